@@ -1,0 +1,66 @@
+# How every target of the project is compiled. Targets are declared with the functions below, which collect a folder's
+# sources by themselves: a new file needs no line here.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+set(plexaura_compile_options -Wall -Wextra -Wpedantic -Werror -fno-math-errno -fno-trapping-math)
+set(plexaura_link_options "")
+if(PLEXAURA_SANITIZE STREQUAL "address")
+  list(APPEND plexaura_compile_options -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  list(APPEND plexaura_link_options -fsanitize=address,undefined)
+elseif(PLEXAURA_SANITIZE STREQUAL "thread")
+  list(APPEND plexaura_compile_options -fsanitize=thread)
+  list(APPEND plexaura_link_options -fsanitize=thread)
+elseif(PLEXAURA_SANITIZE)
+  message(FATAL_ERROR "PLEXAURA_SANITIZE is '${PLEXAURA_SANITIZE}'; it must be empty, address or thread")
+endif()
+
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(fmt REQUIRED)
+
+function(plexaura_configure target)
+  target_compile_options(${target} PRIVATE ${plexaura_compile_options})
+  target_link_options(${target} PRIVATE ${plexaura_link_options})
+endfunction()
+
+# plexaura_library(NAME TYPE SOURCES...): target plexaura_NAME, alias plexaura::NAME
+function(plexaura_library name type)
+  add_library(plexaura_${name} ${type} ${ARGN})
+  add_library(plexaura::${name} ALIAS plexaura_${name})
+  plexaura_configure(plexaura_${name})
+  set_target_properties(plexaura_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(plexaura_${name} PUBLIC cxx_std_20)
+  target_include_directories(plexaura_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/plexaura>)
+  set_property(GLOBAL APPEND PROPERTY plexaura_libraries plexaura_${name})
+endfunction()
+
+# plexaura_sources(VARIABLE FOLDERS...): the sources right in these folders of the current directory
+function(plexaura_sources variable)
+  set(found "")
+  foreach(folder ${ARGN})
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+    list(APPEND found ${sources})
+  endforeach()
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
+function(plexaura_executable target)
+  add_executable(${target} ${ARGN})
+  plexaura_configure(${target})
+endfunction()

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "core/export.h"
+
+namespace plexaura {
+
+// Every error of Plexaura says who can mend it: the user (a wrong shape, a wrong key, a missing file), the device (out of
+// memory, a failed kernel, a lost rank) or us (a broken invariant). The text of each is one sentence that names the place,
+// what was found, the rule, and what to do.
+class PLEXAURA_API Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+  ~Error() override;
+  // What a program that ends with this error returns to the shell: 2 for the user's mistake, 1 otherwise.
+  virtual int exit_status() const noexcept { return 1; }
+};
+
+class PLEXAURA_API UserError : public Error {
+ public:
+  using Error::Error;
+  ~UserError() override;
+  int exit_status() const noexcept override { return 2; }
+};
+
+class PLEXAURA_API DeviceError : public Error {
+ public:
+  using Error::Error;
+  ~DeviceError() override;
+};
+
+class PLEXAURA_API InternalError : public Error {
+ public:
+  using Error::Error;
+  ~InternalError() override;
+};
+
+}  // namespace plexaura

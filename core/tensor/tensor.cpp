@@ -1,0 +1,72 @@
+#include "core/tensor/tensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+#include "core/tensor/dispatch.h"
+
+namespace plexaura {
+
+namespace {
+constexpr std::align_val_t alignment{64};
+}
+
+void Tensor::Free::operator()(std::byte* memory) const noexcept { ::operator delete(memory, alignment); }
+
+Tensor::Tensor(TensorType type) : type_(std::move(type)) {
+  const std::size_t size = std::max<std::size_t>(bytes(), 1);
+  memory_.reset(static_cast<std::byte*>(::operator new(size, alignment)));
+  std::memset(memory_.get(), 0, size);
+}
+
+Tensor::Tensor(const Tensor& other) : Tensor(other.type_) { std::memcpy(data(), other.data(), bytes()); }
+
+Tensor& Tensor::operator=(const Tensor& other) {
+  if (this != &other) *this = Tensor(other);
+  return *this;
+}
+
+void Tensor::check_holds(DType dtype) const {
+  if (dtype != type_.dtype)
+    throw UserError(fmt::format("a tensor of {} was read as {}; use cast() or the tensor's own type", to_string(type_),
+                                name_of(dtype)));
+}
+
+void Tensor::check_count(const Shape& shape, std::size_t values) {
+  if (static_cast<std::size_t>(shape.elements()) != values)
+    throw UserError(fmt::format("a tensor of shape {} takes {} values and was given {}", to_string(shape),
+                                shape.elements(), values));
+}
+
+std::vector<double> Tensor::to_doubles() const {
+  std::vector<double> values(static_cast<std::size_t>(elements()));
+  dispatch(dtype(), [&]<class T>(std::type_identity<T>) {
+    std::ranges::transform(as<T>(), values.begin(), [](T value) { return static_cast<double>(value); });
+  });
+  return values;
+}
+
+Tensor Tensor::cast(DType target) const {
+  Tensor result(TensorType{target, shape()});
+  dispatch(dtype(), [&]<class From>(std::type_identity<From>) {
+    dispatch(target, [&]<class To>(std::type_identity<To>) {
+      std::ranges::transform(as<From>(), result.as<To>().begin(), [](From value) { return static_cast<To>(value); });
+    });
+  });
+  return result;
+}
+
+Tensor Tensor::reshaped(Shape shape) const {
+  check_count(shape, static_cast<std::size_t>(elements()));
+  Tensor result(TensorType{dtype(), std::move(shape)});
+  std::memcpy(result.data(), data(), bytes());
+  return result;
+}
+
+bool Tensor::operator==(const Tensor& other) const {
+  return type_ == other.type_ && std::memcmp(data(), other.data(), bytes()) == 0;
+}
+
+}  // namespace plexaura
