@@ -1,0 +1,145 @@
+#include "core/autodiff/gradients.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "core/error.h"
+#include "core/graph/print.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+
+namespace plexaura {
+
+namespace {
+
+// One reverse walk over the arena.
+class Walk {
+ public:
+  Walk(Node loss, std::span<const Node> wrt) : graph_(loss.graph()), loss_(loss), end_(loss.id() + 1) {
+    mark_dependents(wrt);
+  }
+
+  bool reaches(const Node& node) const { return node.id() < end_ && depends_[node.id()]; }
+
+  void run(Node seed) {
+    cotangents_[loss_.value()] = seed;
+    for (NodeId id = end_; id-- > 0;)
+      if (depends_[id]) visit(id);
+  }
+
+  Node cotangent(Value value) const {
+    const auto found = cotangents_.find(value);
+    return found == cotangents_.end() ? Node() : found->second;
+  }
+
+ private:
+  // Sets a bit for every node whose value depends on an entry of wrt.
+  void mark_dependents(std::span<const Node> wrt) {
+    depends_.assign(end_, false);
+    for (const Node& node : wrt) {
+      wrt_.push_back(node.value());
+      if (node.id() < end_) depends_[node.id()] = true;
+    }
+    for (NodeId id = 0; id < end_; ++id)
+      for (const Value input : graph_.record(id).inputs)
+        if (carries_gradient(input)) depends_[id] = true;
+  }
+
+  bool carries_gradient(Value value) const { return depends_[value.node] && is_floating(graph_.type(value).dtype); }
+
+  void visit(NodeId id) {
+    const NodeRecord& record = graph_.record(id);
+    std::vector<Node> outputs;
+    std::vector<Node> grad_outputs;
+    bool any = false;
+    for (std::uint32_t output = 0; output < record.types.size(); ++output) {
+      outputs.emplace_back(graph_, Value{id, output});
+      grad_outputs.push_back(cotangent({id, output}));
+      any = any || grad_outputs.back();
+    }
+    if (any && !record.inputs.empty()) push_to_inputs(id, outputs, grad_outputs);
+  }
+
+  void push_to_inputs(NodeId id, std::span<const Node> outputs, std::span<const Node> grad_outputs) {
+    const NodeRecord& record = graph_.record(id);
+    std::vector<Node> inputs;
+    std::vector<bool> wanted;
+    bool any_wanted = false;
+    for (const Value input : record.inputs) {
+      inputs.emplace_back(graph_, input);
+      wanted.push_back(carries_gradient(input));
+      any_wanted = any_wanted || wanted.back();
+    }
+    if (!any_wanted) return;
+    Origin origin = record.origin;
+    origin.is_gradient = true;
+    const Graph::WithOrigin guard(graph_, origin);
+    const std::vector<Node> grads = record.op->vjp({inputs, outputs, grad_outputs, wanted});
+    if (grads.size() != inputs.size())
+      throw InternalError(fmt::format("the vjp of {} returned {} gradients for {} inputs", name_of(graph_, id), grads.size(),
+                                      inputs.size()));
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      if (grads[i] && wanted[i]) accumulate(inputs[i], grads[i], id);
+  }
+
+  // A saved output of a node is a function of its inputs, and the consumers' total derivatives have taken that into account.
+  void accumulate(const Node& input, const Node& grad, NodeId from) {
+    const NodeRecord& producer = graph_.record(input.id());
+    const auto differentiable = producer.types.size() - static_cast<std::size_t>(producer.op->traits().saved_outputs);
+    if (input.value().output >= differentiable) return;
+    if (grad.dtype() != input.dtype())
+      throw InternalError(fmt::format("the vjp of {} returned {} for an input of {}", name_of(graph_, from),
+                                      to_string(grad.type()), to_string(input.type())));
+    const Node fitting = sum_to(grad, input.shape());
+    Node& slot = cotangents_[input.value()];
+    slot = slot ? slot + fitting : fitting;
+  }
+
+  Graph& graph_;
+  Node loss_;
+  NodeId end_;
+  std::vector<bool> depends_;
+  std::vector<Value> wrt_;
+  std::map<Value, Node> cotangents_;
+};
+
+void check_arguments(const Node& loss, std::span<const Node> wrt) {
+  const auto fail = [&](const Node& node, const char* rule) {
+    throw UserError(fmt::format("gradients({}): {}", name_of(node.graph(), node.id()), rule));
+  };
+  if (loss.shape().rank() != 0) fail(loss, "the loss must be a scalar; sum() or mean() it first");
+  if (!is_floating(loss.dtype())) fail(loss, "the loss must be floating; cast() it");
+  for (const Node& node : wrt) {
+    if (&node.graph() != &loss.graph()) fail(node, "it belongs to another graph than the loss");
+    if (!is_floating(node.dtype())) fail(node, "integers and bools take no gradient; leave it out");
+  }
+}
+
+}  // namespace
+
+std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed) {
+  check_arguments(loss, wrt);
+  Graph& graph = loss.graph();
+  Walk walk(loss, wrt);
+  for (const Node& node : wrt)
+    if (!walk.reaches(node) || !walk.reaches(loss))
+      throw UserError(fmt::format("gradients({}): the loss does not depend on {}; leave it out, or check for a stop_gradient between",
+                                  name_of(graph, loss.id()), name_of(graph, node.id())));
+  if (!seed) seed = graph.constant(Tensor::scalar(1.0).cast(loss.dtype()));
+  walk.run(seed);
+  std::vector<Node> result;
+  for (const Node& node : wrt) {
+    result.push_back(walk.cotangent(node.value()));
+    if (!result.back())
+      throw UserError(fmt::format("gradients({}): no gradient reaches {}; every path to it passes an op without one",
+                                  name_of(graph, loss.id()), name_of(graph, node.id())));
+  }
+  return result;
+}
+
+std::vector<Node> gradients(Node loss, std::initializer_list<Node> wrt, Node seed) {
+  return gradients(loss, std::span(wrt.begin(), wrt.size()), seed);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,45 @@
+#include "core/graph/node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/graph/graph.h"
+
+namespace plexaura {
+
+Graph& Node::graph() const {
+  if (graph_ == nullptr) throw UserError("an empty Node was used as a value; every Node comes from a graph's leaf or an op");
+  return *graph_;
+}
+
+const TensorType& Node::type() const { return graph().type(value_); }
+
+Node Operand::node() const {
+  if (const Node* node = std::get_if<Node>(&content_)) return *node;
+  throw UserError(fmt::format("{}: a number stands where a node is needed; write graph.constant(...)",
+                              to_string(Origin::at(where_))));
+}
+
+Node Operand::node_like(const Node& like) const {
+  const double* number = std::get_if<double>(&content_);
+  if (number == nullptr) return node();
+  return like.graph().constant(Tensor::scalar(*number).cast(like.dtype()), where_);
+}
+
+std::vector<Node> apply_all(std::shared_ptr<const Op> op, std::span<const Operand> operands) {
+  const auto anchor = std::ranges::find_if(operands, [](const Operand& operand) { return !operand.is_number(); });
+  if (anchor == operands.end())
+    throw UserError(fmt::format("{} of numbers only: at least one operand must be a node", op->name()));
+  const Node like = anchor->node();
+  std::vector<Node> inputs;
+  for (const Operand& operand : operands) inputs.push_back(operand.node_like(like));
+  return like.graph().append(std::move(op), inputs, operands[0].where());
+}
+
+Node apply(std::shared_ptr<const Op> op, std::initializer_list<Operand> operands) {
+  return apply_all(std::move(op), std::span(operands.begin(), operands.size()))[0];
+}
+
+}  // namespace plexaura

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <compare>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "core/export.h"
+#include "core/tensor/shape.h"
+
+namespace plexaura {
+
+class Graph;
+class Op;
+
+using NodeId = std::uint32_t;
+
+// One output of one node, without its graph.
+struct Value {
+  NodeId node = 0;
+  std::uint32_t output = 0;
+  auto operator<=>(const Value&) const = default;
+};
+
+// The user's handle of a value in a graph: small, copied freely, valid as long as its graph. An empty Node belongs to no graph;
+// using one where a value is needed throws UserError.
+class PLEXAURA_API Node {
+ public:
+  Node() = default;
+  Node(Graph& graph, Value value) : graph_(&graph), value_(value) {}
+
+  explicit operator bool() const { return graph_ != nullptr; }
+  Graph& graph() const;
+  Value value() const { return value_; }
+  NodeId id() const { return value_.node; }
+  const TensorType& type() const;
+  const Shape& shape() const { return type().shape; }
+  DType dtype() const { return type().dtype; }
+
+  bool operator==(const Node&) const = default;
+
+ private:
+  Graph* graph_ = nullptr;
+  Value value_;
+};
+
+// What operators and builder functions take: a node or a number, and the line that it was written on. Made implicitly, by value,
+// at the call: that is how an error can name the user's line. A number takes the dtype of the other operand. Layers pass the
+// Operand that they were given on to the builders, so that the line is that of their caller.
+class PLEXAURA_API Operand {
+ public:
+  Operand(Node node, std::source_location where = std::source_location::current()) : content_(node), where_(where) {}
+  template <class Number>
+    requires std::integral<Number> || std::floating_point<Number>
+  Operand(Number number, std::source_location where = std::source_location::current())
+      : content_(static_cast<double>(number)), where_(where) {}
+
+  // The node, or for a number a constant scalar of the dtype of `like`.
+  Node node_like(const Node& like) const;
+  // The node; throws UserError for a number.
+  Node node() const;
+  bool is_number() const { return std::holds_alternative<double>(content_); }
+  std::source_location where() const { return where_; }
+
+ private:
+  std::variant<Node, double> content_;
+  std::source_location where_;
+};
+
+// Appends an op to the graph of its operands and returns its first output. Throws UserError where the shape rule is broken, with
+// the user's line, the op, every shape, the rule and what to do.
+PLEXAURA_API Node apply(std::shared_ptr<const Op> op, std::initializer_list<Operand> operands);
+PLEXAURA_API std::vector<Node> apply_all(std::shared_ptr<const Op> op, std::span<const Operand> operands);
+
+}  // namespace plexaura

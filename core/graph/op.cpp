@@ -1,0 +1,23 @@
+#include "core/graph/op.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+Op::~Op() = default;
+
+std::vector<Node> Op::vjp(const VjpRequest&) const {
+  throw UserError(fmt::format("{} has no gradient; cut the path to it with stop_gradient, or leave it out of the loss", name()));
+}
+
+Description describe(const Op& op) {
+  Description description;
+  op.describe(description);
+  return description;
+}
+
+bool operator==(const Op& a, const Op& b) { return a.name() == b.name() && describe(a) == describe(b); }
+
+}  // namespace plexaura

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "core/export.h"
+#include "core/graph/description.h"
+#include "core/graph/node.h"
+
+namespace plexaura {
+
+// Thrown by Op::infer: the rule that the inputs break and what to do about it, without place or shapes, which Graph adds.
+class PLEXAURA_API RuleError : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+// What an op is asked for when gradients are built. Everything in it is a node of the graph that is being extended.
+struct VjpRequest {
+  std::span<const Node> inputs;
+  std::span<const Node> outputs;
+  std::span<const Node> grad_outputs;  // one per output; an empty Node stands for zero, always so for saved outputs
+  std::vector<bool> wanted;            // one per input: whether anybody will use its gradient
+};
+
+struct OpTraits {
+  int saved_outputs = 0;    // the last so many outputs are made for backward only: they receive no cotangent
+  bool random = false;      // two equal ones are two draws: never merged
+  bool view = false;        // output 0 is input 0 under another shape, element by element in row-major order
+  bool collective = false;  // needs other ranks: runs at a host point
+};
+
+// An operation: an immutable value that says what is computed, and knows neither device nor memory. An op is four duties and a
+// named options struct. It is known everywhere by its name, never by its C++ type, so that op and kernels may live in different
+// shared objects.
+class PLEXAURA_API Op {
+ public:
+  virtual ~Op();
+
+  // Unique among ops: "matmul".
+  virtual std::string_view name() const = 0;
+
+  // Types of the outputs from types of the inputs: the only statement of the shape rule. Throws RuleError.
+  virtual std::vector<TensorType> infer(std::span<const TensorType> inputs) const = 0;
+
+  // The gradient of each input, written with the public builder functions, so that it is graph and can be differentiated
+  // again. An empty Node stands for zero. A gradient may have the broadcast shape of the output: the walk sums it down. For an
+  // op with saved outputs this is the total derivative with respect to the inputs.
+  // Default: throws UserError, "has no gradient".
+  virtual std::vector<Node> vjp(const VjpRequest& request) const;
+
+  // Adds every option. Printing, hashing and equality come from it.
+  virtual void describe(Description&) const {}
+
+  virtual OpTraits traits() const { return {}; }
+};
+
+PLEXAURA_API Description describe(const Op& op);
+PLEXAURA_API bool operator==(const Op& a, const Op& b);  // same name, every option equal
+
+// The op as its own class, for kernels that read its options; `name` has been compared already.
+template <class T>
+const T& op_cast(const Op& op) {
+  return static_cast<const T&>(op);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,127 @@
+#include "core/ops/binary.h"
+
+#include "core/ops/elementwise.h"
+#include "core/ops/unary.h"
+
+namespace plexaura {
+
+namespace {
+
+struct Operands {
+  const Node& a;
+  const Node& b;
+  const Node& y;
+};
+
+// y = f(a, b), one dtype, broadcast.
+class BinaryOp final : public Op {
+ public:
+  using Vjp = std::vector<Node> (*)(const Operands& operands, const Node& grad);
+  BinaryOp(std::string_view name, Vjp vjp) : name_(name), vjp_(vjp) {}
+
+  std::string_view name() const override { return name_; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    require_inputs(inputs, 2);
+    if (inputs[0].dtype == DType::boolean && inputs[1].dtype == DType::boolean)
+      throw RuleError("is defined for numbers, not for bool; use cast()");
+    return {broadcast_types(inputs[0], inputs[1])};
+  }
+
+  std::vector<Node> vjp(const VjpRequest& request) const override {
+    return vjp_({request.inputs[0], request.inputs[1], request.outputs[0]}, request.grad_outputs[0]);
+  }
+
+ private:
+  std::string_view name_;
+  Vjp vjp_;
+};
+
+// y = f(a, b) as bool.
+class CompareOp final : public Op {
+ public:
+  explicit CompareOp(std::string_view name) : name_(name) {}
+
+  std::string_view name() const override { return name_; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    require_inputs(inputs, 2);
+    return {{DType::boolean, broadcast_types(inputs[0], inputs[1]).shape}};
+  }
+
+  std::vector<Node> vjp(const VjpRequest&) const override { return {Node(), Node()}; }
+
+ private:
+  std::string_view name_;
+};
+
+class Where final : public Op {
+ public:
+  std::string_view name() const override { return "where"; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    require_inputs(inputs, 3);
+    if (inputs[0].dtype != DType::boolean) throw RuleError("the condition must be bool; make it with a comparison");
+    const TensorType chosen = broadcast_types(inputs[1], inputs[2]);
+    return {{chosen.dtype, broadcast(inputs[0].shape, chosen.shape)}};
+  }
+
+  std::vector<Node> vjp(const VjpRequest& request) const override {
+    const Node& condition = request.inputs[0];
+    const Node& grad = request.grad_outputs[0];
+    return {Node(), plexaura::where(condition, grad, 0), plexaura::where(condition, 0, grad)};
+  }
+};
+
+Node binary(std::string_view name, BinaryOp::Vjp vjp, Operand a, Operand b) {
+  return apply(std::make_shared<BinaryOp>(name, vjp), {a, b});
+}
+
+Node compare(std::string_view name, Operand a, Operand b) { return apply(std::make_shared<CompareOp>(name), {a, b}); }
+
+}  // namespace
+
+Node add(Operand a, Operand b) {
+  return binary(
+      "add", [](const Operands&, const Node& grad) -> std::vector<Node> { return {grad, grad}; }, a, b);
+}
+
+Node sub(Operand a, Operand b) {
+  return binary(
+      "sub", [](const Operands&, const Node& grad) -> std::vector<Node> { return {grad, -grad}; }, a, b);
+}
+
+Node mul(Operand a, Operand b) {
+  return binary(
+      "mul",
+      [](const Operands& of, const Node& grad) -> std::vector<Node> {
+        return {grad * of.b, grad * of.a};
+      },
+      a, b);
+}
+
+Node div(Operand a, Operand b) {
+  return binary(
+      "div",
+      [](const Operands& of, const Node& grad) -> std::vector<Node> {
+        const Node over_b = grad / of.b;
+        return {over_b, -(over_b * of.y)};
+      },
+      a, b);
+}
+
+Node eq(Operand a, Operand b) { return compare("eq", a, b); }
+Node ne(Operand a, Operand b) { return compare("ne", a, b); }
+Node lt(Operand a, Operand b) { return compare("lt", a, b); }
+Node le(Operand a, Operand b) { return compare("le", a, b); }
+Node gt(Operand a, Operand b) { return compare("gt", a, b); }
+Node ge(Operand a, Operand b) { return compare("ge", a, b); }
+
+Node where(Operand condition, Operand a, Operand b) {
+  const Node flags = condition.node();
+  if (a.is_number() && b.is_number()) return apply(std::make_shared<Where>(), {condition, a, b});
+  const Node like = a.is_number() ? b.node() : a.node();
+  return apply(std::make_shared<Where>(), {Operand(flags, condition.where()), a.node_like(like), b.node_like(like)});
+}
+
+}  // namespace plexaura

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "core/export.h"
+#include "core/graph/node.h"
+
+namespace plexaura {
+
+// Elementwise functions of two values of one dtype, with numpy's broadcasting; one of them may be a number. There is no implicit
+// promotion: mixed dtypes are an error that names cast().
+
+PLEXAURA_API Node add(Operand a, Operand b);
+PLEXAURA_API Node sub(Operand a, Operand b);
+PLEXAURA_API Node mul(Operand a, Operand b);
+PLEXAURA_API Node div(Operand a, Operand b);  // integers divide towards zero; by zero gives 0
+
+inline Node operator+(Operand a, Operand b) { return add(a, b); }
+inline Node operator-(Operand a, Operand b) { return sub(a, b); }
+inline Node operator*(Operand a, Operand b) { return mul(a, b); }
+inline Node operator/(Operand a, Operand b) { return div(a, b); }
+
+// Comparisons: bool, no gradient.
+PLEXAURA_API Node eq(Operand a, Operand b);
+PLEXAURA_API Node ne(Operand a, Operand b);
+PLEXAURA_API Node lt(Operand a, Operand b);
+PLEXAURA_API Node le(Operand a, Operand b);
+PLEXAURA_API Node gt(Operand a, Operand b);
+PLEXAURA_API Node ge(Operand a, Operand b);
+
+// a where `condition` (bool), else b; all three broadcast.
+PLEXAURA_API Node where(Operand condition, Operand a, Operand b);
+
+}  // namespace plexaura

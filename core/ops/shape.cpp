@@ -1,0 +1,89 @@
+#include "core/ops/shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/ops/elementwise.h"
+#include "core/ops/shape_ops.h"
+
+namespace plexaura {
+
+namespace {
+
+std::vector<std::int64_t> resolved(std::vector<std::int64_t> extents, std::int64_t elements) {
+  const auto open = std::ranges::find(extents, -1);
+  if (open == extents.end()) return extents;
+  const std::int64_t known = -std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+  if (known > 0 && elements % known == 0) *open = elements / known;
+  return extents;
+}
+
+}  // namespace
+
+std::vector<TensorType> Reshape::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 1);
+  const std::int64_t elements = inputs[0].shape.elements();
+  const std::vector<std::int64_t> extents = resolved(extents_, elements);
+  const bool valid = std::ranges::none_of(extents, [](std::int64_t extent) { return extent < 0; });
+  if (!valid || Shape(extents).elements() != elements)
+    throw RuleError(fmt::format("{} elements do not fill the new shape; the product of the extents must be equal, and at most "
+                                "one of them -1",
+                                elements));
+  return {{inputs[0].dtype, Shape(extents)}};
+}
+
+std::vector<Node> Reshape::vjp(const VjpRequest& request) const {
+  return {reshape(request.grad_outputs[0], request.inputs[0].shape().extents())};
+}
+
+std::vector<TensorType> BroadcastTo::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 1);
+  if (broadcast(inputs[0].shape, shape_) != shape_)
+    throw RuleError(fmt::format("does not broadcast to {}; the result's extents must be its own", to_string(shape_)));
+  return {{inputs[0].dtype, shape_}};
+}
+
+std::vector<Node> BroadcastTo::vjp(const VjpRequest& request) const { return {request.grad_outputs[0]}; }
+
+std::vector<TensorType> Permute::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 1);
+  std::vector<std::int64_t> sorted = axes_;
+  std::ranges::sort(sorted);
+  std::vector<std::int64_t> expected(static_cast<std::size_t>(inputs[0].shape.rank()));
+  std::iota(expected.begin(), expected.end(), 0);
+  if (sorted != expected) throw RuleError("axes must name each axis of the value once");
+  std::vector<std::int64_t> extents;
+  for (const std::int64_t axis : axes_) extents.push_back(inputs[0].shape[axis]);
+  return {{inputs[0].dtype, Shape(std::move(extents))}};
+}
+
+std::vector<Node> Permute::vjp(const VjpRequest& request) const {
+  std::vector<std::int64_t> inverse(axes_.size());
+  for (std::size_t i = 0; i < axes_.size(); ++i) inverse[static_cast<std::size_t>(axes_[i])] = static_cast<std::int64_t>(i);
+  return {permute(request.grad_outputs[0], inverse)};
+}
+
+Node reshape(Operand x, std::vector<std::int64_t> extents) {
+  return apply(std::make_shared<Reshape>(std::move(extents)), {x});
+}
+
+Node flatten(Operand x) {
+  const Shape& shape = x.node().shape();
+  const std::int64_t rows = shape.rank() == 0 ? 1 : shape[0];
+  std::int64_t columns = 1;
+  for (std::int64_t axis = 1; axis < shape.rank(); ++axis) columns *= shape[axis];
+  return reshape(x, {rows, columns});
+}
+
+Node broadcast_to(Operand x, Shape shape) { return apply(std::make_shared<BroadcastTo>(std::move(shape)), {x}); }
+
+Node permute(Operand x, std::vector<std::int64_t> axes) {
+  const std::int64_t rank = x.node().shape().rank();
+  for (std::int64_t& axis : axes)
+    if (axis < 0) axis += rank;
+  return apply(std::make_shared<Permute>(std::move(axes)), {x});
+}
+
+}  // namespace plexaura

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/export.h"
+#include "core/tensor/layout.h"
+
+namespace plexaura {
+
+enum class ParameterRole : std::uint8_t {
+  trainable,  // has a gradient and solver state
+  buffer,     // running statistics: changed by updates
+  frozen      // read only
+};
+
+// What each step leaves behind the gradients, summed over ranks and micro-batches like them.
+enum class TailSlot : std::uint8_t { loss, correct, correct_top5, samples, stop, failed };
+inline constexpr std::int64_t tail_count = 16;  // elements reserved
+
+// Where each parameter lies in the store: a value, made by the first training program and an input of every other compile.
+// All offsets and counts are elements, multiples of 16. The value arena is trainables, buffers, frozen; the gradient arena is
+// trainables, buffers (their changes), tail; the solver's state arenas are trainables. One index means the same in all of them.
+struct PLEXAURA_API Placement {
+  struct Entry {
+    std::string name;
+    TensorType type;
+    ParameterRole role;
+    Layout layout;
+    std::int64_t offset;
+    std::int64_t count;  // physical elements with padding
+    bool operator==(const Entry&) const = default;
+  };
+
+  DType dtype = DType::float32;
+  std::vector<Entry> entries;  // in arena order: trainables in the order in which backward finishes their gradients
+
+  // Appends an entry behind the last one; trainables first, then buffers, then frozen (InternalError otherwise).
+  void append(std::string name, TensorType type, ParameterRole role, Layout layout);
+  const Entry* find(std::string_view name) const;  // null where there is none
+
+  std::int64_t count(ParameterRole role) const;
+  std::int64_t value_count() const;
+  std::int64_t gradient_count() const;  // trainables, buffers, tail
+  std::int64_t tail_offset() const;     // in the gradient arena
+
+  bool operator==(const Placement&) const = default;
+};
+
+// One line an entry; parse(to_text(p)) == p. Sent between ranks, hashed into the plan.
+PLEXAURA_API std::string to_text(const Placement& placement);
+PLEXAURA_API Placement parse_placement(std::string_view text);
+
+// A slice of the gradient arena that is announced and exchanged as one; buffers and tail are the last bucket.
+struct Bucket {
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+  bool operator==(const Bucket&) const = default;
+};
+
+// Cuts the trainables, in order, into buckets of at least `bytes` each.
+PLEXAURA_API std::vector<Bucket> make_buckets(const Placement& placement, std::int64_t bytes);
+
+}  // namespace plexaura

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/device/collective.h"
+#include "core/export.h"
+#include "core/params/parameter_store.h"
+#include "core/vm/program.h"
+
+namespace plexaura {
+
+// The numbers of one run. See StepScalar.
+struct StepBlock {
+  double gradient_seed = 1;
+  double share = 1;
+  double samples = 0;
+  double learning_rate = 0;
+  double step = 1;
+  double stop = 0;
+  double failed = 0;
+  std::int64_t seed = 0;
+  std::int64_t first_sample = 0;
+};
+
+// Device memory for intermediate values. Programs that never run at the same time share one; it must be as large as the largest.
+class PLEXAURA_API Workspace {
+ public:
+  Workspace(Backend& backend, std::size_t bytes);
+  Address address() const { return memory_->address(); }
+  std::size_t bytes() const { return memory_->bytes(); }
+
+ private:
+  std::unique_ptr<Memory> memory_;
+};
+
+struct HostPoint {
+  std::size_t instruction;           // runs before this instruction; instructions.size() for after the last
+  std::function<void()> action;      // called by run(), after everything before it is enqueued
+};
+
+struct VmOptions {
+  ParameterStore* store = nullptr;            // needed where the program reads parameters, buffers or arenas
+  std::shared_ptr<Workspace> workspace = {};  // null: the VM allocates its own
+  Collective* collective = nullptr;           // needed where the program has collective ops
+  std::vector<HostPoint> host_points = {};    // sorted by instruction; cut the program into segments
+  bool watch = false;                         // after each instruction look for NaN and Inf
+  class Profile* profile = nullptr;           // an event per instruction; waits after each
+};
+
+struct Feed {
+  std::string_view name;
+  const Tensor& tensor;
+};
+
+// Runs a program. One VM per thread; the program is shared. run() allocates nothing, enqueues and, on a device of its own, returns
+// before the work is done.
+class PLEXAURA_API VM {
+ public:
+  VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions options = {});
+  ~VM();
+  VM(const VM&) = delete;
+  VM& operator=(const VM&) = delete;
+
+  // Every input of the program exactly once, of its type; UserError otherwise. With `watch`, throws DeviceError naming op, node and
+  // source line of the first instruction that produced a NaN or Inf, and the range of its inputs.
+  void run(std::span<const Feed> feeds, const StepBlock& block = {});
+  void run(std::initializer_list<Feed> feeds, const StepBlock& block = {});
+
+  // Waits for the last run; rethrows its failure.
+  void wait();
+
+  // The i-th readable output of the last run, in logical layout. Waits.
+  Tensor output(std::size_t index = 0);
+  // Any value, of a program compiled with keep_all; `node` is of the graph that was compiled. Waits.
+  Tensor value(const Node& node);
+
+  const Program& program() const;
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace plexaura
