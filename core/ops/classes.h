@@ -1,0 +1,53 @@
+#pragma once
+
+#include "core/export.h"
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+// labels int64 [...] -> [..., classes]: 1 at the label, 0 elsewhere; all 0 for a label out of range. No
+// gradient.
+PLEXAURA_API Node one_hot(Operand labels, std::int64_t classes, DType dtype);
+
+// How many samples have their label among the k largest logits, as a scalar of the logits' dtype. No
+// gradient.
+//   logits [N, C], floating; labels int64 [N].
+// Among equal logits the lower class comes first, so that exactly k classes are "the k largest" and a network
+// that says the same of all classes scores k / C. A NaN is taken for the largest of all and is never a hit
+// itself; nor is a label out of range.
+PLEXAURA_API Node top_k_correct(Operand logits, Operand labels, std::int64_t k = 1);
+
+class PLEXAURA_API OneHot final : public Op {
+ public:
+  OneHot(std::int64_t classes, DType dtype) : classes_(classes), dtype_(dtype) {}
+
+  std::string_view name() const override { return "one_hot"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
+  void describe(Description& description) const override {
+    description.add("classes", classes_).add("dtype", dtype_);
+  }
+
+ private:
+  std::int64_t classes_;
+  DType dtype_;
+};
+
+class PLEXAURA_API TopKCorrect final : public Op {
+ public:
+  explicit TopKCorrect(std::int64_t k) : k_(k) {}
+
+  std::string_view name() const override { return "top_k_correct"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest&) const override { return {Node(), Node()}; }
+  void describe(Description& description) const override { description.add("k", k_); }
+  std::int64_t k() const { return k_; }
+
+ private:
+  std::int64_t k_;
+};
+
+// Throws RuleError unless logits are floating [N, C] and labels int64 [N].
+void require_logits_and_labels(const TensorType& logits, const TensorType& labels);
+
+}  // namespace plexaura

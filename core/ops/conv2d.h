@@ -1,0 +1,81 @@
+#pragma once
+
+#include "core/export.h"
+#include "core/graph/op.h"
+#include "core/ops/window.h"
+
+namespace plexaura {
+
+struct Conv2dOptions {
+  Size2d stride;
+  Size2d padding{0, 0};  // zeros on both sides
+  Size2d dilation;       // steps between the kernel's elements
+  std::int64_t groups =
+      1;  // input and output channels are parted into as many groups, each convolved by itself
+};
+
+// Cross-correlation, which everyone calls convolution:
+//   y[n, o, i, j] = bias[o] + sum over c, a, b of x[n, c, i stride - padding + a dilation, ...] weights[o, c,
+//   a, b].
+// x [N, C, H, W]; weights [O, C / groups, KH, KW]; bias [O] -> [N, O, OH, OW] with OH = (H + 2 padding -
+// dilation (KH - 1) - 1) / stride + 1. Floating, one dtype.
+PLEXAURA_API Node conv2d(Operand x, Operand weights, Conv2dOptions options = {});
+PLEXAURA_API Node conv2d(Operand x, Operand weights, Operand bias, Conv2dOptions options = {});
+
+// The adjoint with respect to x: [N, O, OH, OW] -> [N, C, H, W]; `input` is H and W. Also known as transposed
+// convolution.
+PLEXAURA_API Node conv2d_input_grad(Operand weights, Operand grad_out, Size2d input, Conv2dOptions options);
+
+// The adjoint with respect to the weights: -> [O, C / groups, KH, KW]; `kernel` is KH and KW.
+PLEXAURA_API Node conv2d_weight_grad(Operand x, Operand grad_out, Size2d kernel, Conv2dOptions options);
+
+// Inputs: x, weights and, if there is one, bias.
+class PLEXAURA_API Conv2d final : public Op {
+ public:
+  explicit Conv2d(Conv2dOptions options) : options_(options) {}
+
+  std::string_view name() const override { return "conv2d"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+  void describe(Description& description) const override;
+  const Conv2dOptions& options() const { return options_; }
+
+ private:
+  Conv2dOptions options_;
+};
+
+// Inputs: weights, grad_out.
+class PLEXAURA_API Conv2dInputGrad final : public Op {
+ public:
+  Conv2dInputGrad(Size2d input, Conv2dOptions options) : input_(input), options_(options) {}
+
+  std::string_view name() const override { return "conv2d_input_grad"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+  void describe(Description& description) const override;
+  Size2d input() const { return input_; }
+  const Conv2dOptions& options() const { return options_; }
+
+ private:
+  Size2d input_;
+  Conv2dOptions options_;
+};
+
+// Inputs: x, grad_out.
+class PLEXAURA_API Conv2dWeightGrad final : public Op {
+ public:
+  Conv2dWeightGrad(Size2d kernel, Conv2dOptions options) : kernel_(kernel), options_(options) {}
+
+  std::string_view name() const override { return "conv2d_weight_grad"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+  void describe(Description& description) const override;
+  Size2d kernel() const { return kernel_; }
+  const Conv2dOptions& options() const { return options_; }
+
+ private:
+  Size2d kernel_;
+  Conv2dOptions options_;
+};
+
+}  // namespace plexaura

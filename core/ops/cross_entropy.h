@@ -1,0 +1,56 @@
+#pragma once
+
+#include "core/export.h"
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+// How the losses of the samples become one number: `none` keeps them, one per sample. The mean of zero
+// samples is 0, so that a rank without samples adds nothing.
+enum class Reduction : std::uint8_t { mean, sum, none };
+PLEXAURA_API std::string_view name_of(Reduction reduction);
+
+struct CrossEntropyOptions {
+  Reduction reduction = Reduction::mean;
+};
+
+// The cross-entropy of softmax(logits) against class numbers: -log softmax(logits)[n, labels[n]].
+//   logits [N, C], floating; labels int64 [N], each from 0 to C - 1.
+// The loss is a scalar, or [N] for Reduction::none, of the logits' dtype. A label out of range makes the loss
+// and the gradient of its sample NaN: whoever reads data checks labels before.
+PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
+
+// Outputs: loss; saved: softmax(logits) [N, C].
+class PLEXAURA_API SoftmaxCrossEntropy final : public Op {
+ public:
+  explicit SoftmaxCrossEntropy(CrossEntropyOptions options) : options_(options) {}
+
+  std::string_view name() const override { return "softmax_cross_entropy"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+  void describe(Description& description) const override;
+  OpTraits traits() const override { return {.saved_outputs = 1}; }
+  const CrossEntropyOptions& options() const { return options_; }
+
+ private:
+  CrossEntropyOptions options_;
+};
+
+// The gradient with respect to the logits. Inputs: logits, labels, the saved probabilities, grad_out. No
+// kernel reads the logits: they are named because the probabilities are a function of them, which second
+// derivatives need.
+class PLEXAURA_API SoftmaxCrossEntropyGrad final : public Op {
+ public:
+  explicit SoftmaxCrossEntropyGrad(CrossEntropyOptions options) : options_(options) {}
+
+  std::string_view name() const override { return "softmax_cross_entropy_grad"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+  void describe(Description& description) const override;
+  const CrossEntropyOptions& options() const { return options_; }
+
+ private:
+  CrossEntropyOptions options_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,113 @@
+#pragma once
+
+// The formulas of the elementwise ops, once for every device. This header includes nothing, so that a
+// run-time compiler of device code takes it as it stands.
+//
+// T is the type that is computed in: double, float or an integer (16-bit floats are widened to float by the
+// caller). Math is where exp, log and the like come from: a struct of static functions of T that the
+// including file provides, because a plain kernel, a vectorised one and a device want other ones:
+//   struct Math { static T exp(T); static T log(T); static T sqrt(T); static T tanh(T); static T abs(T); ...
+//   };
+// Functors that need none take it all the same, so that kernels are written once for all of them.
+
+#ifndef PLEXAURA_HD
+#define PLEXAURA_HD
+#endif
+
+namespace plexaura::functors {
+
+// Sums, differences and products of integers wrap around on every device.
+template <class T>
+PLEXAURA_HD inline T wrapping_add(T a, T b) {
+  return static_cast<T>(a + b);
+}
+template <class T>
+PLEXAURA_HD inline T wrapping_sub(T a, T b) {
+  return static_cast<T>(a - b);
+}
+template <class T>
+PLEXAURA_HD inline T wrapping_mul(T a, T b) {
+  return static_cast<T>(a * b);
+}
+#define PLEXAURA_WRAPPING(Signed, Unsigned)                                          \
+  template <>                                                                        \
+  PLEXAURA_HD inline Signed wrapping_add<Signed>(Signed a, Signed b) {               \
+    return static_cast<Signed>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)); \
+  }                                                                                  \
+  template <>                                                                        \
+  PLEXAURA_HD inline Signed wrapping_sub<Signed>(Signed a, Signed b) {               \
+    return static_cast<Signed>(static_cast<Unsigned>(a) - static_cast<Unsigned>(b)); \
+  }                                                                                  \
+  template <>                                                                        \
+  PLEXAURA_HD inline Signed wrapping_mul<Signed>(Signed a, Signed b) {               \
+    return static_cast<Signed>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b)); \
+  }
+PLEXAURA_WRAPPING(int, unsigned)
+PLEXAURA_WRAPPING(long, unsigned long)
+PLEXAURA_WRAPPING(long long, unsigned long long)
+#undef PLEXAURA_WRAPPING
+
+// Integers divide towards zero; by zero gives 0; the smallest by -1 wraps around.
+template <class T>
+PLEXAURA_HD inline T divide(T a, T b) {
+  if (b == T(0)) return T(0);
+  return b == static_cast<T>(-1) ? wrapping_sub(T(0), a) : static_cast<T>(a / b);
+}
+template <>
+PLEXAURA_HD inline float divide<float>(float a, float b) {
+  return a / b;
+}
+template <>
+PLEXAURA_HD inline double divide<double>(double a, double b) {
+  return a / b;
+}
+
+#define PLEXAURA_UNARY_FUNCTOR(Name, ...)               \
+  template <class T, class Math>                        \
+  struct Name {                                         \
+    PLEXAURA_HD T operator()(T x) const { __VA_ARGS__ } \
+  };
+
+PLEXAURA_UNARY_FUNCTOR(Neg, return -x;)
+PLEXAURA_UNARY_FUNCTOR(Abs, return Math::abs(x);)
+PLEXAURA_UNARY_FUNCTOR(Exp, return Math::exp(x);)
+PLEXAURA_UNARY_FUNCTOR(Log, return Math::log(x);)
+PLEXAURA_UNARY_FUNCTOR(Log1p, return Math::log1p(x);)
+PLEXAURA_UNARY_FUNCTOR(Sqrt, return Math::sqrt(x);)
+PLEXAURA_UNARY_FUNCTOR(Square, return x * x;)
+PLEXAURA_UNARY_FUNCTOR(Tanh, return Math::tanh(x);)
+// The exponent is never positive, so nothing overflows.
+PLEXAURA_UNARY_FUNCTOR(Sigmoid, const T e = Math::exp(-Math::abs(x)); const T part = T(1) / (T(1) + e);
+                       return x < T(0) ? e * part : part;)
+// max(x, 0) + log(1 + e^-|x|)
+PLEXAURA_UNARY_FUNCTOR(Softplus, const T tail = Math::log1p(Math::exp(-Math::abs(x)));
+                       return x < T(0) ? tail : x + tail;)
+// NaN stays NaN.
+PLEXAURA_UNARY_FUNCTOR(Relu, return x < T(0) ? T(0) : x;)
+#undef PLEXAURA_UNARY_FUNCTOR
+
+#define PLEXAURA_BINARY_FUNCTOR(Name, Result, ...)                \
+  template <class T, class Math>                                  \
+  struct Name {                                                   \
+    PLEXAURA_HD Result operator()(T a, T b) const { __VA_ARGS__ } \
+  };
+
+PLEXAURA_BINARY_FUNCTOR(Add, T, return wrapping_add(a, b);)
+PLEXAURA_BINARY_FUNCTOR(Sub, T, return wrapping_sub(a, b);)
+PLEXAURA_BINARY_FUNCTOR(Mul, T, return wrapping_mul(a, b);)
+PLEXAURA_BINARY_FUNCTOR(Div, T, return divide(a, b);)
+// A NaN in either operand is the result.
+PLEXAURA_BINARY_FUNCTOR(Maximum, T, return a > b || a != a ? a : b;)
+PLEXAURA_BINARY_FUNCTOR(Minimum, T, return a < b || a != a ? a : b;)
+PLEXAURA_BINARY_FUNCTOR(Pow, T, return Math::pow(a, b);)
+PLEXAURA_BINARY_FUNCTOR(Eq, bool, return a == b;)
+PLEXAURA_BINARY_FUNCTOR(Ne, bool, return a != b;)
+PLEXAURA_BINARY_FUNCTOR(Lt, bool, return a < b;)
+PLEXAURA_BINARY_FUNCTOR(Le, bool, return a <= b;)
+PLEXAURA_BINARY_FUNCTOR(Gt, bool, return a > b;)
+PLEXAURA_BINARY_FUNCTOR(Ge, bool, return a >= b;)
+// a is the gradient, b the output of relu.
+PLEXAURA_BINARY_FUNCTOR(ReluGrad, T, return b > T(0) ? a : T(0);)
+#undef PLEXAURA_BINARY_FUNCTOR
+
+}  // namespace plexaura::functors

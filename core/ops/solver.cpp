@@ -1,0 +1,114 @@
+#include "core/ops/solver.h"
+
+#include <fmt/format.h>
+
+#include "core/ops/elementwise.h"
+
+namespace plexaura {
+
+namespace {
+
+// The first `count` inputs are slices of one type.
+void require_slices(std::span<const TensorType> inputs, std::size_t count) {
+  require_floating(inputs[0]);
+  if (inputs[0].shape.rank() != 1)
+    throw RuleError("a solver works on 1-D slices; reshape the value to one axis");
+  for (const TensorType& type : inputs.first(count))
+    if (type != inputs[0])
+      throw RuleError("the value, its gradient and the solver's state must have one type and length");
+}
+
+void require_scalar(const TensorType& type, std::string_view what) {
+  const bool wide = type.dtype == DType::float32 || type.dtype == DType::float64;
+  if (type.shape.rank() != 0 || !wide)
+    throw RuleError(fmt::format("the {} must be a scalar, float32 or float64", what));
+}
+
+void require_cover(const std::vector<DecaySegment>& decay, std::int64_t count) {
+  if (decay.empty()) return;
+  std::int64_t end = 0;
+  for (const DecaySegment& segment : decay) {
+    if (segment.offset != end || segment.count < 0)
+      throw RuleError(
+          fmt::format("the segments of the weight decay must follow each other without gaps; one starts at "
+                      "{} where {} was "
+                      "expected",
+                      segment.offset, end));
+    end += segment.count;
+  }
+  if (end != count)
+    throw RuleError(fmt::format("the segments of the weight decay must cover the slice; they end at {} of {}",
+                                end, count));
+}
+
+void require_fraction(double value, std::string_view what) {
+  if (!(value >= 0 && value < 1))
+    throw RuleError(fmt::format("{} must be at least 0 and less than 1, not {}", what, value));
+}
+
+void describe_decay(Description& description, const std::vector<DecaySegment>& decay) {
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int64_t> counts;
+  std::vector<double> factors;
+  for (const DecaySegment& segment : decay) {
+    offsets.push_back(segment.offset);
+    counts.push_back(segment.count);
+    factors.push_back(segment.decay);
+  }
+  description.add("decay_offsets", offsets).add("decay_counts", counts).add("decay", factors);
+}
+
+}  // namespace
+
+std::vector<TensorType> SgdStep::infer(std::span<const TensorType> inputs) const {
+  const std::size_t slices = options_.momentum == 0 ? 2 : 3;
+  require_inputs(inputs, slices + 1);
+  require_slices(inputs, slices);
+  require_scalar(inputs[slices], "learning rate");
+  require_fraction(options_.momentum, "momentum");
+  if (options_.nesterov && options_.momentum == 0)
+    throw RuleError("nesterov needs momentum; set a momentum above 0");
+  require_cover(options_.decay, inputs[0].shape[0]);
+  return std::vector<TensorType>(slices - 1, inputs[0]);
+}
+
+void SgdStep::describe(Description& description) const {
+  description.add("momentum", options_.momentum).add("nesterov", options_.nesterov);
+  describe_decay(description, options_.decay);
+}
+
+std::vector<TensorType> AdamStep::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 6);
+  require_slices(inputs, 4);
+  require_scalar(inputs[4], "learning rate");
+  require_scalar(inputs[5], "step");
+  require_fraction(options_.beta1, "beta1");
+  require_fraction(options_.beta2, "beta2");
+  if (!(options_.epsilon > 0))
+    throw RuleError(fmt::format("epsilon must be above 0, not {}", options_.epsilon));
+  require_cover(options_.decay, inputs[0].shape[0]);
+  return std::vector<TensorType>(3, inputs[0]);
+}
+
+void AdamStep::describe(Description& description) const {
+  description.add("beta1", options_.beta1).add("beta2", options_.beta2).add("epsilon", options_.epsilon);
+  description.add("decoupled", options_.decoupled);
+  describe_decay(description, options_.decay);
+}
+
+SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_rate, SgdOptions options) {
+  std::vector<Operand> operands{value, grad};
+  if (momentum) operands.emplace_back(momentum, value.where());
+  operands.push_back(learning_rate);
+  const std::vector<Node> results = apply_all(std::make_shared<SgdStep>(std::move(options)), operands);
+  return {results[0], results.size() > 1 ? results[1] : Node()};
+}
+
+AdamResult adam_step(Operand value, Operand grad, Operand mean, Operand square, Operand learning_rate,
+                     Operand step, AdamOptions options) {
+  const std::vector<Operand> operands{value, grad, mean, square, learning_rate, step};
+  const std::vector<Node> results = apply_all(std::make_shared<AdamStep>(std::move(options)), operands);
+  return {results[0], results[1], results[2]};
+}
+
+}  // namespace plexaura

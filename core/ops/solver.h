@@ -1,0 +1,88 @@
+#pragma once
+
+#include <vector>
+
+#include "core/export.h"
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+// The steps of the solvers, as ops on arena slices: all values are 1-D of one dtype and length, and a step is
+// the same function of each element. Zero padding stays zero. They have no gradient.
+
+// Elements [offset, offset + count) of the slice decay with this factor.
+struct DecaySegment {
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+  double decay = 0;
+};
+
+struct SgdOptions {
+  double momentum = 0;
+  bool nesterov = false;            // needs momentum
+  std::vector<DecaySegment> decay;  // in order, without gaps, covering the slice; empty for no decay
+};
+
+struct SgdResult {
+  Node value;
+  Node momentum;  // empty without momentum
+};
+
+// Stochastic gradient descent as PyTorch defines it (torch.optim.SGD, dampening 0): g = grad + decay * value;
+// m' = momentum * m + g; value' = value - learning_rate * (nesterov ? g + momentum * m' : m'). The momentum
+// state starts as zeros; pass an empty Node where momentum is 0. learning_rate is a scalar, float32 or
+// float64.
+PLEXAURA_API SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_rate,
+                                SgdOptions options = {});
+
+struct AdamOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  bool decoupled = false;           // AdamW: decay acts on the value and not through the gradient
+  std::vector<DecaySegment> decay;  // in order, without gaps, covering the slice; empty for no decay
+};
+
+struct AdamResult {
+  Node value;
+  Node mean;
+  Node square;
+};
+
+// Adam as PyTorch defines it (torch.optim.Adam and AdamW; Kingma and Ba, arXiv:1412.6980, and Loshchilov and
+// Hutter, arXiv:1711.05101): g = grad + decay * value, or for AdamW value *= 1 - learning_rate * decay; mean'
+// = beta1 * mean + (1 - beta1) * g; square' = beta2 * square + (1 - beta2) * g^2; value' = value -
+// learning_rate / (1 - beta1^step) * mean' / (sqrt(square' / (1 - beta2^step)) + epsilon). The state starts
+// as zeros. learning_rate and step are scalars, float32 or float64; the first step is 1.
+PLEXAURA_API AdamResult adam_step(Operand value, Operand grad, Operand mean, Operand square,
+                                  Operand learning_rate, Operand step, AdamOptions options = {});
+
+// Inputs: value, grad, the momentum if there is one, learning_rate. Outputs: the new value and momentum.
+class PLEXAURA_API SgdStep final : public Op {
+ public:
+  explicit SgdStep(SgdOptions options) : options_(std::move(options)) {}
+
+  std::string_view name() const override { return "sgd_step"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  void describe(Description& description) const override;
+  const SgdOptions& options() const { return options_; }
+
+ private:
+  SgdOptions options_;
+};
+
+// Inputs: value, grad, mean, square, learning_rate, step. Outputs: the new value, mean and square.
+class PLEXAURA_API AdamStep final : public Op {
+ public:
+  explicit AdamStep(AdamOptions options) : options_(std::move(options)) {}
+
+  std::string_view name() const override { return "adam_step"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  void describe(Description& description) const override;
+  const AdamOptions& options() const { return options_; }
+
+ private:
+  AdamOptions options_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+// A pair of numbers along the axes H and W.
+struct Size2d {
+  std::int64_t h = 1;
+  std::int64_t w = 1;
+  bool operator==(const Size2d&) const = default;
+};
+
+// How a window moves over the axes H and W of a value [N, C, H, W]: what convolution and pooling have in
+// common.
+struct Window2d {
+  Size2d kernel;
+  Size2d stride;
+  Size2d padding{0, 0};
+  Size2d dilation;
+
+  // Throws RuleError for numbers that make no sense, whatever the input.
+  void check() const;
+  // How many places the window takes; throws RuleError where it does not fit once.
+  Size2d outputs(Size2d input) const;
+};
+
+inline Size2d spatial(const Shape& shape) { return {shape[2], shape[3]}; }
+// Throws RuleError unless the value has the axes N, C, H and W.
+void require_nchw(const TensorType& type);
+void describe(Description& description, const char* key, Size2d size);
+
+}  // namespace plexaura
