@@ -46,7 +46,7 @@ class Assigner {
   }
 
   void note_uses(std::size_t index) {
-    const Step& step = lowered_.steps[index];
+    const BoundStep& step = lowered_.steps[index];
     for (std::size_t output = 0; output < step.region.outputs.size(); ++output) {
       const Value value = step.region.outputs[output];
       if (!step.wanted[output] || homes_.contains(value)) continue;
@@ -70,7 +70,7 @@ class Assigner {
   }
 
   void work_in_place(std::size_t index) {
-    const Step& step = lowered_.steps[index];
+    const BoundStep& step = lowered_.steps[index];
     for (const auto& [output, input] : step.candidate.in_place) {
       const Value target = step.region.outputs[output];
       const Value source = storage(step.inputs[input]);
@@ -89,7 +89,7 @@ class Assigner {
     return given.last == index && !given.pinned && given.prologue == taken.prologue && given.bytes == taken.bytes;
   }
 
-  bool read_by_another(const Step& step, std::size_t input, Value source) const {
+  bool read_by_another(const BoundStep& step, std::size_t input, Value source) const {
     for (std::size_t other = 0; other < step.inputs.size(); ++other)
       if (other != input && step.reads(other) && storage(step.inputs[other]) == source) return true;
     return false;

@@ -128,7 +128,7 @@ class Binder {
     candidate.implementation = "collective";
     for (const Value value : region.inputs) candidate.inputs.push_back(layout_of(value).value_or(row_major(value)));
     candidate.outputs = candidate.inputs;
-    Step step{region, candidate, nullptr, region.inputs, query.wanted, false};
+    BoundStep step{region, candidate, nullptr, region.inputs, query.wanted, false};
     result_.layouts[region.outputs[0]] = candidate.outputs[0];
     result_.steps.push_back(std::move(step));
   }
@@ -176,7 +176,7 @@ class Binder {
   void add_step(const Region& region, RegionQuery& query, const Candidate& candidate, const std::vector<const Target*>& targets) {
     query.accumulate = query.accumulate && candidate.accumulates && candidate.outputs[0] == targets[0]->layout &&
                        !read_elsewhere(region.outputs[0]);
-    Step step{region, candidate, nullptr, {}, query.wanted, false};
+    BoundStep step{region, candidate, nullptr, {}, query.wanted, false};
     bool parameters_alone = request_.prologue && !op(region.nodes.back()).traits().random && !region.inputs.empty();
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
       Value input = region.inputs[i];
@@ -267,11 +267,11 @@ class Binder {
 
   bool can_write_early(Value buffer, Value next) const {
     if (result_.alias_of.contains(next) || result_.targets.contains(next)) return false;
-    const auto writer = std::ranges::find_if(result_.steps, [&](const Step& step) {
+    const auto writer = std::ranges::find_if(result_.steps, [&](const BoundStep& step) {
       return std::ranges::find(step.region.outputs, next) != step.region.outputs.end();
     });
     if (writer == result_.steps.end()) return false;
-    const auto reads_buffer = [&](const Step& step, std::size_t input) {
+    const auto reads_buffer = [&](const BoundStep& step, std::size_t input) {
       return step.reads(input) && result_.storage_of(step.inputs[input]) == buffer;
     };
     for (auto later = writer + 1; later != result_.steps.end(); ++later)

@@ -22,7 +22,7 @@ struct Target {
 };
 
 // An instruction before it has addresses.
-struct Step {
+struct BoundStep {
   Region region;
   Candidate candidate;
   std::shared_ptr<const Kernel> kernel;  // null for a collective
@@ -37,7 +37,7 @@ struct Step {
 struct Lowered {
   std::unique_ptr<Graph> graph;             // reorders were appended
   std::vector<Value> roots;                 // as asked for
-  std::vector<Step> steps;                  // in order; those of the prologue are marked
+  std::vector<BoundStep> steps;                  // in order; those of the prologue are marked
   std::map<Value, Layout> layouts;
   std::map<Value, Value> alias_of;          // a view -> what it is a view of
   std::map<Value, Target> targets;          // values written straight to their home

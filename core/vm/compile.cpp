@@ -183,7 +183,7 @@ class Compiler {
 
   void emit_instructions() {
     for (std::size_t index = 0; index < lowered_.steps.size(); ++index) {
-      Step& step = lowered_.steps[index];
+      BoundStep& step = lowered_.steps[index];
       Instruction instruction{name_of(*lowered_.graph, step.region.nodes.back()),
                               step.candidate.implementation,
                               step.region.nodes,

@@ -92,7 +92,7 @@ void TrainingStep::compute_gradients(const StepInputs& inputs) {
 
 void TrainingStep::run_micro_batches(const StepInputs& inputs) {
   for (std::size_t i = 0; i < inputs.micro_batches.size(); ++i) {
-    const MicroBatch& batch = inputs.micro_batches[i];
+    const MicroBatchInputs& batch = inputs.micro_batches[i];
     const auto vm = gradient_vms_.find({batch.samples, i > 0});
     if (vm == gradient_vms_.end())
       throw InternalError(fmt::format("no program was compiled for {} samples as micro-batch {}", batch.samples, i));

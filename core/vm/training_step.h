@@ -37,14 +37,14 @@ struct StepMetrics {
   bool failed = false;  // some rank's own work failed
 };
 
-struct MicroBatch {
+struct MicroBatchInputs {
   std::span<const Feed> feeds;
   std::int64_t samples = 0;       // of this micro-batch: chooses the program
   std::int64_t first_sample = 0;  // position in the step's global batch
 };
 
 struct StepInputs {
-  std::span<const MicroBatch> micro_batches;  // equally many on every rank, at least one
+  std::span<const MicroBatchInputs> micro_batches;  // equally many on every rank, at least one
   std::int64_t global_samples = 1;            // over ranks and micro-batches
   std::int64_t step = 1;                      // number of this update, from 1
   double learning_rate = 0;
