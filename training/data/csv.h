@@ -17,12 +17,12 @@ using ColumnRef = std::variant<std::int64_t, std::string>;
 struct CsvOptions {
   bool header = true;  // whether the first line names the columns
   ColumnRef label = std::int64_t{-1};
-  std::vector<ColumnRef>
-      features;  // in the order of a sample; empty: all columns but the label's, in the file's order
+  // In the order of a sample; empty: all columns but the label's, in the file's order.
+  std::vector<ColumnRef> features{};
   char delimiter = ',';
   // The classes that labels may name, in order (those of the training set, for a validation set). Empty:
   // those found in the file, sorted, as numbers where all are whole numbers and as text otherwise.
-  std::vector<std::string> class_names;
+  std::vector<std::string> class_names{};
 };
 
 // A table of numbers and one column of class labels, read into memory at construction. A sample is float32
