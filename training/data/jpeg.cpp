@@ -65,9 +65,7 @@ void convert_cmyk(std::span<const std::uint8_t> cmyk, bool inverted, std::uint8_
 
 class JpegReader {
  public:
-  explicit JpegReader(std::span<const std::uint8_t> bytes) {
-    set_up(errors_);
-    info_.err = &errors_.manager;
+  explicit JpegReader(std::span<const std::uint8_t> bytes) : JpegReader() {  // so that a throw destroys
     if (!read_header(bytes)) throw_error();
   }
   JpegReader(const JpegReader&) = delete;
@@ -91,6 +89,11 @@ class JpegReader {
   }
 
  private:
+  JpegReader() {
+    set_up(errors_);
+    info_.err = &errors_.manager;
+  }
+
   [[noreturn]] void throw_error() const { throw CodecError{errors_.message.data()}; }
 
   bool read_header(std::span<const std::uint8_t> bytes) {
