@@ -56,7 +56,7 @@ void draw(const Options& options, const std::filesystem::path& folder, std::int6
   make_folder(folder);
   for (std::int64_t i = 0; i < count; ++i) {
     Random seeds{options.seed, static_cast<std::uint64_t>(first + i)};
-    const Image image = draw_shape(kind, options.size, seeds.bits());
+    const Image image = draw_shapes(kind, options.size, seeds.bits());
     write_file(folder / fmt::format("{:05}.jpg", i), encode_jpeg(image, quality));
   }
 }

@@ -35,14 +35,19 @@ double brightness(const Colour& colour) {
   return 0.3 * colour.red + 0.59 * colour.green + 0.11 * colour.blue;
 }
 
-Colour random_colour(Random& random) { return {random.uniform(), random.uniform(), random.uniform()}; }
+struct Brightness {
+  double least = 0;
+  double most = 1;
+};
 
-// A colour whose brightness differs from another's by an amount from `least` to `most`.
-Colour colour_apart(const Colour& other, double least, double most, Random& random) {
+constexpr Brightness dark{0.05, 0.4};
+constexpr Brightness light{0.6, 0.95};
+
+// A colour of any hue.
+Colour random_colour(Brightness range, Random& random) {
   while (true) {
-    const Colour colour = random_colour(random);
-    const double apart = std::abs(brightness(colour) - brightness(other));
-    if (apart >= least && apart <= most) return colour;
+    const Colour colour{random.uniform(), random.uniform(), random.uniform()};
+    if (brightness(colour) >= range.least && brightness(colour) <= range.most) return colour;
   }
 }
 
@@ -95,9 +100,10 @@ constexpr std::array<Outline, 6> outlines{circle, ring, square, triangle, star, 
 // A pattern of two colours over the plane.
 class Pattern {
  public:
-  Pattern(const Colour& first, const Colour& second, Random& random)
-      : first_(first),
-        second_(second),
+  // `contrast` from 0 to 1: how far the second colour goes from the first to another of the range.
+  Pattern(Brightness range, double contrast, Random& random)
+      : first_(random_colour(range, random)),
+        second_(mix(first_, random_colour(range, random), contrast)),
         style_(random.below(styles)),
         angle_(random.uniform(0, pi)),
         waves_(random.uniform(1.2, 3)),
@@ -133,42 +139,72 @@ class Pattern {
   double phase_;
 };
 
-// A picture over the square from (-1, -1) to (1, 1).
+// One shape with its own proportions, place, size, rotation and surface.
+class Figure {
+ public:
+  Figure(Outline outline, Point centre, double radius, Random& random)
+      : outline_(outline),
+        centre_(centre),
+        radius_(radius),
+        rotation_(random.uniform(-most_turn, most_turn)),
+        proportion_(random.uniform()),
+        surface_(light, 1, random) {}
+
+  // How much of the pixel at a point it covers, from 0 to 1; `pixel` is the length of a pixel's side.
+  double cover(Point p, double pixel) const {
+    return std::clamp(0.5 - outline_(local(p), proportion_) * radius_ / pixel, 0.0, 1.0);
+  }
+  Colour colour_at(Point p) const { return surface_.at(local(p)); }
+
+ private:
+  static constexpr double most_turn = 0.5;  // radians, either way
+
+  Point local(Point p) const {
+    return rotate({(p.x - centre_.x) / radius_, (p.y - centre_.y) / radius_}, rotation_);
+  }
+
+  Outline outline_;
+  Point centre_;
+  double radius_;
+  double rotation_;
+  double proportion_;
+  Pattern surface_;
+};
+
+// A picture over the square from (-1, -1) to (1, 1): shapes of one kind, one in most cells of a grid, where
+// they do not overlap.
 class Scene {
  public:
-  Scene(Outline outline, Random& random) : Scene(outline, random_colour(random), random) {}
+  Scene(Outline outline, Random& random) : background_(dark, 0.5, random), noise_(random.uniform(0, 0.08)) {
+    const auto cells = static_cast<int>(2 + random.below(2));  // along a side
+    const auto always_full = static_cast<int>(random.below(static_cast<std::uint64_t>(cells * cells)));
+    for (int cell = 0; cell < cells * cells; ++cell)
+      if (random.uniform() < 0.8 || cell == always_full)
+        figures_.push_back(figure_in_cell(outline, cell % cells, cell / cells, 1.0 / cells, random));
+  }
 
-  // `pixel` is the length of a pixel's side.
   Colour at(Point p, double pixel) const {
-    const Point local = rotate({(p.x - centre_.x) / radius_, (p.y - centre_.y) / radius_}, rotation_);
-    const double distance = outline_(local, proportion_) * radius_ / pixel;
-    return mix(surface_.at(local), background_.at(p), std::clamp(0.5 + distance, 0.0, 1.0));
+    Colour colour = background_.at(p);
+    for (const Figure& figure : figures_)
+      if (const double cover = figure.cover(p, pixel); cover > 0)
+        colour = mix(colour, figure.colour_at(p), cover);
+    return colour;
   }
 
   double noise() const { return noise_; }
 
  private:
-  Scene(Outline outline, const Colour& behind, Random& random)
-      : outline_(outline),
-        background_(behind, colour_apart(behind, 0, 0.12, random), random),
-        surface_(colour_apart(behind, 0.3, 1, random), colour_apart(behind, 0.25, 1, random), random),
-        proportion_(random.uniform()),
-        radius_(random.uniform(0.5, 0.85)),
-        rotation_(random.uniform(0, 2 * pi)),
-        noise_(random.uniform(0, 0.08)) {
-    const double room = 1 - radius_;
-    centre_.x = random.uniform(-room, room);
-    centre_.y = random.uniform(-room, room);
+  static Figure figure_in_cell(Outline outline, int column, int row, double half_cell, Random& random) {
+    const double radius = half_cell * random.uniform(0.65, 0.95);
+    const double room = half_cell - radius;
+    const Point centre{(2 * column + 1) * half_cell - 1 + random.uniform(-room, room),
+                       (2 * row + 1) * half_cell - 1 + random.uniform(-room, room)};
+    return {outline, centre, radius, random};
   }
 
-  Outline outline_;
   Pattern background_;
-  Pattern surface_;
-  double proportion_;
-  double radius_;
-  double rotation_;
   double noise_;
-  Point centre_;
+  std::vector<Figure> figures_;
 };
 
 std::uint8_t to_byte(double value) {
@@ -182,7 +218,7 @@ const std::vector<std::string>& shape_names() {
   return names;
 }
 
-Image draw_shape(std::int64_t kind, std::int64_t size, std::uint64_t seed) {
+Image draw_shapes(std::int64_t kind, std::int64_t size, std::uint64_t seed) {
   if (kind < 0 || kind >= static_cast<std::int64_t>(outlines.size()))
     throw UserError(
         fmt::format("shape {} does not exist; shapes go from 0 to {}", kind, outlines.size() - 1));
