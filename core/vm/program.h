@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,7 +44,7 @@ struct Instruction {
   std::string implementation;  // of the candidate
   std::vector<NodeId> nodes;   // one, or those of a region
   std::shared_ptr<const Kernel> kernel;  // null for a collective, which the VM does itself at a host point
-  std::vector<Slot> inputs;
+  std::vector<std::optional<Slot>> inputs;   // nothing for an input that the kernel does not read
   std::vector<std::optional<Slot>> outputs;  // nothing for an output that nobody wants
   std::size_t workspace_bytes = 0;
   Place workspace;
@@ -63,8 +64,7 @@ struct PLEXAURA_API Program {
   std::vector<Instruction> instructions;
   std::vector<Feed> feeds;
   std::vector<Slot> outputs;                // the readable ones, in the order in which they were asked for
-  std::vector<std::optional<Slot>> kept;    // keep_all: output 0.. of each node of the *user's* graph, by value_index
-  std::vector<std::size_t> value_index;     // node id -> first index in kept
+  std::map<Value, Slot> kept;               // keep_all: every value of the user's graph
   std::vector<std::byte> constants;
   std::size_t feed_bytes = 0;
   std::size_t arena_bytes = 0;              // the plan's peak: what the process really uses
@@ -78,6 +78,8 @@ struct PLEXAURA_API Program {
   std::size_t gradients_ready_after(std::int64_t offset_end) const;
   // The index of the first instruction that reads the value arena in this range; instructions.size() if none.
   std::size_t first_use(std::int64_t offset, std::int64_t offset_end) const;
+  // The index of the first instruction that reads the gradient arena at or behind `offset`; instructions.size() if none.
+  std::size_t first_gradient_use(std::int64_t offset) const;
 
   // Instruction, op, shapes, layout, arena offset, bytes, source line.
   std::string to_text() const;

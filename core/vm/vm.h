@@ -11,21 +11,9 @@
 #include "core/export.h"
 #include "core/params/parameter_store.h"
 #include "core/vm/program.h"
+#include "core/vm/step_block.h"
 
 namespace plexaura {
-
-// The numbers of one run. See StepScalar.
-struct StepBlock {
-  double gradient_seed = 1;
-  double share = 1;
-  double samples = 0;
-  double learning_rate = 0;
-  double step = 1;
-  double stop = 0;
-  double failed = 0;
-  std::int64_t seed = 0;
-  std::int64_t first_sample = 0;
-};
 
 // Device memory for intermediate values. Programs that never run at the same time share one; it must be as large as the largest.
 class PLEXAURA_API Workspace {

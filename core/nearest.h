@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/export.h"
+
+namespace plexaura {
+
+// The known name with the least edit distance, or empty where none is near.
+PLEXAURA_API std::string nearest(std::string_view name, std::span<const std::string> known);
+
+// "; did you mean 'learning_rate'?", or nothing where no known name is near.
+PLEXAURA_API std::string did_you_mean(std::string_view name, std::span<const std::string> known);
+
+}  // namespace plexaura

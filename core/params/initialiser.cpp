@@ -1,0 +1,76 @@
+#include "core/params/initialiser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/tensor/dispatch.h"
+
+namespace plexaura {
+
+namespace {
+
+// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection that scatters a counter.
+std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+class Draws {
+ public:
+  Draws(std::string_view name, std::uint64_t seed) : key_(mix(seed + 0x9e3779b97f4a7c15U)) {
+    for (const char letter : name) key_ = mix(key_ ^ static_cast<unsigned char>(letter)) + 0x9e3779b97f4a7c15U;
+  }
+
+  // In (0, 1); `stream` 0 or 1 are independent.
+  double uniform(std::int64_t index, std::uint64_t stream) const {
+    const std::uint64_t counter = 2 * static_cast<std::uint64_t>(index) + stream;
+    return (static_cast<double>(mix(key_ + counter * 0x9e3779b97f4a7c15U) >> 11) + 0.5) * 0x1p-53;
+  }
+
+  // Box and Muller 1958.
+  double normal(std::int64_t index) const {
+    return std::sqrt(-2 * std::log(uniform(index, 0))) * std::cos(2 * std::numbers::pi * uniform(index, 1));
+  }
+
+ private:
+  std::uint64_t key_;
+};
+
+double fan_of(const Shape& shape, Initialiser::Fan fan) {
+  if (shape.rank() == 0) return 1;
+  double rest = 1;
+  for (std::int64_t axis = 2; axis < shape.rank(); ++axis) rest *= static_cast<double>(shape[axis]);
+  const double out = static_cast<double>(shape[0]) * rest;
+  const double in = shape.rank() > 1 ? static_cast<double>(shape[1]) * rest : out;
+  if (fan == Initialiser::Fan::in) return in;
+  return fan == Initialiser::Fan::out ? out : (in + out) / 2;
+}
+
+}  // namespace
+
+Initialiser Initialiser::uniform(double limit) { return {Kind::uniform, Fan::none, limit / std::sqrt(3.0)}; }
+
+Tensor Initialiser::make(const TensorType& type, std::string_view name, std::uint64_t seed) const {
+  if (!is_floating(type.dtype))
+    throw UserError(fmt::format("the parameter '{}' is {}; parameters and buffers are floating", name, to_string(type)));
+  const double fan_value = fan == Fan::none ? 1 : std::max(fan_of(type.shape, fan), 1.0);
+  const double deviation = fan == Fan::none ? value : std::sqrt(value / fan_value);
+  const Draws draws(name, seed);
+  Tensor tensor(TensorType{DType::float64, type.shape});
+  auto elements = tensor.as<double>();
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const auto index = static_cast<std::int64_t>(i);
+    switch (kind) {
+      case Kind::constant: elements[i] = value; break;
+      case Kind::uniform: elements[i] = (2 * draws.uniform(index, 0) - 1) * deviation * std::sqrt(3.0); break;
+      case Kind::normal: elements[i] = draws.normal(index) * deviation; break;
+    }
+  }
+  return tensor.cast(type.dtype);
+}
+
+}  // namespace plexaura

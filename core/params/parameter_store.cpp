@@ -1,0 +1,179 @@
+#include "core/params/parameter_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/device/transfer.h"
+#include "core/error.h"
+#include "core/nearest.h"
+
+namespace plexaura {
+
+ParameterStore::ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed) : specs_(std::move(specs)) {
+  const auto remember = [&](const std::string& name, std::size_t index) {
+    if (!by_name_.emplace(name, index).second)
+      throw UserError(fmt::format("two parameters are named '{}'; give each its own name, or share one object to tie them", name));
+  };
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    const ParameterSpec& spec = specs_[i];
+    remember(spec.name, i);
+    for (const std::string& alias : spec.aliases) remember(alias, i);
+    if (spec.type.dtype != dtype())
+      throw UserError(fmt::format("the parameter '{}' is {} and '{}' is {}; all parameters of a model have one dtype", spec.name,
+                                  name_of(spec.type.dtype), specs_[0].name, name_of(dtype())));
+    logical_.push_back(spec.initialiser.make(spec.type, spec.name, seed));
+  }
+}
+
+const ParameterSpec& ParameterStore::spec(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) return specs_[found->second];
+  std::vector<std::string> known;
+  for (const auto& [key, index] : by_name_) known.push_back(key);
+  throw UserError(fmt::format("there is no parameter '{}'{}", name, did_you_mean(name, known)));
+}
+
+bool ParameterStore::contains(std::string_view name) const { return by_name_.contains(name); }
+
+DType ParameterStore::dtype() const { return specs_.empty() ? DType::float32 : specs_[0].type.dtype; }
+
+std::int64_t ParameterStore::trainable_elements() const {
+  std::int64_t total = 0;
+  for (const ParameterSpec& spec : specs_)
+    if (spec.role == ParameterRole::trainable) total += spec.type.shape.elements();
+  return total;
+}
+
+Tensor ParameterStore::read(std::string_view name) const {
+  const ParameterSpec& found = spec(name);
+  return placed() ? read_from(values_->address(), found.name) : logical_[by_name_.find(name)->second];
+}
+
+void ParameterStore::write(std::string_view name, const Tensor& value) {
+  const ParameterSpec& found = spec(name);
+  if (value.type() != found.type)
+    throw UserError(fmt::format("the parameter '{}' is {} and cannot be overwritten with {}; shapes and dtypes must be equal",
+                                name, to_string(found.type), to_string(value.type())));
+  if (placed()) write_to(values_->address(), found.name, value);
+  else logical_[by_name_.find(name)->second] = value;
+  raise_version();
+}
+
+namespace {
+
+// What the program that made the placement did not mention.
+void append_unmentioned(Placement& placement, const std::vector<ParameterSpec>& specs) {
+  for (const ParameterSpec& spec : specs)
+    if (placement.find(spec.name) == nullptr)
+      placement.append(spec.name, spec.type, ParameterRole::frozen, Layout::row_major(spec.type.shape.rank()));
+}
+
+}  // namespace
+
+void ParameterStore::place(Placement placement, Backend& backend, const MemoryProvider& gradient_memory) {
+  append_unmentioned(placement, specs_);
+  for (const Placement::Entry& entry : placement.entries)
+    if (spec(entry.name).type != entry.type)
+      throw UserError(fmt::format("the program uses '{}' as {} and the store holds {}", entry.name, to_string(entry.type),
+                                  to_string(spec(entry.name).type)));
+  std::vector<Tensor> values;
+  for (const ParameterSpec& spec : specs_) values.push_back(read(spec.name));
+  std::vector<std::map<std::string, Tensor>> states(states_.size());
+  for (std::size_t i = 0; i < states_.size(); ++i)
+    for (const Placement::Entry& entry : placement_.entries)
+      if (entry.role == ParameterRole::trainable)
+        states[i].emplace(entry.name, read_state(static_cast<std::int64_t>(i), entry.name));
+
+  placement_ = std::move(placement);
+  backend_ = &backend;
+  const std::size_t element = size_of(placement_.dtype);
+  values_ = zeroed(static_cast<std::size_t>(placement_.value_count()) * element, {});
+  gradients_ = zeroed(static_cast<std::size_t>(placement_.gradient_count()) * element, gradient_memory);
+  states_.clear();
+  for (std::size_t i = 0; i < specs_.size(); ++i) write_to(values_->address(), specs_[i].name, values[i]);
+  logical_.clear();
+  require_states(static_cast<std::int64_t>(states.size()));
+  for (std::size_t i = 0; i < states.size(); ++i)
+    for (const auto& [name, state] : states[i])
+      if (placement_.find(name)->role == ParameterRole::trainable) write_state(static_cast<std::int64_t>(i), name, state);
+  raise_version();
+}
+
+void ParameterStore::require_states(std::int64_t count) {
+  const auto bytes = static_cast<std::size_t>(placement_.count(ParameterRole::trainable)) * size_of(placement_.dtype);
+  while (states() < count) states_.push_back(zeroed(bytes, {}));
+}
+
+Tensor ParameterStore::read_state(std::int64_t index, std::string_view name) const { return read_from(state(index), name); }
+
+void ParameterStore::write_state(std::int64_t index, std::string_view name, const Tensor& value) {
+  write_to(state(index), name, value);
+}
+
+Tensor ParameterStore::read_gradient(std::string_view name) const {
+  if (entry(name).role == ParameterRole::frozen)
+    throw UserError(fmt::format("the parameter '{}' is frozen and has no gradient", name));
+  return read_from(gradients(), name);
+}
+
+double ParameterStore::read_tail(TailSlot slot) const {
+  const std::size_t element = size_of(placement_.dtype);
+  const auto index = static_cast<std::size_t>(placement_.tail_offset()) + static_cast<std::size_t>(slot);
+  Tensor value(TensorType{placement_.dtype, {}});
+  to_host(value.data(), gradients() + index * element, element);
+  return value.to_doubles()[0];
+}
+
+Address ParameterStore::values() const { return backend(), values_->address(); }
+Address ParameterStore::gradients() const { return backend(), gradients_->address(); }
+Address ParameterStore::state(std::int64_t index) const { return states_.at(static_cast<std::size_t>(index))->address(); }
+
+void ParameterStore::copy_values_from(const ParameterStore& other) {
+  if (!placed() || !other.placed() || placement_ != other.placement_)
+    throw UserError("a store can be copied whole only between stores of one placement; copy tensor by tensor with read and write");
+  std::vector<std::byte> bytes(values_->bytes());
+  copy_to_host(other.backend(), bytes.data(), other.values(), bytes.size());
+  copy_to_device(backend(), values(), bytes.data(), bytes.size());
+  raise_version();
+}
+
+Backend& ParameterStore::backend() const {
+  if (backend_ == nullptr) throw InternalError("the parameter store is used as placed before the first program placed it");
+  return *backend_;
+}
+
+const Placement::Entry& ParameterStore::entry(std::string_view name) const { return *placement_.find(spec(name).name); }
+
+Tensor ParameterStore::read_from(Address arena, std::string_view name) const {
+  const Placement::Entry& found = entry(name);
+  const std::size_t element = size_of(found.type.dtype);
+  Tensor physical(TensorType{found.type.dtype, Shape{found.layout.elements(found.type.shape)}});
+  to_host(physical.data(), arena + static_cast<std::size_t>(found.offset) * element, physical.bytes());
+  Tensor logical(found.type);
+  reorder(physical.data(), found.layout, logical.data(), Layout::row_major(found.type.shape.rank()), found.type);
+  return logical;
+}
+
+void ParameterStore::write_to(Address arena, std::string_view name, const Tensor& value) {
+  const Placement::Entry& found = entry(name);
+  const std::size_t element = size_of(found.type.dtype);
+  Tensor physical(TensorType{found.type.dtype, Shape{found.layout.elements(found.type.shape)}});
+  reorder(value.data(), Layout::row_major(found.type.shape.rank()), physical.data(), found.layout, found.type);
+  to_device(arena + static_cast<std::size_t>(found.offset) * element, physical.data(), physical.bytes());
+}
+
+std::unique_ptr<Memory> ParameterStore::zeroed(std::size_t bytes, const MemoryProvider& provider) {
+  bytes = std::max<std::size_t>(bytes, 64);
+  std::unique_ptr<Memory> memory = provider ? provider(bytes) : backend_->allocate(bytes, MemoryUse::device);
+  const std::vector<std::byte> zeros(bytes);
+  to_device(memory->address(), zeros.data(), bytes);
+  return memory;
+}
+
+void ParameterStore::to_host(std::byte* dst, Address src, std::size_t bytes) const { copy_to_host(backend(), dst, src, bytes); }
+void ParameterStore::to_device(Address dst, const std::byte* src, std::size_t bytes) const {
+  copy_to_device(backend(), dst, src, bytes);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/device/backend.h"
+#include "core/export.h"
+#include "core/params/initialiser.h"
+#include "core/params/placement.h"
+#include "core/tensor/tensor.h"
+
+namespace plexaura {
+
+// What a model says of one of its parameters.
+struct ParameterSpec {
+  std::string name;  // "layer1.0.conv1.weight"
+  TensorType type;
+  ParameterRole role = ParameterRole::trainable;
+  Initialiser initialiser;
+  std::vector<std::string> aliases = {};  // other names of a tied parameter
+};
+
+// Provides the memory of the gradient arena from outside (a window shared by the ranks of a node). Zeroed by the store.
+using MemoryProvider = std::function<std::unique_ptr<Memory>(std::size_t bytes)>;
+
+// The named parameters and buffers of a model in flat arenas. Until it is placed it holds logical tensors in host memory, so that
+// weights can be read and written before anything is compiled; then values, gradients and solver state lie in the layout and
+// order of the placement. Not thread-safe; reading and writing wait for nothing: between steps only.
+class PLEXAURA_API ParameterStore {
+ public:
+  // Throws UserError for two parameters of one name, a mix of dtypes, or a type that is not floating.
+  explicit ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed = 0);
+
+  const std::vector<ParameterSpec>& specs() const { return specs_; }
+  // By name or alias; UserError that names the nearest known name.
+  const ParameterSpec& spec(std::string_view name) const;
+  bool contains(std::string_view name) const;
+  DType dtype() const;
+  std::int64_t trainable_elements() const;  // logical: "25,557,032 parameters"
+
+  // Reads out and overwrites in logical layout. write() throws UserError for another type, and raises the version.
+  Tensor read(std::string_view name) const;
+  void write(std::string_view name, const Tensor& value);
+
+  // Moves everything to arenas. Parameters that the placement does not name come behind as frozen. May be called again with
+  // another placement (a changed frozen set): values and state are kept by name.
+  void place(Placement placement, Backend& backend, const MemoryProvider& gradient_memory = {});
+  bool placed() const { return backend_ != nullptr; }
+  const Placement& placement() const { return placement_; }
+
+  // State arenas of the solver: zeros at first. Needs a placement.
+  void require_states(std::int64_t count);
+  std::int64_t states() const { return static_cast<std::int64_t>(states_.size()); }
+  Tensor read_state(std::int64_t index, std::string_view name) const;
+  void write_state(std::int64_t index, std::string_view name, const Tensor& value);
+
+  // The gradient (or, for a buffer, its change) as the last step left it.
+  Tensor read_gradient(std::string_view name) const;
+  double read_tail(TailSlot slot) const;
+
+  // Addresses in device memory. Need a placement.
+  Address values() const;
+  Address gradients() const;
+  Address state(std::int64_t index) const;
+
+  // Whole-store forms: one physical copy of the value arena; refused (UserError) between different placements.
+  void copy_values_from(const ParameterStore& other);
+
+  // Raised whenever values change: update, write, load. What is derived from parameters alone is recomputed then.
+  std::uint64_t version() const { return version_; }
+  void raise_version() { ++version_; }
+
+  Backend& backend() const;
+
+ private:
+  const Placement::Entry& entry(std::string_view name) const;
+  Tensor read_from(Address arena, std::string_view name) const;
+  void write_to(Address arena, std::string_view name, const Tensor& value);
+  std::unique_ptr<Memory> zeroed(std::size_t bytes, const MemoryProvider& provider);
+  void to_host(std::byte* dst, Address src, std::size_t bytes) const;
+  void to_device(Address dst, const std::byte* src, std::size_t bytes) const;
+
+  std::vector<ParameterSpec> specs_;
+  std::map<std::string, std::size_t, std::less<>> by_name_;  // aliases too
+  std::vector<Tensor> logical_;                              // until placed
+  Backend* backend_ = nullptr;
+  Placement placement_;
+  std::unique_ptr<Memory> values_;
+  std::unique_ptr<Memory> gradients_;
+  std::vector<std::unique_ptr<Memory>> states_;
+  std::uint64_t version_ = 1;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,89 @@
+#include "core/params/weights_immigration.h"
+
+#include <cstring>
+
+#include "core/device/transfer.h"
+#include "core/error.h"
+
+namespace plexaura {
+
+Strategy::~Strategy() = default;
+
+std::unique_ptr<Memory> Strategy::gradient_memory(std::size_t) { return nullptr; }
+
+WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes)
+    : store_(store), buckets_(make_buckets(store.placement(), bucket_bytes)) {
+  Backend& backend = store.backend();
+  for (std::size_t i = 0; i < buckets_.size(); ++i) staged_.push_back(backend.make_event());
+  if (backend.info().host_memory) return;
+  const auto bytes = static_cast<std::size_t>(store.placement().gradient_count()) * size_of(dtype());
+  staging_ = backend.allocate(bytes, MemoryUse::staging);
+  computed_ = backend.make_event();
+  returned_ = backend.make_event();
+}
+
+std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
+  std::vector<Entry> entries;
+  const auto element = static_cast<std::int64_t>(size_of(dtype()));
+  for (const Placement::Entry& placed : store_.placement().entries) {
+    std::optional<std::size_t> bucket;
+    for (std::size_t i = 0; i < buckets_.size() && placed.role != ParameterRole::frozen; ++i)
+      if (placed.offset >= buckets_[i].offset && placed.offset < buckets_[i].offset + buckets_[i].count) bucket = i;
+    entries.push_back({placed.name, placed.type, placed.count * element, bucket ? placed.count * element : 0, placed.role, bucket});
+  }
+  return entries;
+}
+
+std::vector<std::byte> WeightsImmigration::emigrate_all() const {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(placement().value_count()) * size_of(dtype()));
+  copy_to_host(store_.backend(), bytes.data(), store_.values(), bytes.size());
+  return bytes;
+}
+
+void WeightsImmigration::immigrate_all(std::span<const std::byte> values, const Placement& placement) {
+  if (placement != store_.placement())
+    throw UserError("the whole store can be overwritten only with values of an equal placement; immigrate tensor by tensor instead");
+  copy_to_device(store_.backend(), store_.values(), values.data(), values.size());
+  store_.raise_version();
+}
+
+std::size_t WeightsImmigration::byte_offset(std::size_t bucket) const {
+  return static_cast<std::size_t>(buckets_[bucket].offset) * size_of(dtype());
+}
+
+std::size_t WeightsImmigration::byte_count(std::size_t bucket) const {
+  return static_cast<std::size_t>(buckets_[bucket].count) * size_of(dtype());
+}
+
+std::span<std::byte> WeightsImmigration::gradients(std::size_t bucket) const {
+  std::byte* base = staging_ ? staging_->address() : store_.gradients();
+  return {base + byte_offset(bucket), byte_count(bucket)};
+}
+
+Address WeightsImmigration::device_gradients(std::size_t bucket) const { return store_.gradients() + byte_offset(bucket); }
+
+Event& WeightsImmigration::stage_out(std::size_t bucket) {
+  Event& staged = *staged_[bucket];
+  if (!staging_) {
+    staged.signal();
+    return staged;
+  }
+  computed_->record(Stream::compute);
+  computed_->hold(Stream::copy);
+  store_.backend().copy(Stream::copy, gradients(bucket).data(), device_gradients(bucket), byte_count(bucket));
+  staged.record(Stream::copy);
+  return staged;
+}
+
+void WeightsImmigration::stage_in(std::size_t bucket, Event* ready) {
+  if (!staging_) {
+    if (ready != nullptr) ready->hold(Stream::compute);
+    return;
+  }
+  if (ready != nullptr) ready->hold(Stream::copy);
+  store_.backend().copy(Stream::copy, device_gradients(bucket), gradients(bucket).data(), byte_count(bucket));
+  returned_->record(Stream::copy);
+  returned_->hold(Stream::compute);
+}
+
+}  // namespace plexaura

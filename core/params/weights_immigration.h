@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/device/backend.h"
+#include "core/export.h"
+#include "core/params/parameter_store.h"
+
+// The border between the engine and whoever aggregates over ranks. The engine owns weights and gradients; a Strategy is told when
+// gradients are final, says when they have been aggregated, and may overwrite weights. Neither knows how the other works.
+
+namespace plexaura {
+
+// The engine's side of the border: what may be read and written, and in which pieces gradients travel.
+class PLEXAURA_API WeightsImmigration {
+ public:
+  // The store must be placed. Buckets are slices of its gradient arena, buffers and tail the last one.
+  WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes);
+
+  struct Entry {
+    std::string name;
+    TensorType type;
+    std::int64_t value_bytes;     // physical, padding included
+    std::int64_t gradient_bytes;  // 0 for a frozen parameter
+    ParameterRole role;
+    std::optional<std::size_t> bucket;
+  };
+  std::vector<Entry> entries() const;
+
+  // One tensor in logical layout, whatever the physical one. Legal before step one and in after_update.
+  Tensor emigrate(std::string_view name) const { return store_.read(name); }
+  void immigrate(std::string_view name, const Tensor& value) { store_.write(name, value); }
+
+  // The whole value arena, physical: bytes of another store are taken only together with an equal placement (UserError).
+  std::vector<std::byte> emigrate_all() const;
+  void immigrate_all(std::span<const std::byte> values, const Placement& placement);
+  const Placement& placement() const { return store_.placement(); }
+
+  // Buckets in placement order: the order in which they are announced, on every rank and in every program.
+  std::span<const Bucket> buckets() const { return buckets_; }
+  DType dtype() const { return store_.dtype(); }
+
+  // A bucket's elements where the host can reach them: the arena itself where the backend's memory is host memory, else a staged
+  // copy that the engine fills before gradients_ready has passed and takes back after the answer to before_update.
+  std::span<std::byte> gradients(std::size_t bucket) const;
+  // In device memory, for libraries that work there.
+  Address device_gradients(std::size_t bucket) const;
+
+  // For the engine. Enqueues the copy out of a bucket; the event is passed when the host view is final.
+  Event& stage_out(std::size_t bucket);
+  // For the engine. What `ready` guards has been written to the host view: enqueues the copy back.
+  void stage_in(std::size_t bucket, Event* ready);
+
+ private:
+  std::size_t byte_offset(std::size_t bucket) const;
+  std::size_t byte_count(std::size_t bucket) const;
+
+  ParameterStore& store_;
+  std::vector<Bucket> buckets_;
+  std::unique_ptr<Memory> staging_;  // null where the arena is host memory
+  std::vector<std::unique_ptr<Event>> staged_;
+  std::unique_ptr<Event> computed_;
+  std::unique_ptr<Event> returned_;
+};
+
+enum class RankRole : std::uint8_t { trains, serves };
+
+// The places at which a strategy wants to be called. What is not declared is no host point: it costs nothing.
+struct HookSet {
+  bool gradients_ready = false;
+  bool before_update = false;
+  bool before_use = false;
+  bool after_update = false;
+};
+
+struct UpdateAnswer {
+  enum class Kind : std::uint8_t { ready, repeat, stop };
+  Kind kind = Kind::ready;
+  Event* event = nullptr;  // with `ready`: the update of this bucket starts after it; null: at once
+};
+
+// How ranks work together. One object per rank; called by the thread that trains, never concurrently.
+class PLEXAURA_API Strategy {
+ public:
+  virtual ~Strategy();
+
+  virtual HookSet hooks() const = 0;
+  virtual RankRole role() const { return RankRole::trains; }
+
+  // Memory for the gradient arena, where the strategy wants to provide it (a shared window); null: the engine's own. Asked only
+  // where the backend's memory is host memory.
+  virtual std::unique_ptr<Memory> gradient_memory(std::size_t bytes);
+
+  // Once, before step one, when everything is placed.
+  virtual void begin(WeightsImmigration&) {}
+
+  // During backward, in placement order: the bucket is final when the event has passed. Must not block.
+  virtual void gradients_ready(std::size_t /*bucket*/, Event& /*final*/) {}
+
+  // Before the update of each bucket, in placement order. Repeat (the gradients are computed again) and stop (nothing is updated)
+  // are legal for bucket 0 only: a strategy that may answer them agrees on all buckets first.
+  virtual UpdateAnswer before_update(std::size_t /*bucket*/) { return {}; }
+
+  // Before the first instruction of the next forward that reads weights of the bucket: they may still be arriving until then.
+  virtual void before_use(std::size_t /*bucket*/) {}
+
+  // After the update of all buckets: weights may be overwritten.
+  virtual void after_update() {}
+
+  // The whole work of a rank whose role is `serves`: it has no share of the data and runs no step.
+  virtual void serve(WeightsImmigration&) {}
+};
+
+}  // namespace plexaura

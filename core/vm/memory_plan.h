@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/export.h"
+
+namespace plexaura {
+
+// A piece of memory that is needed from instruction `first` to instruction `last`, both included.
+struct Lifetime {
+  std::size_t bytes;
+  std::size_t first;
+  std::size_t last;
+};
+
+struct MemoryPlan {
+  std::vector<std::size_t> offsets;  // one per lifetime, multiples of 64
+  std::size_t peak = 0;              // bytes of the whole arena
+  std::size_t lower_bound = 0;       // the largest sum of what is alive at one instruction
+};
+
+// Gives each lifetime an offset in one arena so that pieces alive at the same time do not overlap. A pure function: equal input,
+// equal plan. Tries a few greedy orders (by size, by size x duration, by time) and takes the least peak.
+PLEXAURA_API MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
+
+}  // namespace plexaura

@@ -1,0 +1,55 @@
+#include "core/vm/profile.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') result += '\\';
+    if (static_cast<unsigned char>(letter) >= 0x20) result += letter;
+  }
+  return result + "\"";
+}
+
+}  // namespace
+
+double Profile::now() const {
+  static const auto start = std::chrono::steady_clock::now();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Profile::add(std::string name, std::string category, double start, double duration, std::string detail) {
+  const std::size_t thread = std::hash<std::thread::id>{}(std::this_thread::get_id()) % 100000;
+  const std::lock_guard lock(mutex_);
+  events_.push_back({std::move(name), std::move(category), std::move(detail), start, duration, thread});
+}
+
+void Profile::write(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  std::ofstream file(path);
+  file << "{\"traceEvents\":[\n";
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    const Event& event = events_[i];
+    file << fmt::format("{{\"ph\":\"X\",\"pid\":0,\"tid\":{},\"name\":{},\"cat\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{\"detail\":{}}}}}{}\n",
+                        event.thread, quoted(event.name), quoted(event.category), event.start, event.duration,
+                        quoted(event.detail), i + 1 < events_.size() ? "," : "");
+  }
+  file << "]}\n";
+  file.flush();
+  if (!file) throw UserError(fmt::format("{}: the profile cannot be written ({}); name a file in a folder with room", path, std::strerror(errno)));
+}
+
+}  // namespace plexaura

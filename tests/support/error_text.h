@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+
+namespace plexaura::testing {
+
+// The text of the error of kind E that `action` throws; other errors pass on. Empty where it throws nothing.
+template <class E, class F>
+std::string error_text(F&& action) {
+  try {
+    std::forward<F>(action)();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return {};
+}
+
+template <class F>
+std::string user_error(F&& action) {
+  return error_text<UserError>(std::forward<F>(action));
+}
+
+template <class F>
+std::string device_error(F&& action) {
+  return error_text<DeviceError>(std::forward<F>(action));
+}
+
+}  // namespace plexaura::testing

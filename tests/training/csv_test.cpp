@@ -1,0 +1,130 @@
+#include "training/data/csv.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+
+#include "tests/training/data_support.h"
+#include "training/data/standardise.h"
+#include "training/data/subset.h"
+
+namespace plexaura {
+
+namespace {
+
+std::vector<float> values_of(const Dataset& dataset, std::int64_t index) {
+  std::vector<float> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
+  std::int64_t label = -1;
+  dataset.read(index, {}, sample, label);
+  CHECK(label == dataset.label(index));
+  return sample;
+}
+
+std::string error_in(const std::string& text, const CsvOptions& options = {}) {
+  const test::TempFolder folder;
+  const auto path = folder.write("t.csv", text);
+  std::string error = test::error_of([&] { const CsvDataset dataset(path, options); });
+  CAPTURE(error);
+  REQUIRE(error.starts_with(path.string()));
+  return error.substr(path.string().size());
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a table with a header gives samples by name, and classes in sorted order") {
+  const test::TempFolder folder;
+  const auto path = folder.write("t.csv", "x,kind,y\n1,pear,2.5\n-3e2,apple,+4\n");
+  const CsvDataset dataset(path, {.label = "kind"});
+  CHECK(dataset.size() == 2);
+  CHECK(dataset.sample_shape() == Shape{2});
+  CHECK(dataset.feature_names() == std::vector<std::string>{"x", "y"});
+  CHECK(dataset.class_names() == std::vector<std::string>{"apple", "pear"});
+  CHECK(values_of(dataset, 0) == std::vector<float>{1, 2.5F});
+  CHECK(values_of(dataset, 1) == std::vector<float>{-300, 4});
+  CHECK(labels_of(dataset) == std::vector<std::int64_t>{1, 0});
+}
+
+TEST_CASE("a table without a header, chosen columns in their order, and numeric classes in numeric order") {
+  const test::TempFolder folder;
+  const auto path = folder.write("t.csv", "10;1;2\n9;3;4\n");
+  const CsvDataset dataset(path, {.header = false,
+                                  .label = std::int64_t{0},
+                                  .features = {std::int64_t{-1}, std::int64_t{1}},
+                                  .delimiter = ';'});
+  CHECK(dataset.class_names() == std::vector<std::string>{"9", "10"});
+  CHECK(values_of(dataset, 0) == std::vector<float>{2, 1});
+  CHECK(labels_of(dataset) == std::vector<std::int64_t>{1, 0});
+}
+
+TEST_CASE("line ends, quotes, blanks, empty lines and a byte order mark do not matter") {
+  const test::TempFolder folder;
+  const auto path = folder.write(
+      "t.csv", "\xef\xbb\xbf\"x\",kind\r\n\r\n 1 ,\"a, \"\"b\"\"\"\r\n\"2\",\"two\nlines\" \n\n3,c");
+  const CsvDataset dataset(path);
+  CHECK(dataset.feature_names() == std::vector<std::string>{"x"});
+  CHECK(dataset.class_names() == std::vector<std::string>{"a, \"b\"", "c", "two\nlines"});
+  CHECK(dataset.size() == 3);
+  CHECK(values_of(dataset, 2) == std::vector<float>{3});
+}
+
+TEST_CASE("errors in a table name file, line and column") {
+  CHECK(error_in("a,b,k\n1,2,x\n3,oops,y\n").starts_with(":3:3: 'oops' in b is not a finite number"));
+  CHECK(error_in("a,b,k\n1,2,x\n3,,y\n").starts_with(":3:3: '' in b"));
+  CHECK(error_in("a,k\n1 2,x\n").starts_with(":2:1: '1 2' in a"));
+  CHECK(error_in("a,k\nnan,x\n").starts_with(":2:1: 'nan' in a"));
+  CHECK(error_in("a,k\n1e99,x\n").starts_with(":2:1: '1e99' in a is out of the range"));
+  CHECK(error_in("a,b,k\n1,2,x\n3,y\n").starts_with(":3:3: the row has 2 cells where the first has 3"));
+  CHECK(error_in("a,k\n1,x,7\n").starts_with(":2:5: the row has 3 cells where the first has 2"));
+  CHECK(error_in("a,k\n1,\"x\n").starts_with(":2:3: the quote opened here is never closed"));
+  CHECK(error_in("a,k\n\"1\"2,x\n").starts_with(":2:4: a closing quote is followed by '2'"));
+  CHECK(error_in("a,k\n\"1\n\"\"\",x\n4,y,5\n").starts_with(":2:1: '1\n\"' in a"));
+}
+
+TEST_CASE("errors of a whole table say what it lacks") {
+  CHECK(contains(error_in(""), "the file is empty"));
+  CHECK(contains(error_in("\n\n"), "the file is empty"));
+  CHECK(contains(error_in("a,k\n"), "no row follows the header"));
+  CHECK(contains(error_in("k\nx\n"), "the label is the only column"));
+  CHECK(contains(error_in("a,k\n1,x\n", {.label = "kind"}),
+                 "no column is called 'kind'; the columns are: a, k"));
+  CHECK(contains(error_in("a,k\n1,x\n", {.label = std::int64_t{2}}), "column 2 does not exist"));
+  CHECK(
+      contains(error_in("a,k\n1,x\n", {.class_names = {"y", "z"}}), ":2:3: 'x' is none of the classes y, z"));
+  CHECK(contains(test::error_of([] { const CsvDataset dataset("/nowhere/t.csv"); }),
+                 "/nowhere/t.csv: cannot be opened"));
+  CHECK(contains(test::error_of([] { const CsvDataset dataset("/"); }), "cannot be read"));
+}
+
+TEST_CASE("standardisation is measured over the training set and used on another") {
+  const test::TempFolder folder;
+  const auto train = std::make_shared<CsvDataset>(folder.write("a.csv", "x,c,k\n1,5,a\n3,5,a\n8,5,b\n"));
+  const auto other = std::make_shared<CsvDataset>(folder.write("b.csv", "x,c,k\n4,6,a\n"));
+  const Standardisation measured = measure_standardisation(*train);
+  CHECK(measured.mean == std::vector<float>{4, 5});
+  CHECK(measured.stddev[0] == doctest::Approx(std::sqrt(26.0 / 3)));
+  CHECK(measured.stddev[1] == 1);
+  CHECK(values_of(StandardisedDataset(other, measured), 0) == std::vector<float>{0, 1});
+  CHECK(values_of(StandardisedDataset(train, measured), 0)[0] == doctest::Approx(-3 / std::sqrt(26.0 / 3)));
+  CHECK_THROWS_AS(StandardisedDataset(other, {{1}, {1}}), UserError);
+}
+
+TEST_CASE("Iris in both of its forms") {
+  const auto data = test::real_data();
+  if (!data) return;
+  const CsvDataset named(*data / "iris/iris.csv", {.label = "species"});
+  const CsvDataset numbered(*data / "iris/iris_sklearn.csv");
+  CHECK(named.size() == 150);
+  CHECK(named.class_names() == std::vector<std::string>{"setosa", "versicolor", "virginica"});
+  CHECK(labels_of(named) == labels_of(numbered));
+  for (std::int64_t i = 0; i < 150; ++i) CHECK(values_of(named, i) == values_of(numbered, i));
+  for (const auto& fold : stratified_folds(labels_of(named), 5, 1)) {
+    std::array<int, 3> counts{};
+    for (const std::int64_t index : fold) ++counts[static_cast<std::size_t>(named.label(index))];
+    CHECK(counts == std::array<int, 3>{10, 10, 10});
+  }
+}
+
+}  // namespace plexaura

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "training/data/dataset.h"
+#include "training/data/image.h"
+
+namespace plexaura::test {
+
+// A new empty folder that is removed with everything in it.
+class TempFolder {
+ public:
+  TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  ~TempFolder();
+
+  // Writes a file below the folder, with the folders above it.
+  std::filesystem::path write(const std::string& name, std::string_view text) const;
+  std::filesystem::path write(const std::string& name, std::span<const std::uint8_t> bytes) const;
+
+  std::filesystem::path path;
+};
+
+// The folder of real data sets, $PLEXAURA_DATA; says that the case is skipped where it is not set.
+std::optional<std::filesystem::path> real_data();
+
+// The text of the UserError that `f` throws; fails the case when it throws none.
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  FAIL("no UserError was thrown");
+  return {};
+}
+
+// A picture whose left half is of one colour and right half of another.
+Image two_colours(std::int64_t width, std::int64_t height, std::array<std::uint8_t, 3> left,
+                  std::array<std::uint8_t, 3> right);
+
+// A dataset whose sample i is [i, epoch] with label i % 3; indices in `broken` cannot be read.
+class CountingDataset final : public Dataset {
+ public:
+  explicit CountingDataset(std::int64_t size, std::vector<std::int64_t> broken = {});
+
+  std::int64_t size() const override { return size_; }
+  Shape sample_shape() const override { return Shape{2}; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  std::int64_t label(std::int64_t index) const override { return index % 3; }
+  void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
+            std::int64_t& label) const override;
+
+ private:
+  std::int64_t size_;
+  std::vector<std::int64_t> broken_;
+  std::vector<std::string> class_names_{"a", "b", "c"};
+};
+
+}  // namespace plexaura::test

@@ -1,0 +1,122 @@
+#include "training/file.h"
+
+#include <doctest/doctest.h>
+#include <string>
+#include <sys/stat.h>
+
+#include "tests/support/error_text.h"
+#include "tests/support/full_disk.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace plexaura;
+using namespace plexaura::testing;
+
+TEST_CASE("an atomic file appears whole, with all its pieces in order") {
+  const TemporaryFolder folder;
+  AtomicFile file(folder / "a");
+  file.write("one ");
+  CHECK(!std::filesystem::exists(folder / "a"));
+  file.write("two");
+  file.commit();
+  CHECK(read_text(folder / "a") == "one two");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("an atomic file has the permissions of any new file") {
+  const TemporaryFolder folder;
+  const mode_t old_mask = ::umask(027);
+  AtomicFile file(folder / "a");
+  file.commit();
+  ::umask(old_mask);
+  const auto permissions = std::filesystem::status(folder / "a").permissions();
+  CHECK(permissions == static_cast<std::filesystem::perms>(0640));
+}
+
+TEST_CASE("without commit the old file stays and the temporary one goes") {
+  const TemporaryFolder folder;
+  write_text(folder / "a", "old");
+  {
+    AtomicFile file(folder / "a");
+    file.write("new");
+    CHECK(folder.files() == 2);
+  }
+  CHECK(read_text(folder / "a") == "old");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a full disk is a device error with the system's reason, and keeps the old file") {
+  const TemporaryFolder folder;
+  write_text(folder / "a", "old");
+  std::string text;
+  {
+    const FullDisk full(1000);
+    text = device_error([&] {
+      AtomicFile file(folder / "a");
+      file.write(std::string(5000, 'x'));
+      file.commit();
+    });
+  }
+  CHECK(text == "cannot write '" + (folder / "a").string() + "': File too large");
+  CHECK(read_text(folder / "a") == "old");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a file that cannot be created is the user's to mend") {
+  const TemporaryFolder folder;
+  const std::string missing = (folder / "missing" / "a").string();
+  CHECK(user_error([&] { AtomicFile file(missing); }) ==
+        "cannot create '" + missing + "': No such file or directory");
+  const std::string itself = folder.path().string();
+  CHECK(user_error([&] { AtomicFile file(itself); }) ==
+        "cannot write '" + itself + "': it is not a regular file; name another");
+  CHECK(user_error([] { AtomicFile file("/dev/full"); }) ==
+        "cannot write '/dev/full': it is not a regular file; name another");
+  CHECK(user_error([] { AtomicFile file(""); }) == "cannot write '': it is not a regular file; name another");
+}
+
+TEST_CASE("what killed writers left behind is removed, and nothing else") {
+  const TemporaryFolder folder;
+  write_text(folder / ".a.unfinished-12-0", "half");
+  write_text(folder / ".a.unfinished-13-4", "half");
+  write_text(folder / ".ab.unfinished-12-0", "of another file");
+  write_text(folder / "a", "whole");
+  remove_unfinished(folder / "a");
+  CHECK(folder.files() == 2);
+  CHECK(std::filesystem::exists(folder / "a"));
+  CHECK(std::filesystem::exists(folder / ".ab.unfinished-12-0"));
+  CHECK_NOTHROW(remove_unfinished(folder / "missing" / "a"));
+}
+
+TEST_CASE("reading a file") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "a").string();
+  write_text(path, "0123456789");
+  SUBCASE("gives its text") { CHECK(read_text_file(path, 10) == "0123456789"); }
+  SUBCASE("gives a part") {
+    std::string part(3, ' ');
+    InputFile(path).read(4, std::as_writable_bytes(std::span(part)));
+    CHECK(part == "456");
+  }
+  SUBCASE("stops at the limit") {
+    CHECK(user_error([&] { read_text_file(path, 9); }) ==
+          "'" + path + "' has 10 bytes; a file of this kind has at most 9");
+  }
+  SUBCASE("notices that it became shorter") {
+    const InputFile file(path);
+    std::filesystem::resize_file(path, 4);
+    std::string text(10, ' ');
+    CHECK(user_error([&] { file.read(0, std::as_writable_bytes(std::span(text))); }) ==
+          "'" + path + "' ends at byte 4, before it was read to its end");
+  }
+  SUBCASE("names a missing one") {
+    CHECK(user_error([] { InputFile("no/such/file"); }) ==
+          "cannot read 'no/such/file': No such file or directory");
+  }
+  SUBCASE("refuses folders, devices and pipes without waiting") {
+    const std::string pipe = (folder / "pipe").string();
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    for (const std::string& name : {folder.path().string(), std::string("/dev/zero"), pipe})
+      CHECK(user_error([&] { InputFile file(name); }) ==
+            "cannot read '" + name + "': it is not a regular file; name another");
+  }
+}

@@ -1,0 +1,144 @@
+#include "training/data/idx.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include "tests/training/data_support.h"
+#include "training/data/file.h"
+
+namespace plexaura {
+
+namespace {
+
+std::string big_endian(std::uint32_t value) {
+  std::string bytes;
+  for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(value >> shift);
+  return bytes;
+}
+
+// Two pictures of 2 x 3 pixels.
+std::string image_text() {
+  return big_endian(2051) + big_endian(2) + big_endian(2) + big_endian(3) +
+         std::string("\0\x33\x66\x99\xcc\xff", 6) + "abcdef";
+}
+
+std::string label_text() { return big_endian(2049) + big_endian(2) + std::string("\x03\x09", 2); }
+
+void write_gzip(const std::filesystem::path& path, const std::string& text) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  REQUIRE(gzwrite(file, text.data(), static_cast<unsigned>(text.size())) == static_cast<int>(text.size()));
+  REQUIRE(gzclose(file) == Z_OK);
+}
+
+std::string error_of_pair(const std::string& images, const std::string& labels,
+                          const IdxOptions& options = {}) {
+  const test::TempFolder folder;
+  const auto image_path = folder.write("images", images);
+  const auto label_path = folder.write("labels", labels);
+  return test::error_of([&] { const IdxDataset dataset(image_path, label_path, options); });
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("IDX files are read plain and gzipped, whatever they are called") {
+  const test::TempFolder folder;
+  const auto labels = folder.write("labels.gz", label_text());
+  const auto plain = folder.write("images.gz", image_text());
+  write_gzip(folder.path / "images", image_text());
+  for (const auto& images : {plain, folder.path / "images"}) {
+    const IdxDataset dataset(images, labels);
+    CHECK(dataset.size() == 2);
+    CHECK(dataset.sample_shape() == Shape{1, 2, 3});
+    CHECK(dataset.class_names().size() == 10);
+    CHECK(labels_of(dataset) == std::vector<std::int64_t>{3, 9});
+    std::vector<float> sample(6);
+    std::int64_t label = -1;
+    dataset.read(0, {}, sample, label);
+    CHECK(label == 3);
+    for (std::size_t i = 0; i < 6; ++i) CHECK(sample[i] == doctest::Approx(0.2 * static_cast<double>(i)));
+  }
+}
+
+TEST_CASE("pixels are normalised on wish") {
+  const test::TempFolder folder;
+  const IdxDataset dataset(folder.write("i", image_text()), folder.write("l", label_text()),
+                           {.mean = 0.5F, .stddev = 0.25F});
+  std::vector<float> sample(6);
+  std::int64_t label = -1;
+  dataset.read(0, {}, sample, label);
+  CHECK(sample.front() == doctest::Approx(-2));
+  CHECK(sample.back() == doctest::Approx(2));
+}
+
+TEST_CASE("broken IDX files are refused in a sentence that names them") {
+  CHECK(contains(error_of_pair(label_text(), label_text()),
+                 "images: begins with 2049 where pictures begin with 2051"));
+  CHECK(contains(error_of_pair(image_text(), image_text()),
+                 "labels: begins with 2051 where labels begin with 2049"));
+  CHECK(contains(error_of_pair(image_text().substr(0, 20), label_text()),
+                 "images: ends before the last record"));
+  CHECK(contains(error_of_pair("", label_text()), "images: ends before"));
+  CHECK(contains(error_of_pair(image_text() + "x", label_text()), "images: goes on behind the last record"));
+  CHECK(contains(error_of_pair(image_text(), label_text() + "x"), "labels: goes on behind"));
+  CHECK(contains(error_of_pair(image_text(), big_endian(2049) + big_endian(1) + "\x01"),
+                 "holds 1 labels where"));
+  CHECK(
+      contains(error_of_pair(big_endian(2051) + big_endian(0) + big_endian(2) + big_endian(3), label_text()),
+               "holds 0 pictures of 2x3"));
+  CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 9}), "labels: record 1 has label 9"));
+  CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 0}), "must be positive"));
+  CHECK(contains(test::error_of([] { const IdxDataset dataset("/nowhere/i", "/nowhere/l"); }),
+                 "/nowhere/i: cannot be"));
+}
+
+TEST_CASE("a header that promises far too much is an error, not an allocation") {
+  const std::string huge = big_endian(2051) + big_endian(0xffffffff) + big_endian(60000) + big_endian(60000);
+  CHECK(contains(error_of_pair(huge + "abc", label_text()), "ends before the last record"));
+}
+
+TEST_CASE("a gzip stream that is cut off anywhere is refused") {
+  const test::TempFolder folder;
+  std::string text = image_text();
+  write_gzip(folder.path / "whole", text);
+  const auto bytes = read_file(folder.path / "whole");
+  const auto labels = folder.write("labels", label_text());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    CAPTURE(size);
+    const auto cut = folder.write("cut", std::span(bytes).first(size));
+    CHECK(contains(test::error_of([&] { const IdxDataset dataset(cut, labels); }), "cut: "));
+  }
+}
+
+TEST_CASE("MNIST has its known sizes, first labels, mean and deviation") {
+  const auto data = test::real_data();
+  if (!data) return;
+  const auto folder = *data / "mnist";
+  const IdxDataset train(folder / "train-images-idx3-ubyte.gz", folder / "train-labels-idx1-ubyte.gz");
+  const IdxDataset test(folder / "t10k-images-idx3-ubyte.gz", folder / "t10k-labels-idx1-ubyte.gz");
+  CHECK(train.size() == 60000);
+  CHECK(test.size() == 10000);
+  CHECK(train.sample_shape() == Shape{1, 28, 28});
+  CHECK(train.label(0) == 5);
+  CHECK(test.label(0) == 7);
+  double sum = 0;
+  double squares = 0;
+  std::vector<float> sample(28 * 28);
+  for (std::int64_t i = 0; i < train.size(); ++i) {
+    std::int64_t label = -1;
+    train.read(i, {}, sample, label);
+    for (const float value : sample) {
+      sum += value;
+      squares += static_cast<double>(value) * value;
+    }
+  }
+  const double count = 60000.0 * 28 * 28;
+  CHECK(sum / count == doctest::Approx(0.1307).epsilon(0.001));
+  CHECK(std::sqrt(squares / count - sum / count * sum / count) == doctest::Approx(0.3081).epsilon(0.001));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,188 @@
+#include "training/data/image_folder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <doctest/doctest.h>
+#include <set>
+
+#include "tests/training/data_support.h"
+#include "training/data/crop.h"
+#include "training/data/file.h"
+#include "training/data/loader.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::array<std::uint8_t, 3> red{230, 20, 20};
+constexpr std::array<std::uint8_t, 3> blue{20, 20, 230};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::vector<float> sample_of(const Dataset& dataset, std::int64_t index, const SampleContext& context = {}) {
+  std::vector<float> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
+  std::int64_t label = -1;
+  dataset.read(index, context, sample, label);
+  CHECK(label == dataset.label(index));
+  return sample;
+}
+
+// Two classes: "cat" with b.jpg and a.txt (a JPEG too), "dog" with one.
+void write_pets(const test::TempFolder& folder) {
+  folder.write("cat/b.jpg", encode_jpeg(test::two_colours(40, 30, red, blue)));
+  folder.write("cat/a.txt", encode_jpeg(test::two_colours(30, 50, blue, red)));
+  folder.write("dog/x.png", encode_jpeg(test::two_colours(300, 20, red, red)));
+}
+
+}  // namespace
+
+TEST_CASE("classes are folders, samples are files, both sorted; what is hidden or beside is passed over") {
+  const test::TempFolder folder;
+  write_pets(folder);
+  folder.write("readme.txt", "no class");
+  folder.write(".git/x.jpg", "no class");
+  folder.write("cat/.hidden", "no picture");
+  folder.write("cat/more/c.jpg", "not looked at");
+  const ImageFolderDataset dataset(folder.path, {.image_size = 16});
+  CHECK(dataset.class_names() == std::vector<std::string>{"cat", "dog"});
+  CHECK(dataset.size() == 3);
+  CHECK(dataset.sample_shape() == Shape{3, 16, 16});
+  CHECK(labels_of(dataset) == std::vector<std::int64_t>{0, 0, 1});
+  CHECK(dataset.path(0) == folder.path / "cat/a.txt");
+}
+
+TEST_CASE("without augmentation the centre is seen, upright, normalised, in every epoch") {
+  const test::TempFolder folder;
+  write_pets(folder);
+  const ImageFolderDataset dataset(
+      folder.path, {.image_size = 16, .mean = {0.5F, 0.5F, 0.5F}, .stddev = {0.5F, 0.5F, 0.5F}});
+  const auto sample = sample_of(dataset, 1);
+  const auto value = [](int byte) { return static_cast<float>(byte) / 127.5F - 1; };
+  CHECK(std::abs(sample[8 * 16 + 2] - value(230)) < 0.1F);             // red on the left
+  CHECK(std::abs(sample[8 * 16 + 13] - value(20)) < 0.1F);             // and not on the right
+  CHECK(std::abs(sample[2 * 256 + 8 * 16 + 13] - value(230)) < 0.1F);  // where blue is
+  CHECK(sample == sample_of(dataset, 1, {7, 9}));
+}
+
+TEST_CASE("augmentation is a function of seed, epoch and index, and mirrors half of all") {
+  const test::TempFolder folder;
+  write_pets(folder);
+  const ImageFolderDataset dataset(folder.path, {.image_size = 16, .augment = true});
+  const auto sample = sample_of(dataset, 1, {1, 2});
+  CHECK(sample == sample_of(dataset, 1, {1, 2}));
+  CHECK(sample != sample_of(dataset, 1, {1, 3}));
+  CHECK(sample != sample_of(dataset, 1, {2, 2}));
+  int red_left = 0;
+  int red_right = 0;
+  for (std::int64_t epoch = 0; epoch < 400; ++epoch) {
+    const auto drawn = sample_of(dataset, 1, {1, epoch});
+    red_left += drawn[8 * 16] > drawn[8 * 16 + 15] + 1 ? 1 : 0;
+    red_right += drawn[8 * 16] < drawn[8 * 16 + 15] - 1 ? 1 : 0;
+  }
+  CHECK(red_left > 100);
+  CHECK(red_right > 100);
+}
+
+TEST_CASE("random crops lie within the picture and have the area and shape that were asked for") {
+  Random random{3};
+  bool mirrored = false;
+  for (const ImageSize size : {ImageSize{100, 80}, ImageSize{1, 1}, ImageSize{1000, 10}})
+    for (int i = 0; i < 1000; ++i) {
+      const Crop crop = random_crop(size, 0.08, true, random);
+      const auto width = static_cast<double>(size.width);
+      const auto height = static_cast<double>(size.height);
+      CHECK(crop.box.left >= 0);
+      CHECK(crop.box.top >= 0);
+      CHECK(crop.box.left + crop.box.width <= width + 1e-9);
+      CHECK(crop.box.top + crop.box.height <= height + 1e-9);
+      const double ratio = crop.box.width / crop.box.height;
+      CHECK(ratio > 0.7499);
+      CHECK(ratio < 1.3334);
+      mirrored = mirrored || crop.mirror;
+    }
+  CHECK(mirrored);
+}
+
+TEST_CASE("a folder that is no data set is refused in a sentence that names it") {
+  const test::TempFolder folder;
+  const auto error = [&](const ImageFolderOptions& options = {}) {
+    return test::error_of([&] { const ImageFolderDataset dataset(folder.path, options); });
+  };
+  CHECK(contains(error(), "holds no folder"));
+  write_pets(folder);
+  CHECK(contains(error({.image_size = 0}), "image_size is 0"));
+  CHECK(contains(error({.smallest_crop = 0}), "smallest crop is 0"));
+  CHECK(contains(error({.stddev = {1, 0, 1}}), "standard deviation"));
+  std::filesystem::create_directory(folder.path / "eel");
+  CHECK(contains(error(), "eel: the folder of class 'eel' holds no picture"));
+  folder.write("eel/notes.jpg", "not a picture");
+  CHECK(contains(error(), "the folder of class 'eel' holds no picture"));
+  CHECK(contains(test::error_of([] { const ImageFolderDataset dataset("/nowhere"); }),
+                 "/nowhere: cannot be listed"));
+}
+
+TEST_CASE("a broken picture and a file that is none are named when they are read") {
+  const test::TempFolder folder;
+  write_pets(folder);
+  const auto whole = read_file(folder.path / "cat/b.jpg");
+  folder.write("cat/c.jpg", std::span(whole).first(whole.size() / 2));
+  folder.write("cat/d.jpg", "just text");
+  folder.write("cat/e.jpg", "");
+  const ImageFolderDataset dataset(folder.path, {.image_size = 16});
+  for (const auto& [index, name] : {std::pair{2, "cat/c.jpg: "}, {3, "cat/d.jpg: "}, {4, "cat/e.jpg: "}})
+    CHECK(contains(test::error_of([&] { sample_of(dataset, index); }), name));
+
+  Loader loader(std::make_shared<ImageFolderDataset>(folder.path, ImageFolderOptions{.image_size = 16}),
+                {.batch_size = 6, .workers = 2, .on_error = OnError::skip});
+  CHECK(loader.next().micro_batches.front().labels.elements() == 6);
+  CHECK(loader.skipped().size() == 3);
+}
+
+TEST_CASE("training and validation set must have the same classes") {
+  const test::TempFolder train;
+  const test::TempFolder validation;
+  write_pets(train);
+  write_pets(validation);
+  const ImageFolderDataset expected(train.path);
+  CHECK_NOTHROW(check_same_classes(expected, "train", ImageFolderDataset(validation.path), "val"));
+  validation.write("eel/x.jpg", encode_jpeg(test::two_colours(20, 20, red, red)));
+  CHECK(contains(test::error_of([&] {
+                   check_same_classes(expected, "train", ImageFolderDataset(validation.path), "val");
+                 }),
+                 "val: class 2 is 'eel' where train has no such class"));
+  std::filesystem::remove_all(validation.path / "eel");
+  std::filesystem::remove_all(validation.path / "dog");
+  CHECK(contains(test::error_of([&] {
+                   check_same_classes(expected, "train", ImageFolderDataset(validation.path), "val");
+                 }),
+                 "val: class 1 is no such class where train has 'dog'"));
+}
+
+TEST_CASE("real photographs are all read, and training and validation set agree") {
+  const auto data = test::real_data();
+  if (!data) return;
+  const auto train = std::make_shared<ImageFolderDataset>(
+      *data / "photos/train", ImageFolderOptions{.image_size = 64, .augment = true});
+  const auto validation =
+      std::make_shared<ImageFolderDataset>(*data / "photos/val", ImageFolderOptions{.image_size = 64});
+  check_same_classes(*train, "train", *validation, "val");
+  CHECK(train->size() == 400);
+  CHECK(validation->size() == 125);
+  Loader loader(train, {.batch_size = 64, .workers = 2, .on_error = OnError::skip});
+  std::int64_t samples = 0;
+  for (bool more = true; more;) {
+    const Step step = loader.next();
+    samples += step.micro_batches.front().labels.elements();
+    for (const float value : step.micro_batches.front().samples.as<float>()) {
+      REQUIRE(value > -2.2F);
+      REQUIRE(value < 2.7F);
+    }
+    more = !step.ends_epoch();
+  }
+  CHECK(samples == 400);
+  CHECK(loader.skipped().empty());
+}
+
+}  // namespace plexaura

@@ -1,0 +1,236 @@
+#include "training/data/image.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <png.h>
+
+// clang-format off
+#include <jpeglib.h>
+// clang-format on
+
+#include "tests/training/data_support.h"
+#include "training/data/file.h"
+#include "training/data/resample.h"
+
+namespace plexaura {
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+using Pixel = std::array<int, 3>;
+
+Pixel pixel_of(const Image& image, std::int64_t x, std::int64_t y) {
+  const auto at = static_cast<std::size_t>((y * image.width + x) * 3);
+  return {image.pixels[at], image.pixels[at + 1], image.pixels[at + 2]};
+}
+
+bool near(const Pixel& a, const Pixel& b, int tolerance) {
+  return std::ranges::equal(a, b, [&](int x, int y) { return std::abs(x - y) <= tolerance; });
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A JPEG of one colour in any of libjpeg's colour spaces.
+Bytes plain_jpeg(J_COLOR_SPACE space, J_COLOR_SPACE stored, const Bytes& colour, bool progressive = false) {
+  constexpr int side = 16;
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* memory = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &memory, &size);
+  info.image_width = side;
+  info.image_height = side;
+  info.input_components = static_cast<int>(colour.size());
+  info.in_color_space = space;
+  jpeg_set_defaults(&info);
+  jpeg_set_colorspace(&info, stored);
+  if (progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  Bytes row;
+  for (int i = 0; i < side; ++i) row.insert(row.end(), colour.begin(), colour.end());
+  JSAMPROW rows = row.data();
+  for (int i = 0; i < side; ++i) jpeg_write_scanlines(&info, &rows, 1);
+  jpeg_finish_compress(&info);
+  Bytes bytes(memory, memory + size);
+  jpeg_destroy_compress(&info);
+  std::free(memory);
+  return bytes;
+}
+
+// A PNG by libpng's own writer: `type` and `depth` are PNG's, a row is given as the file holds it.
+Bytes plain_png(int type, int depth, const Bytes& row, int width, int height,
+                const std::vector<png_color>& palette = {}) {
+  Bytes bytes;
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  png_set_write_fn(
+      png, &bytes,
+      [](png_structp writer, png_bytep data, png_size_t count) {
+        auto& all = *static_cast<Bytes*>(png_get_io_ptr(writer));
+        all.insert(all.end(), data, data + count);
+      },
+      nullptr);
+  png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), depth, type,
+               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  if (!palette.empty()) png_set_PLTE(png, info, palette.data(), static_cast<int>(palette.size()));
+  png_write_info(png, info);
+  for (int y = 0; y < height; ++y) png_write_row(png, row.data());
+  png_write_end(png, info);
+  png_destroy_write_struct(&png, &info);
+  return bytes;
+}
+
+Image gradient(std::int64_t width, std::int64_t height) {
+  Image image{width, height, {}};
+  for (std::int64_t y = 0; y < height; ++y)
+    for (std::int64_t x = 0; x < width; ++x)
+      for (const std::int64_t value : {x * 255 / width, y * 255 / height, std::int64_t{128}})
+        image.pixels.push_back(static_cast<std::uint8_t>(value));
+  return image;
+}
+
+}  // namespace
+
+TEST_CASE("a JPEG comes back nearly as it was written") {
+  const Image image = gradient(61, 47);
+  const Bytes bytes = encode_jpeg(image, 95);
+  CHECK(is_image(bytes));
+  const ImageSize size = read_image_size(bytes, "x");
+  CHECK(size.width == 61);
+  CHECK(size.height == 47);
+  const Image decoded = decode_image(bytes, "x");
+  REQUIRE(decoded.pixels.size() == image.pixels.size());
+  double difference = 0;
+  for (std::size_t i = 0; i < image.pixels.size(); ++i)
+    difference += std::abs(image.pixels[i] - decoded.pixels[i]);
+  CHECK(difference / static_cast<double>(image.pixels.size()) < 2);
+}
+
+TEST_CASE("a JPEG is decoded no smaller than asked") {
+  const Bytes bytes = encode_jpeg(gradient(160, 80));
+  for (const auto& [scale, width] :
+       {std::pair{1.0, 160}, {0.6, 160}, {0.5, 80}, {0.3, 80}, {0.25, 40}, {0.1, 20}, {0.01, 20}}) {
+    const Image image = decode_image(bytes, "x", scale);
+    CHECK(image.width == width);
+    CHECK(image.height == width / 2);
+    CHECK(near(pixel_of(image, width / 2, width / 4), {128, 128, 128}, 12));
+  }
+}
+
+TEST_CASE("JPEG in grey, progressive, CMYK and YCCK becomes RGB") {
+  const auto decoded = [](const Bytes& bytes) { return pixel_of(decode_image(bytes, "x"), 8, 8); };
+  CHECK(near(decoded(plain_jpeg(JCS_GRAYSCALE, JCS_GRAYSCALE, {77})), {77, 77, 77}, 3));
+  CHECK(near(decoded(plain_jpeg(JCS_RGB, JCS_YCbCr, {200, 100, 50}, true)), {200, 100, 50}, 4));
+  CHECK(near(decoded(plain_jpeg(JCS_RGB, JCS_RGB, {200, 100, 50})), {200, 100, 50}, 4));
+  // libjpeg marks both of these as Adobe's, whose inks are inverted: 255 is none.
+  CHECK(near(decoded(plain_jpeg(JCS_CMYK, JCS_CMYK, {255, 128, 0, 255})), {255, 128, 0}, 4));
+  CHECK(near(decoded(plain_jpeg(JCS_CMYK, JCS_YCCK, {255, 128, 0, 128})), {128, 64, 0}, 6));
+}
+
+TEST_CASE("a JPEG that is cut off anywhere is refused by name") {
+  for (const bool progressive : {false, true}) {
+    const Bytes whole =
+        progressive ? plain_jpeg(JCS_RGB, JCS_YCbCr, {200, 100, 50}, true) : encode_jpeg(gradient(40, 40));
+    for (std::size_t size = 0; size < whole.size() - 2; ++size) {  // without the end marker nothing is lost
+      CAPTURE(size);
+      const auto cut = std::span(whole).first(size);
+      CHECK(contains(test::error_of([&] { decode_image(cut, "a/b.jpg"); }), "a/b.jpg: "));
+    }
+  }
+}
+
+TEST_CASE("a JPEG with damage inside is refused") {
+  Bytes bytes = encode_jpeg(gradient(64, 64));
+  for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 40; ++i)
+    bytes[i] = static_cast<std::uint8_t>(0xff);
+  CHECK(contains(test::error_of([&] { decode_image(bytes, "b.jpg"); }),
+                 "b.jpg: the picture cannot be decoded: "));
+}
+
+TEST_CASE("PNG in grey, palette, 16 bits and with transparency becomes RGB") {
+  const auto decoded = [](const Bytes& bytes) { return pixel_of(decode_image(bytes, "x", 0.5), 1, 1); };
+  CHECK(decoded(plain_png(PNG_COLOR_TYPE_RGB, 8, {1, 2, 3, 200, 100, 50}, 2, 2)) == Pixel{200, 100, 50});
+  CHECK(decoded(plain_png(PNG_COLOR_TYPE_GRAY, 8, {1, 77}, 2, 2)) == Pixel{77, 77, 77});
+  CHECK(decoded(plain_png(PNG_COLOR_TYPE_GRAY, 1, {0x40}, 2, 2)) == Pixel{255, 255, 255});
+  CHECK(decoded(plain_png(PNG_COLOR_TYPE_PALETTE, 8, {0, 1}, 2, 2, {{1, 2, 3}, {9, 8, 7}})) ==
+        Pixel{9, 8, 7});
+  CHECK(near(decoded(plain_png(PNG_COLOR_TYPE_RGB, 16, {0, 0, 0, 0, 0, 0, 200, 0, 100, 0, 50, 0}, 2, 2)),
+             {200, 100, 50}, 1));
+  CHECK(decoded(plain_png(PNG_COLOR_TYPE_RGB_ALPHA, 8, {0, 0, 0, 0, 200, 100, 50, 255}, 2, 2)) ==
+        Pixel{200, 100, 50});
+  CHECK(decoded(plain_png(PNG_COLOR_TYPE_RGB_ALPHA, 8, {0, 0, 0, 0, 10, 20, 30, 0}, 2, 2)) ==
+        Pixel{255, 255, 255});
+}
+
+TEST_CASE("a PNG that is cut off in its data is refused by name") {
+  const Bytes whole = plain_png(PNG_COLOR_TYPE_RGB, 8, {1, 2, 3, 200, 100, 50}, 2, 2);
+  constexpr std::size_t end_chunk = 12;
+  for (std::size_t size = 0; size < whole.size() - end_chunk - 4; ++size) {
+    CAPTURE(size);
+    CHECK(contains(test::error_of([&] { decode_image(std::span(whole).first(size), "b.png"); }), "b.png: "));
+  }
+}
+
+TEST_CASE("what is no picture is refused by name") {
+  const std::string text = "GIF89a and so on";
+  const std::span bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+  CHECK_FALSE(is_image(bytes));
+  CHECK(contains(test::error_of([&] { read_image_size(bytes, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
+  CHECK(contains(test::error_of([&] { decode_image({}, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
+}
+
+TEST_CASE("a picture that JPEG cannot hold is refused") {
+  CHECK(contains(test::error_of([] { encode_jpeg({}); }), "a picture of 0x0 cannot be encoded"));
+}
+
+TEST_CASE("resampling to the same size changes nothing, and mirrors on wish") {
+  const Image image = gradient(5, 3);
+  std::vector<float> planes(3 * 3 * 5);
+  std::vector<float> mirrored(planes.size());
+  resample(image, {0, 0, 5, 3}, 5, 3, false, planes);
+  resample(image, {0, 0, 5, 3}, 5, 3, true, mirrored);
+  for (std::size_t y = 0; y < 3; ++y)
+    for (std::size_t x = 0; x < 5; ++x)
+      for (std::size_t channel = 0; channel < 3; ++channel) {
+        CHECK(planes[(channel * 3 + y) * 5 + x] ==
+              static_cast<float>(image.pixels[(y * 5 + x) * 3 + channel]));
+        CHECK(mirrored[(channel * 3 + y) * 5 + 4 - x] == planes[(channel * 3 + y) * 5 + x]);
+      }
+}
+
+TEST_CASE("shrinking averages: a fine chequerboard becomes grey") {
+  Image image{64, 64, {}};
+  for (int i = 0; i < 64 * 64; ++i)
+    image.pixels.insert(image.pixels.end(), 3, (i + i / 64) % 2 == 0 ? std::uint8_t{255} : std::uint8_t{0});
+  std::vector<float> planes(3 * 8 * 8);
+  resample(image, {0, 0, 64, 64}, 8, 8, false, planes);
+  for (const float value : planes) CHECK(std::abs(value - 127.5F) < 1);
+}
+
+TEST_CASE("resampling keeps a plane of one slope, shrinking and growing, within the borders") {
+  const Image image = gradient(100, 100);
+  for (const std::int64_t side : {10, 40, 250}) {
+    std::vector<float> planes(static_cast<std::size_t>(3 * side * side));
+    resample(image, {20.5, 30, 60, 40}, side, side, false, planes);
+    for (std::int64_t i = 0; i < side; ++i) {
+      const auto centre = (static_cast<double>(i) + 0.5) / static_cast<double>(side);
+      const double x = 20.5 + 60 * centre;
+      CHECK(planes[static_cast<std::size_t>(i)] ==
+            doctest::Approx((x - 0.5) * 2.55).epsilon(0.01).scale(100));
+      const double y = 30 + 40 * centre;
+      CHECK(planes[static_cast<std::size_t>((side + i) * side)] ==
+            doctest::Approx((y - 0.5) * 2.55).epsilon(0.01).scale(100));
+    }
+  }
+}
+
+}  // namespace plexaura

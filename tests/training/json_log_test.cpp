@@ -1,0 +1,67 @@
+#include "training/json_log.h"
+
+#include <doctest/doctest.h>
+#include <limits>
+
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace plexaura;
+using namespace plexaura::testing;
+
+TEST_CASE("a log holds one object a line, fields in the order given") {
+  const TemporaryFolder folder;
+  JsonLog log(folder / "log");
+  log.step({.step = 3,
+            .epoch = 1,
+            .loss = 0.5,
+            .accuracy = 0.25,
+            .images_per_second = 120.5,
+            .learning_rate = 0.01});
+  log.epoch({.epoch = 1, .train_loss = 1.5, .val_loss = 2, .val_accuracy = 0.75, .seconds = 12.25});
+  log.write({{"event", "note"}, {"flag", true}, {"text", "a \"quoted\"\nline"}});
+  CHECK(
+      read_text(folder / "log") ==
+      "{\"event\":\"step\",\"step\":3,\"epoch\":1,\"loss\":0.5,\"accuracy\":0.25,\"images_per_second\":120.5,"
+      "\"learning_rate\":0.01}\n"
+      "{\"event\":\"epoch\",\"epoch\":1,\"train_loss\":1.5,\"val_loss\":2.0,\"val_accuracy\":0.75,"
+      "\"seconds\":12.25}\n"
+      "{\"event\":\"note\",\"flag\":true,\"text\":\"a \\\"quoted\\\"\\nline\"}\n");
+}
+
+TEST_CASE("numbers that JSON cannot hold are null, and bytes that are no text are replaced") {
+  const TemporaryFolder folder;
+  JsonLog log(folder / "log");
+  log.write({{"nan", std::numeric_limits<double>::quiet_NaN()},
+             {"infinite", -std::numeric_limits<double>::infinity()},
+             {"bytes", "\xff"}});
+  CHECK(read_text(folder / "log") == "{\"nan\":null,\"infinite\":null,\"bytes\":\"\xef\xbf\xbd\"}\n");
+}
+
+TEST_CASE("a log is continued, after a line break where a process died within a line") {
+  const TemporaryFolder folder;
+  for (const std::int64_t run : {1, 2}) {
+    JsonLog log(folder / "log");
+    log.write({{"run", run}});
+  }
+  write_text(folder / "log", read_text(folder / "log") + "{\"ev");
+  JsonLog log(folder / "log");
+  log.write({{"run", std::int64_t{3}}});
+  CHECK(read_text(folder / "log") == "{\"run\":1}\n{\"run\":2}\n{\"ev\n{\"run\":3}\n");
+}
+
+TEST_CASE("a line is in the file as soon as it is written") {
+  const TemporaryFolder folder;
+  JsonLog log(folder / "log");
+  for (std::int64_t line = 1; line <= 3; ++line) {
+    log.write({{"a", line}});
+    CHECK(read_text(folder / "log").size() == static_cast<std::size_t>(line) * 8);
+  }
+}
+
+TEST_CASE("a log that cannot be written names its file") {
+  JsonLog log("/dev/full");
+  CHECK(device_error([&] { log.step({}); }) == "cannot write '/dev/full': No space left on device");
+  CHECK(user_error([] { JsonLog missing("no/such/folder/log"); }) ==
+        "cannot create 'no/such/folder/log': No such file or directory");
+}

@@ -1,0 +1,246 @@
+#include "training/data/loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <doctest/doctest.h>
+#include <set>
+#include <thread>
+
+#include "core/error.h"
+#include "tests/training/data_support.h"
+
+namespace plexaura {
+
+namespace {
+
+// What tells one step from another.
+struct StepContent {
+  std::int64_t epoch, step, global_samples;
+  std::vector<std::int64_t> firsts;
+  std::vector<float> samples;
+  std::vector<std::int64_t> labels;
+
+  bool operator==(const StepContent&) const = default;
+};
+
+StepContent content_of(const Step& step) {
+  StepContent content{step.epoch, step.step_in_epoch, step.global_samples, {}, {}, {}};
+  for (const MicroBatch& batch : step.micro_batches) {
+    content.firsts.push_back(batch.first_sample);
+    const auto samples = batch.samples.as<float>();
+    content.samples.insert(content.samples.end(), samples.begin(), samples.end());
+    const auto labels = batch.labels.as<std::int64_t>();
+    content.labels.insert(content.labels.end(), labels.begin(), labels.end());
+  }
+  return content;
+}
+
+std::vector<StepContent> read_steps(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
+                                    int count) {
+  Loader loader(std::move(dataset), options);
+  std::vector<StepContent> steps;
+  for (int i = 0; i < count; ++i) {
+    Step step = loader.next();
+    steps.push_back(content_of(step));
+    loader.recycle(std::move(step));
+  }
+  return steps;
+}
+
+// Sleeps over every sample, and counts how many are open at most.
+class SlowDataset final : public Dataset {
+ public:
+  std::int64_t size() const override { return 1000; }
+  Shape sample_shape() const override { return Shape{1}; }
+  const std::vector<std::string>& class_names() const override { return names_; }
+  std::int64_t label(std::int64_t) const override { return 0; }
+  void read(std::int64_t, const SampleContext&, std::span<float> sample, std::int64_t& label) const override {
+    ++reads;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    sample[0] = 0;
+    label = 0;
+  }
+
+  mutable std::atomic<int> reads = 0;
+
+ private:
+  std::vector<std::string> names_{"only"};
+};
+
+struct ForeignError {};
+
+class ThrowingDataset final : public Dataset {
+ public:
+  std::int64_t size() const override { return 10; }
+  Shape sample_shape() const override { return Shape{1}; }
+  const std::vector<std::string>& class_names() const override { return names_; }
+  std::int64_t label(std::int64_t) const override { return 0; }
+  void read(std::int64_t, const SampleContext&, std::span<float>, std::int64_t&) const override {
+    throw ForeignError{};
+  }
+
+ private:
+  std::vector<std::string> names_{"only"};
+};
+
+}  // namespace
+
+TEST_CASE("steps are the same whatever the number of workers and the depth of prefetch") {
+  const auto dataset = std::make_shared<test::CountingDataset>(101, std::vector<std::int64_t>{17, 18, 60});
+  LoaderOptions options{.batch_size = 8, .micro_batches = 3, .seed = 3, .workers = 0};
+  options.on_error = OnError::skip;
+  const auto expected = read_steps(dataset, options, 40);
+  for (const std::int64_t workers : {1, 2, 5})
+    for (const std::int64_t prefetch : {1, 4}) {
+      options.workers = workers;
+      options.prefetch = prefetch;
+      CHECK(read_steps(dataset, options, 40) == expected);
+    }
+}
+
+TEST_CASE("the ranks together read what one rank reads, in its order") {
+  const auto dataset = std::make_shared<test::CountingDataset>(23);
+  LoaderOptions options{.batch_size = 6, .micro_batches = 2, .seed = 1};
+  const auto whole = read_steps(dataset, options, 8);
+  options.ranks = 4;
+  std::vector<std::vector<StepContent>> of_rank;
+  for (options.rank = 0; options.rank < 4; ++options.rank) of_rank.push_back(read_steps(dataset, options, 8));
+  for (std::size_t step = 0; step < whole.size(); ++step) {
+    std::vector<float> samples;
+    for (const auto& steps : of_rank) {
+      CHECK(steps[step].global_samples == whole[step].global_samples);
+      CHECK(steps[step].firsts.size() == 2);
+      CHECK(steps[step].firsts.front() == static_cast<std::int64_t>(samples.size() / 2));
+      samples.insert(samples.end(), steps[step].samples.begin(), steps[step].samples.end());
+    }
+    CHECK(samples == whole[step].samples);
+  }
+}
+
+TEST_CASE("an epoch ends visibly, holds every sample once, and the next is in another order") {
+  Loader loader(std::make_shared<test::CountingDataset>(10), {.batch_size = 4});
+  std::vector<std::vector<float>> epochs(2);
+  for (auto& seen : epochs) {
+    for (bool more = true; more;) {
+      const Step step = loader.next();
+      const auto samples = step.micro_batches.front().samples.as<float>();
+      for (std::size_t i = 0; i < samples.size(); i += 2) seen.push_back(samples[i]);
+      more = !step.ends_epoch();
+    }
+    CHECK(std::set<float>(seen.begin(), seen.end()).size() == 10);
+    CHECK(seen.size() == 10);
+  }
+  CHECK(epochs[0] != epochs[1]);
+}
+
+TEST_CASE("a resumed loader goes on where the first would have") {
+  const auto dataset = std::make_shared<test::CountingDataset>(10);
+  LoaderOptions options{.batch_size = 4, .seed = 9};
+  auto expected = read_steps(dataset, options, 7);
+  expected.erase(expected.begin(), expected.begin() + 4);
+  options.first_epoch = 1;
+  options.first_step = 1;
+  CHECK(read_steps(dataset, options, 3) == expected);
+  options.first_step = 3;
+  options.first_epoch = 0;
+  CHECK(read_steps(dataset, options, 1).front().epoch == 1);
+}
+
+TEST_CASE("a rank without samples has empty micro-batches") {
+  Loader loader(std::make_shared<test::CountingDataset>(5),
+                {.batch_size = 2, .ranks = 3, .rank = 2, .micro_batches = 2});
+  const Step step = loader.next();
+  REQUIRE(step.micro_batches.size() == 2);
+  CHECK(step.global_samples == 2);
+  CHECK(step.micro_batches[0].samples.shape() == Shape{0, 2});
+  CHECK(step.micro_batches[1].labels.shape() == Shape{0});
+}
+
+TEST_CASE("a sample that cannot be read ends the run with its own error, every time") {
+  const auto dataset = std::make_shared<test::CountingDataset>(20, std::vector<std::int64_t>{5, 7});
+  for (const std::int64_t workers : {0, 3}) {
+    Loader loader(dataset, {.batch_size = 5, .shuffle = false, .workers = workers});
+    CHECK_NOTHROW(loader.next());
+    CHECK(test::error_of([&] { loader.next(); }) == "sample 5 is broken");
+    CHECK(test::error_of([&] { loader.next(); }) == "sample 5 is broken");
+  }
+}
+
+TEST_CASE("what a dataset throws arrives as it was thrown") {
+  for (const auto on_error : {OnError::fail, OnError::skip}) {
+    Loader loader(std::make_shared<ThrowingDataset>(), {.workers = 2, .on_error = on_error});
+    CHECK_THROWS_AS(loader.next(), ForeignError);
+  }
+}
+
+TEST_CASE("a skipped sample is replaced by the next of the same rank, counted and named once") {
+  const auto dataset = std::make_shared<test::CountingDataset>(8, std::vector<std::int64_t>{1, 2, 7});
+  LoaderOptions options{
+      .batch_size = 4, .ranks = 2, .shuffle = false, .workers = 2, .on_error = OnError::skip};
+  Loader first(dataset, options);  // has 0 1 | 4 5
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    CHECK(content_of(first.next()).samples == std::vector<float>{0, 1.0F * epoch, 4, 1.0F * epoch});
+    CHECK(content_of(first.next()).samples == std::vector<float>{4, 1.0F * epoch, 5, 1.0F * epoch});
+  }
+  CHECK(first.skipped() == std::vector<std::string>{"sample 1 is broken"});
+
+  options.rank = 1;  // has 2 3 | 6 7
+  Loader second(dataset, options);
+  CHECK(content_of(second.next()).samples == std::vector<float>{3, 0, 3, 0});
+  CHECK(content_of(second.next()).samples == std::vector<float>{6, 0, 3, 0});
+  CHECK(second.skipped().size() == 2);
+}
+
+TEST_CASE("with no readable sample at all, skipping ends in an error that shows the first") {
+  Loader loader(std::make_shared<test::CountingDataset>(2, std::vector<std::int64_t>{0, 1}),
+                {.workers = 1, .on_error = OnError::skip});
+  CHECK(test::error_of([&] { loader.next(); }).find("sample 0 is broken") != std::string::npos);
+}
+
+TEST_CASE("no more is read ahead than prefetch says") {
+  const auto dataset = std::make_shared<SlowDataset>();
+  Loader loader(dataset, {.batch_size = 2, .workers = 2, .prefetch = 2});
+  loader.next();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(dataset->reads <= 6);
+}
+
+TEST_CASE("destruction does not wait for the steps ahead") {
+  const auto dataset = std::make_shared<SlowDataset>();
+  { const Loader loader(dataset, {.batch_size = 1000, .workers = 2}); }
+  CHECK(dataset->reads <= 4);
+}
+
+TEST_CASE("time spent waiting is counted") {
+  Loader loader(std::make_shared<SlowDataset>(), {.batch_size = 10, .workers = 0});
+  loader.next();
+  CHECK(loader.stall_seconds() >= 0.02);
+}
+
+TEST_CASE("recycled steps lend their memory to later ones") {
+  Loader loader(std::make_shared<test::CountingDataset>(64), {.batch_size = 8, .workers = 1, .prefetch = 1});
+  std::set<const std::byte*> memory;
+  for (int i = 0; i < 100; ++i) {
+    Step step = loader.next();
+    memory.insert(step.micro_batches.front().samples.data());
+    loader.recycle(std::move(step));
+  }
+  CHECK(memory.size() <= 3);
+}
+
+TEST_CASE("impossible options are refused in a sentence") {
+  const auto dataset = std::make_shared<test::CountingDataset>(10);
+  const auto error = [&](const LoaderOptions& options) {
+    return test::error_of([&] { const Loader loader(dataset, options); });
+  };
+  CHECK(error({.batch_size = 0}).find("batch is 0") != std::string::npos);
+  CHECK(error({.ranks = 2, .rank = 2}).find("from 0 to 1") != std::string::npos);
+  CHECK(error({.workers = -1}).find("workers is -1") != std::string::npos);
+  CHECK(error({.prefetch = 0}).find("prefetch is 0") != std::string::npos);
+  CHECK(error({.batch_size = 5, .first_step = 3}).find("from 0 to 2") != std::string::npos);
+  CHECK_THROWS_AS(Loader(nullptr, {}), UserError);
+  CHECK_THROWS_AS(Loader(std::make_shared<test::CountingDataset>(0), {}), UserError);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,105 @@
+// Draws a small data set of pictures to classify: DIR/train/CLASS/*.jpg and DIR/val/CLASS/*.jpg.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fmt/format.h>
+#include <string>
+#include <system_error>
+
+#include "tools/shapes.h"
+
+#include "core/error.h"
+#include "training/data/file.h"
+#include "training/data/image.h"
+#include "training/data/random.h"
+
+namespace plexaura {
+
+namespace {
+
+struct Options {
+  std::filesystem::path folder;
+  std::int64_t classes = static_cast<std::int64_t>(shape_names().size());
+  std::int64_t train = 150;
+  std::int64_t val = 50;
+  std::int64_t size = 96;
+  std::uint64_t seed = 1;
+};
+
+void declare(CLI::App& app, Options& options) {
+  app.option_defaults()->always_capture_default();
+  const auto kinds = static_cast<std::int64_t>(shape_names().size());
+  app.add_option("DIR", options.folder, "where to write DIR/train/CLASS/*.jpg and DIR/val/CLASS/*.jpg")
+      ->required();
+  app.add_option("--classes", options.classes, "kinds of shape")->check(CLI::Range(std::int64_t{2}, kinds));
+  app.add_option("--train", options.train, "pictures of each class to train on")->check(CLI::PositiveNumber);
+  app.add_option("--val", options.val, "pictures of each class to validate on")->check(CLI::PositiveNumber);
+  app.add_option("--size", options.size, "pixels of a picture's sides")
+      ->check(CLI::Range(std::int64_t{8}, std::int64_t{4096}));
+  app.add_option("--seed", options.seed, "another seed gives other pictures");
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw UserError(fmt::format("{}: the folder cannot be made: {}; choose another place", folder.string(),
+                                error.message()));
+}
+
+// Pictures of one class. `first` keeps those to train on and those to validate on apart.
+void draw(const Options& options, const std::filesystem::path& folder, std::int64_t kind, std::int64_t first,
+          std::int64_t count) {
+  constexpr int quality = 92;
+  make_folder(folder);
+  for (std::int64_t i = 0; i < count; ++i) {
+    Random seeds{options.seed, static_cast<std::uint64_t>(first + i)};
+    const Image image = draw_shapes(kind, options.size, seeds.bits());
+    write_file(folder / fmt::format("{:05}.jpg", i), encode_jpeg(image, quality));
+  }
+}
+
+void draw_all(const Options& options) {
+  for (std::int64_t kind = 0; kind < options.classes; ++kind) {
+    const std::string& name = shape_names()[static_cast<std::size_t>(kind)];
+    draw(options, options.folder / "train" / name, kind, 0, options.train);
+    draw(options, options.folder / "val" / name, kind, options.train, options.val);
+  }
+  fmt::print("{}: {} classes, {} pictures each to train on and {} to validate on, {}x{} pixels\n",
+             options.folder.string(), options.classes, options.train, options.val, options.size,
+             options.size);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Draws a small data set of pictures to classify");
+  Options options;
+  declare(app, options);
+  try {
+    app.parse(argc, argv);
+    draw_all(options);
+    return 0;
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "draw_shapes: {}; see --help\n", error.what());
+    return 2;
+  } catch (const Error& error) {
+    fmt::print(stderr, "draw_shapes: {}\n", error.what());
+    return error.exit_status();
+  }
+}
+
+}  // namespace
+
+}  // namespace plexaura
+
+int main(int argc, char** argv) {
+  try {
+    return plexaura::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "draw_shapes: %s\n", error.what());
+    return 1;
+  }
+}

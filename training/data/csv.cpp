@@ -1,0 +1,180 @@
+#include "training/data/csv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/error.h"
+#include "training/data/csv_text.h"
+#include "training/data/file.h"
+
+namespace plexaura {
+
+namespace {
+
+// The columns of a file by name and number.
+class Columns {
+ public:
+  Columns(std::string file, const CsvRow& first, bool header) : file_(std::move(file)) {
+    for (std::size_t i = 0; i < first.size(); ++i)
+      names_.push_back(header ? first[i].text : fmt::format("column {}", i));
+  }
+
+  std::size_t size() const { return names_.size(); }
+  const std::string& name(std::size_t column) const { return names_[column]; }
+
+  std::size_t find(const ColumnRef& wanted) const {
+    const auto* name = std::get_if<std::string>(&wanted);
+    return name != nullptr ? find_name(*name) : find_number(std::get<std::int64_t>(wanted));
+  }
+
+ private:
+  std::size_t find_name(const std::string& name) const {
+    const auto found = std::ranges::find(names_, name);
+    if (found == names_.end())
+      throw UserError(fmt::format("{}: no column is called '{}'; the columns are: {}", file_, name,
+                                  fmt::join(names_, ", ")));
+    return static_cast<std::size_t>(found - names_.begin());
+  }
+
+  std::size_t find_number(std::int64_t number) const {
+    const auto count = static_cast<std::int64_t>(names_.size());
+    if (number < -count || number >= count)
+      throw UserError(
+          fmt::format("{}: column {} does not exist; the columns are numbered from 0 to {} (or {} to -1)",
+                      file_, number, count - 1, -count));
+    return static_cast<std::size_t>(number < 0 ? number + count : number);
+  }
+
+  std::string file_;
+  std::vector<std::string> names_;
+};
+
+std::vector<std::size_t> feature_columns(const Columns& columns, const CsvOptions& options,
+                                         std::size_t label) {
+  std::vector<std::size_t> chosen;
+  for (const ColumnRef& feature : options.features) chosen.push_back(columns.find(feature));
+  if (options.features.empty())
+    for (std::size_t column = 0; column < columns.size(); ++column)
+      if (column != label) chosen.push_back(column);
+  return chosen;
+}
+
+std::optional<std::int64_t> whole_number(const std::string& text) {
+  std::int64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> sorted_classes(const std::set<std::string>& found) {
+  std::vector<std::string> classes(found.begin(), found.end());
+  if (std::ranges::all_of(classes, [](const std::string& name) { return whole_number(name).has_value(); }))
+    std::ranges::stable_sort(classes, {}, [](const std::string& name) { return *whole_number(name); });
+  return classes;
+}
+
+// A label as it stands in the file.
+struct NamedLabel {
+  std::string text;
+  std::string place;
+};
+
+std::vector<std::int64_t> place_labels(const std::vector<NamedLabel>& labels,
+                                       const std::vector<std::string>& classes) {
+  std::map<std::string, std::int64_t> numbers;
+  for (const std::string& name : classes) numbers.emplace(name, static_cast<std::int64_t>(numbers.size()));
+  std::vector<std::int64_t> placed;
+  for (const NamedLabel& label : labels) {
+    const auto found = numbers.find(label.text);
+    if (found == numbers.end())
+      throw UserError(fmt::format("{}: '{}' is none of the classes {}; correct the label or add the class",
+                                  label.place, label.text, fmt::join(classes, ", ")));
+    placed.push_back(found->second);
+  }
+  return placed;
+}
+
+float parse_feature(const std::string& text, const std::string& place, const std::string& column) {
+  const char* first = text.data() + (text.starts_with('+') ? 1 : 0);
+  const char* last = text.data() + text.size();
+  float value = 0;
+  const auto result = std::from_chars(first, last, value);
+  if (result.ec == std::errc::result_out_of_range)
+    throw UserError(
+        fmt::format("{}: '{}' in {} is out of the range of float32; scale the column", place, text, column));
+  if (result.ec != std::errc{} || result.ptr != last || !std::isfinite(value))
+    throw UserError(
+        fmt::format("{}: '{}' in {} is not a finite number; features are numbers, so correct the cell or "
+                    "leave the column out",
+                    place, text, column));
+  return value;
+}
+
+void check_width(const CsvText& text, const CsvRow& row, std::size_t width) {
+  if (row.size() == width) return;
+  const CsvCell& cell = row[std::min(width, row.size() - 1)];
+  throw UserError(fmt::format("{}: the row has {} cells where the first has {}; give every row as many",
+                              text.place(cell), row.size(), width));
+}
+
+// What the rows hold, before labels have become numbers.
+struct Table {
+  std::vector<float> values;
+  std::vector<NamedLabel> labels;
+
+  void append(const CsvText& text, const CsvRow& row, const Columns& columns,
+              const std::vector<std::size_t>& features, std::size_t label) {
+    check_width(text, row, columns.size());
+    for (const std::size_t column : features)
+      values.push_back(parse_feature(row[column].text, text.place(row[column]), columns.name(column)));
+    labels.push_back({row[label].text, text.place(row[label])});
+  }
+
+  std::vector<std::string> classes() const {
+    std::set<std::string> found;
+    for (const NamedLabel& label : labels) found.insert(label.text);
+    return sorted_classes(found);
+  }
+};
+
+}  // namespace
+
+CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& options) {
+  const std::vector<std::uint8_t> bytes = read_file(path);
+  CsvText text(path.string(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options.delimiter);
+  CsvRow row;
+  if (!text.next(row))
+    throw UserError(fmt::format("{}: the file is empty; it needs rows of samples", path.string()));
+  const Columns columns(path.string(), row, options.header);
+  const std::size_t label = columns.find(options.label);
+  const std::vector<std::size_t> features = feature_columns(columns, options, label);
+  if (features.empty())
+    throw UserError(
+        fmt::format("{}: the label is the only column; features need one at least", path.string()));
+  for (const std::size_t column : features) feature_names_.push_back(columns.name(column));
+
+  Table table;
+  if (!options.header) table.append(text, row, columns, features, label);
+  while (text.next(row)) table.append(text, row, columns, features, label);
+  if (table.labels.empty())
+    throw UserError(fmt::format("{}: no row follows the header; add samples", path.string()));
+  class_names_ = options.class_names.empty() ? table.classes() : options.class_names;
+  labels_ = place_labels(table.labels, class_names_);
+  values_ = std::move(table.values);
+}
+
+void CsvDataset::read(std::int64_t index, const SampleContext&, std::span<float> sample,
+                      std::int64_t& label) const {
+  const auto row = static_cast<std::size_t>(index);
+  const auto width = feature_names_.size();
+  std::copy_n(values_.begin() + static_cast<std::ptrdiff_t>(row * width), width, sample.begin());
+  label = labels_[row];
+}
+
+}  // namespace plexaura

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "training/data/dataset.h"
+
+namespace plexaura {
+
+// A column of a table: its name in the header, or its number counted from 0, or, negative, from the end (-1
+// is the last).
+using ColumnRef = std::variant<std::int64_t, std::string>;
+
+struct CsvOptions {
+  bool header = true;  // whether the first line names the columns
+  ColumnRef label = std::int64_t{-1};
+  // In the order of a sample; empty: all columns but the label's, in the file's order.
+  std::vector<ColumnRef> features{};
+  char delimiter = ',';
+  // The classes that labels may name, in order (those of the training set, for a validation set). Empty:
+  // those found in the file, sorted, as numbers where all are whole numbers and as text otherwise.
+  std::vector<std::string> class_names{};
+};
+
+// A table of numbers and one column of class labels, read into memory at construction. A sample is float32
+// [features]; its label is its class's place in class_names(). Lines end in LF or CRLF, cells may be quoted
+// ("a ""b"""), blanks around a cell and empty lines are ignored, every cell of a feature is a finite number.
+// The constructor throws UserError naming file:line:column (both counted from 1, the column in characters)
+// for whatever is otherwise.
+class CsvDataset final : public Dataset {
+ public:
+  explicit CsvDataset(const std::filesystem::path& path, const CsvOptions& options = {});
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  Shape sample_shape() const override { return Shape{static_cast<std::int64_t>(feature_names_.size())}; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  std::int64_t label(std::int64_t index) const override { return labels_[static_cast<std::size_t>(index)]; }
+  void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
+            std::int64_t& label) const override;
+
+  // The header's names of the features, in the order of a sample; "column 3" where there is no header.
+  const std::vector<std::string>& feature_names() const { return feature_names_; }
+
+ private:
+  std::vector<std::string> feature_names_;
+  std::vector<std::string> class_names_;
+  std::vector<float> values_;  // [size, features]
+  std::vector<std::int64_t> labels_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,89 @@
+#include "training/data/csv_text.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+}  // namespace
+
+CsvText::CsvText(std::string name, std::string_view text, char delimiter)
+    : name_(std::move(name)), text_(text), delimiter_(delimiter) {
+  if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
+}
+
+std::string CsvText::place(const CsvCell& cell) const {
+  return fmt::format("{}:{}:{}", name_, cell.line, cell.column);
+}
+
+bool CsvText::next(CsvRow& row) {
+  while (at_ < text_.size()) {
+    row.clear();
+    while (true) {
+      skip_blanks();
+      row.push_back(at_ < text_.size() && text_[at_] == '"' ? quoted_cell() : plain_cell());
+      if (at_line_end()) break;
+      ++at_;  // the delimiter
+    }
+    if (at_ < text_.size()) ++at_;
+    line_start_ = at_;
+    ++line_;
+    const bool empty = row.size() == 1 && row.front().text.empty();
+    if (!empty) return true;
+  }
+  return false;
+}
+
+void CsvText::skip_blanks() {
+  while (!at_cell_end() && is_blank(text_[at_])) ++at_;
+}
+
+CsvCell CsvText::plain_cell() {
+  CsvCell cell = empty_cell_here();
+  const std::size_t start = at_;
+  while (!at_cell_end()) ++at_;
+  std::size_t end = at_;
+  while (end > start && is_blank(text_[end - 1])) --end;
+  cell.text = text_.substr(start, end - start);
+  return cell;
+}
+
+CsvCell CsvText::quoted_cell() {
+  CsvCell cell = empty_cell_here();
+  unquote(cell);
+  skip_blanks();
+  if (!at_cell_end())
+    throw UserError(
+        fmt::format("{}: a closing quote is followed by '{}'; put a delimiter between, or double the quote "
+                    "within the cell",
+                    place(empty_cell_here()), text_[at_]));
+  return cell;
+}
+
+// From the opening quote to behind the closing one; a doubled quote stands for one.
+void CsvText::unquote(CsvCell& cell) {
+  ++at_;
+  while (at_ < text_.size()) {
+    const char c = text_[at_++];
+    if (c == '"') {
+      const bool doubled = at_ < text_.size() && text_[at_] == '"';
+      if (!doubled) return;
+      ++at_;
+    } else if (c == '\n') {
+      ++line_;
+      line_start_ = at_;
+    }
+    cell.text += c;
+  }
+  throw UserError(fmt::format("{}: the quote opened here is never closed; add a closing quote", place(cell)));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,34 @@
+#include "training/data/dataset.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+Dataset::~Dataset() = default;
+
+std::vector<std::int64_t> labels_of(const Dataset& dataset) {
+  std::vector<std::int64_t> labels(static_cast<std::size_t>(dataset.size()));
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = dataset.label(static_cast<std::int64_t>(i));
+  return labels;
+}
+
+void check_same_classes(const Dataset& train, const std::string& train_name, const Dataset& validation,
+                        const std::string& validation_name) {
+  const auto& expected = train.class_names();
+  const auto& found = validation.class_names();
+  const auto difference = std::ranges::mismatch(expected, found);
+  if (difference.in1 == expected.end() && difference.in2 == found.end()) return;
+  const auto name = [](auto place, const auto& names) {
+    return place == names.end() ? std::string("no such class") : fmt::format("'{}'", *place);
+  };
+  throw UserError(fmt::format(
+      "{}: class {} is {} where {} has {}; both sets must have the same classes, so add what is missing or "
+      "remove what is too much",
+      validation_name, difference.in2 - found.begin(), name(difference.in2, found), train_name,
+      name(difference.in1, expected)));
+}
+
+}  // namespace plexaura

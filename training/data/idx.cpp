@@ -1,0 +1,147 @@
+#include "training/data/idx.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+#include <limits>
+#include <memory>
+#include <system_error>
+#include <zlib.h>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::uint32_t image_magic = 2051;
+constexpr std::uint32_t label_magic = 2049;
+
+// A file that is read through gzip's decoder where it is gzip, and as it is otherwise.
+class IdxFile {
+ public:
+  explicit IdxFile(const std::filesystem::path& path)
+      : name_(path.string()), file_(gzopen(path.c_str(), "rb")) {
+    if (!file_)
+      throw UserError(fmt::format("{}: cannot be opened: {}; check the path and its permissions", name_,
+                                  std::generic_category().message(errno)));
+    gzbuffer(file_.get(), 1 << 17);
+  }
+
+  std::uint32_t big_endian() {
+    std::vector<std::uint8_t> bytes;
+    append(bytes, 4);
+    return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 |
+           bytes[3];
+  }
+
+  // Exactly `count` bytes. Memory grows with what is really there, so that a header that lies is an error and
+  // no more.
+  std::vector<std::uint8_t> bytes(std::uint64_t count) {
+    std::vector<std::uint8_t> all;
+    while (all.size() < count)
+      append(all, static_cast<unsigned>(std::min<std::uint64_t>(count - all.size(), 1 << 20)));
+    return all;
+  }
+
+  void expect_magic(std::uint32_t wanted, const char* what) {
+    const std::uint32_t magic = big_endian();
+    if (magic != wanted)
+      throw UserError(
+          fmt::format("{}: begins with {} where {} begin with {}; give an IDX file of unsigned bytes", name_,
+                      magic, what, wanted));
+  }
+
+  void expect_end() {
+    std::uint8_t surplus = 0;
+    const int count = gzread(file_.get(), &surplus, 1);
+    if (count > 0)
+      throw UserError(fmt::format(
+          "{}: goes on behind the last record that its header counts; make the file anew", name_));
+    check_read(count);
+  }
+
+ private:
+  struct Close {
+    void operator()(gzFile file) const noexcept { gzclose(file); }
+  };
+
+  void append(std::vector<std::uint8_t>& bytes, unsigned count) {
+    const std::size_t before = bytes.size();
+    bytes.resize(before + count);
+    const int found = gzread(file_.get(), bytes.data() + before, count);
+    check_read(found);
+    if (static_cast<unsigned>(found) < count)
+      throw UserError(
+          fmt::format("{}: ends before the last record that its header counts; fetch the file again", name_));
+  }
+
+  void check_read(int count) const {
+    int code = Z_OK;
+    const char* text = gzerror(file_.get(), &code);
+    if (count >= 0 && code == Z_OK) return;
+    if (code == Z_BUF_ERROR)
+      throw UserError(fmt::format("{}: the gzip stream is cut off; fetch the file again", name_));
+    const std::string why = code == Z_ERRNO ? std::generic_category().message(errno) : text;
+    throw UserError(fmt::format("{}: cannot be read: {}; fetch the file again", name_, why));
+  }
+
+  std::string name_;
+  std::unique_ptr<std::remove_pointer_t<gzFile>, Close> file_;
+};
+
+void check_labels(const std::filesystem::path& path, const std::vector<std::uint8_t>& labels,
+                  std::int64_t classes) {
+  const auto wrong = std::ranges::find_if(labels, [&](std::uint8_t label) { return label >= classes; });
+  if (wrong != labels.end())
+    throw UserError(
+        fmt::format("{}: record {} has label {}; with {} classes labels go from 0 to {}: correct the file or "
+                    "the number of classes",
+                    path.string(), wrong - labels.begin(), *wrong, classes, classes - 1));
+}
+
+}  // namespace
+
+IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
+                       const IdxOptions& options)
+    : mean_(options.mean), stddev_(options.stddev) {
+  if (options.classes < 1 || !(options.stddev > 0))
+    throw UserError(fmt::format("{}: classes is {} and stddev is {}; both must be positive", images.string(),
+                                options.classes, options.stddev));
+  IdxFile image_file(images);
+  image_file.expect_magic(image_magic, "pictures");
+  const std::uint64_t count = image_file.big_endian();
+  rows_ = image_file.big_endian();
+  columns_ = image_file.big_endian();
+  constexpr std::int64_t largest_side = 1 << 16;
+  if (count == 0 || std::min(rows_, columns_) < 1 || std::max(rows_, columns_) > largest_side)
+    throw UserError(
+        fmt::format("{}: holds {} pictures of {}x{}; there must be one at least, with sides from 1 to {}",
+                    images.string(), count, rows_, columns_, largest_side));
+  pixels_ = image_file.bytes(count * static_cast<std::uint64_t>(rows_ * columns_));
+  image_file.expect_end();
+
+  IdxFile label_file(labels);
+  label_file.expect_magic(label_magic, "labels");
+  const std::uint64_t label_count = label_file.big_endian();
+  if (label_count != count)
+    throw UserError(
+        fmt::format("{}: holds {} labels where {} holds {} pictures; give the labels of these pictures",
+                    labels.string(), label_count, images.string(), count));
+  labels_ = label_file.bytes(label_count);
+  label_file.expect_end();
+  check_labels(labels, labels_, options.classes);
+  for (std::int64_t i = 0; i < options.classes; ++i) class_names_.push_back(std::to_string(i));
+}
+
+void IdxDataset::read(std::int64_t index, const SampleContext&, std::span<float> sample,
+                      std::int64_t& label) const {
+  const std::size_t pixels = sample.size();
+  const std::uint8_t* source = pixels_.data() + static_cast<std::size_t>(index) * pixels;
+  std::transform(source, source + pixels, sample.begin(), [this](std::uint8_t pixel) {
+    return (static_cast<float>(pixel) / 255.0F - mean_) / stddev_;
+  });
+  label = labels_[static_cast<std::size_t>(index)];
+}
+
+}  // namespace plexaura

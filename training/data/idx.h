@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "training/data/dataset.h"
+
+namespace plexaura {
+
+struct IdxOptions {
+  std::int64_t classes = 10;
+  // A pixel is (value / 255 - mean) / stddev. With the defaults it lies in [0, 1].
+  float mean = 0;
+  float stddev = 1;
+};
+
+// Grey pictures and their labels in the IDX files of MNIST (unsigned bytes; magic numbers 2051 and 2049),
+// each plain or gzipped as its content says, read into memory at construction, a byte a pixel. A sample is
+// float32 [1, rows, columns]; classes are called "0", "1", …. The constructor throws UserError that names the
+// file, and the record where it is one, when a file is of another kind, is shorter or longer than its header
+// says, the two differ in length, or a label is not below `classes`.
+class IdxDataset final : public Dataset {
+ public:
+  IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
+             const IdxOptions& options = {});
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  Shape sample_shape() const override { return Shape{1, rows_, columns_}; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  std::int64_t label(std::int64_t index) const override { return labels_[static_cast<std::size_t>(index)]; }
+  void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
+            std::int64_t& label) const override;
+
+ private:
+  float mean_;
+  float stddev_;
+  std::int64_t rows_ = 0;
+  std::int64_t columns_ = 0;
+  std::vector<std::string> class_names_;
+  std::vector<std::uint8_t> pixels_;  // [size, rows, columns]
+  std::vector<std::uint8_t> labels_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,108 @@
+#include "training/data/image_folder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fstream>
+#include <system_error>
+
+#include "core/error.h"
+#include "training/data/crop.h"
+#include "training/data/file.h"
+#include "training/data/image.h"
+#include "training/data/resample.h"
+
+namespace plexaura {
+
+namespace {
+
+enum class Kind { folder, file };
+
+// The names of one kind in a folder, sorted, without those that begin with a dot.
+std::vector<std::string> names_in(const std::filesystem::path& folder, Kind kind) {
+  std::vector<std::string> names;
+  try {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      std::string name = entry.path().filename().string();
+      const bool wanted = kind == Kind::folder ? entry.is_directory() : entry.is_regular_file();
+      if (wanted && !name.starts_with('.')) names.push_back(std::move(name));
+    }
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw UserError(fmt::format("{}: cannot be listed: {}; check the path and its permissions",
+                                folder.string(), error.code().message()));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+bool looks_like_image(const std::filesystem::path& path) {
+  std::array<char, 8> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  return is_image({reinterpret_cast<const std::uint8_t*>(head.data()), head.size()});
+}
+
+void check_options(const std::filesystem::path& root, const ImageFolderOptions& options) {
+  if (options.image_size < 1)
+    throw UserError(
+        fmt::format("{}: image_size is {}; give 1 pixel or more", root.string(), options.image_size));
+  if (!(options.smallest_crop > 0 && options.smallest_crop <= 1))
+    throw UserError(fmt::format("{}: the smallest crop is {} of a picture; give more than 0 and at most 1",
+                                root.string(), options.smallest_crop));
+  if (!std::ranges::all_of(options.stddev, [](float value) { return value > 0; }))
+    throw UserError(
+        fmt::format("{}: a standard deviation of the channels is not positive; give three positive numbers",
+                    root.string()));
+}
+
+void normalise(std::span<float> planes, const ImageFolderOptions& options) {
+  const std::size_t pixels = planes.size() / 3;
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const float factor = 1 / (255 * options.stddev[channel]);
+    const float offset = -options.mean[channel] / options.stddev[channel];
+    for (float& value : planes.subspan(channel * pixels, pixels)) value = value * factor + offset;
+  }
+}
+
+}  // namespace
+
+ImageFolderDataset::ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options)
+    : root_(root), options_(options), class_names_(names_in(root, Kind::folder)) {
+  check_options(root, options);
+  if (class_names_.empty())
+    throw UserError(
+        fmt::format("{}: holds no folder; pictures lie in one folder per class, {}/CLASS/picture.jpg",
+                    root.string(), root.string()));
+  for (std::size_t label = 0; label < class_names_.size(); ++label) {
+    const std::filesystem::path folder = root / class_names_[label];
+    const std::vector<std::string> names = names_in(folder, Kind::file);
+    if (std::ranges::none_of(names, [&](const std::string& name) { return looks_like_image(folder / name); }))
+      throw UserError(
+          fmt::format("{}: the folder of class '{}' holds no picture (JPEG or PNG); add some or remove it",
+                      folder.string(), class_names_[label]));
+    for (const std::string& name : names) files_.push_back({name, static_cast<std::int64_t>(label)});
+  }
+}
+
+std::filesystem::path ImageFolderDataset::path(std::int64_t index) const {
+  const File& file = files_[static_cast<std::size_t>(index)];
+  return root_ / class_names_[static_cast<std::size_t>(file.label)] / file.name;
+}
+
+void ImageFolderDataset::read(std::int64_t index, const SampleContext& context, std::span<float> sample,
+                              std::int64_t& label) const {
+  const std::filesystem::path file = path(index);
+  const std::vector<std::uint8_t> bytes = read_file(file);
+  const ImageSize size = read_image_size(bytes, file.string());
+  Random random{context.seed, static_cast<std::uint64_t>(context.epoch), static_cast<std::uint64_t>(index)};
+  Crop crop = options_.augment ? random_crop(size, options_.smallest_crop, options_.mirror, random)
+                               : centre_crop(size, 224.0 / 256.0);
+  const auto target = static_cast<double>(options_.image_size);
+  const double scale = std::min(1.0, target / std::min(crop.box.width, crop.box.height));
+  const Image image = decode_image(bytes, file.string(), scale);
+  crop.box = scaled(crop.box, size, {image.width, image.height});
+  resample(image, crop.box, options_.image_size, options_.image_size, crop.mirror, sample);
+  normalise(sample, options_);
+  label = files_[static_cast<std::size_t>(index)].label;
+}
+
+}  // namespace plexaura

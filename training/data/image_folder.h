@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "training/data/dataset.h"
+
+namespace plexaura {
+
+struct ImageFolderOptions {
+  std::int64_t image_size = 224;  // pixels of both sides of a sample
+  // Whether samples are random crops, each shape and place a function of (seed, epoch, index), half of them
+  // mirrored. Otherwise the shorter side is scaled to image_size * 256 / 224 and the centre is taken.
+  bool augment = false;
+  double smallest_crop = 0.08;  // of the picture's area
+  bool mirror = true;           // whether augmentation mirrors
+  // A channel is (value / 255 - mean) / stddev; ImageNet's unless given.
+  std::array<float, 3> mean{0.485F, 0.456F, 0.406F};
+  std::array<float, 3> stddev{0.229F, 0.224F, 0.225F};
+};
+
+// Pictures in folders, root/CLASS/picture, JPEG or PNG by content. Classes are the folders in root, sorted by
+// name, and samples their files, sorted by class and name; files in root, folders in a class's folder and
+// names that begin with a dot are passed over. Only names are held in memory. A sample is float32 [3,
+// image_size, image_size], RGB. The constructor throws UserError when root cannot be read, holds no folder,
+// or a folder holds no picture; read() when a file is no picture or broken, naming it.
+class ImageFolderDataset final : public Dataset {
+ public:
+  explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
+  Shape sample_shape() const override { return Shape{3, options_.image_size, options_.image_size}; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  std::int64_t label(std::int64_t index) const override {
+    return files_[static_cast<std::size_t>(index)].label;
+  }
+  void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
+            std::int64_t& label) const override;
+
+  // The file of a sample.
+  std::filesystem::path path(std::int64_t index) const;
+
+ private:
+  struct File {
+    std::string name;
+    std::int64_t label = 0;
+  };
+
+  std::filesystem::path root_;
+  ImageFolderOptions options_;
+  std::vector<std::string> class_names_;
+  std::vector<File> files_;
+};
+
+}  // namespace plexaura

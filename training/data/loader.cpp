@@ -1,0 +1,225 @@
+#include "training/data/loader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+std::shared_ptr<const Dataset> require_dataset(std::shared_ptr<const Dataset> dataset) {
+  if (!dataset) throw UserError("a loader was made without a dataset; give it one");
+  return dataset;
+}
+
+BatchPlan checked_plan(const Dataset& dataset, const LoaderOptions& options) {
+  const BatchPlan plan{dataset.size(), options.batch_size, options.ranks, options.micro_batches};
+  plan.check();
+  return plan;
+}
+
+void require(bool holds, const char* what, std::int64_t found, const std::string& rule) {
+  if (!holds) throw UserError(fmt::format("the loader's {} is {}; it must be {}", what, found, rule));
+}
+
+void check_options(const LoaderOptions& options, const BatchPlan& plan) {
+  require(options.rank >= 0 && options.rank < options.ranks, "rank", options.rank,
+          fmt::format("from 0 to {}", options.ranks - 1));
+  require(options.workers >= 0, "number of workers", options.workers, "0 or more");
+  require(options.prefetch >= 1, "prefetch", options.prefetch, "1 step or more");
+  require(options.first_epoch >= 0, "first epoch", options.first_epoch, "0 or more");
+  require(options.first_step >= 0 && options.first_step <= plan.steps_per_epoch(), "first step",
+          options.first_step, fmt::format("from 0 to {}, the steps of an epoch", plan.steps_per_epoch()));
+}
+
+Shape batched(std::int64_t samples, const Shape& sample) {
+  std::vector<std::int64_t> extents{samples};
+  extents.insert(extents.end(), sample.begin(), sample.end());
+  return Shape(std::move(extents));
+}
+
+}  // namespace
+
+Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+    : dataset_(require_dataset(std::move(dataset))),
+      options_(options),
+      plan_(checked_plan(*dataset_, options)),
+      sample_shape_(dataset_->sample_shape()),
+      reader_(*dataset_, plan_, options.rank, options.seed, options.on_error),
+      epoch_(options.first_epoch),
+      step_(options.first_step) {
+  check_options(options_, plan_);
+  if (step_ == plan_.steps_per_epoch()) {
+    step_ = 0;
+    ++epoch_;
+  }
+  if (options_.workers == 0) return;
+  schedule_ahead();
+  try {
+    for (std::int64_t i = 0; i < options_.workers; ++i) workers_.emplace_back([this] { work(); });
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+Loader::~Loader() { stop(); }
+
+void Loader::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_ready_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+Step Loader::next() {
+  schedule_ahead();
+  std::unique_lock lock(mutex_);
+  const auto start = std::chrono::steady_clock::now();
+  wait_for_front(lock);
+  stall_seconds_ =
+      stall_seconds_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  Pending& front = pending_.front();
+  if (front.error) std::rethrow_exception(front.error);
+  Step step = std::move(front.step);
+  pending_.pop_front();
+  return step;
+}
+
+void Loader::wait_for_front(std::unique_lock<std::mutex>& lock) {
+  if (options_.workers > 0) {
+    step_ready_.wait(lock, [this] { return pending_.front().complete(); });
+  } else if (Pending& front = pending_.front(); !front.complete()) {
+    finish(front, front.share, read(front, front.share));
+  }
+}
+
+void Loader::recycle(Step step) {
+  for (MicroBatch& batch : step.micro_batches) {
+    keep_tensor(std::move(batch.samples));
+    keep_tensor(std::move(batch.labels));
+  }
+}
+
+void Loader::keep_tensor(Tensor tensor) {
+  const auto most = static_cast<std::size_t>(2 * options_.micro_batches * (options_.prefetch + 1));
+  if (spare_.size() >= most) spare_.erase(spare_.begin());
+  spare_.push_back(std::move(tensor));
+}
+
+Tensor Loader::take_tensor(TensorType type) {
+  const auto found = std::ranges::find_if(spare_, [&](const Tensor& spare) { return spare.type() == type; });
+  if (found == spare_.end()) return Tensor(std::move(type));
+  Tensor tensor = std::move(*found);
+  spare_.erase(found);
+  return tensor;
+}
+
+void Loader::schedule_ahead() {
+  const auto wanted = static_cast<std::size_t>(options_.workers > 0 ? options_.prefetch + 1 : 1);
+  while (pending_.size() < wanted) schedule();
+}
+
+void Loader::schedule() {
+  if (!order_)
+    order_ = std::make_shared<const std::vector<std::int64_t>>(
+        epoch_order(plan_.samples, options_.shuffle, options_.seed, epoch_));
+  Pending pending;
+  pending.order = order_;
+  pending.share = plan_.rank_share(step_, options_.rank);
+  const Slice global = plan_.global_batch(step_);
+  pending.step = {epoch_, step_, plan_.steps_per_epoch(), global.count, {}};
+  for (std::int64_t micro = 0; micro < plan_.micro_batches; ++micro) {
+    const Slice slice = plan_.micro_batch(step_, options_.rank, micro);
+    pending.step.micro_batches.push_back({take_tensor({DType::float32, batched(slice.count, sample_shape_)}),
+                                          take_tensor({DType::int64, Shape{slice.count}}),
+                                          slice.first - global.first});
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    pending_.push_back(std::move(pending));
+  }
+  work_ready_.notify_all();
+  advance();
+}
+
+void Loader::advance() {
+  if (++step_ < plan_.steps_per_epoch()) return;
+  step_ = 0;
+  ++epoch_;
+  order_.reset();
+}
+
+void Loader::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_ready_.wait(lock, [this] { return stopping_ || unclaimed() != nullptr; });
+    if (stopping_) return;
+    Pending& pending = *unclaimed();
+    const Slice positions = claim(pending);
+    lock.unlock();
+    Failure failure = read(pending, positions);
+    lock.lock();
+    finish(pending, positions, std::move(failure));
+  }
+}
+
+Loader::Pending* Loader::unclaimed() {
+  const auto found = std::ranges::find_if(
+      pending_, [](const Pending& pending) { return pending.claimed < pending.share.count; });
+  return found == pending_.end() ? nullptr : &*found;
+}
+
+// A few samples at a time: cheap samples should not wait for the lock, and the last of a step not for one
+// worker.
+Slice Loader::claim(Pending& pending) const {
+  const std::int64_t left = pending.share.count - pending.claimed;
+  const std::int64_t fair = pending.share.count / (4 * options_.workers);
+  const Slice positions{pending.share.first + pending.claimed, std::clamp<std::int64_t>(fair, 1, left)};
+  pending.claimed += positions.count;
+  return positions;
+}
+
+Loader::Failure Loader::read(Pending& pending, Slice positions) {
+  std::int64_t position = positions.first;
+  try {
+    for (; position < positions.first + positions.count && !stopping_; ++position)
+      read_sample(pending, position);
+    return {};
+  } catch (...) {
+    return {position, std::current_exception()};
+  }
+}
+
+void Loader::read_sample(Pending& pending, std::int64_t position) {
+  const Step& step = pending.step;
+  const std::int64_t in_batch = position - plan_.global_batch(step.step_in_epoch).first;
+  const auto after = std::ranges::find_if(
+      pending.step.micro_batches, [&](const MicroBatch& batch) { return in_batch < batch.first_sample; });
+  const auto holder = std::prev(after);  // empty micro-batches begin behind the last sample
+  const auto row = static_cast<std::size_t>(in_batch - holder->first_sample);
+  const auto width = static_cast<std::size_t>(sample_shape_.elements());
+  reader_.read({*pending.order, step.epoch, step.step_in_epoch, position},
+               holder->samples.as<float>().subspan(row * width, width),
+               holder->labels.as<std::int64_t>()[row]);
+}
+
+// Keeps the error of the earliest sample, so that a step fails alike whatever the workers.
+void Loader::finish(Pending& pending, Slice positions, Failure failure) {
+  pending.finished += positions.count;
+  if (failure.error && (!pending.error || failure.position < pending.failed_position)) {
+    pending.failed_position = failure.position;
+    pending.error = std::move(failure.error);
+  }
+  if (pending.complete()) step_ready_.notify_all();
+}
+
+}  // namespace plexaura

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+#include "training/data/dataset.h"
+#include "training/data/sample_reader.h"
+#include "training/data/sampler.h"
+
+namespace plexaura {
+
+struct LoaderOptions {
+  std::int64_t batch_size = 1;  // samples of a step over all ranks
+  std::int64_t ranks = 1;
+  std::int64_t rank = 0;
+  std::int64_t micro_batches = 1;  // into which this rank's share of a step is cut
+  std::uint64_t seed = 0;          // of the order and of augmentation
+  bool shuffle = true;
+  std::int64_t workers = 1;   // threads that read ahead; 0: next() reads on the calling thread
+  std::int64_t prefetch = 2;  // steps read ahead of the one that next() gives; memory is bounded by these
+  OnError on_error = OnError::fail;
+  // Where to begin; a resumed run gives the epoch and the step that it would do next.
+  std::int64_t first_epoch = 0;
+  std::int64_t first_step = 0;
+};
+
+struct MicroBatch {
+  Tensor samples;                 // float32 [n, ...sample_shape]; n may be 0
+  Tensor labels;                  // int64 [n]
+  std::int64_t first_sample = 0;  // position of the first sample within the step's global batch
+};
+
+// One rank's data of one step.
+struct Step {
+  std::int64_t epoch = 0;
+  std::int64_t step_in_epoch = 0;
+  std::int64_t steps_in_epoch = 0;
+  std::int64_t global_samples = 0;  // of all ranks
+  std::vector<MicroBatch> micro_batches;
+
+  bool ends_epoch() const { return step_in_epoch + 1 == steps_in_epoch; }
+};
+
+// Reads a dataset step after step, epoch after epoch without end, ahead of who asks. What next() gives is a
+// function of dataset, options and position alone, whatever the number of workers. The constructor throws
+// UserError for an impossible option. One thread calls next() and recycle(); the other functions may be
+// called from any thread. Destruction waits at most for the samples that are just being read.
+class Loader {
+ public:
+  Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+  ~Loader();
+
+  const Dataset& dataset() const { return *dataset_; }
+  const BatchPlan& plan() const { return plan_; }
+
+  // The next step. Rethrows, as it was thrown, the error of the first sample of the step that could not be
+  // read; so does every later call.
+  Step next();
+  // Takes back a step's memory for steps to come. Optional: a step that is not given back is simply freed.
+  void recycle(Step step);
+
+  // Seconds that next() has waited for data since construction (all of its reading when there are no
+  // workers).
+  double stall_seconds() const { return stall_seconds_.load(); }
+  // The samples that were replaced because they could not be read (OnError::skip), each once.
+  std::vector<std::string> skipped() const { return reader_.skipped(); }
+
+ private:
+  struct Pending {
+    Step step;
+    std::shared_ptr<const std::vector<std::int64_t>> order;
+    Slice share;
+    std::int64_t claimed = 0;
+    std::int64_t finished = 0;
+    std::int64_t failed_position = 0;
+    std::exception_ptr error;
+
+    bool complete() const { return finished == share.count; }
+  };
+  struct Failure {
+    std::int64_t position = 0;
+    std::exception_ptr error;
+  };
+
+  void schedule_ahead();
+  void schedule();
+  void advance();
+  Tensor take_tensor(TensorType type);
+  void keep_tensor(Tensor tensor);
+  Pending* unclaimed();
+  Slice claim(Pending& pending) const;
+  Failure read(Pending& pending, Slice positions);
+  void read_sample(Pending& pending, std::int64_t position);
+  void finish(Pending& pending, Slice positions, Failure failure);
+  void work();
+  void wait_for_front(std::unique_lock<std::mutex>& lock);
+  void stop();
+
+  std::shared_ptr<const Dataset> dataset_;
+  LoaderOptions options_;
+  BatchPlan plan_;
+  Shape sample_shape_;
+  SampleReader reader_;
+
+  // The position of the next step to schedule, and that epoch's order; used by the calling thread alone.
+  std::int64_t epoch_;
+  std::int64_t step_;
+  std::shared_ptr<const std::vector<std::int64_t>> order_;
+  std::vector<Tensor> spare_;  // oldest first
+
+  std::mutex mutex_;  // guards pending_ and its counts
+  std::condition_variable work_ready_;
+  std::condition_variable step_ready_;
+  std::deque<Pending> pending_;  // a deque, for workers hold references across push_back and pop_front
+  std::atomic<bool> stopping_ = false;
+  std::atomic<double> stall_seconds_ = 0;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace plexaura {
+
+// A small generator of pseudo-random numbers with the same stream on every platform: SplitMix64 (Steele, Lea
+// and Flood, "Fast Splittable Pseudorandom Number Generators", 2014). Cheap to make, so that each sample has
+// its own. Not thread-safe.
+class Random {
+ public:
+  // The stream of a key such as {seed, epoch, index}: each part, and the place of each part, changes it.
+  explicit Random(std::initializer_list<std::uint64_t> key) {
+    for (const std::uint64_t part : key) state_ = mix(state_ + golden) ^ mix(part);
+  }
+
+  std::uint64_t bits() { return mix(state_ += golden); }
+
+  // A whole number in [0, limit), each equally likely; `limit` is at least 1.
+  std::uint64_t below(std::uint64_t limit) {
+    const std::uint64_t surplus =
+        (0 - limit) % limit;  // 2^64 modulo limit: values that would favour small numbers
+    std::uint64_t value = bits();
+    while (value < surplus) value = bits();
+    return value % limit;
+  }
+
+  // A number in [low, high).
+  double uniform(double low = 0, double high = 1) {
+    return low + (high - low) * (static_cast<double>(bits() >> 11) * 0x1p-53);
+  }
+
+ private:
+  static constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;
+
+  static constexpr std::uint64_t mix(std::uint64_t value) {
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
+    return value ^ (value >> 31);
+  }
+
+  std::uint64_t state_ = 0;
+};
+
+}  // namespace plexaura

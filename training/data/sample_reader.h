@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "training/data/dataset.h"
+#include "training/data/sampler.h"
+
+namespace plexaura {
+
+// What happens to a sample that cannot be read: the run ends with its error, or another sample takes its
+// place.
+enum class OnError { fail, skip };
+
+// A place in an epoch.
+struct EpochPosition {
+  const std::vector<std::int64_t>& order;  // the epoch's
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;
+  std::int64_t position = 0;  // in the order
+};
+
+// Reads the sample at a position of an epoch's order for one rank. With OnError::skip a sample that cannot be
+// read is replaced by the next readable one among this rank's samples: first those of the same step, then of
+// the following steps, round to the epoch's beginning. So the replacement depends on neither workers nor
+// timing, and the sizes of batches never change. Thread-safe.
+class SampleReader {
+ public:
+  // `dataset` must outlive the reader.
+  SampleReader(const Dataset& dataset, const BatchPlan& plan, std::int64_t rank, std::uint64_t seed,
+               OnError on_error);
+
+  // As Dataset::read. Throws the dataset's error when it is not to be skipped, and UserError when none of the
+  // rank's samples can be read.
+  void read(const EpochPosition& place, std::span<float> sample, std::int64_t& label);
+
+  // The error of every sample that was skipped so far, each once, in the order of their indices.
+  std::vector<std::string> skipped() const;
+
+ private:
+  bool try_read(std::int64_t index, std::int64_t epoch, std::span<float> sample, std::int64_t& label);
+  bool known_broken(std::int64_t index) const;
+
+  const Dataset& dataset_;
+  BatchPlan plan_;
+  std::int64_t rank_;
+  std::uint64_t seed_;
+  OnError on_error_;
+  mutable std::mutex mutex_;
+  std::map<std::int64_t, std::string> broken_;  // index of the sample -> its error
+};
+
+}  // namespace plexaura

@@ -1,0 +1,72 @@
+#include "training/data/sampler.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "training/data/random.h"
+
+namespace plexaura {
+
+namespace {
+
+void require_positive(std::int64_t value, const char* what) {
+  if (value < 1) throw UserError(fmt::format("the number of {} is {}; give 1 or more", what, value));
+}
+
+}  // namespace
+
+Slice split_evenly(Slice whole, std::int64_t parts, std::int64_t part) {
+  const std::int64_t each = whole.count / parts;
+  const std::int64_t larger = whole.count % parts;
+  return {whole.first + part * each + std::min(part, larger), each + (part < larger ? 1 : 0)};
+}
+
+std::vector<std::int64_t> epoch_order(std::int64_t size, bool shuffle, std::uint64_t seed,
+                                      std::int64_t epoch) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(size));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  if (!shuffle) return order;
+  Random random{seed, static_cast<std::uint64_t>(epoch)};
+  for (std::size_t left = order.size(); left > 1; --left)
+    std::swap(order[left - 1], order[random.below(left)]);
+  return order;
+}
+
+void BatchPlan::check() const {
+  require_positive(samples, "samples");
+  require_positive(batch_size, "samples in a batch");
+  require_positive(ranks, "ranks");
+  require_positive(micro_batches, "micro-batches");
+}
+
+std::int64_t BatchPlan::steps_per_epoch() const {
+  return samples / batch_size + (samples % batch_size != 0 ? 1 : 0);
+}
+
+Slice BatchPlan::global_batch(std::int64_t step) const {
+  const std::int64_t first = step * batch_size;
+  return {first, std::min(batch_size, samples - first)};
+}
+
+Slice BatchPlan::rank_share(std::int64_t step, std::int64_t rank) const {
+  return split_evenly(global_batch(step), ranks, rank);
+}
+
+Slice BatchPlan::micro_batch(std::int64_t step, std::int64_t rank, std::int64_t micro) const {
+  return split_evenly(rank_share(step, rank), micro_batches, micro);
+}
+
+std::vector<std::int64_t> BatchPlan::micro_batch_sizes(std::int64_t rank) const {
+  std::set<std::int64_t> sizes;
+  for (const std::int64_t step : {std::int64_t{0}, steps_per_epoch() - 1})  // all but the last step are alike
+    for (const std::int64_t micro :
+         {std::int64_t{0}, micro_batches - 1})  // the first is largest, the last smallest
+      sizes.insert(micro_batch(step, rank, micro).count);
+  return {sizes.begin(), sizes.end()};
+}
+
+}  // namespace plexaura

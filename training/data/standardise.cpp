@@ -1,0 +1,53 @@
+#include "training/data/standardise.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <utility>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+Standardisation measure_standardisation(const Dataset& training_set) {
+  if (training_set.size() == 0)
+    throw UserError("a training set without samples has no mean and standard deviation; give it samples");
+  const auto width = static_cast<std::size_t>(training_set.sample_shape().elements());
+  std::vector<double> mean(width);
+  std::vector<double> squares(width);  // of the differences from the mean: Welford's sums
+  std::vector<float> sample(width);
+  for (std::int64_t index = 0; index < training_set.size(); ++index) {
+    std::int64_t label = 0;
+    training_set.read(index, {}, sample, label);
+    for (std::size_t i = 0; i < width; ++i) {
+      const double difference = sample[i] - mean[i];
+      mean[i] += difference / static_cast<double>(index + 1);
+      squares[i] += difference * (sample[i] - mean[i]);
+    }
+  }
+  Standardisation result;
+  for (std::size_t i = 0; i < width; ++i) {
+    const auto stddev = static_cast<float>(std::sqrt(squares[i] / static_cast<double>(training_set.size())));
+    result.mean.push_back(static_cast<float>(mean[i]));
+    result.stddev.push_back(stddev > 0 ? stddev : 1);
+  }
+  return result;
+}
+
+StandardisedDataset::StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation)
+    : raw_(std::move(raw)), standardisation_(std::move(standardisation)) {
+  const auto width = static_cast<std::size_t>(raw_->sample_shape().elements());
+  if (standardisation_.mean.size() != width || standardisation_.stddev.size() != width)
+    throw UserError(fmt::format(
+        "a standardisation of {} values was given for samples of {}; measure it over the training "
+        "set of the same data",
+        standardisation_.mean.size(), width));
+}
+
+void StandardisedDataset::read(std::int64_t index, const SampleContext& context, std::span<float> sample,
+                               std::int64_t& label) const {
+  raw_->read(index, context, sample, label);
+  for (std::size_t i = 0; i < sample.size(); ++i)
+    sample[i] = (sample[i] - standardisation_.mean[i]) / standardisation_.stddev[i];
+}
+
+}  // namespace plexaura

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "training/data/dataset.h"
+
+namespace plexaura {
+
+// The mean and standard deviation of each value of a sample, over the samples of a dataset.
+struct Standardisation {
+  std::vector<float> mean;
+  std::vector<float> stddev;  // 1 where a value never changes
+};
+
+// Measures the training set, to be used on training and validation set alike. The standard deviation is that
+// of the population (divided by the number of samples). Throws UserError for an empty dataset.
+Standardisation measure_standardisation(const Dataset& training_set);
+
+// Another dataset with every value of a sample as (value - mean) / stddev. Thread-safe.
+class StandardisedDataset final : public Dataset {
+ public:
+  // Throws UserError when the numbers of values differ.
+  StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation);
+
+  std::int64_t size() const override { return raw_->size(); }
+  Shape sample_shape() const override { return raw_->sample_shape(); }
+  const std::vector<std::string>& class_names() const override { return raw_->class_names(); }
+  std::int64_t label(std::int64_t index) const override { return raw_->label(index); }
+  void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
+            std::int64_t& label) const override;
+
+ private:
+  std::shared_ptr<const Dataset> raw_;
+  Standardisation standardisation_;
+};
+
+}  // namespace plexaura

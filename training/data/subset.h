@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "training/data/dataset.h"
+
+namespace plexaura {
+
+// Some samples of another dataset, in a given order. A sample is augmented as in the other dataset.
+// Thread-safe.
+class SubsetDataset final : public Dataset {
+ public:
+  // Throws UserError for an index that the other dataset does not have.
+  SubsetDataset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices);
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
+  Shape sample_shape() const override { return whole_->sample_shape(); }
+  const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
+  std::int64_t label(std::int64_t index) const override { return whole_->label(in_whole(index)); }
+  void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
+            std::int64_t& label) const override {
+    whole_->read(in_whole(index), context, sample, label);
+  }
+
+ private:
+  std::int64_t in_whole(std::int64_t index) const { return indices_[static_cast<std::size_t>(index)]; }
+
+  std::shared_ptr<const Dataset> whole_;
+  std::vector<std::int64_t> indices_;
+};
+
+// The indices of the labels 0 … size - 1, shuffled by seed, in an order in which every run holds each class
+// in nearly the share that it has of the whole. The functions below cut this order. All are pure, the same on
+// every platform, and give indices ascending within a part; no index is repeated or lost.
+std::vector<std::int64_t> stratified_order(std::span<const std::int64_t> labels, std::uint64_t seed);
+
+// One part per fraction. Throws UserError unless fractions are not negative and sum to 1.
+std::vector<std::vector<std::int64_t>> stratified_split(std::span<const std::int64_t> labels,
+                                                        std::span<const double> fractions,
+                                                        std::uint64_t seed);
+
+// `folds` parts, as even as possible. Throws UserError unless there are 2 folds at least and as many samples
+// as folds.
+std::vector<std::vector<std::int64_t>> stratified_folds(std::span<const std::int64_t> labels,
+                                                        std::int64_t folds, std::uint64_t seed);
+
+// All indices but those of one fold: what is trained on while that fold is validated on.
+std::vector<std::int64_t> without_fold(std::span<const std::vector<std::int64_t>> folds, std::int64_t fold);
+
+// `count` of the indices, or all where there are fewer (`limit` in a configuration). Throws UserError for a
+// count below 1.
+std::vector<std::int64_t> stratified_limit(std::span<const std::int64_t> labels, std::int64_t count,
+                                           std::uint64_t seed);
+
+// A fraction of the indices, one at least (`use_fraction` in a configuration). Throws UserError unless 0 <
+// fraction <= 1.
+std::vector<std::int64_t> stratified_fraction(std::span<const std::int64_t> labels, double fraction,
+                                              std::uint64_t seed);
+
+}  // namespace plexaura

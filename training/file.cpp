@@ -1,0 +1,165 @@
+#include "training/file.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "core/error.h"
+
+namespace plexaura {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One system call moves no more than this (Linux itself stops at 2 GiB).
+constexpr std::size_t largest_transfer = std::size_t{1} << 30;
+constexpr std::string_view temporary_mark = ".unfinished-";
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+bool user_can_mend(int error) {
+  constexpr std::array mendable{ENOENT, EACCES, EPERM, ENOTDIR, EISDIR, EROFS, ENAMETOOLONG, ELOOP, EINVAL};
+  return std::ranges::find(mendable, error) != mendable.end();
+}
+
+[[noreturn]] void throw_read_error(const fs::path& path, int error) {
+  const std::string text = fmt::format("cannot read '{}': {}", path.string(), reason(error));
+  if (user_can_mend(error)) throw UserError(text);
+  throw DeviceError(text);
+}
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+std::string temporary_prefix(const fs::path& path) {
+  return fmt::format(".{}{}", path.filename().string(), temporary_mark);
+}
+
+fs::path next_temporary(const fs::path& path) {
+  static std::atomic<unsigned> count{0};
+  return folder_of(path) / fmt::format("{}{}-{}", temporary_prefix(path), ::getpid(), count++);
+}
+
+// Renaming over a device or a folder would destroy it or fail late.
+void check_replaceable(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!path.has_filename() || (fs::exists(status) && !fs::is_regular_file(status)))
+    throw UserError(fmt::format("cannot write '{}': it is not a regular file; name another", path.string()));
+}
+
+// A rename is on the disk only after its folder is. Some file systems know no such thing for folders and say
+// EINVAL.
+void sync_folder(const fs::path& path) {
+  const FileDescriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || (::fsync(folder.get()) != 0 && errno != EINVAL)) throw_write_error(path, errno);
+}
+
+}  // namespace
+
+FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (number_ >= 0) ::close(number_);
+}
+
+bool FileDescriptor::close() { return ::close(std::exchange(number_, -1)) == 0; }
+
+InputFile::InputFile(fs::path path) : path_(std::move(path)) {
+  // Without O_NONBLOCK opening a named pipe would wait for its writer; for regular files it changes nothing.
+  file_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file_.get() < 0) throw_read_error(path_, errno);
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0) throw_read_error(path_, errno);
+  if (!S_ISREG(status.st_mode))
+    throw UserError(fmt::format("cannot read '{}': it is not a regular file; name another", path_.string()));
+  bytes_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+void InputFile::read(std::uint64_t offset, std::span<std::byte> into) const {
+  while (!into.empty()) {
+    const ssize_t count = ::pread(file_.get(), into.data(), std::min(into.size(), largest_transfer),
+                                  static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_read_error(path_, errno);
+    if (count == 0)
+      throw UserError(
+          fmt::format("'{}' ends at byte {}, before it was read to its end", path_.string(), offset));
+    offset += static_cast<std::uint64_t>(count);
+    into = into.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+std::string read_text_file(const fs::path& path, std::uint64_t limit) {
+  const InputFile file(path);
+  if (file.bytes() > limit)
+    throw UserError(fmt::format("'{}' has {} bytes; a file of this kind has at most {}", path.string(),
+                                file.bytes(), limit));
+  std::string text(static_cast<std::size_t>(file.bytes()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  check_replaceable(path_);
+  do {
+    temporary_ = next_temporary(path_);
+    file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  } while (file_.get() < 0 && errno == EEXIST);
+  if (file_.get() < 0) throw_create_error(path_, errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!committed_) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) { write_all(file_, bytes, path_); }
+
+void AtomicFile::commit() {
+  if (::fsync(file_.get()) != 0 || !file_.close()) throw_write_error(path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
+  committed_ = true;
+  sync_folder(path_);
+}
+
+void remove_unfinished(const fs::path& path) {
+  const std::string prefix = temporary_prefix(path);
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(path), error)) {
+    if (entry.path().filename().string().starts_with(prefix)) fs::remove(entry.path(), error);
+  }
+}
+
+void write_all(const FileDescriptor& file, std::span<const std::byte> bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file.get(), bytes.data(), std::min(bytes.size(), largest_transfer));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_write_error(path, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void throw_write_error(const fs::path& path, int error) {
+  throw DeviceError(fmt::format("cannot write '{}': {}", path.string(), reason(error)));
+}
+
+void throw_create_error(const fs::path& path, int error) {
+  const std::string text = fmt::format("cannot create '{}': {}", path.string(), reason(error));
+  if (user_can_mend(error)) throw UserError(text);
+  throw DeviceError(text);
+}
+
+}  // namespace plexaura

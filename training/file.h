@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace plexaura {
+
+// A descriptor of the operating system, closed with the object. -1 stands for none.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int number) : number_(number) {}
+  FileDescriptor(FileDescriptor&& other) noexcept;
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor();
+
+  int get() const { return number_; }
+  // Closes now; false (with errno set) where the system reports that earlier writes were lost.
+  bool close();
+
+ private:
+  int number_ = -1;
+};
+
+// A regular file opened for reading. Errors name the file: UserError where it is missing, unreadable, not a
+// regular file or shorter than it was; DeviceError where the disk fails.
+class InputFile {
+ public:
+  explicit InputFile(std::filesystem::path path);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::uint64_t bytes() const { return bytes_; }
+  // Fills `into` with the bytes from `offset` on.
+  void read(std::uint64_t offset, std::span<std::byte> into) const;
+
+ private:
+  std::filesystem::path path_;
+  FileDescriptor file_;
+  std::uint64_t bytes_ = 0;
+};
+
+// The whole contents of a file. Throws as InputFile does, and UserError for a file of more than `limit`
+// bytes.
+std::string read_text_file(const std::filesystem::path& path, std::uint64_t limit);
+
+// A file that appears under its name whole or not at all: bytes go into a temporary file beside it, which
+// `commit` writes through to the disk and renames. Without `commit` (or when it throws) the temporary file is
+// removed and a file that stood under the name stays as it was. A process that is killed leaves its temporary
+// file behind: see remove_unfinished. Throws UserError where the file cannot be created (no such folder, no
+// permission, the name is that of a folder or a device), DeviceError with the system's reason where writing
+// fails (a full disk).
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  // To be called once, after the last write.
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  FileDescriptor file_;
+  bool committed_ = false;
+};
+
+// Removes the temporary files that killed writers of `path` left behind. Only for a path that nobody is
+// writing.
+void remove_unfinished(const std::filesystem::path& path);
+
+// Writes all bytes, in one system call where the system takes them at once. Throws DeviceError that names
+// `path` and the system's reason.
+void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
+               const std::filesystem::path& path);
+
+// A DeviceError that names the file and the system's reason `error` (an errno): "cannot write 'a/b': No space
+// left ...".
+[[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
+// The same for a file that could not be created: UserError where its user can mend it, DeviceError otherwise.
+[[noreturn]] void throw_create_error(const std::filesystem::path& path, int error);
+
+}  // namespace plexaura

@@ -1,0 +1,59 @@
+#include "training/json_log.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace plexaura {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool ends_within_line(const FileDescriptor& file) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return false;
+  char last = '\n';
+  return ::pread(file.get(), &last, 1, status.st_size - 1) == 1 && last != '\n';
+}
+
+}  // namespace
+
+JsonLog::JsonLog(std::filesystem::path path) : path_(std::move(path)) {
+  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (file_.get() < 0) throw_create_error(path_, errno);
+  if (ends_within_line(file_)) write_all(file_, std::as_bytes(std::span("\n", 1)), path_);
+}
+
+void JsonLog::write(std::initializer_list<JsonField> fields) {
+  Json line = Json::object();
+  for (const JsonField& field : fields)
+    std::visit([&](const auto& value) { line[std::string(field.name)] = value; }, field.value);
+  // Bytes that are no UTF-8 (a file name, say) become the replacement character.
+  const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  write_all(file_, std::as_bytes(std::span(text)), path_);
+}
+
+void JsonLog::step(const StepRecord& record) {
+  write({{"event", "step"},
+         {"step", record.step},
+         {"epoch", record.epoch},
+         {"loss", record.loss},
+         {"accuracy", record.accuracy},
+         {"images_per_second", record.images_per_second},
+         {"learning_rate", record.learning_rate}});
+}
+
+void JsonLog::epoch(const EpochRecord& record) {
+  write({{"event", "epoch"},
+         {"epoch", record.epoch},
+         {"train_loss", record.train_loss},
+         {"val_loss", record.val_loss},
+         {"val_accuracy", record.val_accuracy},
+         {"seconds", record.seconds}});
+}
+
+}  // namespace plexaura

@@ -1,0 +1,121 @@
+#include "training/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <fmt/format.h>
+#include <numeric>
+
+#include "core/error.h"
+#include "training/file.h"
+#include "training/safetensors_header.h"
+
+namespace plexaura {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "the format is little-endian and is read as it lies");
+
+constexpr std::uint64_t length_bytes = 8;  // of the number in front of the header: its length
+constexpr std::uint64_t longest_header = 100'000'000;
+
+struct OpenedFile {
+  InputFile file;
+  SafeTensorsTable table;
+  std::uint64_t data_start = 0;
+};
+
+std::uint64_t read_header_length(const InputFile& file) {
+  if (file.bytes() < length_bytes)
+    throw UserError(
+        fmt::format("'{}' has {} bytes, too few for a safetensors file", file.path().string(), file.bytes()));
+  std::array<std::byte, length_bytes> raw{};
+  file.read(0, raw);
+  const auto length = std::bit_cast<std::uint64_t>(raw);
+  if (length > longest_header || length > file.bytes() - length_bytes)
+    throw UserError(
+        fmt::format("'{}': a header of {} bytes does not fit in a file of {}; the file is damaged or not a "
+                    "safetensors file",
+                    file.path().string(), length, file.bytes()));
+  return length;
+}
+
+OpenedFile open_checked(const std::filesystem::path& path) {
+  InputFile file(path);
+  std::string text(static_cast<std::size_t>(read_header_length(file)), '\0');
+  file.read(length_bytes, std::as_writable_bytes(std::span(text)));
+  const std::uint64_t data_start = length_bytes + text.size();
+  SafeTensorsTable table = parse_safetensors_header(text, file.bytes() - data_start, path);
+  return {std::move(file), std::move(table), data_start};
+}
+
+// A bool in memory is 0 or 1; any other byte would be undefined behaviour wherever it is read.
+void check_booleans(const Tensor& tensor, const std::string& name, const std::filesystem::path& path) {
+  const std::span bytes(tensor.data(), tensor.dtype() == DType::boolean ? tensor.bytes() : 0);
+  if (std::ranges::any_of(bytes, [](std::byte byte) { return byte > std::byte{1}; }))
+    throw UserError(
+        fmt::format("'{}': tensor '{}' is BOOL and holds a byte other than 0 and 1", path.string(), name));
+}
+
+// The entries by falling element size, so that every tensor starts at a multiple of its own.
+std::vector<std::size_t> order_of_data(const SafeTensors& contents) {
+  std::vector<std::size_t> order(contents.tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t index) {
+    return size_of(contents.tensors[index].second.dtype());
+  });
+  return order;
+}
+
+SafeTensorsTable table_of(const SafeTensors& contents, const std::vector<std::size_t>& order) {
+  SafeTensorsTable table;
+  for (const auto& [name, tensor] : contents.tensors) table.entries.push_back({name, tensor.type(), 0});
+  std::uint64_t end = 0;
+  for (const std::size_t index : order) {
+    table.entries[index].begin = end;
+    end += contents.tensors[index].second.bytes();
+  }
+  table.metadata = contents.metadata;
+  return table;
+}
+
+}  // namespace
+
+SafeTensors read_safetensors(const std::filesystem::path& path) {
+  OpenedFile opened = open_checked(path);
+  SafeTensors contents;
+  for (SafeTensorsTable::Entry& entry : opened.table.entries) {
+    Tensor tensor(entry.type);
+    opened.file.read(opened.data_start + entry.begin, {tensor.data(), tensor.bytes()});
+    check_booleans(tensor, entry.name, path);
+    contents.tensors.emplace_back(std::move(entry.name), std::move(tensor));
+  }
+  contents.metadata = std::move(opened.table.metadata);
+  return contents;
+}
+
+SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path) {
+  OpenedFile opened = open_checked(path);
+  SafeTensorsHeader header;
+  for (SafeTensorsTable::Entry& entry : opened.table.entries)
+    header.types.emplace_back(std::move(entry.name), std::move(entry.type));
+  header.metadata = std::move(opened.table.metadata);
+  return header;
+}
+
+void write_safetensors(const std::filesystem::path& path, const SafeTensors& contents) {
+  const std::vector<std::size_t> order = order_of_data(contents);
+  const std::string header = format_safetensors_header(table_of(contents, order), path);
+  AtomicFile file(path);
+  const auto length = std::bit_cast<std::array<std::byte, length_bytes>>(std::uint64_t{header.size()});
+  file.write(length);
+  file.write(header);
+  for (const std::size_t index : order) {
+    const Tensor& tensor = contents.tensors[index].second;
+    file.write(std::span<const std::byte>(tensor.data(), tensor.bytes()));
+  }
+  file.commit();
+}
+
+}  // namespace plexaura

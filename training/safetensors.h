@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+
+namespace plexaura {
+
+// The contents of a file in the safetensors format: named tensors, in the order of its header, and free text
+// by key. The eight dtypes of Plexaura are F64, F32, BF16, F16, I64, I32, U8 and BOOL there.
+struct SafeTensors {
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+// What the header alone tells.
+struct SafeTensorsHeader {
+  std::vector<std::pair<std::string, TensorType>> types;
+  std::map<std::string, std::string> metadata;
+};
+
+// Both throw UserError that names the file (and the tensor) for anything that is not a well-formed file:
+// nothing of it is believed before it is checked, and no more memory is taken than the file has bytes.
+SafeTensors read_safetensors(const std::filesystem::path& path);
+SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path);
+
+// Writes atomically (see AtomicFile, also for the errors). The same contents give the same bytes: neither
+// time nor path is written. Tensors keep their order in the header; their data lie by falling element size,
+// so that each is aligned. Throws UserError for a name given twice, the name "__metadata__" or text that is
+// not UTF-8.
+void write_safetensors(const std::filesystem::path& path, const SafeTensors& contents);
+
+}  // namespace plexaura

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+namespace plexaura {
+
+// The learning rate stays at its peak.
+struct ConstantRate {};
+
+// peak · gamma^floor(step / every)
+struct StepDecay {
+  std::int64_t every = 1;  // steps
+  double gamma = 0.1;
+};
+
+// floor + (peak − floor) · (1 + cos(π · t)) / 2, where t runs from 0 at the end of the warm-up to 1 at step
+// `steps`, and stays there (Loshchilov and Hutter 2017, one period).
+struct CosineDecay {
+  std::int64_t steps = 1;  // of the whole run, warm-up included
+  double floor = 0;        // the rate at the end
+};
+
+// Up along half a cosine from peak / start_divisor, at step 0, to the peak, at step rising · steps − 1, and
+// down along half a cosine to peak / (start_divisor · end_divisor), at the last step (Smith and Topin 2018,
+// in the form with cosines that is in common use). It is its own warm-up: with it, `warmup_steps` is 0.
+struct OneCycle {
+  std::int64_t steps = 1;  // of the whole run
+  double rising = 0.3;     // share of the steps, from 0 to 1
+  double start_divisor = 25;
+  double end_divisor = 1e4;
+};
+
+// How fast to learn at each step: a pure function of the step's number, so that a resumed run needs nothing
+// but that. Steps count from 0. During the first `warmup_steps` (w) the decay's rate is multiplied by (step +
+// 1) / w: the warm-up climbs linearly and reaches the full rate with its last step.
+class Schedule {
+ public:
+  using Decay = std::variant<ConstantRate, StepDecay, CosineDecay, OneCycle>;
+
+  struct Options {
+    double peak = 0.01;  // the learning rate when nothing reduces it; > 0
+    std::int64_t warmup_steps = 0;
+    Decay decay = ConstantRate{};
+  };
+
+  // Throws UserError that names the option for a value outside its range.
+  explicit Schedule(Options options);
+
+  const Options& options() const { return options_; }
+  // Throws InternalError for a negative step.
+  double learning_rate(std::int64_t step) const;
+
+ private:
+  Options options_;
+};
+
+}  // namespace plexaura
