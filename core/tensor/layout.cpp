@@ -1,10 +1,10 @@
 #include "core/tensor/layout.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "core/error.h"
+#include "core/tensor/reorder_plan.h"
 
 namespace plexaura {
 
@@ -92,51 +92,8 @@ std::string to_string(const Layout& layout) {
   return text;
 }
 
-namespace {
-
-template <class Element>
-void copy_elements(const std::byte* src, const Layout& from, std::byte* dst, const Layout& to, const Shape& shape) {
-  const auto* source = reinterpret_cast<const Element*>(src);
-  auto* target = reinterpret_cast<Element*>(dst);
-  if (shape.rank() == 0) {
-    *target = *source;
-    return;
-  }
-  const auto read = from.axis_offsets(shape);
-  const auto write = to.axis_offsets(shape);
-  const std::size_t last = read.size() - 1;
-  std::vector<std::size_t> index(read.size(), 0);
-  while (true) {
-    std::int64_t read_base = 0;
-    std::int64_t write_base = 0;
-    for (std::size_t axis = 0; axis < last; ++axis) {
-      read_base += read[axis][index[axis]];
-      write_base += write[axis][index[axis]];
-    }
-    for (std::size_t i = 0; i < read[last].size(); ++i)
-      target[write_base + write[last][i]] = source[read_base + read[last][i]];
-    std::size_t axis = last;
-    while (axis > 0 && ++index[axis - 1] == read[axis - 1].size()) index[--axis] = 0;
-    if (axis == 0) return;
-  }
-}
-
-}  // namespace
-
 void reorder(const std::byte* src, const Layout& from, std::byte* dst, const Layout& to, const TensorType& type) {
-  const auto bytes = static_cast<std::size_t>(to.bytes(type));
-  if (from == to) {
-    std::memcpy(dst, src, bytes);
-    return;
-  }
-  if (to.elements(type.shape) != type.shape.elements()) std::memset(dst, 0, bytes);
-  if (type.shape.elements() == 0) return;
-  switch (size_of(type.dtype)) {
-    case 8: return copy_elements<std::uint64_t>(src, from, dst, to, type.shape);
-    case 4: return copy_elements<std::uint32_t>(src, from, dst, to, type.shape);
-    case 2: return copy_elements<std::uint16_t>(src, from, dst, to, type.shape);
-    default: return copy_elements<std::uint8_t>(src, from, dst, to, type.shape);
-  }
+  ReorderPlan(from, to, type).run(src, dst);
 }
 
 }  // namespace plexaura

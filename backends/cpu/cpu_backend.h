@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/kernel_source.h"
+#include "core/device/backend.h"
+
+namespace plexaura {
+
+// The CPU: addresses are host addresses, and copies and kernels are done when the call returns. Kernels come
+// from the sources in order; where none has an offer, from the portable host kernels. Threads are OpenMP's;
+// denormals are flushed in every thread that runs a kernel.
+std::unique_ptr<Backend> make_cpu_backend();
+
+// The CPU with the portable kernels alone: the oracle for all others.
+std::unique_ptr<Backend> make_portable_backend();
+
+// The sources of make_cpu_backend(), in the order in which they are asked.
+std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources();
+
+}  // namespace plexaura

@@ -1,0 +1,38 @@
+#include "backends/cpu/host_event.h"
+
+namespace plexaura {
+
+void HostEventState::set(bool passed) {
+  {
+    const std::lock_guard lock(mutex_);
+    passed_ = passed;
+  }
+  if (passed) changed_.notify_all();
+}
+
+bool HostEventState::passed() const {
+  const std::lock_guard lock(mutex_);
+  return passed_;
+}
+
+void HostEventState::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return passed_; });
+}
+
+void HostStreams::hold(Stream stream, std::shared_ptr<HostEventState> event) {
+  if (!event->passed()) held_by(stream).push_back(std::move(event));
+}
+
+void HostStreams::wait_for_holders(Stream stream) {
+  for (const auto& event : held_by(stream)) event->wait();
+  held_by(stream).clear();
+}
+
+// A stream that is held lets nothing pass before its holders, this event neither.
+void HostEvent::record(Stream stream) {
+  streams_->settle(stream);
+  state_->set(true);
+}
+
+}  // namespace plexaura

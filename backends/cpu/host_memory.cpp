@@ -1,0 +1,80 @@
+#include "backends/cpu/host_memory.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fmt/format.h>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// What the system could give without killing anybody; the largest number where it does not say.
+std::size_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::size_t sum = 0;
+  std::string key;
+  for (std::size_t kibibytes = 0; file >> key >> kibibytes; file.ignore(64, '\n'))
+    if (key == "MemAvailable:" || key == "SwapFree:") sum += kibibytes * 1024;
+  return sum == 0 ? std::numeric_limits<std::size_t>::max() : sum;
+}
+
+double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+[[noreturn]] void throw_out_of_memory(std::size_t bytes) {
+  throw DeviceError(
+      fmt::format("the CPU was asked for {:.1f} MiB of memory and has {:.1f} MiB; use a smaller batch, or a "
+                  "machine with more memory",
+                  mebibytes(bytes), mebibytes(available_bytes())));
+}
+
+// Maps more than is needed and gives back what lies outside the aligned part.
+Address map_aligned(std::size_t bytes) {
+  const std::size_t reserved = bytes + huge_page;
+  void* mapped =
+      mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) throw_out_of_memory(bytes);
+  const auto first = reinterpret_cast<std::uintptr_t>(mapped);
+  const std::uintptr_t start = rounded_up(first, huge_page);
+  const std::size_t before = start - first;
+  const std::size_t behind = reserved - before - bytes;
+  if (before > 0) munmap(mapped, before);
+  if (behind > 0) munmap(reinterpret_cast<void*>(start + bytes), behind);
+  return reinterpret_cast<Address>(start);
+}
+
+void touch(Address address, std::size_t bytes) {
+  const auto step = static_cast<std::int64_t>(page_bytes());
+  const auto end = static_cast<std::int64_t>(bytes);
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static) if (end > (1 << 20))
+#endif
+  for (std::int64_t offset = 0; offset < end; offset += step) address[offset] = std::byte{0};
+}
+
+}  // namespace
+
+HostMemory::HostMemory(std::size_t bytes)
+    : bytes_(bytes), mapped_(rounded_up(std::max<std::size_t>(bytes, 1), page_bytes())), address_(nullptr) {
+  if (bytes > std::numeric_limits<std::size_t>::max() / 2) throw_out_of_memory(bytes);
+  if (bytes >= huge_page && bytes > available_bytes()) throw_out_of_memory(bytes);
+  address_ = map_aligned(mapped_);
+  if (mapped_ >= huge_page) madvise(address_, mapped_, MADV_HUGEPAGE);
+  touch(address_, mapped_);
+}
+
+HostMemory::~HostMemory() { munmap(address_, mapped_); }
+
+}  // namespace plexaura

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/device/backend.h"
+
+namespace plexaura {
+
+// Kernels by description: ops with every option, how the region is wired, types, layouts, choice,
+// accumulation. Places in the graph do not count, so that the sixteen equal blocks of a net share one kernel.
+class KernelCache {
+ public:
+  using Make = std::function<std::shared_ptr<const Kernel>()>;
+  std::shared_ptr<const Kernel> get(const RegionQuery& query, const Candidate& candidate, const Make& make);
+
+ private:
+  struct Entry {
+    std::vector<std::shared_ptr<const Op>> ops;  // compared exactly: the text shortens large options
+    std::shared_ptr<const Kernel> kernel;
+  };
+  std::unordered_multimap<std::string, Entry> kernels_;
+};
+
+}  // namespace plexaura

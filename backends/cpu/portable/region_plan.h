@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "core/device/backend.h"
+#include "core/device/host_kernel.h"
+
+namespace plexaura {
+
+// How the host kernels of a region's nodes compute it one after another: what is converted to row-major
+// before, which kernel is called on what, what is converted back. A plan without addresses, the same for all
+// launches.
+struct RegionPlan {
+  enum class Space : std::uint8_t { nowhere, input, output, workspace };
+
+  // Where a value lies: the number of an input or output of the region, or an offset in the workspace.
+  struct Spot {
+    Space space = Space::nowhere;
+    std::size_t at = 0;
+  };
+
+  struct Conversion {
+    Spot src;
+    Layout from;
+    Spot dst;
+    Layout to;
+    TensorType type;
+  };
+
+  struct Call {
+    std::shared_ptr<const Op> op;
+    HostKernel kernel;
+    std::vector<Spot> inputs;  // all row-major
+    std::vector<Spot> outputs;
+    std::vector<TensorType> input_types;
+    std::vector<TensorType> output_types;
+  };
+
+  std::vector<Conversion> before;
+  std::vector<Call> calls;
+  std::vector<Conversion> after;
+  Spot addend;  // with RegionQuery::accumulate: what is added to output 0, in its layout
+  DType addend_dtype = DType::float32;
+  std::int64_t addend_elements = 0;
+  std::size_t workspace = 0;  // bytes
+};
+
+// For regions of ops that have host kernels, and for a reorder. `inputs` and `outputs` are the layouts of the
+// boundary.
+RegionPlan plan_region(const RegionQuery& query, const std::vector<Layout>& inputs,
+                       const std::vector<Layout>& outputs);
+
+}  // namespace plexaura

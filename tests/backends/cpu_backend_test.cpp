@@ -1,0 +1,129 @@
+#include "backends/cpu/cpu_backend.h"
+
+#include <atomic>
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <thread>
+
+#include "backends/cpu/denormals.h"
+#include "core/error.h"
+#include "core/ops/binary.h"
+#include "core/ops/reorder.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend_fixture.h"
+
+using namespace plexaura;
+using namespace plexaura::test;
+
+TEST_CASE("CPU memory is aligned to huge pages and writable to its end") {
+  const auto backend = make_cpu_backend();
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{5000}, std::size_t{5} << 20}) {
+    const auto memory = backend->allocate(bytes, MemoryUse::device);
+    CHECK(memory->bytes() == bytes);
+    CHECK(reinterpret_cast<std::uintptr_t>(memory->address()) % (2U << 20) == 0);
+    if (bytes > 0) memory->address()[bytes - 1] = std::byte{1};
+  }
+}
+
+TEST_CASE("more memory than there is is refused in a sentence with both sizes") {
+  const auto backend = make_cpu_backend();
+  CHECK_THROWS_WITH_AS(backend->allocate(std::size_t{1} << 50, MemoryUse::device),
+                       doctest::Contains("1073741824.0 MiB"), DeviceError);
+}
+
+TEST_CASE("the CPU flushes denormals") {
+  const auto backend = make_cpu_backend();
+  CHECK(flushes_denormals());
+}
+
+TEST_CASE("a recorded event has passed; a signalled one passes from another thread") {
+  const auto backend = make_cpu_backend();
+  const auto event = backend->make_event();
+  CHECK(!event->passed());
+  event->record(Stream::compute);
+  CHECK(event->passed());
+  event->reset();
+  CHECK(!event->passed());
+  std::atomic<bool> ready = false;
+  std::thread other([&] {
+    ready = true;
+    event->signal();
+  });
+  event->wait();
+  CHECK(ready);
+  other.join();
+}
+
+TEST_CASE("a launch on a held stream waits for the host's signal") {
+  const auto backend = make_cpu_backend();
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4}});
+  const Node y = neg(x);
+  RegionRun run(*backend, graph, single(graph, y.id()), {counting(x.type())});
+  const auto event = backend->make_event();
+  event->hold(Stream::compute);
+  std::atomic<bool> signalled = false;
+  std::thread other([&] {
+    signalled = true;
+    event->signal();
+  });
+  run.launch();
+  CHECK(signalled);
+  other.join();
+  CHECK(run.output().read() == counting(x.type(), -0.25, -0.25));
+}
+
+TEST_CASE("elementwise ops run in place where shapes are equal, and only there") {
+  const auto backend = make_portable_backend();
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {3, 4}});
+  const Node row = graph.input("row", {DType::float32, {4}});
+  const Node sum = row + x;
+  RegionRun run(*backend, graph, single(graph, sum.id()),
+                {counting(row.type(), 100, 100), counting(x.type())}, {.in_place = {{0, 1}}});
+  CHECK(run.candidate().in_place == std::vector<std::pair<std::size_t, std::size_t>>{{0, 1}});
+  RegionRun apart(*backend, graph, single(graph, sum.id()),
+                  {counting(row.type(), 100, 100), counting(x.type())});
+  run.launch();
+  apart.launch();
+  CHECK(run.output().read() == apart.output().read());
+}
+
+TEST_CASE("an accumulating launch adds to what its output holds") {
+  const auto backend = make_cpu_backend();
+  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16}) {
+    Graph graph;
+    const Node x = graph.input("x", {dtype, {5}});
+    const Node y = neg(x);
+    RegionRun run(*backend, graph, single(graph, y.id()), {counting(x.type())}, {.accumulate = true});
+    run.output().write(counting(x.type(), 0.5, 0.5));
+    run.launch();
+    CHECK(run.output().read() == counting(x.type()));
+  }
+}
+
+TEST_CASE("equal kernels are made once, different ones apart") {
+  const auto backend = make_cpu_backend();
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {5}});
+  const auto kernel = [&](const Node& node) {
+    const Region region = single(graph, node.id());
+    const RegionQuery query{graph, region, {Layout::row_major(1)}, {true}};
+    return backend->make(query, backend->propose(query)[0]);
+  };
+  CHECK(kernel(neg(x)) == kernel(neg(x)));
+  CHECK(kernel(neg(x)) != kernel(exp(x)));
+}
+
+TEST_CASE("an op without a host kernel gets no candidate") {
+  const auto backend = make_portable_backend();
+  struct Unknown final : Op {
+    std::string_view name() const override { return "unknown_to_all"; }
+    std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+  };
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {5}});
+  const Node y = apply(std::make_shared<Unknown>(), {x});
+  const Region region = single(graph, y.id());
+  CHECK(backend->propose({graph, region, {Layout::row_major(1)}, {true}}).empty());
+}

@@ -1,0 +1,103 @@
+#include "tests/support/backend_fixture.h"
+
+#include <cstring>
+
+#include "core/graph/print.h"
+#include "core/tensor/dispatch.h"
+
+namespace plexaura::test {
+
+namespace {
+
+void copy_to_device(Backend& backend, Address dst, const std::vector<std::byte>& bytes) {
+  if (bytes.empty()) return;
+  const auto staging = backend.allocate(bytes.size(), MemoryUse::staging);
+  std::memcpy(staging->address(), bytes.data(), bytes.size());
+  backend.copy(Stream::compute, dst, staging->address(), bytes.size());
+  wait_for(backend);
+}
+
+std::vector<std::byte> copy_to_host(Backend& backend, Address src, std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  if (count == 0) return bytes;
+  const auto staging = backend.allocate(count, MemoryUse::staging);
+  backend.copy(Stream::compute, staging->address(), src, count);
+  wait_for(backend);
+  std::memcpy(bytes.data(), staging->address(), count);
+  return bytes;
+}
+
+}  // namespace
+
+void wait_for(Backend& backend, Stream stream) {
+  const auto done = backend.make_event();
+  done->record(stream);
+  done->wait();
+}
+
+Tensor counting(TensorType type, double start, double step) {
+  Tensor tensor(TensorType{DType::float64, type.shape});
+  for (double& element : tensor.as<double>()) {
+    element = start;
+    start += step;
+  }
+  return tensor.cast(type.dtype);
+}
+
+DeviceValue::DeviceValue(Backend& backend, TensorType type, Layout layout)
+    : backend_(backend),
+      type_(std::move(type)),
+      layout_(std::move(layout)),
+      memory_(backend.allocate(bytes(), MemoryUse::device)) {}
+
+DeviceValue::DeviceValue(Backend& backend, const Tensor& value, Layout layout)
+    : DeviceValue(backend, value.type(), std::move(layout)) {
+  write(value);
+}
+
+void DeviceValue::write(const Tensor& value) {
+  std::vector<std::byte> physical(bytes());
+  reorder(value.data(), Layout::row_major(type_.shape.rank()), physical.data(), layout_, type_);
+  copy_to_device(backend_, address(), physical);
+}
+
+std::vector<std::byte> DeviceValue::read_bytes() const { return copy_to_host(backend_, address(), bytes()); }
+
+Tensor DeviceValue::read() const {
+  Tensor tensor(type_);
+  const std::vector<std::byte> physical = read_bytes();
+  reorder(physical.data(), layout_, tensor.data(), Layout::row_major(type_.shape.rank()), type_);
+  return tensor;
+}
+
+RegionRun::RegionRun(Backend& backend, const Graph& graph, Region region, const std::vector<Tensor>& inputs)
+    : RegionRun(backend, graph, std::move(region), inputs, Options{}) {}
+
+RegionRun::RegionRun(Backend& backend, const Graph& graph, Region region, const std::vector<Tensor>& inputs,
+                     const Options& options)
+    : name_(name_of(graph, region.nodes.back())) {
+  RegionQuery query{graph, region, options.given, std::vector<bool>(region.outputs.size(), true),
+                    options.accumulate};
+  query.given.resize(region.inputs.size());
+  const std::vector<Candidate> candidates = backend.propose(query);
+  if (candidates.empty()) throw UserError("no kernel for " + region.kind);
+  candidate_ = candidates[0];
+  Binding binding;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    inputs_.push_back(std::make_shared<DeviceValue>(backend, inputs[i], candidate_.inputs[i]));
+    binding.inputs.push_back(inputs_[i]->address());
+  }
+  for (std::size_t i = 0; i < region.outputs.size(); ++i) {
+    outputs_.push_back(
+        std::make_shared<DeviceValue>(backend, query.type(region.outputs[i]), candidate_.outputs[i]));
+    for (const auto& [output, input] : options.in_place)
+      if (output == i) outputs_[i] = inputs_[input];
+    binding.outputs.push_back(outputs_[i]->address());
+  }
+  workspace_ = backend.allocate(candidate_.workspace, MemoryUse::device);
+  binding.workspace = workspace_->address();
+  binding.name = &name_;
+  launch_ = backend.make(query, candidate_)->bind(binding);
+}
+
+}  // namespace plexaura::test

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/device/backend.h"
+#include "core/tensor/tensor.h"
+
+namespace plexaura::test {
+
+// A value in a backend's memory.
+class DeviceValue {
+ public:
+  DeviceValue(Backend& backend, TensorType type, Layout layout);
+  DeviceValue(Backend& backend, const Tensor& value, Layout layout);
+
+  Address address() const { return memory_->address(); }
+  const Layout& layout() const { return layout_; }
+  void write(const Tensor& value);
+  Tensor read() const;  // waits
+  // The physical bytes, padding included.
+  std::vector<std::byte> read_bytes() const;
+
+ private:
+  std::size_t bytes() const { return static_cast<std::size_t>(layout_.bytes(type_)); }
+
+  Backend& backend_;
+  TensorType type_;
+  Layout layout_;
+  std::unique_ptr<Memory> memory_;
+};
+
+// One region of a graph with a kernel, its operands in device memory, and its launch: what a VM would do, by
+// hand.
+class RegionRun {
+ public:
+  struct Options {
+    bool accumulate = false;
+    std::vector<std::pair<std::size_t, std::size_t>> in_place = {};  // output, input
+    std::vector<std::optional<Layout>> given = {};                   // default: what the candidate wants
+  };
+
+  RegionRun(Backend& backend, const Graph& graph, Region region, const std::vector<Tensor>& inputs);
+  RegionRun(Backend& backend, const Graph& graph, Region region, const std::vector<Tensor>& inputs,
+            const Options& options);
+
+  const Candidate& candidate() const { return candidate_; }
+  DeviceValue& input(std::size_t index) { return *inputs_[index]; }
+  DeviceValue& output(std::size_t index = 0) { return *outputs_[index]; }
+  void launch() { launch_->run(); }  // runs or enqueues; does not wait
+
+ private:
+  Candidate candidate_;
+  std::string name_;
+  std::vector<std::shared_ptr<DeviceValue>> inputs_;
+  std::vector<std::shared_ptr<DeviceValue>> outputs_;
+  std::unique_ptr<Memory> workspace_;
+  std::unique_ptr<Launch> launch_;
+};
+
+// Until all that was enqueued on the stream is done; throws the device's failure.
+void wait_for(Backend& backend, Stream stream = Stream::compute);
+
+// Numbers that are all different and exact in every float type: 0.25, 0.5, ...
+Tensor counting(TensorType type, double start = 0.25, double step = 0.25);
+
+}  // namespace plexaura::test
