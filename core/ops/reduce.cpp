@@ -70,7 +70,9 @@ Node sum_to(Operand x, const Shape& shape) {
   std::vector<std::int64_t> axes;
   for (std::int64_t axis = 0; axis < node.shape().rank(); ++axis)
     if (axis < added || (shape[axis - added] == 1 && node.shape()[axis] != 1)) axes.push_back(axis);
-  const Node summed = axes.empty() ? node : sum(x, {.axes = axes, .keepdims = true});
+  if (axes.empty()) return reshape(x, shape.extents());
+  const bool leading = axes.back() < added;
+  const Node summed = sum(x, {.axes = axes, .keepdims = !leading});
   return summed.shape() == shape ? summed : reshape(summed, shape.extents());
 }
 

@@ -1,7 +1,6 @@
 #include "tests/support/backend.h"
 
 #include <cstdlib>
-#include <memory>
 
 #include "backends/registry.h"
 

@@ -4,10 +4,11 @@
 
 namespace plexaura::testing {
 
-// The backend that the tests run on: PLEXAURA_BACKEND names it, "cpu" where nothing is said. Opened once.
+// The backend that tests run on, opened once: the one that PLEXAURA_BACKEND names, or else the CPU. The far
+// device reads PLEXAURA_FAR_LAZY and PLEXAURA_FAR_REGIONS.
 Backend& test_backend();
 
-// The portable kernels alone: what every other kernel is measured by.
+// The portable kernels alone, opened once: what every other kernel is measured by.
 Backend& oracle();
 
 }  // namespace plexaura::testing
