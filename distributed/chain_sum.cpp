@@ -51,9 +51,8 @@ struct ChainSum::Job {
   DType dtype;
   std::span<std::byte* const> arrays;
   std::int64_t count;
-  std::int64_t piece;       // elements of a piece
-  std::int64_t next_first;  // where the next piece of this worker begins
-  std::int64_t stride;      // from one piece of this worker to its next
+  std::int64_t piece;   // elements of a piece
+  std::int64_t stride;  // from one piece of a slot to its next
   int busy = 0;
 
   std::byte* at(std::size_t member, std::int64_t element) const {
@@ -110,10 +109,11 @@ void ChainSum::run(DType dtype, std::span<std::byte* const> arrays, std::int64_t
                    const std::function<void()>& on_progress, const OnTimeout& on_timeout) {
   if (worker_ >= route_.workers) return;
   const auto piece = static_cast<std::int64_t>(kPieceBytes / size_of(dtype));
-  Job job{dtype, arrays, count, piece, worker_ * piece, route_.workers * piece};
+  Job job{dtype, arrays, count, piece, kPiecesOnTheirWay * route_.workers * piece};
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].buffer.resize(kPieceBytes);
-    if (take_next_piece(slots_[i], job)) enter(slots_[i], i, job);
+    const std::int64_t first = (static_cast<std::int64_t>(i) * route_.workers + worker_) * piece;
+    if (take_piece(slots_[i], first, job)) enter(slots_[i], i, job);
   }
   Wait wait(deadline_);
   while (job.busy > 0) {
@@ -134,13 +134,13 @@ void ChainSum::run(DType dtype, std::span<std::byte* const> arrays, std::int64_t
   }
 }
 
-bool ChainSum::take_next_piece(Slot& slot, Job& job) {
+// Pieces belong to slots by their number, not by who is free: the tags of messages name slots, on both ends.
+bool ChainSum::take_piece(Slot& slot, std::int64_t first, Job& job) {
   slot.state = Slot::State::idle;
   slot.step = 0;
-  slot.first = job.next_first;
-  slot.count = std::min(job.piece, job.count - job.next_first);
+  slot.first = first;
+  slot.count = std::min(job.piece, job.count - first);
   if (slot.count <= 0) return false;
-  job.next_first += job.stride;
   ++job.busy;
   return true;
 }
@@ -161,7 +161,7 @@ bool ChainSum::advance(Slot& slot, std::size_t index, Job& job) {
 void ChainSum::enter(Slot& slot, std::size_t index, Job& job) {
   if (slot.step == steps_.size()) {
     --job.busy;
-    if (!take_next_piece(slot, job)) return;
+    if (!take_piece(slot, slot.first + job.stride, job)) return;
   }
   const Step& step = steps_[slot.step];
   if (step.from < 0) return work(slot, index, job);

@@ -77,7 +77,7 @@ class ChainSum {
   bool advance(Slot& slot, std::size_t index, Job& job);
   void enter(Slot& slot, std::size_t index, Job& job);
   void work(Slot& slot, std::size_t index, Job& job);
-  bool take_next_piece(Slot& slot, Job& job);
+  bool take_piece(Slot& slot, std::int64_t first, Job& job);
 
   Transport& transport_;
   Route route_;

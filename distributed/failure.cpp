@@ -16,8 +16,10 @@ void throw_quietly(int reporting_rank, const std::string& text) {
   throw Remote<DeviceError>(reporting_rank, text);
 }
 
+void wait_for_turn(int turn) { std::this_thread::sleep_for(std::chrono::seconds(2) * std::min(turn, 5)); }
+
 void throw_in_turn(int turn, const std::string& text) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(100) * std::min(turn, 10));
+  wait_for_turn(turn);
   throw DeviceError(text);
 }
 

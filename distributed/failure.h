@@ -11,9 +11,12 @@ namespace plexaura {
 // that leaves, and the reporting rank has to have its sentence out by then.
 [[noreturn]] void throw_quietly(int reporting_rank, const std::string& text);
 
-// Throws a DeviceError that this rank reports. Where several groups of ranks notice the same loss without
-// being able to talk, each waits `turn` tenths of a second first (at most one second), so that the first ends
-// the job for all.
+// Where several groups of ranks notice the same loss without being able to talk, each waits two seconds times
+// its turn (ten at most) before it speaks: time for the launcher to end the job after the first, which takes
+// it about a second.
+void wait_for_turn(int turn);
+
+// Throws a DeviceError that this rank reports, when it is its turn.
 [[noreturn]] void throw_in_turn(int turn, const std::string& text);
 
 // "rank 3", "ranks 1 and 3", "ranks 0, 1 and 3"

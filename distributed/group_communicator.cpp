@@ -10,6 +10,7 @@
 #include "distributed/failure.h"
 #include "distributed/reduce.h"
 #include "distributed/tags.h"
+#include "distributed/texts.h"
 #include "distributed/wait.h"
 
 namespace plexaura {
@@ -23,24 +24,6 @@ std::size_t bytes_of(DType dtype, std::int64_t count) {
 }
 
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
-
-// Texts of any content, one behind the other.
-std::string pack(const std::vector<std::string>& texts) {
-  std::string packed;
-  for (const std::string& text : texts) packed += fmt::format("{}:{}", text.size(), text);
-  return packed;
-}
-
-std::vector<std::string> unpack(const std::string& packed) {
-  std::vector<std::string> texts;
-  for (std::size_t at = 0; at < packed.size();) {
-    const std::size_t colon = packed.find(':', at);
-    const std::size_t length = std::stoull(packed.substr(at, colon - at));
-    texts.push_back(packed.substr(colon + 1, length));
-    at = colon + 1 + length;
-  }
-  return texts;
-}
 
 Places unknown_places(const Transport& transport) {
   return {std::vector<Place>(static_cast<std::size_t>(transport.size()), Place{"", 0, "unknown"}),
@@ -109,12 +92,8 @@ auto GroupCommunicator::attempt(F&& work) {
 }
 
 void GroupCommunicator::fail(const std::string& text) {
-  if (places_.nodes() > 1 || !board_) {
-    const int turn = board_ ? places_.own_node() : rank();
-    if (!board_) throw_in_turn(turn, text);
-    Wait stagger(std::min(0.1 * turn, 1.0));
-    while (!stagger.expired()) stagger.pause();
-  }
+  if (!board_) throw_in_turn(rank(), text);
+  wait_for_turn(places_.own_node());
   board_->fail(text);
 }
 
@@ -158,22 +137,30 @@ void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, st
 
 // Piece by piece through the staging areas of the node's shared memory.
 void GroupCommunicator::sum_staged(const Announcement& call, std::byte* data) {
-  std::vector<std::byte*> staging = control_->bases();
-  for (std::byte*& base : staging) base += Board::bytes_per_rank();
-  std::byte* const own = staging[static_cast<std::size_t>(place_.rank)];
+  std::byte* const own = control_->data() + Board::bytes_per_rank();
   const auto piece = static_cast<std::int64_t>(kStagingBytes / size_of(call.dtype));
   for (std::int64_t first = 0; first < call.count; first += piece) {
     const std::int64_t count = std::min(piece, call.count - first);
     std::byte* const here = data + bytes_of(call.dtype, first);
     std::memcpy(own, here, bytes_of(call.dtype, count));
     board_->barrier(call);
-    const Part part = part_of(count, call.dtype, place_.rank, place_.size);
-    std::vector<std::byte*> parts = staging;
-    for (std::byte*& base : parts) base += bytes_of(call.dtype, part.first);
-    sum_in_place(call.dtype, parts, part.count);
+    sum_own_part(call.dtype, *control_, Board::bytes_per_rank(), count);
     board_->barrier(call);
     std::memcpy(here, own, bytes_of(call.dtype, count));
   }
+}
+
+// The windows of the node from this byte on. The list is kept, so that a step allocates nothing.
+std::span<std::byte*> GroupCommunicator::arrays_at(const SharedWindow& window, std::size_t offset) {
+  arrays_.assign(window.bases().begin(), window.bases().end());
+  for (std::byte*& base : arrays_) base += offset;
+  return arrays_;
+}
+
+void GroupCommunicator::sum_own_part(DType dtype, const SharedWindow& window, std::size_t offset,
+                                     std::int64_t count) {
+  const Part part = part_of(count, dtype, place_.rank, place_.size);
+  sum_in_place(dtype, arrays_at(window, offset + bytes_of(dtype, part.first)), part.count);
 }
 
 void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
@@ -194,15 +181,12 @@ void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DTy
 }
 
 void GroupCommunicator::sum_in_windows(const Announcement& call, const SharedWindow& window) {
-  std::vector<std::byte*> arrays = window.bases();
-  for (std::byte*& base : arrays) base += call.place;
-  if (!window.shared()) return sum_over_chain(*rank_chain_, call, arrays);
+  const auto offset = static_cast<std::size_t>(call.place);
+  if (!window.shared()) return sum_over_chain(*rank_chain_, call, arrays_at(window, offset));
   if (places_.nodes() == 1) {
-    const Part part = part_of(call.count, call.dtype, place_.rank, place_.size);
-    for (std::byte*& base : arrays) base += bytes_of(call.dtype, part.first);
-    sum_in_place(call.dtype, arrays, part.count);
+    sum_own_part(call.dtype, window, offset, call.count);
   } else {
-    sum_over_chain(*node_chain_, call, arrays);
+    sum_over_chain(*node_chain_, call, arrays_at(window, offset));
   }
   board_->barrier(call);
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ class GroupCommunicator final : public Communicator {
   void set_up_board();
   std::optional<SharedWindow> try_to_share(std::size_t bytes, const std::string& at);
   void sum_staged(const Announcement& call, std::byte* data);
+  void sum_own_part(DType dtype, const SharedWindow& window, std::size_t offset, std::int64_t count);
+  std::span<std::byte*> arrays_at(const SharedWindow& window, std::size_t offset);
   void sum_in_windows(const Announcement& call, const SharedWindow& window);
   void sum_over_chain(ChainSum& chain, const Announcement& call, std::span<std::byte* const> arrays);
   void spread(std::byte* data, std::size_t bytes, int root, const std::string& at);
@@ -71,6 +74,7 @@ class GroupCommunicator final : public Communicator {
   std::unique_ptr<RollCall> message_roll_call_;
   std::optional<SharedWindow> control_;  // the board's seats, then the staging area of sum()
   std::unique_ptr<Board> board_;         // where the ranks of this node share memory
+  std::vector<std::byte*> arrays_;       // scratch of arrays_at()
   std::optional<ChainSum> rank_chain_;
   std::optional<ChainSum> node_chain_;
 };

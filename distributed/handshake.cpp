@@ -7,31 +7,23 @@
 #include <vector>
 
 #include "distributed/failure.h"
+#include "distributed/texts.h"
 
 namespace plexaura {
 namespace {
 
 using Facts = std::map<std::string, std::string>;
 
-// Lengths in front, so that any text may be a value.
 std::string encode(const Facts& facts) {
-  std::string text;
-  for (const auto& [name, value] : facts)
-    text += fmt::format("{} {} {}{}", name.size(), value.size(), name, value);
-  return text;
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : facts) texts.insert(texts.end(), {name, value});
+  return pack(texts);
 }
 
 Facts decode(const std::string& text) {
   Facts facts;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t used = 0;
-    const std::size_t name_length = std::stoull(text.substr(at, 20), &used);
-    at += used;
-    const std::size_t value_length = std::stoull(text.substr(at, 21), &used);
-    at += used + 1;
-    facts[text.substr(at, name_length)] = text.substr(at + name_length, value_length);
-    at += name_length + value_length;
-  }
+  const std::vector<std::string> texts = unpack(text);
+  for (std::size_t i = 0; i + 1 < texts.size(); i += 2) facts[texts[i]] = texts[i + 1];
   return facts;
 }
 

@@ -24,6 +24,17 @@ std::string encode(const std::exception_ptr& error) {
   }
 }
 
+std::vector<std::string> gather_errors(Collective& collective, const std::exception_ptr& mine,
+                                       std::string_view what) {
+  try {
+    return collective.gather_all(encode(mine), what);
+  } catch (const std::exception&) {
+    // Often the error to agree on is that of the collective itself, which then refuses this call as well.
+    if (mine) std::rethrow_exception(mine);
+    throw;
+  }
+}
+
 [[noreturn]] void throw_remote(int rank, const std::string& encoded) {
   const std::string text = fmt::format("rank {}: {}", rank, encoded.substr(1));
   switch (encoded.front()) {
@@ -46,7 +57,7 @@ bool speaks(const std::exception& error) noexcept {
 }
 
 void agree_on_error(Collective& collective, std::exception_ptr mine, std::string_view what) {
-  const std::vector<std::string> errors = collective.gather_all(encode(mine), what);
+  const std::vector<std::string> errors = gather_errors(collective, mine, what);
   for (int rank = 0; rank < static_cast<int>(errors.size()); ++rank) {
     if (errors[static_cast<std::size_t>(rank)].empty()) continue;
     if (rank == collective.rank()) std::rethrow_exception(mine);

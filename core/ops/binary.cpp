@@ -17,7 +17,7 @@ struct Operands {
 class BinaryOp final : public Op {
  public:
   using Vjp = std::vector<Node> (*)(const Operands& operands, const Node& grad);
-  BinaryOp(std::string_view name, Vjp vjp) : name_(name), vjp_(vjp) {}
+  BinaryOp(std::string_view name, Vjp vjp, bool floating) : name_(name), vjp_(vjp), floating_(floating) {}
 
   std::string_view name() const override { return name_; }
 
@@ -25,6 +25,7 @@ class BinaryOp final : public Op {
     require_inputs(inputs, 2);
     if (inputs[0].dtype == DType::boolean && inputs[1].dtype == DType::boolean)
       throw RuleError("is defined for numbers, not for bool; use cast()");
+    if (floating_) require_floating(inputs[0]);
     return {broadcast_types(inputs[0], inputs[1])};
   }
 
@@ -35,6 +36,7 @@ class BinaryOp final : public Op {
  private:
   std::string_view name_;
   Vjp vjp_;
+  bool floating_;  // not for integers
 };
 
 // y = f(a, b) as bool.
@@ -73,8 +75,8 @@ class Where final : public Op {
   }
 };
 
-Node binary(std::string_view name, BinaryOp::Vjp vjp, Operand a, Operand b) {
-  return apply(std::make_shared<BinaryOp>(name, vjp), {a, b});
+Node binary(std::string_view name, BinaryOp::Vjp vjp, Operand a, Operand b, bool floating = false) {
+  return apply(std::make_shared<BinaryOp>(name, vjp, floating), {a, b});
 }
 
 Node compare(std::string_view name, Operand a, Operand b) { return apply(std::make_shared<CompareOp>(name), {a, b}); }
@@ -108,6 +110,15 @@ Node div(Operand a, Operand b) {
         return {over_b, -(over_b * of.y)};
       },
       a, b);
+}
+
+Node sigmoid_cross_entropy(Operand logits, Operand targets) {
+  return binary(
+      "sigmoid_cross_entropy",
+      [](const Operands& of, const Node& grad) -> std::vector<Node> {
+        return {grad * (sigmoid(of.a) - of.b), -(grad * of.a)};
+      },
+      logits, targets, true);
 }
 
 Node eq(Operand a, Operand b) { return compare("eq", a, b); }

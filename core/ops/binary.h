@@ -13,6 +13,10 @@ PLEXAURA_API Node sub(Operand a, Operand b);
 PLEXAURA_API Node mul(Operand a, Operand b);
 PLEXAURA_API Node div(Operand a, Operand b);  // integers divide towards zero; by zero gives 0
 
+// The cross-entropy of sigmoid(logit) against a target from 0 to 1: softplus(logit) - logit * target, without loss of digits for any
+// logit. Floating.
+PLEXAURA_API Node sigmoid_cross_entropy(Operand logits, Operand targets);
+
 inline Node operator+(Operand a, Operand b) { return add(a, b); }
 inline Node operator-(Operand a, Operand b) { return sub(a, b); }
 inline Node operator*(Operand a, Operand b) { return mul(a, b); }

@@ -237,11 +237,13 @@ class Check {
                         const std::string& check) {
     double scale = 0;
     for (const double value : grad) scale = std::max(scale, std::abs(value));
-    for (std::size_t j = 0; j < grad.size(); ++j) {
-      const auto element = static_cast<std::int64_t>(j);
+    const auto count = static_cast<std::int64_t>(grad.size());
+    const bool all = count <= options_.element_limit;
+    for (std::int64_t i = 0; i < std::min(count, options_.element_limit); ++i) {
+      const std::int64_t element = all ? i : random_.below(count);
       const double numeric = differences.by_element(input, element)[0];
-      record({check, subject_.label(input), index_text(subject_.values()[input].shape(), element), grad[j],
-              numeric},
+      record({check, subject_.label(input), index_text(subject_.values()[input].shape(), element),
+              grad[static_cast<std::size_t>(element)], numeric},
              scale);
     }
   }

@@ -10,9 +10,12 @@
 
 namespace plexaura::layers {
 
+bool Sequential::contains(std::string_view name) const {
+  return std::ranges::any_of(children_, [&](const Child& child) { return child.name == name; });
+}
+
 void Sequential::add(std::string name, std::unique_ptr<Layer> layer, Origin origin) {
-  if (std::ranges::any_of(children_, [&](const Child& child) { return child.name == name; }))
-    throw UserError(fmt::format("two layers are named '{}'; give each its own name", name));
+  if (contains(name)) throw UserError(fmt::format("two layers are named '{}'; give each its own name", name));
   children_.push_back({std::move(name), std::move(layer), std::move(origin)});
 }
 

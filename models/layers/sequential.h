@@ -29,6 +29,7 @@ class Sequential final : public Layer {
   void add(std::string name, std::unique_ptr<Layer> layer, Origin origin = {});
 
   std::size_t size() const { return children_.size(); }
+  bool contains(std::string_view name) const;
 
   void members(MemberVisitor& visit) override;
   Node operator()(Operand x) override;

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/ops/binary.h"
+#include "core/ops/dropout.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
@@ -31,6 +32,11 @@ Node Activation::operator()(Operand x) {
 Node Flatten::operator()(Operand x) {
   const auto scope = scope_in(x.node().graph());
   return flatten(x);
+}
+
+Node Dropout::operator()(Operand x) {
+  const auto scope = scope_in(x.node().graph());
+  return dropout(x, {.p = p_});
 }
 
 Node Standardise::operator()(Operand x) {

@@ -27,6 +27,17 @@ class Flatten final : public Layer {
   Node operator()(Operand x) override;
 };
 
+// In a graph of Mode::train sets elements to 0 with probability p and divides the others by 1 - p; otherwise
+// x itself.
+class Dropout final : public Layer {
+ public:
+  explicit Dropout(double p = 0.5) : p_(p) {}
+  Node operator()(Operand x) override;
+
+ private:
+  double p_;
+};
+
 // Each sample by itself to mean 0 and variance 1 over its last axis: (x - mean) / sqrt(variance + 1e-5).
 class Standardise final : public Layer {
  public:

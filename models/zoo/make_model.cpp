@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "models/zoo/layer_net.h"
 #include "models/zoo/mlp.h"
 #include "models/zoo/model.h"
+#include "models/zoo/resnet.h"
+#include "models/zoo/sample.h"
 #include "models/zoo/yaml_origin.h"
 
 namespace plexaura {
@@ -19,9 +22,7 @@ Loss read_loss(const Section& yaml) {
 void try_once(Model& model, const Section& yaml) {
   specs_of(model, DType::float32);
   Graph graph(Mode::inference);
-  std::vector<std::int64_t> extents{1};
-  extents.insert(extents.end(), model.sample_shape().begin(), model.sample_shape().end());
-  const Node outputs = model(graph.input("x", {DType::float32, Shape(extents)}));
+  const Node outputs = model(one_sample(graph, model.sample_shape()));
   if (outputs.shape() != Shape{1, model.classes()})
     throw UserError(fmt::format(
         "{}: the model's output for one sample is {} and the data has {} classes; its last layer must "
@@ -29,12 +30,17 @@ void try_once(Model& model, const Section& yaml) {
         to_string(yaml.position()), to_string(outputs.shape()), model.classes()));
 }
 
+std::unique_ptr<Model> make_named(const std::string& name, const Section& yaml, ModelInfo info) {
+  if (name == "mlp") return make_mlp(yaml, std::move(info));
+  return name == "resnet" ? make_resnet(yaml, std::move(info)) : make_layer_net(yaml, std::move(info));
+}
+
 }  // namespace
 
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes) {
-  const std::string name = yaml.choice("name", {"mlp"});
+  const std::string name = yaml.choice("name", {"convnet", "mlp", "resnet"});
   ModelInfo info{sample_shape, classes, read_loss(yaml), yaml_origin(yaml.position("name"))};
-  std::unique_ptr<Model> model = make_mlp(yaml, std::move(info));
+  std::unique_ptr<Model> model = make_named(name, yaml, std::move(info));
   try_once(*model, yaml);
   return model;
 }

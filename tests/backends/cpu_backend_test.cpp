@@ -13,7 +13,7 @@
 #include "tests/support/backend_fixture.h"
 
 using namespace plexaura;
-using namespace plexaura::test;
+using namespace plexaura::testing;
 
 TEST_CASE("CPU memory is aligned to huge pages and writable to its end") {
   const auto backend = make_cpu_backend();
@@ -74,7 +74,7 @@ TEST_CASE("a launch on a held stream waits for the host's signal") {
 }
 
 TEST_CASE("elementwise ops run in place where shapes are equal, and only there") {
-  const auto backend = make_portable_backend();
+  const auto backend = make_oracle();
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {3, 4}});
   const Node row = graph.input("row", {DType::float32, {4}});
@@ -116,7 +116,7 @@ TEST_CASE("equal kernels are made once, different ones apart") {
 }
 
 TEST_CASE("an op without a host kernel gets no candidate") {
-  const auto backend = make_portable_backend();
+  const auto backend = make_oracle();
   struct Unknown final : Op {
     std::string_view name() const override { return "unknown_to_all"; }
     std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }

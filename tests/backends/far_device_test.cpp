@@ -20,7 +20,7 @@
 #include "tests/support/backend_fixture.h"
 
 using namespace plexaura;
-using namespace plexaura::test;
+using namespace plexaura::testing;
 
 namespace {
 
@@ -318,7 +318,7 @@ TEST_CASE("results are those of the portable kernels, bit for bit") {
     const Node product = matmul(a, b);
     const Node total = sum(x);
     const auto same = [&](const Node& node, const std::vector<Tensor>& inputs) {
-      return on(*backend, graph, node.id(), inputs) == on(portable_backend(), graph, node.id(), inputs);
+      return on(*backend, graph, node.id(), inputs) == on(oracle(), graph, node.id(), inputs);
     };
     CHECK(same(scaled, {of_x, of_scale}));
     CHECK(same(product, {counting(a.type(), 0.1, 0.3), counting(b.type(), 0.1, 0.7)}));
@@ -358,10 +358,10 @@ TEST_CASE("a region of two nodes adds into its output") {
   run.output().write(counting(a.type(), 100));
   run.launch();
 
-  const Tensor apart = on(portable_backend(), graph, product.id(), {inputs[0], inputs[1]});
-  const Tensor sum = on(portable_backend(), graph, y.id(), {inputs[2], apart});
+  const Tensor apart = on(oracle(), graph, product.id(), {inputs[0], inputs[1]});
+  const Tensor sum = on(oracle(), graph, y.id(), {inputs[2], apart});
   const Tensor old = counting(a.type(), 100);
-  CHECK(run.output().read() == on(portable_backend(), graph, y.id(), {old, sum}));
+  CHECK(run.output().read() == on(oracle(), graph, y.id(), {old, sum}));
 }
 
 TEST_CASE("without the option there are no regions; unknown options are refused") {

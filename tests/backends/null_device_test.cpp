@@ -6,7 +6,7 @@
 #include "tests/support/backend_fixture.h"
 
 using namespace plexaura;
-using namespace plexaura::test;
+using namespace plexaura::testing;
 
 TEST_CASE("the null device goes through every motion and computes nothing") {
   NullDevice device({.layout = {}, .regions = {}, .without = {"mul"}, .workspace = 32});

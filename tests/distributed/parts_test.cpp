@@ -10,6 +10,7 @@
 #include "distributed/places.h"
 #include "distributed/reduce.h"
 #include "distributed/shared_window.h"
+#include "distributed/texts.h"
 
 namespace plexaura {
 namespace {
@@ -110,6 +111,12 @@ TEST_CASE("a program that runs alone: a communicator of one rank") {
   CHECK_THROWS_AS(alone->send({1, 0}, {}, "a message"), UserError);
   alone->leave(false);
   CHECK_THROWS_AS(make_communicator({.deadline_seconds = 0}), UserError);
+}
+
+TEST_CASE("texts: any content survives packing") {
+  const std::vector<std::string> texts{"", "3:abc", "line\n", std::string("\0x", 2)};
+  CHECK(unpack(pack(texts)) == texts);
+  CHECK(unpack(pack({})).empty());
 }
 
 TEST_CASE("lists of ranks") {

@@ -4,7 +4,7 @@
 
 #include "backends/registry.h"
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 Backend& test_backend() {
   static const std::unique_ptr<Backend> backend = [] {
@@ -14,9 +14,9 @@ Backend& test_backend() {
   return *backend;
 }
 
-Backend& portable_backend() {
+Backend& oracle() {
   static const std::unique_ptr<Backend> backend = open_backend("portable");
   return *backend;
 }
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

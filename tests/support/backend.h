@@ -2,13 +2,13 @@
 
 #include "core/device/backend.h"
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 // The backend that tests run on, opened once: the one that PLEXAURA_BACKEND names, or else the CPU. The far
 // device reads PLEXAURA_FAR_LAZY and PLEXAURA_FAR_REGIONS.
 Backend& test_backend();
 
-// The portable kernels on the CPU, opened once: the oracle.
-Backend& portable_backend();
+// The portable kernels alone, opened once: what every other kernel is measured by.
+Backend& oracle();
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

@@ -5,7 +5,7 @@
 
 #include "core/ops/reorder.h"
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 namespace {
 
@@ -123,4 +123,4 @@ std::shared_ptr<const Kernel> NullDevice::make(const RegionQuery&, const Candida
   return std::make_shared<NullKernel>(launches_);
 }
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

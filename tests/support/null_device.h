@@ -8,7 +8,7 @@
 
 #include "core/device/backend.h"
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 // A device that computes nothing: for tests of what happens before a program runs. It offers a kernel for
 // every op, even those without one anywhere; memory has addresses but no bytes, so that plans of any size can
@@ -52,4 +52,4 @@ class NullDevice final : public Backend {
   std::shared_ptr<std::size_t> launches_ = std::make_shared<std::size_t>(0);
 };
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

@@ -82,6 +82,7 @@ void portable_le(const HostCall& call) { comparison<functors::Le>(call); }
 void portable_gt(const HostCall& call) { comparison<functors::Gt>(call); }
 void portable_ge(const HostCall& call) { comparison<functors::Ge>(call); }
 void portable_relu_grad(const HostCall& call) { floating<functors::ReluGrad>(call); }
+void portable_sigmoid_cross_entropy(const HostCall& call) { floating<functors::SigmoidCrossEntropy>(call); }
 
 void portable_where(const HostCall& call) {
   const HostView& result = call.outputs[0];
