@@ -60,7 +60,9 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options) : parts_(std::move(
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
-  return {{"placement", to_text(parts_.store.placement())}, {"initial weights", fmt::format("{:016x}", hash_of(parts_.store))}};
+  return {{"placement", to_text(parts_.store.placement())},
+          {"seed", std::to_string(options_.seed)},
+          {"initial weights", fmt::format("{:016x}", hash_of(parts_.store))}};
 }
 
 bool Trainer::resume() {
