@@ -1,7 +1,19 @@
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/fast/sources.h"
+#ifdef PLEXAURA_HAS_ONEDNN
+#include "backends/cpu/onednn/sources.h"
+#endif
 
 namespace plexaura {
 
-std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() { return {}; }
+std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
+  std::vector<std::unique_ptr<const KernelSource>> sources;
+#ifdef PLEXAURA_HAS_ONEDNN
+  sources.push_back(onednn::make_convolution_source());
+  sources.push_back(onednn::make_matmul_source());
+  sources.push_back(onednn::make_reorder_source());
+#endif
+  return sources;
+}
 
 }  // namespace plexaura

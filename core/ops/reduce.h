@@ -8,7 +8,7 @@
 namespace plexaura {
 
 struct ReduceOptions {
-  std::vector<std::int64_t> axes;  // negative ones count from the back; empty means all axes
+  std::vector<std::int64_t> axes = {};  // negative ones count from the back; empty means all axes
   bool keepdims = false;           // reduced axes stay, with extent 1
 };
 

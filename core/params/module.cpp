@@ -36,6 +36,7 @@ class Naming final : public MemberVisitor {
       throw UserError(
           fmt::format("the module '{}' contains itself as '{}'; list each child once", module.path_, path_));
     if (seen_.insert(&module).second) module.path_ = path_;
+    module.dtype_ = dtype_;
     open_.push_back(&module);
     module.members(*this);
     open_.pop_back();
@@ -113,7 +114,7 @@ void freeze(std::vector<ParameterSpec>& specs, std::string_view pattern) {
     any = true;
   }
   if (!any)
-    throw UserError(fmt::format("no parameter is named like '{}'{}; nothing would be frozen", pattern,
+    throw UserError(fmt::format("no parameter is named like '{}', so that nothing would be frozen{}", pattern,
                                 did_you_mean(pattern, known)));
 }
 

@@ -62,6 +62,7 @@ class PLEXAURA_API Module {
   virtual void members(MemberVisitor& visit);
 
   const std::string& path() const { return path_; }  // "layer1.0"; empty at the root, and until named
+  DType dtype() const { return dtype_; }             // of its parameters; float32 until named
 
  protected:
   // While it lives, nodes are made under this module's path, whoever calls it.
@@ -71,6 +72,7 @@ class PLEXAURA_API Module {
   friend class Naming;
 
   std::string path_;
+  DType dtype_ = DType::float32;
 };
 
 // What Module::members calls. Lists give their elements numbers: "layer1.0".

@@ -34,8 +34,8 @@ Pair split(const Section& data, const DatasetPtr& whole) {
     const auto folds = stratified_folds(labels, count, seed);
     return {subset(whole, without_fold(folds, fold)), subset(whole, folds[static_cast<std::size_t>(fold)])};
   }
-  const double share = data.number_or("validation_share", 0.2, {.above = 0, .below = 1});
-  const std::vector<double> shares{1 - share, share};
+  const std::vector<double> shares = data.numbers_or("split", {0.8, 0.2}, {.above = 0, .below = 1});
+  if (shares.size() != 2) throw data.error("split", "has to be two shares that sum to 1, for training and validation");
   auto parts = stratified_split(labels, shares, seed);
   return {subset(whole, std::move(parts[0])), subset(whole, std::move(parts[1]))};
 }

@@ -61,6 +61,10 @@ void DeviceValue::write(const Tensor& value) {
   copy_to_device(backend_, address(), physical);
 }
 
+void DeviceValue::spoil() {
+  copy_to_device(backend_, address(), std::vector<std::byte>(bytes(), std::byte{0xC7}));
+}
+
 std::vector<std::byte> DeviceValue::read_bytes() const { return copy_to_host(backend_, address(), bytes()); }
 
 Tensor DeviceValue::read() const {

@@ -20,6 +20,8 @@ class DeviceValue {
   const Layout& layout() const { return layout_; }
   void write(const Tensor& value);
   Tensor read() const;  // waits
+  // Fills the memory with what nobody would take for a result.
+  void spoil();
   // The physical bytes, padding included.
   std::vector<std::byte> read_bytes() const;
 

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "backends/cpu/onednn/primitive_kernel.h"
+#include "core/device/backend.h"
+
+namespace plexaura::onednn {
+
+// A convolution that the library can do for a query: the offer, and how to make the kernel, which generates
+// code.
+struct ConvolutionPlan {
+  Candidate candidate;
+  std::function<std::shared_ptr<const Kernel>()> make;
+};
+
+// Each is empty where the library has nothing.
+std::optional<ConvolutionPlan> plan_conv2d(const RegionQuery& query);
+std::optional<ConvolutionPlan> plan_input_grad(const RegionQuery& query);
+std::optional<ConvolutionPlan> plan_weight_grad(const RegionQuery& query);
+
+// Region inputs: weights, grad_out, addend. A 1x1 convolution of stride 1 goes back as a forward convolution
+// of the transposed weights, and that one can add to its destination.
+std::optional<ConvolutionPlan> plan_input_grad_and_add(const RegionQuery& query);
+
+}  // namespace plexaura::onednn

@@ -1,0 +1,119 @@
+#include "backends/cpu/onednn/convolution_plan.h"
+#include "backends/cpu/onednn/sources.h"
+#include "backends/cpu/region_match.h"
+#include "core/error.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/reduce.h"
+
+namespace plexaura::onednn {
+
+namespace {
+
+constexpr auto conv_and_relu = "conv2d+relu";
+constexpr auto input_grad_and_add = "conv2d_input_grad+add";
+constexpr auto weight_and_bias_grad = "conv2d_weight_grad+bias";
+
+bool is_pointwise(const Graph& graph, NodeId node) {
+  const Conv2dOptions& options = op_cast<Conv2dInputGrad>(*graph.record(node).op).options();
+  const Shape& weights = graph.type(graph.record(node).inputs[0]).shape;
+  return weights[2] == 1 && weights[3] == 1 && options.stride == Size2d{} &&
+         options.padding == Size2d{0, 0} && options.groups == 1;
+}
+
+bool is_bias_grad(const Graph& graph, NodeId node) {
+  if (!is_op(graph, node, "sum")) return false;
+  const ReduceOptions& options = op_cast<Reduce>(*graph.record(node).op).options();
+  return options.axes == std::vector<std::int64_t>{0, 2, 3} && !options.keepdims;
+}
+
+bool is_weight_grad(const Graph& graph, NodeId node) { return is_op(graph, node, "conv2d_weight_grad"); }
+
+std::vector<Region> match_relu(const Graph& graph, NodeId relu, const Uses& uses) {
+  const Value before = graph.record(relu).inputs[0];
+  if (!is_op(graph, before.node, "conv2d") || !uses.only_read_by(before, relu)) return {};
+  return {{conv_and_relu, {before.node, relu}, graph.record(before.node).inputs, {{relu, 0}}}};
+}
+
+std::vector<Region> match_add(const Graph& graph, NodeId add, const Uses& uses) {
+  const std::vector<Value>& operands = graph.record(add).inputs;
+  std::vector<Region> regions;
+  for (std::size_t side = 0; side < 2; ++side) {
+    const Value product = operands[side];
+    const Value addend = operands[1 - side];
+    if (!is_op(graph, product.node, "conv2d_input_grad") || !uses.only_read_by(product, add)) continue;
+    if (addend == product || graph.type(addend) != graph.type(product)) continue;
+    if (!is_pointwise(graph, product.node)) continue;
+    std::vector<Value> inputs = graph.record(product.node).inputs;
+    inputs.push_back(addend);
+    regions.push_back({input_grad_and_add, {product.node, add}, std::move(inputs), {{add, 0}}});
+  }
+  return regions;
+}
+
+// The gradients of weights and bias read the same value: one pass over it gives both.
+std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, const Uses& uses) {
+  const bool ends_with_bias = is_bias_grad(graph, last);
+  const Value grad_out = graph.record(last).inputs[ends_with_bias ? 0 : 1];
+  for (const NodeId other : uses.readers(grad_out)) {
+    if (other >= last) continue;
+    const NodeId weights = ends_with_bias ? other : last;
+    const NodeId bias = ends_with_bias ? last : other;
+    if (!is_weight_grad(graph, weights) || !is_bias_grad(graph, bias)) continue;
+    if (graph.record(weights).inputs[1] != grad_out) continue;
+    return {{weight_and_bias_grad, {other, last}, graph.record(weights).inputs, {{weights, 0}, {bias, 0}}}};
+  }
+  return {};
+}
+
+// The plan of a weight gradient reads the op of the first node.
+std::optional<ConvolutionPlan> plan_with_bias_grad(const RegionQuery& query) {
+  Region region = query.region;
+  region.nodes = {region.outputs[0].node, region.outputs[1].node};
+  return plan_weight_grad({query.graph, region, query.given, query.wanted, query.accumulate});
+}
+
+std::optional<ConvolutionPlan> plan_of(const RegionQuery& query) {
+  if (!is_dense_float32(query)) return std::nullopt;
+  const std::string& kind = query.region.kind;
+  try {
+    if (kind == "conv2d" || kind == conv_and_relu) return plan_conv2d(query);
+    if (kind == "conv2d_input_grad") return plan_input_grad(query);
+    if (kind == "conv2d_weight_grad") return plan_weight_grad(query);
+    if (kind == weight_and_bias_grad) return plan_with_bias_grad(query);
+    if (kind == input_grad_and_add) return plan_input_grad_and_add(query);
+  } catch (const dnnl::error&) {  // no implementation: nothing to offer
+  }
+  return std::nullopt;
+}
+
+class ConvolutionSource final : public KernelSource {
+ public:
+  std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
+    if (!is_float32(graph, {last, 0}) || !has_elements(graph, {last, 0})) return {};
+    if (is_op(graph, last, "relu")) return match_relu(graph, last, uses);
+    if (is_op(graph, last, "add")) return match_add(graph, last, uses);
+    if (is_bias_grad(graph, last) || is_weight_grad(graph, last))
+      return match_weight_and_bias_grad(graph, last, uses);
+    return {};
+  }
+
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    auto plan = plan_of(query);
+    if (!plan) return {};
+    return {std::move(plan->candidate)};
+  }
+
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate&) const override {
+    const auto plan = plan_of(query);
+    if (!plan) throw InternalError("oneDNN no longer offers a convolution that it has offered");
+    return plan->make();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const KernelSource> make_convolution_source() {
+  return std::make_unique<ConvolutionSource>();
+}
+
+}  // namespace plexaura::onednn

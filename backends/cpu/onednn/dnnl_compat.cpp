@@ -1,0 +1,214 @@
+#include "backends/cpu/onednn/dnnl_compat.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <oneapi/dnnl/dnnl_debug.h>
+#include <string>
+#include <vector>
+
+namespace plexaura::onednn {
+
+namespace {
+
+// What a memory descriptor says, the same for every version.
+struct Blocking {
+  bool plain_or_blocked = false;
+  memory::dims padded;
+  memory::dims strides;
+  std::vector<Layout::Block> blocks;
+};
+
+#if DNNL_VERSION_MAJOR >= 3
+
+Blocking blocking_of(const memory::desc& desc) {
+  Blocking blocking;
+  blocking.plain_or_blocked =
+      desc.get_format_kind() == memory::format_kind::blocked && desc.get_submemory_offset() == 0;
+  if (!blocking.plain_or_blocked) return blocking;
+  blocking.padded = desc.get_padded_dims();
+  blocking.strides = desc.get_strides();
+  const memory::dims sizes = desc.get_inner_blks();
+  const memory::dims axes = desc.get_inner_idxs();
+  for (std::size_t i = 0; i < sizes.size(); ++i) blocking.blocks.push_back({axes[i], sizes[i]});
+  return blocking;
+}
+
+template <class Primitive, class... Arguments>
+auto describe(const dnnl::primitive_attr& attributes, const Arguments&... arguments) {
+  return typename Primitive::primitive_desc(cpu_engine(), arguments..., attributes);
+}
+
+template <class Primitive, class Hint, class... Arguments>
+auto describe_backward(const dnnl::primitive_attr& attributes, const Hint& hint,
+                       const Arguments&... arguments) {
+  return typename Primitive::primitive_desc(cpu_engine(), arguments..., hint, attributes);
+}
+
+#else
+
+Blocking blocking_of(const memory::desc& desc) {
+  Blocking blocking;
+  const dnnl_memory_desc_t& data = desc.data;
+  const dnnl_blocking_desc_t& format = data.format_desc.blocking;
+  blocking.plain_or_blocked = data.format_kind == dnnl_blocked && data.offset0 == 0 &&
+                              data.extra.flags == dnnl_memory_extra_flag_none;
+  if (!blocking.plain_or_blocked) return blocking;
+  blocking.padded.assign(data.padded_dims, data.padded_dims + data.ndims);
+  blocking.strides.assign(format.strides, format.strides + data.ndims);
+  for (int i = 0; i < format.inner_nblks; ++i)
+    blocking.blocks.push_back({format.inner_idxs[i], format.inner_blks[i]});
+  return blocking;
+}
+
+template <class Primitive, class... Arguments>
+auto describe(const dnnl::primitive_attr& attributes, const Arguments&... arguments) {
+  return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes, cpu_engine());
+}
+
+template <class Primitive, class Hint, class... Arguments>
+auto describe_backward(const dnnl::primitive_attr& attributes, const Hint& hint,
+                       const Arguments&... arguments) {
+  return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes, cpu_engine(),
+                                            hint);
+}
+
+#endif
+
+// The library's names of layouts are ours: "aBcd16b".
+const std::map<std::string, memory::format_tag>& tags_by_name() {
+  static const auto tags = [] {
+    std::map<std::string, memory::format_tag> named;
+    for (int tag = dnnl_a; tag < dnnl_format_tag_last; ++tag)
+      named.emplace(dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag)),
+                    static_cast<memory::format_tag>(tag));
+    return named;
+  }();
+  return tags;
+}
+
+std::optional<memory::data_type> data_type_of(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return memory::data_type::f32;
+    case DType::int32:
+      return memory::data_type::s32;
+    case DType::uint8:
+      return memory::data_type::u8;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The strides of axes with one step only mean nothing.
+bool same_strides(const Layout& layout, const Shape& shape, const Blocking& blocking) {
+  if (layout.padded(shape).extents() != blocking.padded) return false;
+  const std::vector<std::int64_t> strides = layout.outer_strides(shape);
+  for (std::int64_t axis = 0; axis < shape.rank(); ++axis) {
+    const auto index = static_cast<std::size_t>(axis);
+    const bool one_step = blocking.padded[index] == layout.block_of(axis);
+    if (!one_step && strides[index] != blocking.strides[index]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const dnnl::engine& cpu_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::stream& cpu_stream() {
+  static dnnl::stream stream(cpu_engine());
+  return stream;
+}
+
+memory::dims dims_of(const Shape& shape) { return shape.extents(); }
+
+memory::desc any_layout(const Shape& shape) {
+  return {dims_of(shape), memory::data_type::f32, memory::format_tag::any};
+}
+
+memory::desc row_major(const memory::dims& dims) {
+  return {dims, memory::data_type::f32, Shape(dims).strides()};
+}
+
+std::optional<memory::desc> desc_of(const Layout& layout, const TensorType& type) {
+  const auto data_type = data_type_of(type.dtype);
+  if (!data_type) return std::nullopt;
+  if (type.shape.rank() == 0) return memory::desc({1}, *data_type, memory::format_tag::a);
+  if (layout.blocks().empty())
+    return memory::desc(dims_of(type.shape), *data_type, layout.outer_strides(type.shape));
+  const auto tag = tags_by_name().find(to_string(layout));
+  if (tag == tags_by_name().end()) return std::nullopt;
+  return memory::desc(dims_of(type.shape), *data_type, tag->second);
+}
+
+std::optional<Layout> layout_of(const memory::desc& desc, const Shape& shape) {
+  const Blocking blocking = blocking_of(desc);
+  if (!blocking.plain_or_blocked) return std::nullopt;
+  std::vector<std::int64_t> order(static_cast<std::size_t>(shape.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::int64_t axis) {
+    return blocking.strides[static_cast<std::size_t>(axis)];
+  });
+  Layout layout(std::move(order), blocking.blocks);
+  if (!same_strides(layout, shape, blocking)) return std::nullopt;
+  return layout;
+}
+
+ConvolutionForward describe_forward(const ConvolutionDescs& descs, dnnl::prop_kind kind,
+                                    const dnnl::primitive_attr& attributes) {
+  constexpr auto direct = dnnl::algorithm::convolution_direct;
+  if (descs.bias)
+    return describe<dnnl::convolution_forward>(attributes, kind, direct, descs.src, descs.weights,
+                                               *descs.bias, descs.dst, descs.strides, descs.dilation,
+                                               descs.padding, descs.padding);
+  return describe<dnnl::convolution_forward>(attributes, kind, direct, descs.src, descs.weights, descs.dst,
+                                             descs.strides, descs.dilation, descs.padding, descs.padding);
+}
+
+ConvolutionBackwardData describe_backward_data(const ConvolutionDescs& descs,
+                                               const dnnl::primitive_attr& attributes,
+                                               const ConvolutionForward& hint) {
+  return describe_backward<dnnl::convolution_backward_data>(
+      attributes, hint, dnnl::algorithm::convolution_direct, descs.src, descs.weights, descs.dst,
+      descs.strides, descs.dilation, descs.padding, descs.padding);
+}
+
+ConvolutionBackwardWeights describe_backward_weights(const ConvolutionDescs& descs,
+                                                     const dnnl::primitive_attr& attributes,
+                                                     const ConvolutionForward& hint) {
+  constexpr auto direct = dnnl::algorithm::convolution_direct;
+  if (descs.bias)
+    return describe_backward<dnnl::convolution_backward_weights>(
+        attributes, hint, direct, descs.src, descs.weights, *descs.bias, descs.dst, descs.strides,
+        descs.dilation, descs.padding, descs.padding);
+  return describe_backward<dnnl::convolution_backward_weights>(attributes, hint, direct, descs.src,
+                                                               descs.weights, descs.dst, descs.strides,
+                                                               descs.dilation, descs.padding, descs.padding);
+}
+
+dnnl::matmul::primitive_desc describe_matmul(const MatMulDescs& descs,
+                                             const dnnl::primitive_attr& attributes) {
+  if (descs.bias) return describe<dnnl::matmul>(attributes, descs.src, descs.weights, *descs.bias, descs.dst);
+  return describe<dnnl::matmul>(attributes, descs.src, descs.weights, descs.dst);
+}
+
+void append_relu(dnnl::post_ops& operations) {
+#if DNNL_VERSION_MAJOR >= 3
+  operations.append_eltwise(dnnl::algorithm::eltwise_relu, 0.F, 0.F);
+#else
+  operations.append_eltwise(1.F, dnnl::algorithm::eltwise_relu, 0.F, 0.F);
+#endif
+}
+
+dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations) {
+  dnnl::primitive_attr attributes;
+  attributes.set_post_ops(operations);
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+}  // namespace plexaura::onednn

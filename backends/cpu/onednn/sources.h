@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/kernel_source.h"
+
+// Kernels of oneDNN: float32, in the layouts that the library prefers.
+
+namespace plexaura::onednn {
+
+// conv2d (+ relu), conv2d_input_grad (+ add), conv2d_weight_grad (+ the bias' gradient).
+std::unique_ptr<const KernelSource> make_convolution_source();
+// matmul (+ bias (+ relu)).
+std::unique_ptr<const KernelSource> make_matmul_source();
+// reorder between two layouts.
+std::unique_ptr<const KernelSource> make_reorder_source();
+
+}  // namespace plexaura::onednn

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/device/backend.h"
+
+// What sources of kernels ask of a graph when they look for regions and check queries.
+
+namespace plexaura {
+
+inline bool is_op(const Graph& graph, NodeId node, std::string_view name) {
+  return graph.record(node).op->name() == name;
+}
+
+inline bool has_elements(const Graph& graph, Value value) { return graph.type(value).shape.elements() > 0; }
+
+inline bool is_float32(const Graph& graph, Value value) { return graph.type(value).dtype == DType::float32; }
+
+// Whether all values at the border of the region are float32 and none is empty.
+inline bool is_dense_float32(const RegionQuery& query) {
+  const auto fits = [&](Value value) {
+    return is_float32(query.graph, value) && has_elements(query.graph, value);
+  };
+  return std::ranges::all_of(query.region.inputs, fits) && std::ranges::all_of(query.region.outputs, fits);
+}
+
+// Bytes of all operands in the candidate's layouts, over the speed of memory: the time of a kernel that only
+// reads and writes.
+inline double seconds_of_traffic(const RegionQuery& query, const Candidate& candidate) {
+  constexpr double bytes_per_second = 2e10;
+  double bytes = 0;
+  for (std::size_t i = 0; i < candidate.inputs.size(); ++i)
+    bytes += static_cast<double>(candidate.inputs[i].bytes(query.type(query.region.inputs[i])));
+  for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
+    bytes += static_cast<double>(candidate.outputs[i].bytes(query.type(query.region.outputs[i])));
+  return bytes / bytes_per_second;
+}
+
+}  // namespace plexaura

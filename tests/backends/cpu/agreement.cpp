@@ -1,0 +1,143 @@
+#include "tests/backends/cpu/agreement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <doctest/doctest.h>
+#include <random>
+
+#include "backends/cpu/cpu_backend.h"
+#include "core/vm/compile.h"
+#include "core/vm/vm.h"
+#include "tests/support/backend_fixture.h"
+
+namespace plexaura::test {
+
+namespace {
+
+Backend& fast_backend() {
+  static const auto backend = make_cpu_backend();
+  return *backend;
+}
+
+Backend& oracle_backend() {
+  static const auto backend = make_portable_backend();
+  return *backend;
+}
+
+double error_of(const Tensor& value, const Tensor& expected) {
+  const std::vector<double> a = value.to_doubles();
+  const std::vector<double> b = expected.to_doubles();
+  REQUIRE(a.size() == b.size());
+  double difference = 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) != std::isnan(b[i])) return HUGE_VAL;
+    if (std::isnan(a[i]) || a[i] == b[i]) continue;
+    difference = std::max(difference, std::abs(a[i] - b[i]));
+    largest = std::max(largest, std::abs(b[i]));
+  }
+  return difference == 0 ? 0 : difference / std::max(largest, 1e-30);
+}
+
+struct Run {
+  std::vector<Tensor> outputs;
+  std::string program;
+};
+
+Run run(const BuildGraph& build, Backend& backend, DType dtype, const AgreementOptions& options, int runs) {
+  Graph graph(options.mode);
+  std::vector<ProgramOutput> outputs;
+  for (const Node& node : build(graph, dtype)) outputs.push_back({node});
+  const auto program = compile(graph, outputs, backend);
+  std::vector<Tensor> values;
+  for (const Program::Feed& feed : program->feeds) values.push_back(drawn(feed.type, feed.name, options));
+  std::vector<Feed> feeds;
+  for (std::size_t i = 0; i < values.size(); ++i) feeds.push_back({program->feeds[i].name, values[i]});
+  VM vm(program, backend);
+  Run result;
+  for (int i = 0; i < runs; ++i) {
+    vm.run(feeds);
+    std::vector<Tensor> now;
+    for (std::size_t output = 0; output < outputs.size(); ++output) now.push_back(vm.output(output));
+    CHECK_MESSAGE((i == 0 || now == result.outputs), "two runs differ");
+    result.outputs = std::move(now);
+  }
+  result.program = program->to_text();
+  return result;
+}
+
+std::vector<Tensor> inputs_of(const Graph& graph, NodeId node, const AgreementOptions& options) {
+  std::vector<Tensor> inputs;
+  for (const Value value : graph.record(node).inputs) {
+    const Leaf* leaf = as_leaf(*graph.record(value.node).op);
+    REQUIRE(leaf != nullptr);
+    inputs.push_back(leaf->kind() == LeafKind::constant ? *leaf->value()
+                                                        : drawn(leaf->type(), leaf->label(), options));
+  }
+  return inputs;
+}
+
+void check_padding(const DeviceValue& value) {
+  const Tensor logical = value.read();
+  const std::vector<std::byte> physical = value.read_bytes();
+  std::vector<std::byte> expected(physical.size());
+  reorder(logical.data(), Layout::row_major(logical.shape().rank()), expected.data(), value.layout(),
+          logical.type());
+  CHECK_MESSAGE(physical == expected, "padding is not zero in ", to_string(value.layout()));
+}
+
+}  // namespace
+
+double Agreement::worst() const { return errors.empty() ? HUGE_VAL : *std::ranges::max_element(errors); }
+
+Tensor drawn(const TensorType& type, std::string_view name, const AgreementOptions& options) {
+  std::mt19937 random(static_cast<unsigned>(std::hash<std::string_view>{}(name)));
+  Tensor wide(TensorType{DType::float64, type.shape});
+  for (double& element : wide.as<double>()) {
+    const double unit = static_cast<double>(random()) / 4294967296.0;
+    element = is_floating(type.dtype)
+                  ? static_cast<float>(options.low + (options.high - options.low) * unit)
+                  : std::floor(unit * static_cast<double>(type.dtype == DType::boolean ? 2 : options.labels));
+  }
+  return wide.cast(type.dtype);
+}
+
+Agreement agreement(const BuildGraph& build, const AgreementOptions& options) {
+  const Run fast = run(build, fast_backend(), DType::float32, options, 2);
+  const Run oracle = run(build, oracle_backend(), DType::float64, options, 1);
+  Agreement result;
+  result.program = fast.program;
+  for (std::size_t i = 0; i < fast.outputs.size(); ++i)
+    result.errors.push_back(error_of(fast.outputs[i], oracle.outputs[i]));
+  return result;
+}
+
+Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& layouts,
+                            const AgreementOptions& options) {
+  Graph fast_graph(options.mode);
+  Graph oracle_graph(options.mode);
+  const NodeId fast_node = build(fast_graph, DType::float32)[0].id();
+  const NodeId oracle_node = build(oracle_graph, DType::float64)[0].id();
+  RegionRun::Options run_options;
+  for (const Layout& layout : layouts) run_options.given.emplace_back(layout);
+  RegionRun fast(fast_backend(), fast_graph, single(fast_graph, fast_node),
+                 inputs_of(fast_graph, fast_node, options), run_options);
+  RegionRun oracle(oracle_backend(), oracle_graph, single(oracle_graph, oracle_node),
+                   inputs_of(oracle_graph, oracle_node, options));
+  const auto outputs = fast_graph.record(fast_node).types.size();
+  for (std::size_t i = 0; i < outputs; ++i) fast.output(i).spoil();
+  fast.launch();
+  oracle.launch();
+  Agreement result;
+  result.program = fast.candidate().implementation;
+  for (std::size_t i = 0; i < outputs; ++i) {
+    check_padding(fast.output(i));
+    result.errors.push_back(error_of(fast.output(i).read(), oracle.output(i).read()));
+  }
+  return result;
+}
+
+Layout blocked_channels(std::int64_t block) { return Layout({0, 1, 2, 3}, {{1, block}}); }
+Layout channels_last() { return Layout({0, 2, 3, 1}); }
+
+}  // namespace plexaura::test

@@ -1,0 +1,120 @@
+#include <doctest/doctest.h>
+
+#include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "tests/backends/cpu/agreement.h"
+
+using namespace plexaura;
+using namespace plexaura::test;
+
+namespace {
+
+// A sum of n products of numbers below 1 in float32 is off by at most n x 6e-8 of its terms, and typically by
+// the root of that; the largest n here is 17 x 9 x 8 x 8 in the weight gradients.
+constexpr double bound = 2e-6;
+
+struct Case {
+  Shape x;
+  std::int64_t outputs;
+  Size2d kernel;
+  Conv2dOptions options;
+};
+
+const std::vector<Case> cases{
+    {{2, 3, 9, 11}, 17, {3, 3}, {.padding = {1, 1}}},
+    {{2, 17, 8, 8}, 3, {3, 3}, {}},
+    {{3, 16, 7, 5}, 32, {1, 1}, {}},
+    {{1, 32, 9, 9}, 16, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}}},
+    {{2, 1, 12, 12}, 8, {3, 3}, {}},
+    {{2, 16, 13, 9}, 16, {3, 2}, {.stride = {1, 2}, .padding = {2, 1}, .dilation = {2, 1}}},
+    {{2, 12, 6, 6}, 18, {3, 3}, {.padding = {1, 1}, .groups = 3}},
+    {{2, 16, 6, 6}, 16, {3, 3}, {.padding = {1, 1}, .groups = 16}},
+    {{2, 3, 33, 33}, 64, {7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
+};
+
+std::vector<Node> forward_and_backward(Graph& graph, DType dtype, const Case& of) {
+  const Node x = graph.input("x", {dtype, of.x});
+  const Node weights =
+      graph.input("weights", {dtype, {of.outputs, of.x[1] / of.options.groups, of.kernel.h, of.kernel.w}});
+  const Node bias = graph.input("bias", {dtype, {of.outputs}});
+  const Node y = relu(conv2d(x, weights, bias, of.options));
+  const Node grad = relu_grad(graph.input("grad", {dtype, y.shape()}), y);
+  return {y, conv2d_input_grad(weights, grad, spatial(of.x), of.options),
+          conv2d_weight_grad(x, grad, of.kernel, of.options), sum(grad, {.axes = {0, 2, 3}})};
+}
+
+}  // namespace
+
+TEST_CASE("convolutions and their gradients agree with the portable kernels in double") {
+  for (const Case& of : cases) {
+    CAPTURE(to_string(of.x));
+    const Agreement result =
+        agreement([&](Graph& graph, DType dtype) { return forward_and_backward(graph, dtype, of); });
+    CHECK(result.worst() < bound);
+  }
+}
+
+TEST_CASE("a convolution takes its ReLU along, and the weights' gradient that of the bias") {
+  const Agreement result =
+      agreement([&](Graph& graph, DType dtype) { return forward_and_backward(graph, dtype, cases[2]); });
+  CAPTURE(result.program);
+  CHECK(result.uses("onednn"));
+  CHECK(result.program.find("%") != std::string::npos);
+  CHECK(!result.uses("portable"));
+}
+
+TEST_CASE("the padding of a convolution's results is zero") {
+  for (const std::int64_t channels : {3, 17}) {
+    CAPTURE(channels);
+    const TensorType x{DType::float32, {2, channels, 6, 6}};
+    const auto conv = [&](Graph& graph, DType dtype) -> std::vector<Node> {
+      return {
+          conv2d(graph.input("x", {dtype, x.shape}), graph.input("w", {dtype, {channels, channels, 3, 3}}))};
+    };
+    const auto data = [&](Graph& graph, DType dtype) -> std::vector<Node> {
+      return {conv2d_input_grad(graph.input("w", {dtype, {channels, channels, 3, 3}}),
+                                graph.input("g", {dtype, {2, channels, 4, 4}}), {6, 6}, {})};
+    };
+    const auto weights = [&](Graph& graph, DType dtype) -> std::vector<Node> {
+      return {conv2d_weight_grad(graph.input("x", {dtype, x.shape}),
+                                 graph.input("g", {dtype, {2, channels, 4, 4}}), {3, 3}, {})};
+    };
+    for (const auto& build : {BuildGraph(conv), BuildGraph(data), BuildGraph(weights)}) {
+      const Agreement result = agreement_of_node(build, {blocked_channels(16), blocked_channels(16)});
+      CHECK(result.worst() < bound);
+    }
+  }
+}
+
+TEST_CASE("a pointwise input gradient is added to the other branch's") {
+  for (const bool first : {true, false}) {
+    const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
+      const Node weights = graph.input("weights", {dtype, {32, 17, 1, 1}});
+      const Node grad = graph.input("grad", {dtype, {2, 32, 5, 5}});
+      const Node side = neg(graph.input("side", {dtype, {2, 17, 5, 5}}));
+      const Node main = conv2d_input_grad(weights, grad, {5, 5}, {});
+      return {first ? main + side : side + main};
+    });
+    CAPTURE(result.program);
+    CHECK(result.uses("+ sum"));
+    CHECK(result.worst() < bound);
+  }
+}
+
+TEST_CASE("an empty batch is left to the portable kernels") {
+  const Agreement result = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
+    return {conv2d(graph.input("x", {dtype, {0, 3, 4, 4}}), graph.input("w", {dtype, {2, 3, 3, 3}}))};
+  });
+  CHECK(result.worst() == 0);
+}
+
+TEST_CASE("inference convolutions may choose other weights") {
+  const Agreement result = agreement(
+      [](Graph& graph, DType dtype) -> std::vector<Node> {
+        return {conv2d(graph.input("x", {dtype, {1, 16, 8, 8}}), graph.input("w", {dtype, {64, 16, 3, 3}}))};
+      },
+      {.mode = Mode::inference});
+  CHECK(result.worst() < bound);
+}

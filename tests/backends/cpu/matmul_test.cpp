@@ -1,0 +1,70 @@
+#include "core/ops/matmul.h"
+
+#include <doctest/doctest.h>
+
+#include "backends/cpu/cpu_backend.h"
+#include "core/ops/binary.h"
+#include "core/ops/unary.h"
+#include "tests/backends/cpu/agreement.h"
+#include "tests/support/backend_fixture.h"
+
+using namespace plexaura;
+using namespace plexaura::test;
+
+namespace {
+
+constexpr double bound = 1e-6;  // sums of at most 40 products of numbers below 1
+
+}  // namespace
+
+TEST_CASE("matrix products agree with the portable kernels in double, transposed or not") {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) {
+      const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
+        const Node a = graph.input("a", {dtype, ta ? Shape{40, 7} : Shape{7, 40}});
+        const Node b = graph.input("b", {dtype, tb ? Shape{11, 40} : Shape{40, 11}});
+        return {matmul(a, b, {ta, tb})};
+      });
+      CHECK(result.uses("onednn"));
+      CHECK(result.worst() < bound);
+    }
+}
+
+TEST_CASE("the axes in front of matrices broadcast") {
+  const std::vector<std::pair<Shape, Shape>> shapes{{{3, 4, 5}, {5, 6}},    {{3, 4, 5}, {3, 5, 6}},
+                                                    {{1, 4, 5}, {3, 5, 6}}, {{2, 1, 4, 5}, {3, 5, 6}},
+                                                    {{4, 5}, {2, 5, 6}},    {{2, 3, 4, 5}, {5, 6}}};
+  for (const auto& [a, b] : shapes) {
+    CAPTURE(to_string(a));
+    const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
+      return {matmul(graph.input("a", {dtype, a}), graph.input("b", {dtype, b}))};
+    });
+    CHECK(result.worst() < bound);
+  }
+}
+
+TEST_CASE("a product takes bias and ReLU along") {
+  const Agreement result = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
+    const Node x = graph.input("x", {dtype, {9, 20}});
+    const Node w = graph.input("w", {dtype, {13, 20}});
+    const Node b = graph.input("b", {dtype, {13}});
+    return {relu(matmul(x, w, {.transpose_b = true}) + b), b + matmul(square(x), w, {.transpose_b = true})};
+  });
+  CAPTURE(result.program);
+  CHECK(!result.uses("portable"));
+  CHECK(result.worst() < bound);
+}
+
+TEST_CASE("a product is added to what is there") {
+  const auto backend = make_cpu_backend();
+  Graph graph;
+  const Node a = graph.input("a", {DType::float32, {3, 4}});
+  const Node b = graph.input("b", {DType::float32, {4, 2}});
+  const Node c = matmul(a, b);
+  const std::vector<Tensor> inputs{counting(a.type(), 1, 1), counting(b.type(), 1, 1)};
+  RegionRun run(*backend, graph, single(graph, c.id()), inputs, {.accumulate = true});
+  REQUIRE(run.candidate().accumulates);
+  run.output().write(counting(c.type(), 100, 100));
+  run.launch();
+  CHECK(run.output().read() == Tensor::of<float>({3, 2}, {150, 260, 414, 540, 678, 820}));
+}
