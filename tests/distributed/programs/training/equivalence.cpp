@@ -62,6 +62,7 @@ class Comparison {
   void run() {
     SingleProcess alone;
     if (ranks_.rank() == 0) reference_ = run_small(alone, nullptr, options_).weights;
+    expect_trained(alone);
     Weights first;
     for (const std::string& strategy : strategy_names()) {
       const Weights weights = train(strategy, options_);
@@ -82,6 +83,15 @@ class Comparison {
   Weights train(const std::string& strategy, const SmallRunOptions& options) {
     const std::unique_ptr<Strategy> made = make_strategy(strategy, ranks_);
     return run_small(ranks_, made.get(), options).weights;
+  }
+
+  // Weights that hardly moved would be equal for nothing.
+  void expect_trained(Collective& alone) {
+    if (ranks_.rank() != 0) return agree(nullptr);
+    SmallRunOptions one_step = options_;
+    one_step.steps = 1;
+    const double moved = difference(reference_, run_small(alone, nullptr, one_step).weights).value;
+    agree(moved > 0.1 ? nullptr : failure("one rank", "are nearly those after a single step"));
   }
 
   // Says it on rank 0, which alone has the reference.
