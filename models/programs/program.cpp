@@ -4,6 +4,7 @@
 
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
+#include "core/vm/profile.h"
 #include "distributed/handshake.h"
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/strategies.h"

@@ -34,7 +34,7 @@ Schedule read_schedule(const Section& training, double peak, std::int64_t steps_
   const std::string name = yaml.choice_or("name", "constant", {"constant", "step", "cosine", "one_cycle"});
   if (name == "step")
     options.decay = StepDecay{std::max<std::int64_t>(steps(yaml.number("every_epochs", {.above = 0})), 1),
-                              yaml.number_or("gamma", 0.1, {.above = 0, .maximum = 1})};
+                              yaml.number_or("gamma", 0.1, {.maximum = 1, .above = 0})};
   if (name == "cosine") options.decay = CosineDecay{steps_per_epoch * epochs, yaml.number_or("floor", 0, {.minimum = 0})};
   if (name == "one_cycle") {
     OneCycle cycle{.steps = steps_per_epoch * epochs};
