@@ -105,6 +105,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
       epoch_begin = now();
     }
   }
+  if (parts_.strategy != nullptr) parts_.strategy->end();
   if (stopped || state_.step_in_epoch != 0) save();
   if (stopped) result_.signal = agreed_signal(parts_.collective, signals.received());
   result_.steps = state_.step;
