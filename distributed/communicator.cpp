@@ -47,4 +47,12 @@ std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& optio
   return std::make_unique<GroupCommunicator>(make_transport(options.deadline_seconds), options);
 }
 
+std::string message_passing_library() {
+#ifdef PLEXAURA_HAS_MPI
+  return mpi_library();
+#else
+  return "no MPI: one rank only";
+#endif
+}
+
 }  // namespace plexaura

@@ -82,4 +82,7 @@ class Communicator : public Collective {
 // work. MPI cannot be started twice in a process: make one, keep it, and let it go last.
 std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& options = {});
 
+// What carries messages in this build, for --version: "Open MPI v4.1.4", or "no MPI: one rank only".
+std::string message_passing_library();
+
 }  // namespace plexaura

@@ -1,5 +1,7 @@
 #include "distributed/mpi/mpi_transport.h"
 
+#include <string_view>
+#include <array>
 #include <cstring>
 #include <fmt/format.h>
 #include <limits>
@@ -111,6 +113,14 @@ std::unique_ptr<Transport> make_mpi_transport(double deadline_seconds) {
   MPI_Comm world = MPI_COMM_NULL;
   session->blocking("MPI_Comm_dup", [&] { return MPI_Comm_dup(MPI_COMM_WORLD, &world); });
   return std::make_unique<MpiTransport>(std::move(session), world);
+}
+
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string_view whole(text.data(), static_cast<std::size_t>(length));
+  return std::string(whole.substr(0, whole.find(',')));
 }
 
 }  // namespace plexaura

@@ -73,7 +73,7 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   ImageFolderOptions augmented = options;
   augmented.augment = data.flag_or("augment", true);
   if (augmented.augment) {
-    augmented.smallest_crop = data.number_or("smallest_crop", 0.08, {.above = 0, .maximum = 1});
+    augmented.smallest_crop = data.number_or("smallest_crop", 0.08, {.maximum = 1, .above = 0});
     augmented.mirror = data.flag_or("mirror", true);
   }
   Pair pair{std::make_shared<ImageFolderDataset>(path / "train", augmented), std::make_shared<ImageFolderDataset>(path / "val", options)};
@@ -91,7 +91,7 @@ RunData open_data(const Config& config) {
     throw data.error("path", fmt::format("'{}' does not exist; name the data's place, for example with --set data.path=...", path.string()));
   Pair pair = format == "csv" ? open_csv(data, path) : format == "idx" ? open_idx(data, path) : open_image_folder(data, path);
   if (data.has("use_fraction")) {
-    const double fraction = data.number("use_fraction", {.above = 0, .maximum = 1});
+    const double fraction = data.number("use_fraction", {.maximum = 1, .above = 0});
     pair.train = subset(pair.train, stratified_fraction(labels_of(*pair.train), fraction, 1));
   }
   if (data.has("limit")) pair.train = subset(pair.train, stratified_limit(labels_of(*pair.train), data.integer("limit", {.minimum = 1}), 1));

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
+#include "core/vm/profile.h"
 #include "distributed/handshake.h"
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/strategies.h"
@@ -110,11 +111,25 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
+// How ranks talk stands in the file, too, which is read here for that alone; what is wrong with it is said when ranks exist.
+CommunicatorOptions communicator_options(const std::string& kind, int argc, const char* const* argv) {
+  CommunicatorOptions options;
+  try {
+    const CommandLine line = parse_command_line(kind, argc, argv);
+    if (!line.message.empty()) return options;
+    const Section distributed = Config::load(line.config, line.set).section("distributed");
+    options.deadline_seconds = read_deadline(distributed);
+    options.shared_memory = read_shared_memory(distributed);
+  } catch (const UserError&) {
+    return {};
+  }
+  return options;
+}
+
 }  // namespace
 
 int run_program(const std::string& kind, int argc, const char* const* argv) {
-  // The deadline stands in the file, which is read when ranks exist: the default holds until then.
-  return run_ranks({}, [&](Communicator& ranks) {
+  return run_ranks(communicator_options(kind, argc, argv), [&](Communicator& ranks) {
     const CommandLine line = parse_command_line(kind, argc, argv);
     if (!line.message.empty()) {
       if (ranks.rank() == 0) fmt::print("{}\n", line.message);

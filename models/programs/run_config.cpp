@@ -34,7 +34,7 @@ Schedule read_schedule(const Section& training, double peak, std::int64_t steps_
   const std::string name = yaml.choice_or("name", "constant", {"constant", "step", "cosine", "one_cycle"});
   if (name == "step")
     options.decay = StepDecay{std::max<std::int64_t>(steps(yaml.number("every_epochs", {.above = 0})), 1),
-                              yaml.number_or("gamma", 0.1, {.above = 0, .maximum = 1})};
+                              yaml.number_or("gamma", 0.1, {.maximum = 1, .above = 0})};
   if (name == "cosine") options.decay = CosineDecay{steps_per_epoch * epochs, yaml.number_or("floor", 0, {.minimum = 0})};
   if (name == "one_cycle") {
     OneCycle cycle{.steps = steps_per_epoch * epochs};
@@ -56,6 +56,10 @@ std::int64_t read_batch_size(const Section& training, int ranks) {
 }
 
 }  // namespace
+
+double read_deadline(const Section& distributed) { return distributed.number_or("deadline_seconds", 60, {.above = 0}); }
+
+bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }
 
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   const Section training = config.section("training");
@@ -79,8 +83,8 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.prefetch = data.integer_or("prefetch", 2, {.minimum = 1, .maximum = 1024});
   trainer.on_error = data.choice_or("on_error", "fail", {"fail", "skip"}) == "skip" ? OnError::skip : OnError::fail;
   run.strategy = distributed.choice_or("strategy", "allreduce", {"allreduce", "reduce-broadcast"});
-  run.deadline_seconds = distributed.number_or("deadline_seconds", 60, {.above = 0});
-  run.shared_memory = distributed.flag_or("shared_memory", true);
+  read_deadline(distributed);
+  read_shared_memory(distributed);
   trainer.programs.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
   trainer.output = output.text_or("dir", "");
   trainer.keep = static_cast<int>(output.integer_or("keep", 1, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));

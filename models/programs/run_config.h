@@ -23,12 +23,15 @@ RunData open_data(const Config& config);
 struct RunOptions {
   DType dtype = DType::float32;
   std::string strategy;
-  double deadline_seconds = 60;
-  bool shared_memory = true;
   TrainerOptions trainer;
 };
 
 // Reads the sections `training`, `distributed` and `output`. `samples` of the training set, for schedules that know the whole run.
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
+
+// The two keys of `distributed` that are needed before ranks exist: seconds that a rank waits for another, and whether ranks of one
+// machine share memory.
+double read_deadline(const Section& distributed);
+bool read_shared_memory(const Section& distributed);
 
 }  // namespace plexaura

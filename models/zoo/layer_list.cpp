@@ -69,14 +69,14 @@ std::unique_ptr<layers::Sequential> LayerList::make(const std::vector<Section>& 
         yaml.text_or("name", fmt::format("{}{}", prefix_of(type), ++numbers[prefix_of(type)]));
     if (name.empty() || name.find('.') != std::string::npos)
       throw yaml.error("name", "must be a word without dots");
+    if (sequential->contains(name))
+      throw yaml.error("name", fmt::format("is '{}', as is that of a layer before", name));
     const std::string full = path.empty() ? name : path + '.' + name;
     const Origin origin = yaml_origin(yaml.position());
     std::unique_ptr<layers::Layer> layer = make_layer(type, yaml, x, full);
     specs_of(*layer, DType::float32, full);
     const Graph::WithOrigin here(x.graph(), origin);
     x = (*layer)(x);
-    if (sequential->contains(name))
-      throw yaml.error("name", fmt::format("is '{}', as is that of a layer before", name));
     sequential->add(name, std::move(layer), origin);
   }
   return sequential;

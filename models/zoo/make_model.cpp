@@ -19,15 +19,15 @@ Loss read_loss(const Section& yaml) {
 }
 
 // Builds the model for one sample, so that what does not fit is found before any data is read.
-void try_once(Model& model, const Section& yaml) {
+void try_once(Model& model) {
   specs_of(model, DType::float32);
   Graph graph(Mode::inference);
   const Node outputs = model(one_sample(graph, model.sample_shape()));
   if (outputs.shape() != Shape{1, model.classes()})
     throw UserError(fmt::format(
-        "{}: the model's output for one sample is {} and the data has {} classes; its last layer must "
-        "have as many units as there are classes",
-        to_string(yaml.position()), to_string(outputs.shape()), model.classes()));
+        "{}: the model's output for one sample is {} and the data has {} classes; its last layer must be a "
+        "value [1, classes]",
+        to_string(graph.record(outputs.id()).origin), to_string(outputs.shape()), model.classes()));
 }
 
 std::unique_ptr<Model> make_named(const std::string& name, const Section& yaml, ModelInfo info) {
@@ -41,7 +41,7 @@ std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape
   const std::string name = yaml.choice("name", {"convnet", "mlp", "resnet"});
   ModelInfo info{sample_shape, classes, read_loss(yaml), yaml_origin(yaml.position("name"))};
   std::unique_ptr<Model> model = make_named(name, yaml, std::move(info));
-  try_once(*model, yaml);
+  try_once(*model);
   return model;
 }
 

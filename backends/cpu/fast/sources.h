@@ -1,1 +1,24 @@
 #pragma once
+
+#include <memory>
+
+#include "backends/cpu/kernel_source.h"
+
+// Vectorised kernels of our own, for float32, in the layouts in which values come.
+
+namespace plexaura::fast {
+
+// Functions of one, two or three values, in any layout and with any broadcasting.
+std::unique_ptr<const KernelSource> make_elementwise_source();
+// reorder where the layout stays: a copy, or a sum.
+std::unique_ptr<const KernelSource> make_transfer_source();
+// sgd_step, adam_step.
+std::unique_ptr<const KernelSource> make_solver_source();
+// batch_norm and its neighbours.
+std::unique_ptr<const KernelSource> make_batch_norm_source();
+// max_pool2d, avg_pool2d and their gradients.
+std::unique_ptr<const KernelSource> make_pool_source();
+// sum, mean, broadcast_to.
+std::unique_ptr<const KernelSource> make_reduce_source();
+
+}  // namespace plexaura::fast

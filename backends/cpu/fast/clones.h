@@ -1,0 +1,13 @@
+#pragma once
+
+// A function of plain loops under PLEXAURA_CLONES is compiled once per generation of x86-64 processors; the
+// best one that runs here is chosen when the program is loaded. Under the thread sanitizer the choice would
+// die at start.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
+#define PLEXAURA_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define PLEXAURA_CLONES
+#endif
+
+// For what the loops call: only what is inlined is compiled for the processor of the caller.
+#define PLEXAURA_INLINE inline __attribute__((always_inline))

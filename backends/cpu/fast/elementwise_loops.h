@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace plexaura::fast {
+
+// The innermost loops of the elementwise ops on float32.
+
+using UnaryLoop = void (*)(const float* x, float* y, std::int64_t count);
+// Of comparisons `y` is bool.
+using BinaryLoop = void (*)(const float* a, const float* b, void* y, std::int64_t count);
+
+struct UnaryLoops {
+  std::string_view name;
+  UnaryLoop loop;
+  bool zero_to_zero;   // and not to -0
+  double nanoseconds;  // per element, in cache
+};
+
+struct BinaryLoops {
+  std::string_view name;
+  BinaryLoop both;      // two arrays
+  BinaryLoop scalar_a;  // a has one element
+  BinaryLoop scalar_b;
+  bool is_comparison;
+  bool zeros_to_zero;
+};
+
+// Null where there is none.
+const UnaryLoops* find_unary(std::string_view op);
+const BinaryLoops* find_binary(std::string_view op);
+
+// a where the condition is true, else b; a step is 0 or 1.
+struct WhereSteps {
+  std::int64_t condition;
+  std::int64_t a;
+  std::int64_t b;
+};
+void where_loop(const bool* condition, const float* a, const float* b, float* y, std::int64_t count,
+                WhereSteps steps);
+
+// y += x
+void add_loop(const float* x, float* y, std::int64_t count);
+
+}  // namespace plexaura::fast

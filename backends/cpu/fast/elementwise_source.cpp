@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <optional>
+
+#include "backends/cpu/fast/elementwise_loops.h"
+#include "backends/cpu/fast/function_kernel.h"
+#include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/physical.h"
+#include "backends/cpu/fast/sources.h"
+#include "backends/cpu/region_match.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+constexpr double nanoseconds_from_memory =
+    0.25;  // per element: what leaves the cache costs as much for any function
+
+// How to call an op's innermost loop: with the addresses of a piece of each operand, and its steps, 0 or 1.
+using Inner = std::function<void(const std::byte* const* operands, const std::int64_t* steps, std::byte* y,
+                                 std::int64_t count)>;
+
+struct Elementwise {
+  Inner inner;
+  bool zeros_to_zero;
+  double nanoseconds;
+};
+
+std::optional<Elementwise> unary(std::string_view name) {
+  const UnaryLoops* loops = find_unary(name);
+  if (loops == nullptr) return std::nullopt;
+  const auto inner = [loop = loops->loop](const std::byte* const* x, const std::int64_t*, std::byte* y,
+                                          std::int64_t count) {
+    loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<float*>(y), count);
+  };
+  return Elementwise{inner, loops->zero_to_zero, loops->nanoseconds + nanoseconds_from_memory};
+}
+
+std::optional<Elementwise> binary(std::string_view name) {
+  const BinaryLoops* loops = find_binary(name);
+  if (loops == nullptr) return std::nullopt;
+  const auto inner = [loops](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
+                             std::int64_t count) {
+    const BinaryLoop loop = steps[0] == 0 ? loops->scalar_a : steps[1] == 0 ? loops->scalar_b : loops->both;
+    loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<const float*>(x[1]), y, count);
+  };
+  return Elementwise{inner, loops->zeros_to_zero, 2 * nanoseconds_from_memory};
+}
+
+std::optional<Elementwise> where(std::string_view name) {
+  if (name != "where") return std::nullopt;
+  const auto inner = [](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
+                        std::int64_t count) {
+    where_loop(reinterpret_cast<const bool*>(x[0]), reinterpret_cast<const float*>(x[1]),
+               reinterpret_cast<const float*>(x[2]), reinterpret_cast<float*>(y), count,
+               {steps[0], steps[1], steps[2]});
+  };
+  return Elementwise{inner, false, 2 * nanoseconds_from_memory};
+}
+
+std::optional<Elementwise> elementwise_of(std::string_view name) {
+  if (auto found = unary(name)) return found;
+  if (auto found = binary(name)) return found;
+  return where(name);
+}
+
+// A piece of the nest's loops: the outer ones are counted as one number, of which each step is one call of
+// the inner loop.
+class NestedLaunch {
+ public:
+  NestedLaunch(LoopNest nest, std::vector<std::size_t> operand_bytes, std::size_t result_bytes,
+               Elementwise op)
+      : nest_(std::move(nest)),
+        operand_bytes_(std::move(operand_bytes)),
+        result_bytes_(result_bytes),
+        op_(std::move(op)) {
+    for (const auto& strides : nest_.strides) steps_.push_back(strides.back());
+    for (std::size_t loop = 0; loop + 1 < nest_.extents.size(); ++loop) rows_ *= nest_.extents[loop];
+  }
+
+  void run(const Binding& binding) const {
+    const std::int64_t width = nest_.extents.back();
+    if (rows_ == 1)
+      parallel_pieces(width, op_.nanoseconds, 64,
+                      [&](std::int64_t begin, std::int64_t end) { row(binding, 0, begin, end); });
+    else
+      parallel_pieces(rows_, op_.nanoseconds * static_cast<double>(width),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t index = begin; index < end; ++index) row(binding, index, 0, width);
+                      });
+  }
+
+ private:
+  static constexpr std::size_t most_operands = 3;
+
+  void row(const Binding& binding, std::int64_t index, std::int64_t begin, std::int64_t end) const {
+    const std::byte* operands[most_operands];
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+      operands[i] = binding.inputs[i] +
+                    (offset(i, index) + begin * steps_[i]) * static_cast<std::int64_t>(operand_bytes_[i]);
+    const std::int64_t place = index * nest_.extents.back() + begin;
+    op_.inner(operands, steps_.data(), binding.outputs[0] + place * static_cast<std::int64_t>(result_bytes_),
+              end - begin);
+  }
+
+  std::int64_t offset(std::size_t operand, std::int64_t index) const {
+    std::int64_t sum = 0;
+    for (std::size_t loop = nest_.extents.size() - 1; loop-- > 0;) {
+      sum += index % nest_.extents[loop] * nest_.strides[operand][loop];
+      index /= nest_.extents[loop];
+    }
+    return sum;
+  }
+
+  LoopNest nest_;
+  std::vector<std::size_t> operand_bytes_;
+  std::size_t result_bytes_;
+  Elementwise op_;
+  std::vector<std::int64_t> steps_;
+  std::int64_t rows_ = 1;
+};
+
+bool is_fit(const RegionQuery& query) {
+  if (query.region.nodes.size() != 1 || !elementwise_of(query.op().name())) return false;
+  const bool selects = query.op().name() == "where";
+  for (std::size_t i = 0; i < query.region.inputs.size(); ++i)
+    if (!(selects && i == 0) && !is_float32(query.graph, query.region.inputs[i])) return false;
+  return has_elements(query.graph, query.region.outputs[0]);
+}
+
+// The layouts that operands of the result's shape come in; blocked ones first, since what reads the result is
+// likely to want one.
+std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
+  const Shape& shape = query.type(query.region.outputs[0]).shape;
+  std::vector<Layout> layouts;
+  for (std::size_t i = 0; i < query.given.size(); ++i)
+    if (query.given[i] && query.type(query.region.inputs[i]).shape == shape &&
+        std::ranges::find(layouts, *query.given[i]) == layouts.end())
+      layouts.push_back(*query.given[i]);
+  if (layouts.empty()) layouts.push_back(Layout::row_major(shape.rank()));
+  std::ranges::stable_sort(layouts, std::ranges::greater{},
+                           [](const Layout& layout) { return layout.blocks().size(); });
+  return layouts;
+}
+
+std::vector<Shape> operand_shapes(const RegionQuery& query) {
+  std::vector<Shape> shapes;
+  for (const Value input : query.region.inputs) shapes.push_back(query.type(input).shape);
+  return shapes;
+}
+
+Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
+  const TensorType& result = query.type(query.region.outputs[0]);
+  Candidate candidate;
+  candidate.implementation = "fast";
+  candidate.outputs = {layout};
+  for (std::size_t i = 0; i < query.region.inputs.size(); ++i) {
+    const TensorType& type = query.type(query.region.inputs[i]);
+    const bool one_element = type.shape.elements() == 1;
+    candidate.inputs.push_back(one_element && query.given[i] && query.given[i]->blocks().empty()
+                                   ? *query.given[i]
+                                   : beside(layout, result.shape, type.shape));
+    if (type == result) candidate.in_place.emplace_back(0, i);
+  }
+  candidate.seconds = seconds_of_traffic(query, candidate);
+  return candidate;
+}
+
+// Whether zeros beside zeros give zero: a stretched operand stands in the padding too, where only a product
+// forgets it.
+bool keeps_padding_zero(const RegionQuery& query, const Elementwise& op) {
+  const Shape& shape = query.type(query.region.outputs[0]).shape;
+  const bool stretches =
+      std::ranges::any_of(operand_shapes(query), [&](const Shape& operand) { return operand != shape; });
+  return op.zeros_to_zero && !stretches;
+}
+
+class ElementwiseSource final : public KernelSource {
+ public:
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    std::vector<Candidate> candidates;
+    if (!is_fit(query)) return candidates;
+    for (const Layout& layout : layouts_to_offer(query)) candidates.push_back(candidate_for(query, layout));
+    return candidates;
+  }
+
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
+    const TensorType& result = query.type(query.region.outputs[0]);
+    const Layout& layout = candidate.outputs[0];
+    Elementwise op = *elementwise_of(query.op().name());
+    std::vector<std::size_t> bytes;
+    for (const Value input : query.region.inputs) bytes.push_back(size_of(query.type(input).dtype));
+    const bool clean = !has_padding(layout, result.shape) || keeps_padding_zero(query, op);
+    const NestedLaunch launch(nest_of(layout, result.shape, operand_shapes(query)), bytes,
+                              size_of(result.dtype), std::move(op));
+    if (clean) return make_kernel([launch](const Binding& binding) { launch.run(binding); });
+    return make_kernel([launch, eraser = PaddingEraser(layout, result)](const Binding& binding) {
+      launch.run(binding);
+      eraser.erase(binding.outputs[0]);
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const KernelSource> make_elementwise_source() {
+  return std::make_unique<ElementwiseSource>();
+}
+
+}  // namespace plexaura::fast

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/tensor/layout.h"
+
+// Values as they lie in memory: a layout's pieces of axes are the axes of a plain row-major array.
+
+namespace plexaura::fast {
+
+struct PhysicalAxis {
+  std::int64_t axis;    // of which this is a piece
+  std::int64_t extent;  // padding included
+};
+
+// Outermost first: the order's axes, then the blocks.
+std::vector<PhysicalAxis> physical_axes(const Layout& layout, const Shape& shape);
+
+// The layout in which a value that broadcasts to `shape` is read beside one in `layout`: the same order and
+// blocks, without blocks along what is stretched.
+Layout beside(const Layout& layout, const Shape& shape, const Shape& operand);
+
+bool has_padding(const Layout& layout, const Shape& shape);
+
+// Nested loops over the elements of a result, with the step of each operand along each loop. Loops that go on
+// where the one inside ended have been joined.
+struct LoopNest {
+  std::vector<std::int64_t> extents;               // outermost first, at least one
+  std::vector<std::vector<std::int64_t>> strides;  // [operand][loop], in elements
+};
+
+// `operands` broadcast to `shape`, and lie beside it.
+LoopNest nest_of(const Layout& layout, const Shape& shape, const std::vector<Shape>& operands);
+
+// Sets the padding of a value to zero.
+class PaddingEraser {
+ public:
+  PaddingEraser(const Layout& layout, const TensorType& type);
+  void erase(std::byte* data) const;
+
+ private:
+  void erase_axis(std::byte* data, std::size_t axis) const;
+
+  std::vector<std::vector<std::int64_t>> offsets_;  // of each index along each axis, padding included
+  std::vector<std::size_t> extents_;                // logical
+  std::size_t element_bytes_;
+};
+
+}  // namespace plexaura::fast

@@ -1,0 +1,177 @@
+#include <cmath>
+
+#include "backends/cpu/fast/clones.h"
+#include "backends/cpu/fast/function_kernel.h"
+#include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/sources.h"
+#include "backends/cpu/region_match.h"
+#include "core/ops/solver.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+constexpr double nanoseconds_per_element = 0.8;
+
+struct SgdNumbers {
+  float rate;
+  float momentum;
+  float decay;
+  float slope_weight;   // of the slope in the step: 1 for plain and Nesterov's, else 0
+  float moving_weight;  // of the new momentum in the step
+};
+
+PLEXAURA_CLONES void sgd_loop(const float* value, const float* grad, float* new_value, std::int64_t count,
+                              SgdNumbers by) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i)
+    new_value[i] = value[i] - by.rate * (grad[i] + by.decay * value[i]);
+}
+
+PLEXAURA_CLONES void momentum_loop(const float* value, const float* grad, const float* state,
+                                   float* new_value, float* new_state, std::int64_t count, SgdNumbers by) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float old = value[i];
+    const float slope = grad[i] + by.decay * old;
+    const float moving = by.momentum * state[i] + slope;
+    new_state[i] = moving;
+    new_value[i] = old - by.rate * (by.slope_weight * slope + by.moving_weight * moving);
+  }
+}
+
+struct AdamNumbers {
+  float beta1, rest1;  // and 1 - beta1
+  float beta2, rest2;
+  float epsilon;
+  float size;    // learning rate / (1 - beta1^step)
+  float spread;  // 1 / sqrt(1 - beta2^step)
+  float kept;    // of the value: AdamW's decay
+  float added;   // of the value to the slope: Adam's decay
+};
+
+struct AdamArrays {
+  const float *value, *grad, *mean, *square;
+  float *new_value, *new_mean, *new_square;
+};
+
+PLEXAURA_CLONES void adam_loop(AdamArrays of, std::int64_t begin, std::int64_t end, AdamNumbers by) {
+  const float *value = of.value, *grad = of.grad, *mean = of.mean, *square = of.square;
+  float *new_value = of.new_value, *new_mean = of.new_mean, *new_square = of.new_square;
+#pragma omp simd
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float old = value[i];
+    const float slope = grad[i] + by.added * old;
+    const float m = by.beta1 * mean[i] + by.rest1 * slope;
+    const float v = by.beta2 * square[i] + by.rest2 * slope * slope;
+    new_mean[i] = m;
+    new_square[i] = v;
+    new_value[i] = by.kept * old - by.size * m / (std::sqrt(v) * by.spread + by.epsilon);
+  }
+}
+
+// Calls body(begin, end, decay) for pieces with one decay each.
+template <class Body>
+void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t count, const Body& body) {
+  if (segments.empty()) {
+    parallel_pieces(count, nanoseconds_per_element, 64,
+                    [&](std::int64_t begin, std::int64_t end) { body(begin, end, 0.0); });
+    return;
+  }
+  for (const DecaySegment& segment : segments)
+    parallel_pieces(segment.count, nanoseconds_per_element, 64, [&](std::int64_t begin, std::int64_t end) {
+      body(segment.offset + begin, segment.offset + end, segment.decay);
+    });
+}
+
+double read_scalar(Address address, DType dtype) {
+  return dtype == DType::float64 ? *reinterpret_cast<const double*>(address)
+                                 : static_cast<double>(*floats(address));
+}
+
+void run_sgd(const Binding& binding, const SgdOptions& options, std::int64_t count, DType rate_type) {
+  const bool has_momentum = options.momentum != 0;
+  const float* value = floats(binding.inputs[0]);
+  const float* grad = floats(binding.inputs[1]);
+  const float* state = has_momentum ? floats(binding.inputs[2]) : nullptr;
+  float* new_value = floats(binding.outputs[0]);
+  float* new_state = has_momentum ? floats(binding.outputs[1]) : nullptr;
+  SgdNumbers numbers{};
+  numbers.rate = static_cast<float>(read_scalar(binding.inputs.back(), rate_type));
+  numbers.momentum = static_cast<float>(options.momentum);
+  numbers.slope_weight = options.nesterov ? 1.F : 0.F;
+  numbers.moving_weight = options.nesterov ? numbers.momentum : 1.F;
+  for_each_segment(options.decay, count, [=](std::int64_t begin, std::int64_t end, double decay) {
+    SgdNumbers by = numbers;
+    by.decay = static_cast<float>(decay);
+    if (has_momentum)
+      momentum_loop(value + begin, grad + begin, state + begin, new_value + begin, new_state + begin,
+                    end - begin, by);
+    else
+      sgd_loop(value + begin, grad + begin, new_value + begin, end - begin, by);
+  });
+}
+
+void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t count, DType rate_type,
+              DType step_type) {
+  const AdamArrays arrays{floats(binding.inputs[0]), floats(binding.inputs[1]),  floats(binding.inputs[2]),
+                          floats(binding.inputs[3]), floats(binding.outputs[0]), floats(binding.outputs[1]),
+                          floats(binding.outputs[2])};
+  const double rate = read_scalar(binding.inputs[4], rate_type);
+  const double step = read_scalar(binding.inputs[5], step_type);
+  AdamNumbers numbers{};
+  numbers.beta1 = static_cast<float>(options.beta1);
+  numbers.rest1 = static_cast<float>(1 - options.beta1);
+  numbers.beta2 = static_cast<float>(options.beta2);
+  numbers.rest2 = static_cast<float>(1 - options.beta2);
+  numbers.epsilon = static_cast<float>(options.epsilon);
+  numbers.size = static_cast<float>(rate / (1 - std::pow(options.beta1, step)));
+  numbers.spread = static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, step)));
+  for_each_segment(options.decay, count, [=, &options](std::int64_t begin, std::int64_t end, double decay) {
+    AdamNumbers by = numbers;
+    by.kept = options.decoupled ? static_cast<float>(1 - rate * decay) : 1.F;
+    by.added = options.decoupled ? 0.F : static_cast<float>(decay);
+    adam_loop(arrays, begin, end, by);
+  });
+}
+
+class SolverSource final : public KernelSource {
+ public:
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    const std::string& kind = query.region.kind;
+    if (kind != "sgd_step" && kind != "adam_step") return {};
+    if (!is_float32(query.graph, query.region.inputs[0]) ||
+        !has_elements(query.graph, query.region.inputs[0]))
+      return {};
+    if (!std::ranges::all_of(query.wanted, std::identity{})) return {};
+    Candidate candidate;
+    candidate.implementation = "fast";
+    for (const Value input : query.region.inputs)
+      candidate.inputs.push_back(Layout::row_major(query.type(input).shape.rank()));
+    candidate.outputs.assign(query.region.outputs.size(), Layout::row_major(1));
+    candidate.in_place = {{0, 0}};
+    for (std::size_t output = 1; output < query.region.outputs.size(); ++output)
+      candidate.in_place.emplace_back(output, output + 1);
+    candidate.seconds = seconds_of_traffic(query, candidate);
+    return {std::move(candidate)};
+  }
+
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate&) const override {
+    const std::vector<Value>& inputs = query.region.inputs;
+    const std::int64_t count = query.type(inputs[0]).shape.elements();
+    if (query.region.kind == "sgd_step")
+      return make_kernel([options = op_cast<SgdStep>(query.op()).options(), count,
+                          rate = query.type(inputs.back()).dtype](const Binding& binding) {
+        run_sgd(binding, options, count, rate);
+      });
+    return make_kernel([options = op_cast<AdamStep>(query.op()).options(), count,
+                        rate = query.type(inputs[4]).dtype, step = query.type(inputs[5]).dtype](
+                           const Binding& binding) { run_adam(binding, options, count, rate, step); });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const KernelSource> make_solver_source() { return std::make_unique<SolverSource>(); }
+
+}  // namespace plexaura::fast

@@ -1,0 +1,148 @@
+#include <cmath>
+#include <doctest/doctest.h>
+
+#include "backends/cpu/fast/elementwise_loops.h"
+#include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/unary.h"
+#include "tests/backends/cpu/agreement.h"
+
+using namespace plexaura;
+using namespace plexaura::test;
+
+namespace {
+
+// One rounding for the operations of the processor, some units of the last place for the functions.
+constexpr double bound = 4e-7;
+
+using Unary = Node (*)(Operand);
+using Binary = Node (*)(Operand, Operand);
+const std::vector<Unary> unary_ops{neg, abs, exp, sqrt, square, sigmoid, tanh, relu};
+const std::vector<Binary> binary_ops{add, sub, mul, div, relu_grad};
+const std::vector<Binary> comparisons{eq, ne, lt, le, gt, ge};
+
+// The largest error in units of the last place over many values of [low, high).
+double largest_ulp_error(std::string_view op, double (*exact)(double), double low, double high) {
+  const fast::UnaryLoops* loops = fast::find_unary(op);
+  REQUIRE(loops != nullptr);
+  const Tensor x = drawn({DType::float32, {200000}}, op, {.low = low, .high = high});
+  Tensor y(x.type());
+  loops->loop(x.as<float>().data(), y.as<float>().data(), x.elements());
+  double largest = 0;
+  for (std::int64_t i = 0; i < x.elements(); ++i) {
+    const double expected = exact(static_cast<double>(x.as<float>()[static_cast<std::size_t>(i)]));
+    const double ulp = std::max(std::ldexp(1.0, std::ilogb(expected) - 23), 1e-38);
+    largest = std::max(
+        largest, std::abs(static_cast<double>(y.as<float>()[static_cast<std::size_t>(i)]) - expected) / ulp);
+  }
+  return largest;
+}
+
+float value_of(std::string_view op, float x) {
+  float y = 0;
+  fast::find_unary(op)->loop(&x, &y, 1);
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("vectorised functions are within their stated errors") {
+  const auto sigmoid_of = [](double x) { return 1 / (1 + std::exp(-x)); };
+  CHECK(largest_ulp_error("exp", std::exp, -87, 88.7) < 1.5);
+  CHECK(largest_ulp_error("exp", std::exp, -1, 1) < 1.5);
+  CHECK(largest_ulp_error("log", std::log, 1e-30, 4) < 2);
+  CHECK(largest_ulp_error("log", std::log, 0.9, 1.1) < 2);
+  CHECK(largest_ulp_error("tanh", std::tanh, -10, 10) < 3);
+  CHECK(largest_ulp_error("tanh", std::tanh, -0.6, 0.6) < 3);
+  CHECK(largest_ulp_error("sigmoid", sigmoid_of, -80, 80) < 3);
+}
+
+TEST_CASE("vectorised functions know their limits") {
+  const float infinity = HUGE_VALF;
+  CHECK(value_of("exp", -infinity) == 0);
+  CHECK(value_of("exp", infinity) == infinity);
+  CHECK(value_of("exp", 0) == 1);
+  CHECK(value_of("log", 0) == -infinity);
+  CHECK(value_of("log", infinity) == infinity);
+  CHECK(std::isnan(value_of("log", -1)));
+  CHECK(value_of("log", 1) == 0);
+  CHECK(value_of("tanh", 100) == 1);
+  CHECK(value_of("tanh", -infinity) == -1);
+  CHECK(value_of("sigmoid", -infinity) == 0);
+  CHECK(value_of("sigmoid", infinity) == 1);
+  for (const char* op : {"exp", "log", "tanh", "sigmoid", "relu", "sqrt", "neg"})
+    CHECK(std::isnan(value_of(op, NAN)));
+}
+
+TEST_CASE("elementwise ops agree with the portable kernels in double and leave zeros in the padding") {
+  for (const std::int64_t channels : {3, 17})
+    for (const Layout& layout :
+         {Layout::row_major(4), channels_last(), blocked_channels(16), blocked_channels(8)}) {
+      const Shape shape{2, channels, 3, 5};
+      const auto check = [&](const BuildGraph& build) {
+        const Agreement result = agreement_of_node(build, {layout, layout});
+        CHECK(result.uses("fast"));
+        CHECK(result.worst() < bound);
+      };
+      for (const Unary op : unary_ops)
+        check([&](Graph& graph, DType dtype) -> std::vector<Node> {
+          return {op(graph.input("x", {dtype, shape}))};
+        });
+      for (const auto& ops : {binary_ops, comparisons})
+        for (const Binary op : ops)
+          check([&](Graph& graph, DType dtype) -> std::vector<Node> {
+            return {op(graph.input("x", {dtype, shape}), graph.input("y", {dtype, shape}))};
+          });
+      for (const Binary op : {add, div})
+        check([&](Graph& graph, DType dtype) -> std::vector<Node> {
+          return {op(graph.input("x", {dtype, shape}), 2.5)};
+        });
+      check([&](Graph& graph, DType dtype) -> std::vector<Node> {
+        return {1.5 - Operand(graph.input("x", {dtype, shape}))};
+      });
+      check([&](Graph& graph, DType dtype) -> std::vector<Node> {
+        return {where(graph.input("c", {DType::boolean, shape}), graph.input("x", {dtype, shape}), -1)};
+      });
+    }
+}
+
+TEST_CASE("the logarithm agrees with the portable kernel in double") {
+  const Agreement result = agreement_of_node(
+      [](Graph& graph, DType dtype) -> std::vector<Node> {
+        return {log(graph.input("x", {dtype, {2, 17, 3, 3}}))};
+      },
+      {blocked_channels(16)}, {.low = 0.1, .high = 10});
+  CHECK(result.worst() < bound);
+}
+
+TEST_CASE("operands broadcast, in plain and blocked layouts") {
+  const std::vector<std::pair<Shape, Shape>> shapes{{{4, 5}, {5}},
+                                                    {{5}, {4, 5}},
+                                                    {{4, 5}, {4, 1}},
+                                                    {{4, 1}, {1, 5}},
+                                                    {{2, 3, 4}, {3, 1}},
+                                                    {{2, 17, 3, 3}, {1, 17, 1, 1}},
+                                                    {{2, 17, 3, 3}, {}},
+                                                    {{2, 3, 4, 4}, {3, 1, 1}},
+                                                    {{2, 1, 3, 1, 2}, {4, 1, 5, 1}}};
+  for (const auto& [a, b] : shapes)
+    for (const Binary op : {add, sub, mul, div}) {
+      CAPTURE(to_string(a));
+      CAPTURE(to_string(b));
+      const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
+        return {op(graph.input("a", {dtype, a}), graph.input("b", {dtype, b}))};
+      });
+      CHECK(!result.uses("portable"));
+      CHECK(result.worst() < bound);
+    }
+  for (const Shape& stretched :
+       {Shape{1, 17, 1, 1}, Shape{17, 1, 1}, Shape{2, 17, 1, 1}, Shape{1, 1, 3, 3}, Shape{3}})
+    for (const Binary op : {add, mul, div}) {
+      const Agreement result = agreement_of_node(
+          [&](Graph& graph, DType dtype) -> std::vector<Node> {
+            return {op(graph.input("a", {dtype, {2, 17, 3, 3}}), graph.input("b", {dtype, stretched}))};
+          },
+          {blocked_channels(16)});
+      CHECK(result.worst() < bound);
+    }
+}
