@@ -86,6 +86,39 @@ PLEXAURA_INLINE void max_pool_body(const PoolShapes& shapes, PoolPlace at, const
   }
 }
 
+// Windows side by side: each pixel is seen by one window at most.
+PLEXAURA_INLINE bool is_tiling(const Window2d& window) {
+  return window.kernel.h == window.stride.h && window.kernel.w == window.stride.w && window.padding.h == 0 &&
+         window.padding.w == 0;
+}
+
+template <int lanes>
+PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
+                                      const std::uint8_t* index, float* diff_src) {
+  const Size2d kernel = shapes.window.kernel;
+  const PixelView& x = shapes.src;
+  const PixelView& y = shapes.dst;
+  const std::int64_t step = x.pixel_stride;
+  float* to = diff_src + x.offset(at.sample, at.block, at.row, 0);
+  const std::int64_t window_row = at.row / kernel.h;
+  const std::int64_t windows = window_row < y.height ? y.width : 0;
+  const std::int64_t from = y.offset(at.sample, at.block, window_row, 0);
+  for (std::int64_t j = 0; j < windows; ++j) {
+    auto place = static_cast<std::int32_t>(at.row % kernel.h * kernel.w);
+    std::int32_t chosen[lanes];  // as wide as what it selects
+    float grad[lanes];
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) chosen[lane] = index[from + j * y.pixel_stride + lane];
+    for (int lane = 0; lane < lanes; ++lane) grad[lane] = diff_dst[from + j * y.pixel_stride + lane];
+    for (std::int64_t b = 0; b < kernel.w; ++b, ++place, to += step) {
+#pragma omp simd
+      for (int lane = 0; lane < lanes; ++lane) to[lane] = chosen[lane] == place ? grad[lane] : 0.F;
+    }
+  }
+  for (std::int64_t column = windows * kernel.w; column < x.width; ++column, to += step)
+    for (int lane = 0; lane < lanes; ++lane) to[lane] = 0.F;
+}
+
 template <int lanes>
 PLEXAURA_INLINE void max_pool_grad_body(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
                                         const std::uint8_t* index, float* diff_src) {
@@ -121,7 +154,10 @@ PLEXAURA_INLINE void max_pool_grad_body(const PoolShapes& shapes, PoolPlace at, 
   }                                                                                                         \
   PLEXAURA_CLONES void max_pool_grad_##lanes(const PoolShapes& shapes, PoolPlace at, const float* diff_dst, \
                                              const std::uint8_t* index, float* diff_src) {                  \
-    max_pool_grad_body<lanes>(shapes, at, diff_dst, index, diff_src);                                       \
+    if (is_tiling(shapes.window))                                                                           \
+      tiling_grad_body<lanes>(shapes, at, diff_dst, index, diff_src);                                       \
+    else                                                                                                    \
+      max_pool_grad_body<lanes>(shapes, at, diff_dst, index, diff_src);                                     \
   }
 PLEXAURA_FOR_LANES(8)
 PLEXAURA_FOR_LANES(16)
