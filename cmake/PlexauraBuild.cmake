@@ -64,3 +64,13 @@ function(plexaura_executable target)
   add_executable(${target} ${ARGN})
   plexaura_configure(${target})
 endfunction()
+
+# plexaura_plugin(NAME SOURCES...): target plexaura_NAME, a backend that is opened at run time. Lies beside libplexaura_core.so.
+function(plexaura_plugin name)
+  add_library(plexaura_${name} MODULE ${ARGN})
+  plexaura_configure(plexaura_${name})
+  set_target_properties(plexaura_${name} PROPERTIES
+    PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:plexaura_core>)
+  target_include_directories(plexaura_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(plexaura_${name} PRIVATE plexaura::core fmt::fmt)
+endfunction()

@@ -28,8 +28,7 @@ struct NumberRange {
   double below = std::numeric_limits<double>::infinity();
 };
 
-// A map of a configuration: `training`, or one element of `layers`. A small handle; copies read the same
-// section.
+// A map of a configuration: `training`, or one element of `layers`. A small handle; copies are one section.
 //
 // Each key is read by the function of its type: `integer("epochs", {.minimum = 1})` throws where the key is
 // missing, `integer_or("epochs", 10, {.minimum = 1})` gives the default there. Reading marks a key as used
@@ -55,8 +54,7 @@ class Section {
   std::vector<double> numbers_or(std::string_view key, std::vector<double> otherwise,
                                  NumberRange range = {}) const;
 
-  // A map within this one; where it is not written, an empty one, whose required keys are then reported as
-  // missing.
+  // A map within this one; where it is not written, an empty one, whose required keys are then missing.
   Section section(std::string_view key) const;
   // A list of maps, such as `layers`.
   std::vector<Section> sections(std::string_view key) const;
@@ -64,8 +62,7 @@ class Section {
   // Whether the key is written, which does not count as reading it.
   bool has(std::string_view key) const;
 
-  // Where this section begins, and where the value of a key stands (the section where the key is not
-  // written).
+  // Where this section begins, and where the value of a key stands (where it is not written: the section).
   const YamlPosition& position() const;
   const YamlPosition& position(std::string_view key) const;
   const std::string& path() const;  // "training", "model.layers[2]"; empty for the whole configuration
@@ -110,8 +107,7 @@ class Config {
   // What was read, defaults included, as YAML with sorted keys: the same text for the same effective
   // configuration, however it was written. Reading the text back gives the same values.
   std::string dump() const;
-  // The same as a table from path ("training.batch_size") to value, for naming what differs between two
-  // configurations.
+  // The same as a table from path ("training.batch_size") to value, for naming what differs between two.
   std::map<std::string, std::string> values() const;
 
  private:

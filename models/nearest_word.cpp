@@ -7,8 +7,7 @@
 namespace plexaura {
 namespace {
 
-// Optimal string alignment distance, by rows of the usual table: row i holds the distances of a's first i
-// letters.
+// Optimal string alignment distance, by rows of a table: row i holds the distances of a's first i letters.
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> above(b.size() + 1);

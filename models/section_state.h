@@ -12,8 +12,7 @@
 
 namespace plexaura {
 
-// What is known of a section: what was written there and what has been asked for since. For config.cpp and
-// section.cpp.
+// What is known of a section: what was written there, and what has been asked for. Not for other files.
 struct Section::State {
   // A key that was read: the value in force as YAML on one line, or the sections below it.
   struct Read {

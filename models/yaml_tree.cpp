@@ -19,16 +19,16 @@ namespace {
 using Kind = YamlValue::Kind;
 
 constexpr std::size_t deepest_nesting = 64;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 [[noreturn]] void fail(const YamlPosition& position, std::string_view what) {
   throw UserError(fmt::format("{}: {}", to_string(position), what));
 }
 
-// Builds the tree out of the parser's events. The parser's own tree would forget duplicated keys and follow
-// aliases.
+// Builds the tree out of the parser's events. The parser's own tree would follow aliases.
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(const std::string& name) : name_(name) {}
+  TreeBuilder(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
   YamlValue take() { return std::move(root_); }
 
@@ -42,6 +42,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
     YamlValue value = begin(Kind::scalar, mark, tag, anchor);
+    if (tag == "!") check_closed(mark);
     value.text = text;
     add(std::move(value));
   }
@@ -67,6 +68,22 @@ class TreeBuilder final : public YAML::EventHandler {
 
   [[noreturn]] void refuse_anchor(const YAML::Mark& mark) const {
     fail(place(mark), "anchors and aliases (& and *) are not supported; write the value out");
+  }
+
+  // The parser takes a text whose closing quote is missing to reach to the end of the file.
+  void check_closed(const YAML::Mark& mark) const {
+    const std::size_t start =
+        static_cast<std::size_t>(mark.pos) + (text_.starts_with(byte_order_mark) ? 3 : 0);
+    const char quote = start < text_.size() ? text_[start] : ' ';
+    if (quote != '"' && quote != '\'') return;
+    for (std::size_t at = start + 1; at < text_.size(); ++at) {
+      const bool escapes = text_[at] == (quote == '"' ? '\\' : '\'') && at + 1 < text_.size();
+      if (escapes && (quote == '"' || text_[at + 1] == quote))
+        ++at;
+      else if (text_[at] == quote)
+        return;
+    }
+    fail(place(mark), "a text in quotes has no closing quote");
   }
 
   YamlValue begin(Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
@@ -118,6 +135,7 @@ class TreeBuilder final : public YAML::EventHandler {
     level.pending = YamlMember{std::move(key.text), std::move(key.position), {}};
   }
 
+  std::string_view text_;
   std::string name_;
   YamlValue root_;
   std::vector<Level> levels_;
@@ -198,9 +216,9 @@ YamlValue parse_yaml(const std::string& text, const std::string& name) {
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
-    TreeBuilder builder(name);
+    TreeBuilder builder(text, name);
     if (!parser.HandleNextDocument(builder)) return {Kind::empty, {name, 1, 1}, {}, {}, {}};
-    TreeBuilder second(name);
+    TreeBuilder second(text, name);
     if (parser.HandleNextDocument(second))
       fail(second.take().position, "a second document; a configuration is one document");
     return builder.take();

@@ -19,8 +19,7 @@ std::string to_string(const YamlPosition& position);  // "models/iris.yaml:7:3"
 
 struct YamlMember;
 
-// A value of a YAML document, with its place. Scalars keep their text: what it means is for the reader of the
-// key.
+// A value of a YAML document, with its place. Scalars keep their text: its meaning is for the reader.
 struct YamlValue {
   enum class Kind { empty, scalar, list, map };
 

@@ -56,8 +56,7 @@ void check_replaceable(const fs::path& path) {
     throw UserError(fmt::format("cannot write '{}': it is not a regular file; name another", path.string()));
 }
 
-// A rename is on the disk only after its folder is. Some file systems know no such thing for folders and say
-// EINVAL.
+// A rename is on the disk only after its folder is. Some file systems cannot sync folders and say EINVAL.
 void sync_folder(const fs::path& path) {
   const FileDescriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || (::fsync(folder.get()) != 0 && errno != EINVAL)) throw_write_error(path, errno);

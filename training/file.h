@@ -42,8 +42,7 @@ class InputFile {
   std::uint64_t bytes_ = 0;
 };
 
-// The whole contents of a file. Throws as InputFile does, and UserError for a file of more than `limit`
-// bytes.
+// The whole contents of a file. Throws as InputFile does, and UserError for more than `limit` bytes.
 std::string read_text_file(const std::filesystem::path& path, std::uint64_t limit);
 
 // A file that appears under its name whole or not at all: bytes go into a temporary file beside it, which
@@ -71,8 +70,7 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-// Removes the temporary files that killed writers of `path` left behind. Only for a path that nobody is
-// writing.
+// Removes what killed writers of `path` left behind. Only for a path that nobody is writing.
 void remove_unfinished(const std::filesystem::path& path);
 
 // Writes all bytes, in one system call where the system takes them at once. Throws DeviceError that names
@@ -80,8 +78,7 @@ void remove_unfinished(const std::filesystem::path& path);
 void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
                const std::filesystem::path& path);
 
-// A DeviceError that names the file and the system's reason `error` (an errno): "cannot write 'a/b': No space
-// left ...".
+// A DeviceError with the file and the reason `error` (an errno): "cannot write 'a/b': No space left ...".
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
 // The same for a file that could not be created: UserError where its user can mend it, DeviceError otherwise.
 [[noreturn]] void throw_create_error(const std::filesystem::path& path, int error);

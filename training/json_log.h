@@ -11,8 +11,7 @@
 
 namespace plexaura {
 
-// One field of a line. Numbers that are infinite or not a number are written as null, which is all JSON has
-// for them.
+// One field of a line. Numbers that are infinite or not a number are written as null: JSON has no other.
 struct JsonField {
   std::string_view name;
   std::variant<bool, std::int64_t, double, std::string> value;

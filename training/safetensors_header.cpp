@@ -199,8 +199,7 @@ SafeTensorsTable parse_safetensors_header(std::string_view text, std::uint64_t d
 }
 
 std::string format_safetensors_header(const SafeTensorsTable& table, const std::filesystem::path& path) {
-  // Appended as a list of members: looking each name up in an ordered object would cost a walk over all of
-  // them.
+  // Appended to the list of members: inserting into an ordered object walks over all of it each time.
   std::set<std::string_view> names{metadata_key};
   OrderedJson::object_t members;
   if (!table.metadata.empty()) members.emplace_back(std::string(metadata_key), OrderedJson(table.metadata));

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <numbers>
 #include <string_view>
-#include <utility>
 
 #include "core/error.h"
 
@@ -58,7 +57,8 @@ double half_cosine(double from, double to, double share) {
 double rate(const ConstantRate&, const Schedule::Options& options, std::int64_t) { return options.peak; }
 
 double rate(const StepDecay& decay, const Schedule::Options& options, std::int64_t step) {
-  return options.peak * std::pow(decay.gamma, static_cast<double>(step / decay.every));
+  const std::int64_t reductions = step / decay.every;
+  return options.peak * std::pow(decay.gamma, static_cast<double>(reductions));
 }
 
 double rate(const CosineDecay& decay, const Schedule::Options& options, std::int64_t step) {
@@ -81,7 +81,7 @@ double rate(const OneCycle& decay, const Schedule::Options& options, std::int64_
 
 }  // namespace
 
-Schedule::Schedule(Options options) : options_(std::move(options)) {
+Schedule::Schedule(Options options) : options_(options) {
   require_above_zero("peak", options_.peak);
   require(options_.warmup_steps >= 0, "warmup_steps", static_cast<double>(options_.warmup_steps),
           "a whole number >= 0");

@@ -1,8 +1,8 @@
 #include "core/autodiff/gradients.h"
 
 #include <fmt/format.h>
-
 #include <map>
+#include <stdexcept>
 
 #include "core/error.h"
 #include "core/graph/print.h"
@@ -12,6 +12,15 @@
 namespace plexaura {
 
 namespace {
+
+// Whether the small shape broadcasts to the large one.
+bool covers(const Shape& large, const Shape& small) {
+  try {
+    return broadcast(large, small) == large;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
 
 // One reverse walk over the arena.
 class Walk {
@@ -46,7 +55,9 @@ class Walk {
         if (carries_gradient(input)) depends_[id] = true;
   }
 
-  bool carries_gradient(Value value) const { return depends_[value.node] && is_floating(graph_.type(value).dtype); }
+  bool carries_gradient(Value value) const {
+    return depends_[value.node] && is_floating(graph_.type(value).dtype);
+  }
 
   void visit(NodeId id) {
     const NodeRecord& record = graph_.record(id);
@@ -77,20 +88,26 @@ class Walk {
     const Graph::WithOrigin guard(graph_, origin);
     const std::vector<Node> grads = record.op->vjp({inputs, outputs, grad_outputs, wanted});
     if (grads.size() != inputs.size())
-      throw InternalError(fmt::format("the vjp of {} returned {} gradients for {} inputs", name_of(graph_, id), grads.size(),
-                                      inputs.size()));
+      throw InternalError(fmt::format("the vjp of {} returned {} gradients for {} inputs",
+                                      name_of(graph_, id), grads.size(), inputs.size()));
     for (std::size_t i = 0; i < grads.size(); ++i)
       if (grads[i] && wanted[i]) accumulate(inputs[i], grads[i], id);
   }
 
-  // A saved output of a node is a function of its inputs, and the consumers' total derivatives have taken that into account.
+  // A saved output of a node is a function of its inputs, and the consumers' total derivatives have taken
+  // that into account.
   void accumulate(const Node& input, const Node& grad, NodeId from) {
     const NodeRecord& producer = graph_.record(input.id());
-    const auto differentiable = producer.types.size() - static_cast<std::size_t>(producer.op->traits().saved_outputs);
+    const auto differentiable =
+        producer.types.size() - static_cast<std::size_t>(producer.op->traits().saved_outputs);
     if (input.value().output >= differentiable) return;
     if (grad.dtype() != input.dtype())
       throw InternalError(fmt::format("the vjp of {} returned {} for an input of {}", name_of(graph_, from),
                                       to_string(grad.type()), to_string(input.type())));
+    if (!covers(grad.shape(), input.shape()))
+      throw InternalError(
+          fmt::format("the vjp of {} returned {} for an input of {}, which does not broadcast to it",
+                      name_of(graph_, from), to_string(grad.type()), to_string(input.type())));
     const Node fitting = sum_to(grad, input.shape());
     Node& slot = cotangents_[input.value()];
     slot = slot ? slot + fitting : fitting;
@@ -104,12 +121,14 @@ class Walk {
   std::map<Value, Node> cotangents_;
 };
 
-void check_arguments(const Node& loss, std::span<const Node> wrt) {
+void check_arguments(const Node& loss, std::span<const Node> wrt, const Node& seed) {
   const auto fail = [&](const Node& node, const char* rule) {
     throw UserError(fmt::format("gradients({}): {}", name_of(node.graph(), node.id()), rule));
   };
   if (loss.shape().rank() != 0) fail(loss, "the loss must be a scalar; sum() or mean() it first");
   if (!is_floating(loss.dtype())) fail(loss, "the loss must be floating; cast() it");
+  if (seed && (&seed.graph() != &loss.graph() || seed.type() != loss.type()))
+    fail(loss, "the seed must be a scalar of the loss' dtype in the same graph; cast() it");
   for (const Node& node : wrt) {
     if (&node.graph() != &loss.graph()) fail(node, "it belongs to another graph than the loss");
     if (!is_floating(node.dtype())) fail(node, "integers and bools take no gradient; leave it out");
@@ -119,21 +138,23 @@ void check_arguments(const Node& loss, std::span<const Node> wrt) {
 }  // namespace
 
 std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed) {
-  check_arguments(loss, wrt);
+  check_arguments(loss, wrt, seed);
   Graph& graph = loss.graph();
   Walk walk(loss, wrt);
   for (const Node& node : wrt)
     if (!walk.reaches(node) || !walk.reaches(loss))
-      throw UserError(fmt::format("gradients({}): the loss does not depend on {}; leave it out, or check for a stop_gradient between",
-                                  name_of(graph, loss.id()), name_of(graph, node.id())));
+      throw UserError(fmt::format(
+          "gradients({}): the loss does not depend on {}; leave it out, or check for a stop_gradient between",
+          name_of(graph, loss.id()), name_of(graph, node.id())));
   if (!seed) seed = graph.constant(Tensor::scalar(1.0).cast(loss.dtype()));
   walk.run(seed);
   std::vector<Node> result;
   for (const Node& node : wrt) {
     result.push_back(walk.cotangent(node.value()));
     if (!result.back())
-      throw UserError(fmt::format("gradients({}): no gradient reaches {}; every path to it passes an op without one",
-                                  name_of(graph, loss.id()), name_of(graph, node.id())));
+      throw UserError(
+          fmt::format("gradients({}): no gradient reaches {}; every path to it passes an op without one",
+                      name_of(graph, loss.id()), name_of(graph, node.id())));
   }
   return result;
 }

@@ -8,12 +8,12 @@
 
 namespace plexaura {
 
-// Appends to the graph the gradient of a scalar `loss` with respect to each node of `wrt`, times `seed` (a scalar of the loss'
-// dtype; empty stands for 1). Returns one node per entry, of its type. What comes back is ordinary graph: gradients of gradients
-// are second derivatives.
+// Appends to the graph the gradient of a scalar `loss` with respect to each node of `wrt`, times `seed` (a
+// scalar of the loss' dtype; empty stands for 1). Returns one node per entry, of its type. What comes back is
+// ordinary graph: gradients of gradients are second derivatives.
 //
-// Throws UserError, naming the nodes, when the loss is not a floating scalar, when an entry is not floating, or when the loss does
-// not depend on it.
+// Throws UserError, naming the nodes, when the loss is not a floating scalar, when an entry is not floating,
+// when the loss does not depend on it, or when the seed is of another type.
 PLEXAURA_API std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed = {});
 PLEXAURA_API std::vector<Node> gradients(Node loss, std::initializer_list<Node> wrt, Node seed = {});
 

@@ -7,14 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
 #include "core/export.h"
 #include "core/tensor/dtype.h"
 
 namespace plexaura {
 
-// What the engine and the trainer see of other ranks. All ranks call the same functions in the same order. Every call may
-// wait for other ranks; every wait has the implementation's deadline and ends in a DeviceError (or the end of the process)
-// that names `what` and the ranks that did not come. `what` is a short phrase: "the loss of epoch 3", "bucket 2 of step 17".
+// What the engine and the trainer see of other ranks. All ranks call the same functions in the same order
+// with the same sizes; a call that does not match is named before any data moves. Every call may wait for
+// other ranks; every wait has the implementation's deadline and ends in a DeviceError (or the end of the
+// process) that names `what` and the ranks that did not come. After such an error the object is of no more
+// use. `what` is a short phrase: "the loss of epoch 3", "bucket 2 of step 17". One thread at a time may call;
+// the memory passed belongs to the caller and must stay until the call returns.
 class PLEXAURA_API Collective {
  public:
   virtual ~Collective();
@@ -22,14 +26,15 @@ class PLEXAURA_API Collective {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Sums `count` elements over all ranks in place. Added in the order of ranks: the same bits on every rank and in every run.
-  // float64, float32, int64.
+  // Sums `count` elements over all ranks in place. Added one rank after the other, from 0 on: the same bits
+  // on every rank and in every run, wherever the ranks are. float64, float32, int64 (which wraps); UserError
+  // for other types.
   virtual void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
 
   // Copies the root's bytes to everyone.
   virtual void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) = 0;
 
-  // Everyone's text, in the order of ranks.
+  // Everyone's text, in the order of ranks. Texts may differ in length.
   virtual std::vector<std::string> gather_all(const std::string& mine, std::string_view what) = 0;
 };
 
@@ -43,9 +48,34 @@ class PLEXAURA_API SingleProcess final : public Collective {
   std::vector<std::string> gather_all(const std::string& mine, std::string_view) override { return {mine}; }
 };
 
-// Ends a phase that may have failed on some ranks: where no rank brings an error, returns; otherwise throws on every rank. The
-// ranks that failed rethrow their own error; the others throw one of the same kind that names the first failed rank and its
-// text. Of all ranks one should print: the one for which `speaks_for_error` is true.
+// Marks an error that another rank reports. It comes mixed into an error of the same kind (see Remote), so
+// handlers that catch UserError and the like, and exit_status(), work as they do where the error arose; only
+// printing is left to that rank: see speaks().
+class PLEXAURA_API RemoteError {
+ public:
+  explicit RemoteError(int reporting_rank) : reporting_rank_(reporting_rank) {}
+  virtual ~RemoteError();
+  int reporting_rank() const { return reporting_rank_; }
+
+ private:
+  int reporting_rank_;
+};
+
+// A UserError, DeviceError or InternalError whose sentence `reporting_rank` prints.
+template <class Kind>
+class Remote final : public Kind, public RemoteError {
+ public:
+  Remote(int reporting_rank, const std::string& text) : Kind(text), RemoteError(reporting_rank) {}
+};
+
+// Whether this rank should print the error: of the ranks that end with one error, exactly one says so.
+PLEXAURA_API bool speaks(const std::exception& error) noexcept;
+
+// Ends a phase that may have failed on some ranks: where no rank brings an error, returns; otherwise throws
+// on every rank. The lowest rank that failed rethrows its own error, and speaks. All others, whether they
+// failed or not, throw a Remote of the same kind with that rank and its text, and do not speak; so all ranks
+// leave with the same exit status. An exception that is no plexaura::Error counts as an InternalError;
+// std::bad_alloc as a DeviceError.
 PLEXAURA_API void agree_on_error(Collective& collective, std::exception_ptr mine, std::string_view what);
 
 }  // namespace plexaura

@@ -118,12 +118,16 @@ std::int64_t Graph::next_stream() {
   return stable_hash(fmt::format("{}#{}", scope_, ordinal));
 }
 
-Graph::Scope::Scope(Graph& graph, std::string_view name) : graph_(graph), outer_length_(graph.scope_.size()) {
+Graph::Scope::Scope(Graph& graph, std::string_view name) : graph_(graph), outer_(graph.scope_) {
   if (!graph.scope_.empty() && !name.empty()) graph.scope_ += '.';
   graph.scope_ += name;
 }
 
-Graph::Scope::~Scope() { graph_.scope_.resize(outer_length_); }
+Graph::Scope::Scope(Graph& graph, Absolute, std::string_view path) : graph_(graph), outer_(graph.scope_) {
+  if (!path.empty()) graph.scope_ = path;
+}
+
+Graph::Scope::~Scope() { graph_.scope_ = std::move(outer_); }
 
 Graph::WithOrigin::WithOrigin(Graph& graph, Origin origin) : graph_(graph), outer_(std::move(graph.origin_)) {
   graph.origin_ = std::move(origin);

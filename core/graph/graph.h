@@ -69,17 +69,20 @@ class PLEXAURA_API Graph {
   // size and whatever passes do.
   std::int64_t next_stream();
 
-  // While it lives, nodes are made under a longer scope path: one module's name.
+  // While it lives, nodes are made under a longer scope path: the current one and `name`; or, Absolute, under `path` alone, which
+  // is a module's own and holds wherever it is called from (an empty one changes nothing).
   class PLEXAURA_API Scope {
    public:
+    struct Absolute {};
     Scope(Graph& graph, std::string_view name);
+    Scope(Graph& graph, Absolute, std::string_view path);
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     Graph& graph_;
-    std::size_t outer_length_;
+    std::string outer_;
   };
 
   // While it lives, nodes have this place instead of the line that made them: a YAML position, or what a gradient belongs to. An

@@ -8,7 +8,8 @@ Origin Origin::at(std::source_location where) { return {where.file_name(), where
 
 std::string to_string(const Origin& origin) {
   std::string text = origin.is_gradient ? "gradient of " : "";
-  text += fmt::format("{}:{}", origin.file, origin.line);
+  text += origin.file;
+  if (origin.line != 0) text += fmt::format(":{}", origin.line);
   if (origin.column != 0) text += fmt::format(":{}", origin.column);
   if (!origin.scope.empty()) text += fmt::format(" ({})", origin.scope);
   return text;

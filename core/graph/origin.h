@@ -11,7 +11,7 @@ namespace plexaura {
 // Where the user wrote a node: a line of C++ or a line and column of YAML, and the path of the modules around it.
 struct PLEXAURA_API Origin {
   std::string file;
-  std::uint32_t line = 0;
+  std::uint32_t line = 0;    // 0 where the file alone names the place
   std::uint32_t column = 0;  // 0 where the place is a line of C++
   std::string scope;         // "layer1.0.conv1"; empty at the top
   bool is_gradient = false;  // made by the gradient walk for a node that was written there

@@ -9,9 +9,9 @@ namespace plexaura {
 struct Conv2dOptions {
   Size2d stride = {};
   Size2d padding{0, 0};  // zeros on both sides
-  Size2d dilation = {};       // steps between the kernel's elements
-  std::int64_t groups =
-      1;  // input and output channels are parted into as many groups, each convolved by itself
+  Size2d dilation = {};  // steps between the kernel's elements
+  // Input and output channels are parted into as many groups, each convolved by itself.
+  std::int64_t groups = 1;
 };
 
 // Cross-correlation, which everyone calls convolution:

@@ -9,7 +9,7 @@
 namespace plexaura {
 
 struct MaxPool2dOptions {
-  Size2d kernel;
+  Size2d kernel = {};
   std::optional<Size2d> stride = {};  // the kernel's size where nothing is said
   Size2d padding{0, 0};               // at most half the kernel; what lies outside is never the largest
 };
@@ -27,7 +27,7 @@ PLEXAURA_API Node max_pool2d_grad(Operand grad_out, Operand index, Size2d input,
 PLEXAURA_API Node max_pool2d_gather(Operand x, Operand index, MaxPool2dOptions options);
 
 struct AvgPool2dOptions {
-  Size2d kernel;
+  Size2d kernel = {};
   std::optional<Size2d> stride = {};  // the kernel's size where nothing is said
   Size2d padding{0, 0};               // zeros, at most half the kernel
   bool count_include_pad = true;  // divide by the size of the window, and not by how much of it lies inside

@@ -19,8 +19,8 @@ struct DecaySegment {
 
 struct SgdOptions {
   double momentum = 0;
-  bool nesterov = false;            // needs momentum
-  std::vector<DecaySegment> decay;  // in order, without gaps, covering the slice; empty for no decay
+  bool nesterov = false;                 // needs momentum
+  std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty for no decay
 };
 
 struct SgdResult {
@@ -39,8 +39,8 @@ struct AdamOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  bool decoupled = false;           // AdamW: decay acts on the value and not through the gradient
-  std::vector<DecaySegment> decay;  // in order, without gaps, covering the slice; empty for no decay
+  bool decoupled = false;                // AdamW: decay acts on the value and not through the gradient
+  std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty for no decay
 };
 
 struct AdamResult {

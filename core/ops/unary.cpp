@@ -112,6 +112,11 @@ Node relu(Operand x) {
       "relu", [](const Node&, const Node& y, const Node& grad) { return relu_grad(grad, y); }, x);
 }
 
+Node softplus(Operand x) {
+  return unary(
+      "softplus", [](const Node& x, const Node&, const Node& grad) { return grad * sigmoid(x); }, x);
+}
+
 Node relu_grad(Operand grad_out, Operand y) { return apply(std::make_shared<ReluGrad>(), {grad_out, y}); }
 
 Node cast(Operand x, DType dtype) {

@@ -16,6 +16,7 @@ PLEXAURA_API Node square(Operand x);   // x^2
 PLEXAURA_API Node sigmoid(Operand x);  // 1 / (1 + e^-x), without overflow for any x
 PLEXAURA_API Node tanh(Operand x);     // hyperbolic tangent
 PLEXAURA_API Node relu(Operand x);     // max(x, 0); its gradient at 0 is 0
+PLEXAURA_API Node softplus(Operand x);  // log(1 + e^x), without overflow for any x
 
 // grad where y > 0, else 0: the gradient of relu from its *output*, so that the input need not be kept. Same type and shape.
 PLEXAURA_API Node relu_grad(Operand grad_out, Operand y);

@@ -16,10 +16,10 @@ struct Size2d {
 // How a window moves over the axes H and W of a value [N, C, H, W]: what convolution and pooling have in
 // common.
 struct Window2d {
-  Size2d kernel;
-  Size2d stride;
+  Size2d kernel = {};
+  Size2d stride = {};
   Size2d padding{0, 0};
-  Size2d dilation;
+  Size2d dilation = {};
 
   // Throws RuleError for numbers that make no sense, whatever the input.
   void check() const;

@@ -62,8 +62,9 @@ void ParameterStore::write(std::string_view name, const Tensor& value) {
 
 namespace {
 
-// What the program that made the placement did not mention.
+// What the program that made the placement did not mention, which may be everything.
 void append_unmentioned(Placement& placement, const std::vector<ParameterSpec>& specs) {
+  if (placement.entries.empty() && !specs.empty()) placement.dtype = specs[0].type.dtype;
   for (const ParameterSpec& spec : specs)
     if (placement.find(spec.name) == nullptr)
       placement.append(spec.name, spec.type, ParameterRole::frozen, Layout::row_major(spec.type.shape.rank()));

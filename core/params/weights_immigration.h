@@ -46,12 +46,18 @@ class PLEXAURA_API WeightsImmigration {
   std::span<const Bucket> buckets() const { return buckets_; }
   DType dtype() const { return store_.dtype(); }
 
+  // The number of the step under way, from 1, resumed runs included; 0 before the first. What messages name, and what "every k
+  // steps" has to count, so that a resumed run goes on as if it had never stopped.
+  std::int64_t step() const { return step_; }
+
   // A bucket's elements where the host can reach them: the arena itself where the backend's memory is host memory, else a staged
   // copy that the engine fills before gradients_ready has passed and takes back after the answer to before_update.
   std::span<std::byte> gradients(std::size_t bucket) const;
   // In device memory, for libraries that work there.
   Address device_gradients(std::size_t bucket) const;
 
+  // For the engine, when a step begins.
+  void set_step(std::int64_t step) { step_ = step; }
   // For the engine. Enqueues the copy out of a bucket; the event is passed when the host view is final.
   Event& stage_out(std::size_t bucket);
   // For the engine. What `ready` guards has been written to the host view: enqueues the copy back.
@@ -63,6 +69,7 @@ class PLEXAURA_API WeightsImmigration {
 
   ParameterStore& store_;
   std::vector<Bucket> buckets_;
+  std::int64_t step_ = 0;
   std::unique_ptr<Memory> staging_;  // null where the arena is host memory
   std::vector<std::unique_ptr<Event>> staged_;
   std::unique_ptr<Event> computed_;
@@ -112,6 +119,9 @@ class PLEXAURA_API Strategy {
 
   // After the update of all buckets: weights may be overwritten.
   virtual void after_update() {}
+
+  // Once, after the last step of a run that ends without an error; weights stay as they are. What a serving rank is told by.
+  virtual void end() {}
 
   // The whole work of a rank whose role is `serves`: it has no share of the data and runs no step.
   virtual void serve(WeightsImmigration&) {}

@@ -63,6 +63,7 @@ void TrainingStep::set_update_program(std::shared_ptr<const Program> program, st
 
 bool TrainingStep::run(const StepInputs& inputs) {
   failure_ = inputs.failure;
+  border_.set_step(inputs.step);
   UpdateAnswer answer{UpdateAnswer::Kind::repeat};
   while (answer.kind == UpdateAnswer::Kind::repeat) {
     compute_gradients(inputs);

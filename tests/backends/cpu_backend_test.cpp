@@ -13,7 +13,7 @@
 #include "tests/support/backend_fixture.h"
 
 using namespace plexaura;
-using namespace plexaura::test;
+using namespace plexaura::testing;
 
 TEST_CASE("CPU memory is aligned to huge pages and writable to its end") {
   const auto backend = make_cpu_backend();

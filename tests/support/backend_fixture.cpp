@@ -5,7 +5,7 @@
 #include "core/graph/print.h"
 #include "core/tensor/dispatch.h"
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 namespace {
 
@@ -104,4 +104,4 @@ RegionRun::RegionRun(Backend& backend, const Graph& graph, Region region, const 
   launch_ = backend.make(query, candidate_)->bind(binding);
 }
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

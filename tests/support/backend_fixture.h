@@ -8,7 +8,7 @@
 #include "core/device/backend.h"
 #include "core/tensor/tensor.h"
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 // A value in a backend's memory.
 class DeviceValue {
@@ -68,4 +68,4 @@ void wait_for(Backend& backend, Stream stream = Stream::compute);
 // Numbers that are all different and exact in every float type: 0.25, 0.5, ...
 Tensor counting(TensorType type, double start = 0.25, double step = 0.25);
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

@@ -20,9 +20,9 @@ std::vector<float> values_of(const Dataset& dataset, std::int64_t index) {
 }
 
 std::string error_in(const std::string& text, const CsvOptions& options = {}) {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   const auto path = folder.write("t.csv", text);
-  std::string error = test::error_of([&] { const CsvDataset dataset(path, options); });
+  std::string error = testing::error_of([&] { const CsvDataset dataset(path, options); });
   CAPTURE(error);
   REQUIRE(error.starts_with(path.string()));
   return error.substr(path.string().size());
@@ -35,7 +35,7 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("a table with a header gives samples by name, and classes in sorted order") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   const auto path = folder.write("t.csv", "x,kind,y\n1,pear,2.5\n-3e2,apple,+4\n");
   const CsvDataset dataset(path, {.label = "kind"});
   CHECK(dataset.size() == 2);
@@ -48,7 +48,7 @@ TEST_CASE("a table with a header gives samples by name, and classes in sorted or
 }
 
 TEST_CASE("a table without a header, chosen columns in their order, and numeric classes in numeric order") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   const auto path = folder.write("t.csv", "10;1;2\n9;3;4\n");
   const CsvDataset dataset(path, {.header = false,
                                   .label = std::int64_t{0},
@@ -60,7 +60,7 @@ TEST_CASE("a table without a header, chosen columns in their order, and numeric 
 }
 
 TEST_CASE("line ends, quotes, blanks, empty lines and a byte order mark do not matter") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   const auto path = folder.write(
       "t.csv", "\xef\xbb\xbf\"x\",kind\r\n\r\n 1 ,\"a, \"\"b\"\"\"\r\n\"2\",\"two\nlines\" \n\n3,c");
   const CsvDataset dataset(path);
@@ -93,13 +93,13 @@ TEST_CASE("errors of a whole table say what it lacks") {
   CHECK(contains(error_in("a,k\n1,x\n", {.label = std::int64_t{2}}), "column 2 does not exist"));
   CHECK(
       contains(error_in("a,k\n1,x\n", {.class_names = {"y", "z"}}), ":2:3: 'x' is none of the classes y, z"));
-  CHECK(contains(test::error_of([] { const CsvDataset dataset("/nowhere/t.csv"); }),
+  CHECK(contains(testing::error_of([] { const CsvDataset dataset("/nowhere/t.csv"); }),
                  "/nowhere/t.csv: cannot be opened"));
-  CHECK(contains(test::error_of([] { const CsvDataset dataset("/"); }), "cannot be read"));
+  CHECK(contains(testing::error_of([] { const CsvDataset dataset("/"); }), "cannot be read"));
 }
 
 TEST_CASE("standardisation is measured over the training set and used on another") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   const auto train = std::make_shared<CsvDataset>(folder.write("a.csv", "x,c,k\n1,5,a\n3,5,a\n8,5,b\n"));
   const auto other = std::make_shared<CsvDataset>(folder.write("b.csv", "x,c,k\n4,6,a\n"));
   const Standardisation measured = measure_standardisation(*train);
@@ -112,7 +112,7 @@ TEST_CASE("standardisation is measured over the training set and used on another
 }
 
 TEST_CASE("Iris in both of its forms") {
-  const auto data = test::real_data();
+  const auto data = testing::real_data();
   if (!data) return;
   const CsvDataset named(*data / "iris/iris.csv", {.label = "species"});
   const CsvDataset numbered(*data / "iris/iris_sklearn.csv");

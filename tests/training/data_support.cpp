@@ -6,7 +6,7 @@
 
 #include "training/data/file.h"
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 TempFolder::TempFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "plexaura-XXXXXX").string();
@@ -57,4 +57,4 @@ void CountingDataset::read(std::int64_t index, const SampleContext& context, std
   label = index % 3;
 }
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

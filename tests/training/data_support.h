@@ -14,7 +14,7 @@
 #include "training/data/dataset.h"
 #include "training/data/image.h"
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 // A new empty folder that is removed with everything in it.
 class TempFolder {
@@ -68,4 +68,4 @@ class CountingDataset final : public Dataset {
   std::vector<std::string> class_names_{"a", "b", "c"};
 };
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

@@ -33,10 +33,10 @@ void write_gzip(const std::filesystem::path& path, const std::string& text) {
 
 std::string error_of_pair(const std::string& images, const std::string& labels,
                           const IdxOptions& options = {}) {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   const auto image_path = folder.write("images", images);
   const auto label_path = folder.write("labels", labels);
-  return test::error_of([&] { const IdxDataset dataset(image_path, label_path, options); });
+  return testing::error_of([&] { const IdxDataset dataset(image_path, label_path, options); });
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -46,7 +46,7 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("IDX files are read plain and gzipped, whatever they are called") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   const auto labels = folder.write("labels.gz", label_text());
   const auto plain = folder.write("images.gz", image_text());
   write_gzip(folder.path / "images", image_text());
@@ -65,7 +65,7 @@ TEST_CASE("IDX files are read plain and gzipped, whatever they are called") {
 }
 
 TEST_CASE("pixels are normalised on wish") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   const IdxDataset dataset(folder.write("i", image_text()), folder.write("l", label_text()),
                            {.mean = 0.5F, .stddev = 0.25F});
   std::vector<float> sample(6);
@@ -92,7 +92,7 @@ TEST_CASE("broken IDX files are refused in a sentence that names them") {
                "holds 0 pictures of 2x3"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 9}), "labels: record 1 has label 9"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 0}), "must be positive"));
-  CHECK(contains(test::error_of([] { const IdxDataset dataset("/nowhere/i", "/nowhere/l"); }),
+  CHECK(contains(testing::error_of([] { const IdxDataset dataset("/nowhere/i", "/nowhere/l"); }),
                  "/nowhere/i: cannot be"));
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a header that promises far too much is an error, not an allocation") 
 }
 
 TEST_CASE("a gzip stream that is cut off anywhere is refused") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   std::string text = image_text();
   write_gzip(folder.path / "whole", text);
   const auto bytes = read_file(folder.path / "whole");
@@ -110,12 +110,12 @@ TEST_CASE("a gzip stream that is cut off anywhere is refused") {
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CAPTURE(size);
     const auto cut = folder.write("cut", std::span(bytes).first(size));
-    CHECK(contains(test::error_of([&] { const IdxDataset dataset(cut, labels); }), "cut: "));
+    CHECK(contains(testing::error_of([&] { const IdxDataset dataset(cut, labels); }), "cut: "));
   }
 }
 
 TEST_CASE("MNIST has its known sizes, first labels, mean and deviation") {
-  const auto data = test::real_data();
+  const auto data = testing::real_data();
   if (!data) return;
   const auto folder = *data / "mnist";
   const IdxDataset train(folder / "train-images-idx3-ubyte.gz", folder / "train-labels-idx1-ubyte.gz");

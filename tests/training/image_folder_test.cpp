@@ -30,16 +30,16 @@ std::vector<float> sample_of(const Dataset& dataset, std::int64_t index, const S
 }
 
 // Two classes: "cat" with b.jpg and a.txt (a JPEG too), "dog" with one.
-void write_pets(const test::TempFolder& folder) {
-  folder.write("cat/b.jpg", encode_jpeg(test::two_colours(40, 30, red, blue)));
-  folder.write("cat/a.txt", encode_jpeg(test::two_colours(30, 50, blue, red)));
-  folder.write("dog/x.png", encode_jpeg(test::two_colours(300, 20, red, red)));
+void write_pets(const testing::TempFolder& folder) {
+  folder.write("cat/b.jpg", encode_jpeg(testing::two_colours(40, 30, red, blue)));
+  folder.write("cat/a.txt", encode_jpeg(testing::two_colours(30, 50, blue, red)));
+  folder.write("dog/x.png", encode_jpeg(testing::two_colours(300, 20, red, red)));
 }
 
 }  // namespace
 
 TEST_CASE("classes are folders, samples are files, both sorted; what is hidden or beside is passed over") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   write_pets(folder);
   folder.write("readme.txt", "no class");
   folder.write(".git/x.jpg", "no class");
@@ -54,7 +54,7 @@ TEST_CASE("classes are folders, samples are files, both sorted; what is hidden o
 }
 
 TEST_CASE("without augmentation the centre is seen, upright, normalised, in every epoch") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   write_pets(folder);
   const ImageFolderDataset dataset(
       folder.path, {.image_size = 16, .mean = {0.5F, 0.5F, 0.5F}, .stddev = {0.5F, 0.5F, 0.5F}});
@@ -67,7 +67,7 @@ TEST_CASE("without augmentation the centre is seen, upright, normalised, in ever
 }
 
 TEST_CASE("augmentation is a function of seed, epoch and index, and mirrors half of all") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   write_pets(folder);
   const ImageFolderDataset dataset(folder.path, {.image_size = 16, .augment = true});
   const auto sample = sample_of(dataset, 1, {1, 2});
@@ -106,9 +106,9 @@ TEST_CASE("random crops lie within the picture and have the area and shape that 
 }
 
 TEST_CASE("a folder that is no data set is refused in a sentence that names it") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   const auto error = [&](const ImageFolderOptions& options = {}) {
-    return test::error_of([&] { const ImageFolderDataset dataset(folder.path, options); });
+    return testing::error_of([&] { const ImageFolderDataset dataset(folder.path, options); });
   };
   CHECK(contains(error(), "holds no folder"));
   write_pets(folder);
@@ -119,12 +119,12 @@ TEST_CASE("a folder that is no data set is refused in a sentence that names it")
   CHECK(contains(error(), "eel: the folder of class 'eel' holds no picture"));
   folder.write("eel/notes.jpg", "not a picture");
   CHECK(contains(error(), "the folder of class 'eel' holds no picture"));
-  CHECK(contains(test::error_of([] { const ImageFolderDataset dataset("/nowhere"); }),
+  CHECK(contains(testing::error_of([] { const ImageFolderDataset dataset("/nowhere"); }),
                  "/nowhere: cannot be listed"));
 }
 
 TEST_CASE("a broken picture and a file that is none are named when they are read") {
-  const test::TempFolder folder;
+  const testing::TempFolder folder;
   write_pets(folder);
   const auto whole = read_file(folder.path / "cat/b.jpg");
   folder.write("cat/c.jpg", std::span(whole).first(whole.size() / 2));
@@ -132,7 +132,7 @@ TEST_CASE("a broken picture and a file that is none are named when they are read
   folder.write("cat/e.jpg", "");
   const ImageFolderDataset dataset(folder.path, {.image_size = 16});
   for (const auto& [index, name] : {std::pair{2, "cat/c.jpg: "}, {3, "cat/d.jpg: "}, {4, "cat/e.jpg: "}})
-    CHECK(contains(test::error_of([&] { sample_of(dataset, index); }), name));
+    CHECK(contains(testing::error_of([&] { sample_of(dataset, index); }), name));
 
   Loader loader(std::make_shared<ImageFolderDataset>(folder.path, ImageFolderOptions{.image_size = 16}),
                 {.batch_size = 6, .workers = 2, .on_error = OnError::skip});
@@ -141,27 +141,27 @@ TEST_CASE("a broken picture and a file that is none are named when they are read
 }
 
 TEST_CASE("training and validation set must have the same classes") {
-  const test::TempFolder train;
-  const test::TempFolder validation;
+  const testing::TempFolder train;
+  const testing::TempFolder validation;
   write_pets(train);
   write_pets(validation);
   const ImageFolderDataset expected(train.path);
   CHECK_NOTHROW(check_same_classes(expected, "train", ImageFolderDataset(validation.path), "val"));
-  validation.write("eel/x.jpg", encode_jpeg(test::two_colours(20, 20, red, red)));
-  CHECK(contains(test::error_of([&] {
+  validation.write("eel/x.jpg", encode_jpeg(testing::two_colours(20, 20, red, red)));
+  CHECK(contains(testing::error_of([&] {
                    check_same_classes(expected, "train", ImageFolderDataset(validation.path), "val");
                  }),
                  "val: class 2 is 'eel' where train has no such class"));
   std::filesystem::remove_all(validation.path / "eel");
   std::filesystem::remove_all(validation.path / "dog");
-  CHECK(contains(test::error_of([&] {
+  CHECK(contains(testing::error_of([&] {
                    check_same_classes(expected, "train", ImageFolderDataset(validation.path), "val");
                  }),
                  "val: class 1 is no such class where train has 'dog'"));
 }
 
 TEST_CASE("real photographs are all read, and training and validation set agree") {
-  const auto data = test::real_data();
+  const auto data = testing::real_data();
   if (!data) return;
   const auto train = std::make_shared<ImageFolderDataset>(
       *data / "photos/train", ImageFolderOptions{.image_size = 64, .augment = true});

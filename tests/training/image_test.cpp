@@ -143,7 +143,7 @@ TEST_CASE("a JPEG that is cut off anywhere is refused by name") {
     for (std::size_t size = 0; size < whole.size() - 2; ++size) {  // without the end marker nothing is lost
       CAPTURE(size);
       const auto cut = std::span(whole).first(size);
-      CHECK(contains(test::error_of([&] { decode_image(cut, "a/b.jpg"); }), "a/b.jpg: "));
+      CHECK(contains(testing::error_of([&] { decode_image(cut, "a/b.jpg"); }), "a/b.jpg: "));
     }
   }
 }
@@ -152,7 +152,7 @@ TEST_CASE("a JPEG with damage inside is refused") {
   Bytes bytes = encode_jpeg(gradient(64, 64));
   for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 40; ++i)
     bytes[i] = static_cast<std::uint8_t>(0xff);
-  CHECK(contains(test::error_of([&] { decode_image(bytes, "b.jpg"); }),
+  CHECK(contains(testing::error_of([&] { decode_image(bytes, "b.jpg"); }),
                  "b.jpg: the picture cannot be decoded: "));
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("a PNG that is cut off in its data is refused by name") {
   constexpr std::size_t end_chunk = 12;
   for (std::size_t size = 0; size < whole.size() - end_chunk - 4; ++size) {
     CAPTURE(size);
-    CHECK(contains(test::error_of([&] { decode_image(std::span(whole).first(size), "b.png"); }), "b.png: "));
+    CHECK(contains(testing::error_of([&] { decode_image(std::span(whole).first(size), "b.png"); }), "b.png: "));
   }
 }
 
@@ -184,12 +184,12 @@ TEST_CASE("what is no picture is refused by name") {
   const std::string text = "GIF89a and so on";
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   CHECK_FALSE(is_image(bytes));
-  CHECK(contains(test::error_of([&] { read_image_size(bytes, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
-  CHECK(contains(test::error_of([&] { decode_image({}, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
+  CHECK(contains(testing::error_of([&] { read_image_size(bytes, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
+  CHECK(contains(testing::error_of([&] { decode_image({}, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
 }
 
 TEST_CASE("a picture that JPEG cannot hold is refused") {
-  CHECK(contains(test::error_of([] { encode_jpeg({}); }), "a picture of 0x0 cannot be encoded"));
+  CHECK(contains(testing::error_of([] { encode_jpeg({}); }), "a picture of 0x0 cannot be encoded"));
 }
 
 TEST_CASE("resampling to the same size changes nothing, and mirrors on wish") {

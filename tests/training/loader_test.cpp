@@ -87,7 +87,7 @@ class ThrowingDataset final : public Dataset {
 }  // namespace
 
 TEST_CASE("steps are the same whatever the number of workers and the depth of prefetch") {
-  const auto dataset = std::make_shared<test::CountingDataset>(101, std::vector<std::int64_t>{17, 18, 60});
+  const auto dataset = std::make_shared<testing::CountingDataset>(101, std::vector<std::int64_t>{17, 18, 60});
   LoaderOptions options{.batch_size = 8, .micro_batches = 3, .seed = 3, .workers = 0};
   options.on_error = OnError::skip;
   const auto expected = read_steps(dataset, options, 40);
@@ -100,7 +100,7 @@ TEST_CASE("steps are the same whatever the number of workers and the depth of pr
 }
 
 TEST_CASE("the ranks together read what one rank reads, in its order") {
-  const auto dataset = std::make_shared<test::CountingDataset>(23);
+  const auto dataset = std::make_shared<testing::CountingDataset>(23);
   LoaderOptions options{.batch_size = 6, .micro_batches = 2, .seed = 1};
   const auto whole = read_steps(dataset, options, 8);
   options.ranks = 4;
@@ -119,7 +119,7 @@ TEST_CASE("the ranks together read what one rank reads, in its order") {
 }
 
 TEST_CASE("an epoch ends visibly, holds every sample once, and the next is in another order") {
-  Loader loader(std::make_shared<test::CountingDataset>(10), {.batch_size = 4});
+  Loader loader(std::make_shared<testing::CountingDataset>(10), {.batch_size = 4});
   std::vector<std::vector<float>> epochs(2);
   for (auto& seen : epochs) {
     for (bool more = true; more;) {
@@ -135,7 +135,7 @@ TEST_CASE("an epoch ends visibly, holds every sample once, and the next is in an
 }
 
 TEST_CASE("a resumed loader goes on where the first would have") {
-  const auto dataset = std::make_shared<test::CountingDataset>(10);
+  const auto dataset = std::make_shared<testing::CountingDataset>(10);
   LoaderOptions options{.batch_size = 4, .seed = 9};
   auto expected = read_steps(dataset, options, 7);
   expected.erase(expected.begin(), expected.begin() + 4);
@@ -148,7 +148,7 @@ TEST_CASE("a resumed loader goes on where the first would have") {
 }
 
 TEST_CASE("a rank without samples has empty micro-batches") {
-  Loader loader(std::make_shared<test::CountingDataset>(5),
+  Loader loader(std::make_shared<testing::CountingDataset>(5),
                 {.batch_size = 2, .ranks = 3, .rank = 2, .micro_batches = 2});
   const Step step = loader.next();
   REQUIRE(step.micro_batches.size() == 2);
@@ -158,12 +158,12 @@ TEST_CASE("a rank without samples has empty micro-batches") {
 }
 
 TEST_CASE("a sample that cannot be read ends the run with its own error, every time") {
-  const auto dataset = std::make_shared<test::CountingDataset>(20, std::vector<std::int64_t>{5, 7});
+  const auto dataset = std::make_shared<testing::CountingDataset>(20, std::vector<std::int64_t>{5, 7});
   for (const std::int64_t workers : {0, 3}) {
     Loader loader(dataset, {.batch_size = 5, .shuffle = false, .workers = workers});
     CHECK_NOTHROW(loader.next());
-    CHECK(test::error_of([&] { loader.next(); }) == "sample 5 is broken");
-    CHECK(test::error_of([&] { loader.next(); }) == "sample 5 is broken");
+    CHECK(testing::error_of([&] { loader.next(); }) == "sample 5 is broken");
+    CHECK(testing::error_of([&] { loader.next(); }) == "sample 5 is broken");
   }
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("what a dataset throws arrives as it was thrown") {
 }
 
 TEST_CASE("a skipped sample is replaced by the next of the same rank, counted and named once") {
-  const auto dataset = std::make_shared<test::CountingDataset>(8, std::vector<std::int64_t>{1, 2, 7});
+  const auto dataset = std::make_shared<testing::CountingDataset>(8, std::vector<std::int64_t>{1, 2, 7});
   LoaderOptions options{
       .batch_size = 4, .ranks = 2, .shuffle = false, .workers = 2, .on_error = OnError::skip};
   Loader first(dataset, options);  // has 0 1 | 4 5
@@ -193,9 +193,9 @@ TEST_CASE("a skipped sample is replaced by the next of the same rank, counted an
 }
 
 TEST_CASE("with no readable sample at all, skipping ends in an error that shows the first") {
-  Loader loader(std::make_shared<test::CountingDataset>(2, std::vector<std::int64_t>{0, 1}),
+  Loader loader(std::make_shared<testing::CountingDataset>(2, std::vector<std::int64_t>{0, 1}),
                 {.workers = 1, .on_error = OnError::skip});
-  CHECK(test::error_of([&] { loader.next(); }).find("sample 0 is broken") != std::string::npos);
+  CHECK(testing::error_of([&] { loader.next(); }).find("sample 0 is broken") != std::string::npos);
 }
 
 TEST_CASE("no more is read ahead than prefetch says") {
@@ -219,7 +219,7 @@ TEST_CASE("time spent waiting is counted") {
 }
 
 TEST_CASE("recycled steps lend their memory to later ones") {
-  Loader loader(std::make_shared<test::CountingDataset>(64), {.batch_size = 8, .workers = 1, .prefetch = 1});
+  Loader loader(std::make_shared<testing::CountingDataset>(64), {.batch_size = 8, .workers = 1, .prefetch = 1});
   std::set<const std::byte*> memory;
   for (int i = 0; i < 100; ++i) {
     Step step = loader.next();
@@ -230,9 +230,9 @@ TEST_CASE("recycled steps lend their memory to later ones") {
 }
 
 TEST_CASE("impossible options are refused in a sentence") {
-  const auto dataset = std::make_shared<test::CountingDataset>(10);
+  const auto dataset = std::make_shared<testing::CountingDataset>(10);
   const auto error = [&](const LoaderOptions& options) {
-    return test::error_of([&] { const Loader loader(dataset, options); });
+    return testing::error_of([&] { const Loader loader(dataset, options); });
   };
   CHECK(error({.batch_size = 0}).find("batch is 0") != std::string::npos);
   CHECK(error({.ranks = 2, .rank = 2}).find("from 0 to 1") != std::string::npos);
@@ -240,7 +240,7 @@ TEST_CASE("impossible options are refused in a sentence") {
   CHECK(error({.prefetch = 0}).find("prefetch is 0") != std::string::npos);
   CHECK(error({.batch_size = 5, .first_step = 3}).find("from 0 to 2") != std::string::npos);
   CHECK_THROWS_AS(Loader(nullptr, {}), UserError);
-  CHECK_THROWS_AS(Loader(std::make_shared<test::CountingDataset>(0), {}), UserError);
+  CHECK_THROWS_AS(Loader(std::make_shared<testing::CountingDataset>(0), {}), UserError);
 }
 
 }  // namespace plexaura

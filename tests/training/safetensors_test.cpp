@@ -38,8 +38,8 @@ std::string file_of(const std::string& header, const std::string& data) {
   return length + header + data;
 }
 
-// The error that reading such a file gives, without the file's name in front and what the last part always
-// says.
+// The error that reading such a file gives, without the file's name in front and the part that is always
+// there.
 std::string error_of(const std::string& header, const std::string& data) {
   const TemporaryFolder folder;
   const std::string path = (folder / "f").string();
@@ -159,6 +159,7 @@ TEST_CASE("headers that are not the table they should be") {
   CHECK(error_of("{} x", "").starts_with("the header is not valid JSON ("));
   CHECK(error_of("{\"\xff\":1}", "").starts_with("the header is not valid JSON ("));
   CHECK(error_of(R"({"a":)" + std::string(100000, '['), "") == "the header is nested too deeply");
+  CHECK(error_of(object(entry("U8", "[[8]]", "[0,8]")), "12345678") == "the header is nested too deeply");
   CHECK(error_of(R"({"__metadata__":[]})", "") == "__metadata__ is not a map of texts");
   CHECK(error_of(R"({"__metadata__":{"a":1}})", "") == "__metadata__ is not a map of texts");
   CHECK(error_of(R"({"__metadata__":{"k":"1","k":"2"}})", "") == R"(tensor "k": the name appears twice)");
@@ -178,7 +179,6 @@ TEST_CASE("entries that contradict themselves or the file") {
   CHECK(error_for("U8", "8", "[0,8]") == "the shape is not a list");
   CHECK(error_for("U8", "[-8]", "[0,8]") == "an extent is -8, not a whole number of at most 63 bits");
   CHECK(error_for("U8", "[8.0]", "[0,8]") == "an extent is 8.0, not a whole number of at most 63 bits");
-  CHECK(error_for("U8", "[[8]]", "[0,8]") == "the header is nested too deeply");
   CHECK(error_for("U8", "[18446744073709551615]", "[0,8]") ==
         "an extent is 18446744073709551615, not a whole number of at most 63 bits");
   const std::string overflow = "the shape has more bytes than a 64-bit number can count";

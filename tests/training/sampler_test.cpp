@@ -93,7 +93,7 @@ TEST_CASE("each sample comes to each place about equally often") {
 }
 
 TEST_CASE("a plan names the number that is not positive") {
-  CHECK(test::error_of([] {
+  CHECK(testing::error_of([] {
           BatchPlan{10, 0, 1, 1}.check();
         }).find("samples in a batch is 0") != std::string::npos);
   CHECK_THROWS_AS((BatchPlan{10, 1, 1, -2}.check()), UserError);

@@ -77,7 +77,7 @@ TEST_CASE("impossible splits are refused") {
 }
 
 TEST_CASE("a subset reads the samples of the whole") {
-  const auto whole = std::make_shared<test::CountingDataset>(10);
+  const auto whole = std::make_shared<testing::CountingDataset>(10);
   const SubsetDataset subset(whole, {7, 2});
   std::vector<float> sample(2);
   std::int64_t label = -1;

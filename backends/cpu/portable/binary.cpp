@@ -75,6 +75,9 @@ void portable_add(const HostCall& call) { arithmetic<functors::Add>(call); }
 void portable_sub(const HostCall& call) { arithmetic<functors::Sub>(call); }
 void portable_mul(const HostCall& call) { arithmetic<functors::Mul>(call); }
 void portable_div(const HostCall& call) { arithmetic<functors::Div>(call); }
+void portable_maximum(const HostCall& call) { arithmetic<functors::Maximum>(call); }
+void portable_minimum(const HostCall& call) { arithmetic<functors::Minimum>(call); }
+void portable_pow(const HostCall& call) { floating<functors::Pow>(call); }
 void portable_eq(const HostCall& call) { comparison<functors::Eq>(call); }
 void portable_ne(const HostCall& call) { comparison<functors::Ne>(call); }
 void portable_lt(const HostCall& call) { comparison<functors::Lt>(call); }
@@ -82,6 +85,7 @@ void portable_le(const HostCall& call) { comparison<functors::Le>(call); }
 void portable_gt(const HostCall& call) { comparison<functors::Gt>(call); }
 void portable_ge(const HostCall& call) { comparison<functors::Ge>(call); }
 void portable_relu_grad(const HostCall& call) { floating<functors::ReluGrad>(call); }
+void portable_sigmoid_cross_entropy(const HostCall& call) { floating<functors::SigmoidCrossEntropy>(call); }
 
 void portable_where(const HostCall& call) {
   const HostView& result = call.outputs[0];

@@ -38,6 +38,7 @@ void portable_square(const HostCall& call) { unary<functors::Square>(call, cheap
 void portable_sigmoid(const HostCall& call) { unary<functors::Sigmoid>(call, transcendental); }
 void portable_tanh(const HostCall& call) { unary<functors::Tanh>(call, transcendental); }
 void portable_relu(const HostCall& call) { unary<functors::Relu>(call, cheap); }
+void portable_softplus(const HostCall& call) { unary<functors::Softplus>(call, transcendental); }
 
 void portable_cast(const HostCall& call) {
   if (call.outputs[0].data == nullptr) return;

@@ -1,0 +1,54 @@
+#include "core/ops/losses.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/graph/graph.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+
+namespace plexaura {
+
+namespace {
+
+// Broadcasting would hide a forgotten axis and change the loss.
+void require_same_type(std::string_view loss, const Operand& a, const Operand& b) {
+  if (a.node().type() == b.node().type() && a.node().shape().rank() > 0) return;
+  throw UserError(fmt::format(
+      "{}: {}({}, {}): both must have one type and shape, with the samples on axis 0; cast or reshape one of "
+      "them",
+      to_string(Origin::at(a.where())), loss, to_string(a.node().type()), to_string(b.node().type())));
+}
+
+Node join_samples(const Node& elements, Reduction reduction) {
+  if (reduction != Reduction::none) {
+    const Node total = sum(elements);
+    return reduction == Reduction::sum ? total : total / std::max<std::int64_t>(elements.shape()[0], 1);
+  }
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(elements.shape().rank() - 1));
+  std::iota(axes.begin(), axes.end(), 1);
+  return axes.empty() ? elements : sum(elements, {.axes = axes});
+}
+
+}  // namespace
+
+Node squared_error(Operand prediction, Operand target, Reduction reduction) {
+  require_same_type("squared_error", prediction, target);
+  return join_samples(square(sub(prediction, target)), reduction);
+}
+
+Node binary_cross_entropy_with_logits(Operand logits, Operand targets, Reduction reduction) {
+  require_same_type("binary_cross_entropy_with_logits", logits, targets);
+  return join_samples(sigmoid_cross_entropy(logits, targets), reduction);
+}
+
+Node mse(Operand prediction, Operand target) {
+  require_same_type("mse", prediction, target);
+  const Node squares = square(sub(prediction, target));
+  return sum(squares) / std::max<std::int64_t>(squares.shape().elements(), 1);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "core/export.h"
+#include "core/graph/node.h"
+#include "core/ops/cross_entropy.h"
+
+namespace plexaura {
+
+// Losses that are made of other ops. Axis 0 is the batch: a sample's loss is the sum over all other axes, and
+// `reduction` joins the samples; so a mean is over samples, and not over samples times outputs. The mean of
+// zero samples is 0.
+
+// The sum of (prediction - target)^2. Both of one type and shape, of one axis or more.
+PLEXAURA_API Node squared_error(Operand prediction, Operand target, Reduction reduction = Reduction::mean);
+
+// -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)), summed; stable for any logit. Targets
+// are from 0 to 1.
+PLEXAURA_API Node binary_cross_entropy_with_logits(Operand logits, Operand targets,
+                                                   Reduction reduction = Reduction::mean);
+
+// The mean of (prediction - target)^2 over *all* elements: what other frameworks call the mean squared error.
+PLEXAURA_API Node mse(Operand prediction, Operand target);
+
+}  // namespace plexaura

@@ -1,0 +1,121 @@
+#include "core/params/module.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "core/nearest.h"
+
+namespace plexaura {
+
+Module::~Module() = default;
+void Module::members(MemberVisitor&) {}
+MemberVisitor::~MemberVisitor() = default;
+
+Node Parameter::in(Graph& graph, std::source_location where) const {
+  if (name_.empty())
+    throw UserError(fmt::format(
+        "{}: a layer was called whose parameters have no names yet; name the model with specs_of() or "
+        "make_store() before calling it",
+        to_string(Origin::at(where))));
+  TensorType type{dtype_, shape_};
+  return role_ == ParameterRole::buffer ? graph.buffer(name_, std::move(type), where)
+                                        : graph.parameter(name_, std::move(type), where);
+}
+
+// The walk that composes paths.
+class Naming final : public MemberVisitor {
+ public:
+  Naming(DType dtype, std::string_view prefix) : path_(prefix), dtype_(dtype) {}
+
+  void enter(Module& module) {
+    if (std::ranges::find(open_, &module) != open_.end())
+      throw UserError(
+          fmt::format("the module '{}' contains itself as '{}'; list each child once", module.path_, path_));
+    if (seen_.insert(&module).second) module.path_ = path_;
+    module.dtype_ = dtype_;
+    open_.push_back(&module);
+    module.members(*this);
+    open_.pop_back();
+  }
+
+  void operator()(std::string_view name, Module& module) override {
+    const Longer longer(path_, name);
+    enter(module);
+  }
+
+  void operator()(std::string_view name, Parameter& parameter) override {
+    const Longer longer(path_, name);
+    if (const auto found = index_of_.find(&parameter); found != index_of_.end()) {
+      specs_[found->second].aliases.push_back(path_);
+      return;
+    }
+    if (!parameter.name_.empty() && parameter.name_ != path_)
+      throw UserError(fmt::format(
+          "the parameter '{}' would be named '{}' by a second root; name a model from one root only",
+          parameter.name_, path_));
+    parameter.name_ = path_;
+    parameter.dtype_ = dtype_;
+    index_of_.emplace(&parameter, specs_.size());
+    specs_.push_back({path_, {dtype_, parameter.shape_}, parameter.role_, parameter.initialiser_, {}});
+  }
+
+  std::vector<ParameterSpec> take() { return std::move(specs_); }
+
+ private:
+  // The path of a member, while it lives.
+  class Longer {
+   public:
+    Longer(std::string& path, std::string_view name) : path_(path), outer_length_(path.size()) {
+      if (name.empty()) throw UserError(fmt::format("a member of '{}' has an empty name", path));
+      if (!path.empty()) path += '.';
+      path += name;
+    }
+    ~Longer() { path_.resize(outer_length_); }
+    Longer(const Longer&) = delete;
+    Longer& operator=(const Longer&) = delete;
+
+   private:
+    std::string& path_;
+    std::size_t outer_length_;
+  };
+
+  std::string path_;
+  DType dtype_;
+  std::vector<const Module*> open_;
+  std::set<const Module*> seen_;
+  std::map<const Parameter*, std::size_t> index_of_;
+  std::vector<ParameterSpec> specs_;
+};
+
+std::vector<ParameterSpec> specs_of(Module& root, DType dtype, std::string_view prefix) {
+  Naming naming(dtype, prefix);
+  naming.enter(root);
+  return naming.take();
+}
+
+ParameterStore make_store(Module& root, DType dtype, std::uint64_t seed) {
+  return ParameterStore(specs_of(root, dtype), seed);
+}
+
+void freeze(std::vector<ParameterSpec>& specs, std::string_view pattern) {
+  const std::string glob(pattern);
+  const auto fits = [&](const std::string& name) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; };
+  bool any = false;
+  std::vector<std::string> known;
+  for (ParameterSpec& spec : specs) {
+    if (spec.role == ParameterRole::buffer) continue;
+    known.push_back(spec.name);
+    if (!fits(spec.name) && !std::ranges::any_of(spec.aliases, fits)) continue;
+    spec.role = ParameterRole::frozen;
+    any = true;
+  }
+  if (!any)
+    throw UserError(fmt::format("no parameter is named like '{}', so that nothing would be frozen{}", pattern,
+                                did_you_mean(pattern, known)));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/export.h"
+#include "core/testing/check_gradients.h"
+#include "core/testing/values.h"
+
+namespace plexaura::testing {
+
+struct CaseInput {
+  Shape shape;
+  Values values = between(-1, 1);
+  std::optional<DType> dtype = {};  // nothing: the floating type under test
+};
+
+// How far a result may be from the float64 oracle, as a fraction of the largest element of that output. The
+// default allows for the rounding of inputs, of the result and of a short sum: some units in the last place
+// of the type.
+struct Tolerances {
+  double float64 = 1e-12;
+  double float32 = 2e-6;
+  double bfloat16 = 3e-2;
+  double float16 = 4e-3;
+
+  double of(DType dtype) const;
+};
+
+// One description of an op at work. It drives the forward and gradient comparisons of every backend and dtype
+// with the portable kernels in float64, and the check of gradients against differences.
+struct OpCase {
+  std::string name;  // "conv2d, stride 2 and three groups"
+  std::string op;    // its line in ops.def
+  BuildFunction build;
+  std::vector<CaseInput> inputs;
+
+  bool differentiable = true;
+  bool second_order = true;
+  std::vector<DType> dtypes = {DType::float64, DType::float32, DType::bfloat16, DType::float16};
+  Tolerances tolerances = {};
+  double gradient_slack = 4;  // gradients may be so many times further off than results
+  StepBlock block = {};
+};
+
+// Operands that an op must refuse, and words that must stand in what it says: the rule and what to do.
+struct WrongCase {
+  std::string name;
+  std::string op;
+  std::function<void(Graph& graph)> build;
+  std::vector<std::string> words;
+};
+
+// What was checked, and in words what was wrong; empty where nothing was.
+struct CaseReport {
+  std::int64_t comparisons = 0;
+  std::string failures;
+
+  bool passed() const { return failures.empty(); }
+  void merge(const CaseReport& other);
+};
+
+// Results of a backend against the oracle, which computes in float64 from the same (rounded) inputs.
+PLEXAURA_API CaseReport check_forward(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
+
+// Gradients of a backend, under a random cotangent, against the oracle.
+PLEXAURA_API CaseReport check_backward(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
+
+// The oracle's gradients against differences.
+PLEXAURA_API GradientReport check_gradients(const OpCase& op_case, Backend& oracle);
+
+// All of these, in every dtype of the case.
+PLEXAURA_API CaseReport check(const OpCase& op_case, Backend& backend, Backend& oracle);
+
+// The op throws UserError that names the place, itself and the words.
+PLEXAURA_API CaseReport check(const WrongCase& wrong);
+
+}  // namespace plexaura::testing

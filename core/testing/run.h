@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/export.h"
+#include "core/vm/compile.h"
+#include "core/vm/vm.h"
+
+namespace plexaura::testing {
+
+// A program for looking at values: compiles some outputs of a graph for a backend and runs it as often as one
+// likes. The graph has inputs only, no parameters.
+class PLEXAURA_API Runner {
+ public:
+  Runner(const Graph& graph, const std::vector<Node>& outputs, Backend& backend,
+         const CompileOptions& options = {});
+
+  // Feeds the graph's inputs in the order in which they were made.
+  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, const StepBlock& block = {});
+
+ private:
+  std::vector<std::string> names_;  // of the inputs that the program reads, and their place in the graph
+  std::vector<std::size_t> places_;
+  std::size_t inputs_ = 0;
+  std::size_t outputs_ = 0;
+  std::unique_ptr<VM> vm_;
+};
+
+}  // namespace plexaura::testing

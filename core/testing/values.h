@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "core/export.h"
+#include "core/tensor/tensor.h"
+
+namespace plexaura::testing {
+
+// Random numbers that are the same on every machine.
+class PLEXAURA_API Random {
+ public:
+  explicit Random(std::uint64_t seed) : seed_(seed) {}
+  double between(double low, double high);  // low <= x < high
+  std::int64_t below(std::int64_t count);   // 0 .. count - 1
+  Tensor tensor(TensorType type, double low, double high);
+
+ private:
+  std::uint64_t seed_;
+  std::int64_t drawn_ = 0;
+};
+
+// Fills a value. The ready-made ones choose points at which a function can be differentiated.
+using Values = std::function<void(std::span<double> values, Random& random)>;
+
+PLEXAURA_API Values between(double low, double high);
+PLEXAURA_API Values away_from_zero(double smallest = 0.1, double largest = 2);  // of either sign
+// All different, at least `spacing` from each other, in random order, around zero: no ties under a maximum.
+PLEXAURA_API Values distinct(double spacing = 0.1);
+PLEXAURA_API Values whole(std::int64_t low, std::int64_t high);  // whole numbers, low <= x < high
+PLEXAURA_API Values these(std::vector<double> values);
+
+PLEXAURA_API Tensor make(TensorType type, const Values& values, Random& random);
+
+}  // namespace plexaura::testing

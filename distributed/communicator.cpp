@@ -1,0 +1,58 @@
+#include "distributed/communicator.h"
+
+#include <cstdlib>
+#include <fmt/format.h>
+#include <string_view>
+
+#include "distributed/group_communicator.h"
+#include "distributed/transport.h"
+#ifdef PLEXAURA_HAS_MPI
+#include "distributed/mpi/mpi_transport.h"
+#endif
+
+namespace plexaura {
+namespace {
+
+// What Open MPI's mpirun, other mpiruns, and srun with its PMIx or PMI plugin set for every process they
+// start.
+bool was_started_as_rank() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) {
+    if (std::getenv(variable) != nullptr) return true;
+  }
+  return false;
+}
+
+std::unique_ptr<Transport> make_transport([[maybe_unused]] double deadline_seconds) {
+  if (!was_started_as_rank()) return make_lone_transport();
+#ifdef PLEXAURA_HAS_MPI
+  return make_mpi_transport(deadline_seconds);
+#else
+  const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  if (size != nullptr && std::string_view(size) == "1") return make_lone_transport();
+  throw UserError(
+      "mpirun or srun started this program, but it was built without MPI: build with -DPLEXAURA_MPI=ON, or "
+      "start it alone");
+#endif
+}
+
+}  // namespace
+
+Communicator::~Communicator() = default;
+
+std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& options) {
+  if (!(options.deadline_seconds > 0)) {
+    throw UserError(
+        fmt::format("the deadline between ranks is {} s: it must be above 0", options.deadline_seconds));
+  }
+  return std::make_unique<GroupCommunicator>(make_transport(options.deadline_seconds), options);
+}
+
+std::string message_passing_library() {
+#ifdef PLEXAURA_HAS_MPI
+  return mpi_library();
+#else
+  return "no MPI: one rank only";
+#endif
+}
+
+}  // namespace plexaura

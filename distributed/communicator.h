@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/device/collective.h"
+#include "distributed/shared_window.h"
+
+namespace plexaura {
+
+struct CommunicatorOptions {
+  // How long a rank waits for another before it gives up with a sentence.
+  double deadline_seconds = 60;
+  // Let the ranks of a node share memory where /dev/shm has room.
+  bool shared_memory = true;
+};
+
+// The other end of a message. Messages of one sender and tag arrive in order.
+struct Peer {
+  int rank = 0;
+  int tag = 0;                  // 0 or more
+  double deadline_seconds = 0;  // 0: that of the communicator
+};
+
+// Where a rank runs. A node is a machine: ranks that report the same host name.
+struct NodePlace {
+  std::string host;
+  int rank = 0;   // among the ranks of the node
+  int size = 1;   // ranks of the node
+  int index = 0;  // of the node, counted by lowest rank
+  int count = 1;  // nodes
+};
+
+// A group of ranks that work together: what `Collective` promises, plus messages, nodes and shared memory.
+//
+// One thread at a time may use a communicator, and all its ranks make the same collective calls in the same
+// order; a second thread takes a duplicate(), whose calls are independent. Every collective call begins with
+// a roll call (about a microsecond within a node), in which missing ranks and calls that do not match are
+// found before any data moves. After a DeviceError the ranks may be anywhere in their work: the communicator
+// refuses further calls, and closing it waits for nobody. UserError for arguments that can never work leaves
+// it usable.
+class Communicator : public Collective {
+ public:
+  ~Communicator() override;
+
+  virtual void barrier(std::string_view what) = 0;
+
+  // One message. send() may return before the other end has received. receive() waits for exactly data.size()
+  // bytes; a message of another size is a DeviceError that names both.
+  virtual void send(const Peer& to, std::span<const std::byte> data, std::string_view what) = 0;
+  virtual void receive(const Peer& from, std::span<std::byte> data, std::string_view what) = 0;
+
+  virtual const NodePlace& place() const = 0;
+
+  // Collective. A communicator of the same ranks, or of those with the same colour (in the order of ranks).
+  // It may outlive its parent.
+  virtual std::unique_ptr<Communicator> duplicate(std::string_view what) = 0;
+  virtual std::unique_ptr<Communicator> split(int colour, std::string_view what) = 0;
+
+  // Collective, the same number of bytes everywhere. Where sharing is off or any node lacks room, all ranks
+  // take private memory, and one of them says so, once. The window may be used with duplicates, too.
+  virtual SharedWindow allocate_shared(std::size_t bytes, std::string_view what) = 0;
+
+  // Collective: sum() over `count` elements that lie `offset` bytes into the windows of all ranks, in place.
+  // Within a node every rank sums its part right in the windows. The same bits as sum(), however a window is
+  // cut into calls.
+  virtual void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
+                          std::string_view what) = 0;
+
+  // Collective: the end of this rank's work; waits for all others to come here, so that the library can be
+  // closed without waiting. The destructor does it where this was not called, and then prints what goes
+  // wrong. `in_error`: this rank reports an error of its own; ranks that wait for it elsewhere end at once,
+  // without a word.
+  virtual void leave(bool in_error) = 0;
+};
+
+// The communicator of all ranks that mpirun or srun has started; of one rank where the program runs by
+// itself. Throws UserError when started by mpirun while built without MPI, DeviceError when MPI does not
+// work. MPI cannot be started twice in a process: make one, keep it, and let it go last.
+std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& options = {});
+
+// What carries messages in this build, for --version: "Open MPI v4.1.4", or "no MPI: one rank only".
+std::string message_passing_library();
+
+}  // namespace plexaura

@@ -1,0 +1,32 @@
+#include "distributed/failure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <span>
+#include <thread>
+
+#include "core/device/collective.h"
+
+namespace plexaura {
+
+void throw_quietly(int reporting_rank, const std::string& text) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  throw Remote<DeviceError>(reporting_rank, text);
+}
+
+void wait_for_turn(int turn) { std::this_thread::sleep_for(std::chrono::seconds(2) * std::min(turn, 5)); }
+
+void throw_in_turn(int turn, const std::string& text) {
+  wait_for_turn(turn);
+  throw DeviceError(text);
+}
+
+std::string list_ranks(const std::vector<int>& ranks) {
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
+  return fmt::format("ranks {} and {}", fmt::join(std::span(ranks).first(ranks.size() - 1), ", "),
+                     ranks.back());
+}
+
+}  // namespace plexaura

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+// Throws the DeviceError that another rank reports, a little later: mpirun ends a job with the first process
+// that leaves, and the reporting rank has to have its sentence out by then.
+[[noreturn]] void throw_quietly(int reporting_rank, const std::string& text);
+
+// Where several groups of ranks notice the same loss without being able to talk, each waits two seconds times
+// its turn (ten at most) before it speaks: time for the launcher to end the job after the first, which takes
+// it about a second.
+void wait_for_turn(int turn);
+
+// Throws a DeviceError that this rank reports, when it is its turn.
+[[noreturn]] void throw_in_turn(int turn, const std::string& text);
+
+// "rank 3", "ranks 1 and 3", "ranks 0, 1 and 3"
+std::string list_ranks(const std::vector<int>& ranks);
+
+}  // namespace plexaura

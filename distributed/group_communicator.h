@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "distributed/board.h"
+#include "distributed/chain_sum.h"
+#include "distributed/communicator.h"
+#include "distributed/places.h"
+#include "distributed/roll_call.h"
+#include "distributed/transport.h"
+
+namespace plexaura {
+
+// The communicator over any transport.
+class GroupCommunicator final : public Communicator {
+ public:
+  // Collective. `is_part`: a duplicate or split, whose closing waits for nobody.
+  GroupCommunicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options,
+                    bool is_part = false);
+  ~GroupCommunicator() override;
+
+  int rank() const override { return transport_->rank(); }
+  int size() const override { return transport_->size(); }
+  const NodePlace& place() const override { return place_; }
+
+  void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override;
+  void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override;
+  std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override;
+  void barrier(std::string_view what) override;
+  void send(const Peer& to, std::span<const std::byte> data, std::string_view what) override;
+  void receive(const Peer& from, std::span<std::byte> data, std::string_view what) override;
+  std::unique_ptr<Communicator> duplicate(std::string_view what) override;
+  std::unique_ptr<Communicator> split(int colour, std::string_view what) override;
+  SharedWindow allocate_shared(std::size_t bytes, std::string_view what) override;
+  void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
+                  std::string_view what) override;
+  void leave(bool in_error) override;
+
+ private:
+  template <class F>
+  auto attempt(F&& work);
+  template <class Ready>
+  void wait_for(Ready&& ready, int peer, double deadline, const std::string& at);
+  void finish(Request& request, int peer, double deadline, const std::string& at);
+  [[noreturn]] void fail(const std::string& text);
+
+  RollCall& roll_call();
+  void find_places();
+  void set_up_board();
+  std::optional<SharedWindow> try_to_share(std::size_t bytes, const std::string& at);
+  void sum_staged(const Announcement& call, std::byte* data);
+  void sum_own_part(DType dtype, const SharedWindow& window, std::size_t offset, std::int64_t count);
+  std::span<std::byte*> arrays_at(const SharedWindow& window, std::size_t offset);
+  void sum_in_windows(const Announcement& call, const SharedWindow& window);
+  void sum_over_chain(ChainSum& chain, const Announcement& call, std::span<std::byte* const> arrays);
+  void spread(std::byte* data, std::size_t bytes, int root, const std::string& at);
+  std::vector<std::string> collect(const std::string& mine, const std::string& at);
+  std::string gather_at_root(const std::string& mine, const std::string& at);
+  void check_peer(const Peer& peer) const;
+
+  CommunicatorOptions options_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Transport> messages_;  // the users' own
+  bool is_part_;
+  bool broken_ = false;
+  bool left_ = false;
+  int exceptions_at_start_;
+  Places places_;
+  NodePlace place_;
+  std::unique_ptr<RollCall> message_roll_call_;
+  std::optional<SharedWindow> control_;  // the board's seats, then the staging area of sum()
+  std::unique_ptr<Board> board_;         // where the ranks of this node share memory
+  std::vector<std::byte*> arrays_;       // scratch of arrays_at()
+  std::optional<ChainSum> rank_chain_;
+  std::optional<ChainSum> node_chain_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,91 @@
+#include "distributed/handshake.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "distributed/failure.h"
+#include "distributed/texts.h"
+
+namespace plexaura {
+namespace {
+
+using Facts = std::map<std::string, std::string>;
+
+std::string encode(const Facts& facts) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : facts) texts.insert(texts.end(), {name, value});
+  return pack(texts);
+}
+
+Facts decode(const std::string& text) {
+  Facts facts;
+  const std::vector<std::string> texts = unpack(text);
+  for (std::size_t i = 0; i + 1 < texts.size(); i += 2) facts[texts[i]] = texts[i + 1];
+  return facts;
+}
+
+std::string shorten(const std::string& value) {
+  constexpr std::size_t kLongest = 60;
+  return value.size() <= kLongest ? value : fmt::format("{}…", value.substr(0, kLongest));
+}
+
+std::string value_of(const Facts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? "nothing" : fmt::format("'{}'", shorten(found->second));
+}
+
+// One fact: its value on each rank, and who holds which.
+std::optional<std::string> describe_difference(const std::vector<Facts>& all, const std::string& name) {
+  const auto raw = [&](const Facts& facts) {
+    const auto found = facts.find(name);
+    return found == facts.end() ? std::optional<std::string>() : found->second;
+  };
+  std::map<std::optional<std::string>, std::vector<int>> holders;
+  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
+    holders[raw(all[static_cast<std::size_t>(rank)])].push_back(rank);
+  }
+  if (holders.size() == 1) return std::nullopt;
+  auto most = holders.find(raw(all.front()));
+  for (auto it = holders.begin(); it != holders.end(); ++it) {
+    if (it->second.size() > most->second.size()) most = it;
+  }
+  std::string differing;
+  for (const auto& [value, ranks] : holders) {
+    if (value == most->first) continue;
+    differing += fmt::format("{}{} {} {}", differing.empty() ? "" : ", ", list_ranks(ranks),
+                             ranks.size() == 1 ? "has" : "have",
+                             value_of(all[static_cast<std::size_t>(ranks.front())], name));
+  }
+  const std::vector<int>& usual = most->second;
+  return fmt::format("the ranks differ in '{}': {}, but {} {} {}: start all ranks with the same", name,
+                     differing, list_ranks(usual), usual.size() == 1 ? "has" : "have",
+                     value_of(all[static_cast<std::size_t>(usual.front())], name));
+}
+
+std::optional<std::string> find_difference(const std::vector<Facts>& all) {
+  std::set<std::string> names;
+  for (const Facts& facts : all) {
+    for (const auto& [name, value] : facts) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    if (auto difference = describe_difference(all, name)) return difference;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void check_agreement(Collective& collective, const std::map<std::string, std::string>& facts) {
+  std::vector<Facts> all;
+  for (const std::string& text : collective.gather_all(encode(facts), "the comparison of the ranks"))
+    all.push_back(decode(text));
+  const std::optional<std::string> difference = find_difference(all);
+  if (!difference) return;
+  if (collective.rank() == 0) throw UserError(*difference);
+  throw Remote<UserError>(0, *difference);
+}
+
+}  // namespace plexaura

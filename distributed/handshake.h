@@ -1,0 +1,18 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/device/collective.h"
+
+namespace plexaura {
+
+// Makes sure, before any training data moves, that all ranks are about to do the same. Each brings named
+// facts (hashes or short texts): {"build", …}, {"configuration", …}, {"seed", …}, {"initial weights", …},
+// {"plan", …}. Where the ranks agree it returns; otherwise it throws a UserError on all of them, which one
+// rank speaks (see speaks()): it names the first fact in alphabetical order that differs, the ranks that
+// differ from most (from rank 0 where there is no majority), and the values. Collective; one exchange of
+// short texts.
+void check_agreement(Collective& collective, const std::map<std::string, std::string>& facts);
+
+}  // namespace plexaura

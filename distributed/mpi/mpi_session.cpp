@@ -1,0 +1,73 @@
+#include "distributed/mpi/mpi_session.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fmt/format.h>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+#include "core/error.h"
+
+namespace plexaura {
+namespace {
+
+constexpr double kStartSeconds =
+    60;  // starting many processes takes its time, whatever the deadline between them
+
+// MPI_Abort tells the launcher, but may itself wait for a lock that the stuck call holds.
+void end_job(const std::string& sentence) {
+  const std::string line = sentence + "\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+  std::thread([] { MPI_Abort(MPI_COMM_WORLD, 1); }).detach();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  _exit(1);
+}
+
+void check_not_over() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized != 0) throw InternalError("MPI cannot be started again in a process that has closed it");
+}
+
+}  // namespace
+
+MpiSession::MpiSession(double deadline_seconds)
+    : watchdog_(fmt::format("process {}", getpid()), end_job), deadline_(deadline_seconds) {
+  check_not_over();
+  int initialized = 0;
+  int granted = MPI_THREAD_SINGLE;
+  MPI_Initialized(&initialized);
+  if (initialized != 0) {
+    MPI_Query_thread(&granted);
+  } else {
+    const Watchdog::Guard guard(watchdog_, "MPI_Init, where all ranks come together",
+                                std::max(deadline_, kStartSeconds));
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");
+    is_owner_ = true;
+  }
+  if (granted < MPI_THREAD_MULTIPLE) {
+    throw DeviceError(
+        "this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE): use one built with it");
+  }
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  watchdog_.rename(fmt::format("rank {}", rank));
+}
+
+MpiSession::~MpiSession() {
+  if (!is_owner_ || abandoned_) return;
+  const Watchdog::Guard guard(watchdog_, "MPI_Finalize, where all ranks come together", deadline_);
+  MPI_Finalize();
+}
+
+void MpiSession::check(int code, const char* name) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw DeviceError(fmt::format("{} failed: {}", name, text.data()));
+}
+
+}  // namespace plexaura

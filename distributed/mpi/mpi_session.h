@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <mpi.h>
+
+#include "distributed/watchdog.h"
+
+namespace plexaura {
+
+// MPI between MPI_Init and MPI_Finalize. Shared by all transports.
+class MpiSession {
+ public:
+  explicit MpiSession(double deadline_seconds);
+  // Does not close MPI where that could wait for a lost rank: the process then just ends, which mpirun takes
+  // as a failure.
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  // Runs an MPI call that blocks until all ranks have come; the watchdog ends the process when it never
+  // returns.
+  template <class F>
+  void blocking(const char* name, F&& call) {
+    const Watchdog::Guard guard(watchdog_, name, deadline_);
+    check(call(), name);
+  }
+
+  // Throws DeviceError with MPI's own words unless `code` is MPI_SUCCESS.
+  static void check(int code, const char* name);
+
+  void abandon() noexcept { abandoned_ = true; }
+  bool abandoned() const noexcept { return abandoned_; }
+
+ private:
+  Watchdog watchdog_;
+  double deadline_;
+  std::atomic<bool> abandoned_ = false;
+  bool is_owner_ = false;  // not where the program had started MPI itself
+};
+
+}  // namespace plexaura

@@ -1,0 +1,126 @@
+#include "distributed/mpi/mpi_transport.h"
+
+#include <string_view>
+#include <array>
+#include <cstring>
+#include <fmt/format.h>
+#include <limits>
+#include <utility>
+
+#include "core/error.h"
+#include "distributed/mpi/mpi_session.h"
+
+namespace plexaura {
+namespace {
+
+static_assert(sizeof(MPI_Request) <= sizeof(Request::handle));
+
+Request wrap(MPI_Request request) {
+  Request wrapped;
+  std::memcpy(&wrapped.handle, &request, sizeof request);
+  return wrapped;
+}
+
+MPI_Request unwrap(const Request& request) {
+  MPI_Request unwrapped;
+  std::memcpy(&unwrapped, &request.handle, sizeof unwrapped);
+  return unwrapped;
+}
+
+int count_of(std::size_t bytes) {
+  if (bytes > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    throw UserError(
+        fmt::format("a message of {} bytes is too long for MPI: send it in pieces below 2 GiB", bytes));
+  }
+  return static_cast<int>(bytes);
+}
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport(std::shared_ptr<MpiSession> session, MPI_Comm comm)
+      : session_(std::move(session)), comm_(comm) {
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(comm_, &rank_);
+    MPI_Comm_size(comm_, &size_);
+  }
+  ~MpiTransport() override {
+    if (!session_->abandoned()) MPI_Comm_free(&comm_);
+  }
+  MpiTransport(const MpiTransport&) = delete;
+  MpiTransport& operator=(const MpiTransport&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  Request send(std::span<const std::byte> data, int to, int tag) override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MpiSession::check(MPI_Isend(data.data(), count_of(data.size()), MPI_BYTE, to, tag, comm_, &request),
+                      "MPI_Isend");
+    return wrap(request);
+  }
+
+  Request receive(std::span<std::byte> data, int from, int tag) override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MpiSession::check(MPI_Irecv(data.data(), count_of(data.size()), MPI_BYTE, from, tag, comm_, &request),
+                      "MPI_Irecv");
+    return wrap(request);
+  }
+
+  bool done(Request& request) override {
+    MPI_Request unwrapped = unwrap(request);
+    int flag = 0;
+    MpiSession::check(MPI_Test(&unwrapped, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+    request = wrap(unwrapped);
+    return flag != 0;
+  }
+
+  std::optional<std::size_t> waiting(int from, int tag) override {
+    MPI_Status status;
+    int flag = 0;
+    MpiSession::check(MPI_Iprobe(from, tag, comm_, &flag, &status), "MPI_Iprobe");
+    if (flag == 0) return std::nullopt;
+    int bytes = 0;
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    return static_cast<std::size_t>(bytes);
+  }
+
+  std::unique_ptr<Transport> duplicate() override {
+    MPI_Comm made = MPI_COMM_NULL;
+    session_->blocking("MPI_Comm_dup", [&] { return MPI_Comm_dup(comm_, &made); });
+    return std::make_unique<MpiTransport>(session_, made);
+  }
+
+  std::unique_ptr<Transport> split(int colour) override {
+    MPI_Comm made = MPI_COMM_NULL;
+    session_->blocking("MPI_Comm_split", [&] { return MPI_Comm_split(comm_, colour, rank_, &made); });
+    return std::make_unique<MpiTransport>(session_, made);
+  }
+
+  void abandon() noexcept override { session_->abandon(); }
+  bool abandoned() const noexcept override { return session_->abandoned(); }
+
+ private:
+  std::shared_ptr<MpiSession> session_;
+  MPI_Comm comm_;
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_mpi_transport(double deadline_seconds) {
+  auto session = std::make_shared<MpiSession>(deadline_seconds);
+  MPI_Comm world = MPI_COMM_NULL;
+  session->blocking("MPI_Comm_dup", [&] { return MPI_Comm_dup(MPI_COMM_WORLD, &world); });
+  return std::make_unique<MpiTransport>(std::move(session), world);
+}
+
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string_view whole(text.data(), static_cast<std::size_t>(length));
+  return std::string(whole.substr(0, whole.find(',')));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace plexaura {
+
+// Where one rank runs. Ranks are on one node when their host names are equal.
+struct Place {
+  std::string host;
+  int process = 0;            // its process id
+  std::string process_space;  // ids mean the same to two processes only within one space (container)
+};
+
+// Where all ranks of a communicator run.
+class Places {
+ public:
+  Places(std::vector<Place> places, int own_rank);
+
+  const Place& of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+  int ranks() const { return static_cast<int>(places_.size()); }
+  int nodes() const { return static_cast<int>(nodes_.size()); }
+  // The ranks of each node, ascending; nodes in the order of their lowest rank.
+  const std::vector<std::vector<int>>& by_node() const { return nodes_; }
+  int own_node() const { return own_node_; }
+  int own_node_rank() const { return own_node_rank_; }
+  const std::vector<int>& own_node_ranks() const { return nodes_[static_cast<std::size_t>(own_node_)]; }
+
+  // Whether the process of this rank is known to be gone. False where that cannot be seen from here.
+  bool is_dead(int rank) const;
+  // "rank 2 on h1"
+  std::string name(int rank) const;
+
+ private:
+  std::vector<Place> places_;
+  int own_rank_;
+  std::vector<std::vector<int>> nodes_;
+  int own_node_ = 0;
+  int own_node_rank_ = 0;
+};
+
+Place this_place();
+std::string encode(const Place& place);
+Place decode_place(const std::string& text);
+
+}  // namespace plexaura

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/tensor/dtype.h"
+
+namespace plexaura {
+
+// Throws UserError for a type that is not summed over ranks: float64, float32 and int64 are.
+void check_summable(DType dtype);
+
+// sum[i] += more[i]
+void add(DType dtype, std::byte* sum, const std::byte* more, std::int64_t count);
+
+// Element by element the sum of all arrays, added in their order, written to every one of them. Reads and
+// writes each cache line once.
+void sum_in_place(DType dtype, std::span<std::byte* const> arrays, std::int64_t count);
+
+// The part of `count` elements that worker `index` of `workers` takes: [first, first + count), cut at cache
+// lines.
+struct Part {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+Part part_of(std::int64_t count, DType dtype, int index, int workers);
+
+}  // namespace plexaura

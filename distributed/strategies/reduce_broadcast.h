@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "distributed/strategies/bucket_sum.h"
+
+namespace plexaura {
+
+// The strategy `reduce-broadcast`: all ranks send a bucket to rank 0, which adds it to its own in the order
+// of ranks and broadcasts the sums. Rank 0 takes in all gradients, so that its link bounds the speed.
+class ReduceBroadcast final : public BucketSum {
+ public:
+  using BucketSum::BucketSum;
+
+  void begin(WeightsImmigration& border) override;
+
+ private:
+  void sum(std::span<std::byte> gradients, std::string_view what) override;
+  void send_to_root(std::span<const std::byte> gradients, std::string_view what);
+  void add_from_all(std::span<std::byte> gradients, std::string_view what);
+
+  std::vector<std::byte> received_;  // of one rank, on rank 0: a piece of a bucket
+};
+
+}  // namespace plexaura

@@ -1,0 +1,54 @@
+#include "distributed/strategies/strategies.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "distributed/strategies/all_reduce.h"
+#include "distributed/strategies/reduce_broadcast.h"
+
+namespace plexaura {
+namespace {
+
+template <class S>
+std::unique_ptr<Strategy> make(Communicator& communicator) {
+  return std::make_unique<S>(communicator);
+}
+
+struct Known {
+  std::string_view name;
+  std::unique_ptr<Strategy> (*make)(Communicator&);
+};
+
+constexpr std::array kKnown{Known{"allreduce", make<AllReduce>},
+                            Known{"reduce-broadcast", make<ReduceBroadcast>}};
+
+std::exception_ptr unknown(std::string_view name) {
+  return std::make_exception_ptr(
+      UserError(fmt::format("there is no strategy '{}'; known are {}{}", name,
+                            fmt::join(strategy_names(), ", "), did_you_mean(name, strategy_names()))));
+}
+
+}  // namespace
+
+const std::vector<std::string>& strategy_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> made;
+    for (const Known& known : kKnown) made.emplace_back(known.name);
+    return made;
+  }();
+  return names;
+}
+
+std::unique_ptr<Strategy> make_strategy(std::string_view name, Communicator& communicator) {
+  const auto known = std::ranges::find(kKnown, name, &Known::name);
+  const bool found = known != kKnown.end();
+  agree_on_error(communicator, found ? nullptr : unknown(name), "the choice of a strategy");
+  return communicator.size() == 1 ? nullptr : known->make(communicator);
+}
+
+}  // namespace plexaura

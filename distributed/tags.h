@@ -1,0 +1,12 @@
+#pragma once
+
+// The tags of the messages that a communicator sends for itself (those of its users travel apart).
+namespace plexaura::tag {
+
+inline constexpr int roll_call = 1;
+inline constexpr int verdict = 2;
+inline constexpr int gather = 3;
+inline constexpr int broadcast = 4;
+inline constexpr int chain = 16;  // and all above
+
+}  // namespace plexaura::tag

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace plexaura {
+
+// A message on its way. A plain value that only the transport which made it understands.
+struct Request {
+  std::uint64_t handle = 0;
+};
+
+// Messages between ranks, and nothing more: what `Communicator` needs of MPI (or of threads, in tests).
+// Messages of one sender and tag arrive in the order in which they were sent. One thread at a time may use an
+// object; two objects, even duplicates of each other, may be used by two threads. Errors of the library come
+// as DeviceError.
+class Transport {
+ public:
+  virtual ~Transport();
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Begin to send or to receive. The memory must stay untouched until done() has answered true. A message
+  // longer than the receiver's memory is an error; a shorter one fills only its beginning.
+  virtual Request send(std::span<const std::byte> data, int to, int tag) = 0;
+  virtual Request receive(std::span<std::byte> data, int from, int tag) = 0;
+
+  // Whether the message has arrived (or left); makes progress, never waits. Not to be asked again after true.
+  virtual bool done(Request& request) = 0;
+
+  // The bytes of the next message of this sender and tag, if one is waiting to be received.
+  virtual std::optional<std::size_t> waiting(int from, int tag) = 0;
+
+  // The same ranks with messages of their own; the ranks of the same colour, in the order of ranks. Every
+  // rank must call at the same point, and may block until all have: callers make sure that all are there.
+  virtual std::unique_ptr<Transport> duplicate() = 0;
+  virtual std::unique_ptr<Transport> split(int colour) = 0;
+
+  // A rank was lost or the ranks disagree: messages may be left unfinished, and closing down must not wait
+  // for anyone. Holds for all duplicates and splits, too.
+  virtual void abandon() noexcept = 0;
+  virtual bool abandoned() const noexcept = 0;
+};
+
+// The transport of a program that runs alone. There is nobody to send to.
+std::unique_ptr<Transport> make_lone_transport();
+
+}  // namespace plexaura

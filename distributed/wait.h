@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+
+namespace plexaura {
+
+// One wait for another rank: its deadline, and how it passes the time. Spins for a few microseconds (the
+// other rank is usually about to come), then yields, then naps, so that ranks which share cores do not starve
+// each other. Used by one thread.
+class Wait {
+ public:
+  explicit Wait(double deadline_seconds);
+
+  void pause();
+  bool expired() const { return now() >= end_; }
+  // Something moved: the deadline counts from now, and pausing begins with spinning again.
+  void progressed();
+  double seconds() const;  // since the wait began, progress or not
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static Clock::time_point now() { return Clock::now(); }
+
+  Clock::duration patience_;
+  Clock::time_point begin_ = now();
+  Clock::time_point end_ = begin_ + patience_;
+  int pauses_ = 0;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace plexaura {
+
+// One guarded call; an entry of the watchdog's list.
+struct WatchedCall {
+  std::string what;
+  std::chrono::steady_clock::time_point begin;
+  std::chrono::steady_clock::time_point deadline;
+};
+
+// Ends the process when a call that cannot be interrupted (MPI_Init, MPI_Finalize) does not come back: such a
+// call blocks its thread for good, so another one has to watch. The thread starts with the first guard and
+// sleeps until the earliest deadline. All functions may be called from any thread; guards must not outlive
+// the watchdog.
+class Watchdog {
+ public:
+  // Called once, on the watching thread, with one sentence: who waits for what, and since when.
+  using Alarm = std::function<void(const std::string& sentence)>;
+
+  // `who` begins the sentence ("rank 2 on host h1").
+  explicit Watchdog(std::string who, Alarm alarm = end_process);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  void rename(std::string who);
+
+  // Prints the sentence on stderr and ends the process with status 1, without running destructors.
+  [[noreturn]] static void end_process(const std::string& sentence);
+
+  // While it lives, the clock runs for `what` ("MPI_Finalize, until all other ranks have come").
+  class Guard {
+   public:
+    Guard(Watchdog& watchdog, std::string what, double deadline_seconds);
+    ~Guard();
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    Watchdog& watchdog_;
+    std::list<WatchedCall>::iterator call_;
+  };
+
+ private:
+  void watch();
+  int milliseconds_to_next() const;  // -1: nothing to watch; needs the lock
+  std::string overdue();             // "" when nothing is; needs the lock
+  void wake() const;
+
+  std::mutex mutex_;
+  std::string who_;
+  Alarm alarm_;
+  std::list<WatchedCall> calls_;
+  std::thread thread_;
+  bool ending_ = false;
+  int wake_descriptor_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "models/layers/layer.h"
+
+namespace plexaura::layers {
+
+struct BatchNorm2dOptions {
+  double epsilon = 1e-5;
+  double momentum = 0.1;                     // weight of the batch in the running statistics
+  Initialiser weight = Initialiser::ones();  // the scale
+};
+
+// Batch normalisation of each channel, the op batch_norm: x [N, channels, H, W], or [N, channels], of the
+// same shape. In a graph of Mode::train, statistics are those of the batch, and the running ones are updated:
+// running <- (1 - momentum) running + momentum batch, with the unbiased variance, as published weights
+// expect. In a graph of Mode::inference the running statistics are used and nothing is updated. Parameters:
+// weight and bias [channels]. Buffers: running_mean and running_var [channels].
+class BatchNorm2d final : public Layer {
+ public:
+  explicit BatchNorm2d(std::int64_t channels, const BatchNorm2dOptions& options = {});
+
+  void members(MemberVisitor& visit) override;
+  Node operator()(Operand x) override;
+
+ private:
+  Node train(Operand x);
+  void update(Parameter& running, const Node& batch, std::source_location where) const;
+
+  BatchNorm2dOptions options_;
+  Parameter weight_;
+  Parameter bias_;
+  Parameter running_mean_;
+  Parameter running_var_;
+};
+
+}  // namespace plexaura::layers

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+
+#include "models/layers/layer.h"
+
+namespace plexaura::layers {
+
+struct LinearOptions {
+  bool bias = true;
+  Initialiser weight = Initialiser::lecun_uniform();  // uniform within 1 / sqrt(in), as in PyTorch
+  std::optional<Initialiser> bias_start = {};  // as the weight where nothing is said: within 1 / sqrt(in) too
+  Parameter* tied_weight =
+      nullptr;  // the weight of another layer, which must live longer, instead of one of its own
+};
+
+// y = x weight^T + bias: x [..., in] -> [..., out].
+// Parameters: weight [out, in], bias [out].
+class Linear final : public Layer {
+ public:
+  Linear(std::int64_t in, std::int64_t out, LinearOptions options = {});
+
+  void members(MemberVisitor& visit) override;
+  Node operator()(Operand x) override;
+
+  Parameter& weight() { return tied_weight_ != nullptr ? *tied_weight_ : *weight_; }
+
+ private:
+  Parameter* tied_weight_;
+  std::unique_ptr<Parameter> weight_;
+  std::unique_ptr<Parameter> bias_;
+};
+
+}  // namespace plexaura::layers

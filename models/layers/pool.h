@@ -1,0 +1,34 @@
+#pragma once
+
+#include "core/ops/pool2d.h"
+#include "models/layers/layer.h"
+
+namespace plexaura::layers {
+
+// The largest element of each window, the op max_pool2d: [N, C, H, W] -> [N, C, OH, OW].
+class MaxPool2d final : public Layer {
+ public:
+  explicit MaxPool2d(MaxPool2dOptions options) : options_(options) {}
+  Node operator()(Operand x) override;
+
+ private:
+  MaxPool2dOptions options_;
+};
+
+// The mean of each window, the op avg_pool2d: [N, C, H, W] -> [N, C, OH, OW].
+class AvgPool2d final : public Layer {
+ public:
+  explicit AvgPool2d(AvgPool2dOptions options) : options_(options) {}
+  Node operator()(Operand x) override;
+
+ private:
+  AvgPool2dOptions options_;
+};
+
+// The mean over height and width: [N, C, H, W] -> [N, C].
+class GlobalAvgPool final : public Layer {
+ public:
+  Node operator()(Operand x) override;
+};
+
+}  // namespace plexaura::layers

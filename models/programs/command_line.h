@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plexaura {
+
+// What was written behind the program's name.
+struct CommandLine {
+  std::string config;                // the YAML file
+  std::vector<std::string> set;      // "training.batch_size=8"
+  std::optional<std::int64_t> steps;
+  bool resume = false;
+  bool dry_run = false;
+  bool print_program = false;
+  std::string backend = "cpu";
+  std::string log;      // JSON lines; empty: none
+  std::string weights;  // safetensors to start from; empty: none
+  std::string profile;  // trace file; empty: none
+  std::string message;  // --help, --version: to be printed instead of anything else
+};
+
+// Throws UserError in one sentence for what is no option, lacks its value, or has one too many.
+CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv);
+
+}  // namespace plexaura

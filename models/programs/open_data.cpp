@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include "models/programs/run_config.h"
+#include "training/data/csv.h"
+#include "training/data/idx.h"
+#include "training/data/image_folder.h"
+#include "training/data/standardise.h"
+#include "training/data/subset.h"
+
+namespace plexaura {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+struct Pair {
+  DatasetPtr train;
+  DatasetPtr validation;
+};
+
+DatasetPtr subset(const DatasetPtr& whole, std::vector<std::int64_t> indices) {
+  return std::make_shared<SubsetDataset>(whole, std::move(indices));
+}
+
+// One table is cut in two: by folds, of which one is for validation, or by a share.
+Pair split(const Section& data, const DatasetPtr& whole) {
+  const auto seed = static_cast<std::uint64_t>(data.integer_or("split_seed", 1, {.minimum = 0}));
+  const std::vector<std::int64_t> labels = labels_of(*whole);
+  if (data.has("folds")) {
+    const std::int64_t count = data.integer("folds", {.minimum = 2});
+    const std::int64_t fold = data.integer_or("fold", 0, {.minimum = 0, .maximum = count - 1});
+    const auto folds = stratified_folds(labels, count, seed);
+    return {subset(whole, without_fold(folds, fold)), subset(whole, folds[static_cast<std::size_t>(fold)])};
+  }
+  const std::vector<double> shares = data.numbers_or("split", {0.8, 0.2}, {.above = 0, .below = 1});
+  if (shares.size() != 2) throw data.error("split", "has to be two shares that sum to 1, for training and validation");
+  auto parts = stratified_split(labels, shares, seed);
+  return {subset(whole, std::move(parts[0])), subset(whole, std::move(parts[1]))};
+}
+
+Pair open_csv(const Section& data, const fs::path& path) {
+  CsvOptions options{.header = data.flag_or("header", true)};
+  if (data.has("label")) options.label = data.text("label");
+  Pair pair = split(data, std::make_shared<CsvDataset>(path, options));
+  if (data.flag_or("standardise", true)) {
+    const Standardisation measured = measure_standardisation(*pair.train);
+    pair.train = std::make_shared<StandardisedDataset>(pair.train, measured);
+    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, measured);
+  }
+  return pair;
+}
+
+// MNIST's names, plain or gzipped.
+fs::path idx_file(const fs::path& directory, const std::string& name) {
+  const fs::path zipped = directory / (name + ".gz");
+  return fs::exists(zipped) ? zipped : directory / name;
+}
+
+Pair open_idx(const Section& data, const fs::path& path) {
+  IdxOptions options{.classes = data.integer_or("classes", 10, {.minimum = 2})};
+  options.mean = static_cast<float>(data.number_or("mean", 0));
+  options.stddev = static_cast<float>(data.number_or("stddev", 1, {.above = 0}));
+  const auto open = [&](const std::string& part) {
+    return std::make_shared<IdxDataset>(idx_file(path, part + "-images-idx3-ubyte"), idx_file(path, part + "-labels-idx1-ubyte"), options);
+  };
+  return {open("train"), open("t10k")};
+}
+
+Pair open_image_folder(const Section& data, const fs::path& path) {
+  ImageFolderOptions options{.image_size = data.integer_or("image_size", 224, {.minimum = 1, .maximum = 4096})};
+  ImageFolderOptions augmented = options;
+  augmented.augment = data.flag_or("augment", true);
+  if (augmented.augment) {
+    augmented.smallest_crop = data.number_or("smallest_crop", 0.08, {.maximum = 1, .above = 0});
+    augmented.mirror = data.flag_or("mirror", true);
+  }
+  Pair pair{std::make_shared<ImageFolderDataset>(path / "train", augmented), std::make_shared<ImageFolderDataset>(path / "val", options)};
+  check_same_classes(*pair.train, (path / "train").string(), *pair.validation, (path / "val").string());
+  return pair;
+}
+
+}  // namespace
+
+RunData open_data(const Config& config) {
+  const Section data = config.section("data");
+  const std::string format = data.choice("format", {"csv", "idx", "image_folder"});
+  const fs::path path = data.text("path");
+  if (!fs::exists(path))
+    throw data.error("path", fmt::format("'{}' does not exist; name the data's place, for example with --set data.path=...", path.string()));
+  Pair pair = format == "csv" ? open_csv(data, path) : format == "idx" ? open_idx(data, path) : open_image_folder(data, path);
+  if (data.has("use_fraction")) {
+    const double fraction = data.number("use_fraction", {.maximum = 1, .above = 0});
+    pair.train = subset(pair.train, stratified_fraction(labels_of(*pair.train), fraction, 1));
+  }
+  if (data.has("limit")) pair.train = subset(pair.train, stratified_limit(labels_of(*pair.train), data.integer("limit", {.minimum = 1}), 1));
+  const std::string description = fmt::format("{} samples of {} classes, {} for validation, {} from {}", pair.train->size(),
+                                              pair.train->class_names().size(), pair.validation->size(), format, path.string());
+  return {pair.train, pair.validation, description};
+}
+
+}  // namespace plexaura

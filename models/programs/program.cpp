@@ -1,0 +1,145 @@
+#include "models/programs/program.h"
+
+#include <fmt/format.h>
+
+#include "backends/cpu/threads.h"
+#include "backends/registry.h"
+#include "core/vm/profile.h"
+#include "distributed/handshake.h"
+#include "distributed/run_ranks.h"
+#include "distributed/strategies/strategies.h"
+#include "models/programs/command_line.h"
+#include "models/programs/report.h"
+#include "models/programs/run_config.h"
+#include "models/programs/version.h"
+#include "models/zoo/summary.h"
+
+namespace plexaura {
+
+namespace {
+
+// All that is read and built before ranks look at each other.
+struct Setup {
+  std::unique_ptr<Config> config;
+  RunData data;
+  RunOptions options;
+  std::unique_ptr<Model> model;
+};
+
+Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
+  Setup setup;
+  setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
+  const Section model = setup.config->section("model");
+  if (const std::string name = model.text("name"); name != kind)
+    throw model.error("name", fmt::format("is '{}' and this program trains a {}; run build/models/{}", name, kind, name));
+  setup.data = open_data(*setup.config);
+  const Dataset& train = *setup.data.train;
+  setup.options = read_options(*setup.config, train.size(), ranks);
+  setup.model = make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()));
+  setup.config->check_all_used();
+  setup.options.trainer.steps = line.steps;
+  return setup;
+}
+
+// What has to be equal on all ranks; folders may differ from host to host.
+std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
+  std::map<std::string, std::string> facts = setup.config->values();
+  facts.erase("data.path");
+  facts.erase("data.workers");
+  facts.erase("output.dir");
+  facts["the build"] = build_id();
+  facts["the number of samples"] = fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
+  facts["--steps"] = line.steps ? std::to_string(*line.steps) : "none";
+  facts["--backend"] = line.backend;
+  facts["--resume"] = line.resume ? "given" : "not given";
+  return facts;
+}
+
+ModelBuilder builder_of(Model& model) {
+  return [&model](Graph& /*graph*/, Node samples, Node labels) { return build_loss(model, model(samples), labels); };
+}
+
+template <class F>
+auto together(Collective& ranks, std::string_view what, F&& phase) {
+  std::exception_ptr failure;
+  std::optional<std::invoke_result_t<F>> result;
+  try {
+    result.emplace(phase());
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  agree_on_error(ranks, failure, what);
+  return std::move(*result);
+}
+
+void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, const CommandLine& line) {
+  const Program& program = trainer.programs().largest();
+  report.say(summary(*setup.model));
+  report.say(fmt::format("data         {}", setup.data.description));
+  report.say(fmt::format("memory       {} for activations of the largest micro-batch (no plan can need less than {})",
+                         bytes_text(static_cast<double>(program.arena_bytes)), bytes_text(static_cast<double>(program.arena_lower_bound))));
+  report.say(fmt::format("program      {} instructions, {} reorders", program.instructions.size(), program.reorders));
+  if (line.print_program) report.say(program.to_text());
+}
+
+int train(const CommandLine& line, Communicator& ranks, Setup setup) {
+  RunReport report(ranks.rank() == 0, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
+  Profile profile;
+  if (!line.profile.empty()) setup.options.trainer.programs.profile = &profile;
+  const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
+  ParameterStore store = together(ranks, "making the parameters", [&] {
+    ParameterStore made = make_store(*setup.model, setup.options.dtype, static_cast<std::uint64_t>(setup.options.trainer.seed));
+    if (!line.weights.empty()) load_weights(line.weights, made);
+    return made;
+  });
+  const auto strategy = make_strategy(setup.options.strategy, ranks);
+  const std::string output = setup.options.trainer.output.string();
+  Trainer trainer({builder_of(*setup.model), store, *backend, ranks, strategy.get(), setup.data.train, setup.data.validation},
+                  setup.options.trainer);
+  if (line.dry_run) {
+    print_plan(report, setup, trainer, line);
+    return 0;
+  }
+  const bool resumed = line.resume && together(ranks, "resuming", [&] { return trainer.resume(); });
+  check_agreement(ranks, trainer.facts());
+  report.say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()), setup.data.description, ranks.size(),
+                         ranks.size() == 1 ? "rank" : "ranks"));
+  if (line.resume) report.say(resumed ? "resumed from the newest checkpoint in " + output : "no checkpoint in " + output + " yet; starting afresh");
+  const TrainingResult result = trainer.run(report);
+  report.summary(result, store, line.log, output);
+  if (!line.profile.empty() && ranks.rank() == 0) profile.write(line.profile);
+  return result.signal == 0 ? 0 : 128 + result.signal;
+}
+
+// How ranks talk stands in the file, too, which is read here for that alone; what is wrong with it is said when ranks exist.
+CommunicatorOptions communicator_options(const std::string& kind, int argc, const char* const* argv) {
+  CommunicatorOptions options;
+  try {
+    const CommandLine line = parse_command_line(kind, argc, argv);
+    if (!line.message.empty()) return options;
+    const Section distributed = Config::load(line.config, line.set).section("distributed");
+    options.deadline_seconds = read_deadline(distributed);
+    options.shared_memory = read_shared_memory(distributed);
+  } catch (const UserError&) {
+    return {};
+  }
+  return options;
+}
+
+}  // namespace
+
+int run_program(const std::string& kind, int argc, const char* const* argv) {
+  return run_ranks(communicator_options(kind, argc, argv), [&](Communicator& ranks) {
+    const CommandLine line = parse_command_line(kind, argc, argv);
+    if (!line.message.empty()) {
+      if (ranks.rank() == 0) fmt::print("{}\n", line.message);
+      return 0;
+    }
+    use_cores(ranks.place().size);
+    Setup setup = together(ranks, "reading the configuration", [&] { return read_setup(kind, line, ranks.size()); });
+    check_agreement(ranks, facts_of(setup, line));
+    return train(line, ranks, std::move(setup));
+  });
+}
+
+}  // namespace plexaura

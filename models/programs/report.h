@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "models/zoo/model.h"
+#include "training/trainer.h"
+
+namespace plexaura {
+
+// What a person sees of a run, and the JSON log beside it. Made on every rank; only the one that speaks shows anything.
+class RunReport final : public TrainingObserver {
+ public:
+  // `log`: a file of JSON lines, empty for none.
+  RunReport(bool speaks, const std::string& log, std::int64_t epochs);
+
+  void step(const StepRecord& record, std::int64_t steps_in_epoch) override;
+  void epoch(const EpochRecord& record) override;
+  void say(const std::string& line);
+
+  // The table at the end.
+  void summary(const TrainingResult& result, const ParameterStore& store, const std::string& log, const std::string& checkpoints);
+
+ private:
+  bool speaks_;
+  bool terminal_;
+  std::optional<JsonLog> log_;
+  std::int64_t epochs_;
+  double last_line_ = 0;
+  StepRecord last_step_;
+};
+
+// "25,557,032"
+std::string with_commas(std::int64_t number);
+// "1.25 GB"
+std::string bytes_text(double bytes);
+
+}  // namespace plexaura

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/tensor/dtype.h"
+#include "models/config.h"
+#include "training/data/dataset.h"
+#include "training/trainer.h"
+
+namespace plexaura {
+
+struct RunData {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> validation;
+  std::string description;  // "400 samples of 5 classes, 125 for validation, from ..."
+};
+
+// Opens what the section `data` names. Every key is read, and described in docs/configuration.md. Throws UserError with file and line,
+// or naming the data's own file.
+RunData open_data(const Config& config);
+
+struct RunOptions {
+  DType dtype = DType::float32;
+  std::string strategy;
+  TrainerOptions trainer;
+};
+
+// Reads the sections `training`, `distributed` and `output`. `samples` of the training set, for schedules that know the whole run.
+RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
+
+// The two keys of `distributed` that are needed before ranks exist: seconds that a rank waits for another, and whether ranks of one
+// machine share memory.
+double read_deadline(const Section& distributed);
+bool read_shared_memory(const Section& distributed);
+
+}  // namespace plexaura

@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "models/zoo/layer_net.h"
+#include "models/zoo/mlp.h"
+#include "models/zoo/model.h"
+#include "models/zoo/resnet.h"
+#include "models/zoo/sample.h"
+#include "models/zoo/yaml_origin.h"
+
+namespace plexaura {
+
+namespace {
+
+Loss read_loss(const Section& yaml) {
+  const std::string name =
+      yaml.choice_or("loss", "softmax_cross_entropy", {"softmax_cross_entropy", "squared_error"});
+  return name == "squared_error" ? Loss::squared_error : Loss::softmax_cross_entropy;
+}
+
+// Builds the model for one sample, so that what does not fit is found before any data is read.
+void try_once(Model& model) {
+  specs_of(model, DType::float32);
+  Graph graph(Mode::inference);
+  const Node outputs = model(one_sample(graph, model.sample_shape()));
+  if (outputs.shape() != Shape{1, model.classes()})
+    throw UserError(fmt::format(
+        "{}: the model's output for one sample is {} and the data has {} classes; its last layer must be a "
+        "value [1, classes]",
+        to_string(graph.record(outputs.id()).origin), to_string(outputs.shape()), model.classes()));
+}
+
+std::unique_ptr<Model> make_named(const std::string& name, const Section& yaml, ModelInfo info) {
+  if (name == "mlp") return make_mlp(yaml, std::move(info));
+  return name == "resnet" ? make_resnet(yaml, std::move(info)) : make_layer_net(yaml, std::move(info));
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes) {
+  const std::string name = yaml.choice("name", {"convnet", "mlp", "resnet"});
+  ModelInfo info{sample_shape, classes, read_loss(yaml), yaml_origin(yaml.position("name"))};
+  std::unique_ptr<Model> model = make_named(name, yaml, std::move(info));
+  try_once(*model);
+  return model;
+}
+
+}  // namespace plexaura

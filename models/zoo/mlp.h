@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/layers/linear.h"
+#include "models/layers/simple.h"
+#include "models/zoo/model.h"
+
+namespace plexaura {
+
+struct MlpOptions {
+  std::vector<std::int64_t> hidden;  // widths of the hidden layers
+  std::string activation = "relu";   // of the hidden layers: relu, sigmoid, tanh
+  bool sigmoid_outputs = false;      // whether the outputs go through a sigmoid too
+  bool standardise =
+      false;  // each sample to mean 0 and variance 1, as input and again before each layer but the first
+};
+
+// A multilayer perceptron. Samples of any shape are flattened.
+// Parameters: fc1.weight [hidden 1, inputs], fc1.bias, fc2.weight, …
+class Mlp final : public Model {
+ public:
+  Mlp(ModelInfo info, const MlpOptions& options);
+
+  void members(MemberVisitor& visit) override;
+
+ protected:
+  Node forward(Operand x) override;
+
+ private:
+  layers::Flatten flatten_;
+  std::vector<std::unique_ptr<layers::Linear>> linear_;
+  layers::Activation activation_;
+  layers::Standardise standardise_layer_;
+  layers::Activation sigmoid_{"sigmoid"};
+  bool sigmoid_outputs_;
+  bool standardise_;
+};
+
+// From the keys hidden, activation, outputs (linear or sigmoid) and standardise.
+std::unique_ptr<Model> make_mlp(const Section& yaml, ModelInfo info);
+
+}  // namespace plexaura

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/vm/training_step.h"
+#include "models/config.h"
+#include "models/layers/layer.h"
+
+namespace plexaura {
+
+// What a model is trained to make small. Both are means over the samples.
+enum class Loss : std::uint8_t {
+  softmax_cross_entropy,
+  squared_error,  // of the outputs against one-hot labels, summed over classes
+};
+
+struct ModelInfo {
+  Shape sample_shape;  // without the batch: [4], [1, 28, 28]
+  std::int64_t classes = 0;
+  Loss loss = Loss::softmax_cross_entropy;
+  Origin origin = {};  // where the model was described in YAML; empty for one that was written in C++
+};
+
+// A network that tells classes apart: [N, sample shape...] -> [N, classes]. Name it with specs_of() or
+// make_store() before calling it. One object serves every graph: for training and inference, whatever the
+// batch.
+class Model : public Module {
+ public:
+  explicit Model(ModelInfo info) : info_(std::move(info)) {}
+
+  const ModelInfo& info() const { return info_; }
+  const Shape& sample_shape() const { return info_.sample_shape; }
+  std::int64_t classes() const { return info_.classes; }
+
+  // Extends the graph of x by the network and returns its outputs, logits where the loss is cross-entropy.
+  // The nodes have the origin of info(), or that of x.
+  Node operator()(Operand x);
+
+ protected:
+  virtual Node forward(Operand x) = 0;
+
+ private:
+  ModelInfo info_;
+};
+
+// The model that a section `model` describes; docs/models.md lists its keys. The model has been tried on one
+// sample: UserError, with the line and column, for a key that is wrong and for layers that do not fit each
+// other, the samples or the classes.
+std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes);
+
+// The model's loss, and how many samples were right: with their label at the top, and, where there are more
+// than five classes, among the five largest.
+//   outputs [N, classes] of the model; labels int64 [N].
+LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
+
+}  // namespace plexaura

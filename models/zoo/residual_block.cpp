@@ -1,0 +1,62 @@
+#include "models/zoo/residual_block.h"
+
+#include <fmt/format.h>
+
+#include "core/ops/binary.h"
+#include "core/ops/unary.h"
+
+namespace plexaura {
+
+ResidualBlock::ConvNorm::ConvNorm(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
+                                  Initialiser scale)
+    : conv(in, out, {kernel, kernel},
+           {.stride = {stride, stride},
+            .padding = {kernel / 2, kernel / 2},
+            .bias = false,
+            .weight = Initialiser::he_normal_fan_out()}),
+      norm(out, {.weight = scale}) {}
+
+ResidualBlock::ResidualBlock(const Options& options) {
+  const Initialiser ones = Initialiser::ones();
+  const Initialiser last = options.zero_init ? Initialiser::zeros() : ones;
+  const std::int64_t out = out_channels(options.width, options.bottleneck);
+  if (options.bottleneck) {
+    append(options.in, options.width, 1, 1, ones);
+    append(options.width, options.width, 3, options.stride, ones);
+    append(options.width, out, 1, 1, last);
+  } else {
+    append(options.in, options.width, 3, options.stride, ones);
+    append(options.width, out, 3, 1, last);
+  }
+  if (options.stride != 1 || options.in != out)
+    downsample_ = std::make_unique<ConvNorm>(options.in, out, 1, options.stride, ones);
+}
+
+void ResidualBlock::append(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
+                           Initialiser scale) {
+  convolutions_.push_back(std::make_unique<ConvNorm>(in, out, kernel, stride, scale));
+}
+
+void ResidualBlock::members(MemberVisitor& visit) {
+  for (std::size_t i = 0; i < convolutions_.size(); ++i) {
+    visit(fmt::format("conv{}", i + 1), convolutions_[i]->conv);
+    visit(fmt::format("bn{}", i + 1), convolutions_[i]->norm);
+  }
+  if (!downsample_) return;
+  visit("downsample.0", downsample_->conv);
+  visit("downsample.1", downsample_->norm);
+}
+
+Node ResidualBlock::operator()(Operand x) {
+  const auto scope = scope_in(x.node().graph());
+  const auto here = [&](const Node& node) { return Operand(node, x.where()); };
+  const Node shortcut = downsample_ ? (*downsample_)(x) : x.node();
+  Node y = x.node();
+  for (const auto& convolution : convolutions_) {
+    y = (*convolution)(here(y));
+    if (convolution != convolutions_.back()) y = relu(here(y));
+  }
+  return relu(here(add(here(y), shortcut)));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,97 @@
+#include "models/zoo/resnet.h"
+
+#include <fmt/format.h>
+#include <map>
+
+#include "core/error.h"
+#include "models/zoo/residual_block.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::int64_t widest = 1 << 16;
+
+std::int64_t channels_of(const Shape& sample) {
+  if (sample.rank() == 3) return sample[0];
+  throw UserError(
+      fmt::format("a ResNet takes pictures [C, H, W], and the samples are {}", to_string(sample)));
+}
+
+}  // namespace
+
+ResNetOptions ResNetOptions::of_depth(std::int64_t depth) {
+  static const std::map<std::int64_t, ResNetOptions> known{
+      {18, {.stages = {2, 2, 2, 2}, .bottleneck = false}},
+      {34, {.stages = {3, 4, 6, 3}, .bottleneck = false}},
+      {50, {.stages = {3, 4, 6, 3}}},
+      {101, {.stages = {3, 4, 23, 3}}},
+      {152, {.stages = {3, 8, 36, 3}}},
+  };
+  if (const auto found = known.find(depth); found != known.end()) return found->second;
+  throw UserError(fmt::format(
+      "there is no ResNet{}; depth is 18, 34, 50, 101 or 152, and others are described by stages", depth));
+}
+
+ResNet::ResNet(ModelInfo info, const ResNetOptions& options)
+    : Model(std::move(info)),
+      conv1_(
+          channels_of(sample_shape()), options.width, {7, 7},
+          {.stride = {2, 2}, .padding = {3, 3}, .bias = false, .weight = Initialiser::he_normal_fan_out()}),
+      bn1_(options.width),
+      max_pool_({.kernel = {3, 3}, .stride = Size2d{2, 2}, .padding = {1, 1}}) {
+  std::int64_t in = options.width;
+  std::int64_t width = options.width;
+  for (const std::int64_t blocks : options.stages) {
+    Stage& stage = stages_.emplace_back();
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      const std::int64_t stride = block == 0 && stages_.size() > 1 ? 2 : 1;
+      stage.push_back(std::make_unique<ResidualBlock>(
+          ResidualBlock::Options{in, width, stride, options.bottleneck, options.zero_init_residual}));
+      in = ResidualBlock::out_channels(width, options.bottleneck);
+    }
+    width *= 2;
+  }
+  fc_ = std::make_unique<layers::Linear>(in, classes());
+}
+
+void ResNet::members(MemberVisitor& visit) {
+  visit("conv1", conv1_);
+  visit("bn1", bn1_);
+  visit("relu", relu_);
+  visit("maxpool", max_pool_);
+  for (std::size_t i = 0; i < stages_.size(); ++i) visit(fmt::format("layer{}", i + 1), stages_[i]);
+  visit("avgpool", global_avg_pool_);
+  visit("fc", fc_);
+}
+
+Node ResNet::forward(Operand x) {
+  const auto here = [&](const Node& node) { return Operand(node, x.where()); };
+  Node y = bn1_(here(conv1_(x)));
+  y = max_pool_(here(relu_(here(y))));
+  for (const Stage& stage : stages_)
+    for (const auto& block : stage) y = (*block)(here(y));
+  return (*fc_)(here(global_avg_pool_(here(y))));
+}
+
+std::unique_ptr<Model> make_resnet(const Section& yaml, ModelInfo info) {
+  ResNetOptions options;
+  if (yaml.has("stages")) {
+    if (yaml.has("depth")) throw yaml.error("depth", "and stages are both given; give one of them");
+    options.stages = yaml.integers("stages", {.minimum = 1, .maximum = 1000});
+    if (options.stages.empty() || options.stages.size() > 8)
+      throw yaml.error("stages", "must have 1 to 8 elements");
+    options.bottleneck = yaml.choice_or("block", "bottleneck", {"basic", "bottleneck"}) == "bottleneck";
+    options.width = yaml.integer_or("width", options.width, {.minimum = 1, .maximum = widest});
+  } else {
+    const std::string depth = yaml.choice("depth", {"18", "34", "50", "101", "152"});
+    options = ResNetOptions::of_depth(std::stoll(depth));
+  }
+  options.zero_init_residual = yaml.flag_or("zero_init_residual", true);
+  if (info.sample_shape.rank() != 3)
+    throw yaml.error("name", fmt::format("is resnet, which takes pictures [C, H, W], and the samples are {}",
+                                         to_string(info.sample_shape)));
+  return std::make_unique<ResNet>(std::move(info), options);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <vector>
+
+#include "models/layers/batch_norm2d.h"
+#include "models/layers/conv2d.h"
+#include "models/layers/linear.h"
+#include "models/layers/pool.h"
+#include "models/layers/simple.h"
+#include "models/zoo/model.h"
+
+namespace plexaura {
+
+struct ResNetOptions {
+  std::vector<std::int64_t> stages{3, 4, 6,
+                                   3};  // blocks of each stage; each but the first halves height and width
+  bool bottleneck = true;               // 1x1, 3x3, 1x1 with four times the width at the end; else two 3x3
+  std::int64_t width = 64;  // of the first stage; each stage has twice the width of the one before
+  bool zero_init_residual =
+      true;  // the last batch-norm scale of each block starts at 0: blocks start as identities
+
+  // Depths 18, 34, 50, 101 and 152 of the paper; UserError for others.
+  static ResNetOptions of_depth(std::int64_t depth);
+};
+
+// Residual networks: He, Zhang, Ren and Sun, arXiv:1512.03385, in the form that weights are published in
+// ("v1.5": the 3x3 convolution of a bottleneck has the stride). Samples are [C, H, W]. Names are
+// torchvision's: conv1.weight, bn1.running_mean, layer1.0.conv1.weight, layer1.0.downsample.0.weight,
+// fc.bias.
+class ResNet final : public Model {
+ public:
+  ResNet(ModelInfo info, const ResNetOptions& options);
+
+  void members(MemberVisitor& visit) override;
+
+ protected:
+  Node forward(Operand x) override;
+
+ private:
+  using Stage = std::vector<std::unique_ptr<layers::Layer>>;
+
+  layers::Conv2d conv1_;
+  layers::BatchNorm2d bn1_;
+  layers::Activation relu_{"relu"};
+  layers::MaxPool2d max_pool_;
+  std::vector<Stage> stages_;
+  layers::GlobalAvgPool global_avg_pool_;
+  std::unique_ptr<layers::Linear> fc_;
+};
+
+// From the keys depth, or stages, block and width; and zero_init_residual.
+std::unique_ptr<Model> make_resnet(const Section& yaml, ModelInfo info);
+
+}  // namespace plexaura

@@ -1,0 +1,104 @@
+#include "models/zoo/summary.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <vector>
+
+#include "core/graph/leaf.h"
+#include "models/zoo/sample.h"
+
+namespace plexaura {
+
+namespace {
+
+struct Row {
+  std::string path;
+  std::vector<std::string> ops;
+  NodeId last = 0;
+  Shape output;
+  std::int64_t parameters = 0;
+};
+
+// "25,557,032"
+std::string grouped(std::int64_t number) {
+  const std::string digits = fmt::format("{}", number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+Shape without_batch(const Shape& shape) {
+  if (shape.rank() == 0) return shape;
+  return Shape(std::vector<std::int64_t>(shape.begin() + 1, shape.end()));
+}
+
+std::string scope_of(std::string_view parameter) {
+  const auto dot = parameter.rfind('.');
+  return std::string(dot == std::string_view::npos ? std::string_view{} : parameter.substr(0, dot));
+}
+
+// The rows of a graph: its ops by scope.
+std::vector<Row> rows_of(const Graph& graph, const std::vector<ParameterSpec>& specs) {
+  std::map<std::string, Row> by_scope;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const NodeRecord& record = graph.record(id);
+    if (as_leaf(*record.op) != nullptr) continue;
+    Row& row = by_scope[record.origin.scope];
+    row.path = record.origin.scope;
+    row.last = id;
+    row.output = without_batch(record.types[0].shape);
+    if (const std::string op(record.op->name()); std::ranges::find(row.ops, op) == row.ops.end())
+      row.ops.push_back(op);
+  }
+  for (const ParameterSpec& spec : specs)
+    if (const auto found = by_scope.find(scope_of(spec.name));
+        found != by_scope.end() && spec.role != ParameterRole::buffer)
+      found->second.parameters += spec.type.shape.elements();
+  std::vector<Row> rows;
+  for (auto& [scope, row] : by_scope) rows.push_back(std::move(row));
+  std::ranges::sort(rows, {}, &Row::last);
+  return rows;
+}
+
+std::int64_t elements(const std::vector<ParameterSpec>& specs, ParameterRole role) {
+  std::int64_t total = 0;
+  for (const ParameterSpec& spec : specs)
+    if (spec.role == role) total += spec.type.shape.elements();
+  return total;
+}
+
+// Columns as wide as their widest cell, the last one to the right.
+std::string table_of(const std::vector<std::vector<std::string>>& lines) {
+  std::vector<std::size_t> widths(lines[0].size());
+  for (const auto& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  std::string text;
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i + 1 < line.size(); ++i) text += fmt::format("{:<{}}  ", line[i], widths[i]);
+    text += fmt::format("{:>{}}\n", line.back(), widths.back());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string summary(Model& model) {
+  const std::vector<ParameterSpec> specs = specs_of(model, model.dtype());
+  Graph graph(Mode::inference);
+  model(one_sample(graph, model.sample_shape(), model.dtype()));
+  std::vector<std::vector<std::string>> lines{{"layer", "ops", "output", "parameters"}};
+  for (const Row& row : rows_of(graph, specs))
+    lines.push_back({row.path.empty() ? "-" : row.path, fmt::format("{}", fmt::join(row.ops, ", ")),
+                     to_string(row.output), grouped(row.parameters)});
+  return table_of(lines) + fmt::format("{} parameters, {} elements of buffers; samples {}, {} classes\n",
+                                       grouped(elements(specs, ParameterRole::trainable)),
+                                       grouped(elements(specs, ParameterRole::buffer)),
+                                       to_string(model.sample_shape()), model.classes());
+}
+
+}  // namespace plexaura

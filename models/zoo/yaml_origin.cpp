@@ -1,0 +1,13 @@
+#include "models/zoo/yaml_origin.h"
+
+namespace plexaura {
+
+Origin yaml_origin(const YamlPosition& position) {
+  return {position.file,
+          static_cast<std::uint32_t>(position.line),
+          static_cast<std::uint32_t>(position.column),
+          {},
+          false};
+}
+
+}  // namespace plexaura

@@ -1,0 +1,175 @@
+#include "core/autodiff/gradients.h"
+
+#include <doctest/doctest.h>
+
+#include "core/graph/print.h"
+#include "core/ops/binary.h"
+#include "core/ops/classes.h"
+#include "core/ops/matmul.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "core/testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/pattern.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+Node vector_input(Graph& graph, const char* name, std::int64_t count = 3) {
+  return graph.input(name, {DType::float64, {count}});
+}
+
+bool says(const std::string& text, std::initializer_list<std::string_view> words) {
+  for (const std::string_view word : words) {
+    CAPTURE(text);
+    CAPTURE(word);
+    if (text.find(word) == std::string::npos) return false;
+  }
+  return true;
+}
+
+// A vjp that is wrong in a way that the walk must notice.
+class Faulty final : public Op {
+ public:
+  enum class Fault { count, dtype, shape };
+  explicit Faulty(Fault fault) : fault_(fault) {}
+  std::string_view name() const override { return "faulty"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+  std::vector<Node> vjp(const VjpRequest& request) const override {
+    if (fault_ == Fault::count) return {};
+    if (fault_ == Fault::dtype) return {cast(request.grad_outputs[0], DType::float32)};
+    return {sum(request.grad_outputs[0], {.axes = {0}})};
+  }
+
+ private:
+  Fault fault_;
+};
+
+class WithoutGradient final : public Op {
+ public:
+  std::string_view name() const override { return "one_way"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+};
+
+}  // namespace
+
+TEST_CASE("gradients accumulate over all paths") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node y = x * x + 3 * x;
+  const auto results =
+      Runner(graph, gradients(sum(y * x), {x}), test_backend())({Tensor::of<double>({3}, {1, 2, -1})});
+  check_close(results[0], {3 + 6, 12 + 12, 3 - 6});
+}
+
+TEST_CASE("gradients of gradients are second and third derivatives") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node first = gradients(sum(x * x * x * x), {x})[0];
+  const Node second = gradients(sum(first), {x})[0];
+  const Node third = gradients(sum(second), {x})[0];
+  const auto results =
+      Runner(graph, {first, second, third}, test_backend())({Tensor::of<double>({3}, {1, 2, -1})});
+  check_close(results[0], {4, 32, -4});
+  check_close(results[1], {12, 48, 12});
+  check_close(results[2], {24, 48, -24});
+}
+
+TEST_CASE("a gradient is summed down to a shape that was broadcast") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 1, 3}});
+  const Node y = graph.input("y", {DType::float64, {4, 1}});
+  const std::vector<Node> grads = gradients(sum(x + y), {x, y});
+  CHECK(grads[0].shape() == x.shape());
+  CHECK(grads[1].shape() == y.shape());
+  const auto results = Runner(graph, grads, test_backend())({Tensor(x.type()), Tensor(y.type())});
+  check_close(results[0], std::vector<double>(6, 4));
+  check_close(results[1], std::vector<double>(4, 6));
+}
+
+TEST_CASE("the gradient of a leaf that is used twice is the sum of both uses") {
+  Graph graph;
+  const TensorType type{DType::float64, {2, 2}};
+  const Node first = graph.input("w", type);
+  const Node x = graph.input("x", type);
+  const Node loss = sum(matmul(matmul(x, first), first, {.transpose_b = true}));
+  CHECK(gradients(loss, {first}).size() == 1);
+  const Node tied = graph.parameter("tied", type);
+  CHECK(graph.parameter("tied", type) == tied);
+  const std::vector<Node> grads = gradients(sum(tied * x) + sum(graph.parameter("tied", type) * 2), {tied});
+  CHECK(name_of(graph, grads[0].id()).starts_with("add"));
+}
+
+TEST_CASE("the seed multiplies every gradient") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node seed = graph.step_scalar(StepScalar::gradient_seed, DType::float64);
+  const Node grad = gradients(sum(square(x)), {x}, seed)[0];
+  const auto results =
+      Runner(graph, {grad}, test_backend())({Tensor::of<double>({3}, {1, 2, 3})}, {.gradient_seed = 0.25});
+  check_close(results[0], {0.5, 1, 1.5});
+}
+
+TEST_CASE("the gradient with respect to a value in the middle, and to the loss itself") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node middle = exp(x);
+  const Node loss = sum(square(middle));
+  const auto results =
+      Runner(graph, gradients(loss, {middle, loss}), test_backend())({Tensor::of<double>({3}, {0, 0, 0})});
+  check_close(results[0], {2, 2, 2});
+  check_close(results[1], {1});
+}
+
+TEST_CASE("what gradients() refuses, with the nodes' names") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node other = vector_input(graph, "other");
+  const Node labels = graph.input("labels", {DType::int64, {3}});
+  const Node loss = sum(x);
+  CHECK(says(user_error([&] { gradients(x, {x}); }), {"scalar", "gradients_test.cpp"}));
+  CHECK(says(user_error([&] { gradients(loss, {other}); }), {"does not depend on input", "stop_gradient"}));
+  CHECK(says(user_error([&] { gradients(loss, {labels}); }), {"integers", "no gradient"}));
+  CHECK(says(user_error([&] { gradients(sum(stop_gradient(x)), {x}); }), {"no gradient reaches"}));
+  CHECK(says(user_error([&] { gradients(loss, {x}, graph.constant(Tensor::scalar(1.0F))); }),
+             {"seed", "dtype"}));
+  CHECK(says(user_error([&] { gradients(sum(apply(std::make_shared<WithoutGradient>(), {x})), {x}); }),
+             {"one_way has no gradient", "stop_gradient"}));
+  Graph another;
+  const Node stranger = vector_input(another, "x");
+  CHECK(says(user_error([&] { gradients(loss, {stranger}); }), {"another graph"}));
+}
+
+TEST_CASE("gradients stop at integers") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node loss = sum(x * one_hot(cast(sum(x), DType::int64), 3, DType::float64));
+  const auto results =
+      Runner(graph, gradients(loss, {x}), test_backend())({Tensor::of<double>({3}, {0.5, 0.25, 0.5})});
+  check_close(results[0], {0, 1, 0});
+}
+
+TEST_CASE("a wrong vjp is our mistake, and says of which op") {
+  for (const auto fault : {Faulty::Fault::count, Faulty::Fault::dtype, Faulty::Fault::shape}) {
+    Graph graph;
+    const Node x = vector_input(graph, "x");
+    const Node loss = sum(apply(std::make_shared<Faulty>(fault), {x}));
+    CHECK(says(error_text<InternalError>([&] { gradients(loss, {x}); }), {"the vjp of faulty"}));
+  }
+}
+
+TEST_CASE("what a gradient is made of has the place of what it belongs to") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node y = [&] {
+    const Graph::WithOrigin place(graph, {"models/iris.yaml", 7, 5, {}, false});
+    const Graph::Scope scope(graph, "hidden1");
+    return exp(x);
+  }();
+  const Node grad = gradients(sum(y), {x})[0];
+  CHECK(to_string(graph.record(grad.id()).origin) == "gradient of models/iris.yaml:7:5 (hidden1)");
+}
+
+}  // namespace plexaura::testing

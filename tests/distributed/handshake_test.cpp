@@ -1,0 +1,48 @@
+#include "distributed/handshake.h"
+
+#include <doctest/doctest.h>
+#include <functional>
+#include <vector>
+
+#include "tests/support/thread_collective.h"
+
+namespace plexaura {
+namespace {
+
+using Facts = std::map<std::string, std::string>;
+
+// The one sentence with which these ranks end; "" when they agree.
+std::string verdict(const std::vector<Facts>& facts) {
+  try {
+    testing::ThreadRanks(static_cast<int>(facts.size())).run([&](Collective& ranks) {
+      check_agreement(ranks, facts[static_cast<std::size_t>(ranks.rank())]);
+    });
+    return "";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("check_agreement: the same facts") {
+  CHECK(verdict({{{"seed", "1"}, {"plan", "a b:c\n"}}, {{"seed", "1"}, {"plan", "a b:c\n"}}}) == "");
+  CHECK(verdict({{}, {}}) == "");
+}
+
+TEST_CASE("check_agreement: names the fact, the ranks that differ from most, and the values") {
+  CHECK(verdict({{{"seed", "7"}}, {{"seed", "42"}}, {{"seed", "42"}}}) ==
+        "the ranks differ in 'seed': rank 0 has '7', but ranks 1 and 2 have '42': start all ranks with the "
+        "same");
+  CHECK(verdict({{{"seed", "7"}}, {{"seed", "42"}}}) ==
+        "the ranks differ in 'seed': rank 1 has '42', but rank 0 has '7': start all ranks with the same");
+  CHECK(verdict({{{"plan", "x"}, {"seed", "1"}}, {{"plan", "x"}}}) ==
+        "the ranks differ in 'seed': rank 1 has nothing, but rank 0 has '1': start all ranks with the same");
+}
+
+TEST_CASE("check_agreement: the first fact that differs; long values are cut") {
+  CHECK(verdict({{{"a", "1"}, {"b", "1"}}, {{"a", "2"}, {"b", "2"}}}).find("'a'") != std::string::npos);
+  CHECK(verdict({{{"a", std::string(500, 'x')}}, {{"a", "2"}}}).size() < 200);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,128 @@
+// The pieces that communicators are made of, as far as they need no ranks.
+#include <doctest/doctest.h>
+#include <numeric>
+
+#include "core/error.h"
+#include "distributed/announcement.h"
+#include "distributed/chain_sum.h"
+#include "distributed/communicator.h"
+#include "distributed/failure.h"
+#include "distributed/places.h"
+#include "distributed/reduce.h"
+#include "distributed/shared_window.h"
+#include "distributed/texts.h"
+
+namespace plexaura {
+namespace {
+
+Places on_hosts(const std::vector<std::string>& hosts, int own) {
+  std::vector<Place> places;
+  for (const std::string& host : hosts) places.push_back({host, 1, "1"});
+  return {std::move(places), own};
+}
+
+}  // namespace
+
+TEST_CASE("announcements: what matches, and how it is told") {
+  const Announcement bucket = announce(Call::sum, "bucket 3 of step 17", DType::float32, 4096);
+  CHECK(match(bucket, announce(Call::sum, "bucket 3 of step 17", DType::float32, 4096)));
+  CHECK_FALSE(match(bucket, announce(Call::sum, "bucket 3 of step 17", DType::float32, 4095)));
+  CHECK_FALSE(match(bucket, announce(Call::sum, "bucket 3 of step 17", DType::float64, 4096)));
+  CHECK_FALSE(match(bucket, announce(Call::sum, "bucket 4 of step 17", DType::float32, 4096)));
+  CHECK_FALSE(match(bucket, announce(Call::barrier, "bucket 3 of step 17")));
+  CHECK(match(announce(Call::leave, ""), announce(Call::leave_in_error, "")));
+  CHECK(describe(bucket) == "'bucket 3 of step 17' (sum of 4096 float32)");
+  CHECK(announce(Call::sum, std::string(500, 'x')).phrase().size() == 98);
+}
+
+TEST_CASE("places: nodes are counted by their lowest rank") {
+  const Places places = on_hosts({"a", "b", "a", "c", "b"}, 4);
+  CHECK(places.nodes() == 3);
+  CHECK(places.by_node() == std::vector<std::vector<int>>{{0, 2}, {1, 4}, {3}});
+  CHECK(places.own_node() == 1);
+  CHECK(places.own_node_rank() == 1);
+  const Place here = decode_place(encode(this_place()));
+  CHECK(here.process == this_place().process);
+  CHECK(here.host == this_place().host);
+}
+
+TEST_CASE("route: runs follow the ranks, the way back visits each group once") {
+  const Route route = Route::over_nodes(on_hosts({"a", "a", "b", "a", "b"}, 0));
+  REQUIRE(route.runs.size() == 4);
+  CHECK(route.runs[0].members == std::vector<int>{0, 1});
+  CHECK(route.runs[2].members == std::vector<int>{2});
+  CHECK(route.way_back == std::vector<int>{1, 0});
+  CHECK(route.workers == 2);
+  CHECK(Route::over_ranks(3).way_back == std::vector<int>{2, 1, 0});
+}
+
+TEST_CASE("parts: they cover everything once, cut at cache lines") {
+  for (const std::int64_t count : {0, 1, 15, 16, 17, 1000}) {
+    std::int64_t next = 0;
+    for (int worker = 0; worker < 3; ++worker) {
+      const Part part = part_of(count, DType::float32, worker, 3);
+      CHECK(part.first == next);
+      CHECK((part.first % 16 == 0 || part.count == 0));
+      next = part.first + part.count;
+    }
+    CHECK(next == count);
+  }
+}
+
+TEST_CASE("sum_in_place: every array gets the sum; other types are refused") {
+  std::vector<float> a(5000), b(5000, 1), c(5000, 2);
+  std::iota(a.begin(), a.end(), 0.0F);
+  std::vector<std::byte*> arrays;
+  for (auto* values : {&a, &b, &c}) arrays.push_back(reinterpret_cast<std::byte*>(values->data()));
+  sum_in_place(DType::float32, arrays, 5000);
+  CHECK(a[4999] == 5002.0F);
+  CHECK(a == b);
+  CHECK(a == c);
+  CHECK_THROWS_AS(check_summable(DType::float16), UserError);
+}
+
+TEST_CASE("shared segments: aligned, zero, seen under their name, gone after it is forgotten") {
+  std::optional<SharedSegment> one = SharedSegment::create(5000);
+  REQUIRE(one);
+  CHECK(reinterpret_cast<std::uintptr_t>(one->data()) % (std::size_t{2} << 20) == 0);
+  CHECK(one->data()[4999] == std::byte{0});
+  std::optional<SharedSegment> same = SharedSegment::attach(one->name(), 5000);
+  REQUIRE(same);
+  one->data()[7] = std::byte{42};
+  CHECK(same->data()[7] == std::byte{42});
+  one->forget_name();
+  CHECK_FALSE(SharedSegment::attach(one->name(), 5000));
+  one.reset();
+  CHECK(same->data()[7] == std::byte{42});
+  CHECK_FALSE(SharedSegment::create(std::size_t{1} << 50));
+}
+
+TEST_CASE("a program that runs alone: a communicator of one rank") {
+  const std::unique_ptr<Communicator> alone = make_communicator();
+  CHECK(alone->size() == 1);
+  CHECK(alone->place().count == 1);
+  SharedWindow window = alone->allocate_shared(64, "a window");
+  CHECK_FALSE(window.shared());
+  alone->sum_window(window, 0, DType::float64, 8, "a window");
+  CHECK_THROWS_AS(alone->sum_window(window, 8, DType::float64, 8, "a window"), UserError);
+  alone->barrier("a barrier");
+  CHECK(alone->gather_all("me", "texts") == std::vector<std::string>{"me"});
+  CHECK(alone->duplicate("another")->size() == 1);
+  CHECK_THROWS_AS(alone->send({1, 0}, {}, "a message"), UserError);
+  alone->leave(false);
+  CHECK_THROWS_AS(make_communicator({.deadline_seconds = 0}), UserError);
+}
+
+TEST_CASE("texts: any content survives packing") {
+  const std::vector<std::string> texts{"", "3:abc", "line\n", std::string("\0x", 2)};
+  CHECK(unpack(pack(texts)) == texts);
+  CHECK(unpack(pack({})).empty());
+}
+
+TEST_CASE("lists of ranks") {
+  CHECK(list_ranks({3}) == "rank 3");
+  CHECK(list_ranks({1, 3}) == "ranks 1 and 3");
+  CHECK(list_ranks({0, 1, 3}) == "ranks 0, 1 and 3");
+}
+
+}  // namespace plexaura

@@ -1,0 +1,231 @@
+// What the tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private]`. Ends with 0 where all
+// went as it should, with one sentence otherwise.
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+#include <functional>
+#include <map>
+#include <signal.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "distributed/handshake.h"
+#include "distributed/run_ranks.h"
+#include "tests/distributed/programs/sums.h"
+
+namespace plexaura {
+namespace {
+
+void expect(bool holds, const std::string& what) {
+  if (!holds) throw InternalError("test failed: " + what);
+}
+
+// Every rank checks for itself; all leave together.
+void together(Communicator& ranks, const std::function<void()>& work) {
+  std::exception_ptr error;
+  try {
+    work();
+  } catch (const std::exception&) {
+    error = std::current_exception();
+  }
+  agree_on_error(ranks, error, "a check of the test");
+}
+
+void some_work(Communicator& ranks, const char* what, std::int64_t count = 1000) {
+  std::vector<float> values(static_cast<std::size_t>(count), 1);
+  ranks.sum(DType::float32, reinterpret_cast<std::byte*>(values.data()), count, what);
+}
+
+void sums(Communicator& ranks) {
+  together(ranks, [&] { check_all_sums(ranks); });
+}
+
+void collectives(Communicator& ranks) {
+  for (int root = 0; root < ranks.size(); ++root) {
+    std::vector<int> values(1'500'000, ranks.rank() == root ? 7 + root : -1);
+    ranks.broadcast(reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(int), root,
+                    "some values");
+    together(ranks, [&] { expect(values == std::vector<int>(values.size(), 7 + root), "broadcast"); });
+  }
+  const std::string mine = std::string(static_cast<std::size_t>(ranks.rank() * 50'000), 'x') + ":\n";
+  const std::vector<std::string> all = ranks.gather_all(mine, "some texts");
+  together(ranks, [&] {
+    expect(all.size() == static_cast<std::size_t>(ranks.size()), "one text per rank");
+    for (std::size_t i = 0; i < all.size(); ++i)
+      expect(all[i] == std::string(i * 50'000, 'x') + ":\n", "gather_all");
+  });
+  std::unique_ptr<Communicator> half = ranks.split(ranks.rank() % 2, "even and odd ranks");
+  std::int64_t sum = 1;
+  half->sum(DType::int64, reinterpret_cast<std::byte*>(&sum), 1, "how many we are");
+  together(ranks, [&] { expect(sum == half->size() && half->rank() == ranks.rank() / 2, "split"); });
+}
+
+void messages(Communicator& ranks) {
+  const int next = (ranks.rank() + 1) % ranks.size();
+  const int previous = (ranks.rank() + ranks.size() - 1) % ranks.size();
+  std::vector<int> sent(200'000, ranks.rank());
+  std::vector<int> received(sent.size());
+  // Odd ranks receive first: a long message may wait for its receiver.
+  for (const bool sends : {ranks.rank() % 2 == 0, ranks.rank() % 2 != 0}) {
+    if (sends) ranks.send({next, 5}, std::as_bytes(std::span(sent)), "a long message");
+    if (!sends) ranks.receive({previous, 5}, std::as_writable_bytes(std::span(received)), "a long message");
+  }
+  together(ranks, [&] { expect(received == std::vector<int>(sent.size(), previous), "a message"); });
+}
+
+// Two threads of each rank, each on a communicator of its own.
+void threads(Communicator& ranks) {
+  const std::unique_ptr<Communicator> other = ranks.duplicate("a second thread");
+  std::exception_ptr error;
+  std::thread second([&] {
+    try {
+      for (int i = 0; i < 200; ++i) some_work(*other, "the second thread");
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  for (int i = 0; i < 100; ++i) some_work(ranks, "the first thread", 70'000);
+  second.join();
+  agree_on_error(ranks, error, "the second thread");
+}
+
+void long_message(Communicator& ranks) {
+  std::array<std::byte, 8> data{};
+  if (ranks.rank() == 1) ranks.send({0, 1}, std::span(data).first(4), "a weight");
+  if (ranks.rank() == 0) ranks.receive({1, 1}, data, "a weight");
+  ranks.barrier("the end");
+}
+
+void mismatch(Communicator& ranks) {
+  some_work(ranks, "bucket 2 of step 17");
+  some_work(ranks, "bucket 3 of step 17", ranks.rank() == 1 ? 4096 : 1000);
+}
+
+void other_order(Communicator& ranks) {
+  if (ranks.rank() == 1) some_work(ranks, "bucket 4 of step 17");
+  some_work(ranks, "bucket 3 of step 17");
+}
+
+void missing(Communicator& ranks) {
+  some_work(ranks, "bucket 2 of step 17");
+  if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(60));
+  some_work(ranks, "bucket 3 of step 17");
+}
+
+void silenced(Communicator& ranks, int rank, int signal) {
+  some_work(ranks, "bucket 2 of step 17");
+  if (ranks.rank() == rank) raise(signal);
+  for (int step = 18;; ++step) some_work(ranks, "bucket 3 of step 18");
+}
+
+void left_early(Communicator& ranks) {
+  if (ranks.rank() != 1) some_work(ranks, "bucket 3 of step 17");
+}
+
+void throws(Communicator& ranks) {
+  together(ranks, [&] {
+    if (ranks.rank() >= 1) throw UserError(fmt::format("photos/{}.jpg is no picture", ranks.rank()));
+  });
+}
+
+void throws_alone(Communicator& ranks) {
+  const std::unique_ptr<Communicator> other = ranks.duplicate("another thread's");
+  if (ranks.rank() == 1) throw UserError("photos/1.jpg is no picture");
+  for (int step = 0;; ++step) some_work(*other, "bucket 3 of step 17");
+}
+
+void disagree(Communicator& ranks) {
+  check_agreement(ranks,
+                  {{"configuration", "c0ffee"}, {"seed", ranks.rank() == ranks.size() - 1 ? "7" : "42"}});
+}
+
+void expect_shared(Communicator& ranks, bool shared) {
+  const SharedWindow window = ranks.allocate_shared(std::size_t{8} << 20, "the gradients");
+  together(ranks, [&] { expect(window.shared() == shared, shared ? "shared memory" : "private memory"); });
+  sums(ranks);
+}
+
+void nodes(Communicator& ranks, int count) {
+  together(ranks, [&] {
+    const NodePlace& place = ranks.place();
+    expect(place.count == count, fmt::format("{} nodes, not {}", count, place.count));
+    expect(place.size == ranks.size() / count, "ranks spread evenly over nodes");
+  });
+  expect_shared(ranks, ranks.size() > count);
+}
+
+double milliseconds(Communicator& ranks, int repeats, const std::function<void()>& work) {
+  work();
+  ranks.barrier("the start of a measurement");
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < repeats; ++i) work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count() /
+         repeats;
+}
+
+// No test: what the calls cost here.
+void measure(Communicator& ranks) {
+  const double roll_call = milliseconds(ranks, 20'000, [&] { ranks.barrier("a barrier"); });
+  if (ranks.rank() == 0) fmt::print("roll call: {:.2f} us\n", roll_call * 1000);
+  for (const std::size_t megabytes : {1, 4, 25, 100}) {
+    const std::size_t bytes = megabytes * 1'000'000;
+    const auto count = static_cast<std::int64_t>(bytes / 4);
+    SharedWindow window = ranks.allocate_shared(bytes, "a window");
+    std::vector<float> values(static_cast<std::size_t>(count), 0);
+    const double in_window =
+        milliseconds(ranks, 20, [&] { ranks.sum_window(window, 0, DType::float32, count, "a window"); });
+    const double copied = milliseconds(ranks, 20, [&] {
+      ranks.sum(DType::float32, reinterpret_cast<std::byte*>(values.data()), count, "values");
+    });
+    if (ranks.rank() == 0)
+      fmt::print("{:4} MB: sum_window {:8.3f} ms, sum {:8.3f} ms\n", megabytes, in_window, copied);
+  }
+}
+
+const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
+  static const std::map<std::string, std::function<void(Communicator&)>> all{
+      {"sums", sums},
+      {"collectives", collectives},
+      {"messages", messages},
+      {"threads", threads},
+      {"long-message", long_message},
+      {"mismatch", mismatch},
+      {"other-order", other_order},
+      {"missing", missing},
+      {"left-early", left_early},
+      {"throws", throws},
+      {"throws-alone", throws_alone},
+      {"disagree", disagree},
+      {"measure", measure},
+      {"killed", [](Communicator& ranks) { silenced(ranks, 1, SIGKILL); }},
+      {"stopped", [](Communicator& ranks) { silenced(ranks, 1, SIGSTOP); }},
+      {"root-stopped", [](Communicator& ranks) { silenced(ranks, 0, SIGSTOP); }},
+      {"shared", [](Communicator& ranks) { expect_shared(ranks, true); }},
+      {"not-shared", [](Communicator& ranks) { expect_shared(ranks, false); }},
+      {"two-nodes", [](Communicator& ranks) { nodes(ranks, 2); }},
+  };
+  return all;
+}
+
+int run(int argc, char** argv) {
+  CommunicatorOptions options{.deadline_seconds = 20};
+  for (int i = 2; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--private") == 0) options.shared_memory = false;
+    if (std::strcmp(argv[i], "--deadline") == 0 && i + 1 < argc)
+      options.deadline_seconds = std::atof(argv[i + 1]);
+  }
+  return run_ranks(options, [&](Communicator& ranks) {
+    const auto scenario = scenarios().find(argc > 1 ? argv[1] : "");
+    if (scenario == scenarios().end()) throw UserError("name a scenario");
+    scenario->second(ranks);
+    return 0;
+  });
+}
+
+}  // namespace
+}  // namespace plexaura
+
+int main(int argc, char** argv) { return plexaura::run(argc, argv); }

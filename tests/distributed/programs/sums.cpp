@@ -1,0 +1,95 @@
+#include "tests/distributed/programs/sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <vector>
+
+#include "core/error.h"
+
+namespace plexaura {
+namespace {
+
+// Of very different sizes, so that every other order of adding gives other bits.
+template <class T>
+T value(int rank, std::int64_t i) {
+  const std::uint64_t mixed =
+      (static_cast<std::uint64_t>(i) * 31 + static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15U;
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(mixed);  // sums wrap
+  } else {
+    return static_cast<T>(
+        std::ldexp(static_cast<double>(mixed >> 12) - 0x1p51, -static_cast<int>(mixed % 40)));
+  }
+}
+
+template <class T>
+T plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+
+template <class T>
+std::vector<T> values(int rank, std::int64_t count) {
+  std::vector<T> made(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) made[static_cast<std::size_t>(i)] = value<T>(rank, i);
+  return made;
+}
+
+template <class T>
+std::vector<T> expected(int ranks, std::int64_t count) {
+  std::vector<T> sum = values<T>(0, count);
+  for (int rank = 1; rank < ranks; ++rank) {
+    const std::vector<T> more = values<T>(rank, count);
+    std::transform(sum.begin(), sum.end(), more.begin(), sum.begin(), plus<T>);
+  }
+  return sum;
+}
+
+template <class T>
+void compare(const void* got, const std::vector<T>& wanted, const std::string& what) {
+  if (wanted.empty() || std::memcmp(got, wanted.data(), wanted.size() * sizeof(T)) == 0) return;
+  throw InternalError(fmt::format("test failed: {} of {} {}", what, wanted.size(), name_of(dtype_of<T>)));
+}
+
+template <class T>
+void check_window(Communicator& ranks, std::int64_t count, std::int64_t cut, const std::vector<T>& wanted) {
+  constexpr std::int64_t kBefore = 3;  // elements, so that the first one is not aligned to a cache line
+  const auto size = static_cast<std::int64_t>(sizeof(T));
+  SharedWindow window = ranks.allocate_shared(static_cast<std::size_t>((count + kBefore) * size), "a window");
+  const bool aligned = reinterpret_cast<std::uintptr_t>(window.data()) % (std::size_t{2} << 20) == 0;
+  if (!aligned) throw InternalError("test failed: the window is not aligned");
+  const std::vector<T> mine = values<T>(ranks.rank(), count);
+  if (count > 0) std::memcpy(window.data() + kBefore * size, mine.data(), mine.size() * sizeof(T));
+  for (std::int64_t first = 0; first < count || first == 0; first += cut) {
+    const auto offset = static_cast<std::size_t>((kBefore + first) * size);
+    ranks.sum_window(window, offset, dtype_of<T>, std::min(cut, count - first), "a window");
+  }
+  compare(window.data() + kBefore * size, wanted, fmt::format("the sum in windows, cut at {},", cut));
+}
+
+template <class T>
+void check_sums(Communicator& ranks) {
+  for (const std::int64_t count : {0, 1, 1000, 786'433}) {
+    const std::vector<T> wanted = expected<T>(ranks.size(), count);
+    std::vector<T> mine = values<T>(ranks.rank(), count);
+    ranks.sum(dtype_of<T>, reinterpret_cast<std::byte*>(mine.data()), count, "values");
+    compare(mine.data(), wanted, "the sum");
+    for (const std::int64_t cut : {count, count / 3 + 1})
+      check_window<T>(ranks, count, std::max<std::int64_t>(cut, 1), wanted);
+  }
+}
+
+}  // namespace
+
+void check_all_sums(Communicator& ranks) {
+  check_sums<float>(ranks);
+  check_sums<double>(ranks);
+  check_sums<std::int64_t>(ranks);
+}
+
+}  // namespace plexaura

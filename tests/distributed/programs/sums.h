@@ -1,0 +1,12 @@
+#pragma once
+
+#include "distributed/communicator.h"
+
+namespace plexaura {
+
+// Sums of all types and several sizes, by sum() and in windows cut in several ways, against the plain sum in
+// the order of ranks; every bit must agree. Throws InternalError where one does not, on the rank that sees
+// it. Collective.
+void check_all_sums(Communicator& ranks);
+
+}  // namespace plexaura

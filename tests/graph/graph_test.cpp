@@ -1,0 +1,136 @@
+#include "core/graph/graph.h"
+
+#include <doctest/doctest.h>
+#include <source_location>
+
+#include "core/graph/print.h"
+#include "core/ops/binary.h"
+#include "core/ops/matmul.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "core/ops/unary.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const TensorType row{DType::float32, {3}};
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a shape error names the user's line, the op, every shape, the rule and what to do") {
+  Graph graph;
+  const Node a = graph.input("a", {DType::float32, {2, 3}});
+  const Node b = graph.input("b", {DType::float32, {4, 5}});
+  const auto here = std::source_location::current();
+  const std::string by_name = user_error([&] { matmul(a, b); });
+  const std::string by_operator = user_error([&] { a + b; });
+  CHECK(holds(by_name, "graph_test.cpp:" + std::to_string(here.line() + 1)));
+  CHECK(holds(by_name, "matmul(float32[2,3], float32[4,5]) {transpose_a=false, transpose_b=false}"));
+  CHECK(holds(by_name, "inner extents must be equal"));
+  CHECK(holds(by_operator, "graph_test.cpp:" + std::to_string(here.line() + 2)));
+  CHECK(holds(by_operator, "reshape"));
+}
+
+TEST_CASE("a YAML place takes the place of the C++ line, and scopes make a path") {
+  Graph graph;
+  const Node x = graph.input("x", row);
+  const Graph::Scope outer(graph, "layer1");
+  const Graph::WithOrigin place(graph, {"models/mlp.yaml", 12, 3, {}, false});
+  {
+    const Graph::Scope inner(graph, "0");
+    const std::string text = user_error([&] { add(x, graph.input("y", {DType::float32, {4}})); });
+    CHECK(holds(text, "models/mlp.yaml:12:3 (layer1.0)"));
+  }
+  CHECK(to_string(graph.record(exp(x).id()).origin) == "models/mlp.yaml:12:3 (layer1)");
+}
+
+TEST_CASE("asking for a parameter again ties it; another type is an error") {
+  Graph graph;
+  const Node first = graph.parameter("weight", row);
+  CHECK(graph.parameter("weight", row) == first);
+  CHECK(graph.buffer("mean", row) == graph.buffer("mean", row));
+  const std::string text = user_error([&] { graph.parameter("weight", {DType::float32, {4}}); });
+  CHECK(holds(text, "'weight' was a parameter of float32[3] before and is now asked for as float32[4]"));
+  CHECK(holds(user_error([&] { graph.buffer("weight", row); }), "a name stands for one leaf"));
+  graph.input("x", row);
+  CHECK(holds(user_error([&] { graph.input("x", row); }), "already a leaf named 'x'"));
+}
+
+TEST_CASE("updates: of buffers only, of their type, one for each") {
+  Graph graph;
+  const Node buffer = graph.buffer("mean", row);
+  const Node parameter = graph.parameter("weight", row);
+  const Node wide = graph.buffer("wide", {DType::float64, {3}});
+  CHECK(holds(user_error([&] { graph.update(parameter, buffer); }), "only a buffer can be updated"));
+  CHECK(holds(user_error([&] { graph.update(exp(buffer), buffer); }), "only a buffer can be updated"));
+  CHECK(holds(user_error([&] { graph.update(wide, buffer); }), "must have the buffer's type"));
+  graph.update(buffer, parameter);
+  CHECK(holds(user_error([&] { graph.update(buffer, parameter); }), "has an update already"));
+  CHECK(graph.updates().size() == 1);
+}
+
+TEST_CASE("nodes of two graphs cannot be mixed, and an empty node is no value") {
+  Graph graph;
+  Graph other;
+  const Node a = graph.input("a", row);
+  const Node b = other.input("b", row);
+  CHECK(holds(user_error([&] { add(a, b); }), "belongs to another graph"));
+  CHECK(holds(user_error([&] { add(a, Node()); }), "empty Node"));
+  CHECK(holds(user_error([&] { add(1, 2); }), "at least one operand must be a node"));
+}
+
+TEST_CASE("streams are fixed by scope path and ordinal") {
+  Graph one;
+  Graph two;
+  const std::int64_t first = one.next_stream();
+  CHECK(one.next_stream() != first);
+  CHECK(two.next_stream() == first);
+  const Graph::Scope scope(one, "dropout1");
+  const Graph::Scope same(two, "dropout1");
+  const std::int64_t scoped = one.next_stream();
+  CHECK(scoped != first);
+  CHECK(two.next_stream() == scoped);
+}
+
+TEST_CASE("ops are equal when every option is") {
+  CHECK(MatMul({.transpose_a = true}) == MatMul({.transpose_a = true}));
+  CHECK(!(MatMul({.transpose_a = true}) == MatMul({.transpose_b = true})));
+  CHECK(!(Reduce(Reduce::Kind::sum, {{0}, false}) == Reduce(Reduce::Kind::mean, {{0}, false})));
+  CHECK(!(Reduce(Reduce::Kind::sum, {{0}, false}) == Reduce(Reduce::Kind::sum, {{0}, true})));
+  CHECK(!(Leaf(LeafKind::input, "x", row) == Leaf(LeafKind::input, "y", row)));
+}
+
+TEST_CASE("constants are equal when their bits are") {
+  const auto leaf = [](double value) { return Leaf(std::make_shared<const Tensor>(Tensor::scalar(value))); };
+  CHECK(leaf(0.1) == leaf(0.1));
+  CHECK(!(leaf(0.0) == leaf(-0.0)));
+  CHECK(!(leaf(1.0) == Leaf(std::make_shared<const Tensor>(Tensor::scalar(1.0F)))));
+}
+
+TEST_CASE("descriptions print floats in the fewest digits that give the number back") {
+  Description description;
+  description.add("epsilon", 1e-5)
+      .add("axes", std::vector<std::int64_t>{0, 2})
+      .add("keepdims", true)
+      .add("mode", std::string("mean"));
+  CHECK(to_string(description) == "epsilon=1e-05, axes=[0,2], keepdims=true, mode=mean");
+  Description near;
+  near.add("epsilon", 1e-5 + 1e-21)
+      .add("axes", std::vector<std::int64_t>{0, 2})
+      .add("keepdims", true)
+      .add("mode", std::string("mean"));
+  CHECK(!(near == description));
+}
+
+TEST_CASE("a step scalar has the dtype that it is stored in") {
+  Graph graph;
+  CHECK(graph.step_scalar(StepScalar::random, DType::int64).shape() == Shape{3});
+  CHECK(holds(user_error([&] { graph.step_scalar(StepScalar::learning_rate, DType::bfloat16); }),
+              "learning_rate"));
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,201 @@
+#include <cmath>
+#include <doctest/doctest.h>
+
+#include "core/autodiff/gradients.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+#include "models/layers/batch_norm2d.h"
+#include "models/layers/conv2d.h"
+#include "models/layers/linear.h"
+#include "models/layers/pool.h"
+#include "models/layers/sequential.h"
+#include "models/layers/simple.h"
+#include "tests/support/error_text.h"
+#include "tests/support/run_graph.h"
+
+using namespace plexaura;
+using plexaura::testing::run_graph;
+using plexaura::testing::user_error;
+
+namespace {
+
+constexpr DType real = DType::float64;
+
+Tensor values(Shape shape, const std::vector<double>& numbers) {
+  return Tensor::of<double>(std::move(shape), numbers);
+}
+
+void check_close(const Tensor& found, const std::vector<double>& expected) {
+  const std::vector<double> numbers = found.to_doubles();
+  REQUIRE(numbers.size() == expected.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    CHECK(numbers[i] == doctest::Approx(expected[i]).epsilon(1e-6));
+}
+
+class Pair : public Module {
+ public:
+  Pair() : decoder(3, 2, {.bias = false, .tied_weight = &encoder.weight()}) {}
+  void members(MemberVisitor& visit) override {
+    visit("encoder", encoder);
+    visit("decoder", decoder);
+  }
+  layers::Linear encoder{3, 2};
+  layers::Linear decoder;
+};
+
+}  // namespace
+
+TEST_CASE("linear multiplies by the transposed weight and adds the bias") {
+  layers::Linear linear(2, 3);
+  ParameterStore store = make_store(linear, real);
+  store.write("weight", values({3, 2}, {1, 2, 3, 4, 5, 6}));
+  store.write("bias", values({3}, {10, 20, 30}));
+  Graph graph;
+  const Node x = graph.input("x", {real, {1, 2}});
+  check_close(run_graph(graph, store, {linear(x)}, {{"x", values({1, 2}, {1, -1})}})[0], {9, 19, 29});
+}
+
+TEST_CASE("linear and convolution start within 1 / sqrt(inputs of an output)") {
+  layers::Sequential net;
+  net.append<layers::Linear>(100, 50);
+  net.append<layers::Conv2d>(4, 8, Size2d{5, 5});
+  const ParameterStore store = make_store(net, real);
+  for (const char* name : {"0.weight", "0.bias", "1.weight", "1.bias"}) {
+    double largest = 0;
+    for (const double value : store.read(name).to_doubles()) largest = std::max(largest, std::abs(value));
+    CHECK(largest <= 0.1);
+    CHECK(largest > 0.05);
+  }
+}
+
+TEST_CASE("a tied weight is one entry, and its gradient is the sum over both uses") {
+  Pair pair;
+  const auto specs = specs_of(pair, real);
+  REQUIRE(specs.size() == 2);
+  CHECK(specs[0].aliases == std::vector<std::string>{"decoder.weight"});
+
+  ParameterStore store(specs);
+  Graph graph;
+  const Node x = graph.input("x", {real, {1, 3}});
+  const Node loss = sum(pair.encoder(x)) + sum(pair.decoder(x));
+  const Node weight = pair.encoder.weight().in(graph);
+  const Node grad = gradients(loss, {weight})[0];
+  check_close(run_graph(graph, store, {grad}, {{"x", values({1, 3}, {1, 2, 3})}})[0], {2, 4, 6, 2, 4, 6});
+  CHECK(user_error([&] {
+          layers::Linear other(4, 2, {.tied_weight = &pair.encoder.weight()});
+        }).find("[2,4]") != std::string::npos);
+}
+
+TEST_CASE("convolution declares OIHW weights and refuses groups that do not divide the channels") {
+  layers::Conv2d conv(4, 6, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2, .bias = false});
+  const auto specs = specs_of(conv, real);
+  REQUIRE(specs.size() == 1);
+  CHECK(specs[0].type.shape == Shape{6, 2, 3, 3});
+  Graph graph;
+  CHECK(conv(graph.input("x", {real, {2, 4, 7, 8}})).shape() == Shape{2, 6, 4, 4});
+  CHECK(user_error([] {
+          layers::Conv2d bad(4, 6, {3, 3}, {.groups = 4});
+        }).find("4 groups") != std::string::npos);
+}
+
+TEST_CASE(
+    "batch norm uses the batch in training and the running statistics in inference, by the graph's mode") {
+  layers::BatchNorm2d norm(1);
+  ParameterStore store = make_store(norm, real);
+  const Tensor x = values({2, 1, 1, 2}, {1, 2, 3, 6});  // mean 3, variance 3.5, unbiased 14 / 3
+  const auto run = [&](Mode mode) {
+    Graph graph(mode);
+    return run_graph(graph, store, {norm(graph.input("x", {real, x.shape()}))}, {{"x", x}})[0];
+  };
+  const double deviation = std::sqrt(3.5 + 1e-5);
+  const auto trained = [&] {
+    check_close(run(Mode::train), {-2 / deviation, -1 / deviation, 0, 3 / deviation});
+  };
+  trained();
+  check_close(store.read("running_mean"), {0.3});
+  check_close(store.read("running_var"), {0.9 + 1.4 / 3});
+
+  const double running = std::sqrt(0.9 + 1.4 / 3 + 1e-5);
+  check_close(run(Mode::inference), {0.7 / running, 1.7 / running, 2.7 / running, 5.7 / running});
+  check_close(store.read("running_mean"), {0.3});
+  // Training after a validation is training still.
+  trained();
+  check_close(store.read("running_mean"), {0.57});
+}
+
+TEST_CASE("dropout drops in training alone, and what remains is scaled") {
+  layers::Dropout dropout(0.25);
+  ParameterStore store(std::vector<ParameterSpec>{});
+  const Tensor ones = values({1, 1000}, std::vector<double>(1000, 1.0));
+  const auto run = [&](Mode mode) {
+    Graph graph(mode);
+    return run_graph(graph, store, {dropout(graph.input("x", {real, ones.shape()}))}, {{"x", ones}})[0]
+        .to_doubles();
+  };
+  int dropped = 0;
+  for (const double value : run(Mode::train)) {
+    dropped += value == 0;
+    CHECK((value == 0 || value == doctest::Approx(4.0 / 3)));
+  }
+  CHECK(dropped > 200);
+  CHECK(dropped < 300);
+  for (const double value : run(Mode::inference)) CHECK(value == 1);
+}
+
+TEST_CASE("global average pooling has a gradient") {
+  layers::GlobalAvgPool pool;
+  ParameterStore store(std::vector<ParameterSpec>{});
+  Graph graph;
+  const Node x = graph.input("x", {real, {1, 2, 1, 2}});
+  const Node y = pool(x);
+  CHECK(y.shape() == Shape{1, 2});
+  const Node grad = gradients(sum(y * 3), {x})[0];
+  const auto found = run_graph(graph, store, {y, grad}, {{"x", values({1, 2, 1, 2}, {1, 2, 5, 9})}});
+  check_close(found[0], {1.5, 7});
+  check_close(found[1], {1.5, 1.5, 1.5, 1.5});
+}
+
+TEST_CASE("average and maximum pooling differ") {
+  layers::AvgPool2d average({.kernel = {1, 2}});
+  layers::MaxPool2d maximum({.kernel = {1, 2}});
+  ParameterStore store(std::vector<ParameterSpec>{});
+  Graph graph;
+  const Node x = graph.input("x", {real, {1, 1, 1, 2}});
+  const auto found = run_graph(graph, store, {average(x), maximum(x)}, {{"x", values({1, 1, 1, 2}, {1, 3})}});
+  check_close(found[0], {2});
+  check_close(found[1], {3});
+}
+
+TEST_CASE("standardise brings each sample to mean 0 and variance 1") {
+  layers::Standardise standardise;
+  ParameterStore store(std::vector<ParameterSpec>{});
+  Graph graph;
+  const Node x = graph.input("x", {real, {2, 2}});
+  const Tensor y = run_graph(graph, store, {standardise(x)}, {{"x", values({2, 2}, {1, 3, 100, 500})}})[0];
+  const double one = 1 / std::sqrt(1 + 1e-5);
+  check_close(y, {-one, one, -1, 1});
+}
+
+TEST_CASE("a residual adds its input, and the shortcut takes its place where there is one") {
+  auto doubled = std::make_unique<layers::Sequential>();
+  doubled->append_named<layers::Linear>("fc", 2, 2, layers::LinearOptions{.bias = false});
+  layers::Residual residual(std::move(doubled));
+  ParameterStore store = make_store(residual, real);
+  store.write("body.fc.weight", values({2, 2}, {2, 0, 0, 2}));
+  Graph graph;
+  const Node x = graph.input("x", {real, {1, 2}});
+  check_close(run_graph(graph, store, {residual(x)}, {{"x", values({1, 2}, {1, -1})}})[0], {3, 0});
+}
+
+TEST_CASE("sequential numbers its layers and refuses a name twice") {
+  layers::Sequential net;
+  net.append<layers::Linear>(2, 3);
+  net.append<layers::Activation>("relu");
+  net.append<layers::Linear>(3, 1);
+  const auto specs = specs_of(net, real);
+  CHECK(specs[2].name == "2.weight");
+  CHECK(user_error([&] { net.append_named<layers::Flatten>("1"); }).find("two layers are named '1'") !=
+        std::string::npos);
+  CHECK(user_error([] { layers::Activation unknown("rellu"); }) ==
+        "there is no activation 'rellu'; did you mean 'relu'?");
+}

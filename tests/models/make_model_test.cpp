@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <cmath>
+#include <doctest/doctest.h>
+
+#include "core/autodiff/gradients.h"
+#include "models/zoo/mlp.h"
+#include "models/zoo/model.h"
+#include "models/zoo/summary.h"
+#include "tests/support/error_text.h"
+#include "tests/support/run_graph.h"
+
+using namespace plexaura;
+using plexaura::testing::run_graph;
+using plexaura::testing::user_error;
+
+namespace {
+
+Config parse(const std::string& model) { return Config::parse("model:\n" + model, "x.yaml"); }
+
+std::unique_ptr<Model> make(const std::string& model, const Shape& sample, std::int64_t classes) {
+  const Config config = parse(model);
+  auto made = make_model(config.section("model"), sample, classes);
+  config.check_all_used();
+  return made;
+}
+
+std::string error_of(const std::string& model, const Shape& sample, std::int64_t classes) {
+  return user_error([&] { make(model, sample, classes); });
+}
+
+std::int64_t parameters(Model& model) {
+  std::int64_t total = 0;
+  for (const ParameterSpec& spec : specs_of(model, DType::float32))
+    if (spec.role == ParameterRole::trainable) total += spec.type.shape.elements();
+  return total;
+}
+
+std::int64_t shipped(const std::string& name, const Shape& sample, std::int64_t classes) {
+  const Config config = Config::load(std::string(PLEXAURA_SOURCE) + "/models/" + name);
+  return parameters(*make_model(config.section("model"), sample, classes));
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the YAML files of the zoo give the numbers of parameters that they name") {
+  CHECK(shipped("iris.yaml", {4}, 3) == (4 + 1) * 30 + (30 + 1) * 20 + (20 + 1) * 3);
+  CHECK(shipped("mnist_mlp.yaml", {1, 28, 28}, 10) == 535'818);
+  CHECK(shipped("mnist_cnn.yaml", {1, 28, 28}, 10) == 690'590);
+  CHECK(shipped("resnet18.yaml", {3, 224, 224}, 1000) == 11'689'512);
+  CHECK(shipped("resnet34.yaml", {3, 224, 224}, 1000) == 21'797'672);
+  CHECK(shipped("resnet50.yaml", {3, 224, 224}, 1000) == 25'557'032);
+  CHECK(shipped("resnet101.yaml", {3, 224, 224}, 1000) == 44'549'160);
+  CHECK(shipped("resnet152.yaml", {3, 224, 224}, 1000) == 60'192'808);
+}
+
+TEST_CASE("an mlp has its widths, names and place") {
+  const auto model = make("  name: mlp\n  hidden: [30, 20]\n", {4}, 3);
+  const auto specs = specs_of(*model, DType::float64);
+  REQUIRE(specs.size() == 6);
+  CHECK(specs[0].name == "fc1.weight");
+  CHECK(specs[0].type.shape == Shape{30, 4});
+  CHECK(specs[5].name == "fc3.bias");
+  Graph graph;
+  const Node y = (*model)(graph.input("x", {DType::float64, {2, 4}}));
+  CHECK(y.shape() == Shape{2, 3});
+  CHECK(to_string(graph.record(y.id()).origin) == "x.yaml:2:9 (fc3)");
+}
+
+TEST_CASE("a model from C++ has the lines of its caller") {
+  Mlp model({{4}, 3}, {.hidden = {5}});
+  specs_of(model, DType::float32);
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2, 5}});
+  const int line = __LINE__ + 1;
+  const std::string text = user_error([&] { model(x); });
+  CHECK(contains(
+      text, "make_model_test.cpp:" + std::to_string(line) + " (fc1): matmul(float32[2,5], float32[5,4])"));
+}
+
+TEST_CASE("standardise and sigmoid outputs are options of the mlp") {
+  const auto model = make(
+      "  name: mlp\n  hidden: [5]\n  standardise: true\n  outputs: sigmoid\n  activation: sigmoid\n", {4}, 3);
+  ParameterStore store = make_store(*model, DType::float64, 1);
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::float64, {1, 4}});
+  const Node y = (*model)(x);
+  const Tensor a = Tensor::of<double>({1, 4}, {1, 2, 3, 4});
+  const Tensor b = Tensor::of<double>({1, 4}, {10, 20, 30, 40});
+  const auto of_a = run_graph(graph, store, {y}, {{"x", a}})[0].to_doubles();
+  const auto of_b = run_graph(graph, store, {y}, {{"x", b}})[0].to_doubles();
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(of_a[i] == doctest::Approx(of_b[i]).epsilon(1e-4));
+    CHECK(of_a[i] > 0);
+    CHECK(of_a[i] < 1);
+  }
+}
+
+TEST_CASE("a list of layers infers sizes, numbers names by kind, and gives each node its layer's place") {
+  const auto model = make(
+      "  name: convnet\n"
+      "  layers:\n"
+      "    - {type: conv, channels: 4, kernel: 3, padding: 1, bias: false}\n"
+      "    - {type: batch_norm}\n"
+      "    - {type: relu}\n"
+      "    - {type: avg_pool, kernel: 2}\n"
+      "    - {type: conv, channels: 6, kernel: 1, groups: 2, name: mixer}\n"
+      "    - {type: tanh}\n"
+      "    - {type: global_avg_pool}\n"
+      "    - {type: dropout, p: 0.1}\n"
+      "    - {type: linear}\n",
+      {2, 8, 8}, 7);
+  const auto specs = specs_of(*model, DType::float32);
+  std::vector<std::string> names;
+  for (const ParameterSpec& spec : specs) names.push_back(spec.name);
+  CHECK(names == std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean",
+                                          "bn1.running_var", "mixer.weight", "mixer.bias", "fc1.weight",
+                                          "fc1.bias"});
+  CHECK(specs[5].type.shape == Shape{6, 2, 1, 1});
+  CHECK(specs[7].type.shape == Shape{7, 6});
+  Graph graph;
+  const Node y = (*model)(graph.input("x", {DType::float32, {3, 2, 8, 8}}));
+  CHECK(to_string(graph.record(y.id()).origin) == "x.yaml:12:7 (fc1)");
+  CHECK(contains(summary(*model), "fc1"));
+}
+
+TEST_CASE("residual layers are lists within the list") {
+  const auto model = make(
+      "  name: convnet\n"
+      "  layers:\n"
+      "    - type: residual\n"
+      "      layers:\n"
+      "        - {type: conv, channels: 4, kernel: 3, padding: 1}\n"
+      "      shortcut:\n"
+      "        - {type: conv, channels: 4, kernel: 1}\n"
+      "    - {type: residual, layers: [{type: conv, channels: 4, kernel: 3, padding: 1}]}\n"
+      "    - {type: global_avg_pool}\n"
+      "    - {type: linear}\n",
+      {1, 6, 6}, 3);
+  const auto specs = specs_of(*model, DType::float32);
+  CHECK(specs[0].name == "residual1.body.conv1.weight");
+  CHECK(specs[2].name == "residual1.shortcut.conv1.weight");
+  CHECK(specs[4].name == "residual2.body.conv1.weight");
+}
+
+TEST_CASE("layers that do not fit are reported with their line, shapes and rule") {
+  const std::string missing_flatten =
+      "  name: convnet\n"
+      "  layers:\n"
+      "    - {type: flatten}\n"
+      "    - {type: conv, channels: 4, kernel: 3}\n";
+  const std::string text = error_of(missing_flatten, {1, 8, 8}, 3);
+  CHECK(contains(text, "x.yaml:5:7 (conv1): conv2d(float32[1,64], float32[4,64,3,3]"));
+
+  const std::string too_small =
+      "  name: convnet\n"
+      "  layers:\n"
+      "    - {type: max_pool, kernel: 9}\n";
+  CHECK(contains(error_of(too_small, {1, 8, 8}, 3), "x.yaml:4:7 (max_pool1): max_pool2d(float32[1,1,8,8])"));
+
+  const std::string wrong_classes =
+      "  name: convnet\n"
+      "  layers:\n"
+      "    - {type: linear, units: 4}\n";
+  CHECK(contains(error_of(wrong_classes, {8}, 3),
+                 "x.yaml:4:7 (fc1): the model's output for one sample is [1,4] and the data has 3 classes"));
+
+  const std::string no_sum =
+      "  name: convnet\n"
+      "  layers:\n"
+      "    - type: residual\n"
+      "      layers: [{type: conv, channels: 4, kernel: 3}]\n";
+  CHECK(contains(error_of(no_sum, {4, 8, 8}, 3),
+                 "x.yaml:4:7 (residual1): add(float32[1,4,6,6], float32[1,4,8,8])"));
+}
+
+TEST_CASE("keys that are wrong are reported with line, column and the nearest one") {
+  CHECK(error_of("  name: mpl\n  hidden: [3]\n", {4}, 3) ==
+        "x.yaml:2:9: model.name is 'mpl'; it must be one of convnet, mlp, resnet (did you mean 'mlp'?)");
+  CHECK(contains(error_of("  name: mlp\n  hidden: [3]\n  activatoin: relu\n", {4}, 3),
+                 "x.yaml:4:3: unknown key 'activatoin' in model; did you mean 'activation'?"));
+  CHECK(contains(
+      error_of("  name: convnet\n  layers:\n    - {type: cnov, channels: 4, kernel: 3}\n", {1, 8, 8}, 3),
+      "x.yaml:4:14: model.layers[0].type is 'cnov'"));
+  CHECK(contains(
+      error_of("  name: convnet\n  layers:\n    - {type: conv, channels: 4, kernle: 3}\n", {1, 8, 8}, 3),
+      "kernle"));
+  CHECK(
+      contains(error_of("  name: convnet\n  layers:\n    - {type: conv, channels: 4, kernel: 3, groups: 3}\n",
+                        {6, 8, 8}, 3),
+               "x.yaml:4:52: model.layers[0].groups is 3, which must divide the 6 channels"));
+  CHECK(contains(
+      error_of("  name: convnet\n  layers:\n    - {type: linear, name: a}\n    - {type: linear, name: a}\n",
+               {4}, 3),
+      "x.yaml:5:28: model.layers[1].name is 'a', as is that of a layer before"));
+  CHECK(contains(error_of("  name: resnet\n  depth: 51\n", {3, 64, 64}, 3),
+                 "x.yaml:3:10: model.depth is '51'"));
+  CHECK(contains(error_of("  name: resnet\n  depth: 50\n  stages: [1]\n", {3, 64, 64}, 3), "x.yaml:3:10"));
+  CHECK(contains(error_of("  name: resnet\n  depth: 50\n  block: basic\n", {3, 64, 64}, 3), "'block'"));
+  CHECK(contains(error_of("  name: resnet\n  depth: 50\n", {784}, 3),
+                 "x.yaml:2:9: model.name is resnet, which takes pictures"));
+}
+
+TEST_CASE("a ResNet can be described by its stages") {
+  const auto model = make("  name: resnet\n  stages: [1, 2]\n  block: basic\n  width: 16\n", {3, 32, 32}, 5);
+  const auto specs = specs_of(*model, DType::float32);
+  CHECK(specs.back().type.shape == Shape{5});
+  CHECK(std::ranges::find(specs, "layer2.1.bn2.bias", &ParameterSpec::name) != specs.end());
+  CHECK(std::ranges::find(specs, "layer3.0.conv1.weight", &ParameterSpec::name) == specs.end());
+}
+
+TEST_CASE("losses are means over the samples, and hits are counted") {
+  const Tensor outputs = Tensor::of<double>({2, 3}, {0, 1, 0, 2, 0, 0});
+  const Tensor labels = Tensor::of<std::int64_t>({2}, {1, 2});
+  ParameterStore store(std::vector<ParameterSpec>{});
+  const auto run = [&](Loss loss) {
+    Mlp model({{4}, 3, loss}, {});
+    Graph graph;
+    const LossOutputs built =
+        build_loss(model, graph.input("y", {DType::float64, {2, 3}}), graph.input("t", {DType::int64, {2}}));
+    CHECK_FALSE(built.correct_top5);
+    const auto found = run_graph(graph, store, {built.loss, built.correct}, {{"y", outputs}, {"t", labels}});
+    CHECK(found[1].to_doubles() == std::vector<double>{1});
+    return found[0].to_doubles()[0];
+  };
+  CHECK(run(Loss::squared_error) == doctest::Approx((0 + 4 + 1) / 2.0));
+  const double first = std::log(2 + std::exp(1.0)) - 1;
+  const double second = std::log(std::exp(2.0) + 2);
+  CHECK(run(Loss::softmax_cross_entropy) == doctest::Approx((first + second) / 2));
+
+  Mlp wide({{4}, 6}, {});
+  Graph graph;
+  CHECK(build_loss(wide, graph.input("y", {DType::float64, {2, 6}}), graph.input("t", {DType::int64, {2}}))
+            .correct_top5);
+}

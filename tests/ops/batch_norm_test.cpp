@@ -1,0 +1,177 @@
+#include "core/ops/batch_norm.h"
+
+#include <doctest/doctest.h>
+
+#include "core/autodiff/gradients.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+#include "core/testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+#include "tests/support/pattern.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+// Scale, shift and statistics of a 16-bit input are float32, so these cases keep to the types where all are
+// of one.
+const std::vector<DType> wide{DType::float64, DType::float32};
+
+std::vector<Node> outputs(const BatchNormResult& result) { return {result.y, result.mean, result.variance}; }
+
+OpCase trained(const std::string& name, Shape x, Values values = between(-1, 2)) {
+  const Shape channels{x[1]};
+  return {"batch_norm, " + name,
+          "batch_norm",
+          [](Graph&, auto in) { return outputs(batch_norm(in[0], in[1], in[2], {.epsilon = 1e-2})); },
+          {{std::move(x), std::move(values)}, {channels, away_from_zero(0.5)}, {channels}},
+          true,
+          true,
+          wide,
+          {.float32 = 5e-6}};
+}
+
+// The gradient op as a function of x, scale and the cotangent: mean and variance belong to x.
+std::vector<Node> gradient_op(Graph&, std::span<const Node> in) {
+  const BatchNormResult forward = batch_norm(in[0], in[1], in[1], {.epsilon = 1e-2});
+  const BatchNormGradResult grads =
+      batch_norm_grad(in[0], in[1], forward.mean, forward.variance, in[2], {.epsilon = 1e-2});
+  return {grads.x, grads.scale, grads.shift};
+}
+
+OpCase of_gradient(const std::string& name, const Shape& x) {
+  return {"batch_norm_grad, " + name,
+          "batch_norm_grad",
+          gradient_op,
+          {{x, between(-1, 2)}, {{x[1]}, away_from_zero(0.5)}, {x}},
+          true,
+          true,
+          wide,
+          {.float32 = 1e-5}};
+}
+
+OpCase inferred(const std::string& name, const Shape& x) {
+  const Shape channels{x[1]};
+  return {
+      "batch_norm_inference, " + name,
+      "batch_norm_inference",
+      [](Graph&, auto in) { return std::vector{batch_norm_inference(in[0], in[1], in[2], in[3], in[4])}; },
+      {{x}, {channels}, {channels}, {channels}, {channels, between(0.5, 2)}},
+      true,
+      true,
+      wide};
+}
+
+const Cases cases({
+    trained("images", {2, 3, 3, 2}),
+    trained("rows", {6, 4}),
+    trained("sequences", {3, 2, 4}),
+    trained("17 channels", {2, 17, 2, 3}),
+    trained("one element a channel", {1, 3, 1, 1}),
+    of_gradient("images", {2, 3, 3, 2}),
+    of_gradient("rows", {5, 2}),
+    inferred("images", {2, 3, 3, 2}),
+    inferred("rows", {5, 17}),
+});
+
+Node input(Graph& graph, const char* name, Shape shape) {
+  return graph.input(name, {DType::float32, std::move(shape)});
+}
+
+const WrongCases wrong({
+    {"batch_norm, one axis",
+     "batch_norm",
+     [](Graph& graph) { batch_norm(input(graph, "x", {3}), input(graph, "s", {3}), input(graph, "b", {3})); },
+     {"two to four axes"}},
+    {"batch_norm, scale shaped like a batch",
+     "batch_norm",
+     [](Graph& graph) {
+       batch_norm(input(graph, "x", {2, 3, 4, 4}), input(graph, "s", {2, 3, 1, 1}), input(graph, "b", {3}));
+     },
+     {"float32[3]", "each channel"}},
+    {"batch_norm_grad, another shape",
+     "batch_norm_grad",
+     [](Graph& graph) {
+       const Node c = input(graph, "c", {3});
+       batch_norm_grad(input(graph, "x", {2, 3}), c, c, c, input(graph, "g", {3, 3}));
+     },
+     {"type and shape of the input"}},
+    {"batch_norm_inference, epsilon",
+     "batch_norm_inference",
+     [](Graph& graph) {
+       const Node c = input(graph, "c", {3});
+       batch_norm_inference(input(graph, "x", {2, 3}), c, c, c, c, {.epsilon = 0});
+     },
+     {"epsilon must be above 0"}},
+});
+
+}  // namespace
+
+TEST_CASE("batch norm: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("batch norm: what it refuses") { check_all(wrong); }
+
+TEST_CASE("batch norm agrees with figures of PyTorch, second derivatives included") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {3, 2, 2}});
+  const Node scale = graph.input("scale", {DType::float64, {2}});
+  const Node shift = graph.input("shift", {DType::float64, {2}});
+  const Node y = batch_norm(x, scale, shift).y;
+  const Node g = graph.input("g", y.type());
+  const Node v = graph.input("v", y.type());
+  const std::vector<Node> first = gradients(sum(y * g), {x, scale, shift});
+  const std::vector<Node> second = gradients(sum(first[0] * v), {x, scale});
+  const auto results = Runner(graph, {y, first[0], first[1], first[2], second[0], second[1]}, test_backend())(
+      {pattern(x.shape()), Tensor::of<double>({2}, {1.5, -0.5}), Tensor::of<double>({2}, {0.25, 1.0}),
+       pattern(x.shape(), 3, 2, 7, 3, 2), pattern(x.shape(), 5, 1, 13, 6, 8)});
+  check_close(results[0], {-0.6958825279182858, 2.3600456392023297, 0.7148273856269559, 1.47528769062174,
+                           1.9234844724708133, 0.17723980554474725, 1.665402766870436, 0.3345972331295639,
+                           -0.2593213611867693, -2.005566028112835, 0.52471230937826, 1.285172614373044});
+  check_close(results[1],
+              {-0.3595239771474893, 1.5408108465669659, 0.5253018552242055, -0.15729058176749075,
+               -2.7220819383661077, 0.30816059155135966, -0.8032263816371548, -0.08397730752342661,
+               2.157124140859518, -0.9244896634642461, -0.7299131073930908, 1.2491055230969577});
+  check_close(results[2], {1.2126699075875458, -2.3764384531087});
+  check_close(results[3], {-1.0, -0.5});
+  check_close(results[4],
+              {-0.05770262914528048, 0.2706313363688852, -0.35564953582973946, 0.07942494452208348,
+               0.6196344051052679, 0.14410864304908078, 0.24831892980072715, 0.29147323768900524,
+               -0.32658496962363137, -0.650086785754322, 0.46036722296764887, -0.7239347991497251});
+  check_close(results[5], {-1.2540411472671038, 0.827997879396378});
+}
+
+TEST_CASE("batch norm of 16-bit inputs keeps its statistics in float32") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::bfloat16, {4, 2}});
+  const Node scale = graph.input("scale", {DType::float32, {2}});
+  const BatchNormResult result = batch_norm(x, scale, scale);
+  CHECK(result.y.dtype() == DType::bfloat16);
+  CHECK(result.mean.type() == TensorType{DType::float32, {2}});
+  const std::vector<Node> first = gradients(sum(result.y), {x, scale});
+  const std::vector<Node> second = gradients(sum(first[0] * first[0]), {x, scale});
+  CHECK(second[0].dtype() == DType::bfloat16);
+  CHECK(second[1].dtype() == DType::float32);
+}
+
+TEST_CASE("batch norm of no samples has mean and variance 0, so that running statistics stay finite") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {0, 2, 3, 3}});
+  const Node scale = graph.input("scale", {DType::float32, {2}});
+  const BatchNormResult result = batch_norm(x, scale, scale);
+  const std::vector<Node> grads = gradients(sum(result.y), {scale});
+  const auto results = Runner(graph, {result.mean, result.variance, grads[0]},
+                              test_backend())({Tensor(x.type()), Tensor::of<float>({2}, {1, 1})});
+  for (const Tensor& value : results) CHECK(value.to_doubles() == std::vector<double>{0, 0});
+}
+
+TEST_CASE("the variance of batch norm does not cancel far from zero") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {4, 1}});
+  const Node scale = graph.input("scale", {DType::float64, {1}});
+  const Node variance = batch_norm(x, scale, scale).variance;
+  const auto results = Runner(graph, {variance}, oracle())(
+      {Tensor::of<double>({4, 1}, {1e8 + 1, 1e8 + 2, 1e8 + 3, 1e8 + 4}), Tensor::of<double>({1}, {1})});
+  check_close(results[0], {1.25});
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,192 @@
+#include "core/ops/binary.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+
+#include "core/autodiff/gradients.h"
+#include "core/ops/reduce.h"
+#include "core/testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+using Function = Node (*)(Operand, Operand);
+
+OpCase binary(std::string op, Function function, Shape a, Shape b, Values of_b = between(-2, 2)) {
+  return {op + " of " + to_string(a) + " and " + to_string(b),
+          op,
+          [=](Graph&, auto x) { return std::vector{function(x[0], x[1])}; },
+          {{std::move(a), between(-2, 2)}, {std::move(b), std::move(of_b)}}};
+}
+
+OpCase comparison(std::string op, Function function) {
+  OpCase op_case = binary(op, function, {3, 1, 5}, {4, 1}, whole(-2, 2));
+  op_case.inputs[0].values = whole(-2, 2);
+  op_case.differentiable = false;
+  return op_case;
+}
+
+OpCase of_integers(OpCase op_case, DType dtype) {
+  op_case.name += " of integers";
+  for (CaseInput& input : op_case.inputs) {
+    input.dtype = dtype;
+    input.values = whole(-3, 3);
+  }
+  op_case.differentiable = false;
+  op_case.dtypes = {DType::float64};
+  return op_case;
+}
+
+OpCase with_positive_base(OpCase op_case) {
+  op_case.inputs[0].values = between(0.3, 2);
+  op_case.tolerances = {.bfloat16 = 6e-2};
+  return op_case;
+}
+
+const auto where_of = [](Graph&, auto x) { return std::vector{where(x[0], x[1], x[2])}; };
+
+const Cases cases({
+    binary("add", add, {3, 5}, {3, 5}),
+    binary("add", add, {3, 1, 5}, {4, 1}),
+    binary("add", add, {}, {2, 3}),
+    binary("add", add, {2, 0, 3}, {1, 3}),
+    binary("add", add, {2, 1, 3, 1, 2}, {4, 1, 5, 1}),
+    binary("add", add, {2, 17, 3, 5}, {17, 1, 1}),
+    of_integers(binary("add", add, {3, 1}, {1, 4}), DType::int64),
+    binary("sub", sub, {3, 5}, {5}),
+    binary("sub", sub, {5}, {3, 5}),
+    of_integers(binary("sub", sub, {3, 1}, {1, 4}), DType::int32),
+    binary("mul", mul, {3, 5}, {3, 1}),
+    binary("mul", mul, {1}, {1}),
+    of_integers(binary("mul", mul, {3, 1}, {1, 4}), DType::int32),
+    binary("div", div, {3, 5}, {1, 5}, away_from_zero(0.3)),
+    of_integers(binary("div", div, {3, 1}, {1, 4}), DType::int64),
+    binary("sigmoid_cross_entropy", sigmoid_cross_entropy, {3, 5}, {3, 5}, between(0, 1)),
+    binary("sigmoid_cross_entropy", sigmoid_cross_entropy, {3, 5}, {5}, between(0, 1)),
+    binary("maximum", maximum, {3, 5}, {5}),
+    binary("maximum", maximum, {3, 1}, {2, 1, 4}),
+    of_integers(binary("maximum", maximum, {3, 1}, {1, 4}), DType::int64),
+    binary("minimum", minimum, {3, 5}, {3, 1}),
+    with_positive_base(binary("pow", pow, {3, 5}, {3, 5})),
+    with_positive_base(binary("pow", pow, {3, 1}, {4})),
+    {"pow, a whole exponent",
+     "pow",
+     [](Graph&, auto x) { return std::vector{pow(x[0], 3)}; },
+     {{{3, 5}, away_from_zero(0.3)}}},
+    comparison("eq", eq),
+    comparison("ne", ne),
+    comparison("lt", lt),
+    comparison("le", le),
+    comparison("gt", gt),
+    comparison("ge", ge),
+    {"where", "where", where_of, {{{3, 5}, whole(0, 2), DType::boolean}, {{3, 5}}, {{3, 5}}}},
+    {"where, everything broadcast",
+     "where",
+     where_of,
+     {{{4, 1, 1}, whole(0, 2), DType::boolean}, {{3, 1}}, {{5}}}},
+});
+
+Node input(Graph& graph, const char* name, DType dtype, Shape shape) {
+  return graph.input(name, {dtype, std::move(shape)});
+}
+
+WrongCase mixed(std::string op, Function function) {
+  return {op + " of two dtypes",
+          op,
+          [=](Graph& graph) {
+            function(input(graph, "a", DType::float32, {2}), input(graph, "b", DType::float64, {2}));
+          },
+          {"float32[2]", "float64[2]", "cast()"}};
+}
+
+const WrongCases wrong({
+    mixed("add", add),
+    mixed("sub", sub),
+    mixed("mul", mul),
+    mixed("div", div),
+    mixed("sigmoid_cross_entropy", sigmoid_cross_entropy),
+    mixed("maximum", maximum),
+    mixed("minimum", minimum),
+    mixed("pow", pow),
+    mixed("eq", eq),
+    mixed("ne", ne),
+    mixed("lt", lt),
+    mixed("le", le),
+    mixed("gt", gt),
+    mixed("ge", ge),
+    {"add of shapes that do not broadcast",
+     "add",
+     [](Graph& graph) {
+       add(input(graph, "a", DType::float32, {2, 3}), input(graph, "b", DType::float32, {4}));
+     },
+     {"float32[2,3]", "float32[4]", "do not broadcast", "3 and 4", "reshape"}},
+    {"add of bools",
+     "add",
+     [](Graph& graph) {
+       add(input(graph, "a", DType::boolean, {2}), input(graph, "b", DType::boolean, {2}));
+     },
+     {"bool", "cast()"}},
+    {"where with numbers as a condition",
+     "where",
+     [](Graph& graph) {
+       where(input(graph, "a", DType::float32, {2}), input(graph, "b", DType::float32, {2}), 0);
+     },
+     {"condition must be bool"}},
+});
+
+}  // namespace
+
+TEST_CASE("binary ops: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("binary ops: what they refuse") { check_all(wrong); }
+
+TEST_CASE("integers divide towards zero, by zero gives zero, and overflow wraps around") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::int32, {4});
+  const Node b = input(graph, "b", DType::int32, {4});
+  constexpr std::int32_t smallest = std::numeric_limits<std::int32_t>::min();
+  Runner runner(graph, {a / b, a + b}, test_backend());
+  const auto results = runner(
+      {Tensor::of<std::int32_t>({4}, {-7, 7, 5, smallest}), Tensor::of<std::int32_t>({4}, {2, -2, 0, -1})});
+  CHECK(results[0].to_doubles() == std::vector<double>{-3, -3, 0, smallest});
+  CHECK(results[1].to_doubles() == std::vector<double>{-5, 5, 5, std::numeric_limits<std::int32_t>::max()});
+}
+
+TEST_CASE("equal operands of maximum and minimum share the gradient; a NaN is not lost") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::float64, {3});
+  const Node b = input(graph, "b", DType::float64, {3});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Node y = maximum(a, b);
+  const auto results = Runner(graph, {y, minimum(a, b), gradients(sum(y), {a})[0]}, test_backend())(
+      {Tensor::of<double>({3}, {1, 2, nan}), Tensor::of<double>({3}, {1, 3, 0})});
+  CHECK(results[0].to_doubles()[1] == 3);
+  CHECK(std::isnan(results[0].to_doubles()[2]));
+  CHECK(std::isnan(results[1].to_doubles()[2]));
+  CHECK(results[2].to_doubles()[0] == 0.5);
+  CHECK(results[2].to_doubles()[1] == 0);
+}
+
+TEST_CASE("pow has finite gradients at the edges") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::float64, {3});
+  const Node b = input(graph, "b", DType::float64, {3});
+  const auto results = Runner(graph, gradients(sum(pow(a, b)), {a, b}), test_backend())(
+      {Tensor::of<double>({3}, {0, 0, -2}), Tensor::of<double>({3}, {2, 0, 3})});
+  CHECK(results[0].to_doubles() == std::vector<double>{0, 0, 12});
+  CHECK(results[1].to_doubles()[0] == 0);
+  CHECK(results[1].to_doubles()[1] == 0);
+}
+
+TEST_CASE("a number takes the other operand's type") {
+  Graph graph;
+  const Node x = input(graph, "x", DType::bfloat16, {2});
+  CHECK((2 * x).dtype() == DType::bfloat16);
+  CHECK((x + 1).dtype() == DType::bfloat16);
+  CHECK(where(gt(x, 0), x, 0).dtype() == DType::bfloat16);
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,147 @@
+#include "core/ops/conv2d.h"
+
+#include <doctest/doctest.h>
+
+#include "core/autodiff/gradients.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+#include "core/testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+#include "tests/support/pattern.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+OpCase convolved(const std::string& name, Shape x, Shape weights, Conv2dOptions options, bool bias = false) {
+  OpCase op_case{
+      "conv2d, " + name,
+      "conv2d",
+      [=](Graph&, auto in) {
+        return std::vector{bias ? conv2d(in[0], in[1], in[2], options) : conv2d(in[0], in[1], options)};
+      },
+      {{std::move(x)}, {weights}}};
+  if (bias) op_case.inputs.push_back({{weights[0]}});
+  return op_case;
+}
+
+constexpr Conv2dOptions odd{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}};
+
+const Cases cases({
+    convolved("plain", {2, 2, 4, 5}, {3, 2, 3, 2}, {}),
+    convolved("one by one", {2, 3, 3, 2}, {4, 3, 1, 1}, {}),
+    convolved("bias, odd strides, padding and dilation", {2, 2, 5, 4}, {3, 2, 3, 2}, odd, true),
+    convolved("stride 2 that leaves a rest", {1, 1, 6, 7}, {2, 1, 3, 3}, {.stride = {2, 2}}),
+    convolved("stride beyond the kernel", {1, 2, 7, 7}, {2, 2, 1, 2}, {.stride = {3, 3}}),
+    convolved("two groups", {1, 4, 4, 3}, {6, 2, 2, 2}, {.padding = {1, 0}, .groups = 2}, true),
+    convolved("depthwise", {2, 3, 4, 4}, {3, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}),
+    convolved("3 to 17 channels", {1, 3, 4, 3}, {17, 3, 2, 2}, {}, true),
+    convolved("17 to 3 channels", {1, 17, 3, 4}, {3, 17, 2, 1}, {.stride = {1, 2}}),
+    convolved("larger than a tile", {1, 8, 9, 10}, {33, 8, 3, 3}, {.padding = {1, 1}}),
+    convolved("no samples", {0, 2, 4, 4}, {3, 2, 3, 3}, {}, true),
+    {"conv2d_input_grad",
+     "conv2d_input_grad",
+     [](Graph&, auto in) {
+       return std::vector{conv2d_input_grad(in[0], in[1], {5, 4}, odd)};
+     },
+     {{{3, 2, 3, 2}}, {{2, 3, 3, 6}}}},
+    {"conv2d_input_grad, two groups",
+     "conv2d_input_grad",
+     [](Graph&, auto in) {
+       return std::vector{conv2d_input_grad(in[0], in[1], {3, 3}, {.groups = 2})};
+     },
+     {{{4, 1, 2, 2}}, {{1, 4, 2, 2}}}},
+    {"conv2d_weight_grad",
+     "conv2d_weight_grad",
+     [](Graph&, auto in) {
+       return std::vector{conv2d_weight_grad(in[0], in[1], {3, 2}, odd)};
+     },
+     {{{2, 2, 5, 4}}, {{2, 3, 3, 6}}}},
+    {"conv2d_weight_grad, two groups",
+     "conv2d_weight_grad",
+     [](Graph&, auto in) {
+       return std::vector{conv2d_weight_grad(in[0], in[1], {2, 2}, {.groups = 2})};
+     },
+     {{{1, 2, 3, 3}}, {{1, 4, 2, 2}}}},
+});
+
+WrongCase refused(std::string name, Shape x, Shape weights, Conv2dOptions options,
+                  std::vector<std::string> words) {
+  return {
+      "conv2d, " + name, "conv2d",
+      [=](Graph& graph) {
+        conv2d(graph.input("x", {DType::float32, x}), graph.input("w", {DType::float32, weights}), options);
+      },
+      std::move(words)};
+}
+
+const WrongCases wrong({
+    refused("channels", {1, 3, 8, 8}, {4, 2, 3, 3}, {},
+            {"3 channels", "expect 2", "groups", "float32[1,3,8,8]"}),
+    refused("a kernel that does not fit", {1, 2, 2, 8}, {4, 2, 3, 3}, {},
+            {"along H", "reaches over 3", "padded input has 2", "padding"}),
+    refused("groups that do not divide", {1, 4, 8, 8}, {3, 2, 3, 3}, {.groups = 2},
+            {"3 output channels", "divisible by groups (2)"}),
+    refused("no groups", {1, 4, 8, 8}, {3, 2, 3, 3}, {.groups = 0}, {"groups must be 1 or more"}),
+    refused("stride 0", {1, 2, 8, 8}, {3, 2, 3, 3}, {.stride = {0, 1}}, {"stride must be 1 or more"}),
+    refused("three axes", {2, 8, 8}, {3, 2, 3, 3}, {}, {"N, C, H and W", "reshape"}),
+    {"conv2d, a bias of the wrong length",
+     "conv2d",
+     [](Graph& graph) {
+       conv2d(graph.input("x", {DType::float32, {1, 2, 8, 8}}),
+              graph.input("w", {DType::float32, {3, 2, 3, 3}}), graph.input("b", {DType::float32, {2}}));
+     },
+     {"bias", "3 output channels"}},
+    {"conv2d_input_grad, a gradient of another size",
+     "conv2d_input_grad",
+     [](Graph& graph) {
+       conv2d_input_grad(graph.input("w", {DType::float32, {3, 2, 3, 3}}),
+                         graph.input("g", {DType::float32, {1, 3, 5, 5}}), {8, 8}, {});
+     },
+     {"6 x 6"}},
+    {"conv2d_weight_grad, other samples",
+     "conv2d_weight_grad",
+     [](Graph& graph) {
+       conv2d_weight_grad(graph.input("x", {DType::float32, {2, 2, 8, 8}}),
+                          graph.input("g", {DType::float32, {1, 3, 6, 6}}), {3, 3}, {});
+     },
+     {"same number of samples"}},
+});
+
+}  // namespace
+
+TEST_CASE("conv2d: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("conv2d: what it refuses") { check_all(wrong); }
+
+TEST_CASE("conv2d agrees with figures of PyTorch") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {1, 4, 5, 4}});
+  const Node weights = graph.input("w", {DType::float64, {2, 2, 2, 3}});
+  const Node bias = graph.input("b", {DType::float64, {2}});
+  const Node y =
+      conv2d(x, weights, bias, {.stride = {2, 1}, .padding = {1, 2}, .dilation = {2, 1}, .groups = 2});
+  const Node cotangent = graph.input("g", y.type());
+  const std::vector<Node> grads = gradients(sum(y * cotangent), {x, weights, bias});
+  const auto results = Runner(graph, {y, grads[0], grads[1], grads[2]}, test_backend())(
+      {pattern(x.shape()), pattern(weights.shape(), 5, 1, 13, 6, 8), Tensor::of<double>({2}, {0.5, -0.25}),
+       pattern(y.shape(), 3, 2, 7, 3, 2)});
+  check_close(results[0], {-0.3125, 1.125,   0.09375,  0.34375, 1.1875,  0.21875,  -0.0625, 1.625,   -2.125,
+                           1.34375, 1.875,   -0.3125,  1.03125, 1.15625, -1.6875,  1.53125, 0.9375,  -0.15625,
+                           -1.3125, 0.46875, -0.65625, 0.875,   0.59375, -1.34375, -1.6875, 0.6875,  0.25,
+                           -2.0625, 1.0,     -1.15625, -0.75,   0.40625, 0.96875,  -2.1875, 0.59375, 0.5});
+  check_close(results[1], {0, 0, 0,       0,       1.3125,  -0.875,  1.75,   -0.4375, 0, 0,
+                           0, 0, -1.3125, 1.3125,  -0.875,  1.75,    0,      0,       0, 0,
+                           0, 0, 0,       0,       -0.375,  -0.0625, -0.625, -0.3125, 0, 0,
+                           0, 0, 0.1875,  -0.375,  -0.0625, -0.625,  0,      0,       0, 0,
+                           0, 0, 0,       0,       1.5,     -0.3125, 0.0625, -0.4375, 0, 0,
+                           0, 0, -0.1875, 1.5,     -0.3125, 0.0625,  0,      0,       0, 0,
+                           0, 0, 0,       0,       -1.4375, -1.4375, 0.75,   0.3125,  0, 0,
+                           0, 0, 0.75,    -1.4375, -1.4375, 0.75,    0,      0,       0, 0});
+  check_close(results[2],
+              {0.25,  0.875, 1.5,    -0.375, 0.25,  0.875, -0.375, 0.125, 0.625, -0.875, -0.375, 0.125,
+               2.375, 2.5,   -4.375, -3.0,   2.375, 2.5,   4.0,    -3.0,  2.25,  -3.875, 4.0,    -3.0});
+  check_close(results[3], {0.0, -0.5});
+}
+
+}  // namespace plexaura::testing

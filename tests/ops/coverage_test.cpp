@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <array>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <string_view>
+
+#include "backends/cpu/portable/portable.h"
+#include "tests/support/cases.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+constexpr auto every_op = std::to_array<std::string_view>({
+#define PLEXAURA_OP(name) #name,
+#include "core/ops/ops.def"
+#undef PLEXAURA_OP
+});
+
+bool has_case(std::string_view op) {
+  return std::ranges::any_of(all_cases(), [&](const OpCase& op_case) { return op_case.op == op; });
+}
+
+bool has_wrong_case(std::string_view op) {
+  return std::ranges::any_of(all_wrong_cases(), [&](const WrongCase& wrong) { return wrong.op == op; });
+}
+
+// Whether the graph that a case builds for a dtype holds the op.
+bool uses(const OpCase& op_case, DType dtype) {
+  Graph graph;
+  std::vector<Node> inputs;
+  for (const CaseInput& input : op_case.inputs)
+    inputs.push_back(
+        graph.input(fmt::format("{}", inputs.size()), {input.dtype.value_or(dtype), input.shape}));
+  op_case.build(graph, inputs);
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (graph.record(id).op->name() == op_case.op) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("every op of ops.def has a case that uses it") {
+  for (const std::string_view op : every_op)
+    CHECK_MESSAGE(has_case(op), fmt::format("{} has no OpCase in tests/ops", op));
+  for (const OpCase& op_case : all_cases())
+    CHECK_MESSAGE((uses(op_case, DType::float64) || uses(op_case, DType::float32)),
+                  fmt::format("'{}' does not use {}", op_case.name, op_case.op));
+  MESSAGE(fmt::format("{} ops, {} cases, {} wrong uses", every_op.size(), all_cases().size(),
+                      all_wrong_cases().size()));
+}
+
+TEST_CASE("every op of ops.def that can be used wrongly has a case that does") {
+  // They take any single value.
+  constexpr auto cannot_be_wrong = std::to_array<std::string_view>({"stop_gradient", "cast"});
+  for (const std::string_view op : every_op)
+    if (std::ranges::find(cannot_be_wrong, op) == cannot_be_wrong.end())
+      CHECK_MESSAGE(has_wrong_case(op), fmt::format("no test says what {} refuses", op));
+}
+
+TEST_CASE("every op of ops.def has a portable kernel") {
+  register_portable_kernels();
+  register_portable_kernels();
+  for (const std::string_view op : every_op)
+    CHECK_MESSAGE(static_cast<bool>(find_host_kernel(op)), fmt::format("{} has no portable kernel", op));
+}
+
+}  // namespace plexaura::testing

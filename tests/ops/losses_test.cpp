@@ -1,0 +1,226 @@
+#include "core/ops/losses.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+
+#include "core/autodiff/gradients.h"
+#include "core/ops/classes.h"
+#include "core/ops/reduce.h"
+#include "core/testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+#include "tests/support/error_text.h"
+#include "tests/support/pattern.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+OpCase entropy(Shape logits, Reduction reduction) {
+  const std::int64_t samples = logits[0];
+  const std::int64_t classes = logits[1];
+  return {"softmax_cross_entropy of " + to_string(logits) + ", " + std::string(name_of(reduction)),
+          "softmax_cross_entropy",
+          [=](Graph&, auto x) {
+            return std::vector{softmax_cross_entropy(x[0], x[1], {.reduction = reduction})};
+          },
+          {{std::move(logits), between(-2, 2)}, {{samples}, whole(0, classes), DType::int64}}};
+}
+
+// The gradient op as a function of logits and cotangent.
+OpCase entropy_grad(Reduction reduction) {
+  const auto build = [=](Graph& graph, std::span<const Node> x) {
+    const Node loss = softmax_cross_entropy(x[0], x[1], {.reduction = reduction});
+    const std::vector<Node> inputs{x[0], x[1], output_of(loss, 1), x[2]};
+    return graph.append(std::make_shared<SoftmaxCrossEntropyGrad>(CrossEntropyOptions{reduction}), inputs,
+                        Graph::Where::current());
+  };
+  return {"softmax_cross_entropy_grad, " + std::string(name_of(reduction)),
+          "softmax_cross_entropy_grad",
+          build,
+          {{{3, 4}}, {{3}, whole(0, 4), DType::int64}, {reduction == Reduction::none ? Shape{3} : Shape{}}}};
+}
+
+OpCase top(std::int64_t k, Shape logits) {
+  const std::int64_t samples = logits[0];
+  const std::int64_t classes = logits[1];
+  return {"top_k_correct, k = " + std::to_string(k),
+          "top_k_correct",
+          [=](Graph&, auto x) { return std::vector{top_k_correct(x[0], x[1], k)}; },
+          {{std::move(logits), distinct(0.25)}, {{samples}, whole(0, classes), DType::int64}},
+          false};
+}
+
+OpCase composed(std::string name, std::string op, Node (*loss)(Operand, Operand, Reduction),
+                Reduction reduction) {
+  return {name + ", " + std::string(name_of(reduction)),
+          std::move(op),
+          [=](Graph&, auto x) { return std::vector{loss(x[0], x[1], reduction)}; },
+          {{{3, 2, 4}}, {{3, 2, 4}, between(0, 1)}}};
+}
+
+const Cases cases({
+    entropy({3, 4}, Reduction::mean),
+    entropy({3, 4}, Reduction::sum),
+    entropy({3, 4}, Reduction::none),
+    entropy({70, 17}, Reduction::mean),
+    entropy({1, 1}, Reduction::mean),
+    entropy({0, 4}, Reduction::mean),
+    entropy({0, 4}, Reduction::none),
+    entropy_grad(Reduction::mean),
+    entropy_grad(Reduction::sum),
+    entropy_grad(Reduction::none),
+    top(1, {6, 4}),
+    top(3, {6, 4}),
+    top(9, {6, 4}),
+    {"one_hot",
+     "one_hot",
+     [](Graph&, auto x) { return std::vector{one_hot(x[0], 4, DType::float32)}; },
+     {{{2, 3}, whole(-1, 6), DType::int64}},
+     false},
+    composed("squared_error", "square", squared_error, Reduction::mean),
+    composed("squared_error", "square", squared_error, Reduction::none),
+    composed("binary_cross_entropy_with_logits", "sigmoid_cross_entropy", binary_cross_entropy_with_logits,
+             Reduction::mean),
+    composed("binary_cross_entropy_with_logits", "sigmoid_cross_entropy", binary_cross_entropy_with_logits,
+             Reduction::sum),
+    {"mse", "square", [](Graph&, auto x) { return std::vector{mse(x[0], x[1])}; }, {{{3, 2}}, {{3, 2}}}},
+});
+
+Node logits_of(Graph& graph, Shape shape) {
+  return graph.input("logits", {DType::float32, std::move(shape)});
+}
+Node labels_of(Graph& graph, Shape shape, DType dtype = DType::int64) {
+  return graph.input("labels", {dtype, std::move(shape)});
+}
+
+const WrongCases wrong({
+    {"softmax_cross_entropy, float labels",
+     "softmax_cross_entropy",
+     [](Graph& graph) {
+       softmax_cross_entropy(logits_of(graph, {3, 4}), labels_of(graph, {3}, DType::float32));
+     },
+     {"int64", "cast()"}},
+    {"softmax_cross_entropy, another number of labels",
+     "softmax_cross_entropy",
+     [](Graph& graph) {
+       softmax_cross_entropy(logits_of(graph, {3, 4}), labels_of(graph, {4}));
+     },
+     {"one label", "3 samples"}},
+    {"softmax_cross_entropy, logits of an image",
+     "softmax_cross_entropy",
+     [](Graph& graph) {
+       softmax_cross_entropy(logits_of(graph, {3, 4, 2, 2}), labels_of(graph, {3}));
+     },
+     {"two axes", "flatten()"}},
+    {"softmax_cross_entropy_grad, a scalar for each sample",
+     "softmax_cross_entropy_grad",
+     [](Graph& graph) {
+       const std::vector<Node> inputs{logits_of(graph, {3, 4}), labels_of(graph, {3}),
+                                      graph.input("p", {DType::float32, {3, 4}}),
+                                      graph.input("g", {DType::float32, {3}})};
+       graph.append(std::make_shared<SoftmaxCrossEntropyGrad>(CrossEntropyOptions{}), inputs,
+                    Graph::Where::current());
+     },
+     {"type and shape of the loss"}},
+    {"top_k_correct, k = 0",
+     "top_k_correct",
+     [](Graph& graph) {
+       top_k_correct(logits_of(graph, {3, 4}), labels_of(graph, {3}), 0);
+     },
+     {"k must be 1 or more"}},
+    {"one_hot of floats",
+     "one_hot",
+     [](Graph& graph) { one_hot(logits_of(graph, {3}), 4, DType::float32); },
+     {"int64"}},
+});
+
+}  // namespace
+
+TEST_CASE("losses: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("losses: what they refuse") { check_all(wrong); }
+
+TEST_CASE("the cross-entropy agrees with figures of PyTorch") {
+  Graph graph;
+  const Node logits = graph.input("logits", {DType::float64, {3, 4}});
+  const Node labels = labels_of(graph, {3});
+  const Node loss = softmax_cross_entropy(logits, labels);
+  const Node each = softmax_cross_entropy(logits, labels, {.reduction = Reduction::none});
+  const auto results = Runner(graph, {loss, gradients(loss, {logits})[0], each}, test_backend())(
+      {pattern(logits.shape()), Tensor::of<std::int64_t>({3}, {2, 0, 3})});
+  check_close(results[0], {1.3473971553480422});
+  check_close(results[1],
+              {0.03454087014838586, 0.1987689837874677, -0.2602103106553842, 0.026900456719530622,
+               -0.18726362774158306, 0.05373604166517019, 0.01976838497854815, 0.11375920109786467,
+               0.0781797213916888, 0.02876071221651353, 0.1655064714849795, -0.2724469050931818});
+  check_close(results[2], {1.516999725429153, 0.8250590469818512, 1.700132693633123});
+}
+
+TEST_CASE("the binary cross-entropy agrees with figures of PyTorch, and has the right slope at 0") {
+  Graph graph;
+  const Node logits = graph.input("logits", {DType::float64, {4}});
+  const Node targets = graph.input("targets", {DType::float64, {4}});
+  const Node loss = binary_cross_entropy_with_logits(logits, targets, Reduction::sum);
+  const auto results = Runner(graph, {loss, gradients(loss, {logits})[0]}, test_backend())(
+      {Tensor::of<double>({4}, {-3, 0, 0, 2}), Tensor::of<double>({4}, {0, 1, 0.25, 1})});
+  check_close(results[0], {1.561809723736605});
+  check_close(results[1], {0.04742587317756678, -0.5, 0.25, -0.11920292202211769});
+}
+
+TEST_CASE("a label out of range makes the loss and the gradient of its sample NaN") {
+  Graph graph;
+  const Node logits = graph.input("logits", {DType::float32, {3, 2}});
+  const Node loss = softmax_cross_entropy(logits, labels_of(graph, {3}), {.reduction = Reduction::none});
+  const auto results = Runner(graph, {loss, gradients(sum(loss), {logits})[0]}, test_backend())(
+      {Tensor(logits.type()), Tensor::of<std::int64_t>({3}, {0, 2, -1})});
+  CHECK(results[0].to_doubles()[0] == doctest::Approx(std::log(2.0)));
+  CHECK(std::isnan(results[0].to_doubles()[1]));
+  CHECK(std::isnan(results[0].to_doubles()[2]));
+  CHECK(results[1].to_doubles()[0] == doctest::Approx(-0.5));
+  CHECK(std::isnan(results[1].to_doubles()[2]));
+}
+
+TEST_CASE("the mean loss of no samples is 0") {
+  Graph graph;
+  const Node logits = graph.input("logits", {DType::float32, {0, 4}});
+  const Node entropy_loss = softmax_cross_entropy(logits, labels_of(graph, {0}));
+  const auto results = Runner(graph, {entropy_loss, squared_error(logits, logits)},
+                              test_backend())({Tensor(logits.type()), Tensor(TensorType{DType::int64, {0}})});
+  CHECK(results[0].to_doubles()[0] == 0);
+  CHECK(results[1].to_doubles()[0] == 0);
+}
+
+TEST_CASE("a mean loss is a mean over samples, and not over samples times outputs") {
+  Graph graph;
+  const Node prediction = graph.input("prediction", {DType::float64, {2, 3}});
+  const Node target = graph.input("target", {DType::float64, {2, 3}});
+  const auto results =
+      Runner(graph, {squared_error(prediction, target), mse(prediction, target)},
+             test_backend())({Tensor::of<double>({2, 3}, {1, 1, 1, 2, 2, 2}), Tensor(target.type())});
+  CHECK(results[0].to_doubles()[0] == 7.5);
+  CHECK(results[1].to_doubles()[0] == 2.5);
+}
+
+TEST_CASE("a loss does not broadcast a forgotten axis") {
+  Graph graph;
+  const Node prediction = graph.input("prediction", {DType::float64, {2, 1}});
+  const Node target = graph.input("target", {DType::float64, {2}});
+  const std::string text = user_error([&] { squared_error(prediction, target); });
+  CHECK(text.find("losses_test.cpp") != std::string::npos);
+  CHECK(text.find("one type and shape") != std::string::npos);
+}
+
+TEST_CASE("top_k_correct ranks equal logits by class, and a NaN is no hit") {
+  Graph graph;
+  const Node logits = graph.input("logits", {DType::float32, {5, 3}});
+  const Node labels = labels_of(graph, {5});
+  Runner runner(graph, {top_k_correct(logits, labels), top_k_correct(logits, labels, 2)}, test_backend());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor values = Tensor::of<float>({5, 3}, {1, 1, 1, 1, 1, 1, 0, nan, 2, nan, 0, 2, 3, 2, 1});
+  const auto results = runner({values, Tensor::of<std::int64_t>({5}, {0, 1, 2, 0, 7})});
+  CHECK(results[0].to_doubles()[0] == 1);  // the first row alone
+  CHECK(results[1].to_doubles()[0] == 3);  // and the second, and the third behind its NaN
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,164 @@
+#include "core/ops/pool2d.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+
+#include "core/autodiff/gradients.h"
+#include "core/ops/reduce.h"
+#include "core/testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+#include "tests/support/pattern.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+constexpr MaxPool2dOptions odd{.kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}};
+
+// Spaced so that bfloat16 keeps all elements apart.
+OpCase largest(const std::string& name, Shape x, MaxPool2dOptions options) {
+  OpCase op_case{"max_pool2d, " + name,
+                 "max_pool2d",
+                 [=](Graph&, auto in) { return std::vector{max_pool2d(in[0], options)}; },
+                 {{std::move(x), distinct(0.125)}}};
+  if (op_case.inputs[0].shape.elements() > 250) op_case.dtypes = {DType::float64, DType::float32};
+  return op_case;
+}
+
+OpCase average(const std::string& name, Shape x, AvgPool2dOptions options) {
+  return {"avg_pool2d, " + name,
+          "avg_pool2d",
+          [=](Graph&, auto in) { return std::vector{avg_pool2d(in[0], options)}; },
+          {{std::move(x)}}};
+}
+
+const Cases cases({
+    largest("2 x 2", {2, 3, 4, 6}, {.kernel = {2, 2}}),
+    largest("overlapping, padded", {1, 2, 5, 4}, odd),
+    largest("3 x 3, stride 2, as in ResNet", {1, 3, 7, 8},
+            {.kernel = {3, 3}, .stride = Size2d{2, 2}, .padding = {1, 1}}),
+    largest("17 channels", {1, 17, 4, 5}, {.kernel = {2, 3}, .stride = Size2d{1, 2}}),
+    largest("one element", {1, 1, 1, 1}, {.kernel = {1, 1}}),
+    largest("no samples", {0, 2, 4, 4}, {.kernel = {2, 2}}),
+    {"max_pool2d_grad",
+     "max_pool2d_grad",
+     [](Graph&, auto in) {
+       return std::vector{max_pool2d_grad(in[0], in[1], {4, 6}, {.kernel = {2, 2}})};
+     },
+     {{{2, 3, 2, 3}}, {{2, 3, 2, 3}, whole(0, 4), DType::uint8}}},
+    {"max_pool2d_gather",
+     "max_pool2d_gather",
+     [](Graph&, auto in) {
+       return std::vector{max_pool2d_gather(in[0], in[1], {.kernel = {2, 2}})};
+     },
+     {{{2, 3, 4, 6}}, {{2, 3, 2, 3}, whole(0, 4), DType::uint8}}},
+    average("2 x 2", {2, 3, 4, 6}, {.kernel = {2, 2}}),
+    average("overlapping, padding counted", {1, 2, 5, 4},
+            {.kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}}),
+    average("overlapping, padding not counted", {1, 2, 5, 4},
+            {.kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}, .count_include_pad = false}),
+    average("17 channels", {1, 17, 3, 4}, {.kernel = {3, 4}}),
+    {"avg_pool2d_grad",
+     "avg_pool2d_grad",
+     [](Graph&, auto in) {
+       return std::vector{avg_pool2d_grad(
+           in[0], {5, 4},
+           {.kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}, .count_include_pad = false})};
+     },
+     {{{1, 2, 3, 5}}}},
+});
+
+Node x_of(Graph& graph, Shape shape) { return graph.input("x", {DType::float32, std::move(shape)}); }
+
+const WrongCases wrong({
+    {"max_pool2d, a large window",
+     "max_pool2d",
+     [](Graph& graph) {
+       max_pool2d(x_of(graph, {1, 1, 32, 32}), {.kernel = {16, 16}});
+     },
+     {"at most 255", "16 x 16", "two steps"}},
+    {"max_pool2d, too much padding",
+     "max_pool2d",
+     [](Graph& graph) {
+       max_pool2d(x_of(graph, {1, 1, 8, 8}), {.kernel = {2, 2}, .padding = {2, 0}});
+     },
+     {"half the kernel"}},
+    {"max_pool2d_grad, another shape",
+     "max_pool2d_grad",
+     [](Graph& graph) {
+       max_pool2d_grad(x_of(graph, {1, 1, 4, 4}), graph.input("i", {DType::uint8, {1, 1, 4, 4}}), {9, 9},
+                       {.kernel = {3, 3}});
+     },
+     {"3 x 3"}},
+    {"max_pool2d_gather, an index of floats",
+     "max_pool2d_gather",
+     [](Graph& graph) {
+       max_pool2d_gather(x_of(graph, {1, 1, 4, 4}), graph.input("i", {DType::float32, {1, 1, 2, 2}}),
+                         {.kernel = {2, 2}});
+     },
+     {"uint8", "[1,1,2,2]"}},
+    {"avg_pool2d, a window that does not fit",
+     "avg_pool2d",
+     [](Graph& graph) {
+       avg_pool2d(x_of(graph, {1, 1, 4, 2}), {.kernel = {3, 3}});
+     },
+     {"along W", "padded input has 2"}},
+    {"avg_pool2d_grad, another shape",
+     "avg_pool2d_grad",
+     [](Graph& graph) {
+       avg_pool2d_grad(x_of(graph, {1, 1, 4, 4}), {9, 9}, {.kernel = {3, 3}});
+     },
+     {"3 x 3"}},
+});
+
+}  // namespace
+
+TEST_CASE("pooling: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("pooling: what it refuses") { check_all(wrong); }
+
+TEST_CASE("max_pool2d: the first of several largest wins, and a NaN is not lost") {
+  Graph graph;
+  const Node x = x_of(graph, {1, 1, 2, 6});
+  const Node y = max_pool2d(x, {.kernel = {2, 2}});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto results = Runner(graph, {y, output_of(y, 1)},
+                              test_backend())({Tensor::of<float>({1, 1, 2, 6}, {1, 5, 7, 7, 1, 2,  //
+                                                                                5, 5, 7, 7, nan, 3})});
+  const std::vector<double> values = results[0].to_doubles();
+  CHECK(values[0] == 5);
+  CHECK(values[1] == 7);
+  CHECK(std::isnan(values[2]));
+  CHECK(results[1] == Tensor::of<std::uint8_t>({1, 1, 1, 3}, {1, 0, 2}));
+}
+
+TEST_CASE("pooling agrees with figures of PyTorch") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {1, 1, 5, 4}});
+  const Node outside = avg_pool2d(
+      x, {.kernel = {3, 2}, .stride = Size2d{2, 2}, .padding = {1, 1}, .count_include_pad = false});
+  const Node inside = avg_pool2d(x, {.kernel = {3, 2}, .stride = Size2d{2, 2}, .padding = {1, 1}});
+  const Node most = max_pool2d(x, {.kernel = {3, 2}, .stride = Size2d{2, 2}, .padding = {1, 1}});
+  const Node grad = gradients(sum(most), {x})[0];
+  const auto results =
+      Runner(graph, {outside, inside, most, grad}, test_backend())({pattern(x.shape(), 5, 1, 13, 6, 8)});
+  check_close(results[0], {-0.1875, -0.0625, 0.0625, 0.125 / 3, -0.3125 / 3, 0.875 / 3, 0, -0.28125, 0.25});
+  check_close(results[1],
+              {-0.0625, -0.125 / 3, 0.0625 / 3, 0.0625 / 3, -0.3125 / 3, 0.4375 / 3, 0, -0.1875, 0.25 / 3});
+  check_close(results[2], {0.25, 0.625, 0.5, 0.375, 0.75, 0.625, 0.375, 0.25, 0.625});
+  check_close(results[3], {0, 0, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 2, 0, 0, 2, 0, 1, 0, 0});
+}
+
+TEST_CASE("average pooling averages, and global average pooling has a gradient") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {1, 2, 2, 2}});
+  const Node pooled = avg_pool2d(x, {.kernel = {2, 2}});
+  const Node grad = gradients(sum(global_avg_pool(x)), {x})[0];
+  const auto results = Runner(graph, {pooled, grad}, test_backend())(
+      {Tensor::of<double>({1, 2, 2, 2}, {1, 2, 3, 6, -1, -2, -3, -6})});
+  check_close(results[0], {3, -3});
+  check_close(results[1], std::vector<double>(8, 0.25));
+}
+
+}  // namespace plexaura::testing

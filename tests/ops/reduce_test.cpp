@@ -1,0 +1,172 @@
+#include "core/ops/reduce.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+
+#include "core/autodiff/gradients.h"
+#include "core/ops/pool2d.h"
+#include "core/testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+OpCase reduced(std::string op, Shape shape, ReduceOptions options) {
+  const bool is_sum = op == "sum";
+  return {
+      op + " of " + to_string(shape) + ", {" + to_string(describe(Reduce(Reduce::Kind::sum, options))) + "}",
+      op,
+      [=](Graph&, auto x) { return std::vector{is_sum ? sum(x[0], options) : mean(x[0], options)}; },
+      {{std::move(shape)}}};
+}
+
+OpCase chosen(std::string op, Shape shape, ReduceOptions options) {
+  const bool largest = op == "max";
+  return {
+      op + " of " + to_string(shape) + ", {" + to_string(describe(Reduce(Reduce::Kind::max, options))) + "}",
+      op,
+      [=](Graph&, auto x) { return std::vector{largest ? max(x[0], options) : min(x[0], options)}; },
+      {{std::move(shape), distinct(0.25)}}};
+}
+
+OpCase place(Shape shape, std::int64_t axis, bool keepdims) {
+  return {"argmax of " + to_string(shape),
+          "argmax",
+          [=](Graph&, auto x) { return std::vector{argmax(x[0], axis, keepdims)}; },
+          {{std::move(shape), distinct(0.25)}},
+          false};
+}
+
+const Cases cases({
+    reduced("sum", {3, 5}, {}),
+    reduced("sum", {3, 5}, {.axes = {0}}),
+    reduced("sum", {3, 5}, {.axes = {-1}, .keepdims = true}),
+    reduced("sum", {2, 3, 4, 5}, {.axes = {1, 3}}),
+    reduced("sum", {2, 3, 4, 5}, {.axes = {0, 2, 3}}),
+    reduced("sum", {2, 17, 9, 11}, {.axes = {0, 2, 3}}),
+    reduced("sum", {70, 130}, {.axes = {0}}),
+    reduced("sum", {}, {}),
+    reduced("sum", {0, 3}, {.axes = {0}}),
+    reduced("sum", {0, 3}, {.axes = {1}}),
+    chosen("max", {3, 5}, {}),
+    chosen("max", {3, 5}, {.axes = {0}}),
+    chosen("max", {2, 3, 4}, {.axes = {0, -1}, .keepdims = true}),
+    chosen("max", {}, {}),
+    chosen("max", {0, 3}, {.axes = {1}}),
+    chosen("min", {3, 5}, {.axes = {1}}),
+    chosen("min", {2, 17, 3}, {.axes = {1}}),
+    place({3, 5}, 1, false),
+    place({3, 4, 5}, -2, true),
+    place({7}, 0, false),
+    reduced("mean", {3, 5}, {}),
+    reduced("mean", {3, 1, 5}, {.axes = {1}}),
+    reduced("mean", {3, 1, 5}, {.axes = {1}, .keepdims = true}),
+    reduced("mean", {2, 3, 4, 5}, {.axes = {-1, -2}}),
+    {"global_avg_pool",
+     "mean",
+     [](Graph&, auto x) { return std::vector{global_avg_pool(x[0])}; },
+     {{{2, 3, 4, 5}}}},
+    {"sum_to",
+     "sum",
+     [](Graph&, auto x) {
+       return std::vector{sum_to(x[0], {3, 1, 5})};
+     },
+     {{{2, 3, 4, 5}}}},
+});
+
+const WrongCases wrong({
+    {"sum over an axis that is not there",
+     "sum",
+     [](Graph& graph) {
+       sum(graph.input("x", {DType::float32, {2, 3}}), {.axes = {2}});
+     },
+     {"axis 2 does not exist", "rank 2"}},
+    {"sum over an axis twice",
+     "sum",
+     [](Graph& graph) {
+       sum(graph.input("x", {DType::float32, {2, 3}}), {.axes = {1, -1}});
+     },
+     {"named twice"}},
+    {"sum of bools",
+     "sum",
+     [](Graph& graph) {
+       sum(graph.input("x", {DType::boolean, {2}}));
+     },
+     {"bool", "cast()"}},
+    {"max of nothing",
+     "max",
+     [](Graph& graph) {
+       max(graph.input("x", {DType::float32, {2, 0}}), {.axes = {1}});
+     },
+     {"axis 1 is empty"}},
+    {"min of nothing",
+     "min",
+     [](Graph& graph) {
+       min(graph.input("x", {DType::float32, {0}}));
+     },
+     {"axis 0 is empty"}},
+    {"argmax, an axis that is not there",
+     "argmax",
+     [](Graph& graph) {
+       argmax(graph.input("x", {DType::float32, {2}}), 1);
+     },
+     {"axis 1 does not exist"}},
+    {"mean of integers",
+     "mean",
+     [](Graph& graph) {
+       mean(graph.input("x", {DType::int64, {2}}));
+     },
+     {"int64", "cast()"}},
+});
+
+}  // namespace
+
+TEST_CASE("reductions: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("reductions: what they refuse") { check_all(wrong); }
+
+TEST_CASE("a mean over an axis of extent 1 keeps the other axes") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4, 1, 3}});
+  CHECK(mean(x, {.axes = {1}}).shape() == Shape{4, 3});
+  CHECK(mean(x, {.axes = {1}, .keepdims = true}).shape() == Shape{4, 1, 3});
+}
+
+TEST_CASE("equal largest elements share the gradient; argmax names the first, and a NaN before all") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 4}});
+  const Node y = max(x, {.axes = {1}});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto results = Runner(graph, {y, gradients(sum(y), {x})[0], argmax(x, 1)},
+                              test_backend())({Tensor::of<double>({2, 4}, {1, 3, 3, 2, 5, nan, 7, nan})});
+  CHECK(results[0].to_doubles()[0] == 3);
+  CHECK(std::isnan(results[0].to_doubles()[1]));
+  CHECK(results[1].to_doubles()[1] == 0.5);
+  CHECK(results[1].to_doubles()[2] == 0.5);
+  CHECK(results[1].to_doubles()[3] == 0);
+  CHECK(results[2] == Tensor::of<std::int64_t>({2}, {1, 1}));
+}
+
+TEST_CASE("sums of float32 do not lose small terms") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {1 << 20}});
+  std::vector<float> values(1 << 20, 0.1F);
+  const auto result = Runner(graph, {sum(x)}, oracle())({Tensor::of<float>({1 << 20}, values)});
+  CHECK(result[0].to_doubles()[0] == doctest::Approx(0.1F * (1 << 20)).epsilon(1e-7));
+}
+
+TEST_CASE("sums of integers and of nothing") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::int64, {2, 2}});
+  const Node none = graph.input("none", {DType::float32, {0}});
+  Runner runner(graph, {sum(x, {.axes = {0}}), sum(none), mean(none)}, test_backend());
+  const auto results = runner(
+      {Tensor::of<std::int64_t>({2, 2}, {1, 2, 3, 1LL << 60}), Tensor(TensorType{DType::float32, {0}})});
+  CHECK(results[0] == Tensor::of<std::int64_t>({2}, {4, (1LL << 60) + 2}));
+  CHECK(results[1].to_doubles()[0] == 0);
+  CHECK(std::isnan(results[2].to_doubles()[0]));
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,162 @@
+#include "core/ops/solver.h"
+
+#include <doctest/doctest.h>
+
+#include "core/testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+#include "tests/support/pattern.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const std::vector<DecaySegment> two_segments{{0, 20, 0.01}, {20, 17, 0}};
+const CaseInput slice{{37}};
+const CaseInput rate{{}, these({0.1}), DType::float32};
+
+std::vector<Node> outputs(const SgdResult& result) {
+  return result.momentum ? std::vector{result.value, result.momentum} : std::vector{result.value};
+}
+
+OpCase sgd(const std::string& name, SgdOptions options) {
+  OpCase op_case{"sgd_step, " + name, "sgd_step", {}, {slice, slice, rate}, false};
+  if (options.momentum == 0) {
+    op_case.build = [=](Graph&, auto x) { return outputs(sgd_step(x[0], x[1], Node(), x[2], options)); };
+  } else {
+    op_case.inputs.push_back(slice);
+    op_case.build = [=](Graph&, auto x) { return outputs(sgd_step(x[0], x[1], x[3], x[2], options)); };
+  }
+  return op_case;
+}
+
+OpCase adam(const std::string& name, const AdamOptions& options) {
+  return {"adam_step, " + name,
+          "adam_step",
+          [=](Graph&, auto x) {
+            const AdamResult result = adam_step(x[0], x[1], x[2], x[3], x[4], x[5], options);
+            return std::vector{result.value, result.mean, result.square};
+          },
+          {slice, slice, slice, {{37}, between(0.1, 1)}, rate, {{}, these({3}), DType::float32}},
+          false};
+}
+
+const Cases cases({
+    sgd("plain", {}),
+    sgd("decay", {.decay = two_segments}),
+    sgd("momentum", {.momentum = 0.9}),
+    sgd("nesterov and decay", {.momentum = 0.9, .nesterov = true, .decay = two_segments}),
+    adam("plain", {}),
+    adam("decay", {.decay = two_segments}),
+    adam("decoupled decay",
+         {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .decoupled = true, .decay = two_segments}),
+});
+
+struct Leaves {
+  explicit Leaves(Graph& graph)
+      : value(graph.input("value", {DType::float32, {4}})),
+        other(graph.input("other", {DType::float32, {5}})),
+        rate(graph.input("rate", {DType::float32, {}})) {}
+  Node value;
+  Node other;
+  Node rate;
+};
+
+WrongCase refused(std::string name, SgdOptions options, std::vector<std::string> words) {
+  return {"sgd_step, " + name, "sgd_step",
+          [=](Graph& graph) {
+            const Leaves of(graph);
+            sgd_step(of.value, of.value, options.momentum == 0 ? Node() : of.value, of.rate, options);
+          },
+          std::move(words)};
+}
+
+const WrongCases wrong({
+    refused("nesterov alone", {.nesterov = true}, {"nesterov needs momentum"}),
+    refused("momentum of 1", {.momentum = 1}, {"momentum must be at least 0 and less than 1"}),
+    refused("segments with a gap", {.decay = {{0, 2, 0}, {3, 1, 0}}},
+            {"without gaps", "starts at 3 where 2"}),
+    refused("segments that end early", {.decay = {{0, 3, 0}}}, {"cover the slice", "3 of 4"}),
+    {"sgd_step, another length",
+     "sgd_step",
+     [](Graph& graph) {
+       const Leaves of(graph);
+       sgd_step(of.value, of.other, Node(), of.rate);
+     },
+     {"one type and length"}},
+    {"sgd_step, a rate for each element",
+     "sgd_step",
+     [](Graph& graph) {
+       const Leaves of(graph);
+       sgd_step(of.value, of.value, Node(), of.value);
+     },
+     {"learning rate must be a scalar"}},
+    {"adam_step, epsilon",
+     "adam_step",
+     [](Graph& graph) {
+       const Leaves of(graph);
+       adam_step(of.value, of.value, of.value, of.value, of.rate, of.rate, {.epsilon = 0});
+     },
+     {"epsilon must be above 0"}},
+});
+
+const std::vector<double> start{1.0, -2.0, 0.5};
+
+Tensor gradient(int step) { return Tensor::of<double>({3}, {0.5 * step, -1.0 * step, 0.25 * step}); }
+
+// Three steps of the gradients above, with a learning rate of 0.1.
+Tensor three_sgd_steps(const SgdOptions& options) {
+  Graph graph;
+  const Node value = graph.input("value", {DType::float64, {3}});
+  const Node grad = graph.input("grad", value.type());
+  const Node momentum = graph.input("momentum", value.type());
+  const SgdResult next = sgd_step(value, grad, momentum, graph.constant(Tensor::scalar(0.1)), options);
+  Runner runner(graph, {next.value, next.momentum}, test_backend());
+  std::vector<Tensor> state{Tensor::of<double>({3}, start), Tensor(value.type())};
+  for (int step = 1; step <= 3; ++step) state = runner({state[0], gradient(step), state[1]});
+  return state[0];
+}
+
+Tensor three_adam_steps(const AdamOptions& options) {
+  Graph graph;
+  const Node value = graph.input("value", {DType::float64, {3}});
+  const Node grad = graph.input("grad", value.type());
+  const Node mean = graph.input("mean", value.type());
+  const Node square = graph.input("square", value.type());
+  const Node step_number = graph.input("step", {DType::float64, {}});
+  const AdamResult next =
+      adam_step(value, grad, mean, square, graph.constant(Tensor::scalar(0.1)), step_number, options);
+  Runner runner(graph, {next.value, next.mean, next.square}, test_backend());
+  std::vector<Tensor> state{Tensor::of<double>({3}, start), Tensor(value.type()), Tensor(value.type())};
+  for (int step = 1; step <= 3; ++step)
+    state = runner({state[0], gradient(step), state[1], state[2], Tensor::scalar(static_cast<double>(step))});
+  return state[0];
+}
+
+}  // namespace
+
+TEST_CASE("solver steps: values") { check_all(cases); }
+TEST_CASE("solver steps: what they refuse") { check_all(wrong); }
+
+TEST_CASE("the steps of SGD agree with torch.optim.SGD") {
+  check_close(three_sgd_steps({.momentum = 0.9}), {0.5245, -1.049, 0.26225});
+  check_close(three_sgd_steps({.momentum = 0.9, .nesterov = true, .decay = {{0, 3, 0.01}}}),
+              {0.26489045819099993, -0.5297809163819999, 0.13244522909549997});
+}
+
+TEST_CASE("the steps of Adam agree with torch.optim.Adam and AdamW") {
+  AdamOptions options{.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .decay = {{0, 3, 0.1}}};
+  check_close(three_adam_steps(options), {0.7031252720067115, -1.7030178863530685, 0.20334239893232942});
+  options.decoupled = true;
+  check_close(three_adam_steps(options), {0.678053846548361, -1.6481499322661608, 0.19330924169025782});
+}
+
+TEST_CASE("no option of a solver is left out of its description") {
+  CHECK(!(SgdStep({.momentum = 0.9}) == SgdStep({.momentum = 0.8})));
+  CHECK(!(SgdStep({.momentum = 0.9}) == SgdStep({.momentum = 0.9, .nesterov = true})));
+  CHECK(!(SgdStep({.decay = {{0, 3, 0.1}}}) == SgdStep({.decay = {{0, 3, 0.2}}})));
+  CHECK(!(AdamStep({.decoupled = true}) == AdamStep({})));
+  CHECK(!(AdamStep({.epsilon = 1e-7}) == AdamStep({})));
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,133 @@
+#include "core/ops/unary.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+
+#include "core/testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+OpCase unary(std::string op, Node (*function)(Operand), Values values) {
+  return {op, op, [=](Graph&, auto x) { return std::vector{function(x[0])}; }, {{{3, 5}, std::move(values)}}};
+}
+
+OpCase with_shape(OpCase op_case, std::string name, Shape shape) {
+  op_case.name += ", " + name;
+  op_case.inputs[0].shape = std::move(shape);
+  return op_case;
+}
+
+BuildFunction to(DType dtype) {
+  return [=](Graph&, auto x) { return std::vector{cast(x[0], dtype)}; };
+}
+
+const Cases cases({
+    unary("neg", neg, between(-2, 2)),
+    unary("abs", abs, away_from_zero()),
+    unary("exp", exp, between(-2, 2)),
+    unary("log", log, between(0.2, 3)),
+    unary("sqrt", sqrt, between(0.2, 3)),
+    unary("square", square, between(-2, 2)),
+    unary("sigmoid", sigmoid, between(-4, 4)),
+    unary("tanh", tanh, between(-2, 2)),
+    unary("relu", relu, away_from_zero()),
+    unary("softplus", softplus, between(-4, 4)),
+    with_shape(unary("relu", relu, away_from_zero()), "a scalar", {}),
+    with_shape(unary("relu", relu, away_from_zero()), "empty", {2, 0, 3}),
+    with_shape(unary("tanh", tanh, between(-2, 2)), "several pieces", {3, 9001}),
+    with_shape(unary("exp", exp, between(-2, 2)), "17 channels", {2, 17, 3, 5}),
+    {"relu_grad",
+     "relu_grad",
+     [](Graph&, auto x) { return std::vector{relu_grad(x[0], x[1])}; },
+     {{{3, 5}}, {{3, 5}, away_from_zero()}}},
+    {"stop_gradient",
+     "stop_gradient",
+     [](Graph&, auto x) { return std::vector{stop_gradient(x[0])}; },
+     {{{3, 5}}},
+     false},
+    {"cast to float64", "cast", to(DType::float64), {{{3, 5}}}},
+    {"cast to float32",
+     "cast",
+     to(DType::float32),
+     {{{3, 5}}},
+     false,
+     false,
+     {DType::float64, DType::bfloat16},
+     {.float64 = 1e-7}},
+    {"cast to int32", "cast", to(DType::int32), {{{3, 5}, between(-9, 9)}}, false},
+    {"cast to bool", "cast", to(DType::boolean), {{{3, 5}, whole(0, 2)}}, false},
+    {"cast of int64", "cast", to(DType::float64), {{{3, 5}, whole(-9, 9), DType::int64}}, false},
+    {"cast of bool", "cast", to(DType::float64), {{{3, 5}, whole(0, 2), DType::boolean}}, false},
+});
+
+WrongCase of_integers(std::string op, Node (*function)(Operand)) {
+  return {op + " of integers",
+          op,
+          [=](Graph& graph) {
+            function(graph.input("x", {DType::int64, {2}}));
+          },
+          {"int64[2]", "floating", "cast()"}};
+}
+
+const WrongCases wrong({
+    of_integers("neg", neg),
+    of_integers("abs", abs),
+    of_integers("exp", exp),
+    of_integers("log", log),
+    of_integers("sqrt", sqrt),
+    of_integers("square", square),
+    of_integers("sigmoid", sigmoid),
+    of_integers("tanh", tanh),
+    of_integers("relu", relu),
+    of_integers("softplus", softplus),
+    {"relu_grad of two shapes",
+     "relu_grad",
+     [](Graph& graph) {
+       relu_grad(graph.input("g", {DType::float32, {2}}), graph.input("y", {DType::float32, {3}}));
+     },
+     {"one type and shape", "float32[2]", "float32[3]"}},
+});
+
+std::vector<double> apply_to(Node (*function)(Operand), DType dtype, const std::vector<double>& values) {
+  Graph graph;
+  const Tensor input = Tensor::of<double>({static_cast<std::int64_t>(values.size())}, values).cast(dtype);
+  const Node y = function(graph.input("x", input.type()));
+  return Runner(graph, {y}, test_backend())({input})[0].to_doubles();
+}
+
+}  // namespace
+
+TEST_CASE("unary ops: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("unary ops: what they refuse") { check_all(wrong); }
+
+TEST_CASE("sigmoid does not overflow") {
+  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16}) {
+    const std::vector<double> y = apply_to(sigmoid, dtype, {-1e4, -60, 0, 60, 1e4});
+    CHECK(y[0] == 0);
+    CHECK(y[1] == doctest::Approx(std::exp(-60.0)).epsilon(0.3));
+    CHECK(y[2] == 0.5);
+    CHECK(y[4] == 1);
+  }
+}
+
+TEST_CASE("relu keeps a NaN, so that nobody misses it") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> y = apply_to(relu, DType::float32, {nan, -1, 2});
+  CHECK(std::isnan(y[0]));
+  CHECK(y[1] == 0);
+  CHECK(y[2] == 2);
+}
+
+TEST_CASE("a cast to integers truncates, and takes the nearest value where there is no room") {
+  const auto to_int32 = [](Operand x) { return cast(x, DType::int32); };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(apply_to(+to_int32, DType::float64, {-1.9, 1.9, 1e20, -1e20, nan}) ==
+        std::vector<double>{-1, 1, 2147483647.0, -2147483648.0, 0});
+}
+
+}  // namespace plexaura::testing

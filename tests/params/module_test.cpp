@@ -1,0 +1,190 @@
+#include "core/params/module.h"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+
+#include "core/graph/print.h"
+#include "core/ops/binary.h"
+#include "core/ops/matmul.h"
+#include "core/ops/reduce.h"
+#include "core/vm/training_step.h"
+#include "tests/support/error_text.h"
+
+using namespace plexaura;
+using plexaura::testing::user_error;
+
+namespace {
+
+class Scale : public Module {
+ public:
+  explicit Scale(std::int64_t width)
+      : gain({width}, Initialiser::normal(1)), seen({width}, Initialiser::zeros(), ParameterRole::buffer) {}
+  void members(MemberVisitor& visit) override {
+    visit("gain", gain);
+    visit("seen", seen);
+  }
+  Node operator()(Operand x) {
+    const auto scope = scope_in(x.node().graph());
+    return mul(x, gain.in(x.node().graph(), x.where()));
+  }
+  Parameter gain;
+  Parameter seen;
+};
+
+class Net : public Module {
+ public:
+  explicit Net(bool reversed = false) : reversed_(reversed) {
+    for (int i = 0; i < 2; ++i) blocks.push_back(std::make_unique<Scale>(3));
+  }
+  void members(MemberVisitor& visit) override {
+    if (reversed_) visit("head", head);
+    visit("layer1", blocks);
+    visit("absent", absent);
+    if (!reversed_) visit("head", head);
+  }
+  std::vector<std::unique_ptr<Scale>> blocks;
+  std::unique_ptr<Scale> absent;
+  Scale head{3};
+
+ private:
+  bool reversed_;
+};
+
+class Tied : public Module {
+ public:
+  void members(MemberVisitor& visit) override {
+    visit("encoder", shared);
+    visit("decoder", shared);
+  }
+  Scale shared{2};
+};
+
+class Selfish : public Module {
+ public:
+  void members(MemberVisitor& visit) override { visit("me", static_cast<Module&>(*this)); }
+};
+
+std::vector<std::string> names_of(const std::vector<ParameterSpec>& specs) {
+  std::vector<std::string> names;
+  for (const ParameterSpec& spec : specs) names.push_back(spec.name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("names are paths, lists have numbers, absent members have none") {
+  Net net;
+  const auto specs = specs_of(net, DType::float64);
+  CHECK(names_of(specs) == std::vector<std::string>{"layer1.0.gain", "layer1.0.seen", "layer1.1.gain",
+                                                    "layer1.1.seen", "head.gain", "head.seen"});
+  CHECK(specs[0].type == TensorType{DType::float64, {3}});
+  CHECK(specs[0].role == ParameterRole::trainable);
+  CHECK(specs[1].role == ParameterRole::buffer);
+  CHECK(net.blocks[1]->path() == "layer1.1");
+  CHECK(net.path().empty());
+  CHECK(net.head.gain.name() == "head.gain");
+}
+
+TEST_CASE("a module may be named again with another dtype but not from another root") {
+  Net net;
+  specs_of(net, DType::float32);
+  CHECK(specs_of(net, DType::float64)[0].type.dtype == DType::float64);
+  CHECK(net.head.dtype() == DType::float64);
+  CHECK(user_error([&] { specs_of(net.head, DType::float32); }) ==
+        "the parameter 'head.gain' would be named 'gain' by a second root; name a model from one root only");
+  CHECK(names_of(specs_of(net.head, DType::float32, "head"))[0] == "head.gain");
+}
+
+TEST_CASE("a parameter reached by two paths is one entry with an alias, and one leaf of the graph") {
+  Tied tied;
+  const auto specs = specs_of(tied, DType::float32);
+  REQUIRE(specs.size() == 2);
+  CHECK(specs[0].name == "encoder.gain");
+  CHECK(specs[0].aliases == std::vector<std::string>{"decoder.gain"});
+
+  ParameterStore store = make_store(tied, DType::float32, 7);
+  CHECK(store.trainable_elements() == 2);
+  CHECK(store.read("decoder.gain") == store.read("encoder.gain"));
+
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2}});
+  tied.shared(tied.shared(x));
+  CHECK(std::ranges::count_if(std::vector<NodeId>{0, 1, 2, 3}, [&](NodeId id) {
+          const Leaf* leaf = as_leaf(*graph.record(id).op);
+          return leaf != nullptr && leaf->kind() == LeafKind::parameter;
+        }) == 1);
+}
+
+TEST_CASE("starting values depend on the name alone, whatever the order of members") {
+  Net forwards;
+  Net backwards(true);
+  const ParameterStore a = make_store(forwards, DType::float32, 3);
+  const ParameterStore b = make_store(backwards, DType::float32, 3);
+  CHECK(a.specs()[0].name != b.specs()[0].name);
+  for (const ParameterSpec& spec : a.specs()) CHECK(a.read(spec.name) == b.read(spec.name));
+  CHECK_FALSE(a.read("head.gain") == a.read("layer1.0.gain"));
+  CHECK_FALSE(a.read("head.gain") == make_store(forwards, DType::float32, 4).read("head.gain"));
+}
+
+TEST_CASE("a layer without names cannot be called, and the error has the caller's line") {
+  Scale scale(2);
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2}});
+  const int line = __LINE__ + 1;
+  const std::string text = user_error([&] { scale(x); });
+  CHECK(text.find("module_test.cpp:" + std::to_string(line) + ":") != std::string::npos);
+  CHECK(text.find("specs_of()") != std::string::npos);
+}
+
+TEST_CASE("an error within a layer names the caller's line and the module's path") {
+  Net net;
+  specs_of(net, DType::float32);
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4}});
+  const int line = __LINE__ + 1;
+  const std::string text = user_error([&] { (*net.blocks[1])(x); });
+  CHECK(text.find("module_test.cpp:" + std::to_string(line) + " (layer1.1): mul(float32[4], float32[3])") !=
+        std::string::npos);
+}
+
+TEST_CASE("a module's path holds wherever it is called from") {
+  Net net;
+  specs_of(net, DType::float32);
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {3}});
+  const Graph::Scope outer(graph, "tower");
+  CHECK(graph.record(net.head(x).id()).origin.scope == "head");
+  CHECK(graph.record((x * 2).id()).origin.scope == "tower");
+}
+
+TEST_CASE("a module that contains itself is refused") {
+  Selfish selfish;
+  CHECK(user_error([&] { specs_of(selfish, DType::float32); }).find("contains itself as 'me'") !=
+        std::string::npos);
+}
+
+TEST_CASE("freezing by pattern leaves buffers alone and refuses a pattern without effect") {
+  Net net;
+  auto specs = specs_of(net, DType::float32);
+  freeze(specs, "layer1.*");
+  CHECK(specs[0].role == ParameterRole::frozen);
+  CHECK(specs[1].role == ParameterRole::buffer);
+  CHECK(specs[4].role == ParameterRole::trainable);
+  CHECK(user_error([&] { freeze(specs, "haed.gain"); }) ==
+        "no parameter is named like 'haed.gain', so that nothing would be frozen; did you mean 'head.gain'?");
+
+  Tied tied;
+  auto tied_specs = specs_of(tied, DType::float32);
+  freeze(tied_specs, "decoder.*");
+  CHECK(tied_specs[0].role == ParameterRole::frozen);
+}
+
+TEST_CASE("a trainable parameter that gets no gradient is reported") {
+  Net net;
+  const ParameterStore store = make_store(net, DType::float32);
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {3}});
+  const Node loss = mean(net.head((*net.blocks[0])(x)));
+  CHECK(user_error([&] { training_outputs(graph, {.loss = loss}, store, 1); }).find("'layer1.1.gain'") !=
+        std::string::npos);
+}

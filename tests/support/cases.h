@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/testing/op_case.h"
+
+namespace plexaura::testing {
+
+// Makes cases known to the coverage test, and to whatever else walks over all of them. Stands at the top of
+// each tests/ops/*_test.cpp.
+struct Cases {
+  explicit Cases(std::vector<OpCase> given);
+  std::vector<OpCase> cases;
+};
+struct WrongCases {
+  explicit WrongCases(std::vector<WrongCase> given);
+  std::vector<WrongCase> cases;
+};
+
+// All that were made known.
+const std::vector<OpCase>& all_cases();
+const std::vector<WrongCase>& all_wrong_cases();
+
+// Checks each on the test backend; a failure says which case, what was expected and what came.
+void check_all(const Cases& cases);
+void check_all(const WrongCases& cases);
+
+// Another output of the op that made this value.
+Node output_of(const Node& node, std::uint32_t output);
+
+}  // namespace plexaura::testing

@@ -1,0 +1,262 @@
+// The far device: a plugin that keeps core/device/backend.h honest. It computes with the portable kernels,
+// and in everything else behaves like a device of its own, only stricter: addresses that fault, two
+// asynchronous streams that may be lazy, a layout of its own, recordings. Options, and the variables that set
+// them where they are not given:
+//   lazy     PLEXAURA_FAR_LAZY     "1": nothing starts until somebody waits for it
+//   regions  PLEXAURA_FAR_REGIONS  "1": offers regions of two nodes
+
+#include <cstdlib>
+#include <fmt/format.h>
+
+#include "backends/cpu/portable/host_adapter.h"
+#include "core/device/plugin.h"
+#include "core/error.h"
+#include "tests/support/far_device/far_memory.h"
+#include "tests/support/far_device/recorder.h"
+#include "tests/support/far_device/regions.h"
+#include "tests/support/far_device/streams.h"
+
+namespace plexaura::far_device {
+
+namespace {
+
+// What all objects of one far device share.
+struct Device {
+  explicit Device(bool lazy) : streams(lazy) {}
+
+  void launch(std::shared_ptr<Job> job) {
+    if (recorder.active())
+      recorder.add(std::move(job));
+    else
+      streams.enqueue(Stream::compute, std::move(job));
+  }
+
+  std::shared_ptr<FarMemoryMap> memory = std::make_shared<FarMemoryMap>();
+  Recorder recorder;
+  Streams streams;
+};
+
+// Channels last, padded to 8, for what may be a batch of pictures or a filter.
+Layout preferred_layout(const TensorType& type) {
+  if (type.shape.rank() == 4 && is_floating(type.dtype)) return Layout({0, 2, 3, 1}, {{1, 8}});
+  return row_major_layout(type);
+}
+
+class FarEvent final : public Event {
+ public:
+  explicit FarEvent(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  void record(Stream stream) override {
+    device_->recorder.forbid("recording an event");
+    device_->streams.record(state_, stream);
+  }
+  void signal() override { device_->streams.signal(*state_); }
+  void reset() override { device_->streams.reset(*state_); }
+  void hold(Stream stream) override {
+    device_->recorder.forbid("holding a stream");
+    device_->streams.hold(state_, stream);
+  }
+  bool passed() const override { return device_->streams.passed(*state_); }
+  void wait() override {
+    device_->recorder.forbid("waiting");
+    device_->streams.wait(*state_);
+  }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<EventState> state_ = std::make_shared<EventState>();
+};
+
+class KernelJob final : public Job {
+ public:
+  KernelJob(std::unique_ptr<Launch> launch, std::string name)
+      : launch_(std::move(launch)), name_(std::move(name)) {}
+
+  void run() override {
+    try {
+      launch_->run();
+    } catch (const std::exception& error) {
+      throw DeviceError(fmt::format("{}: {}", name_, error.what()));
+    }
+  }
+
+ private:
+  std::unique_ptr<Launch> launch_;
+  std::string name_;
+};
+
+class FarLaunch final : public Launch {
+ public:
+  FarLaunch(std::shared_ptr<Device> device, std::shared_ptr<Job> job)
+      : device_(std::move(device)), job_(std::move(job)) {}
+  void run() override { device_->launch(job_); }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<Job> job_;
+};
+
+// Bytes behind each address of a binding.
+struct Sizes {
+  std::vector<std::size_t> inputs;
+  std::vector<std::size_t> outputs;
+  std::size_t workspace;
+};
+
+// The host kernel behind addresses of the far device.
+class FarKernel final : public Kernel {
+ public:
+  FarKernel(std::shared_ptr<Device> device, std::shared_ptr<const Kernel> host, Sizes sizes)
+      : device_(std::move(device)), host_(std::move(host)), sizes_(std::move(sizes)) {}
+
+  std::unique_ptr<Launch> bind(const Binding& binding) const override {
+    Binding real{unwrap(binding.inputs, sizes_.inputs), unwrap(binding.outputs, sizes_.outputs),
+                 device_->memory->resolve(binding.workspace, sizes_.workspace), binding.name};
+    std::string name = binding.name == nullptr ? "a kernel without a name" : *binding.name;
+    return std::make_unique<FarLaunch>(device_,
+                                       std::make_shared<KernelJob>(host_->bind(real), std::move(name)));
+  }
+
+ private:
+  std::vector<Address> unwrap(const std::vector<Address>& addresses,
+                              const std::vector<std::size_t>& sizes) const {
+    std::vector<Address> real;
+    for (std::size_t i = 0; i < addresses.size(); ++i)
+      real.push_back(addresses[i] == nullptr ? nullptr : device_->memory->resolve(addresses[i], sizes[i]));
+    return real;
+  }
+
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<const Kernel> host_;
+  Sizes sizes_;
+};
+
+class ReplayJob final : public Job {
+ public:
+  explicit ReplayJob(std::vector<Recorded> recorded) : recorded_(std::move(recorded)) {}
+
+  void run() override {
+    for (const Recorded& item : recorded_)
+      if (const Copy* copy = std::get_if<Copy>(&item))
+        copy->run();
+      else
+        std::get<std::shared_ptr<Job>>(item)->run();
+  }
+
+ private:
+  std::vector<Recorded> recorded_;
+};
+
+class FarRecording final : public Recording {
+ public:
+  FarRecording(std::shared_ptr<Device> device, std::vector<Recorded> recorded)
+      : device_(std::move(device)), job_(std::make_shared<ReplayJob>(std::move(recorded))) {}
+
+  void replay() override {
+    device_->recorder.forbid("replaying");
+    device_->streams.enqueue(Stream::compute, job_);
+  }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<Job> job_;
+};
+
+struct Options {
+  bool lazy = false;
+  bool regions = false;
+};
+
+class FarBackend final : public Backend {
+ public:
+  explicit FarBackend(Options options)
+      : info_{"far", "a simulated device for tests, with addresses and streams of its own", false},
+        options_(options),
+        device_(std::make_shared<Device>(options.lazy)) {}
+
+  const BackendInfo& info() const override { return info_; }
+
+  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
+    device_->recorder.forbid("allocating memory");
+    return std::make_unique<FarMemory>(device_->memory, bytes, use);
+  }
+
+  void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
+    const Copy copy{real(dst, bytes), real(src, bytes), bytes};
+    if (!device_->recorder.active()) {
+      device_->streams.enqueue(stream, copy);
+      return;
+    }
+    const FarMemoryMap& memory = *device_->memory;
+    if (stream != Stream::compute || memory.is_staging(dst, bytes) || memory.is_staging(src, bytes))
+      device_->recorder.forbid("copying to or from the host");
+    device_->recorder.add(copy);
+  }
+
+  std::unique_ptr<Event> make_event() override { return std::make_unique<FarEvent>(device_); }
+
+  std::unique_ptr<Recording> record(const std::function<void()>& body) override {
+    return std::make_unique<FarRecording>(device_, device_->recorder.capture(body));
+  }
+
+  std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
+    return options_.regions ? match_sums(graph, last, uses) : std::vector<Region>{};
+  }
+
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    return propose_host_kernel(query, preferred_layout);
+  }
+
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override {
+    Sizes sizes{bytes_of(query, query.region.inputs, candidate.inputs),
+                bytes_of(query, query.region.outputs, candidate.outputs), candidate.workspace};
+    return std::make_shared<FarKernel>(device_, make_host_kernel(query, candidate), std::move(sizes));
+  }
+
+ private:
+  std::byte* real(const std::byte* address, std::size_t bytes) const {
+    if (bytes == 0 || device_->memory->is_staging(address, bytes)) return const_cast<std::byte*>(address);
+    return device_->memory->resolve(address, bytes);
+  }
+
+  static std::vector<std::size_t> bytes_of(const RegionQuery& query, const std::vector<Value>& values,
+                                           const std::vector<Layout>& layouts) {
+    std::vector<std::size_t> bytes;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      bytes.push_back(static_cast<std::size_t>(layouts[i].bytes(query.type(values[i]))));
+    return bytes;
+  }
+
+  BackendInfo info_;
+  Options options_;
+  std::shared_ptr<Device> device_;
+};
+
+bool is_on(std::string_view name, std::string_view value) {
+  if (value != "0" && value != "1")
+    throw UserError(fmt::format("the option '{}' of the far device is '{}'; it must be 0 or 1", name, value));
+  return value == "1";
+}
+
+bool is_on_in_environment(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && is_on(variable, value);
+}
+
+Backend* open_far_device(const BackendOptions& given) {
+  Options options{is_on_in_environment("PLEXAURA_FAR_LAZY"), is_on_in_environment("PLEXAURA_FAR_REGIONS")};
+  for (const auto& [name, value] : given)
+    if (name == "lazy")
+      options.lazy = is_on(name, value);
+    else if (name == "regions")
+      options.regions = is_on(name, value);
+    else
+      throw UserError(fmt::format("the far device has no option '{}'; it has: lazy, regions", name));
+  return new FarBackend(options);
+}
+
+}  // namespace
+
+}  // namespace plexaura::far_device
+
+PLEXAURA_PLUGIN(plexaura::far_device::open_far_device)

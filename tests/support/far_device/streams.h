@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "core/device/backend.h"
+
+namespace plexaura::far_device {
+
+// Something that runs on a stream's thread. What it throws is kept as a failure of the device.
+class Job {
+ public:
+  virtual ~Job() = default;
+  virtual void run() = 0;
+};
+
+struct Copy {
+  std::byte* dst;  // real places
+  const std::byte* src;
+  std::size_t bytes;
+  void run() const;
+};
+
+// What enters an event at one time, so that the event may be used again before it has passed: a hold or a
+// wait means the use that was the last when it was made.
+struct Ticket {
+  std::uint64_t use = 0;
+  std::optional<Stream> stream;  // where the event was recorded; none where the host will signal it
+  std::uint64_t position = 0;    // behind how many tasks of the stream
+};
+
+// Guarded by Streams.
+struct EventState {
+  Ticket last{1, std::nullopt, 0};
+  std::uint64_t passed_use = 0;  // all uses up to this one have passed
+};
+
+struct Mark {
+  std::shared_ptr<EventState> event;
+  std::uint64_t use;
+};
+
+struct Hold {
+  std::shared_ptr<EventState> event;
+  Ticket ticket;
+};
+
+using Task = std::variant<std::shared_ptr<Job>, Copy, Mark, Hold>;
+
+// First in, first out; grows when it must and allocates nothing otherwise.
+class TaskQueue {
+ public:
+  bool empty() const { return count_ == 0; }
+  void push(Task task);
+  Task pop();
+
+ private:
+  std::vector<Task> ring_ = std::vector<Task>(64);
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+};
+
+// The two streams of the far device, a thread each, and the events between them and the host. One lock guards
+// all of it; jobs and copies run outside of it. When lazy, a stream starts nothing until somebody waits for
+// it: the host, or another stream that is waited for and is held by an event of this one.
+class Streams {
+ public:
+  explicit Streams(bool lazy);
+  ~Streams();  // drops what has not started
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+
+  void enqueue(Stream stream, Task task);
+
+  void record(const std::shared_ptr<EventState>& event, Stream stream);
+  void hold(const std::shared_ptr<EventState>& event, Stream stream);
+  void signal(EventState& event);
+  void reset(EventState& event);
+  bool passed(const EventState& event) const;
+  void wait(EventState& event);  // throws the first failure since the last wait
+
+ private:
+  struct Queue {
+    TaskQueue tasks;
+    std::uint64_t entered = 0;  // tasks so far
+    std::uint64_t started = 0;
+    std::uint64_t released = 0;  // tasks that may start
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  Queue& queue(Stream stream) { return queues_[static_cast<std::size_t>(stream)]; }
+  std::uint64_t push(Stream stream, Task task);
+  void release_up_to(const Ticket& ticket);
+  void work(Stream stream);
+  void execute(Task& task, Lock& lock);
+  void run_unlocked(Task& task, Lock& lock);
+  void await(const EventState& event, const Ticket& ticket, Lock& lock);
+  void throw_failure();
+
+  const bool lazy_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::array<Queue, 2> queues_;
+  std::optional<std::string> failure_;
+  bool stopping_ = false;
+  std::array<std::thread, 2> threads_;
+};
+
+}  // namespace plexaura::far_device

@@ -1,0 +1,56 @@
+#!/bin/bash
+# Runs a program on several ranks of this machine, and checks how it ends.
+#   mpirun.sh -n RANKS [--status N|failure] [--says REGEX]... [--within SECONDS] [--shm SIZE] [--mpirun OPTIONS] -- PROGRAM ARGUMENTS...
+# --status   the exit status that mpirun must return (default 0); "failure": any but 0 and the time limit's
+# --says     a line that exactly one rank must print
+# --within   a hard limit (default 60)
+# --shm      in a private /dev/shm of this size, e.g. 1m; skipped (77) where mounting is not allowed
+# --mpirun   more options for mpirun, in one word
+set -u
+ranks=1 status=0 within=60 shm="" says=() options=()
+while [ "$1" != -- ]; do
+  case "$1" in
+    -n) ranks=$2; shift 2 ;;
+    --status) status=$2; shift 2 ;;
+    --says) says+=("$2"); shift 2 ;;
+    --within) within=$2; shift 2 ;;
+    --shm) shm=$2; shift 2 ;;
+    --mpirun) read -ra more <<< "$2"; options+=("${more[@]}"); shift 2 ;;
+    *) echo "mpirun.sh: unknown option $1"; exit 2 ;;
+  esac
+done
+shift
+
+if [ -n "$shm" ]; then
+  if ! unshare --mount true 2>/dev/null; then
+    echo "skipped: a private /dev/shm needs root"
+    exit 77
+  fi
+fi
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export OMP_NUM_THREADS=1
+
+command=(mpirun --bind-to none "${options[@]}" -n "$ranks" "$@")
+if [ -n "$shm" ]; then
+  command=(unshare --mount bash -c 'mount -t tmpfs -o size="$0" tmpfs /dev/shm && exec "$@"' "$shm" "${command[@]}")
+fi
+start=$SECONDS
+output=$(timeout --kill-after=5 "$within" "${command[@]}" 2>&1)
+got=$?
+echo "$output"
+
+fail() { echo "mpirun.sh: $1"; exit 1; }
+[ $((SECONDS - start)) -lt "$within" ] || fail "did not end within $within s"
+if [ "$status" = failure ]; then
+  [ $got -ne 0 ] || fail "returned 0, but a failure was expected"
+else
+  [ "$got" -eq "$status" ] || fail "returned $got instead of $status"
+fi
+for regex in "${says[@]}"; do
+  lines=$(grep -cE -- "$regex" <<< "$output")
+  [ "$lines" -eq 1 ] || fail "$lines lines instead of one match: $regex"
+done
+exit 0

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/device/collective.h"
+
+namespace plexaura::testing {
+
+// Ranks that are threads of one process, for tests of what a collective does to the code around it. Sums are
+// added in the order of ranks. A rank that does not come within the deadline, has left, or makes another call
+// ends the call for all with a DeviceError; one of them speaks.
+class ThreadRanks {
+ public:
+  explicit ThreadRanks(int size, double deadline_seconds = 30);
+
+  // Runs the body once per rank, each on a thread of its own, and waits for all. Rethrows the error that
+  // speaks (see speaks()); of several, that of the lowest rank.
+  void run(const std::function<void(Collective&)>& body);
+
+ private:
+  class Member;
+  // One rank's side of a call.
+  struct Part {
+    std::string call;  // what it is, so that ranks can be compared
+    std::byte* data = nullptr;
+    std::string text;
+    std::vector<std::string>* texts = nullptr;
+  };
+  using Parts = std::vector<std::optional<Part>>;
+
+  // Waits until all ranks stand here; the last one does the work of all.
+  void meet(int rank, Part part, const std::function<void(Parts&)>& work);
+  void leave(int rank, bool in_error);
+  // These need the lock.
+  void check_failure() const;
+  void check_nobody_left(int rank);
+  void check_same_call(int rank, const Part& part);
+  [[noreturn]] void fail(int rank, const std::string& text);
+
+  int size_;
+  double deadline_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Parts parts_;
+  int present_ = 0;
+  std::uint64_t round_ = 0;
+  std::string failure_;
+  int failed_rank_ = -1;
+  std::vector<bool> left_;
+};
+
+}  // namespace plexaura::testing

@@ -1,0 +1,45 @@
+#include "core/tensor/tensor.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+TEST_CASE("tensors start as zeros, aligned, and are values") {
+  Tensor tensor(TensorType{DType::float32, {3}});
+  CHECK(tensor.to_doubles() == std::vector<double>{0, 0, 0});
+  CHECK(reinterpret_cast<std::uintptr_t>(tensor.data()) % 64 == 0);
+  const Tensor copy = tensor;
+  tensor.as<float>()[1] = 5;
+  CHECK(copy.to_doubles()[1] == 0);
+  CHECK(Tensor(TensorType{DType::float32, {0, 3}}).elements() == 0);
+}
+
+TEST_CASE("tensors are equal bit for bit") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(Tensor::scalar(nan) == Tensor::scalar(nan));
+  CHECK(!(Tensor::scalar(0.0) == Tensor::scalar(-0.0)));
+  CHECK(!(Tensor::scalar(1.0) == Tensor::scalar(1.0F)));
+  CHECK(!(Tensor::of<double>({2}, {1, 2}) == Tensor::of<double>({2, 1}, {1, 2})));
+}
+
+TEST_CASE("cast and reshape make copies") {
+  const Tensor tensor = Tensor::of<double>({2, 2}, {1.9, -1.9, 0, 300});
+  CHECK(tensor.cast(DType::int32).to_doubles() == std::vector<double>{1, -1, 0, 300});
+  CHECK(tensor.cast(DType::boolean).to_doubles() == std::vector<double>{1, 1, 0, 1});
+  CHECK(tensor.reshaped({4}).shape() == Shape{4});
+}
+
+TEST_CASE("what a tensor refuses") {
+  Tensor tensor(TensorType{DType::float32, {3}});
+  CHECK(user_error([&] { tensor.as<double>(); }).find("read as float64") != std::string::npos);
+  CHECK(user_error([&] { tensor.reshaped({4}); }).find("takes 4 values and was given 3") !=
+        std::string::npos);
+  CHECK(user_error([&] { Tensor::of<float>({2}, {1}); }).find("takes 2 values and was given 1") !=
+        std::string::npos);
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,176 @@
+#include "training/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <vector>
+
+#include "core/nearest.h"
+#include "training/file.h"
+#include "training/safetensors.h"
+
+namespace plexaura {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view prefix = "checkpoint-";
+
+std::string state_name(std::int64_t index, const std::string& parameter) { return fmt::format("state{}.{}", index, parameter); }
+
+SafeTensors weights_of(const ParameterStore& store) {
+  SafeTensors weights;
+  for (const ParameterSpec& spec : store.specs()) weights.tensors.emplace_back(spec.name, store.read(spec.name));
+  return weights;
+}
+
+SafeTensors state_of(const ParameterStore& store, const RunState& state) {
+  SafeTensors file;
+  for (std::int64_t index = 0; index < store.states(); ++index)
+    for (const ParameterSpec& spec : store.specs())
+      if (spec.role == ParameterRole::trainable)
+        file.tensors.emplace_back(state_name(index, spec.name), store.read_state(index, spec.name));
+  const auto add = [&](const char* name, auto value) { file.tensors.emplace_back(name, Tensor::scalar(value)); };
+  add("run.step", state.step);
+  add("run.epoch", state.epoch);
+  add("run.step_in_epoch", state.step_in_epoch);
+  add("run.seed", state.seed);
+  add("run.epoch_loss", state.epoch_loss);
+  add("run.epoch_samples", state.epoch_samples);
+  return file;
+}
+
+std::optional<std::int64_t> number_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(prefix)) return std::nullopt;
+  std::int64_t number = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+std::vector<std::pair<std::int64_t, fs::path>> checkpoints_in(const fs::path& directory) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(directory, none))
+    if (const auto number = number_of(entry.path())) found.emplace_back(*number, entry.path());
+  std::ranges::sort(found);
+  return found;
+}
+
+[[noreturn]] void cannot(const char* what, const fs::path& path, const std::error_code& error) {
+  const std::string text = fmt::format("cannot {} {}: {}; name a folder that can be written in output.dir", what, path.string(), error.message());
+  if (error == std::errc::no_space_on_device) throw DeviceError(text);
+  throw UserError(text);
+}
+
+class Reader {
+ public:
+  explicit Reader(const fs::path& path) : path_(path), file_(read_safetensors(path)) {}
+
+  const Tensor& tensor(const std::string& name) const {
+    const auto found = std::ranges::find(file_.tensors, name, [](const auto& entry) { return entry.first; });
+    if (found == file_.tensors.end())
+      throw UserError(fmt::format("{} has no tensor '{}'; the file belongs to another model or solver", path_.string(), name));
+    return found->second;
+  }
+  template <class T>
+  T scalar(const std::string& name) const {
+    const Tensor& value = tensor(name);
+    if (value.type() != TensorType{dtype_of<T>, {}})
+      throw UserError(fmt::format("{}: '{}' is {}; it must be a scalar of {}", path_.string(), name, to_string(value.type()),
+                                  name_of(dtype_of<T>)));
+    return value.as<T>()[0];
+  }
+  const SafeTensors& contents() const { return file_; }
+
+ private:
+  const fs::path& path_;
+  SafeTensors file_;
+};
+
+void read_state(const fs::path& path, ParameterStore& store, RunState& state) {
+  const Reader file(path);
+  for (std::int64_t index = 0; index < store.states(); ++index)
+    for (const ParameterSpec& spec : store.specs()) {
+      if (spec.role != ParameterRole::trainable) continue;
+      const Tensor& tensor = file.tensor(state_name(index, spec.name));
+      if (tensor.type() != spec.type)
+        throw UserError(fmt::format("{}: '{}' is {} and the parameter is {}", path.string(), state_name(index, spec.name),
+                                    to_string(tensor.type()), to_string(spec.type)));
+      store.write_state(index, spec.name, tensor);
+    }
+  state.step = file.scalar<std::int64_t>("run.step");
+  state.epoch = file.scalar<std::int64_t>("run.epoch");
+  state.step_in_epoch = file.scalar<std::int64_t>("run.step_in_epoch");
+  state.seed = file.scalar<std::int64_t>("run.seed");
+  state.epoch_loss = file.scalar<double>("run.epoch_loss");
+  state.epoch_samples = file.scalar<double>("run.epoch_samples");
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& directory, const ParameterStore& store, const RunState& state, int keep) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) cannot("create", directory, error);
+  const fs::path target = directory / fmt::format("{}{:06}", prefix, state.step);
+  const fs::path unfinished = directory / "checkpoint.unfinished";
+  fs::remove_all(unfinished, error);
+  fs::create_directory(unfinished, error);
+  if (error) cannot("create", unfinished, error);
+  try {
+    write_safetensors(unfinished / "weights.safetensors", weights_of(store));
+    write_safetensors(unfinished / "state.safetensors", state_of(store, state));
+  } catch (...) {
+    fs::remove_all(unfinished, error);
+    throw;
+  }
+  fs::remove_all(target, error);
+  fs::rename(unfinished, target, error);
+  if (error) cannot("rename", unfinished, error);
+  auto all = checkpoints_in(directory);
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < all.size(); ++i) fs::remove_all(all[i].second, error);
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& directory) {
+  const auto all = checkpoints_in(directory);
+  return all.empty() ? std::nullopt : std::optional(all.back().second);
+}
+
+std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStore& store) {
+  const auto newest = newest_checkpoint(directory);
+  if (!newest) return std::nullopt;
+  RunState state;
+  load_weights(*newest / "weights.safetensors", store);
+  read_state(*newest / "state.safetensors", store, state);
+  return state;
+}
+
+void load_weights(const fs::path& path, ParameterStore& store) {
+  const Reader file(path);
+  std::set<std::string> missing;
+  for (const ParameterSpec& spec : store.specs()) missing.insert(spec.name);
+  for (const auto& [name, tensor] : file.contents().tensors) {
+    if (name.ends_with("num_batches_tracked")) continue;
+    if (!store.contains(name)) {
+      const std::vector<std::string> known(missing.begin(), missing.end());
+      throw UserError(fmt::format("{}: the model has no parameter '{}'{}; load weights of the same model", path.string(), name,
+                                  did_you_mean(name, known)));
+    }
+    const ParameterSpec& spec = store.spec(name);
+    if (tensor.shape() != spec.type.shape || !is_floating(tensor.dtype()))
+      throw UserError(fmt::format("{}: '{}' is {} and the model has {}; load weights of the same model and number of classes",
+                                  path.string(), name, to_string(tensor.type()), to_string(spec.type)));
+    store.write(spec.name, tensor.cast(spec.type.dtype));
+    missing.erase(spec.name);
+  }
+  if (!missing.empty())
+    throw UserError(fmt::format("{} lacks '{}' and {} more of the model's parameters; load weights of the same model", path.string(),
+                                *missing.begin(), missing.size() - 1));
+}
+
+}  // namespace plexaura

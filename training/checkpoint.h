@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "core/params/parameter_store.h"
+
+namespace plexaura {
+
+// Where a run stands, besides its weights: what it needs to go on as if it had never stopped. Random numbers are functions of seed
+// and step, so that these two are the random state.
+struct RunState {
+  std::int64_t step = 0;           // updates done
+  std::int64_t epoch = 0;          // of the next step, from 0
+  std::int64_t step_in_epoch = 0;  // of the next step
+  std::int64_t seed = 0;
+  double epoch_loss = 0;           // sum over the samples of the open epoch
+  double epoch_samples = 0;
+};
+
+// A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors, parameters and buffers
+// under their own names, with neither time nor path, and state.safetensors, the solver's state and the RunState. It appears under
+// its name whole or not at all: a run that is killed while writing leaves the one before.
+//
+// Writes it and removes the older ones but for the newest `keep`. Throws UserError where the folder cannot be written, DeviceError
+// for a full disk; the older checkpoints are untouched then. One process at a time.
+void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store, const RunState& state, int keep = 1);
+
+// Reads the newest checkpoint into the store (placed, with its state arenas). Nothing where there is none. Throws UserError that
+// names file and tensor for one that does not fit the model.
+std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store);
+
+// The newest checkpoint's folder, if any.
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);
+
+// Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its name or an alias, of its
+// shape; float32 and float64 are converted. Names of the file that the model lacks are an error, but for num_batches_tracked, a
+// counter that other frameworks write and nobody here needs.
+void load_weights(const std::filesystem::path& file, ParameterStore& store);
+
+}  // namespace plexaura

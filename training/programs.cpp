@@ -1,0 +1,133 @@
+#include "training/programs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace plexaura {
+
+namespace {
+
+constexpr const char* samples_name = "samples";
+constexpr const char* labels_name = "labels";
+
+Shape batch_shape(const Shape& sample, std::int64_t samples) {
+  std::vector<std::int64_t> extents{samples};
+  extents.insert(extents.end(), sample.begin(), sample.end());
+  return Shape(std::move(extents));
+}
+
+// Runs a phase that some ranks may fail in; all ranks leave it together.
+template <class F>
+void together(Collective& collective, std::string_view what, F&& phase) {
+  std::exception_ptr failure;
+  try {
+    phase();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  agree_on_error(collective, failure, what);
+}
+
+std::string broadcast_text(Collective& collective, std::string text, std::string_view what) {
+  std::int64_t size = static_cast<std::int64_t>(text.size());
+  collective.broadcast(reinterpret_cast<std::byte*>(&size), sizeof size, 0, what);
+  text.resize(static_cast<std::size_t>(size));
+  collective.broadcast(reinterpret_cast<std::byte*>(text.data()), text.size(), 0, what);
+  return text;
+}
+
+}  // namespace
+
+TrainingPrograms::TrainingPrograms(ModelBuilder model, Shape sample_shape, ParameterStore& store, Backend& backend,
+                                   Collective& collective, Strategy* strategy, const BatchPlan& train,
+                                   const BatchPlan& validation, const ProgramOptions& options)
+    : model_(std::move(model)), sample_shape_(std::move(sample_shape)), store_(store), backend_(backend), solver_(options.solver) {
+  const std::int64_t rank = collective.rank();
+  place(collective, strategy, train.micro_batch(0, 0, 0).count);
+  together(collective, "compiling", [&] {
+    compile_all(train, validation, rank);
+    make_machines(strategy, collective, options);
+  });
+}
+
+LossOutputs TrainingPrograms::build(Graph& graph, std::int64_t samples) const {
+  const Node input = graph.input(samples_name, {store_.dtype(), batch_shape(sample_shape_, samples)});
+  const Node labels = graph.input(labels_name, {DType::int64, Shape{samples}});
+  return model_(graph, input, labels);
+}
+
+std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t samples, bool accumulate, const Placement* placement) {
+  Graph graph(Mode::train);
+  const LossOutputs model = build(graph, samples);
+  const std::vector<ProgramOutput> outputs = training_outputs(graph, model, store_, samples);
+  return compile(graph, outputs, backend_, {.placement = placement, .accumulate = accumulate, .apply_updates = false});
+}
+
+std::shared_ptr<const Program> TrainingPrograms::compile_evaluation(std::int64_t samples) {
+  Graph graph(Mode::inference);
+  const LossOutputs model = build(graph, samples);
+  std::vector<ProgramOutput> outputs{{.node = model.loss}};
+  if (model.correct) outputs.push_back({.node = model.correct});
+  if (model.correct_top5) outputs.push_back({.node = model.correct_top5});
+  return compile(graph, outputs, backend_, {.placement = &store_.placement()});
+}
+
+// The lowest rank has samples in every step; its placement is everyone's.
+void TrainingPrograms::place(Collective& collective, Strategy* strategy, std::int64_t samples) {
+  std::string placement;
+  together(collective, "placing the parameters", [&] {
+    if (collective.rank() == 0) placement = to_text(compile_gradients(samples, false, nullptr)->placement);
+  });
+  placement = broadcast_text(collective, std::move(placement), "the placement of the parameters");
+  MemoryProvider shared;
+  if (strategy != nullptr && backend_.info().host_memory)
+    shared = [&](std::size_t bytes) {
+      std::unique_ptr<Memory> memory = strategy->gradient_memory(bytes);
+      return memory ? std::move(memory) : backend_.allocate(bytes, MemoryUse::device);
+    };
+  together(collective, "placing the parameters", [&] {
+    store_.place(parse_placement(placement), backend_, shared);
+    store_.require_states(state_count(solver_));
+  });
+}
+
+void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank) {
+  for (const std::int64_t samples : train.micro_batch_sizes(rank))
+    for (const bool accumulate : {false, true})
+      if (!accumulate || train.micro_batches > 1)
+        gradients_[{samples, accumulate}] = compile_gradients(samples, accumulate, &store_.placement());
+  for (const std::int64_t samples : validation.micro_batch_sizes(rank))
+    if (samples > 0) evaluations_[samples] = compile_evaluation(samples);
+}
+
+void TrainingPrograms::make_machines(Strategy* strategy, Collective& collective, const ProgramOptions& options) {
+  step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options.bucket_bytes, options.watch, options.profile);
+  Graph graph;
+  build_update(graph, solver_, store_.placement(), step_->border().buckets());
+  const auto update = compile(graph, {}, backend_, {.placement = &store_.placement()});
+  std::size_t bytes = update->arena_bytes;
+  for (const auto& [key, program] : gradients_) bytes = std::max(bytes, program->arena_bytes);
+  for (const auto& [samples, program] : evaluations_) bytes = std::max(bytes, program->arena_bytes);
+  workspace_ = std::make_shared<Workspace>(backend_, bytes);
+  step_->set_update_program(update, workspace_);
+  for (const auto& [key, program] : gradients_)
+    step_->add_gradient_program(key.first, key.second, program, workspace_, &collective);
+  for (const auto& [samples, program] : evaluations_)
+    evaluators_[samples] = std::make_unique<VM>(program, backend_, VmOptions{&store_, workspace_, &collective, {}, options.watch, options.profile});
+}
+
+Evaluation TrainingPrograms::evaluate(const Tensor& samples, const Tensor& labels) {
+  const double count = static_cast<double>(labels.elements());
+  if (count == 0) return {};
+  VM& vm = *evaluators_.at(labels.elements());
+  vm.run({{samples_name, samples}, {labels_name, labels}});
+  const auto scalar = [&](std::size_t index) {
+    return index < vm.program().outputs.size() ? vm.output(index).to_doubles()[0] : 0.0;
+  };
+  return {scalar(0) * count, scalar(1), scalar(2), count};
+}
+
+std::uint64_t TrainingPrograms::plan_hash() const { return largest().plan_hash(); }
+
+}  // namespace plexaura

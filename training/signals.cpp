@@ -1,0 +1,41 @@
+#include "training/signals.h"
+
+#include <csignal>
+
+#include <atomic>
+
+namespace plexaura {
+
+namespace {
+
+std::atomic<int> noted{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may write only lock-free atomics");
+
+struct sigaction previous_interrupt;
+struct sigaction previous_terminate;
+
+void note(int signal) {
+  noted.store(signal);
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  noted.store(0);
+  struct sigaction action {};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, &previous_interrupt);
+  sigaction(SIGTERM, &action, &previous_terminate);
+}
+
+StopSignals::~StopSignals() {
+  sigaction(SIGINT, &previous_interrupt, nullptr);
+  sigaction(SIGTERM, &previous_terminate, nullptr);
+}
+
+int StopSignals::received() const { return noted.load(); }
+
+}  // namespace plexaura

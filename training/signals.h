@@ -1,0 +1,18 @@
+#pragma once
+
+namespace plexaura {
+
+// While it lives, the first SIGINT or SIGTERM of this process is noted instead of ending it; a second one ends it at once. One at
+// a time.
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  // The number of the signal, 0 for none. Any thread.
+  int received() const;
+};
+
+}  // namespace plexaura

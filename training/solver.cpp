@@ -1,0 +1,75 @@
+#include "training/solver.h"
+
+#include "core/ops/binary.h"
+#include "core/ops/solver.h"
+
+namespace plexaura {
+
+namespace {
+
+class UpdateBuilder {
+ public:
+  UpdateBuilder(Graph& graph, const SolverOptions& options, DType dtype) : graph_(graph), options_(options), dtype_(dtype) {}
+
+  void step(const Bucket& bucket) {
+    const Node value = slice(ArenaKind::value, 0, bucket);
+    const Node grad = slice(ArenaKind::gradient, 0, bucket);
+    const Node rate = graph_.step_scalar(StepScalar::learning_rate, dtype_);
+    if (options_.kind == SolverOptions::Kind::sgd) sgd(bucket, value, grad, rate);
+    else adam(bucket, value, grad, rate);
+  }
+
+  void apply_changes(const Bucket& buffers) {
+    const Node value = slice(ArenaKind::value, 0, buffers);
+    graph_.update(value, value + slice(ArenaKind::gradient, 0, buffers));
+  }
+
+ private:
+  Node slice(ArenaKind arena, std::int64_t state, const Bucket& bucket) {
+    return graph_.arena_slice({arena, state, bucket.offset, bucket.count}, dtype_);
+  }
+
+  std::vector<DecaySegment> decay(const Bucket& bucket) const {
+    if (options_.weight_decay == 0) return {};
+    return {{0, bucket.count, options_.weight_decay}};
+  }
+
+  void sgd(const Bucket& bucket, const Node& value, const Node& grad, const Node& rate) {
+    const Node momentum = options_.momentum != 0 ? slice(ArenaKind::state, 0, bucket) : Node();
+    const SgdResult next = sgd_step(value, grad, momentum, rate, {options_.momentum, options_.nesterov, decay(bucket)});
+    graph_.update(value, next.value);
+    if (momentum) graph_.update(momentum, next.momentum);
+  }
+
+  void adam(const Bucket& bucket, const Node& value, const Node& grad, const Node& rate) {
+    const Node mean = slice(ArenaKind::state, 0, bucket);
+    const Node square = slice(ArenaKind::state, 1, bucket);
+    const Node step = graph_.step_scalar(StepScalar::step, dtype_);
+    const bool decoupled = options_.kind == SolverOptions::Kind::adamw;
+    const AdamResult next = adam_step(value, grad, mean, square, rate, step,
+                                      {options_.beta1, options_.beta2, options_.epsilon, decoupled, decay(bucket)});
+    graph_.update(value, next.value);
+    graph_.update(mean, next.mean);
+    graph_.update(square, next.square);
+  }
+
+  Graph& graph_;
+  const SolverOptions& options_;
+  DType dtype_;
+};
+
+}  // namespace
+
+std::int64_t state_count(const SolverOptions& options) {
+  if (options.kind != SolverOptions::Kind::sgd) return 2;
+  return options.momentum != 0 ? 1 : 0;
+}
+
+void build_update(Graph& graph, const SolverOptions& options, const Placement& placement, std::span<const Bucket> buckets) {
+  UpdateBuilder builder(graph, options, placement.dtype);
+  for (const Bucket& bucket : buckets.first(buckets.size() - 1)) builder.step(bucket);
+  const std::int64_t buffers = placement.count(ParameterRole::buffer);
+  if (buffers > 0) builder.apply_changes({placement.count(ParameterRole::trainable), buffers});
+}
+
+}  // namespace plexaura

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/graph/graph.h"
+#include "core/params/placement.h"
+
+namespace plexaura {
+
+// How gradients become weights. The formulas are those of core/ops/solver.h.
+struct SolverOptions {
+  enum class Kind : std::uint8_t { sgd, adam, adamw };
+  Kind kind = Kind::sgd;
+  double momentum = 0;    // sgd
+  bool nesterov = false;  // sgd, needs momentum
+  double beta1 = 0.9;     // adam, adamw
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;  // of all trainables
+};
+
+// State arenas that the solver needs: 0, 1 or 2.
+std::int64_t state_count(const SolverOptions& options);
+
+// The update program's graph: one node of the solver per bucket, in place on the arena slices, and for the last bucket the buffers,
+// which take their summed changes.
+void build_update(Graph& graph, const SolverOptions& options, const Placement& placement, std::span<const Bucket> buckets);
+
+}  // namespace plexaura
