@@ -60,7 +60,9 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options) : parts_(std::move(
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
-  return {{"placement", to_text(parts_.store.placement())}, {"initial weights", fmt::format("{:016x}", hash_of(parts_.store))}};
+  return {{"placement", to_text(parts_.store.placement())},
+          {"seed", std::to_string(options_.seed)},
+          {"initial weights", fmt::format("{:016x}", hash_of(parts_.store))}};
 }
 
 bool Trainer::resume() {
@@ -103,6 +105,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
       epoch_begin = now();
     }
   }
+  if (parts_.strategy != nullptr) parts_.strategy->end();
   if (stopped || state_.step_in_epoch != 0) save();
   if (stopped) result_.signal = agreed_signal(parts_.collective, signals.received());
   result_.steps = state_.step;

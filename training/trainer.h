@@ -71,7 +71,7 @@ class Trainer {
   // Compiles every program and places the store. All ranks construct together.
   Trainer(TrainerParts parts, TrainerOptions options);
 
-  // What must be equal on all ranks before data moves: the placement and a hash of the initial weights.
+  // What must be equal on all ranks before data moves: the placement, the seed and a hash of the initial weights.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const { return *programs_; }
 
