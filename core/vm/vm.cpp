@@ -159,6 +159,7 @@ struct VM::Implementation {
     const Slot& from = *instruction.inputs[0];
     if (!instruction.outputs[0]) return;
     const auto bytes = static_cast<std::size_t>(from.layout.bytes(from.type));
+    const ProfileSpan span(options.profile, instruction.name, "communication");
     copy_to_host(backend, collective_staging.data(), address(from.place, parity), bytes);
     options.collective->sum(from.type.dtype, collective_staging.data(), from.layout.elements(from.type.shape), instruction.name);
     copy_to_device(backend, address(instruction.outputs[0]->place, parity), collective_staging.data(), bytes);
