@@ -1,5 +1,6 @@
 // What the tests of strategies run under mpirun: `distributed_training equivalence [OPTIONS]`, or
-// `distributed_training run [OPTIONS]`, which trains once and may be disturbed. Ends as programs end.
+// `distributed_training run [OPTIONS]`, which trains once and may be disturbed; `measure` prints times. Ends
+// as programs end.
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/strategies.h"
 #include "tests/distributed/programs/training/equivalence.h"
+#include "tests/distributed/programs/training/measure.h"
 #include "tests/distributed/programs/training/small_run.h"
 #include "training/checkpoint.h"
 
@@ -93,8 +95,13 @@ int run(int argc, char** argv) {
                                     .shared_memory = arguments.text("memory", "shared") == "shared"};
   return run_ranks(options, [&](Communicator& ranks) {
     if (scenario == "run") return run_once(arguments, ranks);
-    if (scenario != "equivalence") throw UserError("say equivalence or run");
-    check_equivalence(ranks, read_options(arguments, ranks.rank()));
+    if (scenario == "equivalence") {
+      check_equivalence(ranks, read_options(arguments, ranks.rank()));
+    } else if (scenario == "measure") {
+      measure_exchanges(ranks);
+    } else {
+      throw UserError("say equivalence, run or measure");
+    }
     return 0;
   });
 }
