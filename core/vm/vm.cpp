@@ -199,9 +199,11 @@ struct VM::Implementation {
   }
 
   void refresh_prologue() {
-    if (program->prologue.empty() || prologue_version == options.store->version()) return;
+    // What derives from constants alone needs no store, and is computed once.
+    const std::uint64_t version = options.store != nullptr ? options.store->version() : 1;
+    if (program->prologue.empty() || prologue_version == version) return;
     for (std::size_t i = 0; i < prologue.size(); ++i) run_launch(*prologue[i], program->prologue[i]);
-    prologue_version = options.store->version();
+    prologue_version = version;
   }
 
   void run_segment(Segment& segment) {
