@@ -199,9 +199,10 @@ struct VM::Implementation {
   }
 
   void refresh_prologue() {
-    if (program->prologue.empty() || prologue_version == options.store->version()) return;
+    const std::uint64_t version = options.store == nullptr ? 1 : options.store->version();  // constants alone never change
+    if (program->prologue.empty() || prologue_version == version) return;
     for (std::size_t i = 0; i < prologue.size(); ++i) run_launch(*prologue[i], program->prologue[i]);
-    prologue_version = options.store->version();
+    prologue_version = version;
   }
 
   void run_segment(Segment& segment) {
