@@ -200,12 +200,8 @@ struct VM::Implementation {
   }
 
   void refresh_prologue() {
-<<<<<<< HEAD
     // What derives from constants alone needs no store, and is computed once.
     const std::uint64_t version = options.store != nullptr ? options.store->version() : 1;
-=======
-    const std::uint64_t version = options.store == nullptr ? 1 : options.store->version();  // constants alone never change
->>>>>>> far
     if (program->prologue.empty() || prologue_version == version) return;
     for (std::size_t i = 0; i < prologue.size(); ++i) run_launch(*prologue[i], program->prologue[i]);
     prologue_version = version;
