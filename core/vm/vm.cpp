@@ -168,6 +168,7 @@ struct VM::Implementation {
   void run_collective(const Instruction& instruction, const std::string& call) {
     const Slot& from = *instruction.inputs[0];
     const auto bytes = static_cast<std::size_t>(from.layout.bytes(from.type));
+    const ProfileSpan span(options.profile, instruction.name, "communication");
     copy_to_host(backend, collective_staging.data(), address(from.place, parity), bytes);
     options.collective->sum(from.type.dtype, collective_staging.data(), from.layout.elements(from.type.shape), call);
     if (!instruction.outputs[0]) return;

@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "distributed/strategies/strategies.h"
-#include "tests/distributed/programs/training/small_run.h"
 
 namespace plexaura::testing {
 namespace {
@@ -53,9 +52,8 @@ bool same_bits(const Weights& a, const Weights& b) {
 // The weights of one precision under every strategy, and what they are compared with.
 class Comparison {
  public:
-  Comparison(Communicator& ranks, std::string model, DType dtype)
-      : ranks_(ranks), dtype_(dtype), limit_(dtype == DType::float64 ? 1e-10 : 1e-5) {
-    options_.model = std::move(model);
+  Comparison(Communicator& ranks, const SmallRunOptions& options, DType dtype)
+      : ranks_(ranks), dtype_(dtype), limit_(dtype == DType::float64 ? 1e-10 : 1e-5), options_(options) {
     options_.dtype = dtype;
   }
 
@@ -134,8 +132,8 @@ class Comparison {
 
 }  // namespace
 
-void check_equivalence(Communicator& ranks, const std::string& model) {
-  for (const DType dtype : {DType::float64, DType::float32}) Comparison(ranks, model, dtype).run();
+void check_equivalence(Communicator& ranks, const SmallRunOptions& options) {
+  for (const DType dtype : {DType::float64, DType::float32}) Comparison(ranks, options, dtype).run();
 }
 
 }  // namespace plexaura::testing

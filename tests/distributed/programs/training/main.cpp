@@ -1,5 +1,6 @@
-// What the tests of strategies run under mpirun: `distributed_training equivalence MODEL`, or
-// `distributed_training run [OPTIONS]`, which trains once and may be disturbed. Ends as programs end.
+// What the tests of strategies run under mpirun: `distributed_training equivalence [OPTIONS]`, or
+// `distributed_training run [OPTIONS]`, which trains once and may be disturbed; `measure` prints times. Ends
+// as programs end.
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/strategies.h"
 #include "tests/distributed/programs/training/equivalence.h"
+#include "tests/distributed/programs/training/measure.h"
 #include "tests/distributed/programs/training/small_run.h"
 #include "training/checkpoint.h"
 
@@ -18,7 +20,7 @@ namespace plexaura::testing {
 namespace {
 
 // --name value ...
-//   --strategy NAME  --model NAME  --deadline SECONDS  --output DIR
+//   --model NAME  --backend NAME  --memory shared|private  --deadline SECONDS  --strategy NAME  --output DIR
 //   --resume NAME    goes on from the checkpoint of this name, which must be the newest
 //   --raise SIGNAL   on rank 1, after step 20
 //   --broken INDEX   a sample that cannot be read
@@ -54,6 +56,7 @@ SmallRunOptions read_options(const Arguments& arguments, int rank) {
   SmallRunOptions options;
   const bool disturbed = rank == kDisturbedRank;
   options.model = arguments.text("model", "mlp");
+  options.backend = arguments.text("backend", "cpu");
   options.output = arguments.text("output");
   options.resume = arguments.has("resume");
   if (arguments.has("broken")) {
@@ -88,12 +91,17 @@ int run_once(const Arguments& arguments, Communicator& ranks) {
 int run(int argc, char** argv) {
   const Arguments arguments(argc, argv);
   const std::string scenario = argc > 1 ? argv[1] : "";
-  const CommunicatorOptions options{.deadline_seconds =
-                                        static_cast<double>(arguments.number("deadline", 60))};
+  const CommunicatorOptions options{.deadline_seconds = static_cast<double>(arguments.number("deadline", 60)),
+                                    .shared_memory = arguments.text("memory", "shared") == "shared"};
   return run_ranks(options, [&](Communicator& ranks) {
     if (scenario == "run") return run_once(arguments, ranks);
-    if (scenario != "equivalence" || argc < 3) throw UserError("say equivalence MODEL, or run");
-    check_equivalence(ranks, argv[2]);
+    if (scenario == "equivalence") {
+      check_equivalence(ranks, read_options(arguments, ranks.rank()));
+    } else if (scenario == "measure") {
+      measure_exchanges(ranks);
+    } else {
+      throw UserError("say equivalence, run or measure");
+    }
     return 0;
   });
 }

@@ -38,7 +38,7 @@ TrainerOptions trainer_options(const SmallRunOptions& options) {
 }  // namespace
 
 SmallRunResult run_small(Collective& ranks, Strategy* strategy, const SmallRunOptions& options) {
-  const std::unique_ptr<Backend> backend = open_backend("cpu");
+  const std::unique_ptr<Backend> backend = open_backend(options.backend);
   const auto train = make_small_data(44, options.broken_sample);
   const auto validation = make_small_data(5);
   const auto classes = static_cast<std::int64_t>(train->class_names().size());

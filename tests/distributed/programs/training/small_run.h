@@ -17,6 +17,7 @@ namespace plexaura::testing {
 // those behind it have no sample.
 struct SmallRunOptions {
   std::string model = "mlp";
+  std::string backend = "cpu";
   DType dtype = DType::float64;
   std::int64_t steps = 50;
   std::int64_t micro_batches = 1;
@@ -37,7 +38,7 @@ struct SmallRunResult {
   std::map<std::string, Tensor> weights;
 };
 
-// Trains a small model on the cpu backend, as programs do it. All ranks together; throws what the Trainer
+// Trains a small model, as programs do it. All ranks together; throws what the Trainer
 // throws.
 SmallRunResult run_small(Collective& ranks, Strategy* strategy, const SmallRunOptions& options);
 
