@@ -92,6 +92,7 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
       if (entry.role == ParameterRole::trainable)
         states[i].emplace(entry.name, read_state(static_cast<std::int64_t>(i), entry.name));
 
+  if (placed()) settle(*backend_);
   placement_ = std::move(placement);
   backend_ = &backend;
   ++placed_times_;
