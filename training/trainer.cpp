@@ -128,6 +128,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
       epoch_begin = now();
     }
   }
+  if (parts_.strategy != nullptr) parts_.strategy->end();
   if (!saved_ && result_.steps_now > 0) save();
   if (stopped) result_.signal = agreed_signal(parts_.collective, signals.received());
   result_.steps = state_.step;

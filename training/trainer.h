@@ -72,7 +72,8 @@ class Trainer {
   // Compiles every program and places the store. All ranks construct together.
   Trainer(TrainerParts parts, TrainerOptions options);
 
-  // What must be equal on all ranks before data moves: the placement, hashes of the weights and the solver's state, the next step.
+  // What must be equal on all ranks before data moves: the placement, the seed, hashes of the weights and the solver's state, the
+  // next step.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const { return *programs_; }
 

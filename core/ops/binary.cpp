@@ -63,7 +63,8 @@ class Where final : public Op {
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 3);
-    if (inputs[0].dtype != DType::boolean) throw RuleError("the condition must be bool; make it with a comparison");
+    if (inputs[0].dtype != DType::boolean)
+      throw RuleError("the condition must be bool; make it with a comparison");
     const TensorType chosen = broadcast_types(inputs[1], inputs[2]);
     return {{chosen.dtype, broadcast(inputs[0].shape, chosen.shape)}};
   }
@@ -75,22 +76,37 @@ class Where final : public Op {
   }
 };
 
+// What of the gradient goes to the operand that was chosen.
+Node share_of_chosen(const Node& chosen, const Operands& of, const Node& grad) {
+  return where(eq(of.a, of.b), 0.5 * grad, where(chosen, grad, 0));
+}
+
 Node binary(std::string_view name, BinaryOp::Vjp vjp, Operand a, Operand b, bool floating = false) {
   return apply(std::make_shared<BinaryOp>(name, vjp, floating), {a, b});
 }
 
-Node compare(std::string_view name, Operand a, Operand b) { return apply(std::make_shared<CompareOp>(name), {a, b}); }
+Node compare(std::string_view name, Operand a, Operand b) {
+  return apply(std::make_shared<CompareOp>(name), {a, b});
+}
 
 }  // namespace
 
 Node add(Operand a, Operand b) {
   return binary(
-      "add", [](const Operands&, const Node& grad) -> std::vector<Node> { return {grad, grad}; }, a, b);
+      "add",
+      [](const Operands&, const Node& grad) -> std::vector<Node> {
+        return {grad, grad};
+      },
+      a, b);
 }
 
 Node sub(Operand a, Operand b) {
   return binary(
-      "sub", [](const Operands&, const Node& grad) -> std::vector<Node> { return {grad, -grad}; }, a, b);
+      "sub",
+      [](const Operands&, const Node& grad) -> std::vector<Node> {
+        return {grad, -grad};
+      },
+      a, b);
 }
 
 Node mul(Operand a, Operand b) {
@@ -110,6 +126,34 @@ Node div(Operand a, Operand b) {
         return {over_b, -(over_b * of.y)};
       },
       a, b);
+}
+
+Node maximum(Operand a, Operand b) {
+  return binary(
+      "maximum",
+      [](const Operands& of, const Node& grad) -> std::vector<Node> {
+        return {share_of_chosen(gt(of.a, of.b), of, grad), share_of_chosen(lt(of.a, of.b), of, grad)};
+      },
+      a, b);
+}
+
+Node minimum(Operand a, Operand b) {
+  return binary(
+      "minimum",
+      [](const Operands& of, const Node& grad) -> std::vector<Node> {
+        return {share_of_chosen(lt(of.a, of.b), of, grad), share_of_chosen(gt(of.a, of.b), of, grad)};
+      },
+      a, b);
+}
+
+Node pow(Operand a, Operand b) {
+  return binary(
+      "pow",
+      [](const Operands& of, const Node& grad) -> std::vector<Node> {
+        const Node slope = where(eq(of.b, 0), 0, of.b * pow(of.a, of.b - 1));
+        return {grad * slope, grad * of.y * log(where(eq(of.a, 0), 1, of.a))};
+      },
+      a, b, true);
 }
 
 Node sigmoid_cross_entropy(Operand logits, Operand targets) {
@@ -132,7 +176,8 @@ Node where(Operand condition, Operand a, Operand b) {
   const Node flags = condition.node();
   if (a.is_number() && b.is_number()) return apply(std::make_shared<Where>(), {condition, a, b});
   const Node like = a.is_number() ? b.node() : a.node();
-  return apply(std::make_shared<Where>(), {Operand(flags, condition.where()), a.node_like(like), b.node_like(like)});
+  return apply(std::make_shared<Where>(),
+               {Operand(flags, condition.where()), a.node_like(like), b.node_like(like)});
 }
 
 }  // namespace plexaura

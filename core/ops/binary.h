@@ -5,16 +5,23 @@
 
 namespace plexaura {
 
-// Elementwise functions of two values of one dtype, with numpy's broadcasting; one of them may be a number. There is no implicit
-// promotion: mixed dtypes are an error that names cast().
+// Elementwise functions of two values of one dtype, with numpy's broadcasting; one of them may be a number.
+// There is no implicit promotion: mixed dtypes are an error that names cast().
 
 PLEXAURA_API Node add(Operand a, Operand b);
 PLEXAURA_API Node sub(Operand a, Operand b);
 PLEXAURA_API Node mul(Operand a, Operand b);
 PLEXAURA_API Node div(Operand a, Operand b);  // integers divide towards zero; by zero gives 0
 
-// The cross-entropy of sigmoid(logit) against a target from 0 to 1: softplus(logit) - logit * target, without loss of digits for any
-// logit. Floating.
+// The larger and the smaller one; a NaN in either is the result. Where they are equal each takes half of the
+// gradient.
+PLEXAURA_API Node maximum(Operand a, Operand b);
+PLEXAURA_API Node minimum(Operand a, Operand b);
+// a to the power of b. Floating. The gradient by b is 0 where a is 0, and that by a where b is 0.
+PLEXAURA_API Node pow(Operand a, Operand b);
+
+// The cross-entropy of sigmoid(logit) against a target from 0 to 1: softplus(logit) - logit * target, without
+// loss of digits for any logit. Floating.
 PLEXAURA_API Node sigmoid_cross_entropy(Operand logits, Operand targets);
 
 inline Node operator+(Operand a, Operand b) { return add(a, b); }

@@ -1,23 +1,30 @@
 #include "core/ops/reduce.h"
 
 #include <algorithm>
+#include <array>
+#include <fmt/format.h>
 #include <numeric>
 
 #include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/shape.h"
+#include "core/ops/unary.h"
 
 namespace plexaura {
 
 namespace {
 
-bool contains(const std::vector<std::int64_t>& axes, std::int64_t axis) { return std::ranges::find(axes, axis) != axes.end(); }
+bool contains(const std::vector<std::int64_t>& axes, std::int64_t axis) {
+  return std::ranges::find(axes, axis) != axes.end();
+}
 
 Shape reduced(const Shape& shape, const ReduceOptions& options, bool keepdims) {
   std::vector<std::int64_t> extents;
   for (std::int64_t axis = 0; axis < shape.rank(); ++axis) {
-    if (!contains(options.axes, axis)) extents.push_back(shape[axis]);
-    else if (keepdims) extents.push_back(1);
+    if (!contains(options.axes, axis))
+      extents.push_back(shape[axis]);
+    else if (keepdims)
+      extents.push_back(1);
   }
   return Shape(std::move(extents));
 }
@@ -34,30 +41,70 @@ Node reduce(Reduce::Kind kind, Operand x, ReduceOptions options) {
   return apply(std::make_shared<Reduce>(kind, std::move(options)), {x});
 }
 
+void require_axes(const TensorType& x, const ReduceOptions& options) {
+  if (x.dtype == DType::boolean) throw RuleError("is defined for numbers, not for bool; use cast()");
+  for (const std::int64_t axis : options.axes) normalise_axis(axis, x.shape.rank());
+  if (std::ranges::adjacent_find(options.axes) != options.axes.end())
+    throw RuleError("an axis is named twice; name each once");
+}
+
+// There must be something to choose from.
+void require_elements(const TensorType& x, const ReduceOptions& options) {
+  for (const std::int64_t axis : options.axes)
+    if (x.shape[axis] == 0)
+      throw RuleError(fmt::format("axis {} is empty, and has no largest or smallest element", axis));
+}
+
 }  // namespace
+
+std::string_view Reduce::name() const {
+  static constexpr std::array<std::string_view, 4> names{"sum", "mean", "max", "min"};
+  return names.at(static_cast<std::size_t>(kind_));
+}
 
 std::vector<TensorType> Reduce::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
-  if (kind_ == Kind::mean) require_floating(inputs[0]);
-  if (inputs[0].dtype == DType::boolean) throw RuleError("is defined for numbers, not for bool; use cast()");
-  for (const std::int64_t axis : options_.axes) normalise_axis(axis, inputs[0].shape.rank());
-  if (std::ranges::adjacent_find(options_.axes) != options_.axes.end()) throw RuleError("an axis is named twice; name each once");
-  return {{inputs[0].dtype, reduced(inputs[0].shape, options_, options_.keepdims)}};
+  const TensorType& x = inputs[0];
+  if (kind_ == Kind::mean) require_floating(x);
+  require_axes(x, options_);
+  if (kind_ == Kind::max || kind_ == Kind::min) require_elements(x, options_);
+  return {{x.dtype, reduced(x.shape, options_, options_.keepdims)}};
 }
 
 std::vector<Node> Reduce::vjp(const VjpRequest& request) const {
-  const Shape& shape = request.inputs[0].shape();
-  const Shape kept = reduced(shape, options_, true);
-  Node grad = reshape(request.grad_outputs[0], kept.extents());
+  const Node& x = request.inputs[0];
+  const Shape kept = reduced(x.shape(), options_, true);
+  const Node grad = reshape(request.grad_outputs[0], kept.extents());
+  if (kind_ == Kind::sum) return {broadcast_to(grad, x.shape())};
   if (kind_ == Kind::mean) {
-    const std::int64_t averaged = shape.elements() / std::max<std::int64_t>(kept.elements(), 1);
-    grad = grad / std::max<std::int64_t>(averaged, 1);
+    const std::int64_t averaged = x.shape().elements() / std::max<std::int64_t>(kept.elements(), 1);
+    return {broadcast_to(grad / std::max<std::int64_t>(averaged, 1), x.shape())};
   }
-  return {broadcast_to(grad, shape)};
+  const Node chosen = cast(eq(x, reshape(request.outputs[0], kept.extents())), x.dtype());
+  return {grad / sum(chosen, {.axes = options_.axes, .keepdims = true}) * chosen};
 }
 
 void Reduce::describe(Description& description) const {
   description.add("axes", options_.axes).add("keepdims", options_.keepdims);
+}
+
+std::vector<TensorType> ArgMax::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 1);
+  require_axes(inputs[0], options_);
+  require_elements(inputs[0], options_);
+  return {{DType::int64, reduced(inputs[0].shape, options_, options_.keepdims)}};
+}
+
+void ArgMax::describe(Description& description) const {
+  description.add("axes", options_.axes).add("keepdims", options_.keepdims);
+}
+
+Node max(Operand x, ReduceOptions options) { return reduce(Reduce::Kind::max, x, std::move(options)); }
+Node min(Operand x, ReduceOptions options) { return reduce(Reduce::Kind::min, x, std::move(options)); }
+
+Node argmax(Operand x, std::int64_t axis, bool keepdims) {
+  if (axis < 0) axis += x.node().shape().rank();
+  return apply(std::make_shared<ArgMax>(ReduceOptions{{axis}, keepdims}), {x});
 }
 
 Node sum(Operand x, ReduceOptions options) { return reduce(Reduce::Kind::sum, x, std::move(options)); }

@@ -9,7 +9,7 @@ namespace plexaura {
 
 struct ReduceOptions {
   std::vector<std::int64_t> axes = {};  // negative ones count from the back; empty means all axes
-  bool keepdims = false;           // reduced axes stay, with extent 1
+  bool keepdims = false;                // reduced axes stay, with extent 1
 };
 
 // The sum over axes. Numbers of any dtype but bool; float32 and below are added up in a wider type.
@@ -17,16 +17,26 @@ PLEXAURA_API Node sum(Operand x, ReduceOptions options = {});
 // The mean over axes; NaN where there is nothing to average. Floating only.
 PLEXAURA_API Node mean(Operand x, ReduceOptions options = {});
 
-// x summed down to a shape that broadcasts to x's: the adjoint of broadcasting. x itself where the shapes are equal.
+// The largest and the smallest element along axes, which must not be empty. Numbers of any dtype but bool; a
+// NaN is the result. The gradient is split evenly between equal elements.
+PLEXAURA_API Node max(Operand x, ReduceOptions options = {});
+PLEXAURA_API Node min(Operand x, ReduceOptions options = {});
+
+// The index, int64, of the largest element along one axis; the first of equal ones, and the first NaN before
+// all. No gradient.
+PLEXAURA_API Node argmax(Operand x, std::int64_t axis, bool keepdims = false);
+
+// x summed down to a shape that broadcasts to x's: the adjoint of broadcasting. x itself where the shapes are
+// equal.
 PLEXAURA_API Node sum_to(Operand x, const Shape& shape);
 
-// The class behind sum and mean. Axes are normalised, sorted, and never empty but for rank 0.
+// The class behind sum, mean, max and min. Axes are normalised, sorted, and never empty but for rank 0.
 class PLEXAURA_API Reduce final : public Op {
  public:
-  enum class Kind { sum, mean };
+  enum class Kind { sum, mean, max, min };
   Reduce(Kind kind, ReduceOptions options) : kind_(kind), options_(std::move(options)) {}
 
-  std::string_view name() const override { return kind_ == Kind::sum ? "sum" : "mean"; }
+  std::string_view name() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
   void describe(Description& description) const override;
@@ -34,6 +44,20 @@ class PLEXAURA_API Reduce final : public Op {
 
  private:
   Kind kind_;
+  ReduceOptions options_;
+};
+
+class PLEXAURA_API ArgMax final : public Op {
+ public:
+  explicit ArgMax(ReduceOptions options) : options_(std::move(options)) {}
+
+  std::string_view name() const override { return "argmax"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
+  void describe(Description& description) const override;
+  const ReduceOptions& options() const { return options_; }  // one axis
+
+ private:
   ReduceOptions options_;
 };
 

@@ -120,6 +120,9 @@ class PLEXAURA_API Strategy {
   // After the update of all buckets: weights may be overwritten.
   virtual void after_update() {}
 
+  // Once, after the last step of a run that ends without an error; weights stay as they are. What a serving rank is told by.
+  virtual void end() {}
+
   // The whole work of a rank whose role is `serves`: it has no share of the data and runs no step.
   virtual void serve(WeightsImmigration&) {}
 };

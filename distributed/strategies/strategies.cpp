@@ -1,6 +1,8 @@
 #include "distributed/strategies/strategies.h"
 
+#include <algorithm>
 #include <array>
+#include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,6 +27,12 @@ struct Known {
 constexpr std::array kKnown{Known{"allreduce", make<AllReduce>},
                             Known{"reduce-broadcast", make<ReduceBroadcast>}};
 
+std::exception_ptr unknown(std::string_view name) {
+  return std::make_exception_ptr(
+      UserError(fmt::format("there is no strategy '{}'; known are {}{}", name,
+                            fmt::join(strategy_names(), ", "), did_you_mean(name, strategy_names()))));
+}
+
 }  // namespace
 
 const std::vector<std::string>& strategy_names() {
@@ -37,11 +45,10 @@ const std::vector<std::string>& strategy_names() {
 }
 
 std::unique_ptr<Strategy> make_strategy(std::string_view name, Communicator& communicator) {
-  for (const Known& known : kKnown) {
-    if (known.name == name) return communicator.size() == 1 ? nullptr : known.make(communicator);
-  }
-  throw UserError(fmt::format("there is no strategy '{}'; known are {}{}", name,
-                              fmt::join(strategy_names(), ", "), did_you_mean(name, strategy_names())));
+  const auto known = std::ranges::find(kKnown, name, &Known::name);
+  const bool found = known != kKnown.end();
+  agree_on_error(communicator, found ? nullptr : unknown(name), "the choice of a strategy");
+  return communicator.size() == 1 ? nullptr : known->make(communicator);
 }
 
 }  // namespace plexaura

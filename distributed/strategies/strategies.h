@@ -19,7 +19,7 @@ const std::vector<std::string>& strategy_names();
 // Both give the same bits as one another, in every run and for every size of the buckets. Null where the
 // communicator has one rank: there is nothing to exchange, and a step without a strategy has no host points.
 // The communicator must outlive the strategy and is used by it on the thread that trains, between other calls
-// on that thread. Throws UserError for an unknown name. On all ranks together.
+// on that thread. Throws UserError for an unknown name, on all ranks where one has it. Collective.
 std::unique_ptr<Strategy> make_strategy(std::string_view name, Communicator& communicator);
 
 }  // namespace plexaura

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/ops/unary.h"
 #include "models/zoo/residual_block.h"
 
 namespace plexaura {
@@ -59,6 +58,7 @@ ResNet::ResNet(ModelInfo info, const ResNetOptions& options)
 void ResNet::members(MemberVisitor& visit) {
   visit("conv1", conv1_);
   visit("bn1", bn1_);
+  visit("relu", relu_);
   visit("maxpool", max_pool_);
   for (std::size_t i = 0; i < stages_.size(); ++i) visit(fmt::format("layer{}", i + 1), stages_[i]);
   visit("avgpool", global_avg_pool_);
@@ -68,7 +68,7 @@ void ResNet::members(MemberVisitor& visit) {
 Node ResNet::forward(Operand x) {
   const auto here = [&](const Node& node) { return Operand(node, x.where()); };
   Node y = bn1_(here(conv1_(x)));
-  y = max_pool_(here(relu(here(y))));
+  y = max_pool_(here(relu_(here(y))));
   for (const Stage& stage : stages_)
     for (const auto& block : stage) y = (*block)(here(y));
   return (*fc_)(here(global_avg_pool_(here(y))));

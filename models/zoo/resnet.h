@@ -6,6 +6,7 @@
 #include "models/layers/conv2d.h"
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"
+#include "models/layers/simple.h"
 #include "models/zoo/model.h"
 
 namespace plexaura {
@@ -40,6 +41,7 @@ class ResNet final : public Model {
 
   layers::Conv2d conv1_;
   layers::BatchNorm2d bn1_;
+  layers::Activation relu_{"relu"};
   layers::MaxPool2d max_pool_;
   std::vector<Stage> stages_;
   layers::GlobalAvgPool global_avg_pool_;

@@ -36,7 +36,7 @@ bool padding_is_zero(const DeviceValue& value, std::int64_t logical_elements, st
 }  // namespace
 
 TEST_CASE("a reorder keeps the value and clears the padding") {
-  const auto backend = make_oracle();
+  const auto backend = make_portable_backend();
   for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{1, 17, 1, 3}, Shape{2, 8, 1, 1}, Shape{0, 3, 2, 2}})
     for (const Layout& from : {Layout::row_major(4), blocked_by_4})
       for (const Layout& to : {channels_last_by_8, Layout::row_major(4)}) {
@@ -52,7 +52,7 @@ TEST_CASE("a reorder keeps the value and clears the padding") {
 }
 
 TEST_CASE("a reorder of a parameter without a layout takes the target's") {
-  const auto backend = make_oracle();
+  const auto backend = make_portable_backend();
   Case c({DType::float32, {2, 3, 4, 5}}, channels_last_by_8);
   RegionRun run(*backend, c.graph, c.region(), {counting(c.x.type())});
   CHECK(run.candidate().inputs[0] == channels_last_by_8);

@@ -10,7 +10,7 @@
 #include "tests/support/run_graph.h"
 
 using namespace plexaura;
-using plexaura::test::run_graph;
+using plexaura::testing::run_graph;
 using plexaura::testing::user_error;
 
 namespace {

@@ -1,8 +1,11 @@
 #include "core/ops/binary.h"
 
+#include <cmath>
 #include <doctest/doctest.h>
 #include <limits>
 
+#include "core/autodiff/gradients.h"
+#include "core/ops/reduce.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
@@ -38,6 +41,12 @@ OpCase of_integers(OpCase op_case, DType dtype) {
   return op_case;
 }
 
+OpCase with_positive_base(OpCase op_case) {
+  op_case.inputs[0].values = between(0.3, 2);
+  op_case.tolerances = {.bfloat16 = 6e-2};
+  return op_case;
+}
+
 const auto where_of = [](Graph&, auto x) { return std::vector{where(x[0], x[1], x[2])}; };
 
 const Cases cases({
@@ -58,6 +67,16 @@ const Cases cases({
     of_integers(binary("div", div, {3, 1}, {1, 4}), DType::int64),
     binary("sigmoid_cross_entropy", sigmoid_cross_entropy, {3, 5}, {3, 5}, between(0, 1)),
     binary("sigmoid_cross_entropy", sigmoid_cross_entropy, {3, 5}, {5}, between(0, 1)),
+    binary("maximum", maximum, {3, 5}, {5}),
+    binary("maximum", maximum, {3, 1}, {2, 1, 4}),
+    of_integers(binary("maximum", maximum, {3, 1}, {1, 4}), DType::int64),
+    binary("minimum", minimum, {3, 5}, {3, 1}),
+    with_positive_base(binary("pow", pow, {3, 5}, {3, 5})),
+    with_positive_base(binary("pow", pow, {3, 1}, {4})),
+    {"pow, a whole exponent",
+     "pow",
+     [](Graph&, auto x) { return std::vector{pow(x[0], 3)}; },
+     {{{3, 5}, away_from_zero(0.3)}}},
     comparison("eq", eq),
     comparison("ne", ne),
     comparison("lt", lt),
@@ -90,6 +109,9 @@ const WrongCases wrong({
     mixed("mul", mul),
     mixed("div", div),
     mixed("sigmoid_cross_entropy", sigmoid_cross_entropy),
+    mixed("maximum", maximum),
+    mixed("minimum", minimum),
+    mixed("pow", pow),
     mixed("eq", eq),
     mixed("ne", ne),
     mixed("lt", lt),
@@ -131,6 +153,32 @@ TEST_CASE("integers divide towards zero, by zero gives zero, and overflow wraps 
       {Tensor::of<std::int32_t>({4}, {-7, 7, 5, smallest}), Tensor::of<std::int32_t>({4}, {2, -2, 0, -1})});
   CHECK(results[0].to_doubles() == std::vector<double>{-3, -3, 0, smallest});
   CHECK(results[1].to_doubles() == std::vector<double>{-5, 5, 5, std::numeric_limits<std::int32_t>::max()});
+}
+
+TEST_CASE("equal operands of maximum and minimum share the gradient; a NaN is not lost") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::float64, {3});
+  const Node b = input(graph, "b", DType::float64, {3});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Node y = maximum(a, b);
+  const auto results = Runner(graph, {y, minimum(a, b), gradients(sum(y), {a})[0]}, test_backend())(
+      {Tensor::of<double>({3}, {1, 2, nan}), Tensor::of<double>({3}, {1, 3, 0})});
+  CHECK(results[0].to_doubles()[1] == 3);
+  CHECK(std::isnan(results[0].to_doubles()[2]));
+  CHECK(std::isnan(results[1].to_doubles()[2]));
+  CHECK(results[2].to_doubles()[0] == 0.5);
+  CHECK(results[2].to_doubles()[1] == 0);
+}
+
+TEST_CASE("pow has finite gradients at the edges") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::float64, {3});
+  const Node b = input(graph, "b", DType::float64, {3});
+  const auto results = Runner(graph, gradients(sum(pow(a, b)), {a, b}), test_backend())(
+      {Tensor::of<double>({3}, {0, 0, -2}), Tensor::of<double>({3}, {2, 0, 3})});
+  CHECK(results[0].to_doubles() == std::vector<double>{0, 0, 12});
+  CHECK(results[1].to_doubles()[0] == 0);
+  CHECK(results[1].to_doubles()[1] == 0);
 }
 
 TEST_CASE("a number takes the other operand's type") {

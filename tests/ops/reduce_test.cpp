@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
 
+#include "core/autodiff/gradients.h"
 #include "core/ops/pool2d.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
@@ -21,6 +23,23 @@ OpCase reduced(std::string op, Shape shape, ReduceOptions options) {
       {{std::move(shape)}}};
 }
 
+OpCase chosen(std::string op, Shape shape, ReduceOptions options) {
+  const bool largest = op == "max";
+  return {
+      op + " of " + to_string(shape) + ", {" + to_string(describe(Reduce(Reduce::Kind::max, options))) + "}",
+      op,
+      [=](Graph&, auto x) { return std::vector{largest ? max(x[0], options) : min(x[0], options)}; },
+      {{std::move(shape), distinct(0.25)}}};
+}
+
+OpCase place(Shape shape, std::int64_t axis, bool keepdims) {
+  return {"argmax of " + to_string(shape),
+          "argmax",
+          [=](Graph&, auto x) { return std::vector{argmax(x[0], axis, keepdims)}; },
+          {{std::move(shape), distinct(0.25)}},
+          false};
+}
+
 const Cases cases({
     reduced("sum", {3, 5}, {}),
     reduced("sum", {3, 5}, {.axes = {0}}),
@@ -32,6 +51,16 @@ const Cases cases({
     reduced("sum", {}, {}),
     reduced("sum", {0, 3}, {.axes = {0}}),
     reduced("sum", {0, 3}, {.axes = {1}}),
+    chosen("max", {3, 5}, {}),
+    chosen("max", {3, 5}, {.axes = {0}}),
+    chosen("max", {2, 3, 4}, {.axes = {0, -1}, .keepdims = true}),
+    chosen("max", {}, {}),
+    chosen("max", {0, 3}, {.axes = {1}}),
+    chosen("min", {3, 5}, {.axes = {1}}),
+    chosen("min", {2, 17, 3}, {.axes = {1}}),
+    place({3, 5}, 1, false),
+    place({3, 4, 5}, -2, true),
+    place({7}, 0, false),
     reduced("mean", {3, 5}, {}),
     reduced("mean", {3, 1, 5}, {.axes = {1}}),
     reduced("mean", {3, 1, 5}, {.axes = {1}, .keepdims = true}),
@@ -67,6 +96,24 @@ const WrongCases wrong({
        sum(graph.input("x", {DType::boolean, {2}}));
      },
      {"bool", "cast()"}},
+    {"max of nothing",
+     "max",
+     [](Graph& graph) {
+       max(graph.input("x", {DType::float32, {2, 0}}), {.axes = {1}});
+     },
+     {"axis 1 is empty"}},
+    {"min of nothing",
+     "min",
+     [](Graph& graph) {
+       min(graph.input("x", {DType::float32, {0}}));
+     },
+     {"axis 0 is empty"}},
+    {"argmax, an axis that is not there",
+     "argmax",
+     [](Graph& graph) {
+       argmax(graph.input("x", {DType::float32, {2}}), 1);
+     },
+     {"axis 1 does not exist"}},
     {"mean of integers",
      "mean",
      [](Graph& graph) {
@@ -85,6 +132,21 @@ TEST_CASE("a mean over an axis of extent 1 keeps the other axes") {
   const Node x = graph.input("x", {DType::float32, {4, 1, 3}});
   CHECK(mean(x, {.axes = {1}}).shape() == Shape{4, 3});
   CHECK(mean(x, {.axes = {1}, .keepdims = true}).shape() == Shape{4, 1, 3});
+}
+
+TEST_CASE("equal largest elements share the gradient; argmax names the first, and a NaN before all") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 4}});
+  const Node y = max(x, {.axes = {1}});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto results = Runner(graph, {y, gradients(sum(y), {x})[0], argmax(x, 1)},
+                              test_backend())({Tensor::of<double>({2, 4}, {1, 3, 3, 2, 5, nan, 7, nan})});
+  CHECK(results[0].to_doubles()[0] == 3);
+  CHECK(std::isnan(results[0].to_doubles()[1]));
+  CHECK(results[1].to_doubles()[1] == 0.5);
+  CHECK(results[1].to_doubles()[2] == 0.5);
+  CHECK(results[1].to_doubles()[3] == 0);
+  CHECK(results[2] == Tensor::of<std::int64_t>({2}, {1, 1}));
 }
 
 TEST_CASE("sums of float32 do not lose small terms") {

@@ -7,7 +7,7 @@
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 // Compiles a graph for the tests' backend, places the store where the program wants it, and runs once, with
 // the updates of buffers. Returns the values of `outputs`.
@@ -27,4 +27,4 @@ inline std::vector<Tensor> run_graph(const Graph& graph, ParameterStore& store,
   return values;
 }
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "backends/cpu/fast/channel_view.h"
 #include "backends/cpu/fast/elementwise_loops.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/parallel.h"
@@ -57,7 +58,22 @@ std::optional<Elementwise> where(std::string_view name) {
   return Elementwise{inner, false, 2 * nanoseconds_from_memory};
 }
 
+std::optional<Elementwise> stretch(std::string_view name) {
+  if (name != "broadcast_to") return std::nullopt;
+  const auto inner = [](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
+                        std::int64_t count) {
+    const auto* src = reinterpret_cast<const float*>(x[0]);
+    auto* dst = reinterpret_cast<float*>(y);
+    if (steps[0] == 0)
+      std::fill_n(dst, count, *src);
+    else
+      std::copy_n(src, count, dst);
+  };
+  return Elementwise{inner, true, nanoseconds_from_memory};
+}
+
 std::optional<Elementwise> elementwise_of(std::string_view name) {
+  if (auto found = stretch(name)) return found;
   if (auto found = unary(name)) return found;
   if (auto found = binary(name)) return found;
   return where(name);
@@ -127,6 +143,15 @@ bool is_fit(const RegionQuery& query) {
   return has_elements(query.graph, query.region.outputs[0]);
 }
 
+// Whether a value per channel is spread over pixels, as pooling over all of them does backward: what reads it
+// is a picture too.
+bool is_stretched_to_pixels(const RegionQuery& query) {
+  const Shape& from = query.type(query.region.inputs[0]).shape;
+  const Shape& to = query.type(query.region.outputs[0]).shape;
+  return query.region.inputs.size() == 1 && to.rank() == 4 && from.rank() == 4 && from[1] == to[1] &&
+         from[2] == 1 && from[3] == 1 && to[1] % 16 == 0;
+}
+
 // The layouts that operands of the result's shape come in; blocked ones first, since what reads the result is
 // likely to want one.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
@@ -136,7 +161,9 @@ std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
     if (query.given[i] && query.type(query.region.inputs[i]).shape == shape &&
         std::ranges::find(layouts, *query.given[i]) == layouts.end())
       layouts.push_back(*query.given[i]);
-  if (layouts.empty()) layouts.push_back(Layout::row_major(shape.rank()));
+  if (layouts.empty())
+    layouts.push_back(is_stretched_to_pixels(query) ? blocked_layout(shape)
+                                                    : Layout::row_major(shape.rank()));
   std::ranges::stable_sort(layouts, std::ranges::greater{},
                            [](const Layout& layout) { return layout.blocks().size(); });
   return layouts;

@@ -16,9 +16,9 @@ std::unique_ptr<const KernelSource> make_transfer_source();
 std::unique_ptr<const KernelSource> make_solver_source();
 // batch_norm and its neighbours.
 std::unique_ptr<const KernelSource> make_batch_norm_source();
-// max_pool2d, avg_pool2d and their gradients.
+// max_pool2d and its gradient.
 std::unique_ptr<const KernelSource> make_pool_source();
-// sum, mean, broadcast_to.
+// sum, mean.
 std::unique_ptr<const KernelSource> make_reduce_source();
 
 }  // namespace plexaura::fast

@@ -75,6 +75,9 @@ void portable_add(const HostCall& call) { arithmetic<functors::Add>(call); }
 void portable_sub(const HostCall& call) { arithmetic<functors::Sub>(call); }
 void portable_mul(const HostCall& call) { arithmetic<functors::Mul>(call); }
 void portable_div(const HostCall& call) { arithmetic<functors::Div>(call); }
+void portable_maximum(const HostCall& call) { arithmetic<functors::Maximum>(call); }
+void portable_minimum(const HostCall& call) { arithmetic<functors::Minimum>(call); }
+void portable_pow(const HostCall& call) { floating<functors::Pow>(call); }
 void portable_eq(const HostCall& call) { comparison<functors::Eq>(call); }
 void portable_ne(const HostCall& call) { comparison<functors::Ne>(call); }
 void portable_lt(const HostCall& call) { comparison<functors::Lt>(call); }

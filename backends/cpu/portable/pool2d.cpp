@@ -85,7 +85,7 @@ void max_pool(const HostCall& call, const Window2d& window) {
                      for (std::int64_t a = 0; a < inside.h.count(); ++a)
                        for (std::int64_t b = 0; b < inside.w.count(); ++b) {
                          const T value = corner[a * x[3] + b];
-                         const bool is_first_nan = value != value && largest == largest;
+                         const bool is_first_nan = is_nan(value) && !is_nan(largest);
                          if (!(value > largest) && !is_first_nan) continue;
                          largest = value;
                          place = (inside.h.begin + a) * window.kernel.w + inside.w.begin + b;

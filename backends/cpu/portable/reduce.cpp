@@ -4,6 +4,7 @@
 
 #include "backends/cpu/portable/loops.h"
 #include "backends/cpu/portable/portable.h"
+#include "backends/cpu/portable/reduction.h"
 #include "backends/cpu/portable/types.h"
 
 namespace plexaura {
@@ -11,24 +12,6 @@ namespace plexaura {
 namespace {
 
 using namespace portable;
-
-// A value with its axes parted into those that stay and those that are summed over.
-struct Parts {
-  StridedWalk<1> kept;
-  StridedWalk<1> summed;
-};
-
-Parts part(const Shape& shape, const std::vector<std::int64_t>& axes) {
-  const auto goes = [&](std::int64_t axis) { return std::ranges::find(axes, axis) != axes.end(); };
-  std::int64_t kept_elements = 1;
-  std::int64_t summed_elements = 1;
-  for (std::int64_t axis = 0; axis < shape.rank(); ++axis)
-    (goes(axis) ? summed_elements : kept_elements) *= shape[axis];
-  Parts parts{StridedWalk<1>(kept_elements), StridedWalk<1>(summed_elements)};
-  for (std::int64_t axis = 0; axis < shape.rank(); ++axis)
-    (goes(axis) ? parts.summed : parts.kept).add_axis(shape[axis], {stride_of(shape, axis)});
-  return parts;
-}
 
 // Several running sums, so that additions do not wait for each other; the order is fixed.
 template <class T>

@@ -24,6 +24,14 @@ using Products = std::conditional_t<is_half<T>, float, double>;
 template <class T>
 using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 
+template <class T>
+bool is_nan(T value) {
+  if constexpr (std::is_integral_v<T>)
+    return false;
+  else
+    return std::isnan(static_cast<Compute<T>>(value));
+}
+
 // The functions that the functors of core/ops/functors.h ask for, from the standard library.
 struct StdMath {
   template <class T>

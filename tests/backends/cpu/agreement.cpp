@@ -10,7 +10,7 @@
 #include "core/vm/vm.h"
 #include "tests/support/backend_fixture.h"
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 namespace {
 
@@ -140,4 +140,4 @@ Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& 
 Layout blocked_channels(std::int64_t block) { return Layout({0, 1, 2, 3}, {{1, block}}); }
 Layout channels_last() { return Layout({0, 2, 3, 1}); }
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

@@ -11,7 +11,7 @@
 // The fast kernels against the portable ones in double: the same graph is built twice, in float32 for the CPU
 // backend and in float64 for the oracle.
 
-namespace plexaura::test {
+namespace plexaura::testing {
 
 // Builds a graph whose floating leaves are of the given dtype, and returns what is to be compared.
 using BuildGraph = std::function<std::vector<Node>(Graph& graph, DType dtype)>;
@@ -48,4 +48,4 @@ Layout channels_last();
 // Values in [low, high) that depend on the name alone.
 Tensor drawn(const TensorType& type, std::string_view name, const AgreementOptions& options = {});
 
-}  // namespace plexaura::test
+}  // namespace plexaura::testing

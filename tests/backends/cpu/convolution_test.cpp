@@ -7,7 +7,7 @@
 #include "tests/backends/cpu/agreement.h"
 
 using namespace plexaura;
-using namespace plexaura::test;
+using namespace plexaura::testing;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "tests/support/backend_fixture.h"
 
 using namespace plexaura;
-using namespace plexaura::test;
+using namespace plexaura::testing;
 
 namespace {
 

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/fast/pixel_view.h"
+#include "core/ops/window.h"
+
+namespace plexaura::fast {
+
+// Pooling of one row of pixels of one sample and block of channels.
+
+struct PoolShapes {
+  Window2d window;
+  PixelView src;
+  PixelView dst;
+};
+
+struct PoolPlace {
+  std::int64_t sample;
+  std::int64_t block;
+  std::int64_t row;  // of dst forward, of src backward
+};
+
+// dst and index may be null.
+void max_pool_row(const PoolShapes& shapes, PoolPlace at, const float* src, float* dst, std::uint8_t* index);
+// Each pixel gathers from the windows that see it, so that none is written twice.
+void max_pool_grad_row(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
+                       const std::uint8_t* index, float* diff_src);
+
+}  // namespace plexaura::fast

@@ -1,0 +1,56 @@
+#include <doctest/doctest.h>
+
+#include "core/ops/pool2d.h"
+#include "core/ops/unary.h"
+#include "tests/backends/cpu/agreement.h"
+
+using namespace plexaura;
+using namespace plexaura::testing;
+
+namespace {
+
+const std::vector<MaxPool2dOptions> windows{{.kernel = {3, 3}, .stride = Size2d{2, 2}, .padding = {1, 1}},
+                                            {.kernel = {2, 2}},
+                                            {.kernel = {3, 2}, .stride = Size2d{1, 3}, .padding = {0, 1}},
+                                            {.kernel = {5, 5}, .stride = Size2d{1, 1}, .padding = {2, 2}}};
+
+}  // namespace
+
+TEST_CASE(
+    "max pooling and its gradient agree with the portable kernels in double and leave zeros in the padding") {
+  for (const std::int64_t channels : {3, 16, 17})
+    for (const Layout& layout :
+         {Layout::row_major(4), channels_last(), blocked_channels(16), blocked_channels(8)})
+      for (const MaxPool2dOptions& window : windows) {
+        CAPTURE(to_string(layout));
+        const Shape shape{2, channels, 9, 11};
+        const BuildGraph forward = [&](Graph& graph, DType dtype) -> std::vector<Node> {
+          return {max_pool2d(graph.input("x", {dtype, shape}), window)};
+        };
+        CHECK(agreement_of_node(forward, {layout}).worst() == 0);
+        Graph shapes;
+        const Shape pooled = forward(shapes, DType::float32)[0].shape();
+        const Agreement backward = agreement_of_node(
+            [&](Graph& graph, DType dtype) -> std::vector<Node> {
+              return {max_pool2d_grad(graph.input("grad", {dtype, pooled}),
+                                      graph.input("index", {DType::uint8, pooled}), {9, 11}, window)};
+            },
+            {layout, layout}, {.labels = window.kernel.h * window.kernel.w});
+        CHECK(backward.worst() < 5e-7);  // sums of at most 25 terms
+      }
+}
+
+TEST_CASE("equal elements and NaN are treated as the portable kernel does") {
+  const Agreement equal = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
+    const Node y = max_pool2d(relu(graph.input("x", {dtype, {2, 16, 8, 8}})), {.kernel = {2, 2}});
+    return {y, Node(graph, {y.id(), 1})};
+  });
+  CHECK(equal.uses("fast"));
+  CHECK(equal.worst() == 0);
+  const Agreement nan = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
+    const Node y =
+        max_pool2d(log(graph.input("x", {dtype, {2, 16, 8, 8}})), {.kernel = {3, 3}, .padding = {1, 1}});
+    return {Node(graph, {y.id(), 1})};
+  });
+  CHECK(nan.worst() == 0);
+}

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "distributed/communicator.h"
+
+namespace plexaura::testing {
+
+// No test: prints what each strategy takes to exchange gradients of several sizes, as a step would.
+// Collective.
+void measure_exchanges(Communicator& ranks);
+
+}  // namespace plexaura::testing

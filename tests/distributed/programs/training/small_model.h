@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/params/parameter_store.h"
+#include "training/programs.h"
+
+namespace plexaura::testing {
+
+// A model that trains in milliseconds, with dropout: what its store holds, and how it is built.
+struct SmallModel {
+  std::vector<ParameterSpec> specs;
+  ModelBuilder build;
+};
+
+// `mlp`: flatten, two layers. `cnn`: two times convolution, ReLU and max-pool, then two layers, for samples
+// [channels, height, width] of at least 10 x 10. Throws UserError for another name.
+SmallModel make_small_model(std::string_view name, const Shape& sample, std::int64_t classes, DType dtype);
+
+}  // namespace plexaura::testing

@@ -1,0 +1,58 @@
+#include "tests/distributed/programs/training/small_run.h"
+
+#include "backends/registry.h"
+#include "distributed/handshake.h"
+#include "tests/distributed/programs/training/small_data.h"
+#include "tests/distributed/programs/training/small_model.h"
+
+namespace plexaura::testing {
+namespace {
+
+class CallingObserver final : public TrainingObserver {
+ public:
+  explicit CallingObserver(const SmallRunOptions& options) : options_(options) {}
+  void step(const StepRecord& record, std::int64_t) override {
+    if (options_.after_step) options_.after_step(record.step);
+  }
+  void epoch(const EpochRecord&) override {}
+
+ private:
+  const SmallRunOptions& options_;
+};
+
+TrainerOptions trainer_options(const SmallRunOptions& options) {
+  TrainerOptions made;
+  made.batch_size = 7;
+  made.micro_batches = options.micro_batches;
+  made.epochs = options.steps;  // more than enough
+  made.steps = options.steps;
+  made.schedule = Schedule({.peak = 0.02});
+  made.seed = options.seed;
+  made.shuffle = options.shuffle;
+  made.output = options.output;
+  made.programs.solver = {.momentum = 0.9};
+  made.programs.bucket_bytes = options.bucket_bytes;
+  return made;
+}
+
+}  // namespace
+
+SmallRunResult run_small(Collective& ranks, Strategy* strategy, const SmallRunOptions& options) {
+  const std::unique_ptr<Backend> backend = open_backend(options.backend);
+  const auto train = make_small_data(44, options.broken_sample);
+  const auto validation = make_small_data(5);
+  const auto classes = static_cast<std::int64_t>(train->class_names().size());
+  const SmallModel model = make_small_model(options.model, train->sample_shape(), classes, options.dtype);
+  ParameterStore store(model.specs, 1);
+  if (options.change_weights) options.change_weights(store);
+  Trainer trainer({model.build, store, *backend, ranks, strategy, train, validation},
+                  trainer_options(options));
+  if (options.resume && !trainer.resume()) throw UserError("there is nothing to resume");
+  check_agreement(ranks, trainer.facts());
+  CallingObserver observer(options);
+  SmallRunResult result{trainer.run(observer), {}};
+  for (const ParameterSpec& spec : store.specs()) result.weights.emplace(spec.name, store.read(spec.name));
+  return result;
+}
+
+}  // namespace plexaura::testing

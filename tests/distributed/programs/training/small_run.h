@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/device/collective.h"
+#include "core/params/weights_immigration.h"
+#include "training/trainer.h"
+
+namespace plexaura::testing {
+
+// 44 samples in batches of 7: shares of unequal size, and a last batch of 2, in which the third rank and
+// those behind it have no sample.
+struct SmallRunOptions {
+  std::string model = "mlp";
+  std::string backend = "cpu";
+  DType dtype = DType::float64;
+  std::int64_t steps = 50;
+  std::int64_t micro_batches = 1;
+  std::int64_t bucket_bytes = 2048;
+  std::int64_t seed = 42;  // of data and dropout
+  bool shuffle = true;
+  std::optional<std::int64_t> broken_sample = {};
+  std::filesystem::path output = {};
+  bool resume = false;
+  // Called before the ranks compare what they start from.
+  std::function<void(ParameterStore&)> change_weights = {};
+  // Called after each step with its number.
+  std::function<void(std::int64_t)> after_step = {};
+};
+
+struct SmallRunResult {
+  TrainingResult training;
+  std::map<std::string, Tensor> weights;
+};
+
+// Trains a small model, as programs do it. All ranks together; throws what the Trainer
+// throws.
+SmallRunResult run_small(Collective& ranks, Strategy* strategy, const SmallRunOptions& options);
+
+}  // namespace plexaura::testing
