@@ -138,7 +138,8 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
   }
 }
 
-// A rank whose work failed still takes part, with nothing to add, so that nobody waits for it and all learn of it.
+// A rank whose work failed still takes part, with nothing to add, so that nobody waits for it and all learn of it. Buckets that were
+// announced before the failure are the strategy's already.
 void TrainingStep::fail(std::exception_ptr failure, const StepInputs& inputs) {
   failure_ = std::move(failure);
   const Placement& placement = store_.placement();
@@ -155,7 +156,9 @@ void TrainingStep::fail(std::exception_ptr failure, const StepInputs& inputs) {
   } catch (const std::exception&) {
     // The failure that brought us here, or one that followed from it.
   }
-  copy_to_device(backend_, store_.gradients(), zeros.data(), zeros.bytes());
+  if (announced_ == border_.buckets().size()) return;
+  const auto first = static_cast<std::size_t>(border_.buckets()[announced_].offset) * size_of(placement.dtype);
+  copy_to_device(backend_, store_.gradients() + first, zeros.data() + first, zeros.bytes() - first);
 }
 
 void TrainingStep::announce(std::size_t bucket) {
