@@ -65,6 +65,13 @@ function(plexaura_executable target)
   plexaura_configure(${target})
 endfunction()
 
+# plexaura_program(NAME SOURCES...): an executable that is installed
+function(plexaura_program target)
+  plexaura_executable(${target} ${ARGN})
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR})
+  set_property(GLOBAL APPEND PROPERTY plexaura_programs ${target})
+endfunction()
+
 # plexaura_plugin(NAME SOURCES...): target plexaura_NAME, a backend that is opened at run time. Lies beside libplexaura_core.so.
 function(plexaura_plugin name)
   add_library(plexaura_${name} MODULE ${ARGN})

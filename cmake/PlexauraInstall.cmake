@@ -1,0 +1,31 @@
+# What is installed, and the package that find_package(Plexaura) reads.
+include(CMakePackageConfigHelpers)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Plexaura)
+get_property(libraries GLOBAL PROPERTY plexaura_libraries)
+install(TARGETS ${libraries} EXPORT PlexauraTargets
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT PlexauraTargets NAMESPACE plexaura:: DESTINATION ${package_folder})
+
+# Headers of the parts that know a library which users of Plexaura need not have stay here.
+install(DIRECTORY core training backends distributed models DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
+  PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE PATTERN models/programs EXCLUDE)
+
+get_property(programs GLOBAL PROPERTY plexaura_programs)
+if(programs)
+  install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/plexaura/models FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv"
+  PATTERN layers EXCLUDE PATTERN zoo EXCLUDE PATTERN programs EXCLUDE)
+
+# Static libraries need at the user's link what they needed here.
+get_directory_property(PLEXAURA_HAS_ONEDNN DIRECTORY ${PROJECT_SOURCE_DIR}/backends DEFINITION dnnl_FOUND)
+get_directory_property(PLEXAURA_HAS_MPI DIRECTORY ${PROJECT_SOURCE_DIR}/distributed DEFINITION MPI_C_FOUND)
+configure_package_config_file(cmake/PlexauraConfig.cmake.in ${PROJECT_BINARY_DIR}/package/PlexauraConfig.cmake
+  INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/PlexauraConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/PlexauraConfig.cmake ${PROJECT_BINARY_DIR}/package/PlexauraConfigVersion.cmake
+  DESTINATION ${package_folder})

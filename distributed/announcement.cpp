@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "core/fnv.h"
+
 namespace plexaura {
 namespace {
 
@@ -32,13 +34,6 @@ std::string describe_call(const Announcement& a) {
   return "an unknown call";
 }
 
-// FNV-1a: the same on every machine, unlike std::hash.
-std::uint64_t hash(std::string_view text) {
-  std::uint64_t value = 0xcbf29ce484222325U;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return value;
-}
-
 }  // namespace
 
 Announcement announce(Call call, std::string_view what, DType dtype, std::int64_t count, std::int64_t place) {
@@ -47,7 +42,7 @@ Announcement announce(Call call, std::string_view what, DType dtype, std::int64_
   made.dtype = dtype;
   made.count = count;
   made.place = place;
-  made.what_hash = hash(what);
+  made.what_hash = fnv(what);
   std::copy_n(what.begin(), std::min(what.size(), made.what.size() - 1), made.what.begin());
   return made;
 }

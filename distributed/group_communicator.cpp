@@ -26,7 +26,7 @@ std::size_t bytes_of(DType dtype, std::int64_t count) {
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
 Places unknown_places(const Transport& transport) {
-  return {std::vector<Place>(static_cast<std::size_t>(transport.size()), Place{"", 0, "unknown"}),
+  return {std::vector<ProcessPlace>(static_cast<std::size_t>(transport.size()), ProcessPlace{"", 0, "unknown"}),
           transport.rank()};
 }
 
@@ -56,7 +56,7 @@ GroupCommunicator::~GroupCommunicator() {
 }
 
 void GroupCommunicator::find_places() {
-  std::vector<Place> places;
+  std::vector<ProcessPlace> places;
   for (const std::string& text : gather_all(encode(this_place()), "where the ranks are")) {
     places.push_back(decode_place(text));
   }

@@ -11,7 +11,7 @@
 
 namespace plexaura {
 
-Place this_place() {
+ProcessPlace this_place() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   struct stat space {};
@@ -19,12 +19,12 @@ Place this_place() {
   return {host.data(), static_cast<int>(getpid()), known ? std::to_string(space.st_ino) : "unknown"};
 }
 
-std::string encode(const Place& place) {
+std::string encode(const ProcessPlace& place) {
   return fmt::format("{}\n{}\n{}\n", place.host, place.process, place.process_space);
 }
 
-Place decode_place(const std::string& text) {
-  Place place;
+ProcessPlace decode_place(const std::string& text) {
+  ProcessPlace place;
   std::istringstream lines(text);
   std::string process;
   std::getline(lines, place.host);
@@ -34,7 +34,7 @@ Place decode_place(const std::string& text) {
   return place;
 }
 
-Places::Places(std::vector<Place> places, int own_rank) : places_(std::move(places)), own_rank_(own_rank) {
+Places::Places(std::vector<ProcessPlace> places, int own_rank) : places_(std::move(places)), own_rank_(own_rank) {
   for (int rank = 0; rank < ranks(); ++rank) {
     std::size_t node = 0;
     while (node < nodes_.size() && of(nodes_[node].front()).host != of(rank).host) ++node;
@@ -47,8 +47,8 @@ Places::Places(std::vector<Place> places, int own_rank) : places_(std::move(plac
 }
 
 bool Places::is_dead(int rank) const {
-  const Place& mine = of(own_rank_);
-  const Place& other = of(rank);
+  const ProcessPlace& mine = of(own_rank_);
+  const ProcessPlace& other = of(rank);
   if (other.host != mine.host || other.process_space != mine.process_space || mine.process_space == "unknown")
     return false;
   return kill(other.process, 0) != 0 && errno == ESRCH;

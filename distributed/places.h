@@ -6,7 +6,7 @@
 namespace plexaura {
 
 // Where one rank runs. Ranks are on one node when their host names are equal.
-struct Place {
+struct ProcessPlace {
   std::string host;
   int process = 0;            // its process id
   std::string process_space;  // ids mean the same to two processes only within one space (container)
@@ -15,9 +15,9 @@ struct Place {
 // Where all ranks of a communicator run.
 class Places {
  public:
-  Places(std::vector<Place> places, int own_rank);
+  Places(std::vector<ProcessPlace> places, int own_rank);
 
-  const Place& of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+  const ProcessPlace& of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
   int ranks() const { return static_cast<int>(places_.size()); }
   int nodes() const { return static_cast<int>(nodes_.size()); }
   // The ranks of each node, ascending; nodes in the order of their lowest rank.
@@ -32,15 +32,15 @@ class Places {
   std::string name(int rank) const;
 
  private:
-  std::vector<Place> places_;
+  std::vector<ProcessPlace> places_;
   int own_rank_;
   std::vector<std::vector<int>> nodes_;
   int own_node_ = 0;
   int own_node_rank_ = 0;
 };
 
-Place this_place();
-std::string encode(const Place& place);
-Place decode_place(const std::string& text);
+ProcessPlace this_place();
+std::string encode(const ProcessPlace& place);
+ProcessPlace decode_place(const std::string& text);
 
 }  // namespace plexaura

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 #include <utility>
 
-#include "models/nearest_word.h"
+#include "core/nearest.h"
 #include "models/section_state.h"
 #include "training/file.h"
 
@@ -24,10 +24,8 @@ struct Section::Walk {
       throw UserError(fmt::format("{}: the key {} {} has no effect here; remove it",
                                   to_string(member.position), quoted_for_error(member.key), place));
     const std::vector<std::string> known(section.asked.begin(), section.asked.end());
-    const auto nearest = nearest_word(member.key, known);
-    const std::string hint = nearest ? fmt::format("; did you mean '{}'?", *nearest) : "";
     throw UserError(fmt::format("{}: unknown key {} {}{} (known keys: {})", to_string(member.position),
-                                quoted_for_error(member.key), place, hint,
+                                quoted_for_error(member.key), place, did_you_mean(member.key, known),
                                 known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
   }
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/nearest.h"
 #include "models/config.h"
-#include "models/nearest_word.h"
 #include "models/section_state.h"
 
 namespace plexaura {
@@ -134,7 +134,7 @@ const YamlValue& Section::require(std::string_view key, std::string_view rule) c
   for (const YamlMember& member : state_->written->members)
     if (!state_->asked.contains(member.key)) unread.push_back(member.key);
   for (const std::string& word : unread) {
-    if (nearest_word(word, std::array{std::string(key)}))
+    if (!nearest(word, std::array{std::string(key)}).empty())
       throw error(key, fmt::format("is missing; is {} at {} meant for it? it must be {}",
                                    quoted_for_error(word), to_string(state_->find(word)->position), rule));
   }
@@ -202,8 +202,8 @@ std::string Section::choice(std::string_view key, const std::vector<std::string>
   const YamlValue& value = require(key, rule);
   if (value.kind == Kind::scalar) {
     if (std::ranges::find(words, value.text) != words.end()) return keep(state_->read, key, value.text);
-    if (const auto nearest = nearest_word(value.text, words))
-      rule += fmt::format(" (did you mean '{}'?)", *nearest);
+    if (const std::string meant = nearest(value.text, words); !meant.empty())
+      rule += fmt::format(" (did you mean '{}'?)", meant);
   }
   throw wrong(key, value, rule);
 }

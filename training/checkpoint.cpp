@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <set>
+#include <system_error>
 #include <vector>
 
 #include "core/nearest.h"
@@ -40,6 +46,8 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state) {
   add("run.seed", state.seed);
   add("run.epoch_loss", state.epoch_loss);
   add("run.epoch_samples", state.epoch_samples);
+  add("run.samples", state.samples);
+  add("run.batch_size", state.batch_size);
   return file;
 }
 
@@ -67,6 +75,18 @@ std::vector<std::pair<std::int64_t, fs::path>> checkpoints_in(const fs::path& di
   throw UserError(text);
 }
 
+// Also over a folder of that name, in one move where the file system can do that.
+void put_in_place(const fs::path& made, const fs::path& target) {
+  std::error_code error;
+  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(made, error);
+    return;
+  }
+  fs::remove_all(target, error);
+  fs::rename(made, target, error);
+  if (error) cannot("rename", made, error);
+}
+
 class Reader {
  public:
   explicit Reader(const fs::path& path) : path_(path), file_(read_safetensors(path)) {}
@@ -74,7 +94,7 @@ class Reader {
   const Tensor& tensor(const std::string& name) const {
     const auto found = std::ranges::find(file_.tensors, name, [](const auto& entry) { return entry.first; });
     if (found == file_.tensors.end())
-      throw UserError(fmt::format("{} has no tensor '{}'; the file belongs to another model or solver", path_.string(), name));
+      throw UserError(fmt::format("{} has no tensor '{}'; it belongs to another model or solver", path_.string(), name));
     return found->second;
   }
   template <class T>
@@ -94,6 +114,9 @@ class Reader {
 
 void read_state(const fs::path& path, ParameterStore& store, RunState& state) {
   const Reader file(path);
+  if (const std::string name = state_name(store.states(), ""); std::ranges::any_of(
+          file.contents().tensors, [&](const auto& entry) { return entry.first.starts_with(name); }))
+    throw UserError(fmt::format("{} holds the state of another solver; resume with the same training.solver", path.string()));
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs()) {
       if (spec.role != ParameterRole::trainable) continue;
@@ -109,14 +132,22 @@ void read_state(const fs::path& path, ParameterStore& store, RunState& state) {
   state.seed = file.scalar<std::int64_t>("run.seed");
   state.epoch_loss = file.scalar<double>("run.epoch_loss");
   state.epoch_samples = file.scalar<double>("run.epoch_samples");
+  state.samples = file.scalar<std::int64_t>("run.samples");
+  state.batch_size = file.scalar<std::int64_t>("run.batch_size");
 }
 
 }  // namespace
 
-void save_checkpoint(const fs::path& directory, const ParameterStore& store, const RunState& state, int keep) {
+void prepare_checkpoints(const fs::path& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) cannot("create", directory, error);
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) cannot("write in", directory, std::error_code(errno, std::generic_category()));
+}
+
+void save_checkpoint(const fs::path& directory, const ParameterStore& store, const RunState& state, int keep) {
+  prepare_checkpoints(directory);
+  std::error_code error;
   const fs::path target = directory / fmt::format("{}{:06}", prefix, state.step);
   const fs::path unfinished = directory / "checkpoint.unfinished";
   fs::remove_all(unfinished, error);
@@ -129,10 +160,10 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
     fs::remove_all(unfinished, error);
     throw;
   }
-  fs::remove_all(target, error);
-  fs::rename(unfinished, target, error);
-  if (error) cannot("rename", unfinished, error);
-  auto all = checkpoints_in(directory);
+  for (const auto& [step, path] : checkpoints_in(directory))
+    if (step > state.step) fs::remove_all(path, error);
+  put_in_place(unfinished, target);
+  const auto all = checkpoints_in(directory);
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < all.size(); ++i) fs::remove_all(all[i].second, error);
 }
 

@@ -18,15 +18,21 @@ struct RunState {
   std::int64_t seed = 0;
   double epoch_loss = 0;           // sum over the samples of the open epoch
   double epoch_samples = 0;
+  std::int64_t samples = 0;        // of the training set
+  std::int64_t batch_size = 0;     // over all ranks; with `samples`, what a step within an epoch means
 };
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors, parameters and buffers
 // under their own names, with neither time nor path, and state.safetensors, the solver's state and the RunState. It appears under
 // its name whole or not at all: a run that is killed while writing leaves the one before.
 //
-// Writes it and removes the older ones but for the newest `keep`. Throws UserError where the folder cannot be written, DeviceError
-// for a full disk; the older checkpoints are untouched then. One process at a time.
+// Writes it and removes the older ones but for the newest `keep`, and those of later steps, which an earlier run has left that this one
+// does not go on from. Throws UserError where the folder cannot be written, DeviceError for a full disk; the other checkpoints are
+// untouched then. One process at a time.
 void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store, const RunState& state, int keep = 1);
+
+// Makes the folder, so that a place that cannot be written is found before anything is computed. Throws as save_checkpoint().
+void prepare_checkpoints(const std::filesystem::path& directory);
 
 // Reads the newest checkpoint into the store (placed, with its state arenas). Nothing where there is none. Throws UserError that
 // names file and tensor for one that does not fit the model.

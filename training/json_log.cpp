@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace plexaura {
 namespace {
@@ -28,7 +29,7 @@ JsonLog::JsonLog(std::filesystem::path path) : path_(std::move(path)) {
   if (ends_within_line(file_)) write_all(file_, std::as_bytes(std::span("\n", 1)), path_);
 }
 
-void JsonLog::write(std::initializer_list<JsonField> fields) {
+void JsonLog::write(std::span<const JsonField> fields) {
   Json line = Json::object();
   for (const JsonField& field : fields)
     std::visit([&](const auto& value) { line[std::string(field.name)] = value; }, field.value);
@@ -48,12 +49,14 @@ void JsonLog::step(const StepRecord& record) {
 }
 
 void JsonLog::epoch(const EpochRecord& record) {
-  write({{"event", "epoch"},
-         {"epoch", record.epoch},
-         {"train_loss", record.train_loss},
-         {"val_loss", record.val_loss},
-         {"val_accuracy", record.val_accuracy},
-         {"seconds", record.seconds}});
+  std::vector<JsonField> fields{{"event", "epoch"},
+                                {"epoch", record.epoch},
+                                {"train_loss", record.train_loss},
+                                {"val_loss", record.val_loss},
+                                {"val_accuracy", record.val_accuracy},
+                                {"seconds", record.seconds}};
+  if (record.val_accuracy_top5) fields.push_back({"val_accuracy_top5", *record.val_accuracy_top5});
+  write(fields);
 }
 
 }  // namespace plexaura

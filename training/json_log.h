@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -27,13 +29,14 @@ struct StepRecord {
   double learning_rate = 0;
 };
 
-// What an epoch reports, over all ranks.
+// What an epoch reports, over all ranks. What was validated is not a number where nothing was.
 struct EpochRecord {
   std::int64_t epoch = 0;
   double train_loss = 0;
   double val_loss = 0;
   double val_accuracy = 0;  // a share, from 0 to 1
   double seconds = 0;
+  std::optional<double> val_accuracy_top5 = {};  // where the model has more than five classes
 };
 
 // A log of JSON lines: one object a line, fields in the order given. A file that exists is continued (after a
@@ -44,7 +47,8 @@ class JsonLog {
  public:
   explicit JsonLog(std::filesystem::path path);
 
-  void write(std::initializer_list<JsonField> fields);
+  void write(std::span<const JsonField> fields);
+  void write(std::initializer_list<JsonField> fields) { write(std::span(fields.begin(), fields.size())); }
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
 

@@ -17,18 +17,6 @@ Shape batch_shape(const Shape& sample, std::int64_t samples) {
   return Shape(std::move(extents));
 }
 
-// Runs a phase that some ranks may fail in; all ranks leave it together.
-template <class F>
-void together(Collective& collective, std::string_view what, F&& phase) {
-  std::exception_ptr failure;
-  try {
-    phase();
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  agree_on_error(collective, failure, what);
-}
-
 std::string broadcast_text(Collective& collective, std::string text, std::string_view what) {
   std::int64_t size = static_cast<std::int64_t>(text.size());
   collective.broadcast(reinterpret_cast<std::byte*>(&size), sizeof size, 0, what);
@@ -51,10 +39,12 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, Shape sample_shape, Param
   });
 }
 
-LossOutputs TrainingPrograms::build(Graph& graph, std::int64_t samples) const {
+LossOutputs TrainingPrograms::build(Graph& graph, std::int64_t samples) {
   const Node input = graph.input(samples_name, {store_.dtype(), batch_shape(sample_shape_, samples)});
   const Node labels = graph.input(labels_name, {DType::int64, Shape{samples}});
-  return model_(graph, input, labels);
+  LossOutputs outputs = model_(graph, input, labels);
+  has_top5_ = static_cast<bool>(outputs.correct_top5);
+  return outputs;
 }
 
 std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t samples, bool accumulate, const Placement* placement) {
@@ -97,6 +87,7 @@ void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& vali
     for (const bool accumulate : {false, true})
       if (!accumulate || train.micro_batches > 1)
         gradients_[{samples, accumulate}] = compile_gradients(samples, accumulate, &store_.placement());
+  if (validation.samples == 0) return;
   for (const std::int64_t samples : validation.micro_batch_sizes(rank))
     if (samples > 0) evaluations_[samples] = compile_evaluation(samples);
 }

@@ -45,13 +45,15 @@ class TrainingPrograms {
 
   // The gradient program of the largest micro-batch: what --dry-run prints.
   const Program& largest() const { return *gradients_.rbegin()->second; }
+  // Whether the model tells if a label is among the five largest.
+  bool has_top5() const { return has_top5_; }
   std::size_t workspace_bytes() const { return workspace_->bytes(); }
   std::uint64_t plan_hash() const;
 
  private:
   std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate, const Placement* placement);
   std::shared_ptr<const Program> compile_evaluation(std::int64_t samples);
-  LossOutputs build(Graph& graph, std::int64_t samples) const;
+  LossOutputs build(Graph& graph, std::int64_t samples);
   void place(Collective& collective, Strategy* strategy, std::int64_t samples);
   void compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy, Collective& collective, const ProgramOptions& options);
@@ -66,6 +68,7 @@ class TrainingPrograms {
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<TrainingStep> step_;
   std::map<std::int64_t, std::unique_ptr<VM>> evaluators_;
+  bool has_top5_ = false;
 };
 
 }  // namespace plexaura

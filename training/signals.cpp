@@ -15,8 +15,10 @@ struct sigaction previous_interrupt;
 struct sigaction previous_terminate;
 
 void note(int signal) {
-  noted.store(signal);
-  std::signal(signal, SIG_DFL);
+  int none = 0;
+  noted.compare_exchange_strong(none, signal);
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
 }
 
 }  // namespace

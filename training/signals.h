@@ -2,8 +2,8 @@
 
 namespace plexaura {
 
-// While it lives, the first SIGINT or SIGTERM of this process is noted instead of ending it; a second one ends it at once. One at
-// a time.
+// While it lives, the first SIGINT or SIGTERM of this process is noted instead of ending it; a second one, of
+// either kind, ends it at once. One at a time.
 class StopSignals {
  public:
   StopSignals();

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 
+#include "core/fnv.h"
+#include "core/vm/profile.h"
 #include "training/signals.h"
 
 namespace plexaura {
@@ -14,13 +17,19 @@ namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-std::uint64_t hash_of(const ParameterStore& store) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const ParameterSpec& spec : store.specs()) {
-    const Tensor value = store.read(spec.name);
-    for (const std::byte byte : std::span(value.data(), value.bytes()))
-      hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3U;
-  }
+std::uint64_t hash_of(const Tensor& tensor, std::uint64_t hash) { return fnv(std::span(tensor.data(), tensor.bytes()), hash); }
+
+std::uint64_t hash_of_weights(const ParameterStore& store) {
+  std::uint64_t hash = fnv_start;
+  for (const ParameterSpec& spec : store.specs()) hash = hash_of(store.read(spec.name), hash);
+  return hash;
+}
+
+std::uint64_t hash_of_states(const ParameterStore& store) {
+  std::uint64_t hash = fnv_start;
+  for (std::int64_t state = 0; state < store.states(); ++state)
+    for (const ParameterSpec& spec : store.specs())
+      if (spec.role == ParameterRole::trainable) hash = hash_of(store.read_state(state, spec.name), hash);
   return hash;
 }
 
@@ -52,17 +61,21 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options) : parts_(std::move(
   const std::int64_t ranks = parts_.collective.size();
   train_plan_ = {parts_.train->size(), options_.batch_size, ranks, options_.micro_batches};
   validation_plan_ = {parts_.validation->size(), options_.batch_size, ranks, 1};
-  train_plan_.check();
+  together(parts_.collective, "the division of the data", [&] { train_plan_.check(); });
   programs_ = std::make_unique<TrainingPrograms>(parts_.model, parts_.train->sample_shape(), parts_.store, parts_.backend,
                                                  parts_.collective, parts_.strategy, train_plan_, validation_plan_,
                                                  options_.programs);
   state_.seed = options_.seed;
+  state_.samples = train_plan_.samples;
+  state_.batch_size = train_plan_.batch_size;
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
-  return {{"placement", to_text(parts_.store.placement())},
-          {"seed", std::to_string(options_.seed)},
-          {"initial weights", fmt::format("{:016x}", hash_of(parts_.store))}};
+  std::map<std::string, std::string> facts{{"placement", to_text(parts_.store.placement())},
+                                           {"initial weights", fmt::format("{:016x}", hash_of_weights(parts_.store))},
+                                           {"the first step", std::to_string(state_.step + 1)}};
+  if (state_.step > 0) facts["the solver's state"] = fmt::format("{:016x}", hash_of_states(parts_.store));
+  return facts;
 }
 
 bool Trainer::resume() {
@@ -71,7 +84,14 @@ bool Trainer::resume() {
   if (state->seed != options_.seed)
     throw UserError(fmt::format("the checkpoint in {} was made with seed {} and training.seed is {}; resume with the same seed",
                                 options_.output.string(), state->seed, options_.seed));
+  if (state->step_in_epoch != 0 && (state->samples != state_.samples || state->batch_size != state_.batch_size))
+    throw UserError(fmt::format("the checkpoint in {} was made within an epoch of {} samples in batches of {} and now there are {} in batches of {}; "
+                                "resume with the same data and batches",
+                                options_.output.string(), state->samples, state->batch_size, state_.samples, state_.batch_size));
   state_ = *state;
+  state_.samples = train_plan_.samples;
+  state_.batch_size = train_plan_.batch_size;
+  saved_ = true;
   return true;
 }
 
@@ -81,37 +101,40 @@ bool Trainer::done() const {
 
 TrainingResult Trainer::run(TrainingObserver& observer) {
   const StopSignals signals;
-  if (parts_.strategy != nullptr) parts_.strategy->begin(programs_->step().border());
-  Loader loader(parts_.train, {.batch_size = options_.batch_size,
-                               .ranks = parts_.collective.size(),
-                               .rank = parts_.collective.rank(),
-                               .micro_batches = options_.micro_batches,
-                               .seed = static_cast<std::uint64_t>(options_.seed),
-                               .shuffle = options_.shuffle,
-                               .workers = options_.workers,
-                               .prefetch = options_.prefetch,
-                               .on_error = options_.on_error,
-                               .first_epoch = state_.epoch,
-                               .first_step = state_.step_in_epoch});
+  std::optional<Loader> loader;
+  together(parts_.collective, "the start of training", [&] {
+    if (parts_.strategy != nullptr) parts_.strategy->begin(programs_->step().border());
+    loader.emplace(parts_.train, LoaderOptions{.batch_size = options_.batch_size,
+                                               .ranks = parts_.collective.size(),
+                                               .rank = parts_.collective.rank(),
+                                               .micro_batches = options_.micro_batches,
+                                               .seed = static_cast<std::uint64_t>(options_.seed),
+                                               .shuffle = options_.shuffle,
+                                               .workers = options_.workers,
+                                               .prefetch = options_.prefetch,
+                                               .on_error = options_.on_error,
+                                               .first_epoch = state_.epoch,
+                                               .first_step = state_.step_in_epoch});
+  });
   const double begin = now();
   double epoch_begin = begin;
   bool stopped = false;
   while (!done() && !stopped) {
     noted_signal_ = signals.received();
     const std::int64_t epoch = state_.epoch;
-    stopped = train_step(loader, observer);
+    stopped = train_step(*loader, observer);
     if (state_.epoch != epoch) {
       finish_epoch(observer, now() - epoch_begin);
       epoch_begin = now();
     }
   }
   if (parts_.strategy != nullptr) parts_.strategy->end();
-  if (stopped || state_.step_in_epoch != 0) save();
+  if (!saved_ && result_.steps_now > 0) save();
   if (stopped) result_.signal = agreed_signal(parts_.collective, signals.received());
   result_.steps = state_.step;
   result_.images_per_second = median(rates_);
-  result_.stall_share = loader.stall_seconds() / std::max(now() - begin, 1e-9);
-  result_.skipped = loader.skipped();
+  result_.stall_share = loader->stall_seconds() / std::max(now() - begin, 1e-9);
+  result_.skipped = loader->skipped();
   return result_;
 }
 
@@ -121,7 +144,7 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   StepInputs inputs;
   Step data;
   try {
-    data = loader.next();
+    data = next_step(loader);
   } catch (...) {
     inputs.failure = std::current_exception();
   }
@@ -145,6 +168,8 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   const StepMetrics metrics = agreed_metrics();
 
   ++state_.step;
+  ++result_.steps_now;
+  saved_ = false;
   const double samples = std::max(metrics.samples, 1.0);
   state_.epoch_loss += metrics.loss * metrics.samples;
   state_.epoch_samples += metrics.samples;
@@ -155,6 +180,11 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   if (data.ends_epoch()) ++state_.epoch;
   loader.recycle(std::move(data));
   return metrics.stop;
+}
+
+Step Trainer::next_step(Loader& loader) {
+  const ProfileSpan span(options_.programs.profile, "waiting for data", "data");
+  return loader.next();
 }
 
 // Where any rank failed all leave here, each with an error.
@@ -171,54 +201,57 @@ StepMetrics Trainer::agreed_metrics() {
 }
 
 void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
-  const Evaluation evaluation = validate();
-  const double samples = std::max(evaluation.samples, 1.0);
-  result_.last_epoch = {state_.epoch - 1, state_.epoch_loss / std::max(state_.epoch_samples, 1.0), evaluation.loss / samples,
-                        evaluation.correct / samples, seconds};
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  EpochRecord record{state_.epoch - 1, state_.epoch_loss / std::max(state_.epoch_samples, 1.0), none, none, seconds};
+  if (const auto evaluation = validate()) {
+    record.val_loss = evaluation->loss / evaluation->samples;
+    record.val_accuracy = evaluation->correct / evaluation->samples;
+    if (programs_->has_top5()) record.val_accuracy_top5 = evaluation->correct_top5 / evaluation->samples;
+  }
+  result_.last_epoch = record;
   state_.epoch_loss = state_.epoch_samples = 0;
-  observer.epoch(result_.last_epoch);
+  observer.epoch(record);
   save();
 }
 
-Evaluation Trainer::validate() {
-  Evaluation sums;
-  std::exception_ptr mine;
-  try {
-    Loader loader(parts_.validation, {.batch_size = options_.batch_size,
-                                      .ranks = parts_.collective.size(),
-                                      .rank = parts_.collective.rank(),
-                                      .shuffle = false,
-                                      .workers = options_.workers,
-                                      .prefetch = options_.prefetch,
-                                      .on_error = options_.on_error});
-    for (std::int64_t i = 0; i < validation_plan_.steps_per_epoch(); ++i) {
-      const Step data = loader.next();
-      Tensor converted;
-      const MicroBatch& batch = data.micro_batches[0];
-      const Evaluation part = programs_->evaluate(in_dtype(batch.samples, parts_.store.dtype(), converted), batch.labels);
-      sums.loss += part.loss;
-      sums.correct += part.correct;
-      sums.correct_top5 += part.correct_top5;
-      sums.samples += part.samples;
-    }
-  } catch (...) {
-    mine = std::current_exception();
-  }
-  agree_on_error(parts_.collective, mine, "validation");
+// Over all ranks; nothing where there is nothing to look at.
+std::optional<Evaluation> Trainer::validate() {
+  if (validation_plan_.samples == 0) return std::nullopt;
+  const Evaluation sums = together(parts_.collective, "validation", [&] { return evaluate_share(); });
   std::array<double, 4> all{sums.loss, sums.correct, sums.correct_top5, sums.samples};
   parts_.collective.sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), 4, "the validation of an epoch");
-  return {all[0], all[1], all[2], all[3]};
+  return Evaluation{all[0], all[1], all[2], all[3]};
+}
+
+Evaluation Trainer::evaluate_share() {
+  Evaluation sums;
+  Loader loader(parts_.validation, {.batch_size = options_.batch_size,
+                                    .ranks = parts_.collective.size(),
+                                    .rank = parts_.collective.rank(),
+                                    .shuffle = false,
+                                    .workers = options_.workers,
+                                    .prefetch = options_.prefetch,
+                                    .on_error = options_.on_error});
+  for (std::int64_t i = 0; i < validation_plan_.steps_per_epoch(); ++i) {
+    Step data = next_step(loader);
+    Tensor converted;
+    const MicroBatch& batch = data.micro_batches[0];
+    const Evaluation part = programs_->evaluate(in_dtype(batch.samples, parts_.store.dtype(), converted), batch.labels);
+    sums.loss += part.loss;
+    sums.correct += part.correct;
+    sums.correct_top5 += part.correct_top5;
+    sums.samples += part.samples;
+    loader.recycle(std::move(data));
+  }
+  return sums;
 }
 
 void Trainer::save() {
   if (options_.output.empty()) return;
-  std::exception_ptr mine;
-  try {
+  together(parts_.collective, "saving a checkpoint", [&] {
     if (parts_.collective.rank() == 0) save_checkpoint(options_.output, parts_.store, state_, options_.keep);
-  } catch (...) {
-    mine = std::current_exception();
-  }
-  agree_on_error(parts_.collective, mine, "saving a checkpoint");
+  });
+  saved_ = true;
 }
 
 }  // namespace plexaura

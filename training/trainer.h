@@ -56,7 +56,8 @@ class TrainingObserver {
 
 struct TrainingResult {
   std::int64_t steps = 0;  // updates in all, earlier runs included
-  EpochRecord last_epoch;
+  std::int64_t steps_now = 0;  // of this run
+  std::optional<EpochRecord> last_epoch;
   double images_per_second = 0;  // median over the steps
   double stall_share = 0;        // of the time, spent waiting for data
   int signal = 0;                // that ended the run; 0 where it came to its end
@@ -71,18 +72,22 @@ class Trainer {
   // Compiles every program and places the store. All ranks construct together.
   Trainer(TrainerParts parts, TrainerOptions options);
 
-  // What must be equal on all ranks before data moves: the placement, the seed and a hash of the initial weights.
+  // What must be equal on all ranks before data moves: the placement, the seed, hashes of the weights and the solver's state, the
+  // next step.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const { return *programs_; }
 
-  // Goes on from the newest checkpoint in options.output; false where there is none.
+  // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where the run that wrote it had
+  // another seed or, within an epoch, other data or batches.
   bool resume();
   TrainingResult run(TrainingObserver& observer);
 
  private:
   bool train_step(Loader& loader, TrainingObserver& observer);
   StepMetrics agreed_metrics();
-  Evaluation validate();
+  Step next_step(Loader& loader);
+  std::optional<Evaluation> validate();
+  Evaluation evaluate_share();
   void finish_epoch(TrainingObserver& observer, double seconds);
   void save();
   bool done() const;
@@ -96,6 +101,7 @@ class Trainer {
   TrainingResult result_;
   std::vector<double> rates_;  // images per second of each step
   int noted_signal_ = 0;
+  bool saved_ = false;  // as it stands
 };
 
 }  // namespace plexaura

@@ -3,8 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -77,5 +80,29 @@ PLEXAURA_API bool speaks(const std::exception& error) noexcept;
 // leave with the same exit status. An exception that is no plexaura::Error counts as an InternalError;
 // std::bad_alloc as a DeviceError.
 PLEXAURA_API void agree_on_error(Collective& collective, std::exception_ptr mine, std::string_view what);
+
+// Runs a phase that some ranks may fail in, gives its result, and leaves as agree_on_error() does.
+template <class Phase>
+auto together(Collective& collective, std::string_view what, Phase&& phase) {
+  using Result = std::invoke_result_t<Phase>;
+  std::exception_ptr failure;
+  if constexpr (std::is_void_v<Result>) {
+    try {
+      phase();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    agree_on_error(collective, failure, what);
+  } else {
+    std::optional<Result> result;
+    try {
+      result.emplace(phase());
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    agree_on_error(collective, failure, what);
+    return Result(std::move(*result));
+  }
+}
 
 }  // namespace plexaura

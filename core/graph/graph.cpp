@@ -5,17 +5,11 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/fnv.h"
 
 namespace plexaura {
 
 namespace {
-
-// FNV-1a, so that streams are the same on every machine and in every build.
-std::int64_t stable_hash(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
-  return static_cast<std::int64_t>(hash);
-}
 
 std::string call_text(const Op& op, std::span<const TensorType> types) {
   std::string arguments;
@@ -115,7 +109,7 @@ Origin Graph::origin_of(Where where) const {
 
 std::int64_t Graph::next_stream() {
   const std::int64_t ordinal = streams_[scope_]++;
-  return stable_hash(fmt::format("{}#{}", scope_, ordinal));
+  return static_cast<std::int64_t>(fnv(fmt::format("{}#{}", scope_, ordinal)));
 }
 
 Graph::Scope::Scope(Graph& graph, std::string_view name) : graph_(graph), outer_(graph.scope_) {

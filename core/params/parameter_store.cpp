@@ -60,6 +60,12 @@ void ParameterStore::write(std::string_view name, const Tensor& value) {
   raise_version();
 }
 
+void ParameterStore::set_trainable(std::string_view name, bool trainable) {
+  if (spec(name).role == ParameterRole::buffer)
+    throw UserError(fmt::format("'{}' is a buffer: it is neither trained nor frozen", name));
+  specs_[by_name_.find(name)->second].role = trainable ? ParameterRole::trainable : ParameterRole::frozen;
+}
+
 namespace {
 
 // What the program that made the placement did not mention, which may be everything.
@@ -88,6 +94,7 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
 
   placement_ = std::move(placement);
   backend_ = &backend;
+  ++placed_times_;
   const std::size_t element = size_of(placement_.dtype);
   values_ = zeroed(static_cast<std::size_t>(placement_.value_count()) * element, {});
   gradients_ = zeroed(static_cast<std::size_t>(placement_.gradient_count()) * element, gradient_memory);

@@ -49,6 +49,10 @@ class PLEXAURA_API ParameterStore {
   Tensor read(std::string_view name) const;
   void write(std::string_view name, const Tensor& value);
 
+  // Freezes a trainable parameter or trains a frozen one again, by name or alias. Holds for what is compiled from then on; the store
+  // itself changes when it is placed as the next training program says. UserError for a buffer.
+  void set_trainable(std::string_view name, bool trainable);
+
   // Moves everything to arenas. Parameters that the placement does not name come behind as frozen. May be called again with
   // another placement (a changed frozen set): values and state are kept by name.
   void place(Placement placement, Backend& backend, const MemoryProvider& gradient_memory = {});
@@ -73,6 +77,9 @@ class PLEXAURA_API ParameterStore {
   // Whole-store forms: one physical copy of the value arena; refused (UserError) between different placements.
   void copy_values_from(const ParameterStore& other);
 
+  // How often place() was called: addresses hold from one time to the next.
+  std::uint64_t placed_times() const { return placed_times_; }
+
   // Raised whenever values change: update, write, load. What is derived from parameters alone is recomputed then.
   std::uint64_t version() const { return version_; }
   void raise_version() { ++version_; }
@@ -96,6 +103,7 @@ class PLEXAURA_API ParameterStore {
   std::unique_ptr<Memory> gradients_;
   std::vector<std::unique_ptr<Memory>> states_;
   std::uint64_t version_ = 1;
+  std::uint64_t placed_times_ = 0;
 };
 
 }  // namespace plexaura

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/testing/run.h"
 
 namespace plexaura::testing {
@@ -52,7 +53,9 @@ Node add_loss(Graph& graph, const std::vector<Node>& outputs, std::vector<Tensor
   for (const Node& output : outputs) {
     if (!takes_cotangent(output)) continue;
     inputs.push_back(random.tensor({like, output.shape()}, -1, 1).cast(output.dtype()));
-    const Node part = sum(output * graph.input(fmt::format("cotangent {}", inputs.size()), output.type()));
+    const Node cotangent = graph.input(fmt::format("cotangent {}", inputs.size()), output.type());
+    const DType wide = output.dtype() == DType::float64 ? DType::float64 : DType::float32;
+    const Node part = cast(sum(output * cotangent), wide);
     loss = loss ? loss + part : part;
   }
   return loss;

@@ -37,6 +37,8 @@ class Binder {
       bind_region(region);
     }
     for (const auto& [value, target] : request_.gradient_targets) copy_to_target(value, target);
+    fix_unread();
+    save_old_values();
     bind_updates();
     return std::move(result_);
   }
@@ -63,6 +65,7 @@ class Binder {
 
   // A parameter that is not placed yet keeps no layout until its first reader chooses one.
   void bind_stored(const Leaf& leaf, Value value) {
+    result_.stored[leaf.label()] = value;
     if (request_.placement != nullptr) {
       const Placement::Entry* entry = request_.placement->find(leaf.label());
       if (entry == nullptr || entry->type != leaf.type())
@@ -123,12 +126,17 @@ class Binder {
     add_step(region, query, best, targets);
   }
 
+  // In logical layout: ranks that chose other ones, for another batch size, still add element to element.
   void bind_collective(const Region& region, const RegionQuery& query) {
     Candidate candidate;
     candidate.implementation = "collective";
-    for (const Value value : region.inputs) candidate.inputs.push_back(layout_of(value).value_or(row_major(value)));
+    BoundStep step{region, {}, nullptr, {}, query.wanted, false};
+    for (const Value value : region.inputs) {
+      candidate.inputs.push_back(row_major(value));
+      step.inputs.push_back(reordered(value, candidate.inputs.back()));
+    }
     candidate.outputs = candidate.inputs;
-    BoundStep step{region, candidate, nullptr, region.inputs, query.wanted, false};
+    step.candidate = candidate;
     result_.layouts[region.outputs[0]] = candidate.outputs[0];
     result_.steps.push_back(std::move(step));
   }
@@ -141,17 +149,28 @@ class Binder {
     for (auto& [value, target] : request_.gradient_targets) {
       const auto output = std::ranges::find(region.outputs, value);
       if (output == region.outputs.end()) continue;
-      target.layout = home_layout(target);
+      target.layout = fixed_home_layout(target, value);
       targets[static_cast<std::size_t>(output - region.outputs.begin())] = &target;
     }
     return targets;
   }
 
-  Layout home_layout(const Target& target) const {
+  // That of the parameter; of one that the program does not read, as after a loss that is linear in it, what the placement says.
+  Layout home_layout(const Target& target, std::int64_t rank) const {
     if (target.tail) return Layout();
     const auto found = result_.parameter_layouts.find(target.gradient_of);
     if (found != result_.parameter_layouts.end()) return found->second;
-    throw InternalError(fmt::format("the gradient of '{}' is computed before anything reads it", target.gradient_of));
+    if (request_.placement != nullptr)
+      if (const Placement::Entry* entry = request_.placement->find(target.gradient_of)) return entry->layout;
+    return Layout::row_major(rank);
+  }
+
+  // What is open until now is settled, so that gradient and value agree.
+  Layout fixed_home_layout(const Target& target, Value value) {
+    Layout layout = home_layout(target, type(value).shape.rank());
+    if (const auto leaf = result_.stored.find(target.gradient_of); leaf != result_.stored.end() && !layout_of(leaf->second))
+      fix_layout(leaf->second, layout);
+    return layout;
   }
 
   double cost_of(const Region& region, const Candidate& candidate, const std::vector<const Target*>& targets) const {
@@ -177,7 +196,8 @@ class Binder {
     query.accumulate = query.accumulate && candidate.accumulates && candidate.outputs[0] == targets[0]->layout &&
                        !read_elsewhere(region.outputs[0]);
     BoundStep step{region, candidate, nullptr, {}, query.wanted, false};
-    bool parameters_alone = request_.prologue && !op(region.nodes.back()).traits().random && !region.inputs.empty();
+    const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
+    bool parameters_alone = request_.prologue && !random && !region.inputs.empty();
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
       Value input = region.inputs[i];
       if (step.reads(i)) input = reordered(input, candidate.inputs[i]);
@@ -202,7 +222,8 @@ class Binder {
     const bool root = std::ranges::find(result_.roots, value) != result_.roots.end();
     for (NodeId id = value.node + 1; id < result_.graph->size(); ++id)
       if (std::ranges::find(result_.graph->record(id).inputs, value) != result_.graph->record(id).inputs.end()) return true;
-    return root || targets > 1;
+    const bool becomes_state = std::ranges::find(result_.graph->updates(), value, &Update::next) != result_.graph->updates().end();
+    return root || becomes_state || targets > 1;
   }
 
   // The value in another layout: itself, a copy made before, or a new one.
@@ -221,7 +242,8 @@ class Binder {
     const Value copy = append_with_origin(graph(), std::make_shared<Reorder>(layout), {value}, origin)[0];
     const Region region = single(graph(), copy.node);
     RegionQuery query{graph(), region, {*layout_of(value)}, {true}, target != nullptr && target->accumulate};
-    const std::vector<Candidate> candidates = backend_.propose(query);
+    std::vector<Candidate> candidates = backend_.propose(query);
+    if (query.accumulate) std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.accumulates; });
     if (candidates.empty())
       throw UserError(fmt::format("{}: the backend '{}' cannot reorder {} to {}", name_of(graph(), copy.node),
                                   backend_.info().name, to_string(*layout_of(value)), to_string(layout)));
@@ -240,9 +262,22 @@ class Binder {
     const auto direct = result_.targets.find(value);
     if (direct != result_.targets.end() && direct->second.gradient_of == target.gradient_of && direct->second.tail == target.tail)
       return;
-    target.layout = home_layout(target);
+    target.layout = fixed_home_layout(target, value);
     if (target.accumulate || !layout_of(value)) value = reordered(value, target.layout);
     add_reorder(value, target.layout, &target);
+  }
+
+  // A parameter that nothing reads lies as the user sees it.
+  void fix_unread() {
+    for (const auto& [name, value] : result_.stored)
+      if (!layout_of(value)) fix_layout(value, row_major(value));
+  }
+
+  // Outputs are read after the run: those that lie where an update writes are copied before.
+  void save_old_values() {
+    for (Value& root : result_.roots)
+      if (std::ranges::find(graph().updates(), result_.storage_of(root), &Update::buffer) != graph().updates().end())
+        root = add_reorder(root, *layout_of(root), nullptr);
   }
 
   // Every read within a run sees the old value of a buffer: what would write too early is copied at the end.

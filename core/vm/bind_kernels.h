@@ -41,7 +41,8 @@ struct Lowered {
   std::map<Value, Layout> layouts;
   std::map<Value, Value> alias_of;          // a view -> what it is a view of
   std::map<Value, Target> targets;          // values written straight to their home
-  std::map<std::string, Layout> parameter_layouts;  // of parameters and buffers in use
+  std::map<std::string, Value> stored;      // parameters and buffers in use
+  std::map<std::string, Layout> parameter_layouts;  // theirs
   std::size_t reorders = 0;
 
   Value storage_of(Value value) const;      // the value whose memory this one lies in, views followed

@@ -85,6 +85,7 @@ class Compiler {
       for (NodeId id = 0; id < request.graph.graph->size(); ++id)
         for (std::uint32_t output = 0; output < request.graph.graph->record(id).types.size(); ++output)
           request.graph.roots.push_back({id, output});
+    asked_ = request.graph.roots;
   }
 
   // Trainables in the order in which this program finishes their gradients, then buffers, then what is only read.
@@ -95,9 +96,9 @@ class Compiler {
         if (const auto target = lowered_.targets.find(output); target != lowered_.targets.end() && !target->second.gradient_of.empty())
           finished[target->second.gradient_of] = index;
     std::map<ParameterRole, std::vector<const Leaf*>> by_role;
-    for (NodeId id = 0; id < lowered_.graph->size(); ++id) {
-      const Leaf* leaf = as_leaf(*lowered_.graph->record(id).op);
-      if (leaf == nullptr) continue;
+    for (NodeId id = 0; id < source_.size(); ++id) {
+      const Leaf* leaf = as_leaf(*source_.record(id).op);
+      if (leaf == nullptr || !(lowered_.stored.contains(leaf->label()) || finished.contains(leaf->label()))) continue;
       if (leaf->kind() == LeafKind::buffer) by_role[ParameterRole::buffer].push_back(leaf);
       else if (leaf->kind() == LeafKind::parameter)
         by_role[finished.contains(leaf->label()) ? ParameterRole::trainable : ParameterRole::frozen].push_back(leaf);
@@ -119,6 +120,10 @@ class Compiler {
     for (NodeId id = 0; id < lowered_.graph->size(); ++id)
       if (const Leaf* leaf = as_leaf(*lowered_.graph->record(id).op)) homes_[{id, 0}] = home_of(*leaf, feed_end);
     program_->feed_bytes = static_cast<std::size_t>(feed_end);
+    for (NodeId id = 0; id < source_.size(); ++id)
+      if (const Leaf* leaf = as_leaf(*source_.record(id).op); leaf != nullptr && leaf->kind() == LeafKind::input)
+        if (std::ranges::find(program_->feeds, leaf->label(), &Program::Feed::name) == program_->feeds.end())
+          program_->unread_inputs.push_back(leaf->label());
     for (const auto& [value, target] : lowered_.targets) homes_[value] = home_of(target);
   }
 
@@ -203,7 +208,7 @@ class Compiler {
 
   void emit_outputs() {
     for (std::size_t i = 0; i < readable_; ++i) program_->outputs.push_back(slot(lowered_.roots[i]));
-    for (std::size_t i = readable_; i < lowered_.roots.size(); ++i) program_->kept.emplace(lowered_.roots[i], slot(lowered_.roots[i]));
+    for (std::size_t i = readable_; i < lowered_.roots.size(); ++i) program_->kept.emplace(asked_[i], slot(lowered_.roots[i]));
   }
 
   const Graph& source_;
@@ -214,6 +219,7 @@ class Compiler {
   Lowered lowered_;
   std::map<Value, Place> homes_;
   Assignment assignment_;
+  std::vector<Value> asked_;   // roots as they were before the binding: a copy may stand for one
   std::size_t readable_ = 0;
 };
 

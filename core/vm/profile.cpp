@@ -52,4 +52,13 @@ void Profile::write(const std::string& path) const {
   if (!file) throw UserError(fmt::format("{}: the profile cannot be written ({}); name a file in a folder with room", path, std::strerror(errno)));
 }
 
+ProfileSpan::ProfileSpan(Profile* profile, std::string_view name, std::string_view category, std::optional<std::size_t> detail)
+    : profile_(profile), name_(name), category_(category), detail_(detail), start_(profile != nullptr ? profile->now() : 0) {}
+
+ProfileSpan::~ProfileSpan() {
+  if (profile_ == nullptr) return;
+  profile_->add(std::string(name_), std::string(category_), start_, profile_->now() - start_,
+                detail_ ? std::to_string(*detail_) : "");
+}
+
 }  // namespace plexaura

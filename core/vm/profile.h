@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/export.h"
@@ -31,6 +33,23 @@ class PLEXAURA_API Profile {
   };
   mutable std::mutex mutex_;
   std::vector<Event> events_;
+};
+
+// An event from its construction to its end. Does nothing, and allocates nothing, without a profile. `name` and `category` must outlive
+// it; `detail` of a bucket, say, is a number.
+class PLEXAURA_API ProfileSpan {
+ public:
+  ProfileSpan(Profile* profile, std::string_view name, std::string_view category, std::optional<std::size_t> detail = {});
+  ProfileSpan(const ProfileSpan&) = delete;
+  ProfileSpan& operator=(const ProfileSpan&) = delete;
+  ~ProfileSpan();
+
+ private:
+  Profile* profile_;
+  std::string_view name_;
+  std::string_view category_;
+  std::optional<std::size_t> detail_;
+  double start_;
 };
 
 }  // namespace plexaura

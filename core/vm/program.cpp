@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/fnv.h"
 #include "core/graph/print.h"
 
 namespace plexaura {
@@ -36,11 +37,6 @@ std::string instruction_text(const Instruction& instruction) {
 bool intersects(const std::optional<Slot>& slot, Place::Space space, std::int64_t begin, std::int64_t end) {
   if (!slot || slot->place.space != space) return false;
   return slot->place.offset < end && slot->place.offset + slot->layout.bytes(slot->type) > begin;
-}
-
-std::uint64_t fnv(std::uint64_t hash, std::string_view text) {
-  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
-  return hash;
 }
 
 }  // namespace
@@ -84,15 +80,15 @@ std::string Program::to_text() const {
 }
 
 std::uint64_t Program::plan_hash() const {
-  std::uint64_t hash = fnv(0xcbf29ce484222325U, plexaura::to_text(placement));
+  std::uint64_t hash = fnv(plexaura::to_text(placement));
   for (const Instruction& instruction : instructions) {
     for (const NodeId id : instruction.nodes) {
-      hash = fnv(hash, graph->record(id).op->name());
-      hash = fnv(hash, to_string(describe(*graph->record(id).op)));
+      hash = fnv(graph->record(id).op->name(), hash);
+      hash = fnv(to_string(describe(*graph->record(id).op)), hash);
     }
     for (const auto& output : instruction.outputs)
-      if (output) hash = fnv(hash, to_string(output->type) + to_string(output->layout));
-    hash = fnv(hash, instruction.implementation);
+      if (output) hash = fnv(to_string(output->type) + to_string(output->layout), hash);
+    hash = fnv(instruction.implementation, hash);
   }
   return hash;
 }

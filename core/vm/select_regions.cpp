@@ -4,6 +4,8 @@
 #include <queue>
 #include <set>
 
+#include "core/error.h"
+
 namespace plexaura {
 
 namespace {
@@ -43,6 +45,7 @@ class Selection {
         if (--missing[follower] == 0) enqueue(follower);
       ordered.push_back(std::move(regions_[next]));
     }
+    if (ordered.size() != regions_.size()) throw InternalError("regions of a program wait for each other");
     return ordered;
   }
 
@@ -69,9 +72,9 @@ class Selection {
     return true;
   }
 
-  // Whether something outside reads the region and feeds it again. Regions already taken count as one node.
+  // Whether something outside reads the region and feeds it again. Regions already taken count as one node, so that the way may
+  // lead over nodes behind the end of the region and come back.
   bool closes_cycle(const Region& region) const {
-    const NodeId last = region.nodes.back();
     std::set<NodeId> seen(region.nodes.begin(), region.nodes.end());
     std::vector<NodeId> open(region.nodes.begin(), region.nodes.end());
     while (!open.empty()) {
@@ -81,7 +84,7 @@ class Selection {
       for (const NodeId reader : readers_of(id)) {
         const bool reader_inside = std::ranges::find(region.nodes, reader) != region.nodes.end();
         if (outside && reader_inside) return true;
-        if (!reader_inside && reader < last && seen.insert(reader).second) open.push_back(reader);
+        if (!reader_inside && seen.insert(reader).second) open.push_back(reader);
       }
     }
     return false;

@@ -7,8 +7,15 @@
 
 #include "core/device/transfer.h"
 #include "core/error.h"
+#include "core/vm/profile.h"
 
 namespace plexaura {
+
+namespace {
+
+constexpr std::string_view communication = "communication";  // a category of events
+
+}  // namespace
 
 TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy, std::int64_t bucket_bytes, bool watch,
                            Profile* profile)
@@ -35,7 +42,7 @@ std::vector<HostPoint> TrainingStep::gradient_host_points(const Program& program
     const Bucket& slice = border_.buckets()[bucket];
     if (hooks_.before_use)
       points.push_back({program.first_use(slice.offset, slice.offset + slice.count), [this, bucket] {
-                          if (first_pass_) strategy_->before_use(bucket);
+                          if (first_pass_) before_use(bucket);
                         }});
     if (hooks_.gradients_ready)
       points.push_back({program.gradients_ready_after(slice.offset + slice.count), [this, bucket] {
@@ -51,7 +58,7 @@ void TrainingStep::set_update_program(std::shared_ptr<const Program> program, st
   if (hooks_.before_update)
     for (std::size_t bucket = 1; bucket < border_.buckets().size(); ++bucket)
       points.push_back({program->first_gradient_use(border_.buckets()[bucket].offset), [this, bucket] {
-                          const UpdateAnswer answer = strategy_->before_update(bucket);
+                          const UpdateAnswer answer = before_update(bucket);
                           if (answer.kind != UpdateAnswer::Kind::ready)
                             throw InternalError("a strategy may answer repeat or stop for the first bucket only");
                           border_.stage_in(bucket, answer.event);
@@ -67,7 +74,7 @@ bool TrainingStep::run(const StepInputs& inputs) {
   UpdateAnswer answer{UpdateAnswer::Kind::repeat};
   while (answer.kind == UpdateAnswer::Kind::repeat) {
     compute_gradients(inputs);
-    answer = hooks_.before_update ? strategy_->before_update(0) : UpdateAnswer{};
+    answer = hooks_.before_update ? before_update(0) : UpdateAnswer{};
   }
   if (answer.kind == UpdateAnswer::Kind::stop) return false;
   if (hooks_.before_update) border_.stage_in(0, answer.event);
@@ -76,8 +83,27 @@ bool TrainingStep::run(const StepInputs& inputs) {
   block.step = static_cast<double>(inputs.step);
   update_vm_->run({}, block);
   store_.raise_version();
-  if (hooks_.after_update) strategy_->after_update();
+  if (hooks_.after_update) {
+    const ProfileSpan span(profile_, "after_update", communication);
+    strategy_->after_update();
+  }
   return true;
+}
+
+void TrainingStep::before_use(std::size_t bucket) {
+  const ProfileSpan span(profile_, "before_use", communication, bucket);
+  strategy_->before_use(bucket);
+}
+
+UpdateAnswer TrainingStep::before_update(std::size_t bucket) {
+  const ProfileSpan span(profile_, "before_update", communication, bucket);
+  return strategy_->before_update(bucket);
+}
+
+void TrainingStep::gradients_ready(std::size_t bucket) {
+  Event& final = border_.stage_out(bucket);
+  const ProfileSpan span(profile_, "gradients_ready", communication, bucket);
+  strategy_->gradients_ready(bucket, final);
 }
 
 void TrainingStep::compute_gradients(const StepInputs& inputs) {
@@ -112,7 +138,8 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
   }
 }
 
-// A rank whose work failed still takes part, with nothing to add, so that nobody waits for it and all learn of it.
+// A rank whose work failed still takes part, with nothing to add, so that nobody waits for it and all learn of it. Buckets that were
+// announced before the failure are the strategy's already.
 void TrainingStep::fail(std::exception_ptr failure, const StepInputs& inputs) {
   failure_ = std::move(failure);
   const Placement& placement = store_.placement();
@@ -129,12 +156,14 @@ void TrainingStep::fail(std::exception_ptr failure, const StepInputs& inputs) {
   } catch (const std::exception&) {
     // The failure that brought us here, or one that followed from it.
   }
-  copy_to_device(backend_, store_.gradients(), zeros.data(), zeros.bytes());
+  if (announced_ == border_.buckets().size()) return;
+  const auto first = static_cast<std::size_t>(border_.buckets()[announced_].offset) * size_of(placement.dtype);
+  copy_to_device(backend_, store_.gradients() + first, zeros.data() + first, zeros.bytes() - first);
 }
 
 void TrainingStep::announce(std::size_t bucket) {
   if (bucket < announced_) return;
-  strategy_->gradients_ready(bucket, border_.stage_out(bucket));
+  gradients_ready(bucket);
   announced_ = bucket + 1;
 }
 
@@ -142,8 +171,8 @@ void TrainingStep::announce(std::size_t bucket) {
 void TrainingStep::announce_rest() {
   if (strategy_ == nullptr || !(hooks_.gradients_ready || hooks_.before_update)) return;
   for (std::size_t bucket = announced_; bucket < border_.buckets().size(); ++bucket) {
-    Event& final = border_.stage_out(bucket);
-    if (hooks_.gradients_ready) strategy_->gradients_ready(bucket, final);
+    if (hooks_.gradients_ready) gradients_ready(bucket);
+    else border_.stage_out(bucket);
   }
   announced_ = border_.buckets().size();
 }

@@ -90,6 +90,10 @@ class PLEXAURA_API TrainingStep {
   void run_micro_batches(const StepInputs& inputs);
   void fail(std::exception_ptr failure, const StepInputs& inputs);
   void announce(std::size_t bucket);
+  // The hooks of the strategy, as events of the profile.
+  void before_use(std::size_t bucket);
+  UpdateAnswer before_update(std::size_t bucket);
+  void gradients_ready(std::size_t bucket);
   void announce_rest();
 
   Backend& backend_;

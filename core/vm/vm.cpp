@@ -9,6 +9,7 @@
 #include "core/device/transfer.h"
 #include "core/error.h"
 #include "core/graph/print.h"
+#include "core/nearest.h"
 #include "core/vm/profile.h"
 #include "core/vm/watch.h"
 
@@ -45,6 +46,7 @@ struct VM::Implementation {
   std::unique_ptr<Memory> prologue_memory;
   std::array<FeedSlot, 2> slots;
   std::size_t parity = 1;  // of the last run
+  std::uint64_t placed_times = 0;
 
   struct Segment {
     std::size_t begin;
@@ -65,6 +67,7 @@ struct VM::Implementation {
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions the_options)
       : program(std::move(the_program)), backend(the_backend), options(std::move(the_options)) {
     check_options();
+    if (options.store != nullptr) placed_times = options.store->placed_times();
     allocate_memory();
     for (const Instruction& instruction : program->prologue) prologue.push_back(bind(instruction, 0));
     for (const Instruction& instruction : program->instructions) bind_both(instruction);
@@ -74,6 +77,8 @@ struct VM::Implementation {
   void check_options() const {
     if (!options.store && (!program->placement.entries.empty()))
       throw UserError("VM: the program reads parameters; give it the store that holds them");
+    if (options.store != nullptr && options.store->placed() && &options.store->backend() != &backend)
+      throw UserError("VM: the store was placed on another backend; make a store for each backend");
     for (const Placement::Entry& entry : program->placement.entries) {
       const Placement::Entry* placed = options.store->placement().find(entry.name);
       if (placed == nullptr || *placed != entry)
@@ -131,14 +136,14 @@ struct VM::Implementation {
 
   Launch& launch(std::size_t index) const { return *launches[reads_feed[index] ? parity : 0][index]; }
 
-  // Host points and collectives end a segment.
+  // Host points and collectives end a segment. At one place the collective comes first: it completes its instruction.
   void cut_segments() {
-    host_points = options.host_points;
     for (std::size_t index = 0; index < program->instructions.size(); ++index)
       if (!program->instructions[index].kernel) {
         prepare_collective(program->instructions[index]);
         host_points.push_back({index + 1, [this, index] { run_collective(program->instructions[index]); }});
       }
+    host_points.insert(host_points.end(), options.host_points.begin(), options.host_points.end());
     std::ranges::stable_sort(host_points, {}, &HostPoint::instruction);
     std::size_t begin = 0;
     for (const HostPoint& point : host_points) {
@@ -159,43 +164,78 @@ struct VM::Implementation {
     const Slot& from = *instruction.inputs[0];
     if (!instruction.outputs[0]) return;
     const auto bytes = static_cast<std::size_t>(from.layout.bytes(from.type));
+    const ProfileSpan span(options.profile, instruction.name, "communication");
     copy_to_host(backend, collective_staging.data(), address(from.place, parity), bytes);
     options.collective->sum(from.type.dtype, collective_staging.data(), from.layout.elements(from.type.shape), instruction.name);
     copy_to_device(backend, address(instruction.outputs[0]->place, parity), collective_staging.data(), bytes);
   }
 
+  // Before anything changes, so that a wrong call leaves the VM as it was.
+  void check(std::span<const Feed> feeds) const {
+    for (std::size_t i = 0; i < feeds.size(); ++i) {
+      const Feed& given = feeds[i];
+      if (std::ranges::find(feeds.first(i), given.name, &Feed::name) != feeds.begin() + static_cast<std::ptrdiff_t>(i))
+        throw UserError(fmt::format("VM::run: the input '{}' was fed twice; feed each once", given.name));
+      const auto wanted = std::ranges::find(program->feeds, given.name, &Program::Feed::name);
+      if (wanted == program->feeds.end()) {
+        if (std::ranges::find(program->unread_inputs, given.name) == program->unread_inputs.end()) throw unknown_input(given.name);
+      } else if (given.tensor.type() != wanted->type) {
+        throw UserError(fmt::format("VM::run: the input '{}' is {} and was fed {}", given.name, to_string(wanted->type),
+                                    to_string(given.tensor.type())));
+      }
+    }
+    for (const Program::Feed& wanted : program->feeds)
+      if (std::ranges::find(feeds, wanted.name, &Feed::name) == feeds.end())
+        throw UserError(fmt::format("VM::run: the input '{}' was not fed; it is {}", wanted.name, to_string(wanted.type)));
+  }
+
+  UserError unknown_input(std::string_view name) const {
+    std::vector<std::string> known = program->unread_inputs;
+    for (const Program::Feed& feed : program->feeds) known.push_back(feed.name);
+    return UserError(fmt::format("VM::run: the program has no input '{}'{}", name, did_you_mean(name, known)));
+  }
+
   void feed(std::span<const Feed> feeds, const StepBlock& block) {
-    parity ^= 1;
-    FeedSlot& slot = slots[parity];
+    FeedSlot& slot = slots[parity ^ 1];
     if (slot.used) slot.last_reader->wait();
+    parity ^= 1;
     slot.used = true;
     write_step_block(block, slot.host());
-    if (feeds.size() != program->feeds.size())
-      throw UserError(fmt::format("VM::run: the program has {} inputs and was fed {}; feed each once", program->feeds.size(), feeds.size()));
-    for (const Program::Feed& wanted : program->feeds) fill(slot, wanted, feeds);
+    for (const Feed& given : feeds) {
+      const auto wanted = std::ranges::find(program->feeds, given.name, &Program::Feed::name);
+      if (wanted != program->feeds.end()) std::memcpy(slot.host() + wanted->offset, given.tensor.data(), given.tensor.bytes());
+    }
     if (!slot.staging) return;
     backend.copy(Stream::copy, slot.device->address(), slot.staging->address(), program->feed_bytes);
     slot.copied->record(Stream::copy);
     slot.copied->hold(Stream::compute);
   }
 
-  static void fill(const FeedSlot& slot, const Program::Feed& wanted, std::span<const Feed> feeds) {
-    const auto given = std::ranges::find(feeds, wanted.name, &Feed::name);
-    if (given == feeds.end()) throw UserError(fmt::format("VM::run: the input '{}' was not fed", wanted.name));
-    if (given->tensor.type() != wanted.type)
-      throw UserError(fmt::format("VM::run: the input '{}' is {} and was fed {}", wanted.name, to_string(wanted.type),
-                                  to_string(given->tensor.type())));
-    std::memcpy(slot.host() + wanted.offset, given->tensor.data(), given->tensor.bytes());
+  void run(std::span<const Feed> feeds, const StepBlock& block) {
+    check_store();
+    check(feeds);
+    feed(feeds, block);
+    const auto mark_end = [this] { slots[parity].last_reader->record(Stream::compute); };
+    try {
+      run_segments();
+    } catch (...) {
+      mark_end();  // what was launched until then still reads the slot
+      throw;
+    }
+    mark_end();
   }
 
-  void run(std::span<const Feed> feeds, const StepBlock& block) {
-    feed(feeds, block);
+  void run_segments() {
     refresh_prologue();
     for (std::size_t i = 0; i < segments.size(); ++i) {
       run_segment(segments[i]);
       if (i < host_points.size()) host_points[i].action();
     }
-    slots[parity].last_reader->record(Stream::compute);
+  }
+
+  void check_store() const {
+    if (options.store != nullptr && options.store->placed_times() != placed_times)
+      throw UserError("VM::run: the store was placed anew since the VM was made; compile with the new placement and make a new VM");
   }
 
   void refresh_prologue() {
@@ -252,6 +292,11 @@ struct VM::Implementation {
     }
   }
 
+  // By a kernel that works in place.
+  static bool overwritten(const Instruction& instruction, const Slot& input) {
+    return std::ranges::any_of(instruction.outputs, [&](const auto& output) { return output && output->place == input.place; });
+  }
+
   void check_finite(const Instruction& instruction) {
     for (const auto& output : instruction.outputs) {
       if (!output || !is_floating(output->type.dtype)) continue;
@@ -259,7 +304,7 @@ struct VM::Implementation {
       if (all_finite(tensor)) continue;
       std::string inputs;
       for (const auto& input : instruction.inputs)
-        if (input && is_floating(input->type.dtype)) inputs += fmt::format("; an input ranged over {}", range_text(read(*input)));
+        if (input && is_floating(input->type.dtype) && !overwritten(instruction, *input)) inputs += fmt::format("; an input ranged over {}", range_text(read(*input)));
       throw DeviceError(fmt::format("{} produced {} in {}{}", instruction.name, first_bad(tensor), to_string(output->type), inputs));
     }
   }

@@ -16,7 +16,7 @@ namespace plexaura {
 namespace {
 
 Places on_hosts(const std::vector<std::string>& hosts, int own) {
-  std::vector<Place> places;
+  std::vector<ProcessPlace> places;
   for (const std::string& host : hosts) places.push_back({host, 1, "1"});
   return {std::move(places), own};
 }
@@ -41,7 +41,7 @@ TEST_CASE("places: nodes are counted by their lowest rank") {
   CHECK(places.by_node() == std::vector<std::vector<int>>{{0, 2}, {1, 4}, {3}});
   CHECK(places.own_node() == 1);
   CHECK(places.own_node_rank() == 1);
-  const Place here = decode_place(encode(this_place()));
+  const ProcessPlace here = decode_place(encode(this_place()));
   CHECK(here.process == this_place().process);
   CHECK(here.host == this_place().host);
 }

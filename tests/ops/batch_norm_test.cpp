@@ -5,6 +5,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
@@ -14,29 +15,31 @@ namespace plexaura::testing {
 
 namespace {
 
-// Scale, shift and statistics of a 16-bit input are float32, so these cases keep to the types where all are
-// of one.
-const std::vector<DType> wide{DType::float64, DType::float32};
+const std::vector<DType> every_float = OpCase().dtypes;
+
+// Scale, shift and statistics of a 16-bit input are float32.
+Node wide(const Node& node) { return node.dtype() == DType::float64 ? node : cast(node, DType::float32); }
 
 std::vector<Node> outputs(const BatchNormResult& result) { return {result.y, result.mean, result.variance}; }
 
 OpCase trained(const std::string& name, Shape x, Values values = between(-1, 2)) {
   const Shape channels{x[1]};
-  return {"batch_norm, " + name,
-          "batch_norm",
-          [](Graph&, auto in) { return outputs(batch_norm(in[0], in[1], in[2], {.epsilon = 1e-2})); },
-          {{std::move(x), std::move(values)}, {channels, away_from_zero(0.5)}, {channels}},
-          true,
-          true,
-          wide,
-          {.float32 = 5e-6}};
+  return {
+      "batch_norm, " + name,
+      "batch_norm",
+      [](Graph&, auto in) { return outputs(batch_norm(in[0], wide(in[1]), wide(in[2]), {.epsilon = 1e-2})); },
+      {{std::move(x), std::move(values)}, {channels, away_from_zero(0.5)}, {channels}},
+      true,
+      true,
+      every_float,
+      {.float32 = 5e-6}};
 }
 
 // The gradient op as a function of x, scale and the cotangent: mean and variance belong to x.
 std::vector<Node> gradient_op(Graph&, std::span<const Node> in) {
-  const BatchNormResult forward = batch_norm(in[0], in[1], in[1], {.epsilon = 1e-2});
+  const BatchNormResult forward = batch_norm(in[0], wide(in[1]), wide(in[1]), {.epsilon = 1e-2});
   const BatchNormGradResult grads =
-      batch_norm_grad(in[0], in[1], forward.mean, forward.variance, in[2], {.epsilon = 1e-2});
+      batch_norm_grad(in[0], wide(in[1]), forward.mean, forward.variance, in[2], {.epsilon = 1e-2});
   return {grads.x, grads.scale, grads.shift};
 }
 
@@ -47,8 +50,8 @@ OpCase of_gradient(const std::string& name, const Shape& x) {
           {{x, between(-1, 2)}, {{x[1]}, away_from_zero(0.5)}, {x}},
           true,
           true,
-          wide,
-          {.float32 = 1e-5}};
+          every_float,
+          {.float32 = 1e-5, .bfloat16 = 6e-2, .float16 = 1e-2}};
 }
 
 OpCase inferred(const std::string& name, const Shape& x) {
@@ -56,11 +59,10 @@ OpCase inferred(const std::string& name, const Shape& x) {
   return {
       "batch_norm_inference, " + name,
       "batch_norm_inference",
-      [](Graph&, auto in) { return std::vector{batch_norm_inference(in[0], in[1], in[2], in[3], in[4])}; },
-      {{x}, {channels}, {channels}, {channels}, {channels, between(0.5, 2)}},
-      true,
-      true,
-      wide};
+      [](Graph&, auto in) {
+        return std::vector{batch_norm_inference(in[0], wide(in[1]), wide(in[2]), wide(in[3]), wide(in[4]))};
+      },
+      {{x}, {channels}, {channels}, {channels}, {channels, between(0.5, 2)}}};
 }
 
 const Cases cases({

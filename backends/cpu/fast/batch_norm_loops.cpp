@@ -12,24 +12,27 @@ namespace {
 constexpr std::int64_t chunk = 64;
 
 template <int lanes>
-PLEXAURA_INLINE void add_to(double* sums, const Vector<lanes>& values) {
+PLEXAURA_INLINE void add_to(double* sums, const float* values) {
+#pragma omp simd
   for (int lane = 0; lane < lanes; ++lane) sums[lane] += static_cast<double>(values[lane]);
 }
 
 template <int lanes>
 PLEXAURA_INLINE void moments_body(const float* src, Rows rows, double* sum, double* square) {
-  Vector<lanes> first;
-  load<lanes>(first, src);
+  float first[lanes];
+  for (int lane = 0; lane < lanes; ++lane) first[lane] = src[lane];
   for (std::int64_t begin = 0; begin < rows.count; begin += chunk) {
     const std::int64_t end = std::min(rows.count, begin + chunk);
-    Vector<lanes> sums{};
-    Vector<lanes> squares{};
+    float sums[lanes] = {};
+    float squares[lanes] = {};
     for (std::int64_t row = begin; row < end; ++row) {
-      Vector<lanes> x;
-      load<lanes>(x, src + row * rows.stride);
-      x -= first;
-      sums += x;
-      squares += x * x;
+      const float* x = src + row * rows.stride;
+#pragma omp simd
+      for (int lane = 0; lane < lanes; ++lane) {
+        const float centred = x[lane] - first[lane];
+        sums[lane] += centred;
+        squares[lane] += centred * centred;
+      }
     }
     add_to<lanes>(sum, sums);
     add_to<lanes>(square, squares);
@@ -41,24 +44,22 @@ PLEXAURA_INLINE void normalise_body(const NormaliseArrays& arrays, Rows rows, co
   const float* src = arrays.src;
   const float* addend = arrays.addend;
   float* dst = arrays.dst;
-  Vector<lanes> mean, factor, shift;
-  load<lanes>(mean, by.mean);
-  load<lanes>(factor, by.factor);
-  load<lanes>(shift, by.shift);
+  const NormaliseBy factors = by;
   for (std::int64_t row = 0; row < rows.count; ++row) {
-    Vector<lanes> x;
-    load<lanes>(x, src + row * rows.stride);
-    Vector<lanes> y = (x - mean) * factor + shift;
-    if constexpr (adds) {
-      Vector<lanes> other;
-      load<lanes>(other, addend + row * rows.stride);
-      y += other;
+    const std::int64_t at = row * rows.stride;
+    float y[lanes];
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) {
+      float value = (src[at + lane] - factors.mean[lane]) * factors.factor[lane] + factors.shift[lane];
+      if constexpr (adds) value += addend[at + lane];
+      if constexpr (relu) value = value < 0.F ? 0.F : value;
+      y[lane] = value;
     }
-    if constexpr (relu) y = y < 0.F ? Vector<lanes>{} : y;
-    if constexpr (streams)
-      stream<lanes>(dst + row * rows.stride, y);
-    else
-      store<lanes>(dst + row * rows.stride, y);
+    if constexpr (streams) {
+      stream<lanes>(dst + at, y);
+    } else {
+      for (int lane = 0; lane < lanes; ++lane) dst[at + lane] = y[lane];
+    }
   }
 }
 
@@ -83,16 +84,6 @@ PLEXAURA_INLINE void normalise_any(const NormaliseArrays& arrays, Rows rows, con
     normalise_to<lanes, false, false>(arrays, rows, by);
 }
 
-template <int lanes, bool masks>
-PLEXAURA_INLINE void load_gradient(Vector<lanes>& grad, const float* diff_dst, const float* mask) {
-  load<lanes>(grad, diff_dst);
-  if constexpr (masks) {
-    Vector<lanes> y;
-    load<lanes>(y, mask);
-    grad = y > 0.F ? grad : Vector<lanes>{};
-  }
-}
-
 template <int lanes, bool masks, bool writes>
 PLEXAURA_INLINE void gradients_body(const BackwardArrays& arrays, Rows rows, const float* means, double* sum,
                                     double* along) {
@@ -100,20 +91,22 @@ PLEXAURA_INLINE void gradients_body(const BackwardArrays& arrays, Rows rows, con
   const float* diff_dst = arrays.diff_dst;
   const float* mask = arrays.mask;
   float* masked = arrays.masked;
-  Vector<lanes> mean;
-  load<lanes>(mean, means);
+  float mean[lanes];
+  for (int lane = 0; lane < lanes; ++lane) mean[lane] = means[lane];
   for (std::int64_t begin = 0; begin < rows.count; begin += chunk) {
     const std::int64_t end = std::min(rows.count, begin + chunk);
-    Vector<lanes> sums{};
-    Vector<lanes> products{};
+    float sums[lanes] = {};
+    float products[lanes] = {};
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t at = row * rows.stride;
-      Vector<lanes> x, grad;
-      load<lanes>(x, src + at);
-      load_gradient<lanes, masks>(grad, diff_dst + at, mask + at);
-      if constexpr (writes) store<lanes>(masked + at, grad);
-      sums += grad;
-      products += grad * (x - mean);
+#pragma omp simd
+      for (int lane = 0; lane < lanes; ++lane) {
+        float grad = diff_dst[at + lane];
+        if constexpr (masks) grad = mask[at + lane] > 0.F ? grad : 0.F;
+        if constexpr (writes) masked[at + lane] = grad;
+        sums[lane] += grad;
+        products[lane] += grad * (src[at + lane] - mean[lane]);
+      }
     }
     add_to<lanes>(sum, sums);
     add_to<lanes>(along, products);
@@ -137,17 +130,17 @@ PLEXAURA_INLINE void backward_body(const BackwardArrays& arrays, Rows rows, cons
   const float* diff_dst = arrays.diff_dst;
   const float* mask = arrays.mask;
   float* diff_src = arrays.diff_src;
-  Vector<lanes> mean, factor, mean_grad, tilt;
-  load<lanes>(mean, by.mean);
-  load<lanes>(factor, by.factor);
-  load<lanes>(mean_grad, by.mean_grad);
-  load<lanes>(tilt, by.tilt);
+  const BackwardBy factors = by;
   for (std::int64_t row = 0; row < rows.count; ++row) {
     const std::int64_t at = row * rows.stride;
-    Vector<lanes> x, grad;
-    load<lanes>(x, src + at);
-    load_gradient<lanes, masks>(grad, diff_dst + at, mask + at);
-    store<lanes>(diff_src + at, factor * (grad - mean_grad - (x - mean) * tilt));
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) {
+      float grad = diff_dst[at + lane];
+      if constexpr (masks) grad = mask[at + lane] > 0.F ? grad : 0.F;
+      const float centred = src[at + lane] - factors.mean[lane];
+      diff_src[at + lane] =
+          factors.factor[lane] * (grad - factors.mean_grad[lane] - centred * factors.tilt[lane]);
+    }
   }
 }
 

@@ -1,44 +1,25 @@
 #pragma once
 
-#include <cstring>
-
 #include "backends/cpu/fast/clones.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
 
+// Loops over the lanes of a vector of channels are written out as plain loops over small arrays: the compiler
+// keeps those in registers, of whatever width the processor has. (Its vector types would be split for the
+// oldest processor before clones are made.)
+
 namespace plexaura::fast {
 
-// A vector of `count` floats: the compiler makes of it as many registers as the processor needs.
+// Writes past the caches what is too large to be found there again. `to` is aligned to 16 bytes, `count` a
+// multiple of 4.
 template <int count>
-struct Lanes {
-  typedef float Vector __attribute__((vector_size(count * sizeof(float))));
-};
-template <int count>
-using Vector = typename Lanes<count>::Vector;
-
-template <int count>
-PLEXAURA_INLINE void load(Vector<count>& to, const float* from) {
-  std::memcpy(&to, from, sizeof(to));
-}
-
-template <int count>
-PLEXAURA_INLINE void store(float* to, const Vector<count>& from) {
-  std::memcpy(to, &from, sizeof(from));
-}
-
-// Past the caches, for what is too large to be found there again. `to` is aligned to 16 bytes.
-template <int count>
-PLEXAURA_INLINE void stream(float* to, const Vector<count>& from) {
+PLEXAURA_INLINE void stream(float* to, const float* from) {
 #if defined(__x86_64__)
-  for (int part = 0; part < count; part += 4) {
-    __m128 four;
-    std::memcpy(&four, reinterpret_cast<const float*>(&from) + part, sizeof(four));
-    _mm_stream_ps(to + part, four);
-  }
+  for (int part = 0; part < count; part += 4) _mm_stream_ps(to + part, _mm_loadu_ps(from + part));
 #else
-  store<count>(to, from);
+  for (int lane = 0; lane < count; ++lane) to[lane] = from[lane];
 #endif
 }
 

@@ -1,18 +1,10 @@
 #include "backends/cpu/fast/pool_loops.h"
 
-#include <algorithm>
-
-#include "backends/cpu/fast/lanes.h"
+#include "backends/cpu/fast/clones.h"
 
 namespace plexaura::fast {
 
 namespace {
-
-template <int count>
-struct Integers {
-  typedef std::int32_t Wide __attribute__((vector_size(count * sizeof(std::int32_t))));
-  typedef std::uint8_t Narrow __attribute__((vector_size(count)));
-};
 
 // The part of a window along one axis that lies inside: [begin, end) of the kernel, from position `first` on.
 struct Inside {
@@ -43,70 +35,115 @@ PLEXAURA_INLINE Viewers viewers(std::int64_t position, std::int64_t kernel, std:
   return {begin, end < windows ? end : windows};
 }
 
+// The largest elements so far, and where in the window they stand.
+template <int lanes>
+struct Largest {
+  float value[lanes];
+  std::int32_t place[lanes];
+};
+
+// A NaN counts as larger than anything, the first one most.
+template <int lanes>
+PLEXAURA_INLINE void look_at(Largest<lanes>& largest, const float* pixel, std::int32_t place) {
+#pragma omp simd
+  for (int lane = 0; lane < lanes; ++lane) {
+    const float value = pixel[lane];
+    const float before = largest.value[lane];
+    const bool better = (value > before) | ((value != value) & (before == before));
+    largest.value[lane] = better ? value : before;
+    largest.place[lane] = better ? place : largest.place[lane];
+  }
+}
+
 template <int lanes>
 PLEXAURA_INLINE void max_pool_body(const PoolShapes& shapes, PoolPlace at, const float* src, float* dst,
                                    std::uint8_t* index) {
-  using Wide = typename Integers<lanes>::Wide;
-  using Narrow = typename Integers<lanes>::Narrow;
-  const Window2d& window = shapes.window;
+  const Window2d window = shapes.window;
   const PixelView& x = shapes.src;
   const PixelView& y = shapes.dst;
-  Wide real{};  // all bits set in lanes that are channels
-  for (int lane = 0; lane < lanes; ++lane) real[lane] = at.block * lanes + lane < y.channels ? -1 : 0;
+  std::int32_t is_channel[lanes];  // the index is 0 in the padding, too
+  for (int lane = 0; lane < lanes; ++lane) is_channel[lane] = at.block * lanes + lane < y.channels ? 255 : 0;
   const Inside h = inside(at.row, window.kernel.h, window.stride.h, window.padding.h, x.height);
   for (std::int64_t column = 0; column < y.width; ++column) {
     const Inside w = inside(column, window.kernel.w, window.stride.w, window.padding.w, x.width);
     const float* corner = src + x.offset(at.sample, at.block, h.first, w.first);
-    Vector<lanes> largest;
-    load<lanes>(largest, corner);
-    auto place = static_cast<std::int32_t>(h.begin * window.kernel.w + w.begin);
-    Wide best = Wide{} + place;
+    Largest<lanes> largest;
+    const auto first = static_cast<std::int32_t>(h.begin * window.kernel.w + w.begin);
+    for (int lane = 0; lane < lanes; ++lane) largest.value[lane] = corner[lane];
+    for (int lane = 0; lane < lanes; ++lane) largest.place[lane] = first;
     for (std::int64_t a = h.begin; a < h.end; ++a) {
       const float* pixel = corner + (a - h.begin) * x.width * x.pixel_stride;
-      place = static_cast<std::int32_t>(a * window.kernel.w + w.begin);
-      for (std::int64_t b = w.begin; b < w.end; ++b, ++place, pixel += x.pixel_stride) {
-        Vector<lanes> value;
-        load<lanes>(value, pixel);
-        const Wide first_nan = (value != value) & (largest == largest);
-        const Wide better = (value > largest) | first_nan;
-        largest = better ? value : largest;
-        best = better ? Wide{} + place : best;
-      }
+      auto place = static_cast<std::int32_t>(a * window.kernel.w + w.begin);
+      for (std::int64_t b = w.begin; b < w.end; ++b, ++place, pixel += x.pixel_stride)
+        look_at<lanes>(largest, pixel, place);
     }
     const std::int64_t to = y.offset(at.sample, at.block, at.row, column);
-    if (dst != nullptr) store<lanes>(dst + to, largest);
-    if (index == nullptr) continue;
-    const Narrow narrow = __builtin_convertvector(best & real, Narrow);
-    std::memcpy(index + to, &narrow, sizeof(narrow));
+    if (dst != nullptr)
+      for (int lane = 0; lane < lanes; ++lane) dst[to + lane] = largest.value[lane];
+    if (index != nullptr)
+      for (int lane = 0; lane < lanes; ++lane)
+        index[to + lane] = static_cast<std::uint8_t>(largest.place[lane] & is_channel[lane]);
   }
+}
+
+// Windows side by side: each pixel is seen by one window at most.
+PLEXAURA_INLINE bool is_tiling(const Window2d& window) {
+  return window.kernel.h == window.stride.h && window.kernel.w == window.stride.w && window.padding.h == 0 &&
+         window.padding.w == 0;
+}
+
+template <int lanes>
+PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
+                                      const std::uint8_t* index, float* diff_src) {
+  const Size2d kernel = shapes.window.kernel;
+  const PixelView& x = shapes.src;
+  const PixelView& y = shapes.dst;
+  const std::int64_t step = x.pixel_stride;
+  float* to = diff_src + x.offset(at.sample, at.block, at.row, 0);
+  const std::int64_t window_row = at.row / kernel.h;
+  const std::int64_t windows = window_row < y.height ? y.width : 0;
+  const std::int64_t from = y.offset(at.sample, at.block, window_row, 0);
+  for (std::int64_t j = 0; j < windows; ++j) {
+    auto place = static_cast<std::int32_t>(at.row % kernel.h * kernel.w);
+    std::int32_t chosen[lanes];  // as wide as what it selects
+    float grad[lanes];
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) chosen[lane] = index[from + j * y.pixel_stride + lane];
+    for (int lane = 0; lane < lanes; ++lane) grad[lane] = diff_dst[from + j * y.pixel_stride + lane];
+    for (std::int64_t b = 0; b < kernel.w; ++b, ++place, to += step) {
+#pragma omp simd
+      for (int lane = 0; lane < lanes; ++lane) to[lane] = chosen[lane] == place ? grad[lane] : 0.F;
+    }
+  }
+  for (std::int64_t column = windows * kernel.w; column < x.width; ++column, to += step)
+    for (int lane = 0; lane < lanes; ++lane) to[lane] = 0.F;
 }
 
 template <int lanes>
 PLEXAURA_INLINE void max_pool_grad_body(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
                                         const std::uint8_t* index, float* diff_src) {
-  using Wide = typename Integers<lanes>::Wide;
-  using Narrow = typename Integers<lanes>::Narrow;
-  const Window2d& window = shapes.window;
+  const Window2d window = shapes.window;
   const PixelView& x = shapes.src;
   const PixelView& y = shapes.dst;
   const Viewers rows = viewers(at.row, window.kernel.h, window.stride.h, window.padding.h, y.height);
   for (std::int64_t column = 0; column < x.width; ++column) {
     const Viewers columns = viewers(column, window.kernel.w, window.stride.w, window.padding.w, y.width);
-    Vector<lanes> sum{};
+    float sum[lanes] = {};
     for (std::int64_t i = rows.begin; i < rows.end; ++i)
       for (std::int64_t j = columns.begin; j < columns.end; ++j) {
         const std::int64_t a = at.row + window.padding.h - i * window.stride.h;
         const std::int64_t b = column + window.padding.w - j * window.stride.w;
+        const auto place = static_cast<std::int32_t>(a * window.kernel.w + b);
         const std::int64_t from = y.offset(at.sample, at.block, i, j);
-        Narrow narrow;
-        std::memcpy(&narrow, index + from, sizeof(narrow));
-        const Wide chosen =
-            __builtin_convertvector(narrow, Wide) == static_cast<std::int32_t>(a * window.kernel.w + b);
-        Vector<lanes> grad;
-        load<lanes>(grad, diff_dst + from);
-        sum += chosen ? grad : Vector<lanes>{};
+        std::int32_t chosen[lanes];  // as wide as what it selects
+#pragma omp simd
+        for (int lane = 0; lane < lanes; ++lane) chosen[lane] = index[from + lane];
+#pragma omp simd
+        for (int lane = 0; lane < lanes; ++lane)
+          sum[lane] += chosen[lane] == place ? diff_dst[from + lane] : 0.F;
       }
-    store<lanes>(diff_src + x.offset(at.sample, at.block, at.row, column), sum);
+    float* to = diff_src + x.offset(at.sample, at.block, at.row, column);
+    for (int lane = 0; lane < lanes; ++lane) to[lane] = sum[lane];
   }
 }
 
@@ -117,7 +154,10 @@ PLEXAURA_INLINE void max_pool_grad_body(const PoolShapes& shapes, PoolPlace at, 
   }                                                                                                         \
   PLEXAURA_CLONES void max_pool_grad_##lanes(const PoolShapes& shapes, PoolPlace at, const float* diff_dst, \
                                              const std::uint8_t* index, float* diff_src) {                  \
-    max_pool_grad_body<lanes>(shapes, at, diff_dst, index, diff_src);                                       \
+    if (is_tiling(shapes.window))                                                                           \
+      tiling_grad_body<lanes>(shapes, at, diff_dst, index, diff_src);                                       \
+    else                                                                                                    \
+      max_pool_grad_body<lanes>(shapes, at, diff_dst, index, diff_src);                                     \
   }
 PLEXAURA_FOR_LANES(8)
 PLEXAURA_FOR_LANES(16)

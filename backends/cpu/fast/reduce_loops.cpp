@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/fast/lanes.h"
+#include "backends/cpu/fast/clones.h"
 
 namespace plexaura::fast {
 
@@ -14,12 +14,13 @@ PLEXAURA_CLONES void add_sixteen_columns(const float* x, std::int64_t rows, std:
                                          double* sums) {
   for (std::int64_t begin = 0; begin < rows; begin += chunk) {
     const std::int64_t end = std::min(rows, begin + chunk);
-    Vector<16> partial{};
+    float partial[16] = {};
     for (std::int64_t row = begin; row < end; ++row) {
-      Vector<16> values;
-      load<16>(values, x + row * stride);
-      partial += values;
+      const float* values = x + row * stride;
+#pragma omp simd
+      for (int lane = 0; lane < 16; ++lane) partial[lane] += values[lane];
     }
+#pragma omp simd
     for (int lane = 0; lane < 16; ++lane) sums[lane] += static_cast<double>(partial[lane]);
   }
 }

@@ -1,0 +1,123 @@
+// Whole models train on the backend as they do anywhere: Iris to its accuracy, and the net for MNIST's digits, twenty steps that end
+// in the very bits of the portable kernels. On the CPU, whose library sums in another order, the same net is only close.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <filesystem>
+
+#include "models/config.h"
+#include "models/programs/run_config.h"
+#include "models/zoo/model.h"
+#include "core/testing/values.h"
+#include "tests/support/backend.h"
+#include "training/trainer.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+struct Quiet final : TrainingObserver {
+  void step(const StepRecord& record, std::int64_t) override { loss = record.loss; }
+  void epoch(const EpochRecord& record) override { last = record; }
+  double loss = 0;
+  EpochRecord last;
+};
+
+// Pictures that are noise around a picture of their class.
+class DrawnDigits final : public Dataset {
+ public:
+  std::int64_t size() const override { return 160; }
+  Shape sample_shape() const override { return {1, 28, 28}; }
+  const std::vector<std::string>& class_names() const override { return names_; }
+  std::int64_t label(std::int64_t index) const override { return index % 10; }
+  void read(std::int64_t index, const SampleContext&, std::span<float> sample, std::int64_t& of) const override {
+    of = label(index);
+    Random of_class(static_cast<std::uint64_t>(of) + 1);
+    Random noise(static_cast<std::uint64_t>(index) + 1000);
+    for (float& pixel : sample)
+      pixel = static_cast<float>((of_class.between(0, 1) > 0.7 ? 0.8 : 0.0) + noise.between(0, 0.2));
+  }
+
+ private:
+  std::vector<std::string> names_{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+};
+
+// A model from its YAML file, after training on one rank.
+struct Run {
+  Run(Backend& backend, const std::string& yaml, const std::vector<std::string>& overrides, std::int64_t steps,
+      std::shared_ptr<const Dataset> drawn = nullptr)
+      : config(Config::load(std::string(PLEXAURA_SOURCE) + "/models/" + yaml, overrides)) {
+    RunData data;
+    if (drawn) data = {drawn, drawn, ""};
+    else data = open_data(config);
+    RunOptions options = read_options(config, data.train->size(), 1);
+    options.trainer.output.clear();
+    if (steps > 0) options.trainer.steps = steps;
+    model = make_model(config.section("model"), data.train->sample_shape(),
+                       static_cast<std::int64_t>(data.train->class_names().size()));
+    store = std::make_unique<ParameterStore>(make_store(*model, options.dtype, 1));
+    const ModelBuilder build = [&](Graph&, Node samples, Node labels) {
+      return build_loss(*model, (*model)(samples), labels);
+    };
+    Trainer trainer({build, *store, backend, alone, nullptr, data.train, data.validation}, options.trainer);
+    trainer.run(seen);
+    for (const ParameterSpec& spec : store->specs()) weights.emplace_back(spec.name, store->read(spec.name));
+  }
+
+  Config config;
+  SingleProcess alone;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<ParameterStore> store;
+  Quiet seen;
+  std::vector<std::pair<std::string, Tensor>> weights;
+};
+
+std::string iris_path() { return std::string("data.path=") + PLEXAURA_SOURCE + "/models/iris.csv"; }
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  const std::vector<double> left = a.to_doubles();
+  const std::vector<double> right = b.to_doubles();
+  double difference = 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    difference = std::max(difference, std::abs(left[i] - right[i]));
+    largest = std::max(largest, std::abs(right[i]));
+  }
+  return largest == 0 ? difference : difference / largest;
+}
+
+bool bitwise_here() { return test_backend().info().name == "far"; }
+
+void check_follows(const Run& run, const Run& expected, double tolerance) {
+  REQUIRE(run.weights.size() == expected.weights.size());
+  for (std::size_t i = 0; i < run.weights.size(); ++i) {
+    CAPTURE(run.weights[i].first);
+    if (bitwise_here()) CHECK(run.weights[i].second == expected.weights[i].second);
+    else CHECK(largest_difference(run.weights[i].second, expected.weights[i].second) < tolerance);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Iris trains to its accuracy, in the steps of the portable kernels") {
+  const std::vector<std::string> overrides{iris_path(), "training.epochs=60"};
+  const Run run(test_backend(), "iris.yaml", overrides, 0);
+  CHECK(run.seen.last.val_accuracy >= 0.9);
+  check_follows(run, Run(oracle(), "iris.yaml", overrides, 0), 1e-3);
+}
+
+TEST_CASE("the net for digits does twenty steps at batch 8 like the portable kernels") {
+  std::vector<std::string> overrides{"training.batch_size=8"};
+  std::shared_ptr<const Dataset> drawn;
+  const char* data = std::getenv("PLEXAURA_DATA");
+  if (data != nullptr && std::filesystem::exists(std::filesystem::path(data) / "mnist"))
+    overrides.push_back("data.path=" + (std::filesystem::path(data) / "mnist").string());
+  else drawn = std::make_shared<DrawnDigits>();
+  const Run run(test_backend(), "mnist_cnn.yaml", overrides, 20, drawn);
+  CHECK(std::isfinite(run.seen.loss));
+  check_follows(run, Run(oracle(), "mnist_cnn.yaml", overrides, 20, drawn), 1e-2);
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,124 @@
+// Shows the graph of a model from its YAML file: as text, for graphviz, as a picture, or as the program that it is compiled to.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/registry.h"
+#include "core/error.h"
+#include "core/graph/print.h"
+#include "core/vm/training_step.h"
+#include "models/programs/run_config.h"
+#include "models/zoo/model.h"
+
+namespace plexaura {
+
+namespace {
+
+struct Options {
+  std::string file;
+  std::vector<std::string> set;
+  std::string format = "text";
+  std::string mode = "inference";
+  std::int64_t batch = 1;
+  std::vector<std::int64_t> sample;
+  std::int64_t classes = 0;
+  std::string backend = "cpu";
+};
+
+void declare(CLI::App& app, Options& options) {
+  app.add_option("FILE.yaml", options.file, "the model")->required();
+  app.add_option("--set", options.set, "overrides a key of the file: --set model.depth=18")->type_name("KEY=VALUE")->expected(1);
+  app.add_option("--format", options.format, "text, dot (for graphviz), svg (needs graphviz) or program (compiled)")
+      ->check(CLI::IsMember({"text", "dot", "svg", "program"}))
+      ->capture_default_str();
+  app.add_option("--mode", options.mode, "inference: the outputs; loss: as trained, with the loss; training: gradients, too")
+      ->check(CLI::IsMember({"inference", "loss", "training"}))
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "samples")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--sample", options.sample, "shape of a sample, such as 1,28,28; with --classes no data is read")->delimiter(',');
+  app.add_option("--classes", options.classes, "how many classes there are")->check(CLI::PositiveNumber);
+  app.add_option("--backend", options.backend, "what --format program compiles for")->capture_default_str();
+}
+
+std::unique_ptr<Model> read_model(const Options& options) {
+  const Config config = Config::load(options.file, options.set);
+  if (options.sample.empty() != (options.classes == 0)) throw UserError("--sample and --classes need each other");
+  if (!options.sample.empty()) return make_model(config.section("model"), Shape(options.sample), options.classes);
+  const RunData data = open_data(config);
+  return make_model(config.section("model"), data.train->sample_shape(), static_cast<std::int64_t>(data.train->class_names().size()));
+}
+
+// Extends the graph by what the mode asks for; returns what a program of it would compute.
+std::vector<ProgramOutput> build(Graph& graph, Model& model, const ParameterStore& store, const Options& options) {
+  std::vector<std::int64_t> extents{options.batch};
+  extents.insert(extents.end(), model.sample_shape().begin(), model.sample_shape().end());
+  const Node outputs = model(graph.input("samples", {store.dtype(), Shape(extents)}));
+  if (options.mode == "inference") return {{.node = outputs}};
+  const LossOutputs loss = build_loss(model, outputs, graph.input("labels", {DType::int64, Shape{options.batch}}));
+  if (options.mode == "loss") return {{.node = loss.loss}};
+  return training_outputs(graph, loss, store, options.batch);
+}
+
+// graphviz draws it, from standard input to standard output.
+void draw(const std::string& dot) {
+  std::fflush(stdout);
+  FILE* pipe = popen("dot -Tsvg", "w");  // NOLINT(cert-env33-c): the command is fixed
+  if (pipe == nullptr) throw DeviceError("no process can be started");
+  std::fputs(dot.c_str(), pipe);
+  if (pclose(pipe) != 0) throw UserError("graphviz could not draw it; is it installed (tools/install_packages pictures)?");
+}
+
+void show(const Options& options) {
+  const auto model = read_model(options);
+  const ParameterStore store = make_store(*model, DType::float32);
+  Graph graph(options.mode == "inference" ? Mode::inference : Mode::train);
+  const std::vector<ProgramOutput> outputs = build(graph, *model, store, options);
+  if (options.format == "text") {
+    fmt::print("{}", to_text(graph));
+  } else if (options.format == "dot") {
+    fmt::print("{}", to_dot(graph));
+  } else if (options.format == "svg") {
+    draw(to_dot(graph));
+  } else {
+    const auto backend = open_backend(options.backend);
+    fmt::print("{}", compile(graph, outputs, *backend, {.apply_updates = false})->to_text());
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Shows the graph of a model from its YAML file");
+  Options options;
+  declare(app, options);
+  try {
+    app.parse(argc, argv);
+    show(options);
+    return 0;
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "graph: {}; see --help\n", error.what());
+    return 2;
+  } catch (const Error& error) {
+    fmt::print(stderr, "graph: {}\n", error.what());
+    return error.exit_status();
+  }
+}
+
+}  // namespace
+
+}  // namespace plexaura
+
+int main(int argc, char** argv) {
+  try {
+    return plexaura::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "graph: %s\n", error.what());
+    return 1;
+  }
+}
