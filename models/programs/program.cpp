@@ -76,10 +76,10 @@ void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, c
 
 int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   const std::string output = setup.options.trainer.output.string();
-  RunReport report = together(ranks, "opening the log", [&] {
+  const auto report = together(ranks, "opening the log", [&] {
     const bool speaks = ranks.rank() == 0;
     if (speaks && !line.dry_run && !output.empty()) prepare_checkpoints(output);
-    return RunReport(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
+    return std::make_unique<RunReport>(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
   });
   Profile profile;
   if (!line.profile.empty()) setup.options.trainer.programs.profile = &profile;
@@ -93,18 +93,18 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   Trainer trainer({builder_of(*setup.model), store, *backend, ranks, strategy.get(), setup.data.train, setup.data.validation},
                   setup.options.trainer);
   if (line.dry_run) {
-    print_plan(report, setup, trainer, line);
+    print_plan(*report, setup, trainer, line);
     return 0;
   }
   const bool resumed = line.resume && together(ranks, "resuming", [&] { return trainer.resume(); });
   const bool replaces = !line.resume && newest_checkpoint(output).has_value();
   check_agreement(ranks, trainer.facts());
-  report.say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()), setup.data.description, ranks.size(),
+  report->say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()), setup.data.description, ranks.size(),
                          ranks.size() == 1 ? "rank" : "ranks"));
-  if (replaces) report.say("the checkpoint in " + output + " will be replaced; --resume goes on from it");
-  if (line.resume) report.say(resumed ? "resumed from the newest checkpoint in " + output : "no checkpoint in " + output + " yet; starting afresh");
-  const TrainingResult result = trainer.run(report);
-  report.summary(result, store, line.log, output);
+  if (replaces) report->say("the checkpoint in " + output + " will be replaced; --resume goes on from it");
+  if (line.resume) report->say(resumed ? "resumed from the newest checkpoint in " + output : "no checkpoint in " + output + " yet; starting afresh");
+  const TrainingResult result = trainer.run(*report);
+  report->summary(result, store, line.log, output);
   if (!line.profile.empty()) together(ranks, "writing the profile", [&] {
       if (ranks.rank() == 0) profile.write(line.profile);
     });

@@ -1,13 +1,12 @@
 #include "models/programs/report.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 
+#include "models/programs/terminal.h"
 #include "models/zoo/summary.h"
 
 namespace plexaura {
@@ -47,26 +46,16 @@ std::string validation_text(const EpochRecord& epoch) {
   return fmt::format("validation loss {:.4f}  validation accuracy {}", epoch.val_loss, accuracy_text(epoch));
 }
 
-std::size_t terminal_columns() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-// "[=====>    ]"
-std::string bar(std::int64_t done, std::int64_t all) {
-  constexpr std::int64_t width = 20;
-  const auto full = static_cast<std::size_t>(width * done / all);
-  std::string text(full, '=');
-  if (full < width) text += '>';
-  text.resize(width, ' ');
-  return '[' + text + ']';
-}
-
 }  // namespace
 
 RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
-    : speaks_(speaks), terminal_(isatty(STDOUT_FILENO) != 0), epochs_(epochs) {
+    : speaks_(speaks), columns_(terminal_columns()), epochs_(epochs) {
   if (speaks_ && !log.empty()) log_.emplace(log);
+}
+
+// What follows, an error perhaps, begins on a line of its own.
+RunReport::~RunReport() {
+  if (line_is_open_) print("\n");
 }
 
 void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
@@ -74,10 +63,14 @@ void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
   if (!speaks_) return;
   if (log_) log_->step(record);
   const double time = now();
-  if (time - last_line_ < (terminal_ ? seconds_on_terminal : seconds_in_file)) return;
+  if (time - last_line_ < (columns_ > 0 ? seconds_on_terminal : seconds_in_file)) return;
   last_line_ = time;
   const std::int64_t done = (record.step - 1) % steps_in_epoch + 1;
-  if (terminal_) return print("\r\033[K" + progress(record, done, steps_in_epoch).substr(0, terminal_columns() - 1));
+  if (columns_ > 0) {
+    print(clear_line + progress(record, done, steps_in_epoch).substr(0, columns_ - 1));
+    line_is_open_ = true;
+    return;
+  }
   print(fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  accuracy {}  {} samples/s  rate {:.3g}\n", record.epoch + 1, epochs_, done,
                     steps_in_epoch, record.loss, percent(record.accuracy), rate_text(record.images_per_second), record.learning_rate));
 }
@@ -90,24 +83,26 @@ std::string RunReport::progress(const StepRecord& record, std::int64_t done, std
   }
   const double step_seconds = (last_line_ - clocked_at_) / static_cast<double>(std::max<std::int64_t>(done - clocked_step_, 1));
   const std::string left = done > clocked_step_ ? "  " + clock_text(step_seconds * static_cast<double>(all - done)) + " left" : "";
-  return fmt::format("epoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.1f} %  {}/s{}", record.epoch + 1, epochs_, bar(done, all), done, all,
+  return fmt::format("epoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.1f} %  {}/s{}", record.epoch + 1, epochs_, progress_bar(done, all), done, all,
                      record.loss, 100 * record.accuracy, rate_text(record.images_per_second), left);
 }
 
 void RunReport::epoch(const EpochRecord& record) {
   if (!speaks_) return;
   if (log_) log_->epoch(record);
-  print(fmt::format("{}epoch {}/{}  done in {:.2f} s  train loss {:.4f}  {}\n", terminal_ ? "\r\033[K" : "", record.epoch + 1, epochs_,
-                    record.seconds, record.train_loss, validation_text(record)));
+  say(fmt::format("epoch {}/{}  done in {:.2f} s  train loss {:.4f}  {}", record.epoch + 1, epochs_, record.seconds, record.train_loss,
+                  validation_text(record)));
 }
 
 void RunReport::say(const std::string& line) {
-  if (speaks_) print(line + "\n");
+  if (!speaks_) return;
+  print((line_is_open_ ? clear_line : "") + line + "\n");
+  line_is_open_ = false;
 }
 
 void RunReport::summary(const TrainingResult& result, const ParameterStore& store, const std::string& log, const std::string& checkpoints) {
   if (!speaks_) return;
-  std::string text = terminal_ ? "\r\033[K\n" : "\n";
+  std::string text;
   text += row("steps", fmt::format("{}{}", with_commas(result.steps),
                                    result.steps_now < result.steps ? fmt::format(", {} of them now", with_commas(result.steps_now)) : ""));
   if (const auto& epoch = result.last_epoch) {
@@ -126,7 +121,9 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
   text += row("checkpoint", checkpoints.empty() ? "none (output.dir is not set)" : checkpoints);
   text += row("log", log.empty() ? "none (--log FILE writes one)" : log);
   if (!result.skipped.empty()) text += row("unreadable samples", fmt::format("{}, the first: {}", result.skipped.size(), result.skipped[0]));
-  print(text);
+  text.pop_back();
+  say("");
+  say(text);
 }
 
 std::string bytes_text(double bytes) {
