@@ -9,7 +9,8 @@
 
 namespace plexaura {
 
-// What a person sees of a run, and the JSON log beside it. Made on every rank; only the one that speaks shows anything.
+// What a person sees of a run, and the JSON log beside it. Made on every rank; only the one that speaks shows
+// anything.
 class RunReport final : public TrainingObserver {
  public:
   // `log`: a file of JSON lines, empty for none.
@@ -23,7 +24,8 @@ class RunReport final : public TrainingObserver {
   void say(const std::string& line);
 
   // The table at the end.
-  void summary(const TrainingResult& result, const ParameterStore& store, const std::string& log, const std::string& checkpoints);
+  void summary(const TrainingResult& result, const ParameterStore& store, const std::string& log,
+               const std::string& checkpoints);
 
  private:
   std::string progress(const StepRecord& record, std::int64_t done, std::int64_t all);
