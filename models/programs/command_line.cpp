@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 
 #include "core/error.h"
 #include "models/programs/version.h"
@@ -18,6 +19,12 @@ std::string first_line(std::string text) {
   return text;
 }
 
+std::string at_least_one(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number > 0 ? "" : fmt::format("'{}' must be a whole number above 0", text);
+}
+
 }  // namespace
 
 CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv) {
@@ -30,7 +37,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--steps", line.steps, "stops after so many updates in all")->type_name("N")->check(CLI::PositiveNumber);
+  app.add_option("--steps", line.steps, "stops after so many updates in all")->type_name("N")->check(at_least_one);
   app.add_flag("--resume", line.resume, "goes on from the newest checkpoint in output.dir");
   app.add_option("--backend", line.backend, "cpu, portable or a plugin such as cuda")->type_name("NAME");
   app.add_option("--log", line.log, "appends a JSON object per step and per epoch")->type_name("FILE");

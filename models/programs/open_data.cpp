@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <array>
+
 #include "models/programs/run_config.h"
 #include "training/data/csv.h"
 #include "training/data/idx.h"
@@ -34,15 +36,15 @@ Pair split(const Section& data, const DatasetPtr& whole) {
     const auto folds = stratified_folds(labels, count, seed);
     return {subset(whole, without_fold(folds, fold)), subset(whole, folds[static_cast<std::size_t>(fold)])};
   }
-  const std::vector<double> shares = data.numbers_or("split", {0.8, 0.2}, {.above = 0, .below = 1});
-  if (shares.size() != 2) throw data.error("split", "has to be two shares that sum to 1, for training and validation");
-  auto parts = stratified_split(labels, shares, seed);
+  const double share = data.number_or("validation_share", 0.2, {.minimum = 0, .below = 1});
+  auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
   return {subset(whole, std::move(parts[0])), subset(whole, std::move(parts[1]))};
 }
 
 Pair open_csv(const Section& data, const fs::path& path) {
   CsvOptions options{.header = data.flag_or("header", true)};
-  if (data.has("label")) options.label = data.text("label");
+  if (!options.header) options.label = data.integer_or("label", -1);
+  else if (data.has("label")) options.label = data.text("label");
   Pair pair = split(data, std::make_shared<CsvDataset>(path, options));
   if (data.flag_or("standardise", true)) {
     const Standardisation measured = measure_standardisation(*pair.train);

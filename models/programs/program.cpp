@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
 #include "core/vm/profile.h"
@@ -30,7 +32,7 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   Setup setup;
   setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
   const Section model = setup.config->section("model");
-  if (const std::string name = model.text("name"); name != kind)
+  if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
     throw model.error("name", fmt::format("is '{}' and this program trains a {}; run build/models/{}", name, kind, name));
   setup.data = open_data(*setup.config);
   const Dataset& train = *setup.data.train;
@@ -38,6 +40,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   setup.model = make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()));
   setup.config->check_all_used();
   setup.options.trainer.steps = line.steps;
+  if (line.resume && setup.options.trainer.output.empty())
+    throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
   return setup;
 }
 
@@ -52,24 +56,12 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--steps"] = line.steps ? std::to_string(*line.steps) : "none";
   facts["--backend"] = line.backend;
   facts["--resume"] = line.resume ? "given" : "not given";
+  facts["--dry-run"] = line.dry_run ? "given" : "not given";
   return facts;
 }
 
 ModelBuilder builder_of(Model& model) {
   return [&model](Graph& /*graph*/, Node samples, Node labels) { return build_loss(model, model(samples), labels); };
-}
-
-template <class F>
-auto together(Collective& ranks, std::string_view what, F&& phase) {
-  std::exception_ptr failure;
-  std::optional<std::invoke_result_t<F>> result;
-  try {
-    result.emplace(phase());
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  agree_on_error(ranks, failure, what);
-  return std::move(*result);
 }
 
 void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, const CommandLine& line) {
@@ -83,7 +75,12 @@ void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, c
 }
 
 int train(const CommandLine& line, Communicator& ranks, Setup setup) {
-  RunReport report(ranks.rank() == 0, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
+  const std::string output = setup.options.trainer.output.string();
+  RunReport report = together(ranks, "opening the log", [&] {
+    const bool speaks = ranks.rank() == 0;
+    if (speaks && !line.dry_run && !output.empty()) prepare_checkpoints(output);
+    return RunReport(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
+  });
   Profile profile;
   if (!line.profile.empty()) setup.options.trainer.programs.profile = &profile;
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
@@ -93,7 +90,6 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
     return made;
   });
   const auto strategy = make_strategy(setup.options.strategy, ranks);
-  const std::string output = setup.options.trainer.output.string();
   Trainer trainer({builder_of(*setup.model), store, *backend, ranks, strategy.get(), setup.data.train, setup.data.validation},
                   setup.options.trainer);
   if (line.dry_run) {
@@ -101,13 +97,17 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
     return 0;
   }
   const bool resumed = line.resume && together(ranks, "resuming", [&] { return trainer.resume(); });
+  const bool replaces = !line.resume && newest_checkpoint(output).has_value();
   check_agreement(ranks, trainer.facts());
   report.say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()), setup.data.description, ranks.size(),
                          ranks.size() == 1 ? "rank" : "ranks"));
+  if (replaces) report.say("the checkpoint in " + output + " will be replaced; --resume goes on from it");
   if (line.resume) report.say(resumed ? "resumed from the newest checkpoint in " + output : "no checkpoint in " + output + " yet; starting afresh");
   const TrainingResult result = trainer.run(report);
   report.summary(result, store, line.log, output);
-  if (!line.profile.empty() && ranks.rank() == 0) profile.write(line.profile);
+  if (!line.profile.empty()) together(ranks, "writing the profile", [&] {
+      if (ranks.rank() == 0) profile.write(line.profile);
+    });
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
@@ -120,7 +120,7 @@ CommunicatorOptions communicator_options(const std::string& kind, int argc, cons
     const Section distributed = Config::load(line.config, line.set).section("distributed");
     options.deadline_seconds = read_deadline(distributed);
     options.shared_memory = read_shared_memory(distributed);
-  } catch (const UserError&) {
+  } catch (const Error&) {
     return {};
   }
   return options;
@@ -129,8 +129,9 @@ CommunicatorOptions communicator_options(const std::string& kind, int argc, cons
 }  // namespace
 
 int run_program(const std::string& kind, int argc, const char* const* argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit on the size of files then fails as on a full disk
   return run_ranks(communicator_options(kind, argc, argv), [&](Communicator& ranks) {
-    const CommandLine line = parse_command_line(kind, argc, argv);
+    const CommandLine line = together(ranks, "reading the command line", [&] { return parse_command_line(kind, argc, argv); });
     if (!line.message.empty()) {
       if (ranks.rank() == 0) fmt::print("{}\n", line.message);
       return 0;

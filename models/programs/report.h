@@ -23,16 +23,20 @@ class RunReport final : public TrainingObserver {
   void summary(const TrainingResult& result, const ParameterStore& store, const std::string& log, const std::string& checkpoints);
 
  private:
+  std::string progress(const StepRecord& record, std::int64_t done, std::int64_t all);
+
   bool speaks_;
   bool terminal_;
   std::optional<JsonLog> log_;
   std::int64_t epochs_;
   double last_line_ = 0;
+  // Where the clock of an epoch was started, to tell the time left.
+  std::int64_t clocked_epoch_ = -1;
+  std::int64_t clocked_step_ = 0;
+  double clocked_at_ = 0;
   StepRecord last_step_;
 };
 
-// "25,557,032"
-std::string with_commas(std::int64_t number);
 // "1.25 GB"
 std::string bytes_text(double bytes);
 

@@ -43,7 +43,7 @@ Schedule read_schedule(const Section& training, double peak, std::int64_t steps_
     cycle.end_divisor = yaml.number_or("end_divisor", cycle.end_divisor, {.minimum = 1});
     options.decay = cycle;
   } else {
-    options.warmup_steps = steps(yaml.number_or("warmup_epochs", 0, {.minimum = 0}));
+    options.warmup_steps = steps(yaml.number_or("warmup_epochs", 0, {.minimum = 0, .maximum = static_cast<double>(epochs)}));
   }
   return Schedule(options);
 }

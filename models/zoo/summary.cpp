@@ -21,17 +21,6 @@ struct Row {
   std::int64_t parameters = 0;
 };
 
-// "25,557,032"
-std::string grouped(std::int64_t number) {
-  const std::string digits = fmt::format("{}", number);
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
 Shape without_batch(const Shape& shape) {
   if (shape.rank() == 0) return shape;
   return Shape(std::vector<std::int64_t>(shape.begin() + 1, shape.end()));
@@ -87,6 +76,16 @@ std::string table_of(const std::vector<std::vector<std::string>>& lines) {
 
 }  // namespace
 
+std::string with_commas(std::int64_t number) {
+  const std::string digits = fmt::format("{}", number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
 std::string summary(Model& model) {
   const std::vector<ParameterSpec> specs = specs_of(model, model.dtype());
   Graph graph(Mode::inference);
@@ -94,10 +93,10 @@ std::string summary(Model& model) {
   std::vector<std::vector<std::string>> lines{{"layer", "ops", "output", "parameters"}};
   for (const Row& row : rows_of(graph, specs))
     lines.push_back({row.path.empty() ? "-" : row.path, fmt::format("{}", fmt::join(row.ops, ", ")),
-                     to_string(row.output), grouped(row.parameters)});
+                     to_string(row.output), with_commas(row.parameters)});
   return table_of(lines) + fmt::format("{} parameters, {} elements of buffers; samples {}, {} classes\n",
-                                       grouped(elements(specs, ParameterRole::trainable)),
-                                       grouped(elements(specs, ParameterRole::buffer)),
+                                       with_commas(elements(specs, ParameterRole::trainable)),
+                                       with_commas(elements(specs, ParameterRole::buffer)),
                                        to_string(model.sample_shape()), model.classes());
 }
 

@@ -11,4 +11,7 @@ namespace plexaura {
 // named; a dropout, which does nothing in inference, has no line. Names the model if it has no names yet.
 std::string summary(Model& model);
 
+// "25,557,032"
+std::string with_commas(std::int64_t number);
+
 }  // namespace plexaura

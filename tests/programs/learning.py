@@ -1,0 +1,90 @@
+"""What the programs learn, and that ranks do not change it."""
+
+import support
+from support import SOURCE, ProgramTest, difference
+
+
+def validation_accuracy(log):
+    return [line for line in log if line["event"] == "epoch"][-1]["val_accuracy"]
+
+
+class Iris(ProgramTest):
+    def test_five_folds(self):
+        accuracies = []
+        for fold in range(5):
+            self.run_one("mlp", *self.iris("data.folds=5", f"data.fold={fold}", f"output.dir=run{fold}"), "--log", f"log{fold}")
+            accuracies.append(validation_accuracy(self.log(f"log{fold}")))
+        self.assertGreaterEqual(sum(accuracies) / 5, 0.95, accuracies)
+
+    def test_two_ranks_on_the_shipped_split(self):
+        self.mpirun(2, self.command("mlp", *self.iris("output.dir=run"), "--log", "log"))
+        self.assertGreaterEqual(validation_accuracy(self.log("log")), 0.96)
+
+
+class Ranks(ProgramTest):
+    """The same weights with any number of ranks, also where some have no sample in the last step."""
+
+    def check(self, program, arguments, precision, limit, counts=(2, 3, 4), steps=50):
+        for ranks in (1, *counts):
+            self.run_ranks(ranks, program, *arguments, *self.settings(f"training.precision={precision}", f"output.dir=run{ranks}"),
+                           "--steps", steps)
+        for ranks in counts:
+            self.assertLess(difference(self.weights("run1"), self.weights(f"run{ranks}")), limit, f"{ranks} ranks")
+
+    def test_iris_in_double(self):
+        self.check("mlp", self.iris("training.batch_size=17", "data.limit=104"), "float64", 1e-10)
+
+    def test_iris_in_float(self):
+        self.check("mlp", self.iris(), "float32", 1e-5, counts=(2, 3))
+
+    def test_a_net_with_dropout_in_double(self):
+        # 47 samples in batches of 10 leave 7 in the last, and 22 in batches of 7 leave one.
+        self.check("convnet", self.cnn("training.epochs=10"), "float64", 1e-10)
+
+    def test_a_rank_without_samples(self):
+        self.check("convnet", self.cnn("training.epochs=13", "training.batch_size=7", "data.limit=22"), "float64", 1e-10)
+
+    def test_a_net_with_dropout_in_float(self):
+        self.check("convnet", self.cnn("training.epochs=10", "training.solver.name=sgd", "training.solver.learning_rate=0.01",
+                                       "training.solver.momentum=0.9"), "float32", 1e-5, counts=(2,))
+
+    def test_both_strategies_give_the_same_bytes(self):
+        for strategy in ("allreduce", "reduce-broadcast"):
+            self.mpirun(2, self.command("convnet", *self.cnn(f"distributed.strategy={strategy}", f"output.dir={strategy}")))
+        self.assertEqual(self.weight_bytes("allreduce"), self.weight_bytes("reduce-broadcast"))
+
+    def test_micro_batches_give_the_same_weights(self):
+        for count in (1, 3):
+            self.run_one("convnet", *self.cnn(f"training.micro_batches={count}", f"output.dir=run{count}", "training.precision=float64"))
+        self.assertLess(difference(self.weights("run1"), self.weights("run3")), 1e-10)
+
+
+class Mnist(ProgramTest):
+    """The shipped net, on small data in MNIST's format and size."""
+
+    def data(self, count):
+        for part in ("train", "t10k"):
+            support.write_idx(self.folder / "mnist", part, count, size=28, classes=10)
+        return [SOURCE / "models/mnist_cnn.yaml", *self.settings("data.path=mnist", "output.dir=run")]
+
+    def test_the_number_of_parameters(self):
+        self.assertRegex(self.run_one("convnet", *self.data(10), "--dry-run").out, r"(?m)^690,590 parameters")
+
+    def test_a_short_run_learns(self):
+        arguments = self.data(50)
+        self.run_ranks(2 if support.HAS_MPI else 1, "convnet", *arguments, *self.settings("training.batch_size=10", "training.epochs=12"), "--log", "log", within=200)
+        losses = [line["train_loss"] for line in self.log("log") if line["event"] == "epoch"]
+        self.assertLess(losses[-1], 0.6 * losses[0], losses)
+
+
+class ResNet(ProgramTest):
+    def test_a_short_run_on_pictures(self):
+        support.draw_pictures(self.folder / "pictures")
+        yaml = SOURCE / "models/resnet18.yaml"
+        self.run_ranks(2 if support.HAS_MPI else 1, "resnet", yaml, *self.settings("data.path=pictures", "data.image_size=32", "training.batch_size=6",
+                       "training.epochs=1", "training.schedule.warmup_epochs=0", "output.dir=run"), "--log", "log", within=200)
+        self.assertEqual([line["event"] for line in self.log("log")], ["step", "step", "step", "epoch"])
+
+
+if __name__ == "__main__":
+    support.main()

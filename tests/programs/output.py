@@ -1,0 +1,203 @@
+"""What the programs say: logs, tables, traces, on terminals and in files."""
+
+import json
+import os
+import pty
+import re
+
+import support
+from support import SOURCE, ProgramTest
+
+STEP_KEYS = ["event", "step", "epoch", "loss", "accuracy", "images_per_second", "learning_rate"]
+EPOCH_KEYS = ["event", "epoch", "train_loss", "val_loss", "val_accuracy", "seconds"]
+
+
+class Log(ProgramTest):
+    def test_keys_and_numbers(self):
+        self.run_one("mlp", *self.iris("training.epochs=2"), "--log", "log")
+        log = self.log("log")
+        self.assertEqual([line["event"] for line in log], (["step"] * 15 + ["epoch"]) * 2)
+        for line in log:
+            self.assertEqual(list(line), STEP_KEYS if line["event"] == "step" else EPOCH_KEYS)
+        steps = [line for line in log if line["event"] == "step"]
+        self.assertEqual([line["step"] for line in steps], list(range(1, 31)))
+        self.assertEqual([line["epoch"] for line in steps], [0] * 15 + [1] * 15)
+        for line in steps:
+            self.assertTrue(0 <= line["accuracy"] <= 1 and line["images_per_second"] > 0 and line["learning_rate"] > 0, line)
+        epoch = [line for line in log if line["event"] == "epoch"][0]
+        self.assertAlmostEqual(epoch["train_loss"], sum(line["loss"] for line in steps[:15]) / 15, places=6)
+
+    def test_figures_are_over_all_ranks(self):
+        """Also where the last batch is shorter and does not divide: 47 samples in batches of 10, 13 for validation."""
+        for ranks in (1, 2, 3):
+            self.run_ranks(ranks, "convnet", *self.cnn("training.precision=float64"), "--log", f"log{ranks}")
+        alone = self.log("log1")
+        for ranks in (2, 3):
+            for one, more in zip(alone, self.log(f"log{ranks}"), strict=True):
+                for key in one.keys() - {"seconds", "images_per_second"}:
+                    self.assertAlmostEqual(one[key], more[key], places=9) if key != "event" else self.assertEqual(one[key], more[key])
+
+    def test_an_epochs_loss_counts_every_sample_once(self):
+        self.run_one("convnet", *self.cnn("training.precision=float64", "training.solver.learning_rate=1e-30"), "--log", "log")
+        steps = [line for line in self.log("log") if line["event"] == "step" and line["epoch"] == 0]
+        sizes = [10, 10, 10, 10, 7]
+        expected = sum(size * line["loss"] for size, line in zip(sizes, steps, strict=True)) / 47
+        self.assertAlmostEqual(self.log("log")[5]["train_loss"], expected, places=9)
+        for size, line in zip(sizes, steps):
+            self.assertAlmostEqual(line["accuracy"] * size, round(line["accuracy"] * size), places=6)
+
+    def test_top_five_of_ten_classes(self):
+        for part in ("train", "t10k"):
+            support.write_idx(self.folder / "digits", part, 40, size=10, classes=10)
+        result = self.run_one("convnet", *self.cnn("data.classes=10", "training.epochs=1"), "--log", "log")
+        epoch = self.log("log")[-1]
+        self.assertEqual(list(epoch), [*EPOCH_KEYS, "val_accuracy_top5"])
+        self.assertTrue(epoch["val_accuracy"] <= epoch["val_accuracy_top5"] <= 1)
+        self.assertRegex(result.out, r"validation accuracy [\d.]+ % \(top 5: [\d.]+ %\)")
+
+    def test_nothing_to_validate_on(self):
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            result = self.run_ranks(ranks, "mlp", *self.iris("data.validation_share=0", "training.epochs=1"), "--log", f"log{ranks}")
+            self.assertIn("150 samples of 3 classes, 0 for validation", result.out)
+            self.assertIn("no validation", result.out)
+            epoch = self.log(f"log{ranks}")[-1]
+            self.assertEqual((epoch["val_loss"], epoch["val_accuracy"]), (None, None))
+            self.assertEqual(list(epoch), EPOCH_KEYS)
+
+
+class Validation(ProgramTest):
+    """Validation is a program of its own, in inference mode, and leaves training as it was."""
+
+    NET = """
+model:
+  name: convnet
+  layers:
+    - {type: conv, channels: 4, kernel: 3}
+    - {type: batch_norm, momentum: 0}
+    - {type: relu}
+    - {type: dropout, p: 0.5}
+    - {type: flatten}
+    - {type: linear}
+data: {format: idx, path: digits, classes: 3}
+training:
+  batch_size: 16
+  epochs: 3
+  precision: float64
+  solver: {name: sgd, learning_rate: 0.01, momentum: 0.9}
+"""
+
+    def run_net(self, name, *settings):
+        self.cnn()
+        arguments = [self.write("net.yaml", self.NET), *self.settings(f"output.dir={name}", *settings)]
+        self.run_one("convnet", *arguments, "--log", f"{name}.log")
+        return self.log(f"{name}.log")
+
+    def test_the_figures_do_not_depend_on_how_the_validation_set_is_cut(self):
+        """Neither batch statistics nor dropout act, and no batch is filled up: 13 samples in batches of 16, 13, 5 and 1."""
+        figures = []
+        for size in (16, 13, 5, 1):
+            epoch = self.run_net(f"batch{size}", f"training.batch_size={size}", "training.epochs=1", "training.solver.learning_rate=1e-300",
+                                 "training.solver.momentum=0")[-1]
+            figures.append((round(epoch["val_loss"], 9), round(epoch["val_accuracy"] * 13, 9)))
+        self.assertEqual(len(set(figures)), 1, figures)
+        self.assertEqual(figures[0][1], round(figures[0][1]))
+
+    def test_the_figure_is_not_that_of_the_last_training_batch(self):
+        for line in self.run_net("run"):
+            if line["event"] == "epoch":
+                self.assertNotIn(line["val_loss"], (before["loss"], line["train_loss"]))
+            before = line
+
+    def test_training_is_the_same_whatever_is_validated_on(self):
+        """Batch norm and dropout go on in training mode, with the random numbers that they would have had."""
+        first = self.run_net("first")
+        support.write_idx(self.folder / "digits", "t10k", 5, labels=[2])
+        second = self.run_net("second")
+        losses = lambda log: [line["loss"] for line in log if line["event"] == "step"]
+        self.assertEqual(losses(first), losses(second))
+        self.assertEqual(self.weight_bytes("first"), self.weight_bytes("second"))
+        self.assertNotEqual(first[-1]["val_loss"], second[-1]["val_loss"])
+
+    def test_dropout_acts_after_the_first_validation(self):
+        """With weights that stand still, the losses of a sample differ from epoch to epoch by dropout alone."""
+        settings = ["training.batch_size=47", "training.solver.learning_rate=1e-300", "training.solver.momentum=0", "data.shuffle=false"]
+        losses = [line["loss"] for line in self.run_net("run", *settings) if line["event"] == "step"]
+        self.assertEqual(len(set(losses)), 3, losses)
+
+
+class Words(ProgramTest):
+    def test_help(self):
+        text = self.run_one("mlp", "--help").out
+        for word in ("--set", "--steps", "--resume", "--backend", "--log", "--weights", "--profile", "--dry-run", "--version", "mpirun -n"):
+            self.assertIn(word, text)
+        self.assertLess(max(map(len, text.splitlines())), 121)
+
+    def test_version(self):
+        text = self.run_one("mlp", "--version").out
+        self.assertRegex(text, r"\APlexaura \d+\.\d+\.\d+ \(")
+        self.assertRegex(text, r"oneDNN|portable")
+        self.assertRegex(text, r"(?m)MPI")
+        self.assertRegex(text, r"(?i)hardware threads|cpu|processor")
+
+    def test_one_rank_of_two_speaks(self):
+        if support.HAS_MPI:
+            self.assertEqual(self.mpirun(2, self.command("mlp", "--version")).text.count("Plexaura"), 1)
+
+    def test_dry_run(self):
+        text = self.run_one("convnet", *self.cnn(), "--dry-run").out
+        for pattern in (r"(?m)^conv1 +conv2d.*\[4,8,8\] +40$", r"(?m)^fc2 .* 51$", r"\d+ parameters", r"data +47 samples of 3 classes, 13 for validation",
+                        r"memory .*activations", r"program +\d+ instructions"):
+            self.assertRegex(text, pattern)
+        self.assertNotIn("instruction 0", text)
+        self.assertFalse((self.folder / "run").exists())
+        self.assertIn("conv2d", self.run_one("convnet", *self.cnn(), "--dry-run", "--program").out)
+
+    def test_the_table_at_the_end(self):
+        text = self.run_one("mlp", *self.iris("training.epochs=2", "output.dir=run"), "--log", "log").out
+        for pattern in (r"steps +30", r"training loss +\d", r"validation loss +\d", r"validation accuracy +[\d.]+ %", r"samples/s +[\d,]+ \(median",
+                        r"parameters +833", r"checkpoint +run", r"log +log"):
+            self.assertRegex(text, pattern)
+
+    def test_a_terminal_gets_a_progress_line(self):
+        master, slave = pty.openpty()
+        command = self.command("mlp", *self.iris("training.epochs=40"))
+        process = support.subprocess.Popen(command, cwd=self.folder, env=support.environment(), stdout=slave)
+        os.close(slave)
+        text = b""
+        while True:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            text += piece
+        os.close(master)
+        self.assertEqual(process.wait(60), 0)
+        self.assertRegex(text.decode(), r"\r\x1b\[Kepoch 1/40 \[[=> ]{20}\] \d+/15  loss")
+        for line in re.split(r"[\r\n]+", text.decode().replace("\x1b[K", "")):
+            self.assertLess(len(line), 120, line)
+
+
+class Trace(ProgramTest):
+    def test_instructions_communication_and_data(self):
+        ranks = 2 if support.HAS_MPI else 1
+        text = self.run_one("convnet", *self.cnn(), "--dry-run").out
+        instructions = int(re.search(r"program +(\d+) instructions", text).group(1))
+        self.run_ranks(ranks, "convnet", *self.cnn(), "--profile", "trace.json", "--steps", 3)
+        events = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
+        categories = {event["cat"] for event in events}
+        self.assertEqual(categories, {"instruction", "data"} | ({"communication"} if ranks > 1 else set()))
+        self.assertGreaterEqual(sum(event["cat"] == "instruction" for event in events), 3 * instructions // 2)
+        self.assertEqual(sum(event["name"] == "waiting for data" for event in events), 3)
+        for event in events:
+            self.assertEqual(event["ph"], "X")
+            self.assertGreaterEqual(event["dur"], 0)
+        self.assertTrue(any("conv2d" in event["name"] and event["args"]["detail"] for event in events))
+
+    def test_a_trace_that_cannot_be_written(self):
+        self.assertRegex(self.run_one("mlp", *self.iris(), "--profile", "no/such/trace", "--steps", 1, status=2).err, r"\Ano/such/trace: .*\n\Z")
+
+
+if __name__ == "__main__":
+    support.main()

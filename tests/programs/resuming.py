@@ -1,0 +1,238 @@
+"""A run that was stopped and goes on ends as one that never was."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import support
+from support import ProgramTest
+
+
+class Resume(ProgramTest):
+    def check(self, ranks, program, arguments, stops):
+        """Stops after each of these numbers of steps, and compares with an undisturbed run."""
+        output = lambda name: self.settings(f"output.dir={name}")
+        self.run_ranks(ranks, program, *arguments, *output("whole"))
+        for i, stop in enumerate(stops):
+            self.run_ranks(ranks, program, *arguments, *output("parts"), "--steps", stop, *(["--resume"] if i else []))
+        result = self.run_ranks(ranks, program, *arguments, *output("parts"), "--resume")
+        self.assertIn("resumed from the newest checkpoint in parts", result.out)
+        for name in ("weights.safetensors", "state.safetensors"):
+            self.assertEqual((self.checkpoint("whole") / name).read_bytes(), (self.checkpoint("parts") / name).read_bytes(), name)
+
+    def test_momentum_at_the_end_of_an_epoch_and_within_one(self):
+        self.check(1, "mlp", self.iris("training.epochs=4"), [15, 17, 44])
+
+    def test_adam_and_dropout(self):
+        self.check(1, "convnet", self.cnn("training.epochs=4", "training.schedule.name=cosine"), [1, 7, 10])
+
+    def test_adam_and_dropout_on_two_ranks(self):
+        self.check(2, "convnet", self.cnn("training.epochs=3", "training.micro_batches=2"), [8])
+
+    def test_augmented_pictures_on_two_ranks(self):
+        support.draw_pictures(self.folder / "pictures")
+        yaml = support.SOURCE / "models/resnet18.yaml"
+        settings = ["data.path=pictures", "data.image_size=32", "training.batch_size=6", "training.epochs=2",
+                    "training.schedule.warmup_epochs=1"]
+        self.check(2, "resnet", [yaml, *self.settings(*settings)], [4])
+
+    def test_the_epoch_figures_of_a_resumed_run(self):
+        arguments = self.iris("training.epochs=2")
+        self.run_one("mlp", *arguments, *self.settings("output.dir=whole"), "--log", "whole.log")
+        self.run_one("mlp", *arguments, *self.settings("output.dir=parts"), "--log", "parts.log", "--steps", 20)
+        self.run_one("mlp", *arguments, *self.settings("output.dir=parts"), "--log", "parts.log", "--resume")
+        timeless = lambda log: [{k: v for k, v in line.items() if k not in ("seconds", "images_per_second")} for line in log]
+        self.assertEqual(timeless(self.log("whole.log")), timeless(self.log("parts.log")))
+
+    def test_nothing_to_resume(self):
+        arguments = self.iris("training.epochs=1", "output.dir=run")
+        self.assertIn("no checkpoint in run yet; starting afresh", self.run_one("mlp", *arguments, "--resume").out)
+
+    def test_nothing_left_to_do(self):
+        arguments = self.iris("training.epochs=1", "output.dir=run")
+        self.run_one("mlp", *arguments)
+        before = self.weight_bytes("run")
+        self.assertIn("resumed", self.run_one("mlp", *arguments, "--resume").out)
+        self.assertEqual(before, self.weight_bytes("run"))
+
+    def test_a_fresh_run_replaces_an_older_one_that_went_further(self):
+        arguments = self.iris("output.dir=run")
+        self.run_one("mlp", *arguments, "--steps", 20)
+        result = self.run_one("mlp", *arguments, "--steps", 10)
+        self.assertIn("the checkpoint in run will be replaced; --resume goes on from it", result.out)
+        self.assertEqual([path.name for path in (self.folder / "run").iterdir()], ["checkpoint-000010"])
+
+    def test_what_was_changed_in_between(self):
+        def resume(pattern, *settings):
+            result = self.run_one("mlp", *self.iris("output.dir=run", *settings), "--resume", status=2)
+            self.assertRegex(result.err, pattern)
+            self.assertEqual(len(result.err.splitlines()), 1, result.err)
+        self.run_one("mlp", *self.iris("output.dir=run"), "--steps", 20)
+        resume("made with seed 1 and training.seed is 2", "training.seed=2")
+        resume("in batches of 8 and now there are 120 in batches of 9; resume with the same", "training.batch_size=9")
+        resume("'fc1.weight' is float32\\[30,4\\] and the model has float32\\[7,4\\]", "model.hidden=[7]")
+        resume("'state0.fc1.weight' is float32", "training.precision=float64")
+
+    def test_another_solver(self):
+        """Adam has two states, SGD with momentum one; the former may not be taken for the latter."""
+        adam = self.cnn("output.dir=run")
+        self.run_one("convnet", *adam, "--steps", 3)
+        text = (self.folder / "cnn.yaml").read_text().replace("{name: adam, learning_rate: 0.005}",
+                                                              "{name: sgd, learning_rate: 0.01, momentum: 0.9}")
+        sgd = [self.write("sgd.yaml", text), *self.settings("output.dir=run")]
+        self.assertRegex(self.run_one("convnet", *sgd, "--resume", status=2).err, "state of another solver; resume with the same training.solver")
+        self.run_one("convnet", *sgd, "--steps", 3)
+        self.assertRegex(self.run_one("convnet", *adam, "--resume", status=2).err, "has no tensor 'state1")
+
+    def test_a_broken_checkpoint(self):
+        arguments = self.iris("output.dir=run")
+        self.run_one("mlp", *arguments, "--steps", 5)
+        weights = self.checkpoint("run") / "weights.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-10])
+        self.assertRegex(self.run_one("mlp", *arguments, "--resume", status=2).err, "^'run/checkpoint-000005/weights.safetensors': .* damaged")
+
+
+class Files(ProgramTest):
+    def test_two_runs_write_the_same_bytes(self):
+        for name in ("a", "b/c"):
+            self.run_ranks(2 if support.HAS_MPI else 1, "convnet", *self.cnn(f"output.dir={name}"))
+        self.assertEqual(self.weight_bytes("a"), self.weight_bytes("b/c"))
+
+    def test_older_checkpoints_go(self):
+        for keep, left in ((1, ["000045"]), (2, ["000030", "000045"])):
+            self.run_one("mlp", *self.iris("training.epochs=3", f"output.keep={keep}", f"output.dir=keep{keep}"))
+            self.assertEqual(sorted(path.name for path in (self.folder / f"keep{keep}").iterdir()),
+                             [f"checkpoint-{number}" for number in left])
+
+    def test_a_kill_leaves_a_readable_checkpoint(self):
+        arguments = self.iris("training.epochs=20000", "output.dir=run")
+        for _ in range(4):
+            process = subprocess.Popen(self.command("mlp", *arguments, "--resume"), cwd=self.folder, env=support.environment(),
+                                       stdout=subprocess.DEVNULL)
+            self.wait_for_checkpoint("run")
+            time.sleep(0.3)
+            process.kill()
+            process.wait()
+            result = self.run_one("mlp", *arguments, "--resume", "--steps", 1)
+            self.assertIn("resumed", result.out)
+
+    def wait_for_checkpoint(self, output):
+        end = time.monotonic() + 60
+        while not list((self.folder / output).glob("checkpoint-*")):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def test_a_full_disk(self):
+        """A checkpoint is larger than a file may be: the last one stays, and the run ends with a sentence."""
+        arguments = self.iris("model.hidden=[30, 20]", "output.dir=run", "training.epochs=2")
+        self.run_one("mlp", *arguments, "--steps", 15)
+        before = self.weight_bytes("run")
+        result = self.run_one("mlp", *arguments, "--resume", status=1, limit="-f 1")
+        self.assertRegex(result.err, r"\Acannot write 'run/checkpoint.unfinished/\w+.safetensors\S*': File too large\n\Z")
+        self.assertEqual([path.name for path in (self.folder / "run").iterdir()], ["checkpoint-000015"])
+        self.assertEqual(before, self.weight_bytes("run"))
+
+    def test_a_full_disk_on_two_ranks(self):
+        arguments = self.iris("output.dir=run", "training.epochs=2")
+        result = self.mpirun(2, ["bash", "-c", 'ulimit -f 1 && exec "$@"', "-", *self.command("mlp", *arguments)], status=1)
+        self.assertEqual(sum("File too large" in line for line in support.without_mpirun(result.text)), 1, result.text)
+
+    def test_an_output_folder_that_cannot_be_written_is_found_at_the_start(self):
+        self.write("file", "")
+        result = self.run_one("mlp", *self.iris("output.dir=file/run"), "--log", "log", status=2)
+        self.assertEqual(result.err, "cannot create file/run: Not a directory; name a folder that can be written in output.dir\n")
+        self.assertFalse((self.folder / "log").exists())
+
+    def test_a_full_log(self):
+        result = self.run_one("mlp", *self.iris(), "--log", "/dev/full", status=1)
+        self.assertEqual(result.err, "cannot write '/dev/full': No space left on device\n")
+
+
+class Weights(ProgramTest):
+    def test_training_starts_from_them(self):
+        self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 40)
+        saved = self.checkpoint("first") / "weights.safetensors"
+        slow = self.iris("output.dir=second", "training.solver.learning_rate=1e-12")
+        self.run_one("mlp", *slow, "--weights", saved, "--steps", 1)
+        self.assertLess(support.difference(self.weights("first"), self.weights("second")), 1e-6)
+
+    def test_weights_that_do_not_fit(self):
+        self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 1)
+        saved = self.checkpoint("first") / "weights.safetensors"
+        for setting, says in (("model.hidden=[30]", "'fc2.weight' is float32[20,30] and the model has float32[3,30]"),
+                              ("model.hidden=[30, 20, 10]", "'fc3.weight' is float32[3,20] and the model has float32[10,20]")):
+            result = self.run_one("mlp", *self.iris(setting, "output.dir=second"), "--weights", saved, status=2)
+            self.assertIn(says, result.err)
+            self.assertEqual(len(result.err.splitlines()), 1)
+
+
+class Signals(ProgramTest):
+    """The first signal of any rank ends the same step on all."""
+
+    # mpirun ends all others when the first rank is gone; a script that ignores that gets to write its status.
+    SCRIPT = 'trap "" INT TERM; "$@"; status=$?; echo $status > status.${OMPI_COMM_WORLD_RANK:-0}; exit $status'
+
+    def stop(self, ranks, number, chosen):
+        """Starts a long run, sends one rank the signal, and gives the statuses of the ranks."""
+        if ranks > 1 and not support.HAS_MPI:
+            self.skipTest("built without MPI")
+        arguments = self.cnn("training.epochs=100000")
+        command = ["bash", "-c", self.SCRIPT, "-", *self.command("convnet", *arguments, "--log", "log")]
+        if ranks > 1:
+            command = [str(support.MPIRUN), "-n", str(ranks), "--status", "failure", "--", *command]
+        process = subprocess.Popen(command, cwd=self.folder, env=support.environment(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        end = time.monotonic() + 60
+        while not (self.folder / "log").exists() or (self.folder / "log").stat().st_size < 2000:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        os.kill(self.processes()[chosen], number)
+        output, _ = process.communicate(timeout=90)
+        statuses = [int((self.folder / f"status.{rank}").read_text()) for rank in range(ranks)]
+        return statuses, output
+
+    def processes(self):
+        """The ranks of this test, by number."""
+        found = {}
+        for entry in os.listdir("/proc"):
+            try:
+                process = pathlib.Path("/proc", entry)
+                words = (process / "cmdline").read_text().split("\0")
+                if words[0].endswith("models/convnet") and str((process / "cwd").readlink()) == str(self.folder):
+                    rank = re.search(r"OMPI_COMM_WORLD_RANK=(\d+)", (process / "environ").read_text())
+                    found[int(rank.group(1)) if rank else 0] = int(entry)
+            except (OSError, UnicodeError):
+                pass
+        return found
+
+    def check(self, ranks, number, chosen):
+        statuses, output = self.stop(ranks, number, chosen)
+        self.assertEqual(statuses, [128 + number] * ranks, output)
+        steps = int(self.checkpoint("run").name.split("-")[1])
+        self.assertEqual([line["step"] for line in self.log("log") if line["event"] == "step"][-1], steps)
+        arguments = self.cnn("training.epochs=100000")
+        self.run_ranks(ranks, "convnet", *arguments, "--resume", "--steps", steps + 3)
+        self.run_ranks(ranks, "convnet", *arguments, *self.settings("output.dir=whole"), "--steps", steps + 3)
+        self.assertEqual(self.weight_bytes("run"), self.weight_bytes("whole"))
+
+    def test_interrupted_alone(self):
+        self.check(1, signal.SIGINT, 0)
+
+    def test_terminated_alone(self):
+        self.check(1, signal.SIGTERM, 0)
+
+    def test_rank_0_terminated(self):
+        self.check(2, signal.SIGTERM, 0)
+
+    def test_rank_1_interrupted(self):
+        self.check(2, signal.SIGINT, 1)
+
+    def test_rank_2_terminated(self):
+        self.check(3, signal.SIGTERM, 2)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,186 @@
+"""Runs the programs as a user does, and reads what they leave behind.
+
+A script of tests is called as: SCRIPT BUILD_FOLDER [TEST...]
+"""
+
+import array
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else SOURCE / "build"
+MPIRUN = SOURCE / "tests/support/mpirun.sh"
+HAS_MPI = "no MPI" not in subprocess.run([BUILD / "models/mlp", "--version"], capture_output=True, text=True).stdout
+
+CNN = """
+model:
+  name: convnet
+  layers:
+    - {type: conv, channels: 4, kernel: 3}
+    - {type: relu}
+    - {type: max_pool, kernel: 2}
+    - {type: flatten}
+    - {type: dropout, p: 0.3}
+    - {type: linear, units: 16}
+    - {type: relu}
+    - {type: linear}
+data:
+  format: idx
+  path: digits
+  classes: 3
+training:
+  batch_size: 10
+  epochs: 2
+  seed: 7
+  solver: {name: adam, learning_rate: 0.005}
+output:
+  dir: run
+"""
+
+
+def environment():
+    return dict(os.environ, OMP_NUM_THREADS="1")
+
+
+class Result:
+    def __init__(self, status, out, err):
+        self.status, self.out, self.err = status, out, err
+
+    @property
+    def text(self):
+        return self.out + self.err
+
+
+def without_mpirun(text):
+    """The lines of our programs: mpirun puts its own remarks between two rules of dashes."""
+    lines, inside = [], False
+    for line in text.splitlines():
+        if line.startswith("-----"):
+            inside = not inside
+        elif not inside and line.strip() and not re.match(r"\[\S+:\d+\]", line):
+            lines.append(line)
+    return lines
+
+
+class ProgramTest(unittest.TestCase):
+    """Every test has a folder of its own, in which programs run."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="plexaura-programs-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def command(self, program, *arguments):
+        return [str(BUILD / "models" / program), *map(str, arguments)]
+
+    def run_one(self, program, *arguments, status=0, within=120, limit=""):
+        """Without mpirun. `limit`: a ulimit to set, such as "-f 100"."""
+        command = self.command(program, *arguments)
+        if limit:
+            command = ["bash", "-c", f'ulimit {limit} && exec "$@"', "-", *command]
+        done = subprocess.run(command, cwd=self.folder, env=environment(), capture_output=True, text=True, timeout=within)
+        self.assertEqual(done.returncode, status, f"{command}\n{done.stdout}{done.stderr}")
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def run_ranks(self, ranks, program, *arguments, status=0, within=120):
+        """Under mpirun where there are several ranks."""
+        if ranks == 1:
+            return self.run_one(program, *arguments, status=status, within=within)
+        return self.mpirun(ranks, self.command(program, *arguments), status, within)
+
+    def mpirun(self, ranks, command, status=0, within=120):
+        if not HAS_MPI:
+            self.skipTest("built without MPI")
+        options = ["-n", str(ranks), "--status", str(status), "--within", str(within)]
+        done = subprocess.run([str(MPIRUN), *options, "--", *map(str, command)], cwd=self.folder, capture_output=True,
+                              text=True, timeout=within + 30)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return Result(status, done.stdout, done.stderr)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def iris(self, *settings):
+        """The shipped YAML with its data, and overrides."""
+        return [SOURCE / "models/iris.yaml", "--set", f"data.path={SOURCE / 'models/iris.csv'}", *self.settings(*settings)]
+
+    def cnn(self, *settings, samples=47):
+        """A small convolutional net with dropout, on small pictures."""
+        if not (self.folder / "digits").exists():
+            write_idx(self.folder / "digits", "train", samples)
+            write_idx(self.folder / "digits", "t10k", 13)
+        return [self.write("cnn.yaml", CNN), *self.settings(*settings)]
+
+    @staticmethod
+    def settings(*pairs):
+        return [word for pair in pairs for word in ("--set", pair)]
+
+    def checkpoint(self, output):
+        """The newest checkpoint's folder."""
+        return max((self.folder / output).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+
+    def weights(self, output):
+        return read_safetensors(self.checkpoint(output) / "weights.safetensors")
+
+    def weight_bytes(self, output):
+        return (self.checkpoint(output) / "weights.safetensors").read_bytes()
+
+    def log(self, name):
+        return [json.loads(line) for line in (self.folder / name).read_text().splitlines()]
+
+
+def read_safetensors(path):
+    """Names and values. Floating tensors only."""
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        values = array.array({"F32": "f", "F64": "d", "I64": "q"}[entry["dtype"]])
+        values.frombytes(data[8 + size + begin:8 + size + end])
+        tensors[name] = values
+    return tensors
+
+
+def difference(a, b):
+    """max |a - b| / max |a|, the largest of all tensors."""
+    assert a.keys() == b.keys()
+    return max(max(abs(x - y) for x, y in zip(a[name], b[name])) / max(max(map(abs, a[name])), 1e-30) for name in a)
+
+
+def write_idx(folder, part, count, size=10, classes=3, labels=None):
+    """Pictures in MNIST's format: a bright bar on noise, whose place tells the class."""
+    source = random.Random(part)
+    pixels, marks = bytearray(), bytearray()
+    for i in range(count):
+        label = i % classes
+        marks.append(label if labels is None else labels[i % len(labels)])
+        for row in range(size):
+            bright = row // 3 == label
+            pixels.extend(source.randrange(120) + (120 if bright else 0) for _ in range(size))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, count, size, size) + pixels)
+    (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, count) + marks)
+
+
+def draw_pictures(folder, classes=3, train=6, val=2, size=32):
+    subprocess.run([BUILD / "tools/draw_shapes", folder, "--classes", str(classes), "--train", str(train), "--val",
+                    str(val), "--size", str(size)], check=True, stdout=subprocess.DEVNULL)
+
+
+def main():
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

@@ -1,0 +1,170 @@
+"""What a user can get wrong: one sentence, by one rank, status 2, and nothing hangs."""
+
+import re
+import shutil
+
+import support
+from support import SOURCE, ProgramTest
+
+
+class MistakeTest(ProgramTest):
+    def check(self, pattern, program, *arguments, ranks=(1,), status=2):
+        for count in ranks if support.HAS_MPI else [1]:
+            result = self.run_ranks(count, program, *arguments, status=status, within=30)
+            self.check_sentence(pattern, result)
+
+    def check_ranks(self, pattern, program, *arguments):
+        """By one rank alone, and by two, of which one speaks."""
+        self.check(pattern, program, *arguments, ranks=(1, 2))
+
+    def check_sentence(self, pattern, result):
+        progress = re.compile("epoch \\d|[\\d,]+ parameters, ")
+        lines = [line for line in support.without_mpirun(result.text) if not progress.match(line)]
+        self.assertEqual(len(lines), 1, result.text)
+        self.assertRegex(lines[0], pattern)
+
+    def yaml(self, *changes):
+        """Iris' YAML with pieces of its text replaced."""
+        text = (SOURCE / "models/iris.yaml").read_text().replace("models/iris.csv", str(SOURCE / "models/iris.csv"))
+        for old, new in changes:
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        return self.write("wrong.yaml", text)
+
+
+class WrongInput(MistakeTest):
+    def test_the_command_line(self):
+        iris = self.iris("output.dir=run")
+        self.check_ranks("--bogus.*; see mlp --help$", "mlp", *iris, "--bogus")
+        self.check("^mlp: no YAML file was named; for example: mlp models/iris.yaml$", "mlp")
+        self.check("--steps: '0' must be a whole number above 0", "mlp", *iris, "--steps", "0")
+        self.check("--steps: 'many' must be a whole number above 0", "mlp", *iris, "--steps", "many")
+        self.check("--steps.*; see mlp --help$", "mlp", *iris, "--steps")
+        self.check("--program needs --dry-run", "mlp", *iris, "--program")
+
+    def test_overrides(self):
+        def override(pattern, text):
+            self.check(pattern, "mlp", *self.iris(), "--set", text)
+        override("unknown key 'batchsize' in training; did you mean 'batch_size'\\?", "training.batchsize=8")
+        override("unknown key 'trainig' at the top; did you mean 'training'\\?", "trainig.epochs=8")
+        override("training.epochs is '2.5'; it must be a whole number >= 1$", "training.epochs=2.5")
+        override("training.epochs=", "training.epochs=")
+        override("no_equals_sign", "no_equals_sign")
+        override("distributed.strategy is 'all-reduce'; it must be one of .*did you mean 'allreduce'", "distributed.strategy=all-reduce")
+
+    def test_keys(self):
+        self.check("^wrong.yaml:20:3: unknown key 'epoch' in training; did you mean 'epochs'\\?|is missing; is 'epoch'",
+                   "mlp", self.yaml(("epochs:", "epoch:")).name)
+        self.check("^wrong.yaml:\\d+:\\d+: training.batch_size is 'eight'; it must be a whole number >= 1$", "mlp",
+                   self.yaml(("batch_size: 8", "batch_size: eight")).name)
+        self.check_ranks("unknown key 'momentum' in training.solver", "mlp", self.yaml(("name: sgd", "name: adam")).name)
+        self.check("batch_size and batch_per_rank exclude each other", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
+        self.check("has no effect|unknown key 'mirror' in data", "mlp", self.yaml(("split_seed: 1", "mirror: true")).name)
+        self.check("model.name is 'resnet' and this program trains a mlp; run build/models/resnet$", "mlp",
+                   self.yaml(("name: mlp", "name: resnet")).name)
+        self.check("model.name is 'perceptron'; it must be one of convnet, mlp, resnet$", "mlp", self.yaml(("name: mlp", "name: perceptron")).name)
+        self.check("warmup_epochs is '61'; it must be a number >= 0 and <= 60", "mlp", self.yaml(("warmup_epochs: 0", "warmup_epochs: 61")).name)
+        self.check("data.fold is '5'; it must be a whole number >= 0 and <= 4$", "mlp",
+                   self.yaml(("split_seed: 1", "folds: 5\n  fold: 5")).name)
+        self.check("^wrong.yaml:\\d+:\\d+: ", "mlp", self.yaml(("[30, 20]", "[30, 20")).name)
+
+    def test_files(self):
+        self.check("missing.yaml.*No such file", "mlp", "missing.yaml")
+        self.check_ranks("data.path: ?.*'nowhere' does not exist|data.path 'nowhere' does not exist", "mlp", *self.iris("data.path=nowhere"))
+        self.check_ranks("no.safetensors.*No such file", "mlp", *self.iris(), "--weights", "no.safetensors")
+        self.check_ranks("'no/such/log'.*No such file", "mlp", *self.iris(), "--log", "no/such/log")
+        self.check("--resume needs output.dir", "mlp", self.yaml(("output:\n  dir: runs/iris", "")).name, "--resume")
+
+    def test_backends(self):
+        self.check_ranks("^the backend 'cuda' needs its plugin plexaura_cuda.so", "mlp", *self.iris(), "--backend", "cuda")
+        self.check("^there is no backend 'gpu'; there are: cpu", "mlp", *self.iris(), "--backend", "gpu")
+
+    def test_pictures(self):
+        support.draw_pictures(self.folder / "pictures")
+        broken = SOURCE / "models/resnet18.yaml"
+        settings = self.settings("data.path=pictures", "data.image_size=32", "training.batch_size=6", "output.dir=run")
+        self.check("data.image_size is '0'; it must be a whole number >= 1", "resnet", broken, *settings, *self.settings("data.image_size=0"))
+        picture = sorted((self.folder / "pictures/train").glob("*/*.jpg"))[3]
+        picture.write_bytes(picture.read_bytes()[:400])
+        self.check_ranks(str(picture.relative_to(self.folder)), "resnet", broken, *settings)
+        empty = self.folder / "pictures/train/nothing"
+        empty.mkdir()
+        self.check_ranks("pictures/train/nothing", "resnet", broken, *settings)
+        empty.rmdir()
+        shutil.rmtree(self.folder / "pictures/val")
+        self.check("pictures/val", "resnet", broken, *settings)
+
+    def test_a_truncated_picture_can_be_skipped(self):
+        support.draw_pictures(self.folder / "pictures")
+        picture = sorted((self.folder / "pictures/train").glob("*/*.jpg"))[3]
+        picture.write_bytes(picture.read_bytes()[:400])
+        result = self.run_ranks(2 if support.HAS_MPI else 1, "resnet", SOURCE / "models/resnet18.yaml", *self.settings(
+            "data.path=pictures", "data.image_size=32", "training.batch_size=6", "data.on_error=skip", "training.epochs=5"), "--steps", 3)
+        self.assertIn("samples/s", result.out)
+
+    def test_labels_out_of_range(self):
+        for part in ("train", "t10k"):
+            support.write_idx(self.folder / "digits", part, 20, labels=[0, 1, 2, 3])
+        self.check_ranks("label", "convnet", *self.cnn())
+
+    def test_shapes_that_do_not_fit(self):
+        def layers(pattern, old, new):
+            text = support.CNN
+            self.assertIn(old, text)
+            self.cnn()
+            self.write("wrong.yaml", text.replace(old, new))
+            self.check(pattern, "convnet", "wrong.yaml")
+        layers("^wrong.yaml:5:7 \\(conv1\\): conv2d.* along H the window reaches over 11 elements and the padded input has 10", "kernel: 3", "kernel: 11")
+        layers("^wrong.yaml:11:7 \\(fc2\\): .*\\[1,4,4,3\\] and the data has 3 classes", "    - {type: flatten}\n", "")
+        layers("^wrong.yaml:12:7 \\(fc2\\): .* the data has 3 classes", "{type: linear}", "{type: linear, units: 5}")
+        layers("layers\\[0\\].type is 'convolution'; it must be one of", "type: conv,", "type: convolution,")
+        layers("layers\\[4\\].p is '1.5'; it must be a number >= 0 and < 1", "p: 0.3", "p: 1.5")
+
+    def test_pictures_too_small_for_the_net(self):
+        for part in ("train", "t10k"):
+            support.write_idx(self.folder / "tiny", part, 20, size=8, classes=10)
+        yaml = (SOURCE / "models/mnist_cnn.yaml").read_text()
+        self.write("mnist.yaml", yaml)
+        self.check("^mnist.yaml:16:7 \\(max_pool2\\): .* along H the window reaches over 2 elements and the padded input has 1", "convnet", "mnist.yaml", "--set", "data.path=tiny")
+
+
+class DifferentRanks(MistakeTest):
+    """One rank is started differently."""
+
+    def check_apart(self, pattern, first, second):
+        result = self.mpirun(1, [*first, ":", "-n", "1", *second], status=2, within=30)
+        self.check_sentence(pattern, result)
+
+    def test_another_file(self):
+        self.write("other.yaml", self.yaml(("[30, 20]", "[30, 21]")).read_text())
+        self.check_apart("^the ranks differ in 'model.hidden': rank 1 has '\\[30, 21\\]', but rank 0 has '\\[30, 20\\]': start all ranks with the same$",
+                         self.command("mlp", *self.iris()), self.command("mlp", "other.yaml"))
+
+    def test_another_seed(self):
+        self.check_apart("^the ranks differ in 'training.seed': rank 1 has '2', but rank 0 has '1'", self.command("mlp", *self.iris()),
+                         self.command("mlp", *self.iris("training.seed=2")))
+
+    def test_other_weights(self):
+        self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 1)
+        self.check_apart("^the ranks differ in 'initial weights'", self.command("mlp", *self.iris()),
+                         self.command("mlp", *self.iris(), "--weights", self.checkpoint("first") / "weights.safetensors"))
+
+    def test_other_checkpoints(self):
+        """Hosts have folders of their own: there the ranks may find different checkpoints."""
+        for steps, name in ((5, "first"), (6, "second")):
+            self.run_one("mlp", *self.iris(f"output.dir={name}"), "--steps", steps)
+        self.check_apart("^the ranks differ in '(the first step|initial weights)'", self.command("mlp", *self.iris("output.dir=first"), "--resume"),
+                         self.command("mlp", *self.iris("output.dir=second"), "--resume"))
+
+    def test_another_option(self):
+        iris = self.command("mlp", *self.iris())
+        self.check_apart("^the ranks differ in '--steps'", [*iris, "--steps", 3], iris)
+        self.check_apart("^the ranks differ in '--dry-run'", [*iris, "--dry-run"], iris)
+        self.check_apart("--bogus", iris, [*iris, "--bogus"])
+
+    def test_a_file_that_only_one_rank_lacks(self):
+        self.check_apart("missing.yaml", self.command("mlp", *self.iris()), self.command("mlp", "missing.yaml"))
+
+
+if __name__ == "__main__":
+    support.main()
