@@ -34,7 +34,7 @@ class PLEXAURA_API Memory {
 // two but by events.
 enum class Stream : std::uint8_t { compute, copy };
 
-// A point in time that is passed once. Reused from step to step: record() and signal() start it anew, reset() makes it not passed.
+// A point in time that is passed once; at first it is not. Reused from step to step: record() and signal() start it anew, reset() too.
 class PLEXAURA_API Event {
  public:
   virtual ~Event();
@@ -149,8 +149,8 @@ class PLEXAURA_API Backend {
 
   virtual std::unique_ptr<Event> make_event() = 0;
 
-  // Calls body(), which launches kernels on the compute stream, and captures instead of running them. Allocation, waiting and
-  // copies to or from staging memory throw InternalError meanwhile. Null where the backend cannot record: nothing was called.
+  // Calls body(), which launches kernels on the compute stream, and captures instead of running them. Allocation, waiting, events and
+  // copies but those within the device throw InternalError in this thread meanwhile. Null where it cannot record: nothing was called.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& body) = 0;
 
   // Regions of more than one node that end at `last`, the largest first. The engine takes the first whose inner values nobody

@@ -2,13 +2,14 @@
 
 #include <vector>
 
+#include "core/export.h"
 #include "core/graph/op.h"
 
 namespace plexaura {
 
 // The op classes behind shape.h, for kernels that read their options.
 
-class Reshape final : public Op {
+class PLEXAURA_API Reshape final : public Op {
  public:
   explicit Reshape(std::vector<std::int64_t> extents) : extents_(std::move(extents)) {}
   std::string_view name() const override { return "reshape"; }
@@ -21,7 +22,7 @@ class Reshape final : public Op {
   std::vector<std::int64_t> extents_;
 };
 
-class BroadcastTo final : public Op {
+class PLEXAURA_API BroadcastTo final : public Op {
  public:
   explicit BroadcastTo(Shape shape) : shape_(std::move(shape)) {}
   std::string_view name() const override { return "broadcast_to"; }
@@ -33,7 +34,7 @@ class BroadcastTo final : public Op {
   Shape shape_;
 };
 
-class Permute final : public Op {
+class PLEXAURA_API Permute final : public Op {
  public:
   explicit Permute(std::vector<std::int64_t> axes) : axes_(std::move(axes)) {}
   std::string_view name() const override { return "permute"; }

@@ -111,7 +111,7 @@ class Binder {
   }
 
   void bind_region(const Region& region) {
-    const std::vector<const Target*> targets = targets_of(region);
+    const std::vector<Target*> targets = targets_of(region);
     RegionQuery query{graph(), region, {}, {}, targets[0] != nullptr && targets[0]->accumulate};
     for (const Value input : region.inputs) query.given.push_back(layout_of(input));
     for (const Value output : region.outputs) query.wanted.push_back(wanted_.contains(output));
@@ -144,36 +144,36 @@ class Binder {
   Layout row_major(Value value) const { return Layout::row_major(type(value).shape.rank()); }
 
   // The home of each output, null where it has none.
-  std::vector<const Target*> targets_of(const Region& region) {
-    std::vector<const Target*> targets(region.outputs.size(), nullptr);
+  std::vector<Target*> targets_of(const Region& region) {
+    std::vector<Target*> targets(region.outputs.size(), nullptr);
     for (auto& [value, target] : request_.gradient_targets) {
       const auto output = std::ranges::find(region.outputs, value);
-      if (output == region.outputs.end()) continue;
-      target.layout = fixed_home_layout(target, value);
-      targets[static_cast<std::size_t>(output - region.outputs.begin())] = &target;
+      if (output != region.outputs.end()) targets[static_cast<std::size_t>(output - region.outputs.begin())] = &target;
     }
     return targets;
   }
 
-  // That of the parameter; of one that the program does not read, as after a loss that is linear in it, what the placement says.
-  Layout home_layout(const Target& target, std::int64_t rank) const {
+  // That of the parameter, nothing while it is open. Of one that the program does not read, as after a loss that is linear in it, it
+  // is what the placement says.
+  std::optional<Layout> home_layout(const Target& target) const {
     if (target.tail) return Layout();
     const auto found = result_.parameter_layouts.find(target.gradient_of);
     if (found != result_.parameter_layouts.end()) return found->second;
     if (request_.placement != nullptr)
       if (const Placement::Entry* entry = request_.placement->find(target.gradient_of)) return entry->layout;
-    return Layout::row_major(rank);
+    return std::nullopt;
   }
 
-  // What is open until now is settled, so that gradient and value agree.
-  Layout fixed_home_layout(const Target& target, Value value) {
-    Layout layout = home_layout(target, type(value).shape.rank());
-    if (const auto leaf = result_.stored.find(target.gradient_of); leaf != result_.stored.end() && !layout_of(leaf->second))
-      fix_layout(leaf->second, layout);
-    return layout;
+  // Settles what is open: the parameter will lie as its gradient comes.
+  void settle_home(Target& target, const Layout& layout) {
+    target.layout = home_layout(target).value_or(layout);
+    if (target.tail) return;
+    const auto leaf = result_.stored.find(target.gradient_of);
+    if (leaf != result_.stored.end() && !layout_of(leaf->second)) fix_layout(leaf->second, target.layout);
+    else result_.parameter_layouts.emplace(target.gradient_of, target.layout);
   }
 
-  double cost_of(const Region& region, const Candidate& candidate, const std::vector<const Target*>& targets) const {
+  double cost_of(const Region& region, const Candidate& candidate, const std::vector<Target*>& targets) const {
     double seconds = candidate.seconds;
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
       const bool read = candidate.reads.empty() || candidate.reads[i];
@@ -183,8 +183,9 @@ class Binder {
       seconds += reorder_seconds(region.inputs[i], candidate.inputs[i]);
     }
     for (std::size_t i = 0; i < targets.size(); ++i)
-      if (targets[i] != nullptr && candidate.outputs[i] != targets[i]->layout)
-        seconds += reorder_seconds(region.outputs[i], targets[i]->layout);
+      if (targets[i] != nullptr)
+        if (const auto home = home_layout(*targets[i]); home && candidate.outputs[i] != *home)
+          seconds += reorder_seconds(region.outputs[i], *home);
     return seconds;
   }
 
@@ -192,7 +193,11 @@ class Binder {
     return 2 * static_cast<double>(layout.bytes(type(value))) / bytes_per_second;
   }
 
-  void add_step(const Region& region, RegionQuery& query, const Candidate& candidate, const std::vector<const Target*>& targets) {
+  void add_step(const Region& region, RegionQuery& query, const Candidate& candidate, const std::vector<Target*>& targets) {
+    for (std::size_t i = 0; i < region.inputs.size(); ++i)
+      if ((candidate.reads.empty() || candidate.reads[i]) && !layout_of(region.inputs[i])) fix_layout(region.inputs[i], candidate.inputs[i]);
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      if (targets[i] != nullptr) settle_home(*targets[i], candidate.outputs[i]);
     query.accumulate = query.accumulate && candidate.accumulates && candidate.outputs[0] == targets[0]->layout &&
                        !read_elsewhere(region.outputs[0]);
     BoundStep step{region, candidate, nullptr, {}, query.wanted, false};
@@ -262,7 +267,7 @@ class Binder {
     const auto direct = result_.targets.find(value);
     if (direct != result_.targets.end() && direct->second.gradient_of == target.gradient_of && direct->second.tail == target.tail)
       return;
-    target.layout = fixed_home_layout(target, value);
+    settle_home(target, layout_of(value).value_or(row_major(value)));
     if (target.accumulate || !layout_of(value)) value = reordered(value, target.layout);
     add_reorder(value, target.layout, &target);
   }

@@ -14,7 +14,10 @@ constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 
 class Selection {
  public:
-  Selection(const Graph& graph, std::span<const Value> kept) : graph_(graph), uses_(graph, kept), owner_(graph.size(), nobody) {}
+  Selection(const Graph& graph, std::span<const Value> kept) : graph_(graph), uses_(graph, kept), owner_(graph.size(), nobody) {
+    for (NodeId id = 0; id < graph.size(); ++id)
+      if (graph.record(id).op->traits().collective) collectives_.push_back(id);
+  }
 
   void run(const Backend& backend, bool fuse) {
     for (NodeId id = static_cast<NodeId>(graph_.size()); id-- > 0;) {
@@ -32,6 +35,8 @@ class Selection {
         const std::size_t producer = owner_[input.node];
         if (producer != nobody && followers[producer].insert(reader).second) ++missing[reader];
       }
+    for (std::size_t i = 1; i < collectives_.size(); ++i)
+      if (const std::size_t later = owner_[collectives_[i]]; followers[owner_[collectives_[i - 1]]].insert(later).second) ++missing[later];
     using Entry = std::pair<NodeId, std::size_t>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
     const auto enqueue = [&](std::size_t region) { ready.emplace(regions_[region].nodes.back(), region); };
@@ -92,14 +97,16 @@ class Selection {
 
   std::vector<NodeId> readers_of(NodeId id) const {
     std::vector<NodeId> readers;
+    const auto add = [&](NodeId reader) {
+      readers.push_back(reader);
+      if (owner_[reader] == nobody) return;
+      const auto& partners = regions_[owner_[reader]].nodes;
+      readers.insert(readers.end(), partners.begin(), partners.end());
+    };
     for (std::uint32_t output = 0; output < graph_.record(id).types.size(); ++output)
-      for (const NodeId reader : uses_.readers({id, output})) {
-        readers.push_back(reader);
-        if (owner_[reader] != nobody) {
-          const auto& partners = regions_[owner_[reader]].nodes;
-          readers.insert(readers.end(), partners.begin(), partners.end());
-        }
-      }
+      for (const NodeId reader : uses_.readers({id, output})) add(reader);
+    if (const auto next = std::ranges::upper_bound(collectives_, id); next != collectives_.end() && graph_.record(id).op->traits().collective)
+      add(*next);
     return readers;
   }
 
@@ -112,6 +119,7 @@ class Selection {
   Uses uses_;
   std::vector<std::size_t> owner_;  // node -> index of its region
   std::vector<Region> regions_;
+  std::vector<NodeId> collectives_;  // run in this order on every rank, whatever it fuses
 };
 
 }  // namespace

@@ -63,6 +63,7 @@ struct VM::Implementation {
   std::uint64_t prologue_version = 0;
   std::vector<bool> reads_feed;
   std::vector<std::byte> collective_staging;
+  std::vector<std::string> calls;  // of the collectives: what all ranks know them by
 
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions the_options)
       : program(std::move(the_program)), backend(the_backend), options(std::move(the_options)) {
@@ -141,7 +142,8 @@ struct VM::Implementation {
     for (std::size_t index = 0; index < program->instructions.size(); ++index)
       if (!program->instructions[index].kernel) {
         prepare_collective(program->instructions[index]);
-        host_points.push_back({index + 1, [this, index] { run_collective(program->instructions[index]); }});
+        const std::size_t ordinal = calls.size() - 1;
+        host_points.push_back({index + 1, [this, index, ordinal] { run_collective(program->instructions[index], calls[ordinal]); }});
       }
     host_points.insert(host_points.end(), options.host_points.begin(), options.host_points.end());
     std::ranges::stable_sort(host_points, {}, &HostPoint::instruction);
@@ -158,15 +160,18 @@ struct VM::Implementation {
       throw UserError(fmt::format("VM: {} needs other ranks; give the VM a collective", instruction.name));
     const Slot& slot = *instruction.inputs[0];
     collective_staging.resize(std::max(collective_staging.size(), static_cast<std::size_t>(slot.layout.bytes(slot.type))));
+    // Without the number of the node: ranks whose batches differ in size have other ones.
+    const NodeRecord& record = program->graph->record(instruction.nodes[0]);
+    calls.push_back(fmt::format("{} of {}, number {} of the program", record.op->name(), to_string(record.origin), calls.size() + 1));
   }
 
-  void run_collective(const Instruction& instruction) {
+  void run_collective(const Instruction& instruction, const std::string& call) {
     const Slot& from = *instruction.inputs[0];
-    if (!instruction.outputs[0]) return;
     const auto bytes = static_cast<std::size_t>(from.layout.bytes(from.type));
     const ProfileSpan span(options.profile, instruction.name, "communication");
     copy_to_host(backend, collective_staging.data(), address(from.place, parity), bytes);
-    options.collective->sum(from.type.dtype, collective_staging.data(), from.layout.elements(from.type.shape), instruction.name);
+    options.collective->sum(from.type.dtype, collective_staging.data(), from.layout.elements(from.type.shape), call);
+    if (!instruction.outputs[0]) return;
     copy_to_device(backend, address(instruction.outputs[0]->place, parity), collective_staging.data(), bytes);
   }
 
@@ -323,13 +328,7 @@ VM::VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions optio
   implementation_ = std::make_unique<Implementation>(std::move(program), backend, std::move(options));
 }
 
-VM::~VM() {
-  try {
-    wait();
-  } catch (const std::exception&) {
-    // The failure of a run that nobody waited for has nobody to tell.
-  }
-}
+VM::~VM() { settle(implementation_->backend); }
 
 void VM::run(std::span<const Feed> feeds, const StepBlock& block) { implementation_->run(feeds, block); }
 

@@ -38,6 +38,7 @@ std::exception_ptr unknown(std::string_view name) {
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> made;
+    made.reserve(kKnown.size());
     for (const Known& known : kKnown) made.emplace_back(known.name);
     return made;
   }();

@@ -21,20 +21,6 @@ PLEXAURA_INLINE Inside inside(std::int64_t place, std::int64_t kernel, std::int6
   return {begin, end, start + begin};
 }
 
-// The windows [begin, end) that see a position along one axis.
-struct Viewers {
-  std::int64_t begin;
-  std::int64_t end;
-};
-
-PLEXAURA_INLINE Viewers viewers(std::int64_t position, std::int64_t kernel, std::int64_t stride,
-                                std::int64_t padding, std::int64_t windows) {
-  const std::int64_t moved = position + padding;
-  const std::int64_t begin = moved < kernel ? 0 : (moved - kernel) / stride + 1;
-  const std::int64_t end = moved / stride + 1;
-  return {begin, end < windows ? end : windows};
-}
-
 // The largest elements so far, and where in the window they stand.
 template <int lanes>
 struct Largest {
@@ -86,12 +72,6 @@ PLEXAURA_INLINE void max_pool_body(const PoolShapes& shapes, PoolPlace at, const
   }
 }
 
-// Windows side by side: each pixel is seen by one window at most.
-PLEXAURA_INLINE bool is_tiling(const Window2d& window) {
-  return window.kernel.h == window.stride.h && window.kernel.w == window.stride.w && window.padding.h == 0 &&
-         window.padding.w == 0;
-}
-
 template <int lanes>
 PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
                                       const std::uint8_t* index, float* diff_src) {
@@ -119,45 +99,55 @@ PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, co
     for (int lane = 0; lane < lanes; ++lane) to[lane] = 0.F;
 }
 
+// Adds the gradient of one window to the pixels of it that were chosen.
 template <int lanes>
-PLEXAURA_INLINE void max_pool_grad_body(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
-                                        const std::uint8_t* index, float* diff_src) {
-  const Window2d window = shapes.window;
-  const PixelView& x = shapes.src;
-  const PixelView& y = shapes.dst;
-  const Viewers rows = viewers(at.row, window.kernel.h, window.stride.h, window.padding.h, y.height);
-  for (std::int64_t column = 0; column < x.width; ++column) {
-    const Viewers columns = viewers(column, window.kernel.w, window.stride.w, window.padding.w, y.width);
-    float sum[lanes] = {};
-    for (std::int64_t i = rows.begin; i < rows.end; ++i)
-      for (std::int64_t j = columns.begin; j < columns.end; ++j) {
-        const std::int64_t a = at.row + window.padding.h - i * window.stride.h;
-        const std::int64_t b = column + window.padding.w - j * window.stride.w;
-        const auto place = static_cast<std::int32_t>(a * window.kernel.w + b);
-        const std::int64_t from = y.offset(at.sample, at.block, i, j);
-        std::int32_t chosen[lanes];  // as wide as what it selects
+PLEXAURA_INLINE void add_to_chosen(const float* diff_dst, const std::uint8_t* index, std::int32_t first_place,
+                                   std::int64_t pixels, std::int64_t step, float* to) {
+  std::int32_t chosen[lanes];  // as wide as what it selects
 #pragma omp simd
-        for (int lane = 0; lane < lanes; ++lane) chosen[lane] = index[from + lane];
+  for (int lane = 0; lane < lanes; ++lane) chosen[lane] = index[lane];
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel, to += step) {
+    const std::int32_t place = first_place + static_cast<std::int32_t>(pixel);
 #pragma omp simd
-        for (int lane = 0; lane < lanes; ++lane)
-          sum[lane] += chosen[lane] == place ? diff_dst[from + lane] : 0.F;
-      }
-    float* to = diff_src + x.offset(at.sample, at.block, at.row, column);
-    for (int lane = 0; lane < lanes; ++lane) to[lane] = sum[lane];
+    for (int lane = 0; lane < lanes; ++lane) to[lane] += chosen[lane] == place ? diff_dst[lane] : 0.F;
   }
 }
 
-#define PLEXAURA_FOR_LANES(lanes)                                                                           \
-  PLEXAURA_CLONES void max_pool_##lanes(const PoolShapes& shapes, PoolPlace at, const float* src,           \
-                                        float* dst, std::uint8_t* index) {                                  \
-    max_pool_body<lanes>(shapes, at, src, dst, index);                                                      \
-  }                                                                                                         \
-  PLEXAURA_CLONES void max_pool_grad_##lanes(const PoolShapes& shapes, PoolPlace at, const float* diff_dst, \
-                                             const std::uint8_t* index, float* diff_src) {                  \
-    if (is_tiling(shapes.window))                                                                           \
-      tiling_grad_body<lanes>(shapes, at, diff_dst, index, diff_src);                                       \
-    else                                                                                                    \
-      max_pool_grad_body<lanes>(shapes, at, diff_dst, index, diff_src);                                     \
+template <int lanes>
+PLEXAURA_INLINE void plane_grad_body(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
+                                     const std::uint8_t* index, float* diff_src) {
+  const Window2d window = shapes.window;
+  const PixelView x = shapes.src;
+  const PixelView y = shapes.dst;
+  float* plane = diff_src + x.offset(at.sample, at.block, 0, 0);
+  for (std::int64_t pixel = 0; pixel < x.height * x.width; ++pixel)
+    for (int lane = 0; lane < lanes; ++lane) plane[pixel * x.pixel_stride + lane] = 0.F;
+  for (std::int64_t i = 0; i < y.height; ++i) {
+    const Inside h = inside(i, window.kernel.h, window.stride.h, window.padding.h, x.height);
+    for (std::int64_t j = 0; j < y.width; ++j) {
+      const Inside w = inside(j, window.kernel.w, window.stride.w, window.padding.w, x.width);
+      const std::int64_t from = y.offset(at.sample, at.block, i, j);
+      for (std::int64_t a = h.begin; a < h.end; ++a)
+        add_to_chosen<lanes>(diff_dst + from, index + from,
+                             static_cast<std::int32_t>(a * window.kernel.w + w.begin), w.end - w.begin,
+                             x.pixel_stride,
+                             plane + ((h.first + a - h.begin) * x.width + w.first) * x.pixel_stride);
+    }
+  }
+}
+
+#define PLEXAURA_FOR_LANES(lanes)                                                                         \
+  PLEXAURA_CLONES void max_pool_##lanes(const PoolShapes& shapes, PoolPlace at, const float* src,         \
+                                        float* dst, std::uint8_t* index) {                                \
+    max_pool_body<lanes>(shapes, at, src, dst, index);                                                    \
+  }                                                                                                       \
+  PLEXAURA_CLONES void tiling_grad_##lanes(const PoolShapes& shapes, PoolPlace at, const float* diff_dst, \
+                                           const std::uint8_t* index, float* diff_src) {                  \
+    tiling_grad_body<lanes>(shapes, at, diff_dst, index, diff_src);                                       \
+  }                                                                                                       \
+  PLEXAURA_CLONES void plane_grad_##lanes(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,  \
+                                          const std::uint8_t* index, float* diff_src) {                   \
+    plane_grad_body<lanes>(shapes, at, diff_dst, index, diff_src);                                        \
   }
 PLEXAURA_FOR_LANES(8)
 PLEXAURA_FOR_LANES(16)
@@ -165,14 +155,24 @@ PLEXAURA_FOR_LANES(16)
 
 }  // namespace
 
+bool is_tiling(const Window2d& window) {
+  return window.kernel == window.stride && window.padding == Size2d{0, 0};
+}
+
 void max_pool_row(const PoolShapes& shapes, PoolPlace at, const float* src, float* dst, std::uint8_t* index) {
   shapes.dst.lanes == 16 ? max_pool_16(shapes, at, src, dst, index) : max_pool_8(shapes, at, src, dst, index);
 }
 
-void max_pool_grad_row(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
-                       const std::uint8_t* index, float* diff_src) {
-  shapes.dst.lanes == 16 ? max_pool_grad_16(shapes, at, diff_dst, index, diff_src)
-                         : max_pool_grad_8(shapes, at, diff_dst, index, diff_src);
+void tiling_grad_row(const PoolShapes& shapes, PoolPlace at, const float* diff_dst, const std::uint8_t* index,
+                     float* diff_src) {
+  shapes.dst.lanes == 16 ? tiling_grad_16(shapes, at, diff_dst, index, diff_src)
+                         : tiling_grad_8(shapes, at, diff_dst, index, diff_src);
+}
+
+void max_pool_grad_plane(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
+                         const std::uint8_t* index, float* diff_src) {
+  shapes.dst.lanes == 16 ? plane_grad_16(shapes, at, diff_dst, index, diff_src)
+                         : plane_grad_8(shapes, at, diff_dst, index, diff_src);
 }
 
 }  // namespace plexaura::fast

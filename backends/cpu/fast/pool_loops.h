@@ -18,13 +18,19 @@ struct PoolShapes {
 struct PoolPlace {
   std::int64_t sample;
   std::int64_t block;
-  std::int64_t row;  // of dst forward, of src backward
+  std::int64_t row;  // of dst forward, of src backward; 0 for all
 };
 
 // dst and index may be null.
 void max_pool_row(const PoolShapes& shapes, PoolPlace at, const float* src, float* dst, std::uint8_t* index);
-// Each pixel gathers from the windows that see it, so that none is written twice.
-void max_pool_grad_row(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
-                       const std::uint8_t* index, float* diff_src);
+
+// Windows side by side: each pixel is seen by one window at most, and a row can be written by itself.
+bool is_tiling(const Window2d& window);
+void tiling_grad_row(const PoolShapes& shapes, PoolPlace at, const float* diff_dst, const std::uint8_t* index,
+                     float* diff_src);
+
+// All rows of a sample and block; for any window.
+void max_pool_grad_plane(const PoolShapes& shapes, PoolPlace at, const float* diff_dst,
+                         const std::uint8_t* index, float* diff_src);
 
 }  // namespace plexaura::fast

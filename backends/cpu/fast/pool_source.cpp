@@ -42,10 +42,21 @@ std::shared_ptr<const Kernel> make_forward(const PoolShapes& shapes) {
 }
 
 std::shared_ptr<const Kernel> make_grad(const PoolShapes& shapes) {
-  return make_kernel([shapes](const Binding& at) {
-    for_each_row(shapes.src, 2 * nanoseconds_per_vector, [&](PoolPlace place) {
-      max_pool_grad_row(shapes, place, floats(at.inputs[0]), bytes(at.inputs[1]), floats(at.outputs[0]));
+  if (is_tiling(shapes.window))
+    return make_kernel([shapes](const Binding& at) {
+      for_each_row(shapes.src, nanoseconds_per_vector, [&](PoolPlace place) {
+        tiling_grad_row(shapes, place, floats(at.inputs[0]), bytes(at.inputs[1]), floats(at.outputs[0]));
+      });
     });
+  return make_kernel([shapes](const Binding& at) {
+    const auto pixels = static_cast<double>(shapes.dst.height * shapes.dst.width);
+    const std::int64_t blocks = shapes.src.blocks;
+    parallel_pieces(shapes.src.samples * blocks, pixels * nanoseconds_per_window(shapes.window),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i)
+                        max_pool_grad_plane(shapes, {i / blocks, i % blocks, 0}, floats(at.inputs[0]),
+                                            bytes(at.inputs[1]), floats(at.outputs[0]));
+                    });
   });
 }
 
