@@ -75,7 +75,7 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
   const std::array runs{
       read(csv + ", label: species", sgd),
       read(csv + ", folds: 5", adam),
-      read(idx + ", limit: 1", sgd + ", schedule: {name: step, every_epochs: 1}"),
+      read(idx + ", limit: 1, validation_limit: 1", sgd + ", schedule: {name: step, every_epochs: 1}"),
       read(idx + ", use_fraction: 0.5", sgd + ", schedule: {name: cosine}"),
       read(pictures, sgd + ", schedule: {name: one_cycle}"),
   };
@@ -84,6 +84,7 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
                          "data.label",
                          "data.folds",
                          "data.limit",
+                         "data.validation_limit",
                          "data.use_fraction",
                          "training.epochs",
                          "training.batch_size",
