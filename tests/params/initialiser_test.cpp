@@ -33,6 +33,14 @@ Statistics of(const Initialiser& initialiser, const Shape& shape, DType dtype = 
 
 const Shape filters{64, 32, 5, 5};  // fan in 800, fan out 1600
 
+ParameterSpec spec(std::string name, std::int64_t count) {
+  ParameterSpec result;
+  result.name = std::move(name);
+  result.type = {DType::float32, Shape{count}};
+  result.initialiser = Initialiser::normal(1);
+  return result;
+}
+
 void check_deviation(const Initialiser& initialiser, double expected, bool uniform) {
   const Statistics found = of(initialiser, filters);
   CHECK(std::abs(found.mean) < 4 * expected / std::sqrt(51200.0));
@@ -73,9 +81,11 @@ TEST_CASE("values are a function of seed, name and index alone") {
   CHECK(!(make("a", 1) == make("b", 1)));
   CHECK(!(make("a", 1) == make("a", 2)));
   // The order of parameters, and what else there is, plays no part.
-  const std::vector<ParameterSpec> one{{"a", {DType::float32, {100}}, ParameterRole::trainable, Initialiser::normal(1)}};
-  std::vector<ParameterSpec> two{{"b", {DType::float32, {7}}, ParameterRole::trainable, Initialiser::uniform(1)}};
-  two.push_back(one[0]);
+  std::vector<ParameterSpec> one;
+  one.push_back(spec("a", 100));
+  std::vector<ParameterSpec> two;
+  two.push_back(spec("b", 7));
+  two.push_back(spec("a", 100));
   const ParameterStore both(two, 5);
   const ParameterStore alone(one, 5);
   CHECK(both.read("a") == alone.read("a"));

@@ -54,10 +54,12 @@ TEST_CASE("damaged texts are refused") {
   const auto parse = [](const std::string& damaged) { return error_text<InternalError>([&] { parse_placement(damaged); }); };
   CHECK(!parse("float31\n").empty());
   CHECK(!parse(text.substr(0, text.size() / 2)).empty());
-  CHECK(!parse("float32\nw 0 2 3").empty());
-  CHECK(!parse("float32\nw 9 1 3 1 0 0 \n").empty());
-  CHECK(!parse("float32\nw 0 1 -3 1 0 0 \n").empty());
-  CHECK(!parse("float32\nw 0 99999999\n").empty());
+  CHECK(!parse("float32 1\nw 0 2 3").empty());
+  CHECK(!parse("float32 1\nw 9 1 3 1 0 0 \n").empty());
+  CHECK(!parse("float32 1\nw 0 1 -3 1 0 0 \n").empty());
+  CHECK(!parse("float32 1\nw 0 99999999\n").empty());
+  CHECK(!parse("float32 1\nw 0 1 3 1 0 2 7 0\n").empty());
+  CHECK(!parse(text.substr(0, text.rfind("mean"))).empty());
 }
 
 TEST_CASE("an entry of another dtype or out of order is refused") {

@@ -51,22 +51,24 @@ class ArenaWalk {
     each_cell(place, bytes, [&](std::size_t& owner) { owner = writer; });
   }
 
-  // The instruction that made the value, or what it is a view of.
-  std::size_t maker_of(Value value) const {
+  // Whether the instruction made the value, or what it is a view of, perhaps in the layout that a view needs.
+  bool made(Value value, std::size_t instruction) const {
+    if (instruction == nobody) return false;
     while (!made_by_.contains(value)) {
       const NodeRecord& record = program_.graph->record(value.node);
-      if (!record.op->traits().view) return nobody;
+      if (!record.op->traits().view) return false;
       value = record.inputs[0];
+      const NodeRecord& maker = program_.graph->record(program_.instructions[instruction].nodes.back());
+      if (maker.op->name() == "reorder" && maker.inputs[0] == value) return true;
     }
-    return made_by_.at(value);
+    return made_by_.at(value) == instruction;
   }
 
   void read(const Slot& slot, const std::string& reader) {
-    const std::size_t maker = maker_of(slot.value);
     bool whole = true;
     std::size_t found = nobody;
     each_cell(slot.place, bytes_of(slot), [&](std::size_t owner) {
-      if (owner == maker) return;
+      if (made(slot.value, owner)) return;
       whole = false;
       found = owner;
     });

@@ -206,7 +206,7 @@ TEST_CASE("gradients that do not read their parameter, and parameters that nobod
   CHECK(store.read_gradient("w") == fed);
 
   Graph idle;
-  const auto only = compiled(idle, {idle.parameter("w", vector)});
+  const auto only = compiled(idle, {idle.parameter("w", vector)}, {.placement = &store.placement()});
   VM reader(only, test_backend(), {.store = &store});
   reader.run({});
   CHECK(reader.output() == store.read("w"));
