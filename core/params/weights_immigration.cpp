@@ -1,5 +1,6 @@
 #include "core/params/weights_immigration.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -12,10 +13,38 @@ Strategy::~Strategy() = default;
 
 std::unique_ptr<Memory> Strategy::gradient_memory(std::size_t) { return nullptr; }
 
+// The copy out of a bucket. Whoever waits for it goes on where the device failed, with zeros, so that the rank takes part in what all
+// ranks do.
+class WeightsImmigration::StagedEvent final : public Event {
+ public:
+  StagedEvent(WeightsImmigration& border, std::size_t bucket, std::unique_ptr<Event> copied)
+      : border_(border), bucket_(bucket), copied_(std::move(copied)) {}
+
+  void record(Stream stream) override { copied_->record(stream); }
+  void signal() override { copied_->signal(); }
+  void reset() override { copied_->reset(); }
+  void hold(Stream stream) override { copied_->hold(stream); }
+  bool passed() const override {
+    if (!copied_->passed()) return false;
+    border_.arrive(bucket_, *copied_);
+    return true;
+  }
+  void wait() override { border_.arrive(bucket_, *copied_); }
+
+ private:
+  WeightsImmigration& border_;
+  std::size_t bucket_;
+  std::unique_ptr<Event> copied_;
+};
+
 WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes)
-    : store_(store), buckets_(make_buckets(store.placement(), bucket_bytes)) {
+    : store_(store), buckets_(make_buckets(store.placement(), bucket_bytes)), arrived_(buckets_.size(), false) {
   Backend& backend = store.backend();
-  for (std::size_t i = 0; i < buckets_.size(); ++i) staged_.push_back(backend.make_event());
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    std::unique_ptr<Event> event = backend.make_event();
+    if (!backend.info().host_memory) event = std::make_unique<StagedEvent>(*this, i, std::move(event));
+    staged_.push_back(std::move(event));
+  }
   if (backend.info().host_memory) return;
   const auto bytes = static_cast<std::size_t>(store.placement().gradient_count()) * size_of(dtype());
   staging_ = backend.allocate(bytes, MemoryUse::staging);
@@ -68,11 +97,54 @@ std::span<std::byte> WeightsImmigration::gradients(std::size_t bucket) const {
 
 Address WeightsImmigration::device_gradients(std::size_t bucket) const { return store_.gradients() + byte_offset(bucket); }
 
+void WeightsImmigration::begin_step(std::int64_t step, bool stop) {
+  const std::lock_guard lock(mutex_);
+  step_ = step;
+  stop_ = stop;
+  failure_ = nullptr;
+}
+
+std::exception_ptr WeightsImmigration::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void WeightsImmigration::arrive(std::size_t bucket, Event& copied) {
+  std::exception_ptr failure;
+  try {
+    copied.wait();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  if (failure && !failure_) failure_ = failure;
+  if (failure_ && !arrived_[bucket]) blank(bucket);
+  arrived_[bucket] = true;
+}
+
+// What the device wrote is worth nothing: zeros, and in the tail that this rank failed.
+void WeightsImmigration::blank(std::size_t bucket) {
+  const std::span<std::byte> bytes = gradients(bucket);
+  std::ranges::fill(bytes, std::byte{0});
+  if (bucket + 1 != buckets_.size()) return;
+  const auto set = [&](TailSlot slot, double value) {
+    const Tensor element = Tensor::scalar(value).cast(dtype());
+    const auto tail = bytes.size() - static_cast<std::size_t>(tail_count) * element.bytes();
+    std::memcpy(bytes.data() + tail + static_cast<std::size_t>(slot) * element.bytes(), element.data(), element.bytes());
+  };
+  set(TailSlot::failed, 1);
+  set(TailSlot::stop, stop_ ? 1 : 0);
+}
+
 Event& WeightsImmigration::stage_out(std::size_t bucket) {
   Event& staged = *staged_[bucket];
   if (!staging_) {
     staged.signal();
     return staged;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    arrived_[bucket] = false;
   }
   computed_->record(Stream::compute);
   computed_->hold(Stream::copy);

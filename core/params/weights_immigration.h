@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,19 +56,25 @@ class PLEXAURA_API WeightsImmigration {
   std::int64_t step() const { return step_; }
 
   // A bucket's elements where the host can reach them: the arena itself where the backend's memory is host memory, else a staged
-  // copy that the engine fills before gradients_ready has passed and takes back after the answer to before_update.
+  // copy that the engine fills before gradients_ready has passed and takes back after the answer to before_update. Where the device
+  // failed, which shows late, what waits for the event finds zeros, and `failed` in the tail.
   std::span<std::byte> gradients(std::size_t bucket) const;
   // In device memory, for libraries that work there.
   Address device_gradients(std::size_t bucket) const;
 
-  // For the engine, when a step begins.
-  void set_step(std::int64_t step) { step_ = step; }
+  // For the engine, when a step begins; `stop` is what the tail says where the rank's own tail is lost.
+  void begin_step(std::int64_t step, bool stop);
+  // For the engine. The failure of this rank's device that somebody met who waited for a bucket of this step; null: none.
+  std::exception_ptr failure() const;
   // For the engine. Enqueues the copy out of a bucket; the event is passed when the host view is final.
   Event& stage_out(std::size_t bucket);
   // For the engine. What `ready` guards has been written to the host view: enqueues the copy back.
   void stage_in(std::size_t bucket, Event* ready);
 
  private:
+  class StagedEvent;
+  void arrive(std::size_t bucket, Event& copied);
+  void blank(std::size_t bucket);
   std::size_t byte_offset(std::size_t bucket) const;
   std::size_t byte_count(std::size_t bucket) const;
 
@@ -77,6 +85,10 @@ class PLEXAURA_API WeightsImmigration {
   std::vector<std::unique_ptr<Event>> staged_;
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Event> returned_;
+  mutable std::mutex mutex_;  // of what follows: events are waited for on any thread
+  std::exception_ptr failure_;
+  bool stop_ = false;
+  std::vector<bool> arrived_;  // per bucket: somebody has waited for it since it was staged
 };
 
 enum class RankRole : std::uint8_t { trains, serves };

@@ -32,11 +32,11 @@ class Binder {
     const std::vector<Value> kept(kept_.begin(), kept_.end());
     const std::vector<Region> regions = select_regions(*result_.graph, kept, backend_, request_.fuse);
     find_wanted(regions);
+    copy_targets([&](Value value) { return as_leaf(op(value.node)) != nullptr; });
     for (const Region& region : regions) {
-      if (region.nodes.size() == 1 && bind_view(region)) continue;
-      bind_region(region);
+      if (region.nodes.size() > 1 || !bind_view(region)) bind_region(region);
+      copy_targets([&](Value value) { return std::ranges::find(region.outputs, value) != region.outputs.end(); });
     }
-    for (const auto& [value, target] : request_.gradient_targets) copy_to_target(value, target);
     fix_unread();
     save_old_values();
     bind_updates();
@@ -260,6 +260,13 @@ class Binder {
     if (target != nullptr) result_.targets[copy] = *target;
     if (target == nullptr) ++result_.reorders;
     return copy;
+  }
+
+  // As soon as a value is there, so that it need not live on and its bucket is final.
+  template <class F>
+  void copy_targets(F&& is_there) {
+    for (const auto& [value, target] : request_.gradient_targets)
+      if (is_there(value)) copy_to_target(value, target);
   }
 
   // What was not written straight to its home is copied, or added, there.

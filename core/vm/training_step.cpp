@@ -70,7 +70,7 @@ void TrainingStep::set_update_program(std::shared_ptr<const Program> program, st
 
 bool TrainingStep::run(const StepInputs& inputs) {
   failure_ = inputs.failure;
-  border_.set_step(inputs.step);
+  border_.begin_step(inputs.step, inputs.stop);
   UpdateAnswer answer{UpdateAnswer::Kind::repeat};
   while (answer.kind == UpdateAnswer::Kind::repeat) {
     compute_gradients(inputs);
@@ -178,6 +178,7 @@ void TrainingStep::announce_rest() {
 }
 
 StepMetrics TrainingStep::metrics() {
+  if (!failure_) failure_ = border_.failure();
   if (failure_) std::rethrow_exception(failure_);
   const double samples = store_.read_tail(TailSlot::samples);
   StepMetrics metrics;

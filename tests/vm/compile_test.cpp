@@ -175,13 +175,21 @@ TEST_CASE("the placement holds trainables in the order in which backward ends, t
   std::vector<std::string> names;
   for (const auto& entry : program->placement.entries) names.push_back(entry.name);
   CHECK(names == std::vector<std::string>{"third", "second", "first", "seen", "still"});
-  // A bucket is final behind its last write; what is read first is known, too.
-  std::size_t before = 0;
-  for (std::size_t i = 0; i < 3; ++i) {
-    const auto& entry = program->placement.entries[i];
-    const std::size_t ready = program->gradients_ready_after(entry.offset + entry.count);
-    CHECK(ready > before);
-    before = ready;
+  // A bucket is final behind its last write, also where gradients are added to; what is read first is known, too.
+  const auto adding = compile(graph, outputs, test_backend(), {.placement = &program->placement, .accumulate = true, .apply_updates = false});
+  for (const auto& finishing : {program, adding}) {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto& entry = program->placement.entries[i];
+      const std::size_t ready = finishing->gradients_ready_after(entry.offset + entry.count);
+      CHECK(ready > before);
+      before = ready;
+      const auto writes = [](const Instruction& instruction) {
+        return instruction.outputs[0] && instruction.outputs[0]->place.space == Place::Space::gradient;
+      };
+      if (i < 2) CHECK(std::ranges::any_of(finishing->instructions.begin() + static_cast<std::ptrdiff_t>(ready),
+                                           finishing->instructions.end(), [&](const Instruction& later) { return !writes(later); }));
+    }
   }
   const auto& third = program->placement.entries[0];
   const auto& first = program->placement.entries[2];
