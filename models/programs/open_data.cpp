@@ -108,6 +108,12 @@ RunData open_data(const Config& config) {
   if (data.has("limit"))
     pair.train = subset(pair.train,
                         stratified_limit(labels_of(*pair.train), data.integer("limit", {.minimum = 1}), 1));
+  if (data.has("validation_limit")) {
+    const std::int64_t limit = data.integer("validation_limit", {.minimum = 0});
+    pair.validation =
+        subset(pair.validation, limit == 0 ? std::vector<std::int64_t>{}
+                                           : stratified_limit(labels_of(*pair.validation), limit, 1));
+  }
   const std::string description =
       fmt::format("{} samples of {} classes, {} for validation, {} from {}", pair.train->size(),
                   pair.train->class_names().size(), pair.validation->size(), format, path.string());

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "distributed/strategies/strategies.h"
+
 namespace plexaura {
 
 namespace {
@@ -94,7 +96,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.prefetch = data.integer_or("prefetch", 2, {.minimum = 1, .maximum = 1024});
   trainer.on_error =
       data.choice_or("on_error", "fail", {"fail", "skip"}) == "skip" ? OnError::skip : OnError::fail;
-  run.strategy = distributed.choice_or("strategy", "allreduce", {"allreduce", "reduce-broadcast"});
+  run.strategy = distributed.choice_or("strategy", "allreduce", strategy_names());
   read_deadline(distributed);
   read_shared_memory(distributed);
   trainer.programs.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});

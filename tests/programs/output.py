@@ -60,9 +60,9 @@ class Log(ProgramTest):
         self.assertRegex(result.out, r"validation accuracy [\d.]+ % \(top 5: [\d.]+ %\)")
 
     def test_nothing_to_validate_on(self):
-        for ranks in (1, 2) if support.HAS_MPI else (1,):
-            result = self.run_ranks(ranks, "mlp", *self.iris("data.validation_share=0", "training.epochs=1"), "--log", f"log{ranks}")
-            self.assertIn("150 samples of 3 classes, 0 for validation", result.out)
+        for ranks, setting in (((1, "data.validation_share=0"), (2, "data.validation_limit=0")) if support.HAS_MPI else ((1, "data.validation_share=0"),)):
+            result = self.run_ranks(ranks, "mlp", *self.iris(setting, "training.epochs=1"), "--log", f"log{ranks}")
+            self.assertRegex(result.out, "1[25]0 samples of 3 classes, 0 for validation")
             self.assertIn("no validation", result.out)
             epoch = self.log(f"log{ranks}")[-1]
             self.assertEqual((epoch["val_loss"], epoch["val_accuracy"]), (None, None))

@@ -26,8 +26,7 @@ class Model {
                {"bn.mean", {dtype, Shape{2}}, ParameterRole::buffer, Initialiser::zeros()}}) {
     Placement placement;
     placement.dtype = dtype;
-    placement.append("fc.weight", store.specs()[0].type, ParameterRole::trainable,
-                     Layout({0, 1}, {{1, 8}}));
+    placement.append("fc.weight", store.specs()[0].type, ParameterRole::trainable, Layout({0, 1}, {{1, 8}}));
     placement.append("bn.mean", store.specs()[1].type, ParameterRole::buffer, Layout::row_major(1));
     store.place(placement, test_backend());
     store.require_states(states);

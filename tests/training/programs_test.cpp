@@ -1,6 +1,7 @@
 #include "training/programs.h"
 
 #include <array>
+#include <cmath>
 #include <doctest/doctest.h>
 
 #include "tests/support/backend.h"

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <doctest/doctest.h>
+#include <initializer_list>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,11 +10,15 @@ using plexaura::StopSignals;
 
 namespace {
 
-// The status of a child that runs `work` and, if it comes to the end of it, exits with what it returns.
+// The status of a child that runs `work` with signals as every program has them at first, and, if it comes to
+// the end of it, exits with what it returns.
 template <class Work>
 int child_status(Work&& work) {
   const pid_t child = fork();
-  if (child == 0) _exit(work());
+  if (child == 0) {
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
+    _exit(work());
+  }
   int status = 0;
   waitpid(child, &status, 0);
   return status;

@@ -54,7 +54,7 @@ ParameterStore small_store(std::uint64_t seed) {
 LossOutputs small_model(Graph& graph, Node samples, Node labels) {
   const Node first = graph.parameter("first", {DType::float64, Shape{features, 8}});
   const Node second = graph.parameter("second", {DType::float64, Shape{8, 3}});
-  const Node hidden = dropout(tanh(matmul(samples, first)), 0.2);
+  const Node hidden = dropout(tanh(matmul(samples, first)), {.p = 0.2});
   const Node outputs = matmul(hidden, second);
   return {.loss = softmax_cross_entropy(outputs, labels), .correct = top_k_correct(outputs, labels, 1)};
 }

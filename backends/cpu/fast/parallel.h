@@ -26,7 +26,7 @@ inline int thread_count(std::int64_t items, double nanoseconds_per_item) {
 // Calls body(begin, end) for one contiguous piece of [0, items) per thread. Pieces begin at multiples of
 // `granule`.
 template <class Body>
-void parallel_pieces(std::int64_t items, double nanoseconds_per_item, std::int64_t granule,
+void parallel_pieces(std::int64_t items, double nanoseconds_per_item, [[maybe_unused]] std::int64_t granule,
                      const Body& body) {
   const int threads = thread_count(items, nanoseconds_per_item);
   if (threads == 1) {
