@@ -76,8 +76,8 @@ int main() try {
   Trainer trainer({build, store, *backend, alone, nullptr, train, held_out}, options);
   Quiet observer;
   const TrainingResult result = trainer.run(observer);
-  std::printf("%.1f %% of the held-out flowers are told right\n", 100 * result.last_epoch.val_accuracy);
-  return result.last_epoch.val_accuracy > 0.9 ? 0 : 1;
+  std::printf("%.1f %% of the held-out flowers are told right\n", 100 * result.last_epoch->val_accuracy);
+  return result.last_epoch->val_accuracy > 0.9 ? 0 : 1;
 } catch (const Error& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return error.exit_status();

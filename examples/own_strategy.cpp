@@ -107,7 +107,7 @@ int train(Communicator& ranks) {
   check_agreement(ranks, trainer.facts());
   Report report(ranks.rank() == 0);
   const TrainingResult result = trainer.run(report);
-  return result.last_epoch.val_accuracy >= 0.9 ? 0 : 1;
+  return result.last_epoch && result.last_epoch->val_accuracy >= 0.9 ? 0 : 1;
 }
 
 int main() { return run_ranks({}, train); }

@@ -1,16 +1,14 @@
 #include "training/checkpoint.h"
 
-#include <fmt/format.h>
-
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <set>
 #include <system_error>
+#include <unistd.h>
 #include <vector>
 
 #include "core/nearest.h"
@@ -25,11 +23,14 @@ namespace {
 
 constexpr std::string_view prefix = "checkpoint-";
 
-std::string state_name(std::int64_t index, const std::string& parameter) { return fmt::format("state{}.{}", index, parameter); }
+std::string state_name(std::int64_t index, const std::string& parameter) {
+  return fmt::format("state{}.{}", index, parameter);
+}
 
 SafeTensors weights_of(const ParameterStore& store) {
   SafeTensors weights;
-  for (const ParameterSpec& spec : store.specs()) weights.tensors.emplace_back(spec.name, store.read(spec.name));
+  for (const ParameterSpec& spec : store.specs())
+    weights.tensors.emplace_back(spec.name, store.read(spec.name));
   return weights;
 }
 
@@ -39,7 +40,9 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state) {
     for (const ParameterSpec& spec : store.specs())
       if (spec.role == ParameterRole::trainable)
         file.tensors.emplace_back(state_name(index, spec.name), store.read_state(index, spec.name));
-  const auto add = [&](const char* name, auto value) { file.tensors.emplace_back(name, Tensor::scalar(value)); };
+  const auto add = [&](const char* name, auto value) {
+    file.tensors.emplace_back(name, Tensor::scalar(value));
+  };
   add("run.step", state.step);
   add("run.epoch", state.epoch);
   add("run.step_in_epoch", state.step_in_epoch);
@@ -70,7 +73,8 @@ std::vector<std::pair<std::int64_t, fs::path>> checkpoints_in(const fs::path& di
 }
 
 [[noreturn]] void cannot(const char* what, const fs::path& path, const std::error_code& error) {
-  const std::string text = fmt::format("cannot {} {}: {}; name a folder that can be written in output.dir", what, path.string(), error.message());
+  const std::string text = fmt::format("cannot {} {}: {}; name a folder that can be written in output.dir",
+                                       what, path.string(), error.message());
   if (error == std::errc::no_space_on_device) throw DeviceError(text);
   throw UserError(text);
 }
@@ -94,15 +98,16 @@ class Reader {
   const Tensor& tensor(const std::string& name) const {
     const auto found = std::ranges::find(file_.tensors, name, [](const auto& entry) { return entry.first; });
     if (found == file_.tensors.end())
-      throw UserError(fmt::format("{} has no tensor '{}'; it belongs to another model or solver", path_.string(), name));
+      throw UserError(
+          fmt::format("{} has no tensor '{}'; it belongs to another model or solver", path_.string(), name));
     return found->second;
   }
   template <class T>
   T scalar(const std::string& name) const {
     const Tensor& value = tensor(name);
     if (value.type() != TensorType{dtype_of<T>, {}})
-      throw UserError(fmt::format("{}: '{}' is {}; it must be a scalar of {}", path_.string(), name, to_string(value.type()),
-                                  name_of(dtype_of<T>)));
+      throw UserError(fmt::format("{}: '{}' is {}; it must be a scalar of {}", path_.string(), name,
+                                  to_string(value.type()), name_of(dtype_of<T>)));
     return value.as<T>()[0];
   }
   const SafeTensors& contents() const { return file_; }
@@ -116,14 +121,16 @@ void read_state(const fs::path& path, ParameterStore& store, RunState& state) {
   const Reader file(path);
   if (const std::string name = state_name(store.states(), ""); std::ranges::any_of(
           file.contents().tensors, [&](const auto& entry) { return entry.first.starts_with(name); }))
-    throw UserError(fmt::format("{} holds the state of another solver; resume with the same training.solver", path.string()));
+    throw UserError(fmt::format("{} holds the state of another solver; resume with the same training.solver",
+                                path.string()));
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs()) {
       if (spec.role != ParameterRole::trainable) continue;
       const Tensor& tensor = file.tensor(state_name(index, spec.name));
       if (tensor.type() != spec.type)
-        throw UserError(fmt::format("{}: '{}' is {} and the parameter is {}", path.string(), state_name(index, spec.name),
-                                    to_string(tensor.type()), to_string(spec.type)));
+        throw UserError(fmt::format("{}: '{}' is {} and the parameter is {}", path.string(),
+                                    state_name(index, spec.name), to_string(tensor.type()),
+                                    to_string(spec.type)));
       store.write_state(index, spec.name, tensor);
     }
   state.step = file.scalar<std::int64_t>("run.step");
@@ -142,10 +149,12 @@ void prepare_checkpoints(const fs::path& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) cannot("create", directory, error);
-  if (::access(directory.c_str(), W_OK | X_OK) != 0) cannot("write in", directory, std::error_code(errno, std::generic_category()));
+  if (::access(directory.c_str(), W_OK | X_OK) != 0)
+    cannot("write in", directory, std::error_code(errno, std::generic_category()));
 }
 
-void save_checkpoint(const fs::path& directory, const ParameterStore& store, const RunState& state, int keep) {
+void save_checkpoint(const fs::path& directory, const ParameterStore& store, const RunState& state,
+                     int keep) {
   prepare_checkpoints(directory);
   std::error_code error;
   const fs::path target = directory / fmt::format("{}{:06}", prefix, state.step);
@@ -164,7 +173,8 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
     if (step > state.step) fs::remove_all(path, error);
   put_in_place(unfinished, target);
   const auto all = checkpoints_in(directory);
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < all.size(); ++i) fs::remove_all(all[i].second, error);
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < all.size(); ++i)
+    fs::remove_all(all[i].second, error);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& directory) {
@@ -189,19 +199,21 @@ void load_weights(const fs::path& path, ParameterStore& store) {
     if (name.ends_with("num_batches_tracked")) continue;
     if (!store.contains(name)) {
       const std::vector<std::string> known(missing.begin(), missing.end());
-      throw UserError(fmt::format("{}: the model has no parameter '{}'{}; load weights of the same model", path.string(), name,
-                                  did_you_mean(name, known)));
+      throw UserError(fmt::format("{}: the model has no parameter '{}'{}; load weights of the same model",
+                                  path.string(), name, did_you_mean(name, known)));
     }
     const ParameterSpec& spec = store.spec(name);
     if (tensor.shape() != spec.type.shape || !is_floating(tensor.dtype()))
-      throw UserError(fmt::format("{}: '{}' is {} and the model has {}; load weights of the same model and number of classes",
-                                  path.string(), name, to_string(tensor.type()), to_string(spec.type)));
+      throw UserError(fmt::format(
+          "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes",
+          path.string(), name, to_string(tensor.type()), to_string(spec.type)));
     store.write(spec.name, tensor.cast(spec.type.dtype));
     missing.erase(spec.name);
   }
   if (!missing.empty())
-    throw UserError(fmt::format("{} lacks '{}' and {} more of the model's parameters; load weights of the same model", path.string(),
-                                *missing.begin(), missing.size() - 1));
+    throw UserError(
+        fmt::format("{} lacks '{}' and {} more of the model's parameters; load weights of the same model",
+                    path.string(), *missing.begin(), missing.size() - 1));
 }
 
 }  // namespace plexaura

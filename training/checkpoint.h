@@ -9,41 +9,44 @@
 
 namespace plexaura {
 
-// Where a run stands, besides its weights: what it needs to go on as if it had never stopped. Random numbers are functions of seed
-// and step, so that these two are the random state.
+// Where a run stands, besides its weights: what it needs to go on as if it had never stopped. Random numbers
+// are functions of seed and step, so that these two are the random state.
 struct RunState {
   std::int64_t step = 0;           // updates done
   std::int64_t epoch = 0;          // of the next step, from 0
   std::int64_t step_in_epoch = 0;  // of the next step
   std::int64_t seed = 0;
-  double epoch_loss = 0;           // sum over the samples of the open epoch
+  double epoch_loss = 0;  // sum over the samples of the open epoch
   double epoch_samples = 0;
-  std::int64_t samples = 0;        // of the training set
-  std::int64_t batch_size = 0;     // over all ranks; with `samples`, what a step within an epoch means
+  std::int64_t samples = 0;     // of the training set
+  std::int64_t batch_size = 0;  // over all ranks; with `samples`, what a step within an epoch means
 };
 
-// A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors, parameters and buffers
-// under their own names, with neither time nor path, and state.safetensors, the solver's state and the RunState. It appears under
-// its name whole or not at all: a run that is killed while writing leaves the one before.
+// A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors,
+// parameters and buffers under their own names, with neither time nor path, and state.safetensors, the
+// solver's state and the RunState. It appears under its name whole or not at all: a run that is killed while
+// writing leaves the one before.
 //
-// Writes it and removes the older ones but for the newest `keep`, and those of later steps, which an earlier run has left that this one
-// does not go on from. Throws UserError where the folder cannot be written, DeviceError for a full disk; the other checkpoints are
-// untouched then. One process at a time.
-void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store, const RunState& state, int keep = 1);
+// Writes it and removes the older ones but for the newest `keep`, and those of later steps, which an earlier
+// run has left that this one does not go on from. Throws UserError where the folder cannot be written,
+// DeviceError for a full disk; the other checkpoints are untouched then. One process at a time.
+void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store,
+                     const RunState& state, int keep = 1);
 
-// Makes the folder, so that a place that cannot be written is found before anything is computed. Throws as save_checkpoint().
+// Makes the folder, so that a place that cannot be written is found before anything is computed. Throws as
+// save_checkpoint().
 void prepare_checkpoints(const std::filesystem::path& directory);
 
-// Reads the newest checkpoint into the store (placed, with its state arenas). Nothing where there is none. Throws UserError that
-// names file and tensor for one that does not fit the model.
+// Reads the newest checkpoint into the store (placed, with its state arenas). Nothing where there is none.
+// Throws UserError that names file and tensor for one that does not fit the model.
 std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store);
 
 // The newest checkpoint's folder, if any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);
 
-// Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its name or an alias, of its
-// shape; float32 and float64 are converted. Names of the file that the model lacks are an error, but for num_batches_tracked, a
-// counter that other frameworks write and nobody here needs.
+// Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its
+// name or an alias, of its shape; float32 and float64 are converted. Names of the file that the model lacks
+// are an error, but for num_batches_tracked, a counter that other frameworks write and nobody here needs.
 void load_weights(const std::filesystem::path& file, ParameterStore& store);
 
 }  // namespace plexaura

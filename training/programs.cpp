@@ -1,8 +1,7 @@
 #include "training/programs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace plexaura {
 
@@ -27,10 +26,15 @@ std::string broadcast_text(Collective& collective, std::string text, std::string
 
 }  // namespace
 
-TrainingPrograms::TrainingPrograms(ModelBuilder model, Shape sample_shape, ParameterStore& store, Backend& backend,
-                                   Collective& collective, Strategy* strategy, const BatchPlan& train,
-                                   const BatchPlan& validation, const ProgramOptions& options)
-    : model_(std::move(model)), sample_shape_(std::move(sample_shape)), store_(store), backend_(backend), solver_(options.solver) {
+TrainingPrograms::TrainingPrograms(ModelBuilder model, Shape sample_shape, ParameterStore& store,
+                                   Backend& backend, Collective& collective, Strategy* strategy,
+                                   const BatchPlan& train, const BatchPlan& validation,
+                                   const ProgramOptions& options)
+    : model_(std::move(model)),
+      sample_shape_(std::move(sample_shape)),
+      store_(store),
+      backend_(backend),
+      solver_(options.solver) {
   const std::int64_t rank = collective.rank();
   place(collective, strategy, train.micro_batch(0, 0, 0).count);
   together(collective, "compiling", [&] {
@@ -47,11 +51,13 @@ LossOutputs TrainingPrograms::build(Graph& graph, std::int64_t samples) {
   return outputs;
 }
 
-std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t samples, bool accumulate, const Placement* placement) {
+std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t samples, bool accumulate,
+                                                                   const Placement* placement) {
   Graph graph(Mode::train);
   const LossOutputs model = build(graph, samples);
   const std::vector<ProgramOutput> outputs = training_outputs(graph, model, store_, samples);
-  return compile(graph, outputs, backend_, {.placement = placement, .accumulate = accumulate, .apply_updates = false});
+  return compile(graph, outputs, backend_,
+                 {.placement = placement, .accumulate = accumulate, .apply_updates = false});
 }
 
 std::shared_ptr<const Program> TrainingPrograms::compile_evaluation(std::int64_t samples) {
@@ -92,8 +98,10 @@ void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& vali
     if (samples > 0) evaluations_[samples] = compile_evaluation(samples);
 }
 
-void TrainingPrograms::make_machines(Strategy* strategy, Collective& collective, const ProgramOptions& options) {
-  step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options.bucket_bytes, options.watch, options.profile);
+void TrainingPrograms::make_machines(Strategy* strategy, Collective& collective,
+                                     const ProgramOptions& options) {
+  step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options.bucket_bytes, options.watch,
+                                         options.profile);
   Graph graph;
   build_update(graph, solver_, store_.placement(), step_->border().buckets());
   const auto update = compile(graph, {}, backend_, {.placement = &store_.placement()});
@@ -105,7 +113,8 @@ void TrainingPrograms::make_machines(Strategy* strategy, Collective& collective,
   for (const auto& [key, program] : gradients_)
     step_->add_gradient_program(key.first, key.second, program, workspace_, &collective);
   for (const auto& [samples, program] : evaluations_)
-    evaluators_[samples] = std::make_unique<VM>(program, backend_, VmOptions{&store_, workspace_, &collective, {}, options.watch, options.profile});
+    evaluators_[samples] = std::make_unique<VM>(
+        program, backend_, VmOptions{&store_, workspace_, &collective, {}, options.watch, options.profile});
 }
 
 Evaluation TrainingPrograms::evaluate(const Tensor& samples, const Tensor& labels) {

@@ -11,8 +11,8 @@
 
 namespace plexaura {
 
-// Builds a model and its loss for one micro-batch: samples [n, ...] of the store's dtype, labels int64 [n]. Called once per
-// program, with graphs of either mode.
+// Builds a model and its loss for one micro-batch: samples [n, ...] of the store's dtype, labels int64 [n].
+// Called once per program, with graphs of either mode.
 using ModelBuilder = std::function<LossOutputs(Graph& graph, Node samples, Node labels)>;
 
 struct ProgramOptions {
@@ -30,14 +30,15 @@ struct Evaluation {
   double samples = 0;
 };
 
-// All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank has, the update, and
-// validation. They share one store and one workspace of the largest peak.
+// All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
+// has, the update, and validation. They share one store and one workspace of the largest peak.
 class TrainingPrograms {
  public:
-  // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere. All ranks construct together; a rank
-  // that fails takes all with it. `train` and `validation` say which sizes occur.
-  TrainingPrograms(ModelBuilder model, Shape sample_shape, ParameterStore& store, Backend& backend, Collective& collective,
-                   Strategy* strategy, const BatchPlan& train, const BatchPlan& validation, const ProgramOptions& options);
+  // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere. All ranks
+  // construct together; a rank that fails takes all with it. `train` and `validation` say which sizes occur.
+  TrainingPrograms(ModelBuilder model, Shape sample_shape, ParameterStore& store, Backend& backend,
+                   Collective& collective, Strategy* strategy, const BatchPlan& train,
+                   const BatchPlan& validation, const ProgramOptions& options);
 
   TrainingStep& step() { return *step_; }
   // Loss and hits of one batch, in inference mode.
@@ -51,7 +52,8 @@ class TrainingPrograms {
   std::uint64_t plan_hash() const;
 
  private:
-  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate, const Placement* placement);
+  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate,
+                                                   const Placement* placement);
   std::shared_ptr<const Program> compile_evaluation(std::int64_t samples);
   LossOutputs build(Graph& graph, std::int64_t samples);
   void place(Collective& collective, Strategy* strategy, std::int64_t samples);
@@ -63,7 +65,8 @@ class TrainingPrograms {
   ParameterStore& store_;
   Backend& backend_;
   SolverOptions solver_;
-  std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Program>> gradients_;  // by samples, accumulate
+  std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Program>>
+      gradients_;  // by samples, accumulate
   std::map<std::int64_t, std::shared_ptr<const Program>> evaluations_;
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<TrainingStep> step_;

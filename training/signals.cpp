@@ -1,8 +1,7 @@
 #include "training/signals.h"
 
-#include <csignal>
-
 #include <atomic>
+#include <csignal>
 
 namespace plexaura {
 

@@ -9,14 +9,17 @@ namespace {
 
 class UpdateBuilder {
  public:
-  UpdateBuilder(Graph& graph, const SolverOptions& options, DType dtype) : graph_(graph), options_(options), dtype_(dtype) {}
+  UpdateBuilder(Graph& graph, const SolverOptions& options, DType dtype)
+      : graph_(graph), options_(options), dtype_(dtype) {}
 
   void step(const Bucket& bucket) {
     const Node value = slice(ArenaKind::value, 0, bucket);
     const Node grad = slice(ArenaKind::gradient, 0, bucket);
     const Node rate = graph_.step_scalar(StepScalar::learning_rate, dtype_);
-    if (options_.kind == SolverOptions::Kind::sgd) sgd(bucket, value, grad, rate);
-    else adam(bucket, value, grad, rate);
+    if (options_.kind == SolverOptions::Kind::sgd)
+      sgd(bucket, value, grad, rate);
+    else
+      adam(bucket, value, grad, rate);
   }
 
   void apply_changes(const Bucket& buffers) {
@@ -36,7 +39,8 @@ class UpdateBuilder {
 
   void sgd(const Bucket& bucket, const Node& value, const Node& grad, const Node& rate) {
     const Node momentum = options_.momentum != 0 ? slice(ArenaKind::state, 0, bucket) : Node();
-    const SgdResult next = sgd_step(value, grad, momentum, rate, {options_.momentum, options_.nesterov, decay(bucket)});
+    const SgdResult next =
+        sgd_step(value, grad, momentum, rate, {options_.momentum, options_.nesterov, decay(bucket)});
     graph_.update(value, next.value);
     if (momentum) graph_.update(momentum, next.momentum);
   }
@@ -46,8 +50,9 @@ class UpdateBuilder {
     const Node square = slice(ArenaKind::state, 1, bucket);
     const Node step = graph_.step_scalar(StepScalar::step, dtype_);
     const bool decoupled = options_.kind == SolverOptions::Kind::adamw;
-    const AdamResult next = adam_step(value, grad, mean, square, rate, step,
-                                      {options_.beta1, options_.beta2, options_.epsilon, decoupled, decay(bucket)});
+    const AdamResult next =
+        adam_step(value, grad, mean, square, rate, step,
+                  {options_.beta1, options_.beta2, options_.epsilon, decoupled, decay(bucket)});
     graph_.update(value, next.value);
     graph_.update(mean, next.mean);
     graph_.update(square, next.square);
@@ -65,7 +70,8 @@ std::int64_t state_count(const SolverOptions& options) {
   return options.momentum != 0 ? 1 : 0;
 }
 
-void build_update(Graph& graph, const SolverOptions& options, const Placement& placement, std::span<const Bucket> buckets) {
+void build_update(Graph& graph, const SolverOptions& options, const Placement& placement,
+                  std::span<const Bucket> buckets) {
   UpdateBuilder builder(graph, options, placement.dtype);
   for (const Bucket& bucket : buckets.first(buckets.size() - 1)) builder.step(bucket);
   const std::int64_t buffers = placement.count(ParameterRole::buffer);

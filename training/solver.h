@@ -24,8 +24,9 @@ struct SolverOptions {
 // State arenas that the solver needs: 0, 1 or 2.
 std::int64_t state_count(const SolverOptions& options);
 
-// The update program's graph: one node of the solver per bucket, in place on the arena slices, and for the last bucket the buffers,
-// which take their summed changes.
-void build_update(Graph& graph, const SolverOptions& options, const Placement& placement, std::span<const Bucket> buckets);
+// The update program's graph: one node of the solver per bucket, in place on the arena slices, and for the
+// last bucket the buffers, which take their summed changes.
+void build_update(Graph& graph, const SolverOptions& options, const Placement& placement,
+                  std::span<const Bucket> buckets);
 
 }  // namespace plexaura

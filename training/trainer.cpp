@@ -1,10 +1,9 @@
 #include "training/trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <fmt/format.h>
 #include <limits>
 
 #include "core/fnv.h"
@@ -15,9 +14,13 @@ namespace plexaura {
 
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
-std::uint64_t hash_of(const Tensor& tensor, std::uint64_t hash) { return fnv(std::span(tensor.data(), tensor.bytes()), hash); }
+std::uint64_t hash_of(const Tensor& tensor, std::uint64_t hash) {
+  return fnv(std::span(tensor.data(), tensor.bytes()), hash);
+}
 
 std::uint64_t hash_of_weights(const ParameterStore& store) {
   std::uint64_t hash = fnv_start;
@@ -57,14 +60,15 @@ double median(std::vector<double> values) {
 
 TrainingObserver::~TrainingObserver() = default;
 
-Trainer::Trainer(TrainerParts parts, TrainerOptions options) : parts_(std::move(parts)), options_(std::move(options)) {
+Trainer::Trainer(TrainerParts parts, TrainerOptions options)
+    : parts_(std::move(parts)), options_(std::move(options)) {
   const std::int64_t ranks = parts_.collective.size();
   train_plan_ = {parts_.train->size(), options_.batch_size, ranks, options_.micro_batches};
   validation_plan_ = {parts_.validation->size(), options_.batch_size, ranks, 1};
   together(parts_.collective, "the division of the data", [&] { train_plan_.check(); });
-  programs_ = std::make_unique<TrainingPrograms>(parts_.model, parts_.train->sample_shape(), parts_.store, parts_.backend,
-                                                 parts_.collective, parts_.strategy, train_plan_, validation_plan_,
-                                                 options_.programs);
+  programs_ = std::make_unique<TrainingPrograms>(parts_.model, parts_.train->sample_shape(), parts_.store,
+                                                 parts_.backend, parts_.collective, parts_.strategy,
+                                                 train_plan_, validation_plan_, options_.programs);
   state_.seed = options_.seed;
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
@@ -72,6 +76,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options) : parts_(std::move(
 
 std::map<std::string, std::string> Trainer::facts() const {
   std::map<std::string, std::string> facts{{"placement", to_text(parts_.store.placement())},
+                                           {"seed", std::to_string(options_.seed)},
                                            {"initial weights", fmt::format("{:016x}", hash_of_weights(parts_.store))},
                                            {"the first step", std::to_string(state_.step + 1)}};
   if (state_.step > 0) facts["the solver's state"] = fmt::format("{:016x}", hash_of_states(parts_.store));
@@ -82,12 +87,16 @@ bool Trainer::resume() {
   const auto state = load_checkpoint(options_.output, parts_.store);
   if (!state) return false;
   if (state->seed != options_.seed)
-    throw UserError(fmt::format("the checkpoint in {} was made with seed {} and training.seed is {}; resume with the same seed",
-                                options_.output.string(), state->seed, options_.seed));
-  if (state->step_in_epoch != 0 && (state->samples != state_.samples || state->batch_size != state_.batch_size))
-    throw UserError(fmt::format("the checkpoint in {} was made within an epoch of {} samples in batches of {} and now there are {} in batches of {}; "
-                                "resume with the same data and batches",
-                                options_.output.string(), state->samples, state->batch_size, state_.samples, state_.batch_size));
+    throw UserError(fmt::format(
+        "the checkpoint in {} was made with seed {} and training.seed is {}; resume with the same seed",
+        options_.output.string(), state->seed, options_.seed));
+  if (state->step_in_epoch != 0 &&
+      (state->samples != state_.samples || state->batch_size != state_.batch_size))
+    throw UserError(fmt::format(
+        "the checkpoint in {} was made within an epoch of {} samples in batches of {} and now there are {} "
+        "in batches of {}; "
+        "resume with the same data and batches",
+        options_.output.string(), state->samples, state->batch_size, state_.samples, state_.batch_size));
   state_ = *state;
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
@@ -155,7 +164,8 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   feeds.reserve(data.micro_batches.size());
   for (std::size_t i = 0; i < data.micro_batches.size(); ++i) {
     const MicroBatch& batch = data.micro_batches[i];
-    feeds.push_back({Feed{"samples", in_dtype(batch.samples, dtype, converted[i])}, Feed{"labels", batch.labels}});
+    feeds.push_back(
+        {Feed{"samples", in_dtype(batch.samples, dtype, converted[i])}, Feed{"labels", batch.labels}});
     batches.push_back({feeds.back(), batch.labels.elements(), batch.first_sample});
   }
   inputs.micro_batches = batches;
@@ -174,8 +184,9 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   state_.epoch_loss += metrics.loss * metrics.samples;
   state_.epoch_samples += metrics.samples;
   rates_.push_back(metrics.samples / std::max(now() - begin, 1e-9));
-  observer.step({state_.step, data.epoch, metrics.loss, metrics.correct / samples, rates_.back(), inputs.learning_rate},
-                data.steps_in_epoch);
+  observer.step(
+      {state_.step, data.epoch, metrics.loss, metrics.correct / samples, rates_.back(), inputs.learning_rate},
+      data.steps_in_epoch);
   state_.step_in_epoch = data.ends_epoch() ? 0 : data.step_in_epoch + 1;
   if (data.ends_epoch()) ++state_.epoch;
   loader.recycle(std::move(data));
@@ -196,13 +207,15 @@ StepMetrics Trainer::agreed_metrics() {
   } catch (...) {
     mine = std::current_exception();
   }
-  if (mine || metrics.failed) agree_on_error(parts_.collective, mine, fmt::format("step {}", state_.step + 1));
+  if (mine || metrics.failed)
+    agree_on_error(parts_.collective, mine, fmt::format("step {}", state_.step + 1));
   return metrics;
 }
 
 void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
-  EpochRecord record{state_.epoch - 1, state_.epoch_loss / std::max(state_.epoch_samples, 1.0), none, none, seconds};
+  EpochRecord record{state_.epoch - 1, state_.epoch_loss / std::max(state_.epoch_samples, 1.0), none, none,
+                     seconds};
   if (const auto evaluation = validate()) {
     record.val_loss = evaluation->loss / evaluation->samples;
     record.val_accuracy = evaluation->correct / evaluation->samples;
@@ -219,7 +232,8 @@ std::optional<Evaluation> Trainer::validate() {
   if (validation_plan_.samples == 0) return std::nullopt;
   const Evaluation sums = together(parts_.collective, "validation", [&] { return evaluate_share(); });
   std::array<double, 4> all{sums.loss, sums.correct, sums.correct_top5, sums.samples};
-  parts_.collective.sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), 4, "the validation of an epoch");
+  parts_.collective.sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), 4,
+                        "the validation of an epoch");
   return Evaluation{all[0], all[1], all[2], all[3]};
 }
 
@@ -236,7 +250,8 @@ Evaluation Trainer::evaluate_share() {
     Step data = next_step(loader);
     Tensor converted;
     const MicroBatch& batch = data.micro_batches[0];
-    const Evaluation part = programs_->evaluate(in_dtype(batch.samples, parts_.store.dtype(), converted), batch.labels);
+    const Evaluation part =
+        programs_->evaluate(in_dtype(batch.samples, parts_.store.dtype(), converted), batch.labels);
     sums.loss += part.loss;
     sums.correct += part.correct;
     sums.correct_top5 += part.correct_top5;

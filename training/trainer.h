@@ -18,8 +18,8 @@
 
 namespace plexaura {
 
-// What a run is made of. Everything outlives the Trainer. All ranks bring equal parts but for `strategy`, `collective` and the
-// observer.
+// What a run is made of. Everything outlives the Trainer. All ranks bring equal parts but for `strategy`,
+// `collective` and the observer.
 struct TrainerParts {
   ModelBuilder model;
   ParameterStore& store;
@@ -55,30 +55,30 @@ class TrainingObserver {
 };
 
 struct TrainingResult {
-  std::int64_t steps = 0;  // updates in all, earlier runs included
+  std::int64_t steps = 0;      // updates in all, earlier runs included
   std::int64_t steps_now = 0;  // of this run
   std::optional<EpochRecord> last_epoch;
-  double images_per_second = 0;  // median over the steps
-  double stall_share = 0;        // of the time, spent waiting for data
-  int signal = 0;                // that ended the run; 0 where it came to its end
+  double images_per_second = 0;      // median over the steps
+  double stall_share = 0;            // of the time, spent waiting for data
+  int signal = 0;                    // that ended the run; 0 where it came to its end
   std::vector<std::string> skipped;  // samples that could not be read
 };
 
-// Trains a model: epochs of steps, validation with a program of its own after each epoch, a checkpoint after each epoch and when a
-// signal ends the run. Whatever fails on one rank ends all of them after the same step with the same error. A resumed run ends
-// bitwise equal to one that was never stopped.
+// Trains a model: epochs of steps, validation with a program of its own after each epoch, a checkpoint after
+// each epoch and when a signal ends the run. Whatever fails on one rank ends all of them after the same step
+// with the same error. A resumed run ends bitwise equal to one that was never stopped.
 class Trainer {
  public:
   // Compiles every program and places the store. All ranks construct together.
   Trainer(TrainerParts parts, TrainerOptions options);
 
-  // What must be equal on all ranks before data moves: the placement, the seed, hashes of the weights and the solver's state, the
-  // next step.
+  // What must be equal on all ranks before data moves: the placement, the seed, hashes of the weights and the
+  // solver's state, the next step.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const { return *programs_; }
 
-  // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where the run that wrote it had
-  // another seed or, within an epoch, other data or batches.
+  // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
+  // the run that wrote it had another seed or, within an epoch, other data or batches.
   bool resume();
   TrainingResult run(TrainingObserver& observer);
 

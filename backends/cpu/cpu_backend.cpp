@@ -71,9 +71,9 @@ std::string processor() {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(std::string name, std::vector<std::unique_ptr<const KernelSource>> sources)
+  CpuBackend(std::string name, const std::string& libraries, std::vector<std::unique_ptr<const KernelSource>> sources)
       : info_{std::move(name),
-              fmt::format("{}, {} hardware threads", processor(), std::thread::hardware_concurrency()), true},
+              fmt::format("{}, {} hardware threads, {}", processor(), std::thread::hardware_concurrency(), libraries), true},
         sources_(std::move(sources)) {
     register_portable_kernels();
     flush_denormals();
@@ -137,11 +137,11 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend() {
-  return std::make_unique<CpuBackend>("cpu", cpu_kernel_sources());
+  return std::make_unique<CpuBackend>("cpu", cpu_libraries(), cpu_kernel_sources());
 }
 
 std::unique_ptr<Backend> make_portable_backend() {
-  return std::make_unique<CpuBackend>("portable", std::vector<std::unique_ptr<const KernelSource>>{});
+  return std::make_unique<CpuBackend>("portable", "portable kernels", std::vector<std::unique_ptr<const KernelSource>>{});
 }
 
 }  // namespace plexaura

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backends/cpu/kernel_source.h"
@@ -15,6 +16,9 @@ std::unique_ptr<Backend> make_cpu_backend();
 
 // The CPU with the portable kernels alone: the oracle for all others.
 std::unique_ptr<Backend> make_portable_backend();
+
+// What make_cpu_backend() computes with, for people: "oneDNN 2.7.3", or "no oneDNN".
+std::string cpu_libraries();
 
 // The sources of make_cpu_backend(), in the order in which they are asked.
 std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources();

@@ -22,4 +22,12 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   return sources;
 }
 
+std::string cpu_libraries() {
+#ifdef PLEXAURA_HAS_ONEDNN
+  return onednn::version_text();
+#else
+  return "no oneDNN";
+#endif
+}
+
 }  // namespace plexaura

@@ -11,6 +11,17 @@ void wait_for(Backend& backend) {
   done->wait();
 }
 
+void settle(Backend& backend) noexcept {
+  if (backend.info().host_memory) return;
+  for (const Stream stream : {Stream::copy, Stream::compute}) try {
+      const auto done = backend.make_event();
+      done->record(stream);
+      done->wait();
+    } catch (const std::exception&) {
+      // The failure of work that nobody waited for has nobody to tell.
+    }
+}
+
 void copy_to_host(Backend& backend, std::byte* dst, Address src, std::size_t bytes) {
   if (bytes == 0) return;
   if (backend.info().host_memory) {

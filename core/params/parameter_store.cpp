@@ -92,6 +92,7 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
       if (entry.role == ParameterRole::trainable)
         states[i].emplace(entry.name, read_state(static_cast<std::int64_t>(i), entry.name));
 
+  if (placed()) settle(*backend_);
   placement_ = std::move(placement);
   backend_ = &backend;
   ++placed_times_;
@@ -113,9 +114,25 @@ void ParameterStore::require_states(std::int64_t count) {
   while (states() < count) states_.push_back(zeroed(bytes, {}));
 }
 
-Tensor ParameterStore::read_state(std::int64_t index, std::string_view name) const { return read_from(state(index), name); }
+namespace {
+
+void require_state(const Placement::Entry& entry) {
+  if (entry.role != ParameterRole::trainable)
+    throw UserError(fmt::format("'{}' is {} and has no solver state", entry.name, entry.role == ParameterRole::frozen ? "frozen" : "a buffer"));
+}
+
+}  // namespace
+
+Tensor ParameterStore::read_state(std::int64_t index, std::string_view name) const {
+  require_state(entry(name));
+  return read_from(state(index), name);
+}
 
 void ParameterStore::write_state(std::int64_t index, std::string_view name, const Tensor& value) {
+  require_state(entry(name));
+  if (value.type() != entry(name).type)
+    throw UserError(fmt::format("the state of '{}' is {} and cannot be overwritten with {}", entry(name).name, to_string(entry(name).type),
+                                to_string(value.type())));
   write_to(state(index), name, value);
 }
 

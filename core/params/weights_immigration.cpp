@@ -1,6 +1,7 @@
 #include "core/params/weights_immigration.h"
 
 #include <cstring>
+#include <fmt/format.h>
 
 #include "core/device/transfer.h"
 #include "core/error.h"
@@ -21,6 +22,9 @@ WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucke
   computed_ = backend.make_event();
   returned_ = backend.make_event();
 }
+
+// Copies of the last step may still be under way.
+WeightsImmigration::~WeightsImmigration() { settle(store_.backend()); }
 
 std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
   std::vector<Entry> entries;
@@ -43,6 +47,8 @@ std::vector<std::byte> WeightsImmigration::emigrate_all() const {
 void WeightsImmigration::immigrate_all(std::span<const std::byte> values, const Placement& placement) {
   if (placement != store_.placement())
     throw UserError("the whole store can be overwritten only with values of an equal placement; immigrate tensor by tensor instead");
+  const std::size_t bytes = static_cast<std::size_t>(placement.value_count()) * size_of(dtype());
+  if (values.size() != bytes) throw UserError(fmt::format("the whole store has {} bytes and was given {}", bytes, values.size()));
   copy_to_device(store_.backend(), store_.values(), values.data(), values.size());
   store_.raise_version();
 }

@@ -22,6 +22,9 @@ class PLEXAURA_API WeightsImmigration {
  public:
   // The store must be placed. Buckets are slices of its gradient arena, buffers and tail the last one.
   WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes);
+  ~WeightsImmigration();
+  WeightsImmigration(const WeightsImmigration&) = delete;
+  WeightsImmigration& operator=(const WeightsImmigration&) = delete;
 
   struct Entry {
     std::string name;

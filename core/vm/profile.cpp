@@ -1,10 +1,9 @@
 #include "core/vm/profile.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fmt/format.h>
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -43,17 +42,26 @@ void Profile::write(const std::string& path) const {
   file << "{\"traceEvents\":[\n";
   for (std::size_t i = 0; i < events_.size(); ++i) {
     const Event& event = events_[i];
-    file << fmt::format("{{\"ph\":\"X\",\"pid\":0,\"tid\":{},\"name\":{},\"cat\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{\"detail\":{}}}}}{}\n",
-                        event.thread, quoted(event.name), quoted(event.category), event.start, event.duration,
-                        quoted(event.detail), i + 1 < events_.size() ? "," : "");
+    file << fmt::format(
+        "{{\"ph\":\"X\",\"pid\":0,\"tid\":{},\"name\":{},\"cat\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{"
+        "\"detail\":{}}}}}{}\n",
+        event.thread, quoted(event.name), quoted(event.category), event.start, event.duration,
+        quoted(event.detail), i + 1 < events_.size() ? "," : "");
   }
   file << "]}\n";
   file.flush();
-  if (!file) throw UserError(fmt::format("{}: the profile cannot be written ({}); name a file in a folder with room", path, std::strerror(errno)));
+  if (!file)
+    throw UserError(fmt::format("{}: the profile cannot be written ({}); name a file in a folder with room",
+                                path, std::strerror(errno)));
 }
 
-ProfileSpan::ProfileSpan(Profile* profile, std::string_view name, std::string_view category, std::optional<std::size_t> detail)
-    : profile_(profile), name_(name), category_(category), detail_(detail), start_(profile != nullptr ? profile->now() : 0) {}
+ProfileSpan::ProfileSpan(Profile* profile, std::string_view name, std::string_view category,
+                         std::optional<std::size_t> detail)
+    : profile_(profile),
+      name_(name),
+      category_(category),
+      detail_(detail),
+      start_(profile != nullptr ? profile->now() : 0) {}
 
 ProfileSpan::~ProfileSpan() {
   if (profile_ == nullptr) return;

@@ -11,8 +11,8 @@
 
 namespace plexaura {
 
-// Times of instructions, communication and data loading, written as a Chrome/Perfetto trace. Thread-safe. Recording an event may
-// allocate: a profiled run is not an allocation-free one.
+// Times of instructions, communication and data loading, written as a Chrome/Perfetto trace. Thread-safe.
+// Recording an event may allocate: a profiled run is not an allocation-free one.
 class PLEXAURA_API Profile {
  public:
   // Microseconds since the profile was made.
@@ -35,11 +35,12 @@ class PLEXAURA_API Profile {
   std::vector<Event> events_;
 };
 
-// An event from its construction to its end. Does nothing, and allocates nothing, without a profile. `name` and `category` must outlive
-// it; `detail` of a bucket, say, is a number.
+// An event from its construction to its end. Does nothing, and allocates nothing, without a profile. `name`
+// and `category` must outlive it; `detail` of a bucket, say, is a number.
 class PLEXAURA_API ProfileSpan {
  public:
-  ProfileSpan(Profile* profile, std::string_view name, std::string_view category, std::optional<std::size_t> detail = {});
+  ProfileSpan(Profile* profile, std::string_view name, std::string_view category,
+              std::optional<std::size_t> detail = {});
   ProfileSpan(const ProfileSpan&) = delete;
   ProfileSpan& operator=(const ProfileSpan&) = delete;
   ~ProfileSpan();

@@ -328,13 +328,7 @@ VM::VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions optio
   implementation_ = std::make_unique<Implementation>(std::move(program), backend, std::move(options));
 }
 
-VM::~VM() {
-  try {
-    wait();
-  } catch (const std::exception&) {
-    // The failure of a run that nobody waited for has nobody to tell.
-  }
-}
+VM::~VM() { settle(implementation_->backend); }
 
 void VM::run(std::span<const Feed> feeds, const StepBlock& block) { implementation_->run(feeds, block); }
 

@@ -1,10 +1,9 @@
 #include "models/programs/command_line.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <fmt/format.h>
 
 #include "core/error.h"
 #include "models/programs/version.h"
@@ -22,7 +21,9 @@ std::string first_line(std::string text) {
 std::string at_least_one(const std::string& text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number > 0 ? "" : fmt::format("'{}' must be a whole number above 0", text);
+  return error == std::errc() && end == text.data() + text.size() && number > 0
+             ? ""
+             : fmt::format("'{}' must be a whole number above 0", text);
 }
 
 }  // namespace
@@ -30,21 +31,28 @@ std::string at_least_one(const std::string& text) {
 CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv) {
   CommandLine line;
   bool version = false;
-  CLI::App app(fmt::format("Trains a {} from a YAML file, alone or as ranks: mpirun -n 4 build/models/{} FILE.yaml", program, program));
+  CLI::App app(
+      fmt::format("Trains a {} from a YAML file, alone or as ranks: mpirun -n 4 build/models/{} FILE.yaml",
+                  program, program));
   app.name(program);
   app.add_option("FILE.yaml", line.config, "model, data, training, distributed and output of the run");
   app.add_option("--set", line.set, "overrides a key of the file: --set training.batch_size=8")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--steps", line.steps, "stops after so many updates in all")->type_name("N")->check(at_least_one);
+  app.add_option("--steps", line.steps, "stops after so many updates in all")
+      ->type_name("N")
+      ->check(at_least_one);
   app.add_flag("--resume", line.resume, "goes on from the newest checkpoint in output.dir");
   app.add_option("--backend", line.backend, "cpu, portable or a plugin such as cuda")->type_name("NAME");
   app.add_option("--log", line.log, "appends a JSON object per step and per epoch")->type_name("FILE");
   app.add_option("--weights", line.weights, "starts from a safetensors file")->type_name("FILE");
-  app.add_option("--profile", line.profile, "writes a trace for chrome://tracing or Perfetto; slows the run down")->type_name("FILE");
+  app.add_option("--profile", line.profile,
+                 "writes a trace for chrome://tracing or Perfetto; slows the run down")
+      ->type_name("FILE");
   app.add_flag("--dry-run", line.dry_run, "prints the model, the memory plan and the data found, and ends");
-  app.add_flag("--program", line.print_program, "with --dry-run: every instruction of the training program, too");
+  app.add_flag("--program", line.print_program,
+               "with --dry-run: every instruction of the training program, too");
   app.add_flag("--version", version, "prints the versions of this build, oneDNN, MPI and the processor");
   try {
     app.parse(argc, argv);
@@ -54,9 +62,13 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   } catch (const CLI::ParseError& error) {
     throw UserError(fmt::format("{}: {}; see {} --help", program, first_line(error.what()), program));
   }
-  if (version) line.message = version_text();
-  else if (line.config.empty()) throw UserError(fmt::format("{}: no YAML file was named; for example: {} models/iris.yaml", program, program));
-  if (line.print_program && !line.dry_run) throw UserError(fmt::format("{}: --program needs --dry-run", program));
+  if (version)
+    line.message = version_text();
+  else if (line.config.empty())
+    throw UserError(
+        fmt::format("{}: no YAML file was named; for example: {} models/iris.yaml", program, program));
+  if (line.print_program && !line.dry_run)
+    throw UserError(fmt::format("{}: --program needs --dry-run", program));
   return line;
 }
 

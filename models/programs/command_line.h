@@ -9,8 +9,8 @@ namespace plexaura {
 
 // What was written behind the program's name.
 struct CommandLine {
-  std::string config;                // the YAML file
-  std::vector<std::string> set;      // "training.batch_size=8"
+  std::string config;            // the YAML file
+  std::vector<std::string> set;  // "training.batch_size=8"
   std::optional<std::int64_t> steps;
   bool resume = false;
   bool dry_run = false;

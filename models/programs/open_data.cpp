@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include <array>
+#include <fmt/format.h>
 
 #include "models/programs/run_config.h"
 #include "training/data/csv.h"
@@ -43,8 +42,10 @@ Pair split(const Section& data, const DatasetPtr& whole) {
 
 Pair open_csv(const Section& data, const fs::path& path) {
   CsvOptions options{.header = data.flag_or("header", true)};
-  if (!options.header) options.label = data.integer_or("label", -1);
-  else if (data.has("label")) options.label = data.text("label");
+  if (!options.header)
+    options.label = data.integer_or("label", -1);
+  else if (data.has("label"))
+    options.label = data.text("label");
   Pair pair = split(data, std::make_shared<CsvDataset>(path, options));
   if (data.flag_or("standardise", true)) {
     const Standardisation measured = measure_standardisation(*pair.train);
@@ -65,20 +66,23 @@ Pair open_idx(const Section& data, const fs::path& path) {
   options.mean = static_cast<float>(data.number_or("mean", 0));
   options.stddev = static_cast<float>(data.number_or("stddev", 1, {.above = 0}));
   const auto open = [&](const std::string& part) {
-    return std::make_shared<IdxDataset>(idx_file(path, part + "-images-idx3-ubyte"), idx_file(path, part + "-labels-idx1-ubyte"), options);
+    return std::make_shared<IdxDataset>(idx_file(path, part + "-images-idx3-ubyte"),
+                                        idx_file(path, part + "-labels-idx1-ubyte"), options);
   };
   return {open("train"), open("t10k")};
 }
 
 Pair open_image_folder(const Section& data, const fs::path& path) {
-  ImageFolderOptions options{.image_size = data.integer_or("image_size", 224, {.minimum = 1, .maximum = 4096})};
+  ImageFolderOptions options{.image_size =
+                                 data.integer_or("image_size", 224, {.minimum = 1, .maximum = 4096})};
   ImageFolderOptions augmented = options;
   augmented.augment = data.flag_or("augment", true);
   if (augmented.augment) {
     augmented.smallest_crop = data.number_or("smallest_crop", 0.08, {.maximum = 1, .above = 0});
     augmented.mirror = data.flag_or("mirror", true);
   }
-  Pair pair{std::make_shared<ImageFolderDataset>(path / "train", augmented), std::make_shared<ImageFolderDataset>(path / "val", options)};
+  Pair pair{std::make_shared<ImageFolderDataset>(path / "train", augmented),
+            std::make_shared<ImageFolderDataset>(path / "val", options)};
   check_same_classes(*pair.train, (path / "train").string(), *pair.validation, (path / "val").string());
   return pair;
 }
@@ -90,15 +94,29 @@ RunData open_data(const Config& config) {
   const std::string format = data.choice("format", {"csv", "idx", "image_folder"});
   const fs::path path = data.text("path");
   if (!fs::exists(path))
-    throw data.error("path", fmt::format("'{}' does not exist; name the data's place, for example with --set data.path=...", path.string()));
-  Pair pair = format == "csv" ? open_csv(data, path) : format == "idx" ? open_idx(data, path) : open_image_folder(data, path);
+    throw data.error(
+        "path",
+        fmt::format("'{}' does not exist; name the data's place, for example with --set data.path=...",
+                    path.string()));
+  Pair pair = format == "csv"   ? open_csv(data, path)
+              : format == "idx" ? open_idx(data, path)
+                                : open_image_folder(data, path);
   if (data.has("use_fraction")) {
     const double fraction = data.number("use_fraction", {.maximum = 1, .above = 0});
     pair.train = subset(pair.train, stratified_fraction(labels_of(*pair.train), fraction, 1));
   }
-  if (data.has("limit")) pair.train = subset(pair.train, stratified_limit(labels_of(*pair.train), data.integer("limit", {.minimum = 1}), 1));
-  const std::string description = fmt::format("{} samples of {} classes, {} for validation, {} from {}", pair.train->size(),
-                                              pair.train->class_names().size(), pair.validation->size(), format, path.string());
+  if (data.has("limit"))
+    pair.train = subset(pair.train,
+                        stratified_limit(labels_of(*pair.train), data.integer("limit", {.minimum = 1}), 1));
+  if (data.has("validation_limit")) {
+    const std::int64_t limit = data.integer("validation_limit", {.minimum = 0});
+    pair.validation =
+        subset(pair.validation, limit == 0 ? std::vector<std::int64_t>{}
+                                           : stratified_limit(labels_of(*pair.validation), limit, 1));
+  }
+  const std::string description =
+      fmt::format("{} samples of {} classes, {} for validation, {} from {}", pair.train->size(),
+                  pair.train->class_names().size(), pair.validation->size(), format, path.string());
   return {pair.train, pair.validation, description};
 }
 

@@ -1,8 +1,7 @@
 #include "models/programs/program.h"
 
-#include <fmt/format.h>
-
 #include <csignal>
+#include <fmt/format.h>
 
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
@@ -33,11 +32,13 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
   const Section model = setup.config->section("model");
   if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
-    throw model.error("name", fmt::format("is '{}' and this program trains a {}; run build/models/{}", name, kind, name));
+    throw model.error(
+        "name", fmt::format("is '{}' and this program trains a {}; run build/models/{}", name, kind, name));
   setup.data = open_data(*setup.config);
   const Dataset& train = *setup.data.train;
   setup.options = read_options(*setup.config, train.size(), ranks);
-  setup.model = make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()));
+  setup.model =
+      make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()));
   setup.config->check_all_used();
   setup.options.trainer.steps = line.steps;
   if (line.resume && setup.options.trainer.output.empty())
@@ -52,7 +53,8 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts.erase("data.workers");
   facts.erase("output.dir");
   facts["the build"] = build_id();
-  facts["the number of samples"] = fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
+  facts["the number of samples"] =
+      fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
   facts["--steps"] = line.steps ? std::to_string(*line.steps) : "none";
   facts["--backend"] = line.backend;
   facts["--resume"] = line.resume ? "given" : "not given";
@@ -61,57 +63,68 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
 }
 
 ModelBuilder builder_of(Model& model) {
-  return [&model](Graph& /*graph*/, Node samples, Node labels) { return build_loss(model, model(samples), labels); };
+  return [&model](Graph& /*graph*/, Node samples, Node labels) {
+    return build_loss(model, model(samples), labels);
+  };
 }
 
 void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, const CommandLine& line) {
   const Program& program = trainer.programs().largest();
   report.say(summary(*setup.model));
   report.say(fmt::format("data         {}", setup.data.description));
-  report.say(fmt::format("memory       {} for activations of the largest micro-batch (no plan can need less than {})",
-                         bytes_text(static_cast<double>(program.arena_bytes)), bytes_text(static_cast<double>(program.arena_lower_bound))));
-  report.say(fmt::format("program      {} instructions, {} reorders", program.instructions.size(), program.reorders));
+  report.say(fmt::format(
+      "memory       {} for activations of the largest micro-batch (no plan can need less than {})",
+      bytes_text(static_cast<double>(program.arena_bytes)),
+      bytes_text(static_cast<double>(program.arena_lower_bound))));
+  report.say(fmt::format("program      {} instructions, {} reorders", program.instructions.size(),
+                         program.reorders));
   if (line.print_program) report.say(program.to_text());
 }
 
 int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   const std::string output = setup.options.trainer.output.string();
-  RunReport report = together(ranks, "opening the log", [&] {
+  const auto report = together(ranks, "opening the log", [&] {
     const bool speaks = ranks.rank() == 0;
     if (speaks && !line.dry_run && !output.empty()) prepare_checkpoints(output);
-    return RunReport(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
+    return std::make_unique<RunReport>(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
   });
   Profile profile;
   if (!line.profile.empty()) setup.options.trainer.programs.profile = &profile;
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
   ParameterStore store = together(ranks, "making the parameters", [&] {
-    ParameterStore made = make_store(*setup.model, setup.options.dtype, static_cast<std::uint64_t>(setup.options.trainer.seed));
+    ParameterStore made =
+        make_store(*setup.model, setup.options.dtype, static_cast<std::uint64_t>(setup.options.trainer.seed));
     if (!line.weights.empty()) load_weights(line.weights, made);
     return made;
   });
   const auto strategy = make_strategy(setup.options.strategy, ranks);
-  Trainer trainer({builder_of(*setup.model), store, *backend, ranks, strategy.get(), setup.data.train, setup.data.validation},
+  Trainer trainer({builder_of(*setup.model), store, *backend, ranks, strategy.get(), setup.data.train,
+                   setup.data.validation},
                   setup.options.trainer);
   if (line.dry_run) {
-    print_plan(report, setup, trainer, line);
+    print_plan(*report, setup, trainer, line);
     return 0;
   }
   const bool resumed = line.resume && together(ranks, "resuming", [&] { return trainer.resume(); });
   const bool replaces = !line.resume && newest_checkpoint(output).has_value();
   check_agreement(ranks, trainer.facts());
-  report.say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()), setup.data.description, ranks.size(),
-                         ranks.size() == 1 ? "rank" : "ranks"));
-  if (replaces) report.say("the checkpoint in " + output + " will be replaced; --resume goes on from it");
-  if (line.resume) report.say(resumed ? "resumed from the newest checkpoint in " + output : "no checkpoint in " + output + " yet; starting afresh");
-  const TrainingResult result = trainer.run(report);
-  report.summary(result, store, line.log, output);
-  if (!line.profile.empty()) together(ranks, "writing the profile", [&] {
+  report->say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()),
+                          setup.data.description, ranks.size(), ranks.size() == 1 ? "rank" : "ranks"));
+  if (replaces) report->say("the checkpoint in " + output + " will be replaced; --resume goes on from it");
+  if (line.resume)
+    report->say(resumed ? "resumed from the newest checkpoint in " + output
+                        : "no checkpoint in " + output + " yet; starting afresh");
+  const TrainingResult result = trainer.run(*report);
+  report->summary(result, store, line.log, output);
+  if (!line.profile.empty())
+    together(ranks, "writing the profile", [&] {
       if (ranks.rank() == 0) profile.write(line.profile);
     });
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
-// How ranks talk stands in the file, too, which is read here for that alone; what is wrong with it is said when ranks exist.
+// How ranks talk stands in the file, too, which is read here for that alone; what is wrong with it is said
+// when ranks exist.
 CommunicatorOptions communicator_options(const std::string& kind, int argc, const char* const* argv) {
   CommunicatorOptions options;
   try {
@@ -131,13 +144,15 @@ CommunicatorOptions communicator_options(const std::string& kind, int argc, cons
 int run_program(const std::string& kind, int argc, const char* const* argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit on the size of files then fails as on a full disk
   return run_ranks(communicator_options(kind, argc, argv), [&](Communicator& ranks) {
-    const CommandLine line = together(ranks, "reading the command line", [&] { return parse_command_line(kind, argc, argv); });
+    const CommandLine line =
+        together(ranks, "reading the command line", [&] { return parse_command_line(kind, argc, argv); });
     if (!line.message.empty()) {
       if (ranks.rank() == 0) fmt::print("{}\n", line.message);
       return 0;
     }
     use_cores(ranks.place().size);
-    Setup setup = together(ranks, "reading the configuration", [&] { return read_setup(kind, line, ranks.size()); });
+    Setup setup =
+        together(ranks, "reading the configuration", [&] { return read_setup(kind, line, ranks.size()); });
     check_agreement(ranks, facts_of(setup, line));
     return train(line, ranks, std::move(setup));
   });

@@ -1,13 +1,11 @@
 #include "models/programs/report.h"
 
-#include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fmt/format.h>
 
+#include "models/programs/terminal.h"
 #include "models/zoo/summary.h"
 
 namespace plexaura {
@@ -18,19 +16,25 @@ namespace {
 constexpr double seconds_in_file = 1;
 constexpr double seconds_on_terminal = 0.1;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }
 
-std::string row(const char* name, const std::string& value) { return fmt::format("  {:<20}{}\n", name, value); }
+std::string row(const char* name, const std::string& value) {
+  return fmt::format("  {:<20}{}\n", name, value);
+}
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 // "1,234" or "0.52"
-std::string rate_text(double rate) { return rate < 100 ? fmt::format("{:.3g}", rate) : with_commas(std::llround(rate)); }
+std::string rate_text(double rate) {
+  return rate < 100 ? fmt::format("{:.3g}", rate) : with_commas(std::llround(rate));
+}
 
 std::string clock_text(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds);
@@ -39,7 +43,8 @@ std::string clock_text(double seconds) {
 }
 
 std::string accuracy_text(const EpochRecord& epoch) {
-  return percent(epoch.val_accuracy) + (epoch.val_accuracy_top5 ? fmt::format(" (top 5: {})", percent(*epoch.val_accuracy_top5)) : "");
+  return percent(epoch.val_accuracy) +
+         (epoch.val_accuracy_top5 ? fmt::format(" (top 5: {})", percent(*epoch.val_accuracy_top5)) : "");
 }
 
 std::string validation_text(const EpochRecord& epoch) {
@@ -47,26 +52,16 @@ std::string validation_text(const EpochRecord& epoch) {
   return fmt::format("validation loss {:.4f}  validation accuracy {}", epoch.val_loss, accuracy_text(epoch));
 }
 
-std::size_t terminal_columns() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-// "[=====>    ]"
-std::string bar(std::int64_t done, std::int64_t all) {
-  constexpr std::int64_t width = 20;
-  const auto full = static_cast<std::size_t>(width * done / all);
-  std::string text(full, '=');
-  if (full < width) text += '>';
-  text.resize(width, ' ');
-  return '[' + text + ']';
-}
-
 }  // namespace
 
 RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
-    : speaks_(speaks), terminal_(isatty(STDOUT_FILENO) != 0), epochs_(epochs) {
+    : speaks_(speaks), columns_(terminal_columns()), epochs_(epochs) {
   if (speaks_ && !log.empty()) log_.emplace(log);
+}
+
+// What follows, an error perhaps, begins on a line of its own.
+RunReport::~RunReport() {
+  if (line_is_open_) print("\n");
 }
 
 void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
@@ -74,12 +69,17 @@ void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
   if (!speaks_) return;
   if (log_) log_->step(record);
   const double time = now();
-  if (time - last_line_ < (terminal_ ? seconds_on_terminal : seconds_in_file)) return;
+  if (time - last_line_ < (columns_ > 0 ? seconds_on_terminal : seconds_in_file)) return;
   last_line_ = time;
   const std::int64_t done = (record.step - 1) % steps_in_epoch + 1;
-  if (terminal_) return print("\r\033[K" + progress(record, done, steps_in_epoch).substr(0, terminal_columns() - 1));
-  print(fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  accuracy {}  {} samples/s  rate {:.3g}\n", record.epoch + 1, epochs_, done,
-                    steps_in_epoch, record.loss, percent(record.accuracy), rate_text(record.images_per_second), record.learning_rate));
+  if (columns_ > 0) {
+    print(clear_line + progress(record, done, steps_in_epoch).substr(0, columns_ - 1));
+    line_is_open_ = true;
+    return;
+  }
+  print(fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  accuracy {}  {} samples/s  rate {:.3g}\n",
+                    record.epoch + 1, epochs_, done, steps_in_epoch, record.loss, percent(record.accuracy),
+                    rate_text(record.images_per_second), record.learning_rate));
 }
 
 std::string RunReport::progress(const StepRecord& record, std::int64_t done, std::int64_t all) {
@@ -88,28 +88,36 @@ std::string RunReport::progress(const StepRecord& record, std::int64_t done, std
     clocked_step_ = done;
     clocked_at_ = last_line_;
   }
-  const double step_seconds = (last_line_ - clocked_at_) / static_cast<double>(std::max<std::int64_t>(done - clocked_step_, 1));
-  const std::string left = done > clocked_step_ ? "  " + clock_text(step_seconds * static_cast<double>(all - done)) + " left" : "";
-  return fmt::format("epoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.1f} %  {}/s{}", record.epoch + 1, epochs_, bar(done, all), done, all,
-                     record.loss, 100 * record.accuracy, rate_text(record.images_per_second), left);
+  const double step_seconds =
+      (last_line_ - clocked_at_) / static_cast<double>(std::max<std::int64_t>(done - clocked_step_, 1));
+  const std::string left =
+      done > clocked_step_ ? "  " + clock_text(step_seconds * static_cast<double>(all - done)) + " left" : "";
+  return fmt::format("epoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.1f} %  {}/s{}", record.epoch + 1,
+                     epochs_, progress_bar(done, all), done, all, record.loss, 100 * record.accuracy,
+                     rate_text(record.images_per_second), left);
 }
 
 void RunReport::epoch(const EpochRecord& record) {
   if (!speaks_) return;
   if (log_) log_->epoch(record);
-  print(fmt::format("{}epoch {}/{}  done in {:.2f} s  train loss {:.4f}  {}\n", terminal_ ? "\r\033[K" : "", record.epoch + 1, epochs_,
-                    record.seconds, record.train_loss, validation_text(record)));
+  say(fmt::format("epoch {}/{}  done in {:.2f} s  train loss {:.4f}  {}", record.epoch + 1, epochs_,
+                  record.seconds, record.train_loss, validation_text(record)));
 }
 
 void RunReport::say(const std::string& line) {
-  if (speaks_) print(line + "\n");
+  if (!speaks_) return;
+  print((line_is_open_ ? clear_line : "") + line + "\n");
+  line_is_open_ = false;
 }
 
-void RunReport::summary(const TrainingResult& result, const ParameterStore& store, const std::string& log, const std::string& checkpoints) {
+void RunReport::summary(const TrainingResult& result, const ParameterStore& store, const std::string& log,
+                        const std::string& checkpoints) {
   if (!speaks_) return;
-  std::string text = terminal_ ? "\r\033[K\n" : "\n";
+  std::string text;
   text += row("steps", fmt::format("{}{}", with_commas(result.steps),
-                                   result.steps_now < result.steps ? fmt::format(", {} of them now", with_commas(result.steps_now)) : ""));
+                                   result.steps_now < result.steps
+                                       ? fmt::format(", {} of them now", with_commas(result.steps_now))
+                                       : ""));
   if (const auto& epoch = result.last_epoch) {
     text += row("training loss", fmt::format("{:.4f}", epoch->train_loss));
     if (std::isfinite(epoch->val_accuracy)) {
@@ -120,13 +128,17 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
     text += row("loss", fmt::format("{:.4f} (last step; no epoch was finished)", last_step_.loss));
   }
   if (result.steps_now > 0)
-    text += row("samples/s", fmt::format("{} (median of the steps; {:.1f} % of the time waiting for data)", rate_text(result.images_per_second),
-                                         100 * result.stall_share));
+    text += row("samples/s", fmt::format("{} (median of the steps; {:.1f} % of the time waiting for data)",
+                                         rate_text(result.images_per_second), 100 * result.stall_share));
   text += row("parameters", with_commas(store.trainable_elements()));
   text += row("checkpoint", checkpoints.empty() ? "none (output.dir is not set)" : checkpoints);
   text += row("log", log.empty() ? "none (--log FILE writes one)" : log);
-  if (!result.skipped.empty()) text += row("unreadable samples", fmt::format("{}, the first: {}", result.skipped.size(), result.skipped[0]));
-  print(text);
+  if (!result.skipped.empty())
+    text +=
+        row("unreadable samples", fmt::format("{}, the first: {}", result.skipped.size(), result.skipped[0]));
+  text.pop_back();
+  say("");
+  say(text);
 }
 
 std::string bytes_text(double bytes) {

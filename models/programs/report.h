@@ -9,27 +9,33 @@
 
 namespace plexaura {
 
-// What a person sees of a run, and the JSON log beside it. Made on every rank; only the one that speaks shows anything.
+// What a person sees of a run, and the JSON log beside it. Made on every rank; only the one that speaks shows
+// anything.
 class RunReport final : public TrainingObserver {
  public:
   // `log`: a file of JSON lines, empty for none.
   RunReport(bool speaks, const std::string& log, std::int64_t epochs);
+  ~RunReport() override;
+  RunReport(const RunReport&) = delete;
+  RunReport& operator=(const RunReport&) = delete;
 
   void step(const StepRecord& record, std::int64_t steps_in_epoch) override;
   void epoch(const EpochRecord& record) override;
   void say(const std::string& line);
 
   // The table at the end.
-  void summary(const TrainingResult& result, const ParameterStore& store, const std::string& log, const std::string& checkpoints);
+  void summary(const TrainingResult& result, const ParameterStore& store, const std::string& log,
+               const std::string& checkpoints);
 
  private:
   std::string progress(const StepRecord& record, std::int64_t done, std::int64_t all);
 
   bool speaks_;
-  bool terminal_;
+  std::size_t columns_;  // of the terminal; 0: there is none
   std::optional<JsonLog> log_;
   std::int64_t epochs_;
   double last_line_ = 0;
+  bool line_is_open_ = false;  // on a terminal, with a progress bar
   // Where the clock of an epoch was started, to tell the time left.
   std::int64_t clocked_epoch_ = -1;
   std::int64_t clocked_step_ = 0;

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "distributed/strategies/strategies.h"
+
 namespace plexaura {
 
 namespace {
@@ -27,15 +29,19 @@ SolverOptions read_solver(const Section& training, double& learning_rate) {
 }
 
 // Epochs in the file, steps in the schedule.
-Schedule read_schedule(const Section& training, double peak, std::int64_t steps_per_epoch, std::int64_t epochs) {
+Schedule read_schedule(const Section& training, double peak, std::int64_t steps_per_epoch,
+                       std::int64_t epochs) {
   const Section yaml = training.section("schedule");
-  const auto steps = [&](double of_epochs) { return std::llround(of_epochs * static_cast<double>(steps_per_epoch)); };
+  const auto steps = [&](double of_epochs) {
+    return std::llround(of_epochs * static_cast<double>(steps_per_epoch));
+  };
   Schedule::Options options{.peak = peak};
   const std::string name = yaml.choice_or("name", "constant", {"constant", "step", "cosine", "one_cycle"});
   if (name == "step")
     options.decay = StepDecay{std::max<std::int64_t>(steps(yaml.number("every_epochs", {.above = 0})), 1),
                               yaml.number_or("gamma", 0.1, {.maximum = 1, .above = 0})};
-  if (name == "cosine") options.decay = CosineDecay{steps_per_epoch * epochs, yaml.number_or("floor", 0, {.minimum = 0})};
+  if (name == "cosine")
+    options.decay = CosineDecay{steps_per_epoch * epochs, yaml.number_or("floor", 0, {.minimum = 0})};
   if (name == "one_cycle") {
     OneCycle cycle{.steps = steps_per_epoch * epochs};
     cycle.rising = yaml.number_or("rising", cycle.rising, {.minimum = 0, .maximum = 1});
@@ -43,21 +49,26 @@ Schedule read_schedule(const Section& training, double peak, std::int64_t steps_
     cycle.end_divisor = yaml.number_or("end_divisor", cycle.end_divisor, {.minimum = 1});
     options.decay = cycle;
   } else {
-    options.warmup_steps = steps(yaml.number_or("warmup_epochs", 0, {.minimum = 0, .maximum = static_cast<double>(epochs)}));
+    options.warmup_steps =
+        steps(yaml.number_or("warmup_epochs", 0, {.minimum = 0, .maximum = static_cast<double>(epochs)}));
   }
   return Schedule(options);
 }
 
 std::int64_t read_batch_size(const Section& training, int ranks) {
   if (training.has("batch_size") == training.has("batch_per_rank"))
-    throw training.error("batch_size", "and batch_per_rank exclude each other, and one of them is needed; batch_size is that of a step over all ranks");
+    throw training.error("batch_size",
+                         "and batch_per_rank exclude each other, and one of them is needed; batch_size is "
+                         "that of a step over all ranks");
   return training.has("batch_size") ? training.integer("batch_size", {.minimum = 1})
                                     : training.integer("batch_per_rank", {.minimum = 1}) * ranks;
 }
 
 }  // namespace
 
-double read_deadline(const Section& distributed) { return distributed.number_or("deadline_seconds", 60, {.above = 0}); }
+double read_deadline(const Section& distributed) {
+  return distributed.number_or("deadline_seconds", 60, {.above = 0});
+}
 
 bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }
 
@@ -67,7 +78,9 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   const Section distributed = config.section("distributed");
   const Section output = config.section("output");
   RunOptions run;
-  run.dtype = training.choice_or("precision", "float32", {"float32", "float64"}) == "float64" ? DType::float64 : DType::float32;
+  run.dtype = training.choice_or("precision", "float32", {"float32", "float64"}) == "float64"
+                  ? DType::float64
+                  : DType::float32;
   TrainerOptions& trainer = run.trainer;
   trainer.batch_size = read_batch_size(training, ranks);
   trainer.micro_batches = training.integer_or("micro_batches", 1, {.minimum = 1});
@@ -81,13 +94,15 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.shuffle = data.flag_or("shuffle", true);
   trainer.workers = data.integer_or("workers", 1, {.minimum = 0, .maximum = 256});
   trainer.prefetch = data.integer_or("prefetch", 2, {.minimum = 1, .maximum = 1024});
-  trainer.on_error = data.choice_or("on_error", "fail", {"fail", "skip"}) == "skip" ? OnError::skip : OnError::fail;
-  run.strategy = distributed.choice_or("strategy", "allreduce", {"allreduce", "reduce-broadcast"});
+  trainer.on_error =
+      data.choice_or("on_error", "fail", {"fail", "skip"}) == "skip" ? OnError::skip : OnError::fail;
+  run.strategy = distributed.choice_or("strategy", "allreduce", strategy_names());
   read_deadline(distributed);
   read_shared_memory(distributed);
   trainer.programs.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
   trainer.output = output.text_or("dir", "");
-  trainer.keep = static_cast<int>(output.integer_or("keep", 1, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));
+  trainer.keep = static_cast<int>(
+      output.integer_or("keep", 1, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));
   return run;
 }
 

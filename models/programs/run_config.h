@@ -16,8 +16,8 @@ struct RunData {
   std::string description;  // "400 samples of 5 classes, 125 for validation, from ..."
 };
 
-// Opens what the section `data` names. Every key is read, and described in docs/configuration.md. Throws UserError with file and line,
-// or naming the data's own file.
+// Opens what the section `data` names. Every key is read, and described in docs/configuration.md. Throws
+// UserError with file and line, or naming the data's own file.
 RunData open_data(const Config& config);
 
 struct RunOptions {
@@ -26,11 +26,12 @@ struct RunOptions {
   TrainerOptions trainer;
 };
 
-// Reads the sections `training`, `distributed` and `output`. `samples` of the training set, for schedules that know the whole run.
+// Reads the sections `training`, `distributed` and `output`. `samples` of the training set, for schedules
+// that know the whole run.
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
-// The two keys of `distributed` that are needed before ranks exist: seconds that a rank waits for another, and whether ranks of one
-// machine share memory.
+// The two keys of `distributed` that are needed before ranks exist: seconds that a rank waits for another,
+// and whether ranks of one machine share memory.
 double read_deadline(const Section& distributed);
 bool read_shared_memory(const Section& distributed);
 

@@ -7,11 +7,14 @@
 #include <doctest/doctest.h>
 #include <filesystem>
 
-#include "models/config.h"
-#include "models/programs/run_config.h"
-#include "models/zoo/model.h"
 #include "core/testing/values.h"
+#include "models/config.h"
+#include "models/zoo/model.h"
 #include "tests/support/backend.h"
+#include "training/data/csv.h"
+#include "training/data/idx.h"
+#include "training/data/standardise.h"
+#include "training/data/subset.h"
 #include "training/trainer.h"
 
 namespace plexaura::testing {
@@ -44,24 +47,22 @@ class DrawnDigits final : public Dataset {
   std::vector<std::string> names_{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
 };
 
+struct Data {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> validation;
+};
+
 // A model from its YAML file, after training on one rank.
 struct Run {
-  Run(Backend& backend, const std::string& yaml, const std::vector<std::string>& overrides, std::int64_t steps,
-      std::shared_ptr<const Dataset> drawn = nullptr)
-      : config(Config::load(std::string(PLEXAURA_SOURCE) + "/models/" + yaml, overrides)) {
-    RunData data;
-    if (drawn) data = {drawn, drawn, ""};
-    else data = open_data(config);
-    RunOptions options = read_options(config, data.train->size(), 1);
-    options.trainer.output.clear();
-    if (steps > 0) options.trainer.steps = steps;
-    model = make_model(config.section("model"), data.train->sample_shape(),
-                       static_cast<std::int64_t>(data.train->class_names().size()));
-    store = std::make_unique<ParameterStore>(make_store(*model, options.dtype, 1));
+  Run(Backend& backend, const std::string& yaml, const Data& data, TrainerOptions options)
+      : config(Config::load(std::string(PLEXAURA_SOURCE) + "/models/" + yaml)) {
+    const auto classes = static_cast<std::int64_t>(data.train->class_names().size());
+    model = make_model(config.section("model"), data.train->sample_shape(), classes);
+    store = std::make_unique<ParameterStore>(make_store(*model, DType::float32, 1));
     const ModelBuilder build = [&](Graph&, Node samples, Node labels) {
       return build_loss(*model, (*model)(samples), labels);
     };
-    Trainer trainer({build, *store, backend, alone, nullptr, data.train, data.validation}, options.trainer);
+    Trainer trainer({build, *store, backend, alone, nullptr, data.train, data.validation}, std::move(options));
     trainer.run(seen);
     for (const ParameterSpec& spec : store->specs()) weights.emplace_back(spec.name, store->read(spec.name));
   }
@@ -74,7 +75,26 @@ struct Run {
   std::vector<std::pair<std::string, Tensor>> weights;
 };
 
-std::string iris_path() { return std::string("data.path=") + PLEXAURA_SOURCE + "/models/iris.csv"; }
+Data iris() {
+  const auto all = std::make_shared<CsvDataset>(std::string(PLEXAURA_SOURCE) + "/models/iris.csv", CsvOptions{.label = "species"});
+  const std::vector<double> shares{0.8, 0.2};
+  auto parts = stratified_split(labels_of(*all), shares, 1);
+  const auto train = std::make_shared<SubsetDataset>(all, std::move(parts[0]));
+  const auto validation = std::make_shared<SubsetDataset>(all, std::move(parts[1]));
+  const Standardisation measured = measure_standardisation(*train);
+  return {std::make_shared<StandardisedDataset>(train, measured), std::make_shared<StandardisedDataset>(validation, measured)};
+}
+
+// MNIST where it is at hand.
+Data digits() {
+  const char* data = std::getenv("PLEXAURA_DATA");
+  const std::filesystem::path folder = std::filesystem::path(data == nullptr ? "" : data) / "mnist";
+  std::shared_ptr<const Dataset> pictures = std::make_shared<DrawnDigits>();
+  for (const char* end : {"", ".gz"})
+    if (const auto file = folder / (std::string("train-images-idx3-ubyte") + end); std::filesystem::exists(file))
+      pictures = std::make_shared<IdxDataset>(file, folder / (std::string("train-labels-idx1-ubyte") + end), IdxOptions{});
+  return {pictures, pictures};
+}
 
 double largest_difference(const Tensor& a, const Tensor& b) {
   const std::vector<double> left = a.to_doubles();
@@ -102,22 +122,30 @@ void check_follows(const Run& run, const Run& expected, double tolerance) {
 }  // namespace
 
 TEST_CASE("Iris trains to its accuracy, in the steps of the portable kernels") {
-  const std::vector<std::string> overrides{iris_path(), "training.epochs=60"};
-  const Run run(test_backend(), "iris.yaml", overrides, 0);
+  TrainerOptions options;
+  options.batch_size = 8;
+  options.epochs = 30;
+  options.schedule = Schedule({.peak = 0.02});
+  options.seed = 1;
+  options.programs.solver = {.momentum = 0.9, .weight_decay = 0.005};
+  const Data data = iris();
+  const Run run(test_backend(), "iris.yaml", data, options);
   CHECK(run.seen.last.val_accuracy >= 0.9);
-  check_follows(run, Run(oracle(), "iris.yaml", overrides, 0), 1e-3);
+  check_follows(run, Run(oracle(), "iris.yaml", data, options), 1e-3);
 }
 
 TEST_CASE("the net for digits does twenty steps at batch 8 like the portable kernels") {
-  std::vector<std::string> overrides{"training.batch_size=8"};
-  std::shared_ptr<const Dataset> drawn;
-  const char* data = std::getenv("PLEXAURA_DATA");
-  if (data != nullptr && std::filesystem::exists(std::filesystem::path(data) / "mnist"))
-    overrides.push_back("data.path=" + (std::filesystem::path(data) / "mnist").string());
-  else drawn = std::make_shared<DrawnDigits>();
-  const Run run(test_backend(), "mnist_cnn.yaml", overrides, 20, drawn);
+  TrainerOptions options;
+  options.batch_size = 8;
+  options.steps = 20;
+  options.schedule = Schedule({.peak = 0.001});
+  options.seed = 1;
+  options.programs.solver = {.kind = SolverOptions::Kind::adam};
+  const Data data = digits();
+  const Run run(test_backend(), "mnist_cnn.yaml", data, options);
   CHECK(std::isfinite(run.seen.loss));
-  check_follows(run, Run(oracle(), "mnist_cnn.yaml", overrides, 20, drawn), 1e-2);
+  CHECK(run.store->trainable_elements() == 690590);
+  check_follows(run, Run(oracle(), "mnist_cnn.yaml", data, options), 1e-2);
 }
 
 }  // namespace plexaura::testing

@@ -1,7 +1,6 @@
 #include "core/nearest.h"
 
 #include <doctest/doctest.h>
-
 #include <vector>
 
 using plexaura::did_you_mean;

@@ -176,7 +176,8 @@ TEST_CASE("a PNG that is cut off in its data is refused by name") {
   constexpr std::size_t end_chunk = 12;
   for (std::size_t size = 0; size < whole.size() - end_chunk - 4; ++size) {
     CAPTURE(size);
-    CHECK(contains(testing::error_of([&] { decode_image(std::span(whole).first(size), "b.png"); }), "b.png: "));
+    CHECK(
+        contains(testing::error_of([&] { decode_image(std::span(whole).first(size), "b.png"); }), "b.png: "));
   }
 }
 
@@ -184,7 +185,8 @@ TEST_CASE("what is no picture is refused by name") {
   const std::string text = "GIF89a and so on";
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   CHECK_FALSE(is_image(bytes));
-  CHECK(contains(testing::error_of([&] { read_image_size(bytes, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
+  CHECK(contains(testing::error_of([&] { read_image_size(bytes, "x.jpg"); }),
+                 "x.jpg: is neither JPEG nor PNG"));
   CHECK(contains(testing::error_of([&] { decode_image({}, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
 }
 

@@ -219,7 +219,8 @@ TEST_CASE("time spent waiting is counted") {
 }
 
 TEST_CASE("recycled steps lend their memory to later ones") {
-  Loader loader(std::make_shared<testing::CountingDataset>(64), {.batch_size = 8, .workers = 1, .prefetch = 1});
+  Loader loader(std::make_shared<testing::CountingDataset>(64),
+                {.batch_size = 8, .workers = 1, .prefetch = 1});
   std::set<const std::byte*> memory;
   for (int i = 0; i < 100; ++i) {
     Step step = loader.next();

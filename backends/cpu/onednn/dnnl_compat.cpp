@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/onednn/sources.h"
+
 namespace plexaura::onednn {
 
 namespace {
@@ -209,6 +211,12 @@ dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations) {
   attributes.set_post_ops(operations);
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attributes;
+}
+
+std::string version_text() {
+  const dnnl_version_t* version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + '.' + std::to_string(version->minor) + '.' +
+         std::to_string(version->patch);
 }
 
 }  // namespace plexaura::onednn

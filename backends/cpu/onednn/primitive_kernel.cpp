@@ -1,7 +1,6 @@
 #include "backends/cpu/onednn/primitive_kernel.h"
 
 #include <fmt/format.h>
-#include <unordered_map>
 
 #include "backends/cpu/fast/copy.h"
 #include "core/error.h"
@@ -27,8 +26,10 @@ class PrimitiveLaunch final : public Launch {
   PrimitiveLaunch(dnnl::primitive primitive, const std::vector<Argument>& arguments, const Binding& binding)
       : primitive_(std::move(primitive)), name_(binding.name) {
     for (const Argument& argument : arguments)
-      if (Address address = address_of(argument, binding); address != nullptr)
-        memories_.emplace(argument.number, memory(argument.desc, cpu_engine(), address));
+      if (Address address = address_of(argument, binding); address != nullptr) {
+        memories_.emplace_back(argument.desc, cpu_engine(), address);
+        arguments_.push_back({argument.number, memories_.back().get()});
+      }
   }
 
   void copy_first(const std::byte* src, std::byte* dst, std::size_t bytes) {
@@ -39,18 +40,19 @@ class PrimitiveLaunch final : public Launch {
 
   void run() override {
     if (bytes_ > 0) fast::copy_bytes(src_, dst_, bytes_);
-    try {
-      primitive_.execute(cpu_stream(), memories_);
-    } catch (const dnnl::error& error) {
-      throw DeviceError(
-          fmt::format("{}: oneDNN failed: {}", name_ != nullptr ? *name_ : "a kernel", error.message));
-    }
+    // The C function, because the one of C++ makes a list of the arguments in each call.
+    const dnnl_status_t status = dnnl_primitive_execute(
+        primitive_.get(), cpu_stream().get(), static_cast<int>(arguments_.size()), arguments_.data());
+    if (status != dnnl_success)
+      throw DeviceError(fmt::format("{}: oneDNN failed with status {}",
+                                    name_ != nullptr ? *name_ : "a kernel", static_cast<int>(status)));
   }
 
  private:
   dnnl::primitive primitive_;
   const std::string* name_;
-  std::unordered_map<int, memory> memories_;
+  std::vector<memory> memories_;
+  std::vector<dnnl_exec_arg_t> arguments_;
   const std::byte* src_ = nullptr;
   std::byte* dst_ = nullptr;
   std::size_t bytes_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "backends/cpu/kernel_source.h"
 
@@ -14,5 +15,8 @@ std::unique_ptr<const KernelSource> make_convolution_source();
 std::unique_ptr<const KernelSource> make_matmul_source();
 // reorder between two layouts.
 std::unique_ptr<const KernelSource> make_reorder_source();
+
+// "oneDNN 2.7.3"
+std::string version_text();
 
 }  // namespace plexaura::onednn

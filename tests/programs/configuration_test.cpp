@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "models/programs/run_config.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+#include "training/data/file.h"
+#include "training/data/image.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Keys = std::map<std::string, std::string>;  // and their defaults
+
+// The tables of docs/configuration.md.
+Keys documented() {
+  static const std::regex row(R"(\n\| `([a-z0-9_.]+)` \| (–|`([^`]*)`) \|)");
+  const std::string text = read_text(fs::path(PLEXAURA_SOURCE) / "docs/configuration.md");
+  Keys keys;
+  for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it)
+    keys[(*it)[1]] = (*it)[3];
+  return keys;
+}
+
+void write_digits(const fs::path& folder) {
+  fs::create_directories(folder);
+  for (const std::string part : {"train", "t10k"}) {
+    write_text(folder / (part + "-images-idx3-ubyte"),
+               std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x01"
+                           "ab",
+                           18));
+    write_text(folder / (part + "-labels-idx1-ubyte"), std::string("\0\0\x08\x01\0\0\0\x02\0\x01", 10));
+  }
+}
+
+void write_pictures(const fs::path& folder) {
+  const Image image{4, 4, std::vector<std::uint8_t>(48, 100)};
+  for (const char* part : {"train/a", "train/b", "val/a", "val/b"}) {
+    fs::create_directories(folder / part);
+    write_file(folder / part / "1.jpg", encode_jpeg(image, 90));
+  }
+}
+
+// Everything that the programs read outside `model`, where these lines are all that is written.
+Keys read(const std::string& data, const std::string& training) {
+  const Config config =
+      Config::parse(fmt::format("data: {{{}}}\ntraining: {{epochs: 2, {}}}\n", data, training), "test.yaml");
+  const RunData opened = open_data(config);
+  read_options(config, opened.train->size(), 2);
+  config.check_all_used();
+  return config.values();
+}
+
+}  // namespace
+
+TEST_CASE("docs/configuration.md has every key that is read, with its default") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  write_pictures(folder / "pictures");
+  const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
+  const std::string idx = fmt::format("format: idx, path: {}", (folder / "digits").string());
+  const std::string pictures = fmt::format("format: image_folder, path: {}", (folder / "pictures").string());
+  const std::string sgd = "batch_size: 2, solver: {name: sgd, learning_rate: 0.1}";
+  const std::string adam = "batch_per_rank: 1, solver: {name: adam, learning_rate: 0.1}";
+  const std::array runs{
+      read(csv + ", label: species", sgd),
+      read(csv + ", folds: 5", adam),
+      read(idx + ", limit: 1, validation_limit: 1", sgd + ", schedule: {name: step, every_epochs: 1}"),
+      read(idx + ", use_fraction: 0.5", sgd + ", schedule: {name: cosine}"),
+      read(pictures, sgd + ", schedule: {name: one_cycle}"),
+  };
+  const std::array given{"data.format",
+                         "data.path",
+                         "data.label",
+                         "data.folds",
+                         "data.limit",
+                         "data.validation_limit",
+                         "data.use_fraction",
+                         "training.epochs",
+                         "training.batch_size",
+                         "training.batch_per_rank",
+                         "training.solver.name",
+                         "training.solver.learning_rate",
+                         "training.schedule.name",
+                         "training.schedule.every_epochs"};
+  const Keys written = documented();
+  Keys found;
+  for (const Keys& run : runs)
+    for (const auto& [key, value] : run) {
+      CAPTURE(key);
+      REQUIRE(written.contains(key));
+      if (std::ranges::find(given, key) == given.end()) CHECK(written.at(key) == value);
+      found.emplace(key, value);
+    }
+  CHECK(written.at("training.schedule.name") == runs[0].at("training.schedule.name"));
+  for (const auto& [key, standard] : written) {
+    CAPTURE(key);
+    CHECK(found.contains(key));
+  }
+}
+
+TEST_CASE("keys without effect are errors") {
+  const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
+  const std::string sgd = "batch_size: 2, solver: {name: sgd, learning_rate: 0.1}";
+  CHECK(user_error([&] { read(csv + ", mirror: true", sgd); }).find("unknown key 'mirror' in data") !=
+        std::string::npos);
+  CHECK(user_error([&] {
+          read(csv + ", folds: 5, validation_share: 0.5", sgd);
+        }).find("'validation_share'") != std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, sgd + ", schedule: {name: one_cycle, warmup_epochs: 1}");
+        }).find("'warmup_epochs'") != std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, "batch_size: 2, solver: {name: adam, learning_rate: 0.1, momentum: 0.9}");
+        }).find("'momentum'") != std::string::npos);
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,184 @@
+#include "training/checkpoint.h"
+
+#include <doctest/doctest.h>
+#include <set>
+
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+#include "training/safetensors.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A matrix in a blocked layout, tied under a second name, and a buffer; with one state arena.
+class Model {
+ public:
+  explicit Model(double first, DType dtype = DType::float32, std::int64_t states = 1)
+      : store({{"fc.weight",
+                {dtype, Shape{3, 17}},
+                ParameterRole::trainable,
+                Initialiser::zeros(),
+                {"tied.weight"}},
+               {"bn.mean", {dtype, Shape{2}}, ParameterRole::buffer, Initialiser::zeros()}}) {
+    Placement placement;
+    placement.dtype = dtype;
+    placement.append("fc.weight", store.specs()[0].type, ParameterRole::trainable, Layout({0, 1}, {{1, 8}}));
+    placement.append("bn.mean", store.specs()[1].type, ParameterRole::buffer, Layout::row_major(1));
+    store.place(placement, test_backend());
+    store.require_states(states);
+    for (const ParameterSpec& spec : store.specs()) store.write(spec.name, counting(spec.type, first));
+    for (std::int64_t i = 0; i < states; ++i)
+      store.write_state(i, "fc.weight", counting(store.specs()[0].type, first + 0.5));
+  }
+
+  static Tensor counting(const TensorType& type, double first) {
+    Tensor tensor(TensorType{DType::float64, type.shape});
+    for (double& value : tensor.as<double>()) value = first++;
+    return tensor.cast(type.dtype);
+  }
+
+  double weight() const { return store.read("fc.weight").to_doubles()[0]; }
+  double state(std::int64_t index) const { return store.read_state(index, "fc.weight").to_doubles()[0]; }
+
+  ParameterStore store;
+};
+
+std::string names(const fs::path& folder) {
+  std::set<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder)) found.insert(entry.path().filename());
+  std::string text;
+  for (const std::string& name : found) text += name + ' ';
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("what is saved is read again, bit for bit") {
+  const TemporaryFolder folder;
+  const Model saved(1);
+  save_checkpoint(folder / "run", saved.store, {12, 3, 4, 99, 0.1, 7, 100, 8});
+  Model loaded(50);
+  const auto state = load_checkpoint(folder / "run", loaded.store);
+  REQUIRE(state);
+  CHECK(loaded.store.read("fc.weight").to_doubles() == saved.store.read("fc.weight").to_doubles());
+  CHECK(loaded.store.read("bn.mean").to_doubles() == saved.store.read("bn.mean").to_doubles());
+  CHECK(loaded.store.read_state(0, "fc.weight").to_doubles() ==
+        saved.store.read_state(0, "fc.weight").to_doubles());
+  CHECK(state->step == 12);
+  CHECK(state->epoch == 3);
+  CHECK(state->step_in_epoch == 4);
+  CHECK(state->seed == 99);
+  CHECK(state->epoch_loss == 0.1);
+  CHECK(state->epoch_samples == 7);
+  CHECK(state->samples == 100);
+  CHECK(state->batch_size == 8);
+}
+
+TEST_CASE("there may be none") {
+  const TemporaryFolder folder;
+  Model model(1);
+  CHECK(!load_checkpoint(folder / "run", model.store));
+  CHECK(!load_checkpoint(folder.path(), model.store));
+  CHECK(!newest_checkpoint(folder.path()));
+}
+
+TEST_CASE("the newest is read and older ones are removed") {
+  const TemporaryFolder folder;
+  for (const std::int64_t step : {9, 10, 1000000})
+    save_checkpoint(folder.path(), Model(static_cast<double>(step)).store, {.step = step}, 2);
+  CHECK(names(folder.path()) == "checkpoint-000010 checkpoint-1000000 ");
+  Model model(0);
+  CHECK(load_checkpoint(folder.path(), model.store)->step == 1000000);
+  CHECK(model.weight() == 1000000);
+}
+
+TEST_CASE("a run that began anew is not hidden by what an earlier one left") {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), Model(1).store, {.step = 900});
+  save_checkpoint(folder.path(), Model(2).store, {.step = 100});
+  CHECK(names(folder.path()) == "checkpoint-000100 ");
+}
+
+TEST_CASE("a checkpoint of the same step is replaced, and leftovers of a killed writer go") {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), Model(1).store, {.step = 5});
+  fs::create_directory(folder / "checkpoint.unfinished");
+  write_text(folder / "checkpoint.unfinished/weights.safetensors", "half of it");
+  CHECK(newest_checkpoint(folder.path()) == folder / "checkpoint-000005");
+  save_checkpoint(folder.path(), Model(2).store, {.step = 5});
+  CHECK(names(folder.path()) == "checkpoint-000005 ");
+  Model model(0);
+  load_checkpoint(folder.path(), model.store);
+  CHECK(model.weight() == 2);
+}
+
+TEST_CASE("other folders are let alone") {
+  const TemporaryFolder folder;
+  for (const char* name : {"checkpoint-", "checkpoint-12x", "checkpoints", "mine"})
+    fs::create_directory(folder / name);
+  save_checkpoint(folder.path(), Model(1).store, {.step = 5});
+  CHECK(names(folder.path()) == "checkpoint- checkpoint-000005 checkpoint-12x checkpoints mine ");
+}
+
+TEST_CASE("where nothing can be written is said at once") {
+  const TemporaryFolder folder;
+  write_text(folder / "file", "");
+  const std::string expected = "cannot create " + (folder / "file/run").string() +
+                               ": Not a directory; name a folder that can be written in output.dir";
+  CHECK(user_error([&] { prepare_checkpoints(folder / "file/run"); }) == expected);
+  CHECK(user_error([&] { save_checkpoint(folder / "file/run", Model(1).store, {}); }) == expected);
+}
+
+TEST_CASE("the state of another solver is refused") {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), Model(1).store, {.step = 1});
+  const std::string file = (folder / "checkpoint-000001/state.safetensors").string();
+  Model fewer(0, DType::float32, 0);
+  CHECK(user_error([&] { load_checkpoint(folder.path(), fewer.store); }) ==
+        file + " holds the state of another solver; resume with the same training.solver");
+  Model more(0, DType::float32, 2);
+  CHECK(user_error([&] { load_checkpoint(folder.path(), more.store); }) ==
+        file + " has no tensor 'state1.fc.weight'; it belongs to another model or solver");
+}
+
+TEST_CASE("weights load from files of other makers: names, aliases, counters, types") {
+  const TemporaryFolder folder;
+  const TensorType wide{DType::float64, Shape{3, 17}};
+  Model model(0);
+  write_safetensors(folder / "weights", {{{"tied.weight", Model::counting(wide, 7)},
+                                          {"bn.mean", Model::counting({DType::float16, Shape{2}}, 3)},
+                                          {"bn.num_batches_tracked", Tensor::scalar(std::int64_t{5})}},
+                                         {{"format", "pt"}}});
+  load_weights(folder / "weights", model.store);
+  CHECK(model.weight() == 7);
+  CHECK(model.store.read("bn.mean").to_doubles() == std::vector<double>{3, 4});
+}
+
+TEST_CASE("weights of another model are refused with the first name that does not fit") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "weights";
+  Model model(0);
+  const Tensor weight = Model::counting({DType::float32, Shape{3, 17}}, 1);
+  const Tensor mean = Model::counting({DType::float32, Shape{2}}, 1);
+  const auto refusal = [&](SafeTensors contents) {
+    write_safetensors(path, contents);
+    return user_error([&] { load_weights(path, model.store); }).substr(path.string().size());
+  };
+  CHECK(
+      refusal({{{"fc.weigth", weight}}, {}}) ==
+      ": the model has no parameter 'fc.weigth'; did you mean 'fc.weight'?; load weights of the same model");
+  CHECK(refusal({{{"fc.weight", weight}}, {}}) ==
+        " lacks 'bn.mean' and 0 more of the model's parameters; load weights of the same model");
+  CHECK(refusal({{{"fc.weight", mean}, {"bn.mean", mean}}, {}}) ==
+        ": 'fc.weight' is float32[2] and the model has float32[3,17]; load weights of the same model and "
+        "number of classes");
+  CHECK(refusal({{{"fc.weight", weight}, {"bn.mean", Tensor(TensorType{DType::int64, Shape{2}})}}, {}}) ==
+        ": 'bn.mean' is int64[2] and the model has float32[2]; load weights of the same model and number of "
+        "classes");
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,121 @@
+#include "training/programs.h"
+
+#include <array>
+#include <cmath>
+#include <doctest/doctest.h>
+
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/thread_collective.h"
+#include "tests/training/small_run.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+constexpr std::int64_t train_samples = 22;
+
+TrainingPrograms make(ParameterStore& store, Collective& collective,
+                      const ModelBuilder& model = small_model) {
+  const std::int64_t ranks = collective.size();
+  return {model,
+          Shape{4},
+          store,
+          test_backend(),
+          collective,
+          nullptr,
+          {train_samples, 7, ranks, 2},
+          {9, 7, ranks, 1},
+          {}};
+}
+
+Tensor samples(std::int64_t count) {
+  Tensor tensor(TensorType{DType::float64, Shape{count, 4}});
+  double next = 0;
+  for (double& value : tensor.as<double>()) value = 0.1 * static_cast<double>(static_cast<int>(next++) % 13);
+  return tensor;
+}
+
+Tensor labels(std::int64_t count) {
+  Tensor tensor(TensorType{DType::int64, Shape{count}});
+  for (std::int64_t i = 0; i < count; ++i) tensor.as<std::int64_t>()[static_cast<std::size_t>(i)] = i % 3;
+  return tensor;
+}
+
+}  // namespace
+
+TEST_CASE("the evaluation sums over samples, without dropout") {
+  ParameterStore store = small_store();
+  SingleProcess alone;
+  TrainingPrograms programs = make(store, alone);
+  const Evaluation once = programs.evaluate(samples(7), labels(7));
+  const Evaluation again = programs.evaluate(samples(7), labels(7));
+  CHECK(once.samples == 7);
+  CHECK(once.loss == again.loss);
+  CHECK(once.correct == again.correct);
+  CHECK(once.correct == std::round(once.correct));
+  CHECK(once.correct_top5 == 0);
+  CHECK(!programs.has_top5());
+  CHECK(programs.evaluate(samples(0), labels(0)).samples == 0);
+}
+
+TEST_CASE("the evaluation reads the weights that training writes") {
+  ParameterStore store = small_store();
+  SingleProcess alone;
+  TrainingPrograms programs = make(store, alone);
+  const double before = programs.evaluate(samples(7), labels(7)).loss;
+  Tensor doubled = store.read("second");
+  for (double& value : doubled.as<double>()) value *= 2;
+  store.write("second", doubled);
+  CHECK(programs.evaluate(samples(7), labels(7)).loss != before);
+}
+
+TEST_CASE("ranks have one placement, and programs for every size of their batches") {
+  ThreadRanks ranks(3);
+  std::array<std::string, 3> placements;
+  ranks.run([&](Collective& collective) {
+    ParameterStore store = small_store();
+    TrainingPrograms programs = make(store, collective);
+    placements.at(static_cast<std::size_t>(collective.rank())) = to_text(store.placement());
+    const BatchPlan plan{train_samples, 7, 3, 2};
+    for (std::int64_t step = 0; step < plan.steps_per_epoch(); ++step) {
+      std::vector<Tensor> data;
+      std::vector<std::array<Feed, 2>> feeds;
+      std::vector<MicroBatchInputs> batches;
+      data.reserve(4);
+      feeds.reserve(2);
+      for (std::int64_t micro = 0; micro < 2; ++micro) {
+        const std::int64_t count = plan.micro_batch(step, collective.rank(), micro).count;
+        const Tensor& x = data.emplace_back(samples(count));
+        const Tensor& y = data.emplace_back(labels(count));
+        feeds.push_back({Feed{"samples", x}, Feed{"labels", y}});
+        batches.push_back({feeds.back(), count, 0});
+      }
+      StepInputs inputs{.micro_batches = batches,
+                        .global_samples = plan.global_batch(step).count,
+                        .step = step + 1,
+                        .learning_rate = 0.1};
+      programs.step().run(inputs);
+      const StepMetrics metrics = programs.step().metrics();
+      if (metrics.samples != static_cast<double>(plan.rank_share(step, collective.rank()).count))
+        throw InternalError("wrong count");
+    }
+  });
+  CHECK(placements[0] == placements[1]);
+  CHECK(placements[0] == placements[2]);
+}
+
+TEST_CASE("a model that cannot be built on one rank ends all ranks") {
+  ThreadRanks ranks(2);
+  CHECK(user_error([&] {
+          ranks.run([](Collective& collective) {
+            ParameterStore store = small_store();
+            make(store, collective, [&](Graph& graph, Node x, Node y) {
+              if (collective.rank() == 1) throw UserError("this rank has no model");
+              return small_model(graph, x, y);
+            });
+          });
+        }) == "this rank has no model");
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,62 @@
+#include "training/signals.h"
+
+#include <csignal>
+#include <doctest/doctest.h>
+#include <initializer_list>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using plexaura::StopSignals;
+
+namespace {
+
+// The status of a child that runs `work` with signals as every program has them at first, and, if it comes to
+// the end of it, exits with what it returns.
+template <class Work>
+int child_status(Work&& work) {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
+    _exit(work());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("the first signal is noted") {
+  for (const int number : {SIGINT, SIGTERM}) {
+    const StopSignals signals;
+    CHECK(signals.received() == 0);
+    std::raise(number);
+    CHECK(signals.received() == number);
+  }
+  const StopSignals signals;
+  CHECK(signals.received() == 0);
+}
+
+TEST_CASE("a second signal of either kind ends the process at once") {
+  for (const int second : {SIGINT, SIGTERM}) {
+    const int status = child_status([second] {
+      const StopSignals signals;
+      std::raise(SIGINT);
+      if (signals.received() != SIGINT) return 1;
+      std::raise(second);
+      return 2;
+    });
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == second);
+  }
+}
+
+TEST_CASE("without it signals act as before") {
+  const int status = child_status([] {
+    { const StopSignals signals; }
+    std::raise(SIGTERM);
+    return 2;
+  });
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+}

@@ -1,0 +1,71 @@
+#include "tests/training/small_run.h"
+
+#include "core/ops/classes.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/dropout.h"
+#include "core/ops/matmul.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend.h"
+#include "training/data/random.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+constexpr std::int64_t features = 4;
+
+class Points final : public Dataset {
+ public:
+  Points(std::int64_t count, std::int64_t first) : count_(count), first_(first) {}
+
+  std::int64_t size() const override { return count_; }
+  Shape sample_shape() const override { return Shape{features}; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  std::int64_t label(std::int64_t index) const override { return (first_ + index) % 3; }
+  void read(std::int64_t index, const SampleContext&, std::span<float> sample,
+            std::int64_t& label) const override {
+    label = this->label(index);
+    Random random{11, static_cast<std::uint64_t>(first_ + index)};
+    for (std::size_t i = 0; i < sample.size(); ++i)
+      sample[i] =
+          static_cast<float>(random.below(100)) / 100 + (static_cast<std::int64_t>(i) == label ? 1.0F : 0.0F);
+  }
+
+ private:
+  std::int64_t count_;
+  std::int64_t first_;
+  std::vector<std::string> class_names_{"a", "b", "c"};
+};
+
+}  // namespace
+
+std::shared_ptr<const Dataset> points(std::int64_t count, std::int64_t first) {
+  return std::make_shared<Points>(count, first);
+}
+
+ParameterStore small_store(std::uint64_t seed) {
+  const auto weight = [](const char* name, std::int64_t in, std::int64_t out) {
+    return ParameterSpec{
+        name, {DType::float64, Shape{in, out}}, ParameterRole::trainable, Initialiser::glorot_uniform()};
+  };
+  return ParameterStore({weight("first", features, 8), weight("second", 8, 3)}, seed);
+}
+
+LossOutputs small_model(Graph& graph, Node samples, Node labels) {
+  const Node first = graph.parameter("first", {DType::float64, Shape{features, 8}});
+  const Node second = graph.parameter("second", {DType::float64, Shape{8, 3}});
+  const Node hidden = dropout(tanh(matmul(samples, first)), {.p = 0.2});
+  const Node outputs = matmul(hidden, second);
+  return {.loss = softmax_cross_entropy(outputs, labels), .correct = top_k_correct(outputs, labels, 1)};
+}
+
+void SmallRun::train(const TrainerOptions& options, std::shared_ptr<const Dataset> training,
+                     std::shared_ptr<const Dataset> validation) {
+  SingleProcess alone;
+  Trainer trainer(
+      {small_model, store, test_backend(), alone, nullptr, std::move(training), std::move(validation)},
+      options);
+  result = trainer.run(seen);
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/params/parameter_store.h"
+#include "training/trainer.h"
+
+namespace plexaura::testing {
+
+// Samples in memory: points around three centres, with a label each, the same for every seed of the run.
+std::shared_ptr<const Dataset> points(std::int64_t count, std::int64_t first = 0);
+
+// A classifier of points: linear, dropout, linear. In float64.
+ParameterStore small_store(std::uint64_t seed = 1);
+LossOutputs small_model(Graph& graph, Node samples, Node labels);
+
+// Keeps everything that a trainer reports.
+class Recorder final : public TrainingObserver {
+ public:
+  void step(const StepRecord& record, std::int64_t) override {
+    steps.push_back(record);
+    if (after_step) after_step(record);
+  }
+  void epoch(const EpochRecord& record) override { epochs.push_back(record); }
+
+  std::vector<StepRecord> steps;
+  std::vector<EpochRecord> epochs;
+  std::function<void(const StepRecord&)> after_step;
+};
+
+// A run from beginning to end on one rank, or on one of several.
+struct SmallRun {
+  ParameterStore store = small_store();
+  Recorder seen;
+  TrainingResult result;
+
+  void train(const TrainerOptions& options, std::shared_ptr<const Dataset> training,
+             std::shared_ptr<const Dataset> validation);
+};
+
+}  // namespace plexaura::testing

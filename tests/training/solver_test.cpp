@@ -1,0 +1,138 @@
+#include "training/solver.h"
+
+#include <array>
+#include <cstring>
+#include <doctest/doctest.h>
+
+#include "core/vm/compile.h"
+#include "core/vm/vm.h"
+#include "tests/support/backend.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+using Three = std::array<double, 3>;
+
+constexpr Three start{1, -2, 0.5};
+constexpr std::array<Three, 3> gradients{{{0.1, -0.2, 0.3}, {-0.4, 0.1, 0.2}, {0.05, 0.6, -0.7}}};
+constexpr std::array<double, 3> rates{0.1, 0.05, 0.2};
+
+// Parameters `w`, in two parts that lie in buckets of their own, and a buffer, in one store with an update
+// program.
+class Updates {
+ public:
+  explicit Updates(const SolverOptions& solver)
+      : store_({spec("a", 2, ParameterRole::trainable), spec("b", 1, ParameterRole::trainable),
+                spec("running", 3, ParameterRole::buffer)}) {
+    Placement placement;
+    placement.dtype = DType::float64;
+    for (const ParameterSpec& spec : store_.specs())
+      placement.append(spec.name, spec.type, spec.role, Layout::row_major(1));
+    store_.place(placement, test_backend());
+    store_.require_states(state_count(solver));
+    write({1, -2}, "a");
+    write({0.5}, "b");
+    write({10, 20, 30}, "running");
+    Graph graph;
+    build_update(graph, solver, store_.placement(), make_buckets(store_.placement(), 1));
+    program_ = compile(graph, {}, test_backend(), {.placement = &store_.placement()});
+    vm_ = std::make_unique<VM>(program_, test_backend(), VmOptions{.store = &store_});
+  }
+
+  void step(const Three& gradient, double rate) {
+    write_gradient("a", std::span(gradient).first(2));
+    write_gradient("b", std::span(gradient).last(1));
+    write_gradient("running", std::array{1.0, 0.0, -1.0});
+    StepBlock block;
+    block.learning_rate = rate;
+    block.step = static_cast<double>(++steps_);
+    vm_->run({}, block);
+    vm_->wait();
+  }
+
+  Three value() const {
+    const std::vector<double> a = store_.read("a").to_doubles();
+    return {a[0], a[1], store_.read("b").to_doubles()[0]};
+  }
+  std::vector<double> running() const { return store_.read("running").to_doubles(); }
+
+ private:
+  static ParameterSpec spec(const char* name, std::int64_t size, ParameterRole role) {
+    return {name, {DType::float64, Shape{size}}, role, Initialiser::zeros()};
+  }
+
+  void write(std::vector<double> values, const char* name) {
+    Tensor tensor(store_.spec(name).type);
+    std::ranges::copy(values, tensor.as<double>().begin());
+    store_.write(name, tensor);
+  }
+
+  void write_gradient(const char* name, std::span<const double> values) {
+    const auto offset = static_cast<std::size_t>(store_.placement().find(name)->offset) * sizeof(double);
+    std::memcpy(store_.gradients() + offset, values.data(), values.size_bytes());
+  }
+
+  ParameterStore store_;
+  std::shared_ptr<const Program> program_;
+  std::unique_ptr<VM> vm_;
+  int steps_ = 0;
+};
+
+void check_three_steps(const SolverOptions& solver, const Three& expected) {
+  Updates updates(solver);
+  CHECK(updates.value() == start);
+  for (std::size_t i = 0; i < 3; ++i) updates.step(gradients[i], rates[i]);
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(updates.value()[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+  CHECK(updates.running() == std::vector<double>{13, 20, 27});
+}
+
+using Kind = SolverOptions::Kind;
+
+}  // namespace
+
+// The figures are those of torch.optim with the same options, in float64.
+
+TEST_CASE("three steps of SGD") { check_three_steps({}, {1, -2.105, 0.6}); }
+
+TEST_CASE("three steps of SGD with weight decay") {
+  check_three_steps({.weight_decay = 0.1}, {0.965198, -2.036096, 0.5836215});
+}
+
+TEST_CASE("three steps of SGD with momentum and weight decay") {
+  check_three_steps({.momentum = 0.9, .weight_decay = 0.1}, {0.978338, -1.936376, 0.4671165});
+}
+
+TEST_CASE("three steps of SGD with Nesterov's momentum and weight decay") {
+  check_three_steps({.momentum = 0.9, .nesterov = true, .weight_decay = 0.1},
+                    {0.946471682, -1.981570364, 0.5566981935});
+}
+
+TEST_CASE("three steps of Adam") {
+  check_three_steps({.kind = Kind::adam}, {0.9984561350646803, -1.9920475255369476, 0.39643606310997104});
+}
+
+TEST_CASE("three steps of Adam with weight decay, which goes through the moments") {
+  check_three_steps({.kind = Kind::adam, .weight_decay = 0.1},
+                    {0.9052461501050244, -1.8611367723214456, 0.37811739608616257});
+}
+
+TEST_CASE("three steps of Adam with other options") {
+  check_three_steps({.kind = Kind::adam, .beta1 = 0.5, .beta2 = 0.8, .epsilon = 0.1, .weight_decay = 0.1},
+                    {0.9374297134079622, -1.9632029581205943, 0.47618400545268524});
+}
+
+TEST_CASE("three steps of AdamW, whose decay does not") {
+  check_three_steps({.kind = Kind::adamw, .weight_decay = 0.1},
+                    {0.9657356313408292, -1.9255018624352607, 0.3825709151170033});
+}
+
+TEST_CASE("the states that a solver needs") {
+  CHECK(state_count({}) == 0);
+  CHECK(state_count({.momentum = 0.9}) == 1);
+  CHECK(state_count({.kind = Kind::adam}) == 2);
+  CHECK(state_count({.kind = Kind::adamw}) == 2);
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,181 @@
+#include "training/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <doctest/doctest.h>
+
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/training/small_run.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+TrainerOptions momentum() {
+  TrainerOptions options{.batch_size = 8, .epochs = 3, .schedule = Schedule({.peak = 0.1}), .seed = 3};
+  options.programs.solver = {.momentum = 0.9, .weight_decay = 0.001};
+  return options;
+}
+
+std::vector<double> weights(const ParameterStore& store) {
+  std::vector<double> all = store.read("first").to_doubles();
+  for (const double value : store.read("second").to_doubles()) all.push_back(value);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a run reports every step and epoch, and learns") {
+  SmallRun run;
+  run.train(momentum(), points(30), points(9, 100));
+  REQUIRE(run.seen.steps.size() == 12);
+  REQUIRE(run.seen.epochs.size() == 3);
+  for (std::size_t i = 0; i < 12; ++i) {
+    CHECK(run.seen.steps[i].step == static_cast<std::int64_t>(i) + 1);
+    CHECK(run.seen.steps[i].epoch == static_cast<std::int64_t>(i) / 4);
+    CHECK(run.seen.steps[i].learning_rate == 0.1);
+  }
+  CHECK(run.result.steps == 12);
+  CHECK(run.result.steps_now == 12);
+  CHECK(run.result.signal == 0);
+  CHECK(run.seen.epochs[2].train_loss < run.seen.epochs[0].train_loss);
+  CHECK(run.seen.epochs[2].val_loss < run.seen.epochs[0].val_loss);
+  CHECK(!run.seen.epochs[2].val_accuracy_top5);
+}
+
+TEST_CASE("an epoch's loss is the mean over its samples, its short last batch included") {
+  SmallRun run;
+  run.train(momentum(), points(30), points(9, 100));
+  for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+    double sum = 0;
+    for (std::size_t step = 0; step < 4; ++step)
+      sum += (step == 3 ? 6 : 8) * run.seen.steps[4 * epoch + step].loss;
+    CHECK(run.seen.epochs[epoch].train_loss == doctest::Approx(sum / 30).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("what is validated on, and whether, does not change training") {
+  SmallRun with;
+  SmallRun without;
+  with.train(momentum(), points(30), points(9, 100));
+  without.train(momentum(), points(30), points(0));
+  CHECK(weights(with.store) == weights(without.store));
+  for (std::size_t i = 0; i < 12; ++i) CHECK(with.seen.steps[i].loss == without.seen.steps[i].loss);
+  CHECK(std::isnan(without.seen.epochs[0].val_loss));
+  CHECK(std::isnan(without.seen.epochs[0].val_accuracy));
+  CHECK(with.seen.epochs[0].val_loss > 0);
+}
+
+TEST_CASE("validation has neither dropout nor padding, and sees the weights of the epoch's end") {
+  TrainerOptions frozen = momentum();
+  frozen.schedule = Schedule({.peak = 1e-300});
+  frozen.programs.solver = {};
+  std::vector<double> losses;
+  for (const std::int64_t batch_size : {1, 4, 9, 30}) {
+    SmallRun run;
+    frozen.batch_size = batch_size;
+    run.train(frozen, points(30), points(9, 100));
+    for (const EpochRecord& epoch : run.seen.epochs) losses.push_back(epoch.val_loss);
+  }
+  for (const double loss : losses) CHECK(loss == doctest::Approx(losses[0]).epsilon(1e-12));
+  // Dropout goes on acting in training after the first validation: the epochs' losses differ though no weight
+  // moves.
+  SmallRun run;
+  frozen.batch_size = 30;
+  run.train(frozen, points(30), points(9, 100));
+  CHECK(run.seen.steps[0].loss != run.seen.steps[1].loss);
+  CHECK(run.seen.steps[1].loss != run.seen.steps[2].loss);
+}
+
+TEST_CASE("a run that stops anywhere and goes on ends bitwise equal") {
+  SmallRun whole;
+  whole.train(momentum(), points(30), points(9, 100));
+  for (const std::int64_t stop : {1, 4, 6, 12}) {
+    const TemporaryFolder folder;
+    TrainerOptions options = momentum();
+    options.output = folder / "run";
+    options.steps = stop;
+    SmallRun first;
+    first.train(options, points(30), points(9, 100));
+    CHECK(first.result.steps == stop);
+    options.steps = std::nullopt;
+    SmallRun second;
+    SingleProcess alone;
+    Trainer trainer({small_model, second.store, test_backend(), alone, nullptr, points(30), points(9, 100)},
+                    options);
+    REQUIRE(trainer.resume());
+    const TrainingResult result = trainer.run(second.seen);
+    CHECK(result.steps == 12);
+    CHECK(result.steps_now == 12 - stop);
+    CHECK(weights(second.store) == weights(whole.store));
+    if (stop < 12) CHECK(second.seen.epochs.back().train_loss == whole.seen.epochs.back().train_loss);
+  }
+}
+
+TEST_CASE("resuming needs the same seed, and within an epoch the same data and batches") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder.path();
+  options.steps = 5;
+  SmallRun().train(options, points(30), points(0));
+  const auto refusal = [&](const TrainerOptions& changed, std::int64_t samples) {
+    ParameterStore store = small_store();
+    SingleProcess alone;
+    Trainer trainer({small_model, store, test_backend(), alone, nullptr, points(samples), points(0)},
+                    changed);
+    return user_error([&] { trainer.resume(); });
+  };
+  CHECK(refusal(options, 30).empty());
+  TrainerOptions other_seed = options;
+  other_seed.seed = 4;
+  CHECK(refusal(other_seed, 30)
+            .ends_with("was made with seed 3 and training.seed is 4; resume with the same seed"));
+  TrainerOptions other_batch = options;
+  other_batch.batch_size = 10;
+  const std::string within = "was made within an epoch of 30 samples in batches of 8 and now there are ";
+  CHECK(refusal(other_batch, 30)
+            .ends_with(within + "30 in batches of 10; resume with the same data and batches"));
+  CHECK(refusal(options, 31).ends_with(within + "31 in batches of 8; resume with the same data and batches"));
+}
+
+TEST_CASE("a signal ends the run after the next step, with a checkpoint") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder.path();
+  SmallRun run;
+  run.seen.after_step = [](const StepRecord& record) {
+    if (record.step == 5) std::raise(SIGTERM);
+  };
+  run.train(options, points(30), points(9, 100));
+  CHECK(run.result.signal == SIGTERM);
+  CHECK(run.result.steps == 6);
+  CHECK(newest_checkpoint(folder.path()) == folder / "checkpoint-000006");
+}
+
+TEST_CASE("a sample that cannot be read ends the run with its error") {
+  class Broken final : public Dataset {
+   public:
+    std::int64_t size() const override { return 30; }
+    Shape sample_shape() const override { return Shape{4}; }
+    const std::vector<std::string>& class_names() const override { return names_; }
+    std::int64_t label(std::int64_t) const override { return 0; }
+    void read(std::int64_t index, const SampleContext&, std::span<float> sample,
+              std::int64_t& label) const override {
+      if (index == 17) throw UserError("picture 17 is broken");
+      std::ranges::fill(sample, 1.0F);
+      label = 0;
+    }
+
+   private:
+    std::vector<std::string> names_{"a", "b", "c"};
+  };
+  SmallRun run;
+  CHECK(user_error([&] { run.train(momentum(), std::make_shared<Broken>(), points(3)); }) ==
+        "picture 17 is broken");
+  CHECK(run.seen.epochs.empty());
+}
+
+}  // namespace plexaura::testing

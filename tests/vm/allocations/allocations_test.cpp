@@ -1,0 +1,156 @@
+// Nothing of ours allocates in VM::run and TrainingStep::run once each feed slot has been used, on any thread. What the library
+// allocates for itself is the same in every step, and the process neither grows nor touches fresh pages.
+
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <malloc.h>
+#include <sys/resource.h>
+
+#include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/classes.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/dropout.h"
+#include "core/ops/matmul.h"
+#include "core/ops/pool2d.h"
+#include "core/ops/shape.h"
+#include "core/ops/unary.h"
+#include "core/testing/values.h"
+#include "core/vm/training_step.h"
+#include "tests/support/backend.h"
+#include "tests/vm/allocations/interpose.h"
+#include "training/solver.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+constexpr std::int64_t samples = 8;
+const TensorType conv_type{DType::float32, {16, 3, 3, 3}};
+const TensorType channels{DType::float32, {16}};
+const TensorType out_type{DType::float32, {16 * 7 * 7, 5}};
+
+LossOutputs model(Graph& graph) {
+  const Node x = graph.input("x", {DType::float32, {samples, 3, 16, 16}});
+  const Node labels = graph.input("labels", {DType::int64, {samples}});
+  const Node hidden = conv2d(x, graph.parameter("conv", conv_type));
+  const BatchNormResult norm = batch_norm(hidden, graph.parameter("scale", channels), graph.parameter("shift", channels));
+  const Node running = graph.buffer("running", channels);
+  graph.update(running, running * 0.9 + norm.mean * 0.1);
+  const Node pooled = max_pool2d(relu(norm.y), {.kernel = {2, 2}});
+  const Node logits = matmul(dropout(flatten(pooled), {.p = 0.5}), graph.parameter("out", out_type));
+  return {softmax_cross_entropy(logits, labels), top_k_correct(logits, labels)};
+}
+
+std::vector<ParameterSpec> specs() {
+  return {{"conv", conv_type, ParameterRole::trainable, Initialiser::he_normal()},
+          {"scale", channels, ParameterRole::trainable, Initialiser::ones()},
+          {"shift", channels, ParameterRole::trainable, Initialiser::zeros()},
+          {"out", out_type, ParameterRole::trainable, Initialiser::he_normal()},
+          {"running", channels, ParameterRole::buffer, Initialiser::zeros()}};
+}
+
+// Declares every hook and does nothing.
+struct Watching final : Strategy {
+  HookSet hooks() const override { return {true, true, true, true}; }
+};
+
+struct Growth {
+  AllocationCounts allocations;
+  long page_faults;
+  std::size_t heap;
+};
+
+std::size_t heap_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.arena + info.hblkhd;
+}
+
+long page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt + usage.ru_majflt;
+}
+
+template <class F>
+Growth measure(int times, F&& action) {
+  const std::size_t heap = heap_bytes();
+  const long faults = page_faults();
+  start_counting();
+  for (int i = 0; i < times; ++i) action();
+  const AllocationCounts counts = stop_counting();
+  return {counts, page_faults() - faults, heap_bytes() - heap};
+}
+
+template <class F>
+void check_steady(const std::string& what, F&& action) {
+  CAPTURE(what);
+  for (int i = 0; i < 6; ++i) action();
+  const Growth one = measure(1, action);
+  CHECK_MESSAGE(one.allocations.ours == 0, first_of_ours());
+  const Growth ten = measure(10, action);
+  CHECK_MESSAGE(ten.allocations.ours == 0, first_of_ours());
+  CHECK(ten.allocations.mapped == 0);
+  CHECK(ten.allocations.library == 10 * one.allocations.library);
+  CHECK(ten.allocations.library_bytes == 10 * one.allocations.library_bytes);
+  CHECK(ten.heap == 0);
+  CHECK(ten.page_faults == 0);
+  MESSAGE(fmt::format("{} on {}: {} allocations of the library, {} bytes, in each run", what, test_backend().info().name,
+                      one.allocations.library, one.allocations.library_bytes));
+}
+
+}  // namespace
+
+TEST_CASE("an allocation is noticed") {
+  start_counting();
+  auto* made = new std::vector<int>(100);
+  CHECK(stop_counting().ours == 2);
+  delete made;
+}
+
+TEST_CASE("runs and steps allocate nothing") {
+  Backend& backend = test_backend();
+  ParameterStore store(specs());
+  const auto compile_gradients = [&](bool accumulate, const Placement* placement) {
+    Graph graph;
+    const auto outputs = training_outputs(graph, model(graph), store, samples);
+    return compile(graph, outputs, backend, {.placement = placement, .accumulate = accumulate, .apply_updates = false});
+  };
+  store.place(compile_gradients(false, nullptr)->placement, backend);
+  const SolverOptions solver{.kind = SolverOptions::Kind::adam};
+  store.require_states(state_count(solver));
+  Watching strategy;
+  TrainingStep step(backend, store, &strategy, 1 << 10);
+  Graph graph;
+  build_update(graph, solver, store.placement(), step.border().buckets());
+  step.set_update_program(compile(graph, {}, backend, {.placement = &store.placement()}), nullptr);
+  for (const bool accumulate : {false, true})
+    step.add_gradient_program(samples, accumulate, compile_gradients(accumulate, &store.placement()), nullptr);
+
+  Random random(1);
+  const Tensor x = random.tensor({DType::float32, {samples, 3, 16, 16}}, -1, 1);
+  const Tensor labels = Tensor::of<std::int64_t>({samples}, {0, 1, 2, 3, 4, 0, 1, 2});
+  const Feed feeds[] = {{"x", x}, {"labels", labels}};
+  const MicroBatchInputs batches[] = {{feeds, samples, 0}, {feeds, samples, samples}};
+  StepInputs inputs;
+  inputs.micro_batches = batches;
+  inputs.global_samples = 2 * samples;
+  inputs.learning_rate = 0.01;
+  check_steady("a step of two micro-batches", [&] {
+    step.run(inputs);
+    ++inputs.step;
+  });
+  CHECK(step.metrics().samples == 2 * samples);
+
+  Graph forward(Mode::inference);
+  const std::vector<ProgramOutput> outputs{{.node = model(forward).loss}};
+  VM vm(compile(forward, outputs, backend, {.placement = &store.placement(), .apply_updates = false}), backend, {.store = &store});
+  check_steady("a run", [&] {
+    store.raise_version();  // the prologue too
+    vm.run(feeds);
+  });
+}
+
+}  // namespace plexaura::testing
