@@ -13,8 +13,8 @@ Strategy::~Strategy() = default;
 
 std::unique_ptr<Memory> Strategy::gradient_memory(std::size_t) { return nullptr; }
 
-// The copy out of a bucket. Whoever waits for it goes on where the device failed, with zeros, so that the rank takes part in what all
-// ranks do.
+// The copy out of a bucket. Whoever waits for it goes on where the device failed, with zeros, so that the
+// rank takes part in what all ranks do.
 class WeightsImmigration::StagedEvent final : public Event {
  public:
   StagedEvent(WeightsImmigration& border, std::size_t bucket, std::unique_ptr<Event> copied)
@@ -38,7 +38,9 @@ class WeightsImmigration::StagedEvent final : public Event {
 };
 
 WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes)
-    : store_(store), buckets_(make_buckets(store.placement(), bucket_bytes)), arrived_(buckets_.size(), false) {
+    : store_(store),
+      buckets_(make_buckets(store.placement(), bucket_bytes)),
+      arrived_(buckets_.size(), false) {
   Backend& backend = store.backend();
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     std::unique_ptr<Event> event = backend.make_event();
@@ -61,8 +63,10 @@ std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
   for (const Placement::Entry& placed : store_.placement().entries) {
     std::optional<std::size_t> bucket;
     for (std::size_t i = 0; i < buckets_.size() && placed.role != ParameterRole::frozen; ++i)
-      if (placed.offset >= buckets_[i].offset && placed.offset < buckets_[i].offset + buckets_[i].count) bucket = i;
-    entries.push_back({placed.name, placed.type, placed.count * element, bucket ? placed.count * element : 0, placed.role, bucket});
+      if (placed.offset >= buckets_[i].offset && placed.offset < buckets_[i].offset + buckets_[i].count)
+        bucket = i;
+    entries.push_back({placed.name, placed.type, placed.count * element, bucket ? placed.count * element : 0,
+                       placed.role, bucket});
   }
   return entries;
 }
@@ -75,9 +79,12 @@ std::vector<std::byte> WeightsImmigration::emigrate_all() const {
 
 void WeightsImmigration::immigrate_all(std::span<const std::byte> values, const Placement& placement) {
   if (placement != store_.placement())
-    throw UserError("the whole store can be overwritten only with values of an equal placement; immigrate tensor by tensor instead");
+    throw UserError(
+        "the whole store can be overwritten only with values of an equal placement; immigrate tensor by "
+        "tensor instead");
   const std::size_t bytes = static_cast<std::size_t>(placement.value_count()) * size_of(dtype());
-  if (values.size() != bytes) throw UserError(fmt::format("the whole store has {} bytes and was given {}", bytes, values.size()));
+  if (values.size() != bytes)
+    throw UserError(fmt::format("the whole store has {} bytes and was given {}", bytes, values.size()));
   copy_to_device(store_.backend(), store_.values(), values.data(), values.size());
   store_.raise_version();
 }
@@ -95,7 +102,9 @@ std::span<std::byte> WeightsImmigration::gradients(std::size_t bucket) const {
   return {base + byte_offset(bucket), byte_count(bucket)};
 }
 
-Address WeightsImmigration::device_gradients(std::size_t bucket) const { return store_.gradients() + byte_offset(bucket); }
+Address WeightsImmigration::device_gradients(std::size_t bucket) const {
+  return store_.gradients() + byte_offset(bucket);
+}
 
 void WeightsImmigration::begin_step(std::int64_t step, bool stop) {
   const std::lock_guard lock(mutex_);
@@ -130,7 +139,8 @@ void WeightsImmigration::blank(std::size_t bucket) {
   const auto set = [&](TailSlot slot, double value) {
     const Tensor element = Tensor::scalar(value).cast(dtype());
     const auto tail = bytes.size() - static_cast<std::size_t>(tail_count) * element.bytes();
-    std::memcpy(bytes.data() + tail + static_cast<std::size_t>(slot) * element.bytes(), element.data(), element.bytes());
+    std::memcpy(bytes.data() + tail + static_cast<std::size_t>(slot) * element.bytes(), element.data(),
+                element.bytes());
   };
   set(TailSlot::failed, 1);
   set(TailSlot::stop, stop_ ? 1 : 0);

@@ -1,5 +1,5 @@
-// A rank whose own work fails takes part to the end: its failure is in the tail over zeroed gradients, also on a device where it shows
-// late, and all ranks leave after the same step.
+// A rank whose own work fails takes part to the end: its failure is in the tail over zeroed gradients, also
+// on a device where it shows late, and all ranks leave after the same step.
 
 #include <doctest/doctest.h>
 #include <stdexcept>

@@ -1,5 +1,5 @@
-// The plans of the zoo's training programs: nothing overwrites what is still read, and the arena is hardly larger than what lives at
-// one time.
+// The plans of the zoo's training programs: nothing overwrites what is still read, and the arena is hardly
+// larger than what lives at one time.
 
 #include <doctest/doctest.h>
 
@@ -24,15 +24,17 @@ void check_plan(const std::string& yaml, const Shape& sample, std::int64_t class
     const Node x = graph.input("x", {DType::float32, Shape(extents)});
     const Node labels = graph.input("labels", {DType::int64, Shape{samples}});
     const auto outputs = training_outputs(graph, build_loss(*model, (*model)(x), labels), store, samples);
-    const auto program = compile(graph, outputs, test_backend(),
-                                 {.placement = first ? &first->placement : nullptr, .accumulate = accumulate, .apply_updates = false});
+    const auto program = compile(
+        graph, outputs, test_backend(),
+        {.placement = first ? &first->placement : nullptr, .accumulate = accumulate, .apply_updates = false});
     CAPTURE(yaml);
     CAPTURE(accumulate);
     CHECK(check_arena(*program) == "");
     CHECK(program->arena_bytes >= program->arena_lower_bound);
-    CHECK(static_cast<double>(program->arena_bytes) <= 1.05 * static_cast<double>(program->arena_lower_bound));
-    MESSAGE(yaml, ": ", program->instructions.size(), " instructions, ", program->reorders, " reorders, arena ", program->arena_bytes,
-            " bytes, lower bound ", program->arena_lower_bound);
+    CHECK(static_cast<double>(program->arena_bytes) <=
+          1.05 * static_cast<double>(program->arena_lower_bound));
+    MESSAGE(yaml, ": ", program->instructions.size(), " instructions, ", program->reorders,
+            " reorders, arena ", program->arena_bytes, " bytes, lower bound ", program->arena_lower_bound);
     first = program;
   }
 }
