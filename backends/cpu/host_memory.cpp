@@ -67,7 +67,7 @@ void touch(Address address, std::size_t bytes) {
 }  // namespace
 
 HostMemory::HostMemory(std::size_t bytes)
-    : bytes_(bytes), mapped_(rounded_up(std::max<std::size_t>(bytes, 1), page_bytes())), address_(nullptr) {
+    : bytes_(bytes), mapped_(rounded_up(std::max<std::size_t>(bytes, 1), page_bytes())) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) throw_out_of_memory(bytes);
   if (bytes >= huge_page && bytes > available_bytes()) throw_out_of_memory(bytes);
   address_ = map_aligned(mapped_);

@@ -23,7 +23,7 @@ class HostMemory final : public Memory {
  private:
   std::size_t bytes_;   // as asked for
   std::size_t mapped_;  // whole pages
-  Address address_;
+  Address address_ = nullptr;
 };
 
 }  // namespace plexaura

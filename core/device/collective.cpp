@@ -56,7 +56,7 @@ bool speaks(const std::exception& error) noexcept {
   return dynamic_cast<const RemoteError*>(&error) == nullptr;
 }
 
-void agree_on_error(Collective& collective, std::exception_ptr mine, std::string_view what) {
+void agree_on_error(Collective& collective, const std::exception_ptr& mine, std::string_view what) {
   const std::vector<std::string> errors = gather_errors(collective, mine, what);
   for (int rank = 0; rank < static_cast<int>(errors.size()); ++rank) {
     if (errors[static_cast<std::size_t>(rank)].empty()) continue;

@@ -22,10 +22,12 @@ DType parse_dtype(std::string_view name) {
   throw InternalError(fmt::format("a placement names the dtype '{}'", name));
 }
 
+InternalError damaged() { return InternalError("a placement's text is damaged"); }
+
 std::vector<std::int64_t> read_list(std::istream& in) {
   std::size_t size = 0;
   in >> size;
-  if (!in || size > 64) throw InternalError("a placement's text is damaged");
+  if (!in || size > 64) throw damaged();
   std::vector<std::int64_t> numbers(size);
   for (std::int64_t& number : numbers) in >> number;
   return numbers;
@@ -71,7 +73,7 @@ std::int64_t Placement::tail_offset() const {
 std::int64_t Placement::gradient_count() const { return tail_offset() + tail_count; }
 
 std::string to_text(const Placement& placement) {
-  std::string text = fmt::format("{}\n", name_of(placement.dtype));
+  std::string text = fmt::format("{} {}\n", name_of(placement.dtype), placement.entries.size());
   for (const Placement::Entry& entry : placement.entries) {
     std::vector<std::int64_t> blocks;
     for (const Layout::Block& block : entry.layout.blocks()) blocks.insert(blocks.end(), {block.axis, block.size});
@@ -85,16 +87,24 @@ Placement parse_placement(std::string_view text) {
   std::istringstream in{std::string(text)};
   Placement placement;
   std::string word;
-  in >> word;
+  std::size_t entries = 0;
+  in >> word >> entries;
   placement.dtype = parse_dtype(word);
-  while (in >> word) {
-    int role = 0;
-    in >> role;
-    Shape shape(read_list(in));
+  for (; entries > 0; --entries) {
+    int role = -1;
+    in >> word >> role;
+    std::vector<std::int64_t> extents = read_list(in);
     std::vector<std::int64_t> order = read_list(in);
     const std::vector<std::int64_t> numbers = read_list(in);
+    const bool sound = in && role >= 0 && role <= static_cast<int>(ParameterRole::frozen) && order.size() == extents.size() &&
+                       std::ranges::all_of(extents, [](std::int64_t extent) { return extent >= 0; });
+    if (!sound) throw damaged();
+    Shape shape(std::move(extents));
     std::vector<Layout::Block> blocks;
-    for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) blocks.push_back({numbers[i], numbers[i + 1]});
+    for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) {
+      if (numbers[i] < 0 || numbers[i] >= shape.rank() || numbers[i + 1] < 1) throw damaged();
+      blocks.push_back({numbers[i], numbers[i + 1]});
+    }
     placement.append(word, {placement.dtype, std::move(shape)}, static_cast<ParameterRole>(role),
                      Layout(std::move(order), std::move(blocks)));
   }

@@ -9,7 +9,7 @@ namespace {
 
 std::size_t hash_of(const Op& op, const std::vector<Value>& inputs) {
   std::size_t hash = std::hash<std::string_view>{}(op.name()) ^ describe(op).hash();
-  for (const Value input : inputs) hash = hash * 1099511628211U + input.node * 31U + input.output;
+  for (const Value input : inputs) hash = hash * 1099511628211U + std::size_t{input.node} * 31U + input.output;
   return hash;
 }
 

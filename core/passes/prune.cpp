@@ -9,6 +9,9 @@ std::optional<std::vector<Value>> as_it_is(Graph&, NodeId, const std::vector<Val
 std::vector<bool> live_nodes(const Graph& graph, std::span<const Value> roots, bool updates) {
   std::vector<bool> live(graph.size(), false);
   for (const Value root : roots) live[root.node] = true;
+  // Other ranks wait for it, whoever reads its result here.
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (graph.record(id).op->traits().collective) live[id] = true;
   if (updates)
     for (const Update& update : graph.updates()) live[update.buffer.node] = live[update.next.node] = true;
   for (NodeId id = static_cast<NodeId>(graph.size()); id-- > 0;)

@@ -59,7 +59,7 @@ Values these(std::vector<double> given) {
   };
 }
 
-Tensor make(TensorType type, const Values& values, Random& random) {
+Tensor make(const TensorType& type, const Values& values, Random& random) {
   Tensor wide(TensorType{DType::float64, type.shape});
   values(wide.as<double>(), random);
   return wide.cast(type.dtype);

@@ -32,6 +32,6 @@ PLEXAURA_API Values distinct(double spacing = 0.1);
 PLEXAURA_API Values whole(std::int64_t low, std::int64_t high);  // whole numbers, low <= x < high
 PLEXAURA_API Values these(std::vector<double> values);
 
-PLEXAURA_API Tensor make(TensorType type, const Values& values, Random& random);
+PLEXAURA_API Tensor make(const TensorType& type, const Values& values, Random& random);
 
 }  // namespace plexaura::testing

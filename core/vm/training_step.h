@@ -44,7 +44,7 @@ struct MicroBatchInputs {
 };
 
 struct StepInputs {
-  std::span<const MicroBatchInputs> micro_batches;  // equally many on every rank, at least one
+  std::span<const MicroBatchInputs> micro_batches = {};  // equally many on every rank, at least one
   std::int64_t global_samples = 1;            // over ranks and micro-batches
   std::int64_t step = 1;                      // number of this update, from 1
   double learning_rate = 0;

@@ -72,7 +72,7 @@ class Mnist(ProgramTest):
 
     def test_a_short_run_learns(self):
         arguments = self.data(50)
-        self.run_ranks(2 if support.HAS_MPI else 1, "convnet", *arguments, *self.settings("training.batch_size=10", "training.epochs=12"), "--log", "log", within=200)
+        self.run_ranks(2 if support.HAS_MPI else 1, "convnet", *arguments, *self.settings("training.batch_size=10", "training.epochs=20"), "--log", "log", within=200)
         losses = [line["train_loss"] for line in self.log("log") if line["event"] == "epoch"]
         self.assertLess(losses[-1], 0.75 * losses[0], losses)
 

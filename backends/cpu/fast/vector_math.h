@@ -38,7 +38,8 @@ struct VectorMath {
 
   // log(2^e m) with m in [sqrt(1/2), sqrt(2)): log(m) = 2 artanh(s), s = (m - 1) / (m + 1).
   static PLEXAURA_INLINE float log(float x) {
-    const std::int32_t bits = std::bit_cast<std::int32_t>(x) - 0x3f3504f3;
+    const auto bits =
+        static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(x) - 0x3f3504f3U);  // wraps for x < 0
     const std::int32_t exponent = bits >> 23;
     const float m = std::bit_cast<float>((bits & 0x007fffff) + 0x3f3504f3);
     const float s = (m - 1.F) / (m + 1.F);

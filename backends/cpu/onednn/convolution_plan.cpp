@@ -53,8 +53,8 @@ dnnl::prop_kind kind_of(const Graph& graph) {
 }
 
 double seconds_of(const Shapes& shapes) {
-  const auto per_output = static_cast<double>(shapes.weights.elements() / shapes.weights[0]);
-  return 2 * static_cast<double>(shapes.dst.elements()) * per_output / operations_per_second;
+  const std::int64_t per_output = shapes.weights.elements() / shapes.weights[0];
+  return 2 * static_cast<double>(shapes.dst.elements() * per_output) / operations_per_second;
 }
 
 // The offer that belongs to a primitive, but for its layouts.

@@ -92,9 +92,9 @@ void portable_sum(const HostCall& call) {
 void portable_mean(const HostCall& call) {
   const HostView& result = call.outputs[0];
   if (result.data == nullptr || result.elements() == 0) return;
-  const auto count = static_cast<double>(call.inputs[0].elements() / result.elements());
+  const std::int64_t count = call.inputs[0].elements() / result.elements();
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
-    reduce<T>(call, [=](double total) { return total / count; });
+    reduce<T>(call, [=](double total) { return total / static_cast<double>(count); });
   });
 }
 

@@ -1,0 +1,88 @@
+#include <doctest/doctest.h>
+
+#include "core/device/backend.h"
+#include "core/device/evaluate.h"
+#include "core/device/host_kernel.h"
+#include "core/device/transfer.h"
+#include "core/error.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend.h"
+#include "tests/support/backend_fixture.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+TEST_CASE("uses tells who reads a value, and what is seen from outside") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4}});
+  const Node a = exp(x);
+  const Node b = tanh(a);
+  const Node c = a * b;
+  const Node d = b + b;
+  const Node buffer = graph.buffer("buffer", {DType::float32, {4}});
+  graph.update(buffer, d);
+  const std::vector<Value> kept{c.value(), d.value()};
+  const Uses uses(graph, kept);
+  CHECK(uses.readers(a.value()) == std::vector<NodeId>{b.id(), c.id()});
+  CHECK(uses.readers(c.value()).empty());
+  CHECK(uses.kept(c.value()));
+  CHECK(uses.kept(d.value()));
+  CHECK(!uses.kept(a.value()));
+  CHECK(uses.only_read_by(x.value(), a.id()));
+  CHECK(!uses.only_read_by(a.value(), b.id()));
+  CHECK(!uses.only_read_by(c.value(), b.id()));
+}
+
+TEST_CASE("the region of one node takes its inputs as they stand and gives all outputs") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2, 3, 4, 4}});
+  const Node s = graph.input("s", {DType::float32, {3}});
+  const Node y = batch_norm(x, s, s).y;
+  const Region region = single(graph, y.id());
+  CHECK(region.kind == "batch_norm");
+  CHECK(region.inputs == std::vector<Value>{x.value(), s.value(), s.value()});
+  CHECK(region.outputs.size() == 3);
+}
+
+TEST_CASE("evaluate computes one node, whatever layouts its kernel wants") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {1, 3, 4, 4}});
+  const Node w = graph.input("w", {DType::float32, {2, 3, 3, 3}});
+  const Node y = conv2d(x, w);
+  const std::vector<Tensor> inputs{counting(x.type()), counting(w.type())};
+  const auto here = evaluate(test_backend(), graph, y.id(), inputs);
+  const auto expected = evaluate(oracle(), graph, y.id(), inputs);
+  REQUIRE(here.size() == 1);
+  const auto left = here[0].to_doubles();
+  const auto right = expected[0].to_doubles();
+  for (std::size_t i = 0; i < left.size(); ++i) CHECK(left[i] == doctest::Approx(right[i]).epsilon(1e-5));
+}
+
+TEST_CASE("blocking copies bring back what they brought there") {
+  Backend& backend = test_backend();
+  const auto memory = backend.allocate(256, MemoryUse::device);
+  std::vector<std::byte> bytes(256);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
+  copy_to_device(backend, memory->address(), bytes.data(), bytes.size());
+  std::vector<std::byte> back(256);
+  copy_to_host(backend, back.data(), memory->address(), back.size());
+  CHECK(back == bytes);
+  copy_to_host(backend, nullptr, memory->address(), 0);
+  settle(backend);
+}
+
+TEST_CASE("a name has one host kernel") {
+  const HostKernel nothing = [](const HostCall&) {};
+  const HostKernel other = [](const HostCall& call) { call.outputs[0].as<float>()[0] = 0; };
+  register_host_kernel("one_kernel", nothing);
+  register_host_kernel("one_kernel", nothing);
+  const bool found = find_host_kernel("one_kernel") == nothing;
+  CHECK(found);
+  CHECK(user_error([&] { register_host_kernel("one_kernel", other); }).find("'one_kernel'") != std::string::npos);
+  CHECK(!static_cast<bool>(find_host_kernel("no_kernel_at_all")));
+}
+
+}  // namespace plexaura::testing

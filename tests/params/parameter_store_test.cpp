@@ -1,0 +1,135 @@
+#include "core/params/parameter_store.h"
+
+#include <doctest/doctest.h>
+
+#include "core/error.h"
+#include "core/params/weights_immigration.h"
+#include "tests/support/backend.h"
+#include "tests/support/backend_fixture.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const TensorType filter{DType::float32, {5, 3, 3, 3}};
+const TensorType vector{DType::float32, {5}};
+
+std::vector<ParameterSpec> specs() {
+  return {{"conv.weight", filter, ParameterRole::trainable, Initialiser::he_normal(), {"head.weight"}},
+          {"conv.bias", vector, ParameterRole::trainable, Initialiser::zeros()},
+          {"running", vector, ParameterRole::buffer, Initialiser::ones()},
+          {"still", vector, ParameterRole::frozen, Initialiser::constant(3)}};
+}
+
+ParameterSpec plain(std::string name, TensorType type = vector, std::vector<std::string> aliases = {}) {
+  return {std::move(name), std::move(type), ParameterRole::trainable, Initialiser::zeros(), std::move(aliases)};
+}
+
+Placement placement(bool swapped = false) {
+  Placement placement;
+  const Layout padded({0, 2, 3, 1}, {{1, 8}});
+  if (swapped) placement.append("conv.bias", vector, ParameterRole::trainable, Layout::row_major(1));
+  placement.append("conv.weight", filter, ParameterRole::trainable, swapped ? Layout::row_major(4) : padded);
+  if (!swapped) placement.append("conv.bias", vector, ParameterRole::trainable, Layout::row_major(1));
+  placement.append("running", vector, ParameterRole::buffer, Layout::row_major(1));
+  return placement;
+}
+
+}  // namespace
+
+TEST_CASE("values are read and written by name or alias, placed or not") {
+  ParameterStore store(specs());
+  CHECK(store.trainable_elements() == 140);
+  CHECK(store.read("still").to_doubles() == std::vector<double>(5, 3));
+  const Tensor value = counting(filter);
+  const std::uint64_t version = store.version();
+  store.write("head.weight", value);
+  CHECK(store.version() > version);
+  CHECK(store.read("conv.weight") == value);
+  CHECK(!store.placed());
+  store.place(placement(), test_backend());
+  CHECK(store.placed());
+  CHECK(store.read("head.weight") == value);
+  CHECK(store.read("still").to_doubles() == std::vector<double>(5, 3));
+  CHECK(store.placement().entries.back().name == "still");  // unmentioned: behind, frozen
+  store.write("conv.weight", counting(filter, 7));
+  CHECK(store.read("conv.weight") == counting(filter, 7));
+}
+
+TEST_CASE("placing anew keeps values and state by name, and counts") {
+  ParameterStore store(specs());
+  store.place(placement(), test_backend());
+  store.require_states(2);
+  store.write("conv.weight", counting(filter));
+  store.write_state(1, "conv.weight", counting(filter, 5));
+  store.write_state(0, "conv.bias", counting(vector, 9));
+  const std::uint64_t times = store.placed_times();
+  store.place(placement(true), test_backend());
+  CHECK(store.placed_times() == times + 1);
+  CHECK(store.placement().entries[0].name == "conv.bias");
+  CHECK(store.states() == 2);
+  CHECK(store.read("conv.weight") == counting(filter));
+  CHECK(store.read_state(1, "conv.weight") == counting(filter, 5));
+  CHECK(store.read_state(0, "conv.bias") == counting(vector, 9));
+  CHECK(store.read_state(0, "conv.weight").to_doubles() == std::vector<double>(135, 0));
+  CHECK(store.read_gradient("conv.weight").to_doubles() == std::vector<double>(135, 0));
+  CHECK(store.read_tail(TailSlot::loss) == 0);
+}
+
+TEST_CASE("wrong names and types are refused in words") {
+  ParameterStore store(specs());
+  const auto check = [&](auto&& action, std::string_view words) {
+    const std::string text = user_error(action);
+    CAPTURE(text);
+    CHECK(text.find(words) != std::string::npos);
+  };
+  check([&] { store.read("conv.wieght"); }, "did you mean 'conv.weight'");
+  check([&] { store.write("conv.bias", Tensor(filter)); }, "'conv.bias'");
+  check([&] { store.set_trainable("running", false); }, "'running' is a buffer");
+  check([] { ParameterStore({plain("a"), plain("a")}); }, "two parameters are named 'a'");
+  check([] { ParameterStore({plain("a"), plain("b", vector, {"a"})}); }, "two parameters are named 'a'");
+  check([] { ParameterStore({plain("a"), plain("b", {DType::float64, {5}})}); }, "one dtype");
+  check([] { ParameterStore({plain("a", {DType::int64, {5}})}); }, "float");
+  Placement wrong;
+  wrong.append("conv.bias", {DType::float32, {6}}, ParameterRole::trainable, Layout::row_major(1));
+  check([&] { store.place(wrong, test_backend()); }, "'conv.bias'");
+  CHECK(!store.placed());
+  Placement unknown;
+  unknown.append("nobody", vector, ParameterRole::trainable, Layout::row_major(1));
+  check([&] { store.place(unknown, test_backend()); }, "'nobody'");
+  store.place(placement(), test_backend());
+  store.require_states(1);
+  check([&] { store.read_gradient("still"); }, "'still' is frozen");
+  check([&] { store.read_state(0, "running"); }, "no solver state");
+  check([&] { store.write_state(0, "conv.bias", Tensor(filter)); }, "'conv.bias'");
+}
+
+TEST_CASE("freezing holds for the next compile") {
+  ParameterStore store(specs());
+  store.set_trainable("head.weight", false);
+  CHECK(store.spec("conv.weight").role == ParameterRole::frozen);
+  CHECK(store.trainable_elements() == 5);
+  store.set_trainable("still", true);
+  CHECK(store.trainable_elements() == 10);
+}
+
+TEST_CASE("the border lists entries with their bytes and buckets") {
+  ParameterStore store(specs());
+  store.place(placement(), test_backend());
+  const WeightsImmigration border(store, 1);
+  const auto entries = border.entries();
+  REQUIRE(entries.size() == 4);
+  CHECK(entries[0].name == "conv.weight");
+  CHECK(entries[0].value_bytes == 5 * 3 * 3 * 8 * 4 / 64 * 64 + 64 * (5 * 3 * 3 * 8 * 4 % 64 != 0));
+  CHECK(entries[0].gradient_bytes == entries[0].value_bytes);
+  CHECK(entries[0].bucket == 0);
+  CHECK(entries[1].bucket == 1);
+  CHECK(entries[2].role == ParameterRole::buffer);
+  CHECK(entries[2].bucket == border.buckets().size() - 1);
+  CHECK(entries[3].gradient_bytes == 0);
+  CHECK(!entries[3].bucket.has_value());
+  CHECK(border.step() == 0);
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,80 @@
+#include "core/vm/profile.h"
+
+#include <doctest/doctest.h>
+#include <fstream>
+#include <sstream>
+
+#include "core/ops/conv2d.h"
+#include "core/ops/matmul.h"
+#include "core/vm/compile.h"
+#include "core/vm/vm.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a profiled run gives an event for each instruction, and the results of any run") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2, 3, 5, 5}});
+  const Node w = graph.input("w", {DType::float32, {4, 3, 3, 3}});
+  const std::vector<ProgramOutput> outputs{{.node = conv2d(x, w)}};
+  const auto program = compile(graph, outputs, test_backend());
+  Profile profile;
+  VM profiled(program, test_backend(), {.profile = &profile});
+  VM plain(program, test_backend());
+  Tensor ones(x.type());
+  for (float& element : ones.as<float>()) element = 1;
+  Tensor weights(w.type());
+  for (float& element : weights.as<float>()) element = 2;
+  for (int i = 0; i < 2; ++i) profiled.run({{"x", ones}, {"w", weights}});
+  plain.run({{"x", ones}, {"w", weights}});
+  CHECK(profiled.output() == plain.output());
+
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "trace.json";
+  profile.write(path.string());
+  const std::string text = text_of(path);
+  CHECK(count(text, "\"ph\":\"X\"") == 2 * program->instructions.size());
+  CHECK(text.find("conv2d %") != std::string::npos);
+  CHECK(text.find("profile_test.cpp") != std::string::npos);
+  CHECK(text.find("GFLOP/s") != std::string::npos);
+  CHECK(text.find("GB/s") != std::string::npos);
+}
+
+TEST_CASE("names with quotes and new lines stay one line of JSON") {
+  const TemporaryFolder folder;
+  Profile profile;
+  profile.add("a \"b\"\n\\c", "test", 1, 2);
+  profile.write((folder.path() / "trace.json").string());
+  CHECK(text_of(folder.path() / "trace.json").find(R"("name":"a \"b\"\\c")") != std::string::npos);
+}
+
+TEST_CASE("times grow") {
+  Profile profile;
+  const double first = profile.now();
+  CHECK(profile.now() >= first);
+  CHECK(first >= 0);
+}
+
+TEST_CASE("a profile that cannot be written is the user's error") {
+  CHECK(user_error([] { Profile().write("/nowhere/at/all/trace.json"); }).find("/nowhere/at/all/trace.json") != std::string::npos);
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,161 @@
+#include "core/vm/training_step.h"
+
+#include <doctest/doctest.h>
+
+#include "core/error.h"
+#include "core/ops/binary.h"
+#include "core/ops/losses.h"
+#include "core/ops/matmul.h"
+#include "core/ops/reduce.h"
+#include "core/ops/solver.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const TensorType weights{DType::float32, {2, 1}};
+
+// loss = mean (x w - t)^2, and a count of what is above zero.
+LossOutputs line(Graph& graph, std::int64_t samples) {
+  const Node x = graph.input("x", {DType::float32, {samples, 2}});
+  const Node y = matmul(x, graph.parameter("w", weights));
+  return {squared_error(y, graph.input("t", {DType::float32, {samples, 1}})), sum(cast(gt(y, 0), DType::float32)), {}};
+}
+
+struct Trained {
+  explicit Trained(Strategy* strategy = nullptr) : step(placed(), store, strategy, 1) {
+    for (const std::int64_t samples : {0, 2}) {
+      Graph graph;
+      const auto outputs = training_outputs(graph, line(graph, samples), store, samples);
+      step.add_gradient_program(samples, false,
+                                compile(graph, outputs, test_backend(), {.placement = &store.placement(), .apply_updates = false}),
+                                nullptr);
+    }
+    Graph graph;
+    const Node value = graph.arena_slice({ArenaKind::value, 0, 0, 16}, DType::float32);
+    const Node gradient = graph.arena_slice({ArenaKind::gradient, 0, 0, 16}, DType::float32);
+    graph.update(value, sgd_step(value, gradient, {}, graph.step_scalar(StepScalar::learning_rate, DType::float32)).value);
+    step.set_update_program(compile(graph, {}, test_backend(), {.placement = &store.placement()}), nullptr);
+    store.write("w", Tensor::of<float>({2, 1}, {1, 2}));
+  }
+
+  Backend& placed() {
+    Graph graph;
+    const auto outputs = training_outputs(graph, line(graph, 2), store, 2);
+    store.place(compile(graph, outputs, test_backend(), {.apply_updates = false})->placement, test_backend());
+    return test_backend();
+  }
+
+  bool run(std::int64_t samples, StepInputs inputs = {}) {
+    const Tensor x = samples == 0 ? Tensor({DType::float32, {0, 2}}) : Tensor::of<float>({2, 2}, {1, 0, 0, 1});
+    const Tensor t = samples == 0 ? Tensor({DType::float32, {0, 1}}) : Tensor::of<float>({2, 1}, {0, 0});
+    const Feed feeds[] = {{"x", x}, {"t", t}};
+    const MicroBatchInputs batch[] = {{feeds, samples, 0}};
+    inputs.micro_batches = batch;
+    if (inputs.global_samples == 1) inputs.global_samples = samples;
+    inputs.learning_rate = 0.5;
+    return step.run(inputs);
+  }
+
+  std::vector<double> values() { return store.read("w").to_doubles(); }
+
+  ParameterStore store{{{"w", weights, ParameterRole::trainable, Initialiser::ones()}}};
+  TrainingStep step;
+};
+
+}  // namespace
+
+TEST_CASE("a step is gradients, update and metrics") {
+  Trained trained;
+  CHECK(trained.run(2));
+  const StepMetrics metrics = trained.step.metrics();
+  CHECK(metrics.loss == 2.5);  // (1 + 4) / 2
+  CHECK(metrics.correct == 2);
+  CHECK(metrics.samples == 2);
+  CHECK(!metrics.stop);
+  CHECK(!metrics.failed);
+  CHECK(trained.values() == std::vector<double>{0.5, 1});  // half of the way: the slope is (1, 2)
+  CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{1, 2});
+}
+
+TEST_CASE("gradients are this rank's share of the whole step's mean") {
+  Trained trained;
+  trained.run(2, {.global_samples = 8});
+  CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0.25, 0.5});
+  CHECK(trained.step.metrics().samples == 2);
+}
+
+TEST_CASE("the loss scale reaches gradients and not the loss") {
+  Trained trained;
+  trained.run(2, {.loss_scale = 4});
+  CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{4, 8});
+  CHECK(trained.step.metrics().loss == 2.5);
+}
+
+TEST_CASE("a rank without samples adds nothing and is finite") {
+  Trained trained;
+  trained.run(2);
+  trained.run(0, {.global_samples = 2});
+  const StepMetrics metrics = trained.step.metrics();
+  CHECK(metrics.samples == 0);
+  CHECK(metrics.loss == 0);
+  CHECK(metrics.correct == 0);
+  CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0, 0});
+  CHECK(trained.values() == std::vector<double>{0.5, 1});
+}
+
+TEST_CASE("a wish to stop is shown in the tail") {
+  Trained trained;
+  trained.run(2, {.stop = true});
+  CHECK(trained.step.metrics().stop);
+  trained.run(2);
+  CHECK(!trained.step.metrics().stop);
+}
+
+TEST_CASE("a failure of this rank's own work is shown over zeroed gradients, and told to the caller") {
+  Trained trained;
+  trained.run(2);
+  const auto before = trained.values();
+  CHECK(trained.run(2, {.stop = true, .failure = std::make_exception_ptr(UserError("no batch"))}));
+  CHECK(user_error([&] { trained.step.metrics(); }) == "no batch");
+  CHECK(trained.store.read_tail(TailSlot::failed) == 1);
+  CHECK(trained.store.read_tail(TailSlot::stop) == 1);
+  CHECK(trained.store.read_tail(TailSlot::samples) == 0);
+  CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0, 0});
+  CHECK(trained.values() == before);
+  trained.run(2);  // the next step knows nothing of it
+  CHECK(!trained.step.metrics().failed);
+}
+
+TEST_CASE("a size that nothing was compiled for is our own fault, and fails like any work") {
+  Trained trained;
+  Tensor x({DType::float32, {3, 2}});
+  Tensor t({DType::float32, {3, 1}});
+  const Feed feeds[] = {{"x", x}, {"t", t}};
+  const MicroBatchInputs batch[] = {{feeds, 3, 0}};
+  trained.step.run({.micro_batches = batch, .global_samples = 3});
+  CHECK(error_text<InternalError>([&] { trained.step.metrics(); }).find("3 samples") != std::string::npos);
+}
+
+TEST_CASE("the number of the step is known at the border, and the store's version rises with each") {
+  Trained trained;
+  const std::uint64_t version = trained.store.version();
+  trained.run(2, {.step = 17});
+  CHECK(trained.step.border().step() == 17);
+  CHECK(trained.store.version() > version);
+}
+
+TEST_CASE("a trainable parameter that the loss does not use is named, and so is a loss of another dtype") {
+  ParameterStore store({{"w", weights, ParameterRole::trainable, Initialiser::ones()},
+                        {"idle", weights, ParameterRole::trainable, Initialiser::ones()}});
+  Graph graph;
+  CHECK(user_error([&] { training_outputs(graph, line(graph, 2), store, 2); }).find("'idle'") != std::string::npos);
+  ParameterStore doubles({{"w", {DType::float64, {2, 1}}, ParameterRole::trainable, Initialiser::ones()}});
+  Graph other;
+  CHECK(user_error([&] { training_outputs(other, line(other, 2), doubles, 2); }).find("cast()") != std::string::npos);
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,180 @@
+#include "core/vm/vm.h"
+
+#include <doctest/doctest.h>
+#include <stdexcept>
+
+#include "backends/registry.h"
+#include "core/device/host_kernel.h"
+#include "core/error.h"
+#include "core/ops/binary.h"
+#include "core/ops/unary.h"
+#include "core/vm/compile.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const TensorType type{DType::float32, {4}};
+
+Tensor filled(float value) {
+  Tensor tensor(type);
+  for (float& element : tensor.as<float>()) element = value;
+  return tensor;
+}
+
+// y = x; its kernel fails where x is negative.
+struct Fragile final : Op {
+  std::string_view name() const override { return "fragile"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+};
+
+void run_fragile(const HostCall& call) {
+  for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i) {
+    if (call.inputs[0].as<float>()[i] < 0) throw std::runtime_error("broke");
+    call.outputs[0].as<float>()[i] = call.inputs[0].as<float>()[i];
+  }
+}
+
+struct Sum {
+  Graph graph;
+  Node x = graph.input("left", type);
+  Node y = graph.input("right", type);
+  Node unused = graph.input("unused", type);
+  std::vector<ProgramOutput> outputs{{.node = x + y}};
+  VM vm{compile(graph, outputs, test_backend()), test_backend()};
+};
+
+bool says(const std::string& text, std::initializer_list<std::string_view> words) {
+  CAPTURE(text);
+  for (const std::string_view word : words) {
+    CAPTURE(word);
+    CHECK(text.find(word) != std::string::npos);
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("wrong feeds are refused in words, and leave the VM as it was") {
+  Sum sum;
+  const Tensor one = filled(1);
+  const Tensor wrong({DType::float32, {5}});
+  const Tensor other_dtype({DType::float64, {4}});
+  for (int round = 0; round < 3; ++round) {
+    says(user_error([&] { sum.vm.run({{"left", one}}); }), {"'right' was not fed"});
+    says(user_error([&] { sum.vm.run({{"left", one}, {"right", wrong}}); }), {"'right'", "[4]", "[5]"});
+    says(user_error([&] { sum.vm.run({{"left", one}, {"right", other_dtype}}); }), {"'right'", "float32", "float64"});
+    says(user_error([&] { sum.vm.run({{"left", one}, {"left", one}, {"right", one}}); }), {"'left' was fed twice"});
+    says(user_error([&] { sum.vm.run({{"left", one}, {"rigth", one}}); }), {"no input 'rigth'", "did you mean 'right'"});
+    sum.vm.run({{"right", filled(2)}, {"left", one}});
+    CHECK(sum.vm.output() == filled(3));
+  }
+}
+
+TEST_CASE("an input that the outputs do not need may be fed or not") {
+  Sum sum;
+  sum.vm.run({{"left", filled(1)}, {"right", filled(2)}, {"unused", filled(9)}});
+  CHECK(sum.vm.output() == filled(3));
+}
+
+TEST_CASE("outputs and values that there are not are refused") {
+  Sum sum;
+  sum.vm.run({{"left", filled(1)}, {"right", filled(2)}});
+  says(user_error([&] { sum.vm.output(1); }), {"1 readable outputs"});
+  says(user_error([&] { sum.vm.value(sum.x); }), {"keep_all", "input %0"});
+}
+
+TEST_CASE("a kernel that fails names its node, and later runs go on") {
+  register_host_kernel("fragile", run_fragile);
+  Graph graph;
+  const Node x = graph.input("x", type);
+  const Node fragile = apply(std::make_shared<Fragile>(), {x});
+  const std::vector<ProgramOutput> outputs{{.node = fragile + 1}};
+  VM vm(compile(graph, outputs, test_backend()), test_backend());
+  for (int round = 0; round < 4; ++round) {
+    const std::string text = device_error([&] {
+      vm.run({{"x", filled(-1)}});
+      vm.wait();
+    });
+    says(text, {"fragile %1 of", "vm_test.cpp", "broke"});
+    vm.run({{"x", filled(1)}});
+    CHECK(vm.output() == filled(2));
+    vm.run({{"x", filled(2)}});
+    CHECK(vm.output() == filled(3));
+  }
+}
+
+TEST_CASE("a host point that throws stops the run there, and later runs go on") {
+  Graph graph;
+  const Node x = graph.input("x", type);
+  const std::vector<ProgramOutput> outputs{{.node = exp(tanh(x) * 2)}};
+  const auto program = compile(graph, outputs, test_backend(), {.optimise = false});
+  bool broken = false;
+  std::vector<std::size_t> called;
+  std::vector<HostPoint> points;
+  for (const std::size_t instruction : {3, 0, 1, 1})
+    points.push_back({instruction, [&, instruction] {
+                        called.push_back(instruction);
+                        if (broken && instruction == 1) throw std::runtime_error("the host");
+                      }});
+  VM vm(program, test_backend(), {.host_points = points});
+  VM plain(program, test_backend());
+  for (int round = 0; round < 3; ++round) {
+    called.clear();
+    broken = true;
+    CHECK_THROWS_AS(vm.run({{"x", filled(1)}}), std::runtime_error);
+    CHECK(called == std::vector<std::size_t>{0, 1});
+    broken = false;
+    called.clear();
+    vm.run({{"x", filled(0.5)}});
+    plain.run({{"x", filled(0.5)}});
+    CHECK(vm.output() == plain.output());
+    CHECK(called == std::vector<std::size_t>{0, 1, 1, 3});
+  }
+}
+
+TEST_CASE("programs that never run together share memory") {
+  Graph graph;
+  const Node x = graph.input("x", type);
+  const std::vector<ProgramOutput> small{{.node = exp(x)}};
+  const std::vector<ProgramOutput> large{{.node = exp(x)}, {.node = tanh(x)}, {.node = sqrt(x)}};
+  const auto a = compile(graph, small, test_backend());
+  const auto b = compile(graph, large, test_backend());
+  const auto workspace = std::make_shared<Workspace>(test_backend(), b->arena_bytes);
+  VM first(a, test_backend(), {.workspace = workspace});
+  VM second(b, test_backend(), {.workspace = workspace});
+  for (int i = 0; i < 3; ++i) {
+    second.run({{"x", filled(1)}});
+    CHECK(second.output(2) == filled(1));
+    first.run({{"x", filled(0)}});
+    CHECK(first.output() == filled(1));
+  }
+  const auto tiny = std::make_shared<Workspace>(test_backend(), 64);
+  says(user_error([&] { VM(b, test_backend(), {.workspace = tiny}); }), {"has 64 bytes", "192"});
+}
+
+TEST_CASE("a store is needed where parameters are read, and must be the backend's own") {
+  Graph graph;
+  const std::vector<ProgramOutput> outputs{{.node = graph.parameter("w", type) * 2}};
+  const auto program = compile(graph, outputs, test_backend());
+  says(user_error([&] { VM(program, test_backend()); }), {"give it the store"});
+  ParameterStore store({{"w", type, ParameterRole::trainable, Initialiser::ones()}});
+  const auto another = open_backend("portable");
+  store.place(program->placement, *another);
+  says(user_error([&] { VM(program, test_backend(), {.store = &store}); }), {"another backend"});
+}
+
+TEST_CASE("no elements are no trouble") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {0, 3}});
+  const std::vector<ProgramOutput> outputs{{.node = exp(x) + 1}};
+  VM vm(compile(graph, outputs, test_backend()), test_backend());
+  for (int i = 0; i < 3; ++i) {
+    vm.run({{"x", Tensor({DType::float32, {0, 3}})}});
+    CHECK(vm.output().elements() == 0);
+  }
+}
+
+}  // namespace plexaura::testing
