@@ -74,7 +74,7 @@ class Mnist(ProgramTest):
         arguments = self.data(50)
         self.run_ranks(2 if support.HAS_MPI else 1, "convnet", *arguments, *self.settings("training.batch_size=10", "training.epochs=20"), "--log", "log", within=200)
         losses = [line["train_loss"] for line in self.log("log") if line["event"] == "epoch"]
-        self.assertLess(losses[-1], 0.6 * losses[0], losses)
+        self.assertLess(losses[-1], 0.75 * losses[0], losses)
 
 
 class ResNet(ProgramTest):
