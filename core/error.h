@@ -7,9 +7,9 @@
 
 namespace plexaura {
 
-// Every error of Plexaura says who can mend it: the user (a wrong shape, a wrong key, a missing file), the device (out of
-// memory, a failed kernel, a lost rank) or us (a broken invariant). The text of each is one sentence that names the place,
-// what was found, the rule, and what to do.
+// Every error of Plexaura says who can mend it: the user (a wrong shape, a wrong key, a missing file), the
+// device (out of memory, a failed kernel, a lost rank) or us (a broken invariant). The text of each is one
+// sentence that names the place, what was found, the rule, and what to do.
 class PLEXAURA_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -26,8 +26,9 @@ std::size_t bytes_of(DType dtype, std::int64_t count) {
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
 Places unknown_places(const Transport& transport) {
-  return {std::vector<ProcessPlace>(static_cast<std::size_t>(transport.size()), ProcessPlace{"", 0, "unknown"}),
-          transport.rank()};
+  return {
+      std::vector<ProcessPlace>(static_cast<std::size_t>(transport.size()), ProcessPlace{"", 0, "unknown"}),
+      transport.rank()};
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ ProcessPlace decode_place(const std::string& text) {
   return place;
 }
 
-Places::Places(std::vector<ProcessPlace> places, int own_rank) : places_(std::move(places)), own_rank_(own_rank) {
+Places::Places(std::vector<ProcessPlace> places, int own_rank)
+    : places_(std::move(places)), own_rank_(own_rank) {
   for (int rank = 0; rank < ranks(); ++rank) {
     std::size_t node = 0;
     while (node < nodes_.size() && of(nodes_[node].front()).host != of(rank).host) ++node;

@@ -1,10 +1,10 @@
-// Shows the graph of a model from its YAML file: as text, for graphviz, as a picture, or as the program that it is compiled to.
-
-#include <fmt/format.h>
+// Shows the graph of a model from its YAML file: as text, for graphviz, as a picture, or as the program that
+// it is compiled to.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <fmt/format.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,34 +33,45 @@ struct Options {
 
 void declare(CLI::App& app, Options& options) {
   app.add_option("FILE.yaml", options.file, "the model")->required();
-  app.add_option("--set", options.set, "overrides a key of the file: --set model.depth=18")->type_name("KEY=VALUE")->expected(1);
-  app.add_option("--format", options.format, "text, dot (for graphviz), svg (needs graphviz) or program (compiled)")
+  app.add_option("--set", options.set, "overrides a key of the file: --set model.depth=18")
+      ->type_name("KEY=VALUE")
+      ->expected(1);
+  app.add_option("--format", options.format,
+                 "text, dot (for graphviz), svg (needs graphviz) or program (compiled)")
       ->check(CLI::IsMember({"text", "dot", "svg", "program"}))
       ->capture_default_str();
-  app.add_option("--mode", options.mode, "inference: the outputs; loss: as trained, with the loss; training: gradients, too")
+  app.add_option("--mode", options.mode,
+                 "inference: the outputs; loss: as trained, with the loss; training: gradients, too")
       ->check(CLI::IsMember({"inference", "loss", "training"}))
       ->capture_default_str();
   app.add_option("--batch", options.batch, "samples")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--sample", options.sample, "shape of a sample, such as 1,28,28; with --classes no data is read")->delimiter(',');
+  app.add_option("--sample", options.sample,
+                 "shape of a sample, such as 1,28,28; with --classes no data is read")
+      ->delimiter(',');
   app.add_option("--classes", options.classes, "how many classes there are")->check(CLI::PositiveNumber);
   app.add_option("--backend", options.backend, "what --format program compiles for")->capture_default_str();
 }
 
 std::unique_ptr<Model> read_model(const Options& options) {
   const Config config = Config::load(options.file, options.set);
-  if (options.sample.empty() != (options.classes == 0)) throw UserError("--sample and --classes need each other");
-  if (!options.sample.empty()) return make_model(config.section("model"), Shape(options.sample), options.classes);
+  if (options.sample.empty() != (options.classes == 0))
+    throw UserError("--sample and --classes need each other");
+  if (!options.sample.empty())
+    return make_model(config.section("model"), Shape(options.sample), options.classes);
   const RunData data = open_data(config);
-  return make_model(config.section("model"), data.train->sample_shape(), static_cast<std::int64_t>(data.train->class_names().size()));
+  return make_model(config.section("model"), data.train->sample_shape(),
+                    static_cast<std::int64_t>(data.train->class_names().size()));
 }
 
 // Extends the graph by what the mode asks for; returns what a program of it would compute.
-std::vector<ProgramOutput> build(Graph& graph, Model& model, const ParameterStore& store, const Options& options) {
+std::vector<ProgramOutput> build(Graph& graph, Model& model, const ParameterStore& store,
+                                 const Options& options) {
   std::vector<std::int64_t> extents{options.batch};
   extents.insert(extents.end(), model.sample_shape().begin(), model.sample_shape().end());
   const Node outputs = model(graph.input("samples", {store.dtype(), Shape(extents)}));
   if (options.mode == "inference") return {{.node = outputs}};
-  const LossOutputs loss = build_loss(model, outputs, graph.input("labels", {DType::int64, Shape{options.batch}}));
+  const LossOutputs loss =
+      build_loss(model, outputs, graph.input("labels", {DType::int64, Shape{options.batch}}));
   if (options.mode == "loss") return {{.node = loss.loss}};
   return training_outputs(graph, loss, store, options.batch);
 }
@@ -71,7 +82,8 @@ void draw(const std::string& dot) {
   FILE* pipe = popen("dot -Tsvg", "w");  // NOLINT(cert-env33-c): the command is fixed
   if (pipe == nullptr) throw DeviceError("no process can be started");
   std::fputs(dot.c_str(), pipe);
-  if (pclose(pipe) != 0) throw UserError("graphviz could not draw it; is it installed (tools/install_packages pictures)?");
+  if (pclose(pipe) != 0)
+    throw UserError("graphviz could not draw it; is it installed (tools/install_packages pictures)?");
 }
 
 void show(const Options& options) {

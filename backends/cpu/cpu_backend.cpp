@@ -71,9 +71,12 @@ std::string processor() {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(std::string name, const std::string& libraries, std::vector<std::unique_ptr<const KernelSource>> sources)
+  CpuBackend(std::string name, const std::string& libraries,
+             std::vector<std::unique_ptr<const KernelSource>> sources)
       : info_{std::move(name),
-              fmt::format("{}, {} hardware threads, {}", processor(), std::thread::hardware_concurrency(), libraries), true},
+              fmt::format("{}, {} hardware threads, {}", processor(), std::thread::hardware_concurrency(),
+                          libraries),
+              true},
         sources_(std::move(sources)) {
     register_portable_kernels();
     flush_denormals();
@@ -141,7 +144,8 @@ std::unique_ptr<Backend> make_cpu_backend() {
 }
 
 std::unique_ptr<Backend> make_portable_backend() {
-  return std::make_unique<CpuBackend>("portable", "portable kernels", std::vector<std::unique_ptr<const KernelSource>>{});
+  return std::make_unique<CpuBackend>("portable", "portable kernels",
+                                      std::vector<std::unique_ptr<const KernelSource>>{});
 }
 
 }  // namespace plexaura

@@ -1,9 +1,8 @@
 #include "backends/cpu/threads.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdlib>
+#include <sched.h>
 #include <thread>
 
 #ifdef _OPENMP
@@ -29,7 +28,8 @@ void unbind() {
 void use_cores(int ranks_on_this_machine) {
   unbind();
   const char* wanted = std::getenv("OMP_NUM_THREADS");
-  const int threads = wanted != nullptr ? std::max(1, std::atoi(wanted)) : std::max(1, cores() / ranks_on_this_machine);
+  const int threads =
+      wanted != nullptr ? std::max(1, std::atoi(wanted)) : std::max(1, cores() / ranks_on_this_machine);
 #ifdef _OPENMP
   omp_set_num_threads(threads);
 #else

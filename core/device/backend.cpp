@@ -31,7 +31,8 @@ Region single(const Graph& graph, NodeId node) {
   const NodeRecord& record = graph.record(node);
   Region region{std::string(record.op->name()), {node}, {}, {}};
   region.inputs = record.inputs;
-  for (std::uint32_t output = 0; output < record.types.size(); ++output) region.outputs.push_back({node, output});
+  for (std::uint32_t output = 0; output < record.types.size(); ++output)
+    region.outputs.push_back({node, output});
   return region;
 }
 

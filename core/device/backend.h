@@ -14,15 +14,17 @@
 #include "core/graph/graph.h"
 #include "core/tensor/layout.h"
 
-// The porting manual: all that the engine asks of a device. A backend implements Backend, Memory, Event, Kernel and Launch, and
-// Recording where it can record. Calls come from one thread at a time unless a comment says otherwise.
+// The porting manual: all that the engine asks of a device. A backend implements Backend, Memory, Event,
+// Kernel and Launch, and Recording where it can record. Calls come from one thread at a time unless a comment
+// says otherwise.
 
 namespace plexaura {
 
 // An address in a device's memory. Only the device reads through it, unless BackendInfo::host_memory.
 using Address = std::byte*;
 
-// A piece of device or staging memory, freed with the object. The engine frees nothing that may still be in use.
+// A piece of device or staging memory, freed with the object. The engine frees nothing that may still be in
+// use.
 class PLEXAURA_API Memory {
  public:
   virtual ~Memory();
@@ -30,21 +32,23 @@ class PLEXAURA_API Memory {
   virtual std::size_t bytes() const = 0;
 };
 
-// Two ordered queues. Kernels run in order on `compute`, copies on the stream that they are given. Nothing is ordered between the
-// two but by events.
+// Two ordered queues. Kernels run in order on `compute`, copies on the stream that they are given. Nothing is
+// ordered between the two but by events.
 enum class Stream : std::uint8_t { compute, copy };
 
-// A point in time that is passed once; at first it is not. Reused from step to step: record() and signal() start it anew, reset() too.
+// A point in time that is passed once; at first it is not. Reused from step to step: record() and signal()
+// start it anew, reset() too.
 class PLEXAURA_API Event {
  public:
   virtual ~Event();
   virtual void record(Stream stream) = 0;  // passed when all that stands in the stream now is done
   virtual void signal() = 0;               // passed now, by the host; from any thread
   virtual void reset() = 0;
-  virtual void hold(Stream stream) = 0;    // what enters the stream from now on starts after the event; returns at once
-  virtual bool passed() const = 0;         // any thread
-  // Blocks the host until it is passed. Throws the first failure of the device since the last wait, a DeviceError that names
-  // the launch. Any thread.
+  virtual void hold(
+      Stream stream) = 0;  // what enters the stream from now on starts after the event; returns at once
+  virtual bool passed() const = 0;  // any thread
+  // Blocks the host until it is passed. Throws the first failure of the device since the last wait, a
+  // DeviceError that names the launch. Any thread.
   virtual void wait() = 0;
 };
 
@@ -67,9 +71,10 @@ struct Region {
 struct RegionQuery {
   const Graph& graph;
   const Region& region;
-  std::vector<std::optional<Layout>> given;  // of each input; empty: a parameter not yet placed, that takes any layout for free
-  std::vector<bool> wanted;                  // of each output: whether anybody reads it
-  bool accumulate = false;                   // output 0 is to be added to what its memory holds
+  std::vector<std::optional<Layout>>
+      given;  // of each input; empty: a parameter not yet placed, that takes any layout for free
+  std::vector<bool> wanted;  // of each output: whether anybody reads it
+  bool accumulate = false;   // output 0 is to be added to what its memory holds
 
   const TensorType& type(Value value) const { return graph.type(value); }
   const Op& op(std::size_t index = 0) const { return *graph.record(region.nodes[index]).op; }
@@ -77,18 +82,19 @@ struct RegionQuery {
 
 // One way to compute a region.
 struct Candidate {
-  std::string implementation;    // printed in the program: "onednn jit:avx512_core"
-  std::vector<Layout> inputs;    // wanted
-  std::vector<Layout> outputs;   // given
-  std::size_t workspace = 0;     // bytes of scratch memory, uninitialised
-  std::vector<bool> reads;       // per input: whether the kernel reads it at all; empty: all of them
+  std::string implementation;   // printed in the program: "onednn jit:avx512_core"
+  std::vector<Layout> inputs;   // wanted
+  std::vector<Layout> outputs;  // given
+  std::size_t workspace = 0;    // bytes of scratch memory, uninitialised
+  std::vector<bool> reads;      // per input: whether the kernel reads it at all; empty: all of them
   std::vector<std::pair<std::size_t, std::size_t>> in_place;  // output i may lie in the memory of input j
-  bool accumulates = false;      // can honour RegionQuery::accumulate
-  double seconds = 0;            // estimate, to choose between candidates and against reorders
-  int choice = 0;                // the backend's own number, to recognise the candidate in make()
+  bool accumulates = false;                                   // can honour RegionQuery::accumulate
+  double seconds = 0;  // estimate, to choose between candidates and against reorders
+  int choice = 0;      // the backend's own number, to recognise the candidate in make()
 };
 
-// Addresses for one use of a kernel. An output that nobody wants is null. `name` outlives the launch: "matmul %7 of a.cpp:12".
+// Addresses for one use of a kernel. An output that nobody wants is null. `name` outlives the launch: "matmul
+// %7 of a.cpp:12".
 struct Binding {
   std::vector<Address> inputs;
   std::vector<Address> outputs;
@@ -112,9 +118,10 @@ class PLEXAURA_API Kernel {
 };
 
 struct BackendInfo {
-  std::string name;          // "cpu"
-  std::string description;   // for --version: library, processor
-  bool host_memory = false;  // addresses are host addresses, copies and kernels are done when the call returns
+  std::string name;         // "cpu"
+  std::string description;  // for --version: library, processor
+  bool host_memory =
+      false;  // addresses are host addresses, copies and kernels are done when the call returns
 };
 
 enum class MemoryUse : std::uint8_t {
@@ -128,7 +135,9 @@ class PLEXAURA_API Uses {
   explicit Uses(const Graph& graph, std::span<const Value> kept);
   const std::vector<NodeId>& readers(Value value) const;
   bool kept(Value value) const;  // an output or update of the program: seen from outside whatever the readers
-  bool only_read_by(Value value, NodeId reader) const { return !kept(value) && readers(value) == std::vector{reader}; }
+  bool only_read_by(Value value, NodeId reader) const {
+    return !kept(value) && readers(value) == std::vector{reader};
+  }
 
  private:
   std::vector<std::vector<std::vector<NodeId>>> readers_;
@@ -144,17 +153,19 @@ class PLEXAURA_API Backend {
   // Throws DeviceError that says what was asked and what there is.
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) = 0;
 
-  // Enqueues a copy between device and staging memory, or within one. Staging memory must stay untouched until the copy is done.
+  // Enqueues a copy between device and staging memory, or within one. Staging memory must stay untouched
+  // until the copy is done.
   virtual void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) = 0;
 
   virtual std::unique_ptr<Event> make_event() = 0;
 
-  // Calls body(), which launches kernels on the compute stream, and captures instead of running them. Allocation, waiting, events and
-  // copies but those within the device throw InternalError in this thread meanwhile. Null where it cannot record: nothing was called.
+  // Calls body(), which launches kernels on the compute stream, and captures instead of running them.
+  // Allocation, waiting, events and copies but those within the device throw InternalError in this thread
+  // meanwhile. Null where it cannot record: nothing was called.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& body) = 0;
 
-  // Regions of more than one node that end at `last`, the largest first. The engine takes the first whose inner values nobody
-  // else reads.
+  // Regions of more than one node that end at `last`, the largest first. The engine takes the first whose
+  // inner values nobody else reads.
   virtual std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const = 0;
 
   // Ways to compute a region; cheap, without code generation. Empty where there is none.

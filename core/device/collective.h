@@ -79,7 +79,8 @@ PLEXAURA_API bool speaks(const std::exception& error) noexcept;
 // failed or not, throw a Remote of the same kind with that rank and its text, and do not speak; so all ranks
 // leave with the same exit status. An exception that is no plexaura::Error counts as an InternalError;
 // std::bad_alloc as a DeviceError.
-PLEXAURA_API void agree_on_error(Collective& collective, const std::exception_ptr& mine, std::string_view what);
+PLEXAURA_API void agree_on_error(Collective& collective, const std::exception_ptr& mine,
+                                 std::string_view what);
 
 // Runs a phase that some ranks may fail in, gives its result, and leaves as agree_on_error() does.
 template <class Phase>

@@ -31,7 +31,8 @@ Tensor download(Backend& backend, Address address, const TensorType& type, const
 
 }  // namespace
 
-std::vector<Tensor> evaluate(Backend& backend, const Graph& graph, NodeId node, std::span<const Tensor> inputs) {
+std::vector<Tensor> evaluate(Backend& backend, const Graph& graph, NodeId node,
+                             std::span<const Tensor> inputs) {
   const Region region = single(graph, node);
   RegionQuery query{graph, region, {}, std::vector<bool>(region.outputs.size(), true), false};
   for (const Tensor& input : inputs) query.given.emplace_back(Layout::row_major(input.shape().rank()));
@@ -60,7 +61,8 @@ std::vector<Tensor> evaluate(Backend& backend, const Graph& graph, NodeId node, 
 
   std::vector<Tensor> outputs;
   for (std::size_t i = 0; i < region.outputs.size(); ++i)
-    outputs.push_back(download(backend, binding.outputs[i], query.type(region.outputs[i]), candidate.outputs[i]));
+    outputs.push_back(
+        download(backend, binding.outputs[i], query.type(region.outputs[i]), candidate.outputs[i]));
   return outputs;
 }
 

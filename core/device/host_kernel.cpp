@@ -1,7 +1,6 @@
 #include "core/device/host_kernel.h"
 
 #include <fmt/format.h>
-
 #include <map>
 #include <mutex>
 
@@ -28,7 +27,8 @@ void register_host_kernel(std::string op_name, HostKernel kernel) {
   const std::lock_guard lock(all.mutex);
   const auto [place, added] = all.kernels.emplace(std::move(op_name), kernel);
   if (!added && place->second != kernel)
-    throw UserError(fmt::format("the op '{}' has a host kernel already; give the new op a name of its own", place->first));
+    throw UserError(fmt::format("the op '{}' has a host kernel already; give the new op a name of its own",
+                                place->first));
 }
 
 HostKernel find_host_kernel(std::string_view op_name) {

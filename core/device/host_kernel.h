@@ -29,13 +29,13 @@ struct HostCall {
   std::span<const HostView> outputs;  // uninitialised
 };
 
-// The plain kernel of an op for every dtype: the oracle for all others, the float64 path, and what a backend with host memory (or
-// a simulated one) falls back to. A plain function, so that it may live in any shared object. The result does not depend on the
-// number of threads. May be called from several threads at a time.
+// The plain kernel of an op for every dtype: the oracle for all others, the float64 path, and what a backend
+// with host memory (or a simulated one) falls back to. A plain function, so that it may live in any shared
+// object. The result does not depend on the number of threads. May be called from several threads at a time.
 using HostKernel = void (*)(const HostCall& call);
 
-// Registration at run time, by op name; done once per name, from any shared object, before the first compile that needs it.
-// Throws UserError for a name that has another kernel already.
+// Registration at run time, by op name; done once per name, from any shared object, before the first compile
+// that needs it. Throws UserError for a name that has another kernel already.
 PLEXAURA_API void register_host_kernel(std::string op_name, HostKernel kernel);
 
 // Null where there is none.

@@ -1,9 +1,8 @@
 #include "core/graph/description.h"
 
+#include <bit>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <bit>
 #include <functional>
 #include <string_view>
 
@@ -19,16 +18,20 @@ template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 16 still wants it said
 
 std::string text_of(const Description::Value& value) {
-  return std::visit(
-      Overloaded{[](bool flag) { return std::string(flag ? "true" : "false"); },
-                 [](const std::string& text) { return text; },
-                 [](const std::vector<std::int64_t>& numbers) { return fmt::format("[{}]", fmt::join(numbers, ",")); },
-                 [](const std::vector<double>& numbers) { return fmt::format("[{}]", fmt::join(numbers, ",")); },
-                 [](const std::shared_ptr<const Tensor>& tensor) {
-                   return tensor->elements() == 1 ? fmt::format("{}", tensor->to_doubles()[0]) : to_string(tensor->type());
-                 },
-                 [](auto number) { return fmt::format("{}", number); }},
-      value);
+  return std::visit(Overloaded{[](bool flag) { return std::string(flag ? "true" : "false"); },
+                               [](const std::string& text) { return text; },
+                               [](const std::vector<std::int64_t>& numbers) {
+                                 return fmt::format("[{}]", fmt::join(numbers, ","));
+                               },
+                               [](const std::vector<double>& numbers) {
+                                 return fmt::format("[{}]", fmt::join(numbers, ","));
+                               },
+                               [](const std::shared_ptr<const Tensor>& tensor) {
+                                 return tensor->elements() == 1 ? fmt::format("{}", tensor->to_doubles()[0])
+                                                                : to_string(tensor->type());
+                               },
+                               [](auto number) { return fmt::format("{}", number); }},
+                    value);
 }
 
 bool same(const Description::Value& a, const Description::Value& b) {
@@ -59,7 +62,8 @@ std::size_t Description::hash() const { return std::hash<std::string>{}(to_strin
 bool Description::operator==(const Description& other) const {
   if (fields_.size() != other.fields_.size()) return false;
   for (std::size_t i = 0; i < fields_.size(); ++i)
-    if (fields_[i].first != other.fields_[i].first || !same(fields_[i].second, other.fields_[i].second)) return false;
+    if (fields_[i].first != other.fields_[i].first || !same(fields_[i].second, other.fields_[i].second))
+      return false;
   return true;
 }
 

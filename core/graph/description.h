@@ -13,19 +13,24 @@
 
 namespace plexaura {
 
-// The options of an op as named values. Printing, hashing and equality of ops all come from here, so that an option that is
-// described once can be forgotten nowhere. Equality is exact: floats by their bits, tensors by their contents.
+// The options of an op as named values. Printing, hashing and equality of ops all come from here, so that an
+// option that is described once can be forgotten nowhere. Equality is exact: floats by their bits, tensors by
+// their contents.
 class PLEXAURA_API Description {
  public:
-  using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
-                             std::shared_ptr<const Tensor>>;
+  using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
+                             std::vector<double>, std::shared_ptr<const Tensor>>;
 
   Description& add(std::string key, bool value) { return put(std::move(key), value); }
   Description& add(std::string key, std::int64_t value) { return put(std::move(key), value); }
   Description& add(std::string key, double value) { return put(std::move(key), value); }
   Description& add(std::string key, std::string value) { return put(std::move(key), std::move(value)); }
-  Description& add(std::string key, std::vector<std::int64_t> value) { return put(std::move(key), std::move(value)); }
-  Description& add(std::string key, std::vector<double> value) { return put(std::move(key), std::move(value)); }
+  Description& add(std::string key, std::vector<std::int64_t> value) {
+    return put(std::move(key), std::move(value));
+  }
+  Description& add(std::string key, std::vector<double> value) {
+    return put(std::move(key), std::move(value));
+  }
   Description& add(std::string key, std::shared_ptr<const Tensor> value) {
     return put(std::move(key), std::move(value));
   }

@@ -1,8 +1,7 @@
 #include "core/graph/graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "core/error.h"
 #include "core/fnv.h"
@@ -15,7 +14,8 @@ std::string call_text(const Op& op, std::span<const TensorType> types) {
   std::string arguments;
   for (const TensorType& type : types) arguments += (arguments.empty() ? "" : ", ") + to_string(type);
   const std::string options = to_string(describe(op));
-  return fmt::format("{}({}){}", op.name(), arguments, options.empty() ? "" : fmt::format(" {{{}}}", options));
+  return fmt::format("{}({}){}", op.name(), arguments,
+                     options.empty() ? "" : fmt::format(" {{{}}}", options));
 }
 
 }  // namespace
@@ -40,22 +40,26 @@ Node Graph::constant(Tensor value, Where where) {
 }
 
 Node Graph::step_scalar(StepScalar scalar, DType dtype, Where where) {
-  const bool fits = scalar == StepScalar::random ? dtype == DType::int64 : dtype == DType::float64 || dtype == DType::float32;
+  const bool fits = scalar == StepScalar::random ? dtype == DType::int64
+                                                 : dtype == DType::float64 || dtype == DType::float32;
   if (!fits)
-    throw UserError(fmt::format("{}: the step scalar '{}' was asked for as {}; 'random' is int64, all others are float32 or float64",
-                                to_string(origin_of(where)), name_of(scalar), name_of(dtype)));
+    throw UserError(fmt::format(
+        "{}: the step scalar '{}' was asked for as {}; 'random' is int64, all others are float32 or float64",
+        to_string(origin_of(where)), name_of(scalar), name_of(dtype)));
   return leaf(Leaf(scalar, dtype), where);
 }
 
-Node Graph::arena_slice(ArenaSlice slice, DType dtype, Where where) { return leaf(Leaf(slice, dtype), where); }
+Node Graph::arena_slice(ArenaSlice slice, DType dtype, Where where) {
+  return leaf(Leaf(slice, dtype), where);
+}
 
 Node Graph::named_leaf(LeafKind kind, std::string name, TensorType type, Where where) {
   if (const auto found = named_.find(name); found != named_.end()) {
     const auto& existing = op_cast<Leaf>(*records_[found->second].op);
     if (existing.kind() != kind || existing.type() != type)
-      throw UserError(fmt::format("{}: '{}' was a {} of {} before and is now asked for as {}; a name stands for one leaf",
-                                  to_string(origin_of(where)), name, existing.name(), to_string(existing.type()),
-                                  to_string(type)));
+      throw UserError(fmt::format(
+          "{}: '{}' was a {} of {} before and is now asked for as {}; a name stands for one leaf",
+          to_string(origin_of(where)), name, existing.name(), to_string(existing.type()), to_string(type)));
     return Node(*this, {found->second, 0});
   }
   const Node node = leaf(Leaf(kind, name, std::move(type)), where);
@@ -63,12 +67,14 @@ Node Graph::named_leaf(LeafKind kind, std::string name, TensorType type, Where w
   return node;
 }
 
-Node Graph::leaf(Leaf leaf, Where where) { return append(std::make_shared<Leaf>(std::move(leaf)), {}, where)[0]; }
+Node Graph::leaf(Leaf leaf, Where where) {
+  return append(std::make_shared<Leaf>(std::move(leaf)), {}, where)[0];
+}
 
 void Graph::update(Node buffer, Node next, Where where) {
   const auto fail = [&](std::string_view rule) {
-    throw UserError(fmt::format("{}: update({}, {}): {}", to_string(origin_of(where)), to_string(buffer.type()),
-                                to_string(next.type()), rule));
+    throw UserError(fmt::format("{}: update({}, {}): {}", to_string(origin_of(where)),
+                                to_string(buffer.type()), to_string(next.type()), rule));
   };
   const Leaf* leaf = as_leaf(*record(buffer.id()).op);
   if (leaf == nullptr || (leaf->kind() != LeafKind::buffer && leaf->kind() != LeafKind::arena_slice))
@@ -84,20 +90,23 @@ std::vector<Node> Graph::append(std::shared_ptr<const Op> op, std::span<const No
   std::vector<TensorType> types;
   for (const Node& input : inputs) {
     if (&input.graph() != this)
-      throw UserError(fmt::format("{}: an operand of {} belongs to another graph; nodes of two graphs cannot be mixed",
-                                  to_string(record.origin), record.op->name()));
+      throw UserError(
+          fmt::format("{}: an operand of {} belongs to another graph; nodes of two graphs cannot be mixed",
+                      to_string(record.origin), record.op->name()));
     record.inputs.push_back(input.value());
     types.push_back(input.type());
   }
   try {
     record.types = record.op->infer(types);
   } catch (const std::invalid_argument& rule) {
-    throw UserError(fmt::format("{}: {}: {}", to_string(record.origin), call_text(*record.op, types), rule.what()));
+    throw UserError(
+        fmt::format("{}: {}: {}", to_string(record.origin), call_text(*record.op, types), rule.what()));
   }
   records_.push_back(std::move(record));
   const auto id = static_cast<NodeId>(records_.size() - 1);
   std::vector<Node> outputs;
-  for (std::uint32_t output = 0; output < records_[id].types.size(); ++output) outputs.emplace_back(*this, Value{id, output});
+  for (std::uint32_t output = 0; output < records_[id].types.size(); ++output)
+    outputs.emplace_back(*this, Value{id, output});
   return outputs;
 }
 

@@ -32,10 +32,10 @@ struct Update {
   Value next;
 };
 
-// An arena of nodes in topological order: an op can only name older nodes. Nodes are never changed or removed; a Graph does not
-// move, because handles point to it. Built by one thread at a time; a finished graph may be read by many.
-// Everything that is impossible (shapes, types, a second leaf of the same name and another type) throws UserError right here,
-// with the line of the user's code.
+// An arena of nodes in topological order: an op can only name older nodes. Nodes are never changed or
+// removed; a Graph does not move, because handles point to it. Built by one thread at a time; a finished
+// graph may be read by many. Everything that is impossible (shapes, types, a second leaf of the same name and
+// another type) throws UserError right here, with the line of the user's code.
 class PLEXAURA_API Graph {
  public:
   // `mode` is what layers like dropout and batch norm look at when they build themselves.
@@ -45,7 +45,8 @@ class PLEXAURA_API Graph {
 
   using Where = std::source_location;
 
-  // Leaves. Asking again for a parameter or buffer of the same name gives the same node: that is how weights are tied.
+  // Leaves. Asking again for a parameter or buffer of the same name gives the same node: that is how weights
+  // are tied.
   Node input(std::string name, TensorType type, Where where = Where::current());
   Node parameter(std::string name, TensorType type, Where where = Where::current());
   Node buffer(std::string name, TensorType type, Where where = Where::current());
@@ -65,12 +66,13 @@ class PLEXAURA_API Graph {
   const TensorType& type(Value value) const { return records_[value.node].types[value.output]; }
   std::span<const Update> updates() const { return updates_; }
 
-  // A number that names the next random op: from the scope path and its ordinal there, so that it is the same whatever the batch
-  // size and whatever passes do.
+  // A number that names the next random op: from the scope path and its ordinal there, so that it is the same
+  // whatever the batch size and whatever passes do.
   std::int64_t next_stream();
 
-  // While it lives, nodes are made under a longer scope path: the current one and `name`; or, Absolute, under `path` alone, which
-  // is a module's own and holds wherever it is called from (an empty one changes nothing).
+  // While it lives, nodes are made under a longer scope path: the current one and `name`; or, Absolute, under
+  // `path` alone, which is a module's own and holds wherever it is called from (an empty one changes
+  // nothing).
   class PLEXAURA_API Scope {
    public:
     struct Absolute {};
@@ -85,8 +87,8 @@ class PLEXAURA_API Graph {
     std::string outer_;
   };
 
-  // While it lives, nodes have this place instead of the line that made them: a YAML position, or what a gradient belongs to. An
-  // empty scope in it stands for the current one.
+  // While it lives, nodes have this place instead of the line that made them: a YAML position, or what a
+  // gradient belongs to. An empty scope in it stands for the current one.
   class PLEXAURA_API WithOrigin {
    public:
     WithOrigin(Graph& graph, Origin origin);

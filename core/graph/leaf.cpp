@@ -26,14 +26,17 @@ std::vector<TensorType> Leaf::infer(std::span<const TensorType>) const { return 
 
 void Leaf::describe(Description& description) const {
   switch (kind_) {
-    case LeafKind::constant: description.add("value", value_); break;
+    case LeafKind::constant:
+      description.add("value", value_);
+      break;
     case LeafKind::arena_slice: {
       static constexpr std::array<const char*, 3> arenas{"value", "gradient", "state"};
       description.add("arena", std::string(arenas.at(static_cast<std::size_t>(slice_.arena))));
       description.add("state", slice_.state).add("offset", slice_.offset).add("count", slice_.count);
       break;
     }
-    default: description.add("name", label_).add("dtype", type_.dtype).add("shape", type_.shape);
+    default:
+      description.add("name", label_).add("dtype", type_.dtype).add("shape", type_.shape);
   }
 }
 

@@ -11,8 +11,8 @@ namespace plexaura {
 
 enum class LeafKind : std::uint8_t { input, parameter, buffer, constant, step_scalar, arena_slice };
 
-// The numbers that change from step to step. They are copied to the device in one block before each run, and kernels read them
-// there, so that a recorded program stays right when they change.
+// The numbers that change from step to step. They are copied to the device in one block before each run, and
+// kernels read them there, so that a recorded program stays right when they change.
 enum class StepScalar : std::uint8_t {
   gradient_seed,  // share x loss scale: the cotangent of the loss
   share,          // samples of this micro-batch / samples of the whole step over ranks and micro-batches
@@ -26,7 +26,8 @@ enum class StepScalar : std::uint8_t {
 
 enum class ArenaKind : std::uint8_t { value, gradient, state };
 
-// `count` physical elements from `offset` on of an arena of the parameter store; `state` numbers the solver's arenas.
+// `count` physical elements from `offset` on of an arena of the parameter store; `state` numbers the solver's
+// arenas.
 struct ArenaSlice {
   ArenaKind arena = ArenaKind::value;
   std::int64_t state = 0;
@@ -38,7 +39,8 @@ struct ArenaSlice {
 // A node without inputs: what a program is given. `label` is the name of an input, parameter or buffer.
 class PLEXAURA_API Leaf final : public Op {
  public:
-  Leaf(LeafKind kind, std::string label, TensorType type) : kind_(kind), label_(std::move(label)), type_(std::move(type)) {}
+  Leaf(LeafKind kind, std::string label, TensorType type)
+      : kind_(kind), label_(std::move(label)), type_(std::move(type)) {}
   explicit Leaf(std::shared_ptr<const Tensor> value);
   Leaf(StepScalar scalar, DType dtype);
   Leaf(ArenaSlice slice, DType dtype);

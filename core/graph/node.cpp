@@ -1,8 +1,7 @@
 #include "core/graph/node.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "core/error.h"
 #include "core/graph/graph.h"
@@ -10,7 +9,8 @@
 namespace plexaura {
 
 Graph& Node::graph() const {
-  if (graph_ == nullptr) throw UserError("an empty Node was used as a value; every Node comes from a graph's leaf or an op");
+  if (graph_ == nullptr)
+    throw UserError("an empty Node was used as a value; every Node comes from a graph's leaf or an op");
   return *graph_;
 }
 
@@ -29,7 +29,8 @@ Node Operand::node_like(const Node& like) const {
 }
 
 std::vector<Node> apply_all(std::shared_ptr<const Op> op, std::span<const Operand> operands) {
-  const auto anchor = std::ranges::find_if(operands, [](const Operand& operand) { return !operand.is_number(); });
+  const auto anchor =
+      std::ranges::find_if(operands, [](const Operand& operand) { return !operand.is_number(); });
   if (anchor == operands.end())
     throw UserError(fmt::format("{} of numbers only: at least one operand must be a node", op->name()));
   const Node like = anchor->node();

@@ -27,8 +27,8 @@ struct Value {
   auto operator<=>(const Value&) const = default;
 };
 
-// The user's handle of a value in a graph: small, copied freely, valid as long as its graph. An empty Node belongs to no graph;
-// using one where a value is needed throws UserError.
+// The user's handle of a value in a graph: small, copied freely, valid as long as its graph. An empty Node
+// belongs to no graph; using one where a value is needed throws UserError.
 class PLEXAURA_API Node {
  public:
   Node() = default;
@@ -49,15 +49,17 @@ class PLEXAURA_API Node {
   Value value_;
 };
 
-// What operators and builder functions take: a node or a number, and the line that it was written on. Made implicitly, by value,
-// at the call: that is how an error can name the user's line. A number takes the dtype of the other operand. Layers pass the
-// Operand that they were given on to the builders, so that the line is that of their caller.
+// What operators and builder functions take: a node or a number, and the line that it was written on. Made
+// implicitly, by value, at the call: that is how an error can name the user's line. A number takes the dtype
+// of the other operand. Layers pass the Operand that they were given on to the builders, so that the line is
+// that of their caller.
 class PLEXAURA_API Operand {
  public:
-  Operand(Node node, std::source_location where = std::source_location::current()) : content_(node), where_(where) {}
+  Operand(Node node, std::source_location where = std::source_location::current())
+      : content_(node), where_(where) {}
   template <class Number>
-    requires std::integral<Number> || std::floating_point<Number>
-  Operand(Number number, std::source_location where = std::source_location::current())
+  requires std::integral<Number> || std::floating_point<Number> Operand(
+      Number number, std::source_location where = std::source_location::current())
       : content_(static_cast<double>(number)), where_(where) {}
 
   // The node, or for a number a constant scalar of the dtype of `like`.
@@ -72,8 +74,8 @@ class PLEXAURA_API Operand {
   std::source_location where_;
 };
 
-// Appends an op to the graph of its operands and returns its first output. Throws UserError where the shape rule is broken, with
-// the user's line, the op, every shape, the rule and what to do.
+// Appends an op to the graph of its operands and returns its first output. Throws UserError where the shape
+// rule is broken, with the user's line, the op, every shape, the rule and what to do.
 PLEXAURA_API Node apply(std::shared_ptr<const Op> op, std::initializer_list<Operand> operands);
 PLEXAURA_API std::vector<Node> apply_all(std::shared_ptr<const Op> op, std::span<const Operand> operands);
 

@@ -9,7 +9,8 @@ namespace plexaura {
 Op::~Op() = default;
 
 std::vector<Node> Op::vjp(const VjpRequest&) const {
-  throw UserError(fmt::format("{} has no gradient; cut the path to it with stop_gradient, or leave it out of the loss", name()));
+  throw UserError(fmt::format(
+      "{} has no gradient; cut the path to it with stop_gradient, or leave it out of the loss", name()));
 }
 
 Description describe(const Op& op) {

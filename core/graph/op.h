@@ -11,18 +11,21 @@
 
 namespace plexaura {
 
-// Thrown by Op::infer: the rule that the inputs break and what to do about it, without place or shapes, which Graph adds.
+// Thrown by Op::infer: the rule that the inputs break and what to do about it, without place or shapes, which
+// Graph adds.
 class PLEXAURA_API RuleError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
 };
 
-// What an op is asked for when gradients are built. Everything in it is a node of the graph that is being extended.
+// What an op is asked for when gradients are built. Everything in it is a node of the graph that is being
+// extended.
 struct VjpRequest {
   std::span<const Node> inputs;
   std::span<const Node> outputs;
-  std::span<const Node> grad_outputs;  // one per output; an empty Node stands for zero, always so for saved outputs
-  std::vector<bool> wanted;            // one per input: whether anybody will use its gradient
+  std::span<const Node>
+      grad_outputs;          // one per output; an empty Node stands for zero, always so for saved outputs
+  std::vector<bool> wanted;  // one per input: whether anybody will use its gradient
 };
 
 struct OpTraits {
@@ -32,9 +35,9 @@ struct OpTraits {
   bool collective = false;  // needs other ranks: runs at a host point
 };
 
-// An operation: an immutable value that says what is computed, and knows neither device nor memory. An op is four duties and a
-// named options struct. It is known everywhere by its name, never by its C++ type, so that op and kernels may live in different
-// shared objects.
+// An operation: an immutable value that says what is computed, and knows neither device nor memory. An op is
+// four duties and a named options struct. It is known everywhere by its name, never by its C++ type, so that
+// op and kernels may live in different shared objects.
 class PLEXAURA_API Op {
  public:
   virtual ~Op();
@@ -45,10 +48,10 @@ class PLEXAURA_API Op {
   // Types of the outputs from types of the inputs: the only statement of the shape rule. Throws RuleError.
   virtual std::vector<TensorType> infer(std::span<const TensorType> inputs) const = 0;
 
-  // The gradient of each input, written with the public builder functions, so that it is graph and can be differentiated
-  // again. An empty Node stands for zero. A gradient may have the broadcast shape of the output: the walk sums it down. For an
-  // op with saved outputs this is the total derivative with respect to the inputs.
-  // Default: throws UserError, "has no gradient".
+  // The gradient of each input, written with the public builder functions, so that it is graph and can be
+  // differentiated again. An empty Node stands for zero. A gradient may have the broadcast shape of the
+  // output: the walk sums it down. For an op with saved outputs this is the total derivative with respect to
+  // the inputs. Default: throws UserError, "has no gradient".
   virtual std::vector<Node> vjp(const VjpRequest& request) const;
 
   // Adds every option. Printing, hashing and equality come from it.

@@ -8,7 +8,8 @@
 
 namespace plexaura {
 
-// Where the user wrote a node: a line of C++ or a line and column of YAML, and the path of the modules around it.
+// Where the user wrote a node: a line of C++ or a line and column of YAML, and the path of the modules around
+// it.
 struct PLEXAURA_API Origin {
   std::string file;
   std::uint32_t line = 0;    // 0 where the file alone names the place

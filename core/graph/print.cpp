@@ -1,7 +1,6 @@
 #include "core/graph/print.h"
 
 #include <fmt/format.h>
-
 #include <map>
 #include <vector>
 
@@ -26,7 +25,8 @@ std::string node_line(const Graph& graph, NodeId id) {
   for (const Value input : record.inputs) inputs += (inputs.empty() ? "" : ", ") + value_text(graph, input);
   const std::string options = to_string(describe(*record.op));
   return fmt::format("%{} = {}({}){} : {}   # {}\n", id, record.op->name(), inputs,
-                     options.empty() ? "" : fmt::format(" {{{}}}", options), types_text(record), to_string(record.origin));
+                     options.empty() ? "" : fmt::format(" {{{}}}", options), types_text(record),
+                     to_string(record.origin));
 }
 
 std::string escaped(const std::string& text) {
@@ -41,7 +41,8 @@ std::string escaped(const std::string& text) {
 std::string dot_node(const Graph& graph, NodeId id) {
   const NodeRecord& record = graph.record(id);
   const Leaf* leaf = as_leaf(*record.op);
-  const std::string title = leaf != nullptr && !leaf->label().empty() ? leaf->label() : std::string(record.op->name());
+  const std::string title =
+      leaf != nullptr && !leaf->label().empty() ? leaf->label() : std::string(record.op->name());
   return fmt::format("n{} [label=\"{}\\n{}\"{}];\n", id, escaped(title), escaped(types_text(record)),
                      leaf != nullptr ? ", shape=box, style=filled, fillcolor=lightgrey" : "");
 }
@@ -88,8 +89,10 @@ std::string to_dot(const Graph& graph) {
     Cluster* cluster = &root;
     std::string part;
     for (const char letter : graph.record(id).origin.scope + '.') {
-      if (letter != '.') part += letter;
-      else if (!part.empty()) cluster = &cluster->inner[std::exchange(part, {})];
+      if (letter != '.')
+        part += letter;
+      else if (!part.empty())
+        cluster = &cluster->inner[std::exchange(part, {})];
     }
     cluster->nodes.push_back(id);
     edges += dot_edges(graph, id);

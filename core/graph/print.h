@@ -7,7 +7,8 @@
 
 namespace plexaura {
 
-// One line a node: "%7 = matmul(%3, %5) {transpose_b=true} : float32[4,20]   # models/iris.yaml:9:5 (hidden1)".
+// One line a node: "%7 = matmul(%3, %5) {transpose_b=true} : float32[4,20]   # models/iris.yaml:9:5
+// (hidden1)".
 PLEXAURA_API std::string to_text(const Graph& graph);
 
 // The same for graphviz: scopes are clusters, saved outputs are dashed, updates are dotted.

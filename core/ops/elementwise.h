@@ -6,8 +6,8 @@
 
 namespace plexaura {
 
-// What the families of elementwise ops share: the op classes below are named by their function and have no options.
-// Not for users: they call the builders of unary.h, binary.h and compare.h.
+// What the families of elementwise ops share: the op classes below are named by their function and have no
+// options. Not for users: they call the builders of unary.h, binary.h and compare.h.
 
 // y = f(x), same type and shape; floating only.
 class UnaryOp : public Op {

@@ -33,9 +33,10 @@ std::vector<TensorType> MatMul::infer(std::span<const TensorType> inputs) const 
   const Matrices a = split(inputs[0].shape, options_.transpose_a);
   const Matrices b = split(inputs[1].shape, options_.transpose_b);
   if (a.columns != b.rows)
-    throw RuleError(fmt::format("the inner extents must be equal (K is {} on the left and {} on the right); transpose one operand "
-                                "with the options, or reshape it",
-                                a.columns, b.rows));
+    throw RuleError(fmt::format(
+        "the inner extents must be equal (K is {} on the left and {} on the right); transpose one operand "
+        "with the options, or reshape it",
+        a.columns, b.rows));
   std::vector<std::int64_t> extents = broadcast(a.batch, b.batch).extents();
   extents.push_back(a.rows);
   extents.push_back(b.columns);
@@ -64,6 +65,8 @@ void MatMul::describe(Description& description) const {
   description.add("transpose_a", options_.transpose_a).add("transpose_b", options_.transpose_b);
 }
 
-Node matmul(Operand a, Operand b, MatMulOptions options) { return apply(std::make_shared<MatMul>(options), {a, b}); }
+Node matmul(Operand a, Operand b, MatMulOptions options) {
+  return apply(std::make_shared<MatMul>(options), {a, b});
+}
 
 }  // namespace plexaura

@@ -10,8 +10,8 @@ struct MatMulOptions {
   bool transpose_b = false;  // b is [..., N, K]
 };
 
-// The matrix product of the last two axes: a [..., M, K] times b [..., K, N] is [..., M, N]; the axes in front broadcast.
-// Floating, one dtype.
+// The matrix product of the last two axes: a [..., M, K] times b [..., K, N] is [..., M, N]; the axes in
+// front broadcast. Floating, one dtype.
 PLEXAURA_API Node matmul(Operand a, Operand b, MatMulOptions options = {});
 
 class PLEXAURA_API MatMul final : public Op {

@@ -1,8 +1,7 @@
 #include "core/ops/shape.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <numeric>
 
 #include "core/ops/elementwise.h"
@@ -15,7 +14,8 @@ namespace {
 std::vector<std::int64_t> resolved(std::vector<std::int64_t> extents, std::int64_t elements) {
   const auto open = std::ranges::find(extents, -1);
   if (open == extents.end()) return extents;
-  const std::int64_t known = -std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+  const std::int64_t known =
+      -std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
   if (known > 0 && elements % known == 0) *open = elements / known;
   return extents;
 }
@@ -28,9 +28,10 @@ std::vector<TensorType> Reshape::infer(std::span<const TensorType> inputs) const
   const std::vector<std::int64_t> extents = resolved(extents_, elements);
   const bool valid = std::ranges::none_of(extents, [](std::int64_t extent) { return extent < 0; });
   if (!valid || Shape(extents).elements() != elements)
-    throw RuleError(fmt::format("{} elements do not fill the new shape; the product of the extents must be equal, and at most "
-                                "one of them -1",
-                                elements));
+    throw RuleError(fmt::format(
+        "{} elements do not fill the new shape; the product of the extents must be equal, and at most "
+        "one of them -1",
+        elements));
   return {{inputs[0].dtype, Shape(extents)}};
 }
 
@@ -41,7 +42,8 @@ std::vector<Node> Reshape::vjp(const VjpRequest& request) const {
 std::vector<TensorType> BroadcastTo::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
   if (broadcast(inputs[0].shape, shape_) != shape_)
-    throw RuleError(fmt::format("does not broadcast to {}; the result's extents must be its own", to_string(shape_)));
+    throw RuleError(
+        fmt::format("does not broadcast to {}; the result's extents must be its own", to_string(shape_)));
   return {{inputs[0].dtype, shape_}};
 }
 
@@ -61,7 +63,8 @@ std::vector<TensorType> Permute::infer(std::span<const TensorType> inputs) const
 
 std::vector<Node> Permute::vjp(const VjpRequest& request) const {
   std::vector<std::int64_t> inverse(axes_.size());
-  for (std::size_t i = 0; i < axes_.size(); ++i) inverse[static_cast<std::size_t>(axes_[i])] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < axes_.size(); ++i)
+    inverse[static_cast<std::size_t>(axes_[i])] = static_cast<std::int64_t>(i);
   return {permute(request.grad_outputs[0], inverse)};
 }
 
@@ -77,7 +80,9 @@ Node flatten(Operand x) {
   return reshape(x, {rows, columns});
 }
 
-Node broadcast_to(Operand x, Shape shape) { return apply(std::make_shared<BroadcastTo>(std::move(shape)), {x}); }
+Node broadcast_to(Operand x, Shape shape) {
+  return apply(std::make_shared<BroadcastTo>(std::move(shape)), {x});
+}
 
 Node permute(Operand x, std::vector<std::int64_t> axes) {
   const std::int64_t rank = x.node().shape().rank();

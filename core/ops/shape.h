@@ -9,8 +9,8 @@ namespace plexaura {
 
 // Ops that move or rename elements and compute nothing. Any dtype.
 
-// The same elements in row-major order under another shape; one extent may be -1 and is then what is left. No copy where the
-// layout allows.
+// The same elements in row-major order under another shape; one extent may be -1 and is then what is left. No
+// copy where the layout allows.
 PLEXAURA_API Node reshape(Operand x, std::vector<std::int64_t> extents);
 
 // [N, ...] -> [N, product of the rest].

@@ -1,9 +1,8 @@
 #include "core/params/initialiser.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <numbers>
 
 #include "core/tensor/dispatch.h"
@@ -22,7 +21,8 @@ std::uint64_t mix(std::uint64_t x) {
 class Draws {
  public:
   Draws(std::string_view name, std::uint64_t seed) : key_(mix(seed + 0x9e3779b97f4a7c15U)) {
-    for (const char letter : name) key_ = mix(key_ ^ static_cast<unsigned char>(letter)) + 0x9e3779b97f4a7c15U;
+    for (const char letter : name)
+      key_ = mix(key_ ^ static_cast<unsigned char>(letter)) + 0x9e3779b97f4a7c15U;
   }
 
   // In (0, 1); `stream` 0 or 1 are independent.
@@ -56,7 +56,8 @@ Initialiser Initialiser::uniform(double limit) { return {Kind::uniform, Fan::non
 
 Tensor Initialiser::make(const TensorType& type, std::string_view name, std::uint64_t seed) const {
   if (!is_floating(type.dtype))
-    throw UserError(fmt::format("the parameter '{}' is {}; parameters and buffers are floating", name, to_string(type)));
+    throw UserError(
+        fmt::format("the parameter '{}' is {}; parameters and buffers are floating", name, to_string(type)));
   const double fan_value = fan == Fan::none ? 1 : std::max(fan_of(type.shape, fan), 1.0);
   const double deviation = fan == Fan::none ? value : std::sqrt(value / fan_value);
   const Draws draws(name, seed);
@@ -65,9 +66,15 @@ Tensor Initialiser::make(const TensorType& type, std::string_view name, std::uin
   for (std::size_t i = 0; i < elements.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);
     switch (kind) {
-      case Kind::constant: elements[i] = value; break;
-      case Kind::uniform: elements[i] = (2 * draws.uniform(index, 0) - 1) * deviation * std::sqrt(3.0); break;
-      case Kind::normal: elements[i] = draws.normal(index) * deviation; break;
+      case Kind::constant:
+        elements[i] = value;
+        break;
+      case Kind::uniform:
+        elements[i] = (2 * draws.uniform(index, 0) - 1) * deviation * std::sqrt(3.0);
+        break;
+      case Kind::normal:
+        elements[i] = draws.normal(index) * deviation;
+        break;
     }
   }
   return tensor.cast(type.dtype);

@@ -8,9 +8,9 @@
 
 namespace plexaura {
 
-// How a parameter starts. Every element is a function of the seed, the parameter's name and the element's logical index alone: all
-// ranks, and every number of ranks, start from the same weights.
-// With weights [O, I, ...] fan_in is I x the rest and fan_out is O x the rest.
+// How a parameter starts. Every element is a function of the seed, the parameter's name and the element's
+// logical index alone: all ranks, and every number of ranks, start from the same weights. With weights [O, I,
+// ...] fan_in is I x the rest and fan_out is O x the rest.
 struct PLEXAURA_API Initialiser {
   enum class Kind : std::uint8_t { constant, uniform, normal };
   enum class Fan : std::uint8_t { none, in, out, average };
@@ -24,11 +24,15 @@ struct PLEXAURA_API Initialiser {
   static Initialiser constant(double value) { return {Kind::constant, Fan::none, value}; }
   static Initialiser uniform(double limit);  // in [-limit, limit)
   static Initialiser normal(double deviation) { return {Kind::normal, Fan::none, deviation}; }
-  static Initialiser glorot_uniform() { return {Kind::uniform, Fan::average, 1}; }  // Glorot & Bengio 2010: variance 2 / (in + out)
+  static Initialiser glorot_uniform() {
+    return {Kind::uniform, Fan::average, 1};
+  }  // Glorot & Bengio 2010: variance 2 / (in + out)
   static Initialiser glorot_normal() { return {Kind::normal, Fan::average, 1}; }
   static Initialiser he_uniform() { return {Kind::uniform, Fan::in, 2}; }  // He et al. 2015: variance 2 / in
   static Initialiser he_normal() { return {Kind::normal, Fan::in, 2}; }
-  static Initialiser he_normal_fan_out() { return {Kind::normal, Fan::out, 2}; }  // what ResNets are published with
+  static Initialiser he_normal_fan_out() {
+    return {Kind::normal, Fan::out, 2};
+  }  // what ResNets are published with
   static Initialiser lecun_uniform() { return {Kind::uniform, Fan::in, 1.0 / 3}; }  // within 1 / sqrt(in)
 
   // Floating types only (UserError).

@@ -1,8 +1,7 @@
 #include "core/params/parameter_store.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "core/device/transfer.h"
 #include "core/error.h"
@@ -10,18 +9,21 @@
 
 namespace plexaura {
 
-ParameterStore::ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed) : specs_(std::move(specs)) {
+ParameterStore::ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed)
+    : specs_(std::move(specs)) {
   const auto remember = [&](const std::string& name, std::size_t index) {
     if (!by_name_.emplace(name, index).second)
-      throw UserError(fmt::format("two parameters are named '{}'; give each its own name, or share one object to tie them", name));
+      throw UserError(fmt::format(
+          "two parameters are named '{}'; give each its own name, or share one object to tie them", name));
   };
   for (std::size_t i = 0; i < specs_.size(); ++i) {
     const ParameterSpec& spec = specs_[i];
     remember(spec.name, i);
     for (const std::string& alias : spec.aliases) remember(alias, i);
     if (spec.type.dtype != dtype())
-      throw UserError(fmt::format("the parameter '{}' is {} and '{}' is {}; all parameters of a model have one dtype", spec.name,
-                                  name_of(spec.type.dtype), specs_[0].name, name_of(dtype())));
+      throw UserError(
+          fmt::format("the parameter '{}' is {} and '{}' is {}; all parameters of a model have one dtype",
+                      spec.name, name_of(spec.type.dtype), specs_[0].name, name_of(dtype())));
     logical_.push_back(spec.initialiser.make(spec.type, spec.name, seed));
   }
 }
@@ -53,10 +55,13 @@ Tensor ParameterStore::read(std::string_view name) const {
 void ParameterStore::write(std::string_view name, const Tensor& value) {
   const ParameterSpec& found = spec(name);
   if (value.type() != found.type)
-    throw UserError(fmt::format("the parameter '{}' is {} and cannot be overwritten with {}; shapes and dtypes must be equal",
-                                name, to_string(found.type), to_string(value.type())));
-  if (placed()) write_to(values_->address(), found.name, value);
-  else logical_[by_name_.find(name)->second] = value;
+    throw UserError(fmt::format(
+        "the parameter '{}' is {} and cannot be overwritten with {}; shapes and dtypes must be equal", name,
+        to_string(found.type), to_string(value.type())));
+  if (placed())
+    write_to(values_->address(), found.name, value);
+  else
+    logical_[by_name_.find(name)->second] = value;
   raise_version();
 }
 
@@ -73,7 +78,8 @@ void append_unmentioned(Placement& placement, const std::vector<ParameterSpec>& 
   if (placement.entries.empty() && !specs.empty()) placement.dtype = specs[0].type.dtype;
   for (const ParameterSpec& spec : specs)
     if (placement.find(spec.name) == nullptr)
-      placement.append(spec.name, spec.type, ParameterRole::frozen, Layout::row_major(spec.type.shape.rank()));
+      placement.append(spec.name, spec.type, ParameterRole::frozen,
+                       Layout::row_major(spec.type.shape.rank()));
 }
 
 }  // namespace
@@ -82,8 +88,8 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
   append_unmentioned(placement, specs_);
   for (const Placement::Entry& entry : placement.entries)
     if (spec(entry.name).type != entry.type)
-      throw UserError(fmt::format("the program uses '{}' as {} and the store holds {}", entry.name, to_string(entry.type),
-                                  to_string(spec(entry.name).type)));
+      throw UserError(fmt::format("the program uses '{}' as {} and the store holds {}", entry.name,
+                                  to_string(entry.type), to_string(spec(entry.name).type)));
   std::vector<Tensor> values;
   for (const ParameterSpec& spec : specs_) values.push_back(read(spec.name));
   std::vector<std::map<std::string, Tensor>> states(states_.size());
@@ -105,12 +111,14 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
   require_states(static_cast<std::int64_t>(states.size()));
   for (std::size_t i = 0; i < states.size(); ++i)
     for (const auto& [name, state] : states[i])
-      if (placement_.find(name)->role == ParameterRole::trainable) write_state(static_cast<std::int64_t>(i), name, state);
+      if (placement_.find(name)->role == ParameterRole::trainable)
+        write_state(static_cast<std::int64_t>(i), name, state);
   raise_version();
 }
 
 void ParameterStore::require_states(std::int64_t count) {
-  const auto bytes = static_cast<std::size_t>(placement_.count(ParameterRole::trainable)) * size_of(placement_.dtype);
+  const auto bytes =
+      static_cast<std::size_t>(placement_.count(ParameterRole::trainable)) * size_of(placement_.dtype);
   while (states() < count) states_.push_back(zeroed(bytes, {}));
 }
 
@@ -118,7 +126,8 @@ namespace {
 
 void require_state(const Placement::Entry& entry) {
   if (entry.role != ParameterRole::trainable)
-    throw UserError(fmt::format("'{}' is {} and has no solver state", entry.name, entry.role == ParameterRole::frozen ? "frozen" : "a buffer"));
+    throw UserError(fmt::format("'{}' is {} and has no solver state", entry.name,
+                                entry.role == ParameterRole::frozen ? "frozen" : "a buffer"));
 }
 
 }  // namespace
@@ -131,8 +140,8 @@ Tensor ParameterStore::read_state(std::int64_t index, std::string_view name) con
 void ParameterStore::write_state(std::int64_t index, std::string_view name, const Tensor& value) {
   require_state(entry(name));
   if (value.type() != entry(name).type)
-    throw UserError(fmt::format("the state of '{}' is {} and cannot be overwritten with {}", entry(name).name, to_string(entry(name).type),
-                                to_string(value.type())));
+    throw UserError(fmt::format("the state of '{}' is {} and cannot be overwritten with {}", entry(name).name,
+                                to_string(entry(name).type), to_string(value.type())));
   write_to(state(index), name, value);
 }
 
@@ -152,11 +161,15 @@ double ParameterStore::read_tail(TailSlot slot) const {
 
 Address ParameterStore::values() const { return backend(), values_->address(); }
 Address ParameterStore::gradients() const { return backend(), gradients_->address(); }
-Address ParameterStore::state(std::int64_t index) const { return states_.at(static_cast<std::size_t>(index))->address(); }
+Address ParameterStore::state(std::int64_t index) const {
+  return states_.at(static_cast<std::size_t>(index))->address();
+}
 
 void ParameterStore::copy_values_from(const ParameterStore& other) {
   if (!placed() || !other.placed() || placement_ != other.placement_)
-    throw UserError("a store can be copied whole only between stores of one placement; copy tensor by tensor with read and write");
+    throw UserError(
+        "a store can be copied whole only between stores of one placement; copy tensor by tensor with read "
+        "and write");
   std::vector<std::byte> bytes(values_->bytes());
   copy_to_host(other.backend(), bytes.data(), other.values(), bytes.size());
   copy_to_device(backend(), values(), bytes.data(), bytes.size());
@@ -164,11 +177,14 @@ void ParameterStore::copy_values_from(const ParameterStore& other) {
 }
 
 Backend& ParameterStore::backend() const {
-  if (backend_ == nullptr) throw InternalError("the parameter store is used as placed before the first program placed it");
+  if (backend_ == nullptr)
+    throw InternalError("the parameter store is used as placed before the first program placed it");
   return *backend_;
 }
 
-const Placement::Entry& ParameterStore::entry(std::string_view name) const { return *placement_.find(spec(name).name); }
+const Placement::Entry& ParameterStore::entry(std::string_view name) const {
+  return *placement_.find(spec(name).name);
+}
 
 Tensor ParameterStore::read_from(Address arena, std::string_view name) const {
   const Placement::Entry& found = entry(name);
@@ -176,7 +192,8 @@ Tensor ParameterStore::read_from(Address arena, std::string_view name) const {
   Tensor physical(TensorType{found.type.dtype, Shape{found.layout.elements(found.type.shape)}});
   to_host(physical.data(), arena + static_cast<std::size_t>(found.offset) * element, physical.bytes());
   Tensor logical(found.type);
-  reorder(physical.data(), found.layout, logical.data(), Layout::row_major(found.type.shape.rank()), found.type);
+  reorder(physical.data(), found.layout, logical.data(), Layout::row_major(found.type.shape.rank()),
+          found.type);
   return logical;
 }
 
@@ -184,7 +201,8 @@ void ParameterStore::write_to(Address arena, std::string_view name, const Tensor
   const Placement::Entry& found = entry(name);
   const std::size_t element = size_of(found.type.dtype);
   Tensor physical(TensorType{found.type.dtype, Shape{found.layout.elements(found.type.shape)}});
-  reorder(value.data(), Layout::row_major(found.type.shape.rank()), physical.data(), found.layout, found.type);
+  reorder(value.data(), Layout::row_major(found.type.shape.rank()), physical.data(), found.layout,
+          found.type);
   to_device(arena + static_cast<std::size_t>(found.offset) * element, physical.data(), physical.bytes());
 }
 
@@ -196,7 +214,9 @@ std::unique_ptr<Memory> ParameterStore::zeroed(std::size_t bytes, const MemoryPr
   return memory;
 }
 
-void ParameterStore::to_host(std::byte* dst, Address src, std::size_t bytes) const { copy_to_host(backend(), dst, src, bytes); }
+void ParameterStore::to_host(std::byte* dst, Address src, std::size_t bytes) const {
+  copy_to_host(backend(), dst, src, bytes);
+}
 void ParameterStore::to_device(Address dst, const std::byte* src, std::size_t bytes) const {
   copy_to_device(backend(), dst, src, bytes);
 }

@@ -27,12 +27,14 @@ struct ParameterSpec {
   std::vector<std::string> aliases = {};  // other names of a tied parameter
 };
 
-// Provides the memory of the gradient arena from outside (a window shared by the ranks of a node). Zeroed by the store.
+// Provides the memory of the gradient arena from outside (a window shared by the ranks of a node). Zeroed by
+// the store.
 using MemoryProvider = std::function<std::unique_ptr<Memory>(std::size_t bytes)>;
 
-// The named parameters and buffers of a model in flat arenas. Until it is placed it holds logical tensors in host memory, so that
-// weights can be read and written before anything is compiled; then values, gradients and solver state lie in the layout and
-// order of the placement. Not thread-safe; reading and writing wait for nothing: between steps only.
+// The named parameters and buffers of a model in flat arenas. Until it is placed it holds logical tensors in
+// host memory, so that weights can be read and written before anything is compiled; then values, gradients
+// and solver state lie in the layout and order of the placement. Not thread-safe; reading and writing wait
+// for nothing: between steps only.
 class PLEXAURA_API ParameterStore {
  public:
   // Throws UserError for two parameters of one name, a mix of dtypes, or a type that is not floating.
@@ -45,16 +47,18 @@ class PLEXAURA_API ParameterStore {
   DType dtype() const;
   std::int64_t trainable_elements() const;  // logical: "25,557,032 parameters"
 
-  // Reads out and overwrites in logical layout. write() throws UserError for another type, and raises the version.
+  // Reads out and overwrites in logical layout. write() throws UserError for another type, and raises the
+  // version.
   Tensor read(std::string_view name) const;
   void write(std::string_view name, const Tensor& value);
 
-  // Freezes a trainable parameter or trains a frozen one again, by name or alias. Holds for what is compiled from then on; the store
-  // itself changes when it is placed as the next training program says. UserError for a buffer.
+  // Freezes a trainable parameter or trains a frozen one again, by name or alias. Holds for what is compiled
+  // from then on; the store itself changes when it is placed as the next training program says. UserError for
+  // a buffer.
   void set_trainable(std::string_view name, bool trainable);
 
-  // Moves everything to arenas. Parameters that the placement does not name come behind as frozen. May be called again with
-  // another placement (a changed frozen set): values and state are kept by name.
+  // Moves everything to arenas. Parameters that the placement does not name come behind as frozen. May be
+  // called again with another placement (a changed frozen set): values and state are kept by name.
   void place(Placement placement, Backend& backend, const MemoryProvider& gradient_memory = {});
   bool placed() const { return backend_ != nullptr; }
   const Placement& placement() const { return placement_; }
@@ -74,13 +78,15 @@ class PLEXAURA_API ParameterStore {
   Address gradients() const;
   Address state(std::int64_t index) const;
 
-  // Whole-store forms: one physical copy of the value arena; refused (UserError) between different placements.
+  // Whole-store forms: one physical copy of the value arena; refused (UserError) between different
+  // placements.
   void copy_values_from(const ParameterStore& other);
 
   // How often place() was called: addresses hold from one time to the next.
   std::uint64_t placed_times() const { return placed_times_; }
 
-  // Raised whenever values change: update, write, load. What is derived from parameters alone is recomputed then.
+  // Raised whenever values change: update, write, load. What is derived from parameters alone is recomputed
+  // then.
   std::uint64_t version() const { return version_; }
   void raise_version() { ++version_; }
 

@@ -1,9 +1,8 @@
 #include "core/params/placement.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
 #include <sstream>
 
 #include "core/error.h"
@@ -41,8 +40,9 @@ std::string list_text(const std::vector<std::int64_t>& numbers) {
 
 void Placement::append(std::string name, TensorType type, ParameterRole role, Layout layout) {
   if (type.dtype != dtype)
-    throw UserError(fmt::format("the parameter '{}' is {} in a store of {}; all parameters of a model have one dtype", name,
-                                name_of(type.dtype), name_of(dtype)));
+    throw UserError(
+        fmt::format("the parameter '{}' is {} in a store of {}; all parameters of a model have one dtype",
+                    name, name_of(type.dtype), name_of(dtype)));
   if (!entries.empty() && entries.back().role > role)
     throw InternalError("a placement holds trainables, then buffers, then frozen parameters");
   const std::int64_t offset = entries.empty() ? 0 : entries.back().offset + entries.back().count;
@@ -76,9 +76,11 @@ std::string to_text(const Placement& placement) {
   std::string text = fmt::format("{} {}\n", name_of(placement.dtype), placement.entries.size());
   for (const Placement::Entry& entry : placement.entries) {
     std::vector<std::int64_t> blocks;
-    for (const Layout::Block& block : entry.layout.blocks()) blocks.insert(blocks.end(), {block.axis, block.size});
-    text += fmt::format("{} {} {} {} {}\n", entry.name, static_cast<int>(entry.role), list_text(entry.type.shape.extents()),
-                        list_text(entry.layout.order()), list_text(blocks));
+    for (const Layout::Block& block : entry.layout.blocks())
+      blocks.insert(blocks.end(), {block.axis, block.size});
+    text += fmt::format("{} {} {} {} {}\n", entry.name, static_cast<int>(entry.role),
+                        list_text(entry.type.shape.extents()), list_text(entry.layout.order()),
+                        list_text(blocks));
   }
   return text;
 }
@@ -96,7 +98,8 @@ Placement parse_placement(std::string_view text) {
     std::vector<std::int64_t> extents = read_list(in);
     std::vector<std::int64_t> order = read_list(in);
     const std::vector<std::int64_t> numbers = read_list(in);
-    const bool sound = in && role >= 0 && role <= static_cast<int>(ParameterRole::frozen) && order.size() == extents.size() &&
+    const bool sound = in && role >= 0 && role <= static_cast<int>(ParameterRole::frozen) &&
+                       order.size() == extents.size() &&
                        std::ranges::all_of(extents, [](std::int64_t extent) { return extent >= 0; });
     if (!sound) throw damaged();
     Shape shape(std::move(extents));
@@ -112,7 +115,8 @@ Placement parse_placement(std::string_view text) {
 }
 
 std::vector<Bucket> make_buckets(const Placement& placement, std::int64_t bytes) {
-  const std::int64_t least = std::max<std::int64_t>(bytes / static_cast<std::int64_t>(size_of(placement.dtype)), 1);
+  const std::int64_t least =
+      std::max<std::int64_t>(bytes / static_cast<std::int64_t>(size_of(placement.dtype)), 1);
   std::vector<Bucket> buckets;
   Bucket open;
   for (const Placement::Entry& entry : placement.entries) {

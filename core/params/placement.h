@@ -20,9 +20,10 @@ enum class ParameterRole : std::uint8_t {
 enum class TailSlot : std::uint8_t { loss, correct, correct_top5, samples, stop, failed };
 inline constexpr std::int64_t tail_count = 16;  // elements reserved
 
-// Where each parameter lies in the store: a value, made by the first training program and an input of every other compile.
-// All offsets and counts are elements, multiples of 16. The value arena is trainables, buffers, frozen; the gradient arena is
-// trainables, buffers (their changes), tail; the solver's state arenas are trainables. One index means the same in all of them.
+// Where each parameter lies in the store: a value, made by the first training program and an input of every
+// other compile. All offsets and counts are elements, multiples of 16. The value arena is trainables,
+// buffers, frozen; the gradient arena is trainables, buffers (their changes), tail; the solver's state arenas
+// are trainables. One index means the same in all of them.
 struct PLEXAURA_API Placement {
   struct Entry {
     std::string name;
@@ -35,9 +36,11 @@ struct PLEXAURA_API Placement {
   };
 
   DType dtype = DType::float32;
-  std::vector<Entry> entries;  // in arena order: trainables in the order in which backward finishes their gradients
+  std::vector<Entry>
+      entries;  // in arena order: trainables in the order in which backward finishes their gradients
 
-  // Appends an entry behind the last one; trainables first, then buffers, then frozen (InternalError otherwise).
+  // Appends an entry behind the last one; trainables first, then buffers, then frozen (InternalError
+  // otherwise).
   void append(std::string name, TensorType type, ParameterRole role, Layout layout);
   const Entry* find(std::string_view name) const;  // null where there is none
 

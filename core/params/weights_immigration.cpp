@@ -1,5 +1,6 @@
 #include "core/params/weights_immigration.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -12,10 +13,40 @@ Strategy::~Strategy() = default;
 
 std::unique_ptr<Memory> Strategy::gradient_memory(std::size_t) { return nullptr; }
 
+// The copy out of a bucket. Whoever waits for it goes on where the device failed, with zeros, so that the
+// rank takes part in what all ranks do.
+class WeightsImmigration::StagedEvent final : public Event {
+ public:
+  StagedEvent(WeightsImmigration& border, std::size_t bucket, std::unique_ptr<Event> copied)
+      : border_(border), bucket_(bucket), copied_(std::move(copied)) {}
+
+  void record(Stream stream) override { copied_->record(stream); }
+  void signal() override { copied_->signal(); }
+  void reset() override { copied_->reset(); }
+  void hold(Stream stream) override { copied_->hold(stream); }
+  bool passed() const override {
+    if (!copied_->passed()) return false;
+    border_.arrive(bucket_, *copied_);
+    return true;
+  }
+  void wait() override { border_.arrive(bucket_, *copied_); }
+
+ private:
+  WeightsImmigration& border_;
+  std::size_t bucket_;
+  std::unique_ptr<Event> copied_;
+};
+
 WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes)
-    : store_(store), buckets_(make_buckets(store.placement(), bucket_bytes)) {
+    : store_(store),
+      buckets_(make_buckets(store.placement(), bucket_bytes)),
+      arrived_(buckets_.size(), false) {
   Backend& backend = store.backend();
-  for (std::size_t i = 0; i < buckets_.size(); ++i) staged_.push_back(backend.make_event());
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    std::unique_ptr<Event> event = backend.make_event();
+    if (!backend.info().host_memory) event = std::make_unique<StagedEvent>(*this, i, std::move(event));
+    staged_.push_back(std::move(event));
+  }
   if (backend.info().host_memory) return;
   const auto bytes = static_cast<std::size_t>(store.placement().gradient_count()) * size_of(dtype());
   staging_ = backend.allocate(bytes, MemoryUse::staging);
@@ -32,8 +63,10 @@ std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
   for (const Placement::Entry& placed : store_.placement().entries) {
     std::optional<std::size_t> bucket;
     for (std::size_t i = 0; i < buckets_.size() && placed.role != ParameterRole::frozen; ++i)
-      if (placed.offset >= buckets_[i].offset && placed.offset < buckets_[i].offset + buckets_[i].count) bucket = i;
-    entries.push_back({placed.name, placed.type, placed.count * element, bucket ? placed.count * element : 0, placed.role, bucket});
+      if (placed.offset >= buckets_[i].offset && placed.offset < buckets_[i].offset + buckets_[i].count)
+        bucket = i;
+    entries.push_back({placed.name, placed.type, placed.count * element, bucket ? placed.count * element : 0,
+                       placed.role, bucket});
   }
   return entries;
 }
@@ -46,9 +79,12 @@ std::vector<std::byte> WeightsImmigration::emigrate_all() const {
 
 void WeightsImmigration::immigrate_all(std::span<const std::byte> values, const Placement& placement) {
   if (placement != store_.placement())
-    throw UserError("the whole store can be overwritten only with values of an equal placement; immigrate tensor by tensor instead");
+    throw UserError(
+        "the whole store can be overwritten only with values of an equal placement; immigrate tensor by "
+        "tensor instead");
   const std::size_t bytes = static_cast<std::size_t>(placement.value_count()) * size_of(dtype());
-  if (values.size() != bytes) throw UserError(fmt::format("the whole store has {} bytes and was given {}", bytes, values.size()));
+  if (values.size() != bytes)
+    throw UserError(fmt::format("the whole store has {} bytes and was given {}", bytes, values.size()));
   copy_to_device(store_.backend(), store_.values(), values.data(), values.size());
   store_.raise_version();
 }
@@ -66,13 +102,59 @@ std::span<std::byte> WeightsImmigration::gradients(std::size_t bucket) const {
   return {base + byte_offset(bucket), byte_count(bucket)};
 }
 
-Address WeightsImmigration::device_gradients(std::size_t bucket) const { return store_.gradients() + byte_offset(bucket); }
+Address WeightsImmigration::device_gradients(std::size_t bucket) const {
+  return store_.gradients() + byte_offset(bucket);
+}
+
+void WeightsImmigration::begin_step(std::int64_t step, bool stop) {
+  const std::lock_guard lock(mutex_);
+  step_ = step;
+  stop_ = stop;
+  failure_ = nullptr;
+}
+
+std::exception_ptr WeightsImmigration::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void WeightsImmigration::arrive(std::size_t bucket, Event& copied) {
+  std::exception_ptr failure;
+  try {
+    copied.wait();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  if (failure && !failure_) failure_ = failure;
+  if (failure_ && !arrived_[bucket]) blank(bucket);
+  arrived_[bucket] = true;
+}
+
+// What the device wrote is worth nothing: zeros, and in the tail that this rank failed.
+void WeightsImmigration::blank(std::size_t bucket) {
+  const std::span<std::byte> bytes = gradients(bucket);
+  std::ranges::fill(bytes, std::byte{0});
+  if (bucket + 1 != buckets_.size()) return;
+  const auto set = [&](TailSlot slot, double value) {
+    const Tensor element = Tensor::scalar(value).cast(dtype());
+    const auto tail = bytes.size() - static_cast<std::size_t>(tail_count) * element.bytes();
+    std::memcpy(bytes.data() + tail + static_cast<std::size_t>(slot) * element.bytes(), element.data(),
+                element.bytes());
+  };
+  set(TailSlot::failed, 1);
+  set(TailSlot::stop, stop_ ? 1 : 0);
+}
 
 Event& WeightsImmigration::stage_out(std::size_t bucket) {
   Event& staged = *staged_[bucket];
   if (!staging_) {
     staged.signal();
     return staged;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    arrived_[bucket] = false;
   }
   computed_->record(Stream::compute);
   computed_->hold(Stream::copy);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,8 +14,9 @@
 #include "core/export.h"
 #include "core/params/parameter_store.h"
 
-// The border between the engine and whoever aggregates over ranks. The engine owns weights and gradients; a Strategy is told when
-// gradients are final, says when they have been aggregated, and may overwrite weights. Neither knows how the other works.
+// The border between the engine and whoever aggregates over ranks. The engine owns weights and gradients; a
+// Strategy is told when gradients are final, says when they have been aggregated, and may overwrite weights.
+// Neither knows how the other works.
 
 namespace plexaura {
 
@@ -40,7 +43,8 @@ class PLEXAURA_API WeightsImmigration {
   Tensor emigrate(std::string_view name) const { return store_.read(name); }
   void immigrate(std::string_view name, const Tensor& value) { store_.write(name, value); }
 
-  // The whole value arena, physical: bytes of another store are taken only together with an equal placement (UserError).
+  // The whole value arena, physical: bytes of another store are taken only together with an equal placement
+  // (UserError).
   std::vector<std::byte> emigrate_all() const;
   void immigrate_all(std::span<const std::byte> values, const Placement& placement);
   const Placement& placement() const { return store_.placement(); }
@@ -49,24 +53,32 @@ class PLEXAURA_API WeightsImmigration {
   std::span<const Bucket> buckets() const { return buckets_; }
   DType dtype() const { return store_.dtype(); }
 
-  // The number of the step under way, from 1, resumed runs included; 0 before the first. What messages name, and what "every k
-  // steps" has to count, so that a resumed run goes on as if it had never stopped.
+  // The number of the step under way, from 1, resumed runs included; 0 before the first. What messages name,
+  // and what "every k steps" has to count, so that a resumed run goes on as if it had never stopped.
   std::int64_t step() const { return step_; }
 
-  // A bucket's elements where the host can reach them: the arena itself where the backend's memory is host memory, else a staged
-  // copy that the engine fills before gradients_ready has passed and takes back after the answer to before_update.
+  // A bucket's elements where the host can reach them: the arena itself where the backend's memory is host
+  // memory, else a staged copy that the engine fills before gradients_ready has passed and takes back after
+  // the answer to before_update. Where the device failed, which shows late, what waits for the event finds
+  // zeros, and `failed` in the tail.
   std::span<std::byte> gradients(std::size_t bucket) const;
   // In device memory, for libraries that work there.
   Address device_gradients(std::size_t bucket) const;
 
-  // For the engine, when a step begins.
-  void set_step(std::int64_t step) { step_ = step; }
+  // For the engine, when a step begins; `stop` is what the tail says where the rank's own tail is lost.
+  void begin_step(std::int64_t step, bool stop);
+  // For the engine. The failure of this rank's device that somebody met who waited for a bucket of this step;
+  // null: none.
+  std::exception_ptr failure() const;
   // For the engine. Enqueues the copy out of a bucket; the event is passed when the host view is final.
   Event& stage_out(std::size_t bucket);
   // For the engine. What `ready` guards has been written to the host view: enqueues the copy back.
   void stage_in(std::size_t bucket, Event* ready);
 
  private:
+  class StagedEvent;
+  void arrive(std::size_t bucket, Event& copied);
+  void blank(std::size_t bucket);
   std::size_t byte_offset(std::size_t bucket) const;
   std::size_t byte_count(std::size_t bucket) const;
 
@@ -77,6 +89,10 @@ class PLEXAURA_API WeightsImmigration {
   std::vector<std::unique_ptr<Event>> staged_;
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Event> returned_;
+  mutable std::mutex mutex_;  // of what follows: events are waited for on any thread
+  std::exception_ptr failure_;
+  bool stop_ = false;
+  std::vector<bool> arrived_;  // per bucket: somebody has waited for it since it was staged
 };
 
 enum class RankRole : std::uint8_t { trains, serves };
@@ -103,8 +119,8 @@ class PLEXAURA_API Strategy {
   virtual HookSet hooks() const = 0;
   virtual RankRole role() const { return RankRole::trains; }
 
-  // Memory for the gradient arena, where the strategy wants to provide it (a shared window); null: the engine's own. Asked only
-  // where the backend's memory is host memory.
+  // Memory for the gradient arena, where the strategy wants to provide it (a shared window); null: the
+  // engine's own. Asked only where the backend's memory is host memory.
   virtual std::unique_ptr<Memory> gradient_memory(std::size_t bytes);
 
   // Once, before step one, when everything is placed.
@@ -113,17 +129,20 @@ class PLEXAURA_API Strategy {
   // During backward, in placement order: the bucket is final when the event has passed. Must not block.
   virtual void gradients_ready(std::size_t /*bucket*/, Event& /*final*/) {}
 
-  // Before the update of each bucket, in placement order. Repeat (the gradients are computed again) and stop (nothing is updated)
-  // are legal for bucket 0 only: a strategy that may answer them agrees on all buckets first.
+  // Before the update of each bucket, in placement order. Repeat (the gradients are computed again) and stop
+  // (nothing is updated) are legal for bucket 0 only: a strategy that may answer them agrees on all buckets
+  // first.
   virtual UpdateAnswer before_update(std::size_t /*bucket*/) { return {}; }
 
-  // Before the first instruction of the next forward that reads weights of the bucket: they may still be arriving until then.
+  // Before the first instruction of the next forward that reads weights of the bucket: they may still be
+  // arriving until then.
   virtual void before_use(std::size_t /*bucket*/) {}
 
   // After the update of all buckets: weights may be overwritten.
   virtual void after_update() {}
 
-  // Once, after the last step of a run that ends without an error; weights stay as they are. What a serving rank is told by.
+  // Once, after the last step of a run that ends without an error; weights stay as they are. What a serving
+  // rank is told by.
   virtual void end() {}
 
   // The whole work of a rank whose role is `serves`: it has no share of the data and runs no step.

@@ -16,14 +16,16 @@ const Tensor* constant_of(const Graph& graph, Value value) {
 
 bool foldable(const NodeRecord& record) {
   const OpTraits traits = record.op->traits();
-  const bool small = std::ranges::all_of(record.types, [](const TensorType& type) { return type.bytes() <= largest_constant; });
+  const bool small = std::ranges::all_of(
+      record.types, [](const TensorType& type) { return type.bytes() <= largest_constant; });
   return !record.inputs.empty() && small && !traits.random && !traits.collective;
 }
 
 }  // namespace
 
 PassGraph fold(const PassGraph& from, Backend& backend) {
-  const auto replace = [&](Graph& target, NodeId id, const std::vector<Value>& inputs) -> std::optional<std::vector<Value>> {
+  const auto replace = [&](Graph& target, NodeId id,
+                           const std::vector<Value>& inputs) -> std::optional<std::vector<Value>> {
     const NodeRecord& record = from.graph->record(id);
     if (!foldable(record)) return std::nullopt;
     std::vector<Tensor> tensors;
@@ -41,7 +43,8 @@ PassGraph fold(const PassGraph& from, Backend& backend) {
     }
     return outputs;
   };
-  const PassGraph folded = rebuild(*from.graph, from.roots, [](NodeId) { return true; }, replace);
+  const PassGraph folded = rebuild(
+      *from.graph, from.roots, [](NodeId) { return true; }, replace);
   return prune(*folded.graph, folded.roots);
 }
 

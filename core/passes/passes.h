@@ -11,7 +11,8 @@
 
 namespace plexaura {
 
-// A graph between two passes: roots are what the program must compute, besides the updates that the graph holds.
+// A graph between two passes: roots are what the program must compute, besides the updates that the graph
+// holds.
 struct PassGraph {
   std::unique_ptr<Graph> graph;
   std::vector<Value> roots;
@@ -25,10 +26,12 @@ PLEXAURA_API PassGraph copy(const Graph& graph, std::span<const Value> roots, bo
 PLEXAURA_API PassGraph prune(const Graph& graph, std::span<const Value> roots, bool updates = true);
 // Structurally equal nodes (same op, every option, same inputs) become one. Random and collective ops never.
 PLEXAURA_API PassGraph merge(const PassGraph& from);
-// What depends on constants alone becomes a constant, computed by the kernels of `backend`; results above 1 MiB are left alone.
+// What depends on constants alone becomes a constant, computed by the kernels of `backend`; results above 1
+// MiB are left alone.
 PLEXAURA_API PassGraph fold(const PassGraph& from, Backend& backend);
 
-// Throws InternalError where a graph breaks its own rules: order, types that infer does not confirm, updates of other types.
+// Throws InternalError where a graph breaks its own rules: order, types that infer does not confirm, updates
+// of other types.
 PLEXAURA_API void verify(const Graph& graph);
 
 }  // namespace plexaura

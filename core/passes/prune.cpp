@@ -23,12 +23,14 @@ std::vector<bool> live_nodes(const Graph& graph, std::span<const Value> roots, b
 }  // namespace
 
 PassGraph copy(const Graph& graph, std::span<const Value> roots, bool updates) {
-  return rebuild(graph, roots, [](NodeId) { return true; }, as_it_is, updates);
+  return rebuild(
+      graph, roots, [](NodeId) { return true; }, as_it_is, updates);
 }
 
 PassGraph prune(const Graph& graph, std::span<const Value> roots, bool updates) {
   const std::vector<bool> live = live_nodes(graph, roots, updates);
-  return rebuild(graph, roots, [&](NodeId id) { return live[id]; }, as_it_is, updates);
+  return rebuild(
+      graph, roots, [&](NodeId id) { return live[id]; }, as_it_is, updates);
 }
 
 }  // namespace plexaura

@@ -2,13 +2,14 @@
 
 namespace plexaura {
 
-std::vector<Value> append_with_origin(Graph& target, std::shared_ptr<const Op> op, const std::vector<Value>& inputs,
-                                      const Origin& origin) {
+std::vector<Value> append_with_origin(Graph& target, std::shared_ptr<const Op> op,
+                                      const std::vector<Value>& inputs, const Origin& origin) {
   const Graph::WithOrigin guard(target, origin);
   std::vector<Node> nodes;
   for (const Value input : inputs) nodes.emplace_back(target, input);
   std::vector<Value> values;
-  for (const Node& output : target.append(std::move(op), nodes, std::source_location::current())) values.push_back(output.value());
+  for (const Node& output : target.append(std::move(op), nodes, std::source_location::current()))
+    values.push_back(output.value());
   return values;
 }
 
@@ -23,12 +24,14 @@ PassGraph rebuild(const Graph& source, std::span<const Value> roots, const std::
     std::vector<Value> inputs;
     for (const Value input : record.inputs) inputs.push_back(mapped(input));
     auto replacement = replace(*result.graph, id, inputs);
-    outputs_of[id] = replacement ? std::move(*replacement) : append_with_origin(*result.graph, record.op, inputs, record.origin);
+    outputs_of[id] = replacement ? std::move(*replacement)
+                                 : append_with_origin(*result.graph, record.op, inputs, record.origin);
   }
   for (const Value root : roots) result.roots.push_back(mapped(root));
   if (!updates) return result;
   for (const Update& update : source.updates())
-    result.graph->update(Node(*result.graph, mapped(update.buffer)), Node(*result.graph, mapped(update.next)));
+    result.graph->update(Node(*result.graph, mapped(update.buffer)),
+                         Node(*result.graph, mapped(update.next)));
   return result;
 }
 

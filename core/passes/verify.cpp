@@ -20,7 +20,8 @@ void verify(const Graph& graph) {
   }
   for (const Update& update : graph.updates())
     if (graph.type(update.buffer) != graph.type(update.next))
-      throw InternalError(fmt::format("the update of {} has another type", name_of(graph, update.buffer.node)));
+      throw InternalError(
+          fmt::format("the update of {} has another type", name_of(graph, update.buffer.node)));
 }
 
 }  // namespace plexaura

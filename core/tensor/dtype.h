@@ -19,7 +19,8 @@ struct bfloat16 {
   explicit bfloat16(float value) {
     const auto wide = std::bit_cast<std::uint32_t>(value);
     const bool is_nan = (wide & 0x7fffffffU) > 0x7f800000U;
-    bits = static_cast<std::uint16_t>(is_nan ? (wide >> 16) | 0x40U : (wide + 0x7fffU + ((wide >> 16) & 1U)) >> 16);
+    bits = static_cast<std::uint16_t>(is_nan ? (wide >> 16) | 0x40U
+                                             : (wide + 0x7fffU + ((wide >> 16) & 1U)) >> 16);
   }
   operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };
@@ -42,9 +43,9 @@ PLEXAURA_API bool is_floating(DType dtype);
 
 template <class T>
 struct DTypeOf;
-#define PLEXAURA_DTYPE(type, value)               \
-  template <>                                     \
-  struct DTypeOf<type> {                          \
+#define PLEXAURA_DTYPE(type, value)              \
+  template <>                                    \
+  struct DTypeOf<type> {                         \
     static constexpr DType dtype = DType::value; \
   };
 PLEXAURA_DTYPE(double, float64)

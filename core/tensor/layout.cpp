@@ -92,7 +92,8 @@ std::string to_string(const Layout& layout) {
   return text;
 }
 
-void reorder(const std::byte* src, const Layout& from, std::byte* dst, const Layout& to, const TensorType& type) {
+void reorder(const std::byte* src, const Layout& from, std::byte* dst, const Layout& to,
+             const TensorType& type) {
   ReorderPlan(from, to, type).run(src, dst);
 }
 

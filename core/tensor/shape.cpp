@@ -1,9 +1,8 @@
 #include "core/tensor/shape.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <stdexcept>
@@ -14,7 +13,8 @@ namespace plexaura {
 
 Shape::Shape(std::vector<std::int64_t> extents) : extents_(std::move(extents)) {
   if (std::ranges::any_of(extents_, [](std::int64_t extent) { return extent < 0; }))
-    throw UserError(fmt::format("the shape {} has a negative extent; extents are 0 or more", to_string(*this)));
+    throw UserError(
+        fmt::format("the shape {} has a negative extent; extents are 0 or more", to_string(*this)));
 }
 
 std::int64_t Shape::elements() const {
@@ -55,8 +55,8 @@ Shape broadcast(const Shape& a, const Shape& b) {
 
 std::int64_t normalise_axis(std::int64_t axis, std::int64_t rank) {
   if (axis < -rank || axis >= rank)
-    throw std::invalid_argument(
-        fmt::format("axis {} does not exist in a value of rank {}; name one from {} to {}", axis, rank, -rank, rank - 1));
+    throw std::invalid_argument(fmt::format(
+        "axis {} does not exist in a value of rank {}; name one from {} to {}", axis, rank, -rank, rank - 1));
   return axis < 0 ? axis + rank : axis;
 }
 

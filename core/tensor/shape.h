@@ -35,10 +35,12 @@ class PLEXAURA_API Shape {
 
 PLEXAURA_API std::string to_string(const Shape& shape);  // "[2,3]"
 
-// numpy's rule: align at the last axis, an extent of 1 stretches. Throws std::invalid_argument (the bare rule) otherwise.
+// numpy's rule: align at the last axis, an extent of 1 stretches. Throws std::invalid_argument (the bare
+// rule) otherwise.
 PLEXAURA_API Shape broadcast(const Shape& a, const Shape& b);
 
-// The axis counted from the front; `axis` may be negative. Throws std::invalid_argument (the bare rule) when out of range.
+// The axis counted from the front; `axis` may be negative. Throws std::invalid_argument (the bare rule) when
+// out of range.
 PLEXAURA_API std::int64_t normalise_axis(std::int64_t axis, std::int64_t rank);
 
 // Element type and shape: all that a graph knows of a value.

@@ -1,8 +1,7 @@
 #include "core/tensor/tensor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <new>
 
 #include "core/tensor/dispatch.h"
@@ -30,8 +29,8 @@ Tensor& Tensor::operator=(const Tensor& other) {
 
 void Tensor::check_holds(DType dtype) const {
   if (dtype != type_.dtype)
-    throw UserError(fmt::format("a tensor of {} was read as {}; use cast() or the tensor's own type", to_string(type_),
-                                name_of(dtype)));
+    throw UserError(fmt::format("a tensor of {} was read as {}; use cast() or the tensor's own type",
+                                to_string(type_), name_of(dtype)));
 }
 
 void Tensor::check_count(const Shape& shape, std::size_t values) {
@@ -52,7 +51,8 @@ Tensor Tensor::cast(DType target) const {
   Tensor result(TensorType{target, shape()});
   dispatch(dtype(), [&]<class From>(std::type_identity<From>) {
     dispatch(target, [&]<class To>(std::type_identity<To>) {
-      std::ranges::transform(as<From>(), result.as<To>().begin(), [](From value) { return static_cast<To>(value); });
+      std::ranges::transform(as<From>(), result.as<To>().begin(),
+                             [](From value) { return static_cast<To>(value); });
     });
   });
   return result;

@@ -13,7 +13,8 @@
 
 namespace plexaura {
 
-// A dense tensor in host memory, row-major, a value: copies are deep. Memory is aligned to 64 bytes and starts as zeros.
+// A dense tensor in host memory, row-major, a value: copies are deep. Memory is aligned to 64 bytes and
+// starts as zeros.
 class PLEXAURA_API Tensor {
  public:
   Tensor() : Tensor(TensorType{}) {}

@@ -22,7 +22,7 @@ struct GradientOptions {
   double tolerance = 1e-6;         // of the relative error of first derivatives
   double second_tolerance = 1e-5;  // of second derivatives
   bool second_order = true;
-  std::int64_t element_limit = 128;   // of an input with more elements so many are compared, chosen at random
+  std::int64_t element_limit = 128;  // of an input with more elements so many are compared, chosen at random
   std::int64_t jacobian_limit =
       400;  // every entry of the Jacobian is compared where it has no more entries than this
   std::uint64_t seed = 1;

@@ -86,7 +86,8 @@ class Assigner {
   }
 
   static bool may_take(const Piece& given, const Piece& taken, std::size_t index) {
-    return given.last == index && !given.pinned && given.prologue == taken.prologue && given.bytes == taken.bytes;
+    return given.last == index && !given.pinned && given.prologue == taken.prologue &&
+           given.bytes == taken.bytes;
   }
 
   bool read_by_another(const BoundStep& step, std::size_t input, Value source) const {

@@ -17,8 +17,9 @@ struct Assignment {
   std::size_t prologue_bytes = 0;
 };
 
-// Plans the arena: lifetimes from the order of the steps, work in place where a kernel allows it and the input dies there. Values
-// with a home (leaves, targets) are given by `homes`. With `reuse` off every value keeps memory of its own for the whole program.
+// Plans the arena: lifetimes from the order of the steps, work in place where a kernel allows it and the
+// input dies there. Values with a home (leaves, targets) are given by `homes`. With `reuse` off every value
+// keeps memory of its own for the whole program.
 Assignment assign_memory(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse);
 
 }  // namespace plexaura

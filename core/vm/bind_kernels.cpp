@@ -1,8 +1,7 @@
 #include "core/vm/bind_kernels.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <set>
 
 #include "core/error.h"
@@ -32,11 +31,12 @@ class Binder {
     const std::vector<Value> kept(kept_.begin(), kept_.end());
     const std::vector<Region> regions = select_regions(*result_.graph, kept, backend_, request_.fuse);
     find_wanted(regions);
+    copy_targets([&](Value value) { return as_leaf(op(value.node)) != nullptr; });
     for (const Region& region : regions) {
-      if (region.nodes.size() == 1 && bind_view(region)) continue;
-      bind_region(region);
+      if (region.nodes.size() > 1 || !bind_view(region)) bind_region(region);
+      copy_targets(
+          [&](Value value) { return std::ranges::find(region.outputs, value) != region.outputs.end(); });
     }
-    for (const auto& [value, target] : request_.gradient_targets) copy_to_target(value, target);
     fix_unread();
     save_old_values();
     bind_updates();
@@ -54,13 +54,16 @@ class Binder {
       if (leaf == nullptr) continue;
       const Value value{id, 0};
       if (request_.prologue && depends_on_parameters_alone(*leaf)) from_parameters_.insert(value);
-      if (leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::buffer) bind_stored(*leaf, value);
-      else result_.layouts[value] = Layout::row_major(leaf->type().shape.rank());
+      if (leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::buffer)
+        bind_stored(*leaf, value);
+      else
+        result_.layouts[value] = Layout::row_major(leaf->type().shape.rank());
     }
   }
 
   static bool depends_on_parameters_alone(const Leaf& leaf) {
-    return leaf.kind() == LeafKind::parameter || leaf.kind() == LeafKind::buffer || leaf.kind() == LeafKind::constant;
+    return leaf.kind() == LeafKind::parameter || leaf.kind() == LeafKind::buffer ||
+           leaf.kind() == LeafKind::constant;
   }
 
   // A parameter that is not placed yet keeps no layout until its first reader chooses one.
@@ -69,9 +72,10 @@ class Binder {
     if (request_.placement != nullptr) {
       const Placement::Entry* entry = request_.placement->find(leaf.label());
       if (entry == nullptr || entry->type != leaf.type())
-        throw UserError(fmt::format("{}: the placement of the parameters holds '{}' {}; compile the program that trains it first",
-                                    name_of(graph(), value.node), leaf.label(),
-                                    entry == nullptr ? "not at all" : "as " + to_string(entry->type)));
+        throw UserError(fmt::format(
+            "{}: the placement of the parameters holds '{}' {}; compile the program that trains it first",
+            name_of(graph(), value.node), leaf.label(),
+            entry == nullptr ? "not at all" : "as " + to_string(entry->type)));
       fix_layout(value, entry->layout);
     } else if (leaf.kind() == LeafKind::buffer) {
       fix_layout(value, Layout::row_major(leaf.type().shape.rank()));
@@ -94,7 +98,8 @@ class Binder {
     for (const Region& region : regions) wanted_.insert(region.inputs.begin(), region.inputs.end());
   }
 
-  // Views are aliases: no kernel, at most a reorder to the row-major layout in which a new shape means the same elements.
+  // Views are aliases: no kernel, at most a reorder to the row-major layout in which a new shape means the
+  // same elements.
   bool bind_view(const Region& region) {
     const NodeId id = region.nodes[0];
     if (!op(id).traits().view) return false;
@@ -119,8 +124,10 @@ class Binder {
 
     const std::vector<Candidate> candidates = backend_.propose(query);
     if (candidates.empty())
-      throw UserError(fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; register one, or use another backend",
-                                  name_of(graph(), region.nodes.back()), backend_.info().name, region.kind));
+      throw UserError(
+          fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; register one, or use "
+                      "another backend",
+                      name_of(graph(), region.nodes.back()), backend_.info().name, region.kind));
     const Candidate& best = *std::ranges::min_element(
         candidates, {}, [&](const Candidate& candidate) { return cost_of(region, candidate, targets); });
     add_step(region, query, best, targets);
@@ -148,13 +155,14 @@ class Binder {
     std::vector<Target*> targets(region.outputs.size(), nullptr);
     for (auto& [value, target] : request_.gradient_targets) {
       const auto output = std::ranges::find(region.outputs, value);
-      if (output != region.outputs.end()) targets[static_cast<std::size_t>(output - region.outputs.begin())] = &target;
+      if (output != region.outputs.end())
+        targets[static_cast<std::size_t>(output - region.outputs.begin())] = &target;
     }
     return targets;
   }
 
-  // That of the parameter, nothing while it is open. Of one that the program does not read, as after a loss that is linear in it, it
-  // is what the placement says.
+  // That of the parameter, nothing while it is open. Of one that the program does not read, as after a loss
+  // that is linear in it, it is what the placement says.
   std::optional<Layout> home_layout(const Target& target) const {
     if (target.tail) return Layout();
     const auto found = result_.parameter_layouts.find(target.gradient_of);
@@ -169,11 +177,14 @@ class Binder {
     target.layout = home_layout(target).value_or(layout);
     if (target.tail) return;
     const auto leaf = result_.stored.find(target.gradient_of);
-    if (leaf != result_.stored.end() && !layout_of(leaf->second)) fix_layout(leaf->second, target.layout);
-    else result_.parameter_layouts.emplace(target.gradient_of, target.layout);
+    if (leaf != result_.stored.end() && !layout_of(leaf->second))
+      fix_layout(leaf->second, target.layout);
+    else
+      result_.parameter_layouts.emplace(target.gradient_of, target.layout);
   }
 
-  double cost_of(const Region& region, const Candidate& candidate, const std::vector<Target*>& targets) const {
+  double cost_of(const Region& region, const Candidate& candidate,
+                 const std::vector<Target*>& targets) const {
     double seconds = candidate.seconds;
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
       const bool read = candidate.reads.empty() || candidate.reads[i];
@@ -193,13 +204,15 @@ class Binder {
     return 2 * static_cast<double>(layout.bytes(type(value))) / bytes_per_second;
   }
 
-  void add_step(const Region& region, RegionQuery& query, const Candidate& candidate, const std::vector<Target*>& targets) {
+  void add_step(const Region& region, RegionQuery& query, const Candidate& candidate,
+                const std::vector<Target*>& targets) {
     for (std::size_t i = 0; i < region.inputs.size(); ++i)
-      if ((candidate.reads.empty() || candidate.reads[i]) && !layout_of(region.inputs[i])) fix_layout(region.inputs[i], candidate.inputs[i]);
+      if ((candidate.reads.empty() || candidate.reads[i]) && !layout_of(region.inputs[i]))
+        fix_layout(region.inputs[i], candidate.inputs[i]);
     for (std::size_t i = 0; i < targets.size(); ++i)
       if (targets[i] != nullptr) settle_home(*targets[i], candidate.outputs[i]);
-    query.accumulate = query.accumulate && candidate.accumulates && candidate.outputs[0] == targets[0]->layout &&
-                       !read_elsewhere(region.outputs[0]);
+    query.accumulate = query.accumulate && candidate.accumulates &&
+                       candidate.outputs[0] == targets[0]->layout && !read_elsewhere(region.outputs[0]);
     BoundStep step{region, candidate, nullptr, {}, query.wanted, false};
     const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
     bool parameters_alone = request_.prologue && !random && !region.inputs.empty();
@@ -223,11 +236,15 @@ class Binder {
 
   // A value that accumulates into its home no longer exists by itself.
   bool read_elsewhere(Value value) const {
-    const auto targets = std::ranges::count(request_.gradient_targets, value, &std::pair<Value, Target>::first);
+    const auto targets =
+        std::ranges::count(request_.gradient_targets, value, &std::pair<Value, Target>::first);
     const bool root = std::ranges::find(result_.roots, value) != result_.roots.end();
     for (NodeId id = value.node + 1; id < result_.graph->size(); ++id)
-      if (std::ranges::find(result_.graph->record(id).inputs, value) != result_.graph->record(id).inputs.end()) return true;
-    const bool becomes_state = std::ranges::find(result_.graph->updates(), value, &Update::next) != result_.graph->updates().end();
+      if (std::ranges::find(result_.graph->record(id).inputs, value) !=
+          result_.graph->record(id).inputs.end())
+        return true;
+    const bool becomes_state =
+        std::ranges::find(result_.graph->updates(), value, &Update::next) != result_.graph->updates().end();
     return root || becomes_state || targets > 1;
   }
 
@@ -248,7 +265,8 @@ class Binder {
     const Region region = single(graph(), copy.node);
     RegionQuery query{graph(), region, {*layout_of(value)}, {true}, target != nullptr && target->accumulate};
     std::vector<Candidate> candidates = backend_.propose(query);
-    if (query.accumulate) std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.accumulates; });
+    if (query.accumulate)
+      std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.accumulates; });
     if (candidates.empty())
       throw UserError(fmt::format("{}: the backend '{}' cannot reorder {} to {}", name_of(graph(), copy.node),
                                   backend_.info().name, to_string(*layout_of(value)), to_string(layout)));
@@ -262,10 +280,18 @@ class Binder {
     return copy;
   }
 
+  // As soon as a value is there, so that it need not live on and its bucket is final.
+  template <class F>
+  void copy_targets(F&& is_there) {
+    for (const auto& [value, target] : request_.gradient_targets)
+      if (is_there(value)) copy_to_target(value, target);
+  }
+
   // What was not written straight to its home is copied, or added, there.
   void copy_to_target(Value value, Target target) {
     const auto direct = result_.targets.find(value);
-    if (direct != result_.targets.end() && direct->second.gradient_of == target.gradient_of && direct->second.tail == target.tail)
+    if (direct != result_.targets.end() && direct->second.gradient_of == target.gradient_of &&
+        direct->second.tail == target.tail)
       return;
     settle_home(target, layout_of(value).value_or(row_major(value)));
     if (target.accumulate || !layout_of(value)) value = reordered(value, target.layout);
@@ -281,7 +307,8 @@ class Binder {
   // Outputs are read after the run: those that lie where an update writes are copied before.
   void save_old_values() {
     for (Value& root : result_.roots)
-      if (std::ranges::find(graph().updates(), result_.storage_of(root), &Update::buffer) != graph().updates().end())
+      if (std::ranges::find(graph().updates(), result_.storage_of(root), &Update::buffer) !=
+          graph().updates().end())
         root = add_reorder(root, *layout_of(root), nullptr);
   }
 
@@ -290,14 +317,17 @@ class Binder {
     std::vector<std::pair<Value, Value>> pending;
     for (const Update& update : graph().updates()) {
       Value next = reordered(update.next, *layout_of(update.buffer));
-      if (as_leaf(op(result_.storage_of(next).node)) != nullptr) next = add_reorder(next, *layout_of(next), nullptr);
+      if (as_leaf(op(result_.storage_of(next).node)) != nullptr)
+        next = add_reorder(next, *layout_of(next), nullptr);
       pending.emplace_back(update.buffer, next);
     }
     std::vector<std::pair<Value, Value>> late;
     for (const auto& [buffer, next] : pending) {
       const Target home{.gradient_of = {}, .tail = {}, .updated_leaf = buffer, .layout = *layout_of(buffer)};
-      if (can_write_early(buffer, next)) result_.targets[next] = home;
-      else late.emplace_back(buffer, next);
+      if (can_write_early(buffer, next))
+        result_.targets[next] = home;
+      else
+        late.emplace_back(buffer, next);
     }
     for (const auto& [buffer, next] : late) {
       const Target home{.gradient_of = {}, .tail = {}, .updated_leaf = buffer, .layout = *layout_of(buffer)};
@@ -317,9 +347,11 @@ class Binder {
     for (auto later = writer + 1; later != result_.steps.end(); ++later)
       for (std::size_t i = 0; i < later->inputs.size(); ++i)
         if (reads_buffer(*later, i)) return false;
-    const auto output = static_cast<std::size_t>(std::ranges::find(writer->region.outputs, next) - writer->region.outputs.begin());
+    const auto output = static_cast<std::size_t>(std::ranges::find(writer->region.outputs, next) -
+                                                 writer->region.outputs.begin());
     for (std::size_t i = 0; i < writer->inputs.size(); ++i) {
-      const bool in_place = std::ranges::find(writer->candidate.in_place, std::pair(output, i)) != writer->candidate.in_place.end();
+      const bool in_place = std::ranges::find(writer->candidate.in_place, std::pair(output, i)) !=
+                            writer->candidate.in_place.end();
       if (reads_buffer(*writer, i) && !in_place) return false;
     }
     return std::ranges::find(result_.roots, next) == result_.roots.end();
@@ -337,10 +369,13 @@ class Binder {
 }  // namespace
 
 Value Lowered::storage_of(Value value) const {
-  for (auto found = alias_of.find(value); found != alias_of.end(); found = alias_of.find(value)) value = found->second;
+  for (auto found = alias_of.find(value); found != alias_of.end(); found = alias_of.find(value))
+    value = found->second;
   return value;
 }
 
-Lowered bind_kernels(BindRequest request, Backend& backend) { return Binder(std::move(request), backend).run(); }
+Lowered bind_kernels(BindRequest request, Backend& backend) {
+  return Binder(std::move(request), backend).run();
+}
 
 }  // namespace plexaura

@@ -35,17 +35,17 @@ struct BoundStep {
 
 // A graph whose every value has a layout and every region a kernel.
 struct Lowered {
-  std::unique_ptr<Graph> graph;             // reorders were appended
-  std::vector<Value> roots;                 // as asked for
-  std::vector<BoundStep> steps;                  // in order; those of the prologue are marked
+  std::unique_ptr<Graph> graph;  // reorders were appended
+  std::vector<Value> roots;      // as asked for
+  std::vector<BoundStep> steps;  // in order; those of the prologue are marked
   std::map<Value, Layout> layouts;
-  std::map<Value, Value> alias_of;          // a view -> what it is a view of
-  std::map<Value, Target> targets;          // values written straight to their home
-  std::map<std::string, Value> stored;      // parameters and buffers in use
+  std::map<Value, Value> alias_of;                  // a view -> what it is a view of
+  std::map<Value, Target> targets;                  // values written straight to their home
+  std::map<std::string, Value> stored;              // parameters and buffers in use
   std::map<std::string, Layout> parameter_layouts;  // theirs
   std::size_t reorders = 0;
 
-  Value storage_of(Value value) const;      // the value whose memory this one lies in, views followed
+  Value storage_of(Value value) const;  // the value whose memory this one lies in, views followed
 };
 
 struct BindRequest {

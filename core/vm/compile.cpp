@@ -1,9 +1,8 @@
 #include "core/vm/compile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
+#include <fmt/format.h>
 
 #include "core/error.h"
 #include "core/graph/print.h"
@@ -19,8 +18,13 @@ constexpr std::int64_t granule = 64;
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, std::span<const ProgramOutput> outputs, Backend& backend, const CompileOptions& options)
-      : source_(graph), outputs_(outputs), backend_(backend), options_(options), program_(std::make_shared<Program>()) {
+  Compiler(const Graph& graph, std::span<const ProgramOutput> outputs, Backend& backend,
+           const CompileOptions& options)
+      : source_(graph),
+        outputs_(outputs),
+        backend_(backend),
+        options_(options),
+        program_(std::make_shared<Program>()) {
     program_->backend = backend.info().name;
   }
 
@@ -50,7 +54,8 @@ class Compiler {
     }
     verify(source_);
     log("verify", source_);
-    PassGraph graph = options_.keep_all ? copy(source_, roots, options_.apply_updates) : prune(source_, roots, options_.apply_updates);
+    PassGraph graph = options_.keep_all ? copy(source_, roots, options_.apply_updates)
+                                        : prune(source_, roots, options_.apply_updates);
     log("prune", *graph.graph);
     if (optimise()) {
       graph = merge(graph);
@@ -64,7 +69,9 @@ class Compiler {
     return request;
   }
 
-  void log(const char* pass, const Graph& graph) { program_->passes.push_back(fmt::format("{}: {} nodes", pass, graph.size())); }
+  void log(const char* pass, const Graph& graph) {
+    program_->passes.push_back(fmt::format("{}: {} nodes", pass, graph.size()));
+  }
 
   // Readable outputs stay roots; the others get a home in the gradient arena.
   void split_outputs(BindRequest& request) {
@@ -77,7 +84,8 @@ class Compiler {
         continue;
       }
       request.prologue = false;
-      request.gradient_targets.emplace_back(value, Target{output.gradient_of, output.tail, {}, options_.accumulate});
+      request.gradient_targets.emplace_back(value,
+                                            Target{output.gradient_of, output.tail, {}, options_.accumulate});
     }
     request.graph.roots = std::move(readable);
     readable_ = request.graph.roots.size();
@@ -88,29 +96,37 @@ class Compiler {
     asked_ = request.graph.roots;
   }
 
-  // Trainables in the order in which this program finishes their gradients, then buffers, then what is only read.
+  // Trainables in the order in which this program finishes their gradients, then buffers, then what is only
+  // read.
   Placement make_placement() const {
     std::map<std::string, std::size_t> finished;
     for (std::size_t index = 0; index < lowered_.steps.size(); ++index)
       for (const Value output : lowered_.steps[index].region.outputs)
-        if (const auto target = lowered_.targets.find(output); target != lowered_.targets.end() && !target->second.gradient_of.empty())
+        if (const auto target = lowered_.targets.find(output);
+            target != lowered_.targets.end() && !target->second.gradient_of.empty())
           finished[target->second.gradient_of] = index;
     std::map<ParameterRole, std::vector<const Leaf*>> by_role;
     for (NodeId id = 0; id < source_.size(); ++id) {
       const Leaf* leaf = as_leaf(*source_.record(id).op);
-      if (leaf == nullptr || !(lowered_.stored.contains(leaf->label()) || finished.contains(leaf->label()))) continue;
-      if (leaf->kind() == LeafKind::buffer) by_role[ParameterRole::buffer].push_back(leaf);
+      if (leaf == nullptr || !(lowered_.stored.contains(leaf->label()) || finished.contains(leaf->label())))
+        continue;
+      if (leaf->kind() == LeafKind::buffer)
+        by_role[ParameterRole::buffer].push_back(leaf);
       else if (leaf->kind() == LeafKind::parameter)
-        by_role[finished.contains(leaf->label()) ? ParameterRole::trainable : ParameterRole::frozen].push_back(leaf);
+        by_role[finished.contains(leaf->label()) ? ParameterRole::trainable : ParameterRole::frozen]
+            .push_back(leaf);
     }
-    std::ranges::stable_sort(by_role[ParameterRole::trainable], {}, [&](const Leaf* leaf) { return finished.at(leaf->label()); });
+    std::ranges::stable_sort(by_role[ParameterRole::trainable], {},
+                             [&](const Leaf* leaf) { return finished.at(leaf->label()); });
     Placement placement;
     for (const auto& [role, leaves] : by_role)
       for (const Leaf* leaf : leaves) {
         if (placement.entries.empty()) placement.dtype = leaf->type().dtype;
         const auto layout = lowered_.parameter_layouts.find(leaf->label());
         placement.append(leaf->label(), leaf->type(), role,
-                         layout != lowered_.parameter_layouts.end() ? layout->second : Layout::row_major(leaf->type().shape.rank()));
+                         layout != lowered_.parameter_layouts.end()
+                             ? layout->second
+                             : Layout::row_major(leaf->type().shape.rank()));
       }
     return placement;
   }
@@ -118,10 +134,12 @@ class Compiler {
   void find_homes() {
     std::int64_t feed_end = step_block_bytes;
     for (NodeId id = 0; id < lowered_.graph->size(); ++id)
-      if (const Leaf* leaf = as_leaf(*lowered_.graph->record(id).op)) homes_[{id, 0}] = home_of(*leaf, feed_end);
+      if (const Leaf* leaf = as_leaf(*lowered_.graph->record(id).op))
+        homes_[{id, 0}] = home_of(*leaf, feed_end);
     program_->feed_bytes = static_cast<std::size_t>(feed_end);
     for (NodeId id = 0; id < source_.size(); ++id)
-      if (const Leaf* leaf = as_leaf(*source_.record(id).op); leaf != nullptr && leaf->kind() == LeafKind::input)
+      if (const Leaf* leaf = as_leaf(*source_.record(id).op);
+          leaf != nullptr && leaf->kind() == LeafKind::input)
         if (std::ranges::find(program_->feeds, leaf->label(), &Program::Feed::name) == program_->feeds.end())
           program_->unread_inputs.push_back(leaf->label());
     for (const auto& [value, target] : lowered_.targets) homes_[value] = home_of(target);
@@ -136,19 +154,26 @@ class Compiler {
         return {Place::Space::feed, 0, offset};
       }
       case LeafKind::step_scalar:
-        return {Place::Space::feed, 0, static_cast<std::int64_t>(step_block_offset(leaf.scalar(), leaf.type().dtype))};
-      case LeafKind::constant: return {Place::Space::constant, 0, add_constant(*leaf.value())};
-      case LeafKind::arena_slice: return home_of(leaf.slice(), leaf.type().dtype);
-      default: return {Place::Space::value, 0, element_bytes(entry_of(leaf.label()).offset)};
+        return {Place::Space::feed, 0,
+                static_cast<std::int64_t>(step_block_offset(leaf.scalar(), leaf.type().dtype))};
+      case LeafKind::constant:
+        return {Place::Space::constant, 0, add_constant(*leaf.value())};
+      case LeafKind::arena_slice:
+        return home_of(leaf.slice(), leaf.type().dtype);
+      default:
+        return {Place::Space::value, 0, element_bytes(entry_of(leaf.label()).offset)};
     }
   }
 
   static Place home_of(const ArenaSlice& slice, DType dtype) {
     const std::int64_t offset = slice.offset * static_cast<std::int64_t>(size_of(dtype));
     switch (slice.arena) {
-      case ArenaKind::value: return {Place::Space::value, 0, offset};
-      case ArenaKind::gradient: return {Place::Space::gradient, 0, offset};
-      default: return {Place::Space::state, slice.state, offset};
+      case ArenaKind::value:
+        return {Place::Space::value, 0, offset};
+      case ArenaKind::gradient:
+        return {Place::Space::gradient, 0, offset};
+      default:
+        return {Place::Space::state, slice.state, offset};
     }
   }
 
@@ -160,7 +185,8 @@ class Compiler {
     }
     const Placement::Entry& entry = entry_of(target.gradient_of);
     if (entry.role == ParameterRole::frozen)
-      throw UserError(fmt::format("the program computes the gradient of '{}', which the placement holds as frozen", entry.name));
+      throw UserError(fmt::format(
+          "the program computes the gradient of '{}', which the placement holds as frozen", entry.name));
     return {Place::Space::gradient, 0, element_bytes(entry.offset)};
   }
 
@@ -197,18 +223,21 @@ class Compiler {
                               {},
                               step.candidate.workspace,
                               assignment_.workspaces[index]};
-      if (step.region.nodes.size() > 1) instruction.name = fmt::format("{} ({})", instruction.name, step.region.kind);
+      if (step.region.nodes.size() > 1)
+        instruction.name = fmt::format("{} ({})", instruction.name, step.region.kind);
       for (std::size_t i = 0; i < step.inputs.size(); ++i)
         instruction.inputs.push_back(step.reads(i) ? std::optional(slot(step.inputs[i])) : std::nullopt);
       for (std::size_t i = 0; i < step.region.outputs.size(); ++i)
-        instruction.outputs.push_back(step.wanted[i] ? std::optional(slot(step.region.outputs[i])) : std::nullopt);
+        instruction.outputs.push_back(step.wanted[i] ? std::optional(slot(step.region.outputs[i]))
+                                                     : std::nullopt);
       (step.prologue ? program_->prologue : program_->instructions).push_back(std::move(instruction));
     }
   }
 
   void emit_outputs() {
     for (std::size_t i = 0; i < readable_; ++i) program_->outputs.push_back(slot(lowered_.roots[i]));
-    for (std::size_t i = readable_; i < lowered_.roots.size(); ++i) program_->kept.emplace(asked_[i], slot(lowered_.roots[i]));
+    for (std::size_t i = readable_; i < lowered_.roots.size(); ++i)
+      program_->kept.emplace(asked_[i], slot(lowered_.roots[i]));
   }
 
   const Graph& source_;
@@ -219,14 +248,14 @@ class Compiler {
   Lowered lowered_;
   std::map<Value, Place> homes_;
   Assignment assignment_;
-  std::vector<Value> asked_;   // roots as they were before the binding: a copy may stand for one
+  std::vector<Value> asked_;  // roots as they were before the binding: a copy may stand for one
   std::size_t readable_ = 0;
 };
 
 }  // namespace
 
-std::shared_ptr<const Program> compile(const Graph& graph, std::span<const ProgramOutput> outputs, Backend& backend,
-                                       const CompileOptions& options) {
+std::shared_ptr<const Program> compile(const Graph& graph, std::span<const ProgramOutput> outputs,
+                                       Backend& backend, const CompileOptions& options) {
   return Compiler(graph, outputs, backend, options).run();
 }
 

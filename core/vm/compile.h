@@ -13,8 +13,8 @@ namespace plexaura {
 // What a program is for.
 struct ProgramOutput {
   Node node;
-  // Empty: VM::output reads it. Otherwise it is written to the gradient arena: as the gradient of the parameter, or the change of
-  // the buffer, of this name, ...
+  // Empty: VM::output reads it. Otherwise it is written to the gradient arena: as the gradient of the
+  // parameter, or the change of the buffer, of this name, ...
   std::string gradient_of = {};
   // ... or into this slot of the tail (a scalar).
   std::optional<TailSlot> tail = {};
@@ -25,7 +25,8 @@ struct CompileOptions {
   const Placement* placement = nullptr;
   // Outputs to the gradient arena add to what is there (the second micro-batch and later ones).
   bool accumulate = false;
-  // Off: updates of buffers are left out. The gradient program computes their change instead, and changes nothing by itself.
+  // Off: updates of buffers are left out. The gradient program computes their change instead, and changes
+  // nothing by itself.
   bool apply_updates = true;
   // Off: no merging, folding, regions, memory reuse or work in place; the debugger's way.
   bool optimise = true;
@@ -33,9 +34,10 @@ struct CompileOptions {
   bool keep_all = false;
 };
 
-// Passes in fixed order: verify, prune, merge, fold, bind kernels and layouts, plan memory. Throws UserError naming node and backend
-// where the backend offers no kernel.
-PLEXAURA_API std::shared_ptr<const Program> compile(const Graph& graph, std::span<const ProgramOutput> outputs, Backend& backend,
+// Passes in fixed order: verify, prune, merge, fold, bind kernels and layouts, plan memory. Throws UserError
+// naming node and backend where the backend offers no kernel.
+PLEXAURA_API std::shared_ptr<const Program> compile(const Graph& graph,
+                                                    std::span<const ProgramOutput> outputs, Backend& backend,
                                                     const CompileOptions& options = {});
 
 }  // namespace plexaura

@@ -28,10 +28,12 @@ std::size_t lower_bound_of(std::span<const Lifetime> lifetimes) {
   return static_cast<std::size_t>(most);
 }
 
-// Places pieces one by one in the given order, each in the tightest gap between those already placed that live at the same time.
+// Places pieces one by one in the given order, each in the tightest gap between those already placed that
+// live at the same time.
 class Packing {
  public:
-  explicit Packing(std::span<const Lifetime> lifetimes) : lifetimes_(lifetimes), plan_{std::vector<std::size_t>(lifetimes.size()), 0, 0} {}
+  explicit Packing(std::span<const Lifetime> lifetimes)
+      : lifetimes_(lifetimes), plan_{std::vector<std::size_t>(lifetimes.size()), 0, 0} {}
 
   void place(std::size_t piece) {
     const std::size_t bytes = rounded(lifetimes_[piece].bytes);

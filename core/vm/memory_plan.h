@@ -21,8 +21,9 @@ struct MemoryPlan {
   std::size_t lower_bound = 0;       // the largest sum of what is alive at one instruction
 };
 
-// Gives each lifetime an offset in one arena so that pieces alive at the same time do not overlap. A pure function: equal input,
-// equal plan. Tries a few greedy orders (by size, by size x duration, by time) and takes the least peak.
+// Gives each lifetime an offset in one arena so that pieces alive at the same time do not overlap. A pure
+// function: equal input, equal plan. Tries a few greedy orders (by size, by size x duration, by time) and
+// takes the least peak.
 PLEXAURA_API MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
 
 }  // namespace plexaura

@@ -1,9 +1,8 @@
 #include "core/vm/program.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 
 #include "core/fnv.h"
 #include "core/graph/print.h"
@@ -13,7 +12,8 @@ namespace plexaura {
 namespace {
 
 std::string place_text(const Place& place) {
-  static constexpr std::array<const char*, 7> spaces{"arena", "feed", "constant", "prologue", "value", "gradient", "state"};
+  static constexpr std::array<const char*, 7> spaces{"arena", "feed",     "constant", "prologue",
+                                                     "value", "gradient", "state"};
   const char* space = spaces.at(static_cast<std::size_t>(place.space));
   return place.space == Place::Space::state ? fmt::format("{}{}+{}", space, place.index, place.offset)
                                             : fmt::format("{}+{}", space, place.offset);
@@ -21,8 +21,8 @@ std::string place_text(const Place& place) {
 
 std::string slot_text(const std::optional<Slot>& slot) {
   if (!slot) return "-";
-  return fmt::format("%{}.{} {} {} @{} {}B", slot->value.node, slot->value.output, to_string(slot->type), to_string(slot->layout),
-                     place_text(slot->place), slot->layout.bytes(slot->type));
+  return fmt::format("%{}.{} {} {} @{} {}B", slot->value.node, slot->value.output, to_string(slot->type),
+                     to_string(slot->layout), place_text(slot->place), slot->layout.bytes(slot->type));
 }
 
 std::string instruction_text(const Instruction& instruction) {
@@ -51,7 +51,8 @@ std::size_t Program::gradients_ready_after(std::int64_t offset_end) const {
 
 namespace {
 
-std::size_t first_reader(const Program& program, Place::Space space, std::int64_t offset, std::int64_t offset_end) {
+std::size_t first_reader(const Program& program, Place::Space space, std::int64_t offset,
+                         std::int64_t offset_end) {
   const auto element = static_cast<std::int64_t>(size_of(program.placement.dtype));
   for (std::size_t index = 0; index < program.instructions.size(); ++index)
     for (const auto& input : program.instructions[index].inputs)
@@ -70,8 +71,9 @@ std::size_t Program::first_gradient_use(std::int64_t offset) const {
 }
 
 std::string Program::to_text() const {
-  std::string text = fmt::format("program on {}: {} instructions, {} reorders, arena {} bytes (lower bound {}), prologue {} bytes\n",
-                                 backend, instructions.size(), reorders, arena_bytes, arena_lower_bound, prologue_bytes);
+  std::string text = fmt::format(
+      "program on {}: {} instructions, {} reorders, arena {} bytes (lower bound {}), prologue {} bytes\n",
+      backend, instructions.size(), reorders, arena_bytes, arena_lower_bound, prologue_bytes);
   for (const std::string& pass : passes) text += "pass " + pass + "\n";
   for (const Instruction& instruction : prologue) text += "prologue " + instruction_text(instruction);
   for (std::size_t index = 0; index < instructions.size(); ++index)

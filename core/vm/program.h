@@ -17,11 +17,11 @@ namespace plexaura {
 // Where a value lies. `offset` is in bytes from the base of its space.
 struct Place {
   enum class Space : std::uint8_t {
-    arena,      // intermediate values, planned
-    feed,       // step block and inputs: two alternating slots
-    constant,   // uploaded once
-    prologue,   // computed from parameters alone, kept until they change
-    value,      // the store's arenas
+    arena,     // intermediate values, planned
+    feed,      // step block and inputs: two alternating slots
+    constant,  // uploaded once
+    prologue,  // computed from parameters alone, kept until they change
+    value,     // the store's arenas
     gradient,
     state
   };
@@ -40,11 +40,11 @@ struct Slot {
 };
 
 struct Instruction {
-  std::string name;            // "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
-  std::string implementation;  // of the candidate
-  std::vector<NodeId> nodes;   // one, or those of a region
-  std::shared_ptr<const Kernel> kernel;  // null for a collective, which the VM does itself at a host point
-  std::vector<std::optional<Slot>> inputs;   // nothing for an input that the kernel does not read
+  std::string name;                         // "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
+  std::string implementation;               // of the candidate
+  std::vector<NodeId> nodes;                // one, or those of a region
+  std::shared_ptr<const Kernel> kernel;     // null for a collective, which the VM does itself at a host point
+  std::vector<std::optional<Slot>> inputs;  // nothing for an input that the kernel does not read
   std::vector<std::optional<Slot>> outputs;  // nothing for an output that nobody wants
   std::size_t workspace_bytes = 0;
   Place workspace;
@@ -58,28 +58,31 @@ struct PLEXAURA_API Program {
     std::int64_t offset;  // in the feed slot
   };
 
-  std::unique_ptr<const Graph> graph;       // after the passes, reorders included
-  std::vector<std::string> passes;          // what each did, in order
-  std::vector<Instruction> prologue;        // rerun when the store's version changed
+  std::unique_ptr<const Graph> graph;  // after the passes, reorders included
+  std::vector<std::string> passes;     // what each did, in order
+  std::vector<Instruction> prologue;   // rerun when the store's version changed
   std::vector<Instruction> instructions;
   std::vector<Feed> feeds;
-  std::vector<std::string> unread_inputs;   // of the graph, which the outputs do not need: they may be fed or not
-  std::vector<Slot> outputs;                // the readable ones, in the order in which they were asked for
-  std::map<Value, Slot> kept;               // keep_all: every value of the user's graph
+  std::vector<std::string>
+      unread_inputs;           // of the graph, which the outputs do not need: they may be fed or not
+  std::vector<Slot> outputs;   // the readable ones, in the order in which they were asked for
+  std::map<Value, Slot> kept;  // keep_all: every value of the user's graph
   std::vector<std::byte> constants;
   std::size_t feed_bytes = 0;
-  std::size_t arena_bytes = 0;              // the plan's peak: what the process really uses
-  std::size_t arena_lower_bound = 0;        // no plan can need less
+  std::size_t arena_bytes = 0;        // the plan's peak: what the process really uses
+  std::size_t arena_lower_bound = 0;  // no plan can need less
   std::size_t prologue_bytes = 0;
-  Placement placement;                      // given, or made here
+  Placement placement;  // given, or made here
   std::size_t reorders = 0;
   std::string backend;
 
-  // The index of the instruction behind which nothing writes below `offset_end` elements of the gradient arena any more, plus one.
+  // The index of the instruction behind which nothing writes below `offset_end` elements of the gradient
+  // arena any more, plus one.
   std::size_t gradients_ready_after(std::int64_t offset_end) const;
   // The index of the first instruction that reads the value arena in this range; instructions.size() if none.
   std::size_t first_use(std::int64_t offset, std::int64_t offset_end) const;
-  // The index of the first instruction that reads the gradient arena at or behind `offset`; instructions.size() if none.
+  // The index of the first instruction that reads the gradient arena at or behind `offset`;
+  // instructions.size() if none.
   std::size_t first_gradient_use(std::int64_t offset) const;
 
   // Instruction, op, shapes, layout, arena offset, bytes, source line.

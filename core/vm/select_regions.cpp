@@ -14,7 +14,8 @@ constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 
 class Selection {
  public:
-  Selection(const Graph& graph, std::span<const Value> kept) : graph_(graph), uses_(graph, kept), owner_(graph.size(), nobody) {
+  Selection(const Graph& graph, std::span<const Value> kept)
+      : graph_(graph), uses_(graph, kept), owner_(graph.size(), nobody) {
     for (NodeId id = 0; id < graph.size(); ++id)
       if (graph.record(id).op->traits().collective) collectives_.push_back(id);
   }
@@ -36,7 +37,9 @@ class Selection {
         if (producer != nobody && followers[producer].insert(reader).second) ++missing[reader];
       }
     for (std::size_t i = 1; i < collectives_.size(); ++i)
-      if (const std::size_t later = owner_[collectives_[i]]; followers[owner_[collectives_[i - 1]]].insert(later).second) ++missing[later];
+      if (const std::size_t later = owner_[collectives_[i]];
+          followers[owner_[collectives_[i - 1]]].insert(later).second)
+        ++missing[later];
     using Entry = std::pair<NodeId, std::size_t>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
     const auto enqueue = [&](std::size_t region) { ready.emplace(regions_[region].nodes.back(), region); };
@@ -71,14 +74,16 @@ class Selection {
       for (std::uint32_t output = 0; output < graph_.record(id).types.size(); ++output) {
         const Value value{id, output};
         if (std::ranges::find(region.outputs, value) != region.outputs.end()) continue;
-        const auto inside = [&](NodeId reader) { return std::ranges::find(region.nodes, reader) != region.nodes.end(); };
+        const auto inside = [&](NodeId reader) {
+          return std::ranges::find(region.nodes, reader) != region.nodes.end();
+        };
         if (uses_.kept(value) || !std::ranges::all_of(uses_.readers(value), inside)) return false;
       }
     return true;
   }
 
-  // Whether something outside reads the region and feeds it again. Regions already taken count as one node, so that the way may
-  // lead over nodes behind the end of the region and come back.
+  // Whether something outside reads the region and feeds it again. Regions already taken count as one node,
+  // so that the way may lead over nodes behind the end of the region and come back.
   bool closes_cycle(const Region& region) const {
     std::set<NodeId> seen(region.nodes.begin(), region.nodes.end());
     std::vector<NodeId> open(region.nodes.begin(), region.nodes.end());
@@ -105,7 +110,8 @@ class Selection {
     };
     for (std::uint32_t output = 0; output < graph_.record(id).types.size(); ++output)
       for (const NodeId reader : uses_.readers({id, output})) add(reader);
-    if (const auto next = std::ranges::upper_bound(collectives_, id); next != collectives_.end() && graph_.record(id).op->traits().collective)
+    if (const auto next = std::ranges::upper_bound(collectives_, id);
+        next != collectives_.end() && graph_.record(id).op->traits().collective)
       add(*next);
     return readers;
   }
@@ -124,7 +130,8 @@ class Selection {
 
 }  // namespace
 
-std::vector<Region> select_regions(const Graph& graph, std::span<const Value> kept, const Backend& backend, bool fuse) {
+std::vector<Region> select_regions(const Graph& graph, std::span<const Value> kept, const Backend& backend,
+                                   bool fuse) {
   Selection selection(graph, kept);
   selection.run(backend, fuse);
   return std::move(selection).in_order();

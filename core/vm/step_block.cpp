@@ -24,7 +24,8 @@ void write_step_block(const StepBlock& block, std::byte* slot) {
                                          block.step,          block.stop,  block.failed};
   std::array<float, scalars> narrow{};
   for (std::size_t i = 0; i < scalars; ++i) narrow[i] = static_cast<float>(wide[i]);
-  const std::array<std::int64_t, 3> random{block.seed, static_cast<std::int64_t>(block.step), block.first_sample};
+  const std::array<std::int64_t, 3> random{block.seed, static_cast<std::int64_t>(block.step),
+                                           block.first_sample};
   std::memcpy(slot, wide.data(), sizeof wide);
   std::memcpy(slot + float32_at, narrow.data(), sizeof narrow);
   std::memcpy(slot + random_at, random.data(), sizeof random);

@@ -21,7 +21,8 @@ struct StepBlock {
   std::int64_t first_sample = 0;
 };
 
-// How the step block lies at the start of the feed slot: every scalar in float64, then in float32, then the random triple.
+// How the step block lies at the start of the feed slot: every scalar in float64, then in float32, then the
+// random triple.
 inline constexpr std::size_t step_block_bytes = 128;
 PLEXAURA_API std::size_t step_block_offset(StepScalar scalar, DType dtype);
 PLEXAURA_API void write_step_block(const StepBlock& block, std::byte* slot);

@@ -1,8 +1,7 @@
 #include "core/vm/training_step.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <vector>
 
 #include "core/device/transfer.h"
@@ -17,8 +16,8 @@ constexpr std::string_view communication = "communication";  // a category of ev
 
 }  // namespace
 
-TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy, std::int64_t bucket_bytes, bool watch,
-                           Profile* profile)
+TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy,
+                           std::int64_t bucket_bytes, bool watch, Profile* profile)
     : backend_(backend),
       store_(store),
       strategy_(strategy),
@@ -29,13 +28,17 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
 
 TrainingStep::~TrainingStep() = default;
 
-void TrainingStep::add_gradient_program(std::int64_t samples, bool accumulate, std::shared_ptr<const Program> program,
+void TrainingStep::add_gradient_program(std::int64_t samples, bool accumulate,
+                                        std::shared_ptr<const Program> program,
                                         std::shared_ptr<Workspace> workspace, Collective* collective) {
-  VmOptions options{&store_, std::move(workspace), collective, gradient_host_points(*program), watch_, profile_};
-  gradient_vms_[{samples, accumulate}] = std::make_unique<VM>(std::move(program), backend_, std::move(options));
+  VmOptions options{&store_, std::move(workspace), collective, gradient_host_points(*program), watch_,
+                    profile_};
+  gradient_vms_[{samples, accumulate}] =
+      std::make_unique<VM>(std::move(program), backend_, std::move(options));
 }
 
-// Where this program finishes buckets and first needs them. Announced in placement order: a bucket waits for those before it.
+// Where this program finishes buckets and first needs them. Announced in placement order: a bucket waits for
+// those before it.
 std::vector<HostPoint> TrainingStep::gradient_host_points(const Program& program) {
   std::vector<HostPoint> points;
   for (std::size_t bucket = 0; bucket < border_.buckets().size(); ++bucket) {
@@ -53,14 +56,16 @@ std::vector<HostPoint> TrainingStep::gradient_host_points(const Program& program
   return points;
 }
 
-void TrainingStep::set_update_program(std::shared_ptr<const Program> program, std::shared_ptr<Workspace> workspace) {
+void TrainingStep::set_update_program(std::shared_ptr<const Program> program,
+                                      std::shared_ptr<Workspace> workspace) {
   std::vector<HostPoint> points;
   if (hooks_.before_update)
     for (std::size_t bucket = 1; bucket < border_.buckets().size(); ++bucket)
       points.push_back({program->first_gradient_use(border_.buckets()[bucket].offset), [this, bucket] {
                           const UpdateAnswer answer = before_update(bucket);
                           if (answer.kind != UpdateAnswer::Kind::ready)
-                            throw InternalError("a strategy may answer repeat or stop for the first bucket only");
+                            throw InternalError(
+                                "a strategy may answer repeat or stop for the first bucket only");
                           border_.stage_in(bucket, answer.event);
                         }});
   std::ranges::stable_sort(points, {}, &HostPoint::instruction);
@@ -70,7 +75,7 @@ void TrainingStep::set_update_program(std::shared_ptr<const Program> program, st
 
 bool TrainingStep::run(const StepInputs& inputs) {
   failure_ = inputs.failure;
-  border_.set_step(inputs.step);
+  border_.begin_step(inputs.step, inputs.stop);
   UpdateAnswer answer{UpdateAnswer::Kind::repeat};
   while (answer.kind == UpdateAnswer::Kind::repeat) {
     compute_gradients(inputs);
@@ -122,11 +127,13 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
     const MicroBatchInputs& batch = inputs.micro_batches[i];
     const auto vm = gradient_vms_.find({batch.samples, i > 0});
     if (vm == gradient_vms_.end())
-      throw InternalError(fmt::format("no program was compiled for {} samples as micro-batch {}", batch.samples, i));
+      throw InternalError(
+          fmt::format("no program was compiled for {} samples as micro-batch {}", batch.samples, i));
     first_pass_ = i == 0;
     announcing_ = i + 1 == inputs.micro_batches.size();
     StepBlock block;
-    block.share = static_cast<double>(batch.samples) / static_cast<double>(std::max<std::int64_t>(inputs.global_samples, 1));
+    block.share = static_cast<double>(batch.samples) /
+                  static_cast<double>(std::max<std::int64_t>(inputs.global_samples, 1));
     block.gradient_seed = block.share * inputs.loss_scale;
     block.samples = static_cast<double>(batch.samples);
     block.learning_rate = inputs.learning_rate;
@@ -138,8 +145,8 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
   }
 }
 
-// A rank whose work failed still takes part, with nothing to add, so that nobody waits for it and all learn of it. Buckets that were
-// announced before the failure are the strategy's already.
+// A rank whose work failed still takes part, with nothing to add, so that nobody waits for it and all learn
+// of it. Buckets that were announced before the failure are the strategy's already.
 void TrainingStep::fail(std::exception_ptr failure, const StepInputs& inputs) {
   failure_ = std::move(failure);
   const Placement& placement = store_.placement();
@@ -157,7 +164,8 @@ void TrainingStep::fail(std::exception_ptr failure, const StepInputs& inputs) {
     // The failure that brought us here, or one that followed from it.
   }
   if (announced_ == border_.buckets().size()) return;
-  const auto first = static_cast<std::size_t>(border_.buckets()[announced_].offset) * size_of(placement.dtype);
+  const auto first =
+      static_cast<std::size_t>(border_.buckets()[announced_].offset) * size_of(placement.dtype);
   copy_to_device(backend_, store_.gradients() + first, zeros.data() + first, zeros.bytes() - first);
 }
 
@@ -171,13 +179,16 @@ void TrainingStep::announce(std::size_t bucket) {
 void TrainingStep::announce_rest() {
   if (strategy_ == nullptr || !(hooks_.gradients_ready || hooks_.before_update)) return;
   for (std::size_t bucket = announced_; bucket < border_.buckets().size(); ++bucket) {
-    if (hooks_.gradients_ready) gradients_ready(bucket);
-    else border_.stage_out(bucket);
+    if (hooks_.gradients_ready)
+      gradients_ready(bucket);
+    else
+      border_.stage_out(bucket);
   }
   announced_ = border_.buckets().size();
 }
 
 StepMetrics TrainingStep::metrics() {
+  if (!failure_) failure_ = border_.failure();
   if (failure_) std::rethrow_exception(failure_);
   const double samples = store_.read_tail(TailSlot::samples);
   StepMetrics metrics;

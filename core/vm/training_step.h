@@ -22,10 +22,11 @@ struct LossOutputs {
   Node correct_top5 = {};  // how many had the label among the five largest; may be empty
 };
 
-// Extends a model's graph by gradients, changes of buffers and the tail: what the gradient program computes. With `samples` = 0
-// everything that a mean over no samples would spoil is zero. Throws UserError for a trainable parameter that the loss does not use.
-PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs, const ParameterStore& store,
-                                                         std::int64_t samples);
+// Extends a model's graph by gradients, changes of buffers and the tail: what the gradient program computes.
+// With `samples` = 0 everything that a mean over no samples would spoil is zero. Throws UserError for a
+// trainable parameter that the loss does not use.
+PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
+                                                         const ParameterStore& store, std::int64_t samples);
 
 // The tail of a step, summed over ranks and micro-batches.
 struct StepMetrics {
@@ -45,22 +46,23 @@ struct MicroBatchInputs {
 
 struct StepInputs {
   std::span<const MicroBatchInputs> micro_batches = {};  // equally many on every rank, at least one
-  std::int64_t global_samples = 1;            // over ranks and micro-batches
-  std::int64_t step = 1;                      // number of this update, from 1
+  std::int64_t global_samples = 1;                       // over ranks and micro-batches
+  std::int64_t step = 1;                                 // number of this update, from 1
   double learning_rate = 0;
   double loss_scale = 1;
   std::int64_t seed = 0;
-  bool stop = false;                 // this rank was asked to stop
-  std::exception_ptr failure = {};   // this rank has no batch to show because of this
+  bool stop = false;                // this rank was asked to stop
+  std::exception_ptr failure = {};  // this rank has no batch to show because of this
 };
 
-// One step of training, the same on every rank: gradients of each micro-batch, the strategy's exchange, the update, bucket by
-// bucket. Programs are compiled beforehand, one per number of samples, twice where a step has several micro-batches.
+// One step of training, the same on every rank: gradients of each micro-batch, the strategy's exchange, the
+// update, bucket by bucket. Programs are compiled beforehand, one per number of samples, twice where a step
+// has several micro-batches.
 class PLEXAURA_API TrainingStep {
  public:
   // Allocates nothing after the last add_program. `strategy` may be null: one rank.
-  TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy, std::int64_t bucket_bytes, bool watch = false,
-               Profile* profile = nullptr);
+  TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy, std::int64_t bucket_bytes,
+               bool watch = false, Profile* profile = nullptr);
   ~TrainingStep();
 
   WeightsImmigration& border() { return border_; }
@@ -71,8 +73,9 @@ class PLEXAURA_API TrainingStep {
   // The program that reads gradients and writes values and state, in bucket order.
   void set_update_program(std::shared_ptr<const Program> program, std::shared_ptr<Workspace> workspace);
 
-  // Runs one step; on a device of its own returns before it is done. A failure of this rank's own work is kept, shown to the others
-  // in the tail over zeroed gradients, and thrown by metrics(). Returns false where the strategy answered stop.
+  // Runs one step; on a device of its own returns before it is done. A failure of this rank's own work is
+  // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics(). Returns false where
+  // the strategy answered stop.
   bool run(const StepInputs& inputs);
 
   // Of the last run; waits for it. Throws this rank's own failure.
@@ -105,9 +108,9 @@ class PLEXAURA_API TrainingStep {
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> gradient_vms_;
   std::unique_ptr<VM> update_vm_;
-  std::size_t announced_ = 0;   // buckets of this step
-  bool announcing_ = false;     // the last micro-batch runs
-  bool first_pass_ = false;     // the first micro-batch runs
+  std::size_t announced_ = 0;  // buckets of this step
+  bool announcing_ = false;    // the last micro-batch runs
+  bool first_pass_ = false;    // the first micro-batch runs
   std::exception_ptr failure_;
 };
 

@@ -1,10 +1,9 @@
 #include "core/vm/vm.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fmt/format.h>
 
 #include "core/device/transfer.h"
 #include "core/error.h"
@@ -83,11 +82,15 @@ struct VM::Implementation {
     for (const Placement::Entry& entry : program->placement.entries) {
       const Placement::Entry* placed = options.store->placement().find(entry.name);
       if (placed == nullptr || *placed != entry)
-        throw UserError(fmt::format("VM: the program has '{}' at another place than the store; compile it with store.placement()", entry.name));
+        throw UserError(fmt::format(
+            "VM: the program has '{}' at another place than the store; compile it with store.placement()",
+            entry.name));
     }
     if (options.workspace && options.workspace->bytes() < program->arena_bytes)
-      throw UserError(fmt::format("VM: the shared workspace has {} bytes and the program needs {}; make it as large as the largest program's",
-                                  options.workspace->bytes(), program->arena_bytes));
+      throw UserError(
+          fmt::format("VM: the shared workspace has {} bytes and the program needs {}; make it as large as "
+                      "the largest program's",
+                      options.workspace->bytes(), program->arena_bytes));
   }
 
   void allocate_memory() {
@@ -97,7 +100,8 @@ struct VM::Implementation {
     prologue_memory = allocate(backend, program->prologue_bytes);
     for (FeedSlot& slot : slots) {
       slot.device = allocate(backend, program->feed_bytes);
-      if (!backend.info().host_memory) slot.staging = backend.allocate(program->feed_bytes, MemoryUse::staging);
+      if (!backend.info().host_memory)
+        slot.staging = backend.allocate(program->feed_bytes, MemoryUse::staging);
       slot.copied = backend.make_event();
       slot.last_reader = backend.make_event();
     }
@@ -106,13 +110,20 @@ struct VM::Implementation {
   Address address(const Place& place, std::size_t which) const {
     const auto offset = static_cast<std::size_t>(place.offset);
     switch (place.space) {
-      case Place::Space::arena: return options.workspace->address() + offset;
-      case Place::Space::feed: return slots[which].device->address() + offset;
-      case Place::Space::constant: return constants->address() + offset;
-      case Place::Space::prologue: return prologue_memory->address() + offset;
-      case Place::Space::value: return options.store->values() + offset;
-      case Place::Space::gradient: return options.store->gradients() + offset;
-      case Place::Space::state: return options.store->state(place.index) + offset;
+      case Place::Space::arena:
+        return options.workspace->address() + offset;
+      case Place::Space::feed:
+        return slots[which].device->address() + offset;
+      case Place::Space::constant:
+        return constants->address() + offset;
+      case Place::Space::prologue:
+        return prologue_memory->address() + offset;
+      case Place::Space::value:
+        return options.store->values() + offset;
+      case Place::Space::gradient:
+        return options.store->gradients() + offset;
+      case Place::Space::state:
+        return options.store->state(place.index) + offset;
     }
     throw InternalError("a place outside all spaces");
   }
@@ -120,16 +131,19 @@ struct VM::Implementation {
   std::unique_ptr<Launch> bind(const Instruction& instruction, std::size_t which) const {
     if (!instruction.kernel) return nullptr;
     Binding binding;
-    for (const auto& input : instruction.inputs) binding.inputs.push_back(input ? address(input->place, which) : nullptr);
-    for (const auto& output : instruction.outputs) binding.outputs.push_back(output ? address(output->place, which) : nullptr);
+    for (const auto& input : instruction.inputs)
+      binding.inputs.push_back(input ? address(input->place, which) : nullptr);
+    for (const auto& output : instruction.outputs)
+      binding.outputs.push_back(output ? address(output->place, which) : nullptr);
     if (instruction.workspace_bytes > 0) binding.workspace = address(instruction.workspace, which);
     binding.name = &instruction.name;
     return instruction.kernel->bind(binding);
   }
 
   void bind_both(const Instruction& instruction) {
-    const bool feed = std::ranges::any_of(
-        instruction.inputs, [](const auto& input) { return input && input->place.space == Place::Space::feed; });
+    const bool feed = std::ranges::any_of(instruction.inputs, [](const auto& input) {
+      return input && input->place.space == Place::Space::feed;
+    });
     reads_feed.push_back(feed);
     launches[0].push_back(bind(instruction, 0));
     launches[1].push_back(feed ? bind(instruction, 1) : nullptr);
@@ -137,13 +151,16 @@ struct VM::Implementation {
 
   Launch& launch(std::size_t index) const { return *launches[reads_feed[index] ? parity : 0][index]; }
 
-  // Host points and collectives end a segment. At one place the collective comes first: it completes its instruction.
+  // Host points and collectives end a segment. At one place the collective comes first: it completes its
+  // instruction.
   void cut_segments() {
     for (std::size_t index = 0; index < program->instructions.size(); ++index)
       if (!program->instructions[index].kernel) {
         prepare_collective(program->instructions[index]);
         const std::size_t ordinal = calls.size() - 1;
-        host_points.push_back({index + 1, [this, index, ordinal] { run_collective(program->instructions[index], calls[ordinal]); }});
+        host_points.push_back({index + 1, [this, index, ordinal] {
+                                 run_collective(program->instructions[index], calls[ordinal]);
+                               }});
       }
     host_points.insert(host_points.end(), options.host_points.begin(), options.host_points.end());
     std::ranges::stable_sort(host_points, {}, &HostPoint::instruction);
@@ -159,10 +176,12 @@ struct VM::Implementation {
     if (options.collective == nullptr)
       throw UserError(fmt::format("VM: {} needs other ranks; give the VM a collective", instruction.name));
     const Slot& slot = *instruction.inputs[0];
-    collective_staging.resize(std::max(collective_staging.size(), static_cast<std::size_t>(slot.layout.bytes(slot.type))));
+    collective_staging.resize(
+        std::max(collective_staging.size(), static_cast<std::size_t>(slot.layout.bytes(slot.type))));
     // Without the number of the node: ranks whose batches differ in size have other ones.
     const NodeRecord& record = program->graph->record(instruction.nodes[0]);
-    calls.push_back(fmt::format("{} of {}, number {} of the program", record.op->name(), to_string(record.origin), calls.size() + 1));
+    calls.push_back(fmt::format("{} of {}, number {} of the program", record.op->name(),
+                                to_string(record.origin), calls.size() + 1));
   }
 
   void run_collective(const Instruction& instruction, const std::string& call) {
@@ -170,7 +189,8 @@ struct VM::Implementation {
     const auto bytes = static_cast<std::size_t>(from.layout.bytes(from.type));
     const ProfileSpan span(options.profile, instruction.name, "communication");
     copy_to_host(backend, collective_staging.data(), address(from.place, parity), bytes);
-    options.collective->sum(from.type.dtype, collective_staging.data(), from.layout.elements(from.type.shape), call);
+    options.collective->sum(from.type.dtype, collective_staging.data(), from.layout.elements(from.type.shape),
+                            call);
     if (!instruction.outputs[0]) return;
     copy_to_device(backend, address(instruction.outputs[0]->place, parity), collective_staging.data(), bytes);
   }
@@ -179,25 +199,29 @@ struct VM::Implementation {
   void check(std::span<const Feed> feeds) const {
     for (std::size_t i = 0; i < feeds.size(); ++i) {
       const Feed& given = feeds[i];
-      if (std::ranges::find(feeds.first(i), given.name, &Feed::name) != feeds.begin() + static_cast<std::ptrdiff_t>(i))
+      if (std::ranges::find(feeds.first(i), given.name, &Feed::name) !=
+          feeds.begin() + static_cast<std::ptrdiff_t>(i))
         throw UserError(fmt::format("VM::run: the input '{}' was fed twice; feed each once", given.name));
       const auto wanted = std::ranges::find(program->feeds, given.name, &Program::Feed::name);
       if (wanted == program->feeds.end()) {
-        if (std::ranges::find(program->unread_inputs, given.name) == program->unread_inputs.end()) throw unknown_input(given.name);
+        if (std::ranges::find(program->unread_inputs, given.name) == program->unread_inputs.end())
+          throw unknown_input(given.name);
       } else if (given.tensor.type() != wanted->type) {
-        throw UserError(fmt::format("VM::run: the input '{}' is {} and was fed {}", given.name, to_string(wanted->type),
-                                    to_string(given.tensor.type())));
+        throw UserError(fmt::format("VM::run: the input '{}' is {} and was fed {}", given.name,
+                                    to_string(wanted->type), to_string(given.tensor.type())));
       }
     }
     for (const Program::Feed& wanted : program->feeds)
       if (std::ranges::find(feeds, wanted.name, &Feed::name) == feeds.end())
-        throw UserError(fmt::format("VM::run: the input '{}' was not fed; it is {}", wanted.name, to_string(wanted.type)));
+        throw UserError(fmt::format("VM::run: the input '{}' was not fed; it is {}", wanted.name,
+                                    to_string(wanted.type)));
   }
 
   UserError unknown_input(std::string_view name) const {
     std::vector<std::string> known = program->unread_inputs;
     for (const Program::Feed& feed : program->feeds) known.push_back(feed.name);
-    return UserError(fmt::format("VM::run: the program has no input '{}'{}", name, did_you_mean(name, known)));
+    return UserError(
+        fmt::format("VM::run: the program has no input '{}'{}", name, did_you_mean(name, known)));
   }
 
   void feed(std::span<const Feed> feeds, const StepBlock& block) {
@@ -208,7 +232,8 @@ struct VM::Implementation {
     write_step_block(block, slot.host());
     for (const Feed& given : feeds) {
       const auto wanted = std::ranges::find(program->feeds, given.name, &Program::Feed::name);
-      if (wanted != program->feeds.end()) std::memcpy(slot.host() + wanted->offset, given.tensor.data(), given.tensor.bytes());
+      if (wanted != program->feeds.end())
+        std::memcpy(slot.host() + wanted->offset, given.tensor.data(), given.tensor.bytes());
     }
     if (!slot.staging) return;
     backend.copy(Stream::copy, slot.device->address(), slot.staging->address(), program->feed_bytes);
@@ -240,7 +265,9 @@ struct VM::Implementation {
 
   void check_store() const {
     if (options.store != nullptr && options.store->placed_times() != placed_times)
-      throw UserError("VM::run: the store was placed anew since the VM was made; compile with the new placement and make a new VM");
+      throw UserError(
+          "VM::run: the store was placed anew since the VM was made; compile with the new placement and make "
+          "a new VM");
   }
 
   void refresh_prologue() {
@@ -258,8 +285,10 @@ struct VM::Implementation {
       recording = backend.record([&] { run_plain(segment); });
       recordable = recording != nullptr;
     }
-    if (recording) recording->replay();
-    else run_plain(segment);
+    if (recording)
+      recording->replay();
+    else
+      run_plain(segment);
   }
 
   void run_plain(const Segment& segment) {
@@ -292,14 +321,16 @@ struct VM::Implementation {
       run_launch(launch(index), instruction);
       wait_for(backend);
       if (options.profile != nullptr)
-        options.profile->add(instruction.name, "instruction", start, options.profile->now() - start, detail_of(*program, instruction, options.profile->now() - start));
+        options.profile->add(instruction.name, "instruction", start, options.profile->now() - start,
+                             detail_of(*program, instruction, options.profile->now() - start));
       if (options.watch) check_finite(instruction);
     }
   }
 
   // By a kernel that works in place.
   static bool overwritten(const Instruction& instruction, const Slot& input) {
-    return std::ranges::any_of(instruction.outputs, [&](const auto& output) { return output && output->place == input.place; });
+    return std::ranges::any_of(instruction.outputs,
+                               [&](const auto& output) { return output && output->place == input.place; });
   }
 
   void check_finite(const Instruction& instruction) {
@@ -309,8 +340,10 @@ struct VM::Implementation {
       if (all_finite(tensor)) continue;
       std::string inputs;
       for (const auto& input : instruction.inputs)
-        if (input && is_floating(input->type.dtype) && !overwritten(instruction, *input)) inputs += fmt::format("; an input ranged over {}", range_text(read(*input)));
-      throw DeviceError(fmt::format("{} produced {} in {}{}", instruction.name, first_bad(tensor), to_string(output->type), inputs));
+        if (input && is_floating(input->type.dtype) && !overwritten(instruction, *input))
+          inputs += fmt::format("; an input ranged over {}", range_text(read(*input)));
+      throw DeviceError(fmt::format("{} produced {} in {}{}", instruction.name, first_bad(tensor),
+                                    to_string(output->type), inputs));
     }
   }
 
@@ -318,7 +351,8 @@ struct VM::Implementation {
     std::vector<std::byte> physical(static_cast<std::size_t>(slot.layout.bytes(slot.type)));
     copy_to_host(backend, physical.data(), address(slot.place, parity), physical.size());
     Tensor tensor(slot.type);
-    reorder(physical.data(), slot.layout, tensor.data(), Layout::row_major(slot.type.shape.rank()), slot.type);
+    reorder(physical.data(), slot.layout, tensor.data(), Layout::row_major(slot.type.shape.rank()),
+            slot.type);
     return tensor;
   }
 };
@@ -332,14 +366,17 @@ VM::~VM() { settle(implementation_->backend); }
 
 void VM::run(std::span<const Feed> feeds, const StepBlock& block) { implementation_->run(feeds, block); }
 
-void VM::run(std::initializer_list<Feed> feeds, const StepBlock& block) { run(std::span(feeds.begin(), feeds.size()), block); }
+void VM::run(std::initializer_list<Feed> feeds, const StepBlock& block) {
+  run(std::span(feeds.begin(), feeds.size()), block);
+}
 
 void VM::wait() { wait_for(implementation_->backend); }
 
 Tensor VM::output(std::size_t index) {
   wait();
   if (index >= program().outputs.size())
-    throw UserError(fmt::format("VM::output({}): the program has {} readable outputs", index, program().outputs.size()));
+    throw UserError(
+        fmt::format("VM::output({}): the program has {} readable outputs", index, program().outputs.size()));
   return implementation_->read(program().outputs[index]);
 }
 
@@ -347,7 +384,9 @@ Tensor VM::value(const Node& node) {
   wait();
   const auto found = program().kept.find(node.value());
   if (found == program().kept.end())
-    throw UserError(fmt::format("VM::value({}): the program keeps no intermediate values; compile it with keep_all", name_of(node.graph(), node.id())));
+    throw UserError(
+        fmt::format("VM::value({}): the program keeps no intermediate values; compile it with keep_all",
+                    name_of(node.graph(), node.id())));
   return implementation_->read(found->second);
 }
 

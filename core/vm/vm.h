@@ -15,7 +15,8 @@
 
 namespace plexaura {
 
-// Device memory for intermediate values. Programs that never run at the same time share one; it must be as large as the largest.
+// Device memory for intermediate values. Programs that never run at the same time share one; it must be as
+// large as the largest.
 class PLEXAURA_API Workspace {
  public:
   Workspace(Backend& backend, std::size_t bytes);
@@ -27,8 +28,8 @@ class PLEXAURA_API Workspace {
 };
 
 struct HostPoint {
-  std::size_t instruction;           // runs before this instruction; instructions.size() for after the last
-  std::function<void()> action;      // called by run(), after everything before it is enqueued
+  std::size_t instruction;       // runs before this instruction; instructions.size() for after the last
+  std::function<void()> action;  // called by run(), after everything before it is enqueued
 };
 
 struct VmOptions {
@@ -45,8 +46,8 @@ struct Feed {
   const Tensor& tensor;
 };
 
-// Runs a program. One VM per thread; the program is shared. run() allocates nothing, enqueues and, on a device of its own, returns
-// before the work is done.
+// Runs a program. One VM per thread; the program is shared. run() allocates nothing, enqueues and, on a
+// device of its own, returns before the work is done.
 class PLEXAURA_API VM {
  public:
   VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions options = {});
@@ -54,8 +55,9 @@ class PLEXAURA_API VM {
   VM(const VM&) = delete;
   VM& operator=(const VM&) = delete;
 
-  // Every input of the program exactly once, of its type; UserError otherwise. With `watch`, throws DeviceError naming op, node and
-  // source line of the first instruction that produced a NaN or Inf, and the range of its inputs.
+  // Every input of the program exactly once, of its type; UserError otherwise. With `watch`, throws
+  // DeviceError naming op, node and source line of the first instruction that produced a NaN or Inf, and the
+  // range of its inputs.
   void run(std::span<const Feed> feeds, const StepBlock& block = {});
   void run(std::initializer_list<Feed> feeds, const StepBlock& block = {});
 

@@ -1,9 +1,8 @@
 #include "core/vm/watch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 
 namespace plexaura {
 
@@ -30,21 +29,29 @@ namespace {
 double flops_of(const Program& program, const Instruction& instruction) {
   const NodeRecord& record = program.graph->record(instruction.nodes.front());
   const std::string_view op = record.op->name();
-  const auto elements = [&](Value value) { return static_cast<double>(program.graph->type(value).shape.elements()); };
+  const auto elements = [&](Value value) {
+    return static_cast<double>(program.graph->type(value).shape.elements());
+  };
   if (op == "matmul") {
     const Shape& a = program.graph->type(record.inputs[0]).shape;
-    const double inner = static_cast<double>(a.elements()) * static_cast<double>(program.graph->type(record.inputs[1]).shape.elements());
+    const double inner = static_cast<double>(a.elements()) *
+                         static_cast<double>(program.graph->type(record.inputs[1]).shape.elements());
     return 2 * std::sqrt(inner * static_cast<double>(record.types[0].shape.elements()));
   }
-  // Each weight meets each position of the small side once: outputs of forward, their gradients in the other two.
-  if (op == "conv2d") return 2 * elements({instruction.nodes.front(), 0}) * elements(record.inputs[1]) / static_cast<double>(record.types[0].shape[1]);
+  // Each weight meets each position of the small side once: outputs of forward, their gradients in the other
+  // two.
+  if (op == "conv2d")
+    return 2 * elements({instruction.nodes.front(), 0}) * elements(record.inputs[1]) /
+           static_cast<double>(record.types[0].shape[1]);
   if (op == "conv2d_input_grad") {
     const Shape& weights = program.graph->type(record.inputs[0]).shape;
-    return 2 * elements(record.inputs[1]) * static_cast<double>(weights.elements()) / static_cast<double>(weights[0]);
+    return 2 * elements(record.inputs[1]) * static_cast<double>(weights.elements()) /
+           static_cast<double>(weights[0]);
   }
   if (op == "conv2d_weight_grad") {
     const Shape& weights = record.types[0].shape;
-    return 2 * elements(record.inputs[1]) * static_cast<double>(weights.elements()) / static_cast<double>(weights[0]);
+    return 2 * elements(record.inputs[1]) * static_cast<double>(weights.elements()) /
+           static_cast<double>(weights[0]);
   }
   return 0;
 }
@@ -65,8 +72,10 @@ std::string detail_of(const Program& program, const Instruction& instruction, do
   for (const auto& input : instruction.inputs)
     if (input) shapes += (shapes.empty() ? "" : ", ") + to_string(input->type);
   const double seconds = std::max(microseconds, 1e-3) * 1e-6;
-  std::string text = fmt::format("{} ({}) {:.1f} GB/s", instruction.implementation, shapes, bytes_of(instruction) / seconds * 1e-9);
-  if (const double flops = flops_of(program, instruction); flops > 0) text += fmt::format(" {:.1f} GFLOP/s", flops / seconds * 1e-9);
+  std::string text = fmt::format("{} ({}) {:.1f} GB/s", instruction.implementation, shapes,
+                                 bytes_of(instruction) / seconds * 1e-9);
+  if (const double flops = flops_of(program, instruction); flops > 0)
+    text += fmt::format(" {:.1f} GFLOP/s", flops / seconds * 1e-9);
   return text;
 }
 

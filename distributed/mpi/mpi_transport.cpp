@@ -1,10 +1,10 @@
 #include "distributed/mpi/mpi_transport.h"
 
-#include <string_view>
 #include <array>
 #include <cstring>
 #include <fmt/format.h>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"

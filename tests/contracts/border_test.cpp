@@ -1,5 +1,6 @@
-// The border's smaller promises: the gradient arena may be given from outside, weights are read and written as the user knows them
-// whatever their layout, and what was derived from parameters is derived again when they change.
+// The border's smaller promises: the gradient arena may be given from outside, weights are read and written
+// as the user knows them whatever their layout, and what was derived from parameters is derived again when
+// they change.
 
 #include <cstdlib>
 #include <doctest/doctest.h>
@@ -65,7 +66,8 @@ TEST_CASE("the gradient arena lies where it is told, in memory that held anythin
     asked = bytes;
     return std::make_unique<Borrowed>(window, bytes);
   };
-  SmallTraining given(test_backend(), specs(), model, some_batch(), {.sizes = {2}, .gradient_memory = provider});
+  SmallTraining given(test_backend(), specs(), model, some_batch(),
+                      {.sizes = {2}, .gradient_memory = provider});
   SmallTraining own(test_backend(), specs(), model, some_batch(), {.sizes = {2}});
   CHECK(given.store().gradients() == window);
   CHECK(asked == 4 * static_cast<std::size_t>(given.store().placement().gradient_count()));
@@ -91,7 +93,8 @@ TEST_CASE("weights leave and enter in logical layout, before the first step and 
   };
   Halving on_padded;
   Halving on_own;
-  SmallTraining run(test_backend(), specs(), model, some_batch(), {.strategy = &on_padded, .sizes = {2}, .placement = &placement});
+  SmallTraining run(test_backend(), specs(), model, some_batch(),
+                    {.strategy = &on_padded, .sizes = {2}, .placement = &placement});
   SmallTraining plain(test_backend(), specs(), model, some_batch(), {.strategy = &on_own, .sizes = {2}});
   on_padded.border = &run.steps().border();
   on_own.border = &plain.steps().border();
@@ -107,7 +110,9 @@ TEST_CASE("weights leave and enter in logical layout, before the first step and 
       for (std::size_t k = 0; k < left.size(); ++k) CHECK(left[k] == doctest::Approx(right[k]).epsilon(1e-5));
     }
   }
-  CHECK(user_error([&] { run.store().write("a", Tensor({DType::float32, {3, 3}})); }).find("'a'") != std::string::npos);
+  CHECK(user_error([&] {
+          run.store().write("a", Tensor({DType::float32, {3, 3}}));
+        }).find("'a'") != std::string::npos);
 }
 
 TEST_CASE("whole stores are copied between equal placements only") {
@@ -120,8 +125,11 @@ TEST_CASE("whole stores are copied between equal placements only") {
   const Placement other = padded(a.store().placement());
   SmallTraining c(test_backend(), specs(), model, some_batch(), {.sizes = {2}, .placement = &other});
   if (other != a.store().placement()) {
-    CHECK(user_error([&] { c.steps().border().immigrate_all(all, a.store().placement()); }).find("equal placement") != std::string::npos);
-    CHECK(user_error([&] { c.store().copy_values_from(a.store()); }).find("one placement") != std::string::npos);
+    CHECK(user_error([&] {
+            c.steps().border().immigrate_all(all, a.store().placement());
+          }).find("equal placement") != std::string::npos);
+    CHECK(user_error([&] { c.store().copy_values_from(a.store()); }).find("one placement") !=
+          std::string::npos);
   }
   const std::span<const std::byte> part(all.data(), all.size() - 4);
   CHECK(!user_error([&] { b.steps().border().immigrate_all(part, b.store().placement()); }).empty());
@@ -131,7 +139,8 @@ TEST_CASE("what derives from parameters alone is computed when they changed, and
   Graph graph(Mode::inference);
   const Node w = graph.parameter("a", filter);
   const Node doubled = w * 2 + 1;
-  const std::vector<ProgramOutput> outputs{{.node = conv2d(graph.input("x", some_batch().x.type()), doubled)}};
+  const std::vector<ProgramOutput> outputs{
+      {.node = conv2d(graph.input("x", some_batch().x.type()), doubled)}};
   SmallTraining run(test_backend(), specs(), model, some_batch(), {.sizes = {2}});
   const auto program = compile(graph, outputs, test_backend(), {.placement = &run.store().placement()});
   CHECK(!program->prologue.empty());
@@ -139,7 +148,8 @@ TEST_CASE("what derives from parameters alone is computed when they changed, and
   const auto expected = [&] {
     Graph plain;
     const Node given = plain.input("w", filter);
-    const std::vector<ProgramOutput> result{{.node = conv2d(plain.input("x", some_batch().x.type()), given * 2 + 1)}};
+    const std::vector<ProgramOutput> result{
+        {.node = conv2d(plain.input("x", some_batch().x.type()), given * 2 + 1)}};
     VM reference(compile(plain, result, oracle()), oracle());
     reference.run({{"w", run.value("a")}, {"x", some_batch().x}});
     return reference.output().to_doubles();
@@ -148,7 +158,8 @@ TEST_CASE("what derives from parameters alone is computed when they changed, and
     vm.run({{"x", some_batch().x}});
     const auto values = vm.output().to_doubles();
     const auto wanted = expected();
-    for (std::size_t i = 0; i < values.size(); ++i) CHECK(values[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      CHECK(values[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
   };
   check();
   check();

@@ -1,4 +1,5 @@
-// An op that needs other ranks, inside a step that is replayed: two ranks, each a thread with a backend of its own.
+// An op that needs other ranks, inside a step that is replayed: two ranks, each a thread with a backend of
+// its own.
 
 #include <cmath>
 #include <cstdlib>
@@ -37,7 +38,8 @@ const TensorType out{DType::float64, {20, 2}};
 // Channels are centred by their mean over the samples of all ranks.
 LossOutputs centred(Graph& graph, const Node& x, const Node& t) {
   const Node hidden = conv2d(x, graph.parameter("filter", filter));
-  const Node mean = all_reduce_sum(sum(hidden, {.axes = {0, 2, 3}, .keepdims = true})) * (1.0 / (4 * all_samples));
+  const Node mean =
+      all_reduce_sum(sum(hidden, {.axes = {0, 2, 3}, .keepdims = true})) * (1.0 / (4 * all_samples));
   const Node seen = graph.buffer("seen", {DType::float64, {1, 5, 1, 1}});
   graph.update(seen, seen * 0.5 + mean);
   return {squared_error(matmul(flatten(tanh(hidden - mean)), graph.parameter("out", out)), t), {}, {}};
@@ -50,7 +52,8 @@ std::vector<ParameterSpec> specs() {
 }
 
 Batch whole_batch() {
-  return {whole_numbers({DType::float64, {all_samples, 3, 4, 4}}, 1), whole_numbers({DType::float64, {all_samples, 2}}, 2)};
+  return {whole_numbers({DType::float64, {all_samples, 3, 4, 4}}, 1),
+          whole_numbers({DType::float64, {all_samples, 2}}, 2)};
 }
 
 // Weights after some steps of ranks with so many samples each.
@@ -64,11 +67,16 @@ std::vector<Tensor> trained(const std::vector<std::int64_t>& shares) {
     std::int64_t first = 0;
     for (std::size_t i = 0; i < rank; ++i) first += shares[i];
     const Batch mine = part(whole_batch(), first, shares[rank]);
-    // The placement comes from the rank with samples; here, where all compile alike, from anybody's program for one sample.
+    // The placement comes from the rank with samples; here, where all compile alike, from anybody's program
+    // for one sample.
     Graph graph;
-    SmallTraining placing(*backend, specs(), centred, part(whole_batch(), 0, 1), {.collective = &collective, .sizes = {1}});
+    SmallTraining placing(*backend, specs(), centred, part(whole_batch(), 0, 1),
+                          {.collective = &collective, .sizes = {1}});
     SmallTraining run(*backend, specs(), centred, mine,
-                      {.solver = {.momentum = 0.5}, .strategy = &strategy, .collective = &collective, .sizes = {shares[rank]},
+                      {.solver = {.momentum = 0.5},
+                       .strategy = &strategy,
+                       .collective = &collective,
+                       .sizes = {shares[rank]},
                        .placement = &placing.store().placement()});
     strategy.begin(run.steps().border());
     for (int i = 0; i < 4; ++i) {
@@ -118,9 +126,12 @@ TEST_CASE("two ranks sum a value inside a replayed program, and its gradient") {
   });
 }
 
-TEST_CASE("statistics over all ranks train like one rank with the whole batch, one of them without samples or not") {
+TEST_CASE(
+    "statistics over all ranks train like one rank with the whole batch, one of them without samples or "
+    "not") {
   const std::vector<Tensor> alone = trained({6});
-  for (const std::vector<std::int64_t>& shares : {std::vector<std::int64_t>{3, 3}, {4, 2}, {6, 0}, {3, 2, 1}}) {
+  for (const std::vector<std::int64_t>& shares :
+       {std::vector<std::int64_t>{3, 3}, {4, 2}, {6, 0}, {3, 2, 1}}) {
     const std::vector<Tensor> together = trained(shares);
     REQUIRE(together.size() == alone.size());
     for (std::size_t i = 0; i < alone.size(); ++i) {

@@ -1,5 +1,5 @@
-// The VM is its own debugger: with keep_all every value of the graph can be read after a run that computes what the optimised one
-// does, and the watch names op, node and line of the first NaN or Inf.
+// The VM is its own debugger: with keep_all every value of the graph can be read after a run that computes
+// what the optimised one does, and the watch names op, node and line of the first NaN or Inf.
 
 #include <cmath>
 #include <doctest/doctest.h>
@@ -70,7 +70,8 @@ TEST_CASE("with keep_all every value can be read, and is what the optimised run 
   Net net;
   ParameterStore kept_store = store();
   ParameterStore plain_store = store();
-  VM kept(compile(net.graph, net.outputs, test_backend(), {.keep_all = true}), test_backend(), {.store = &kept_store});
+  VM kept(compile(net.graph, net.outputs, test_backend(), {.keep_all = true}), test_backend(),
+          {.store = &kept_store});
   VM plain(compile(net.graph, net.outputs, test_backend()), test_backend(), {.store = &plain_store});
   for (int run = 0; run < 2; ++run) {
     const Tensor x = whole_numbers(pictures, static_cast<std::uint64_t>(run) + 1);
@@ -107,7 +108,9 @@ TEST_CASE("the watch names op, node and line of the first NaN or Inf") {
     VM vm(compile(graph, outputs, test_backend()), test_backend(), {.watch = true});
     vm.run({{"x", Tensor::of<float>({4}, {1, 2, 3, 4})}});
     const float culprit = infinite ? -0.5F : -3.F;
-    const std::string text = device_error([&] { vm.run({{"x", Tensor::of<float>({4}, {1, 2, culprit, 4})}}); });
+    const std::string text = device_error([&] {
+      vm.run({{"x", Tensor::of<float>({4}, {1, 2, culprit, 4})}});
+    });
     CAPTURE(text);
     CHECK(text.find("log %") != std::string::npos);
     CHECK(text.find(fmt::format("debugging_test.cpp:{}", line)) != std::string::npos);
@@ -124,8 +127,8 @@ TEST_CASE("the watch shows a failed step to the other ranks, and its text to the
   const SmallTraining::Model model = [&](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
     return {squared_error(sqrt(matmul(x, graph.parameter("w", scalar))), t), {}, {}};
   };
-  SmallTraining run(test_backend(), {{"w", scalar, ParameterRole::trainable, Initialiser::ones()}}, model, batch,
-                    {.sizes = {2}, .watch = true});
+  SmallTraining run(test_backend(), {{"w", scalar, ParameterRole::trainable, Initialiser::ones()}}, model,
+                    batch, {.sizes = {2}, .watch = true});
   run.launch(std::span(&batch, 1), 0.1);
   CHECK(device_error([&] { run.steps().metrics(); }).find("sqrt") != std::string::npos);
   CHECK(run.value("w").to_doubles()[0] == 1);

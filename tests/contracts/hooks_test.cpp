@@ -1,5 +1,6 @@
-// Where a strategy is called: buckets are announced in placement order as backward finishes them, a bucket's weights may still be
-// arriving until its first reader, and what a strategy does not declare costs nothing, not even a cut in a recording.
+// Where a strategy is called: buckets are announced in placement order as backward finishes them, a bucket's
+// weights may still be arriving until its first reader, and what a strategy does not declare costs nothing,
+// not even a cut in a recording.
 
 #include <algorithm>
 #include <cmath>
@@ -36,14 +37,18 @@ std::vector<ParameterSpec> specs() {
           {"third", third, ParameterRole::trainable, Initialiser::uniform(0.5)}};
 }
 
-Batch some_batch() { return {whole_numbers({DType::float32, {4, 3, 6, 6}}, 1), whole_numbers({DType::float32, {4, 2}}, 2)}; }
+Batch some_batch() {
+  return {whole_numbers({DType::float32, {4, 3, 6, 6}}, 1), whole_numbers({DType::float32, {4, 2}}, 2)};
+}
 
 // Declares some hooks and notes every call.
 class Noting : public Strategy {
  public:
   explicit Noting(HookSet declared) : declared_(declared) {}
   HookSet hooks() const override { return declared_; }
-  void gradients_ready(std::size_t bucket, Event&) override { calls.push_back("ready " + std::to_string(bucket)); }
+  void gradients_ready(std::size_t bucket, Event&) override {
+    calls.push_back("ready " + std::to_string(bucket));
+  }
   UpdateAnswer before_update(std::size_t bucket) override {
     calls.push_back("update " + std::to_string(bucket));
     return {};
@@ -76,7 +81,8 @@ using Calls = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("hooks are called in placement order, those that are declared alone, and cut recordings nowhere else") {
+TEST_CASE(
+    "hooks are called in placement order, those that are declared alone, and cut recordings nowhere else") {
   const bool records = test_backend().record([] {}) != nullptr;
   const auto check = [&](const HookSet& hooks, const Calls& calls, std::int64_t segments) {
     const Counted counted = third_step(hooks);
@@ -85,7 +91,8 @@ TEST_CASE("hooks are called in placement order, those that are declared alone, a
   };
   check({}, {}, 2);  // one recording of the gradients, one of the update
   check({.after_update = true}, {"after"}, 2);
-  // One more cut behind the last gradient of each bucket; the last is at the end of the program or close to it.
+  // One more cut behind the last gradient of each bucket; the last is at the end of the program or close to
+  // it.
   const Calls ready{"ready 0", "ready 1", "ready 2", "ready 3"};
   Calls all = ready;
   for (const char* call : {"update 0", "update 1", "update 2", "update 3"}) all.push_back(call);
@@ -127,7 +134,9 @@ TEST_CASE("buckets are announced while backward still runs, and are final then")
   SmallTraining run(test_backend(), specs(), model, some_batch(), {.strategy = &strategy});
   strategy.border = &run.steps().border();
   strategy.host_memory = test_backend().info().host_memory;
-  if (strategy.host_memory) std::memset(run.store().gradients(), 0xff, 4 * static_cast<std::size_t>(run.store().placement().gradient_count()));
+  if (strategy.host_memory)
+    std::memset(run.store().gradients(), 0xff,
+                4 * static_cast<std::size_t>(run.store().placement().gradient_count()));
   run.step(some_batch(), 0.01);
   CHECK(strategy.seen.size() == 4);
   CHECK(strategy.same);
@@ -148,7 +157,8 @@ TEST_CASE("weights of a bucket may arrive until its first reader") {
     }
     void before_use(std::size_t bucket) override {
       for (const auto& entry : border->entries())
-        if (entry.bucket == bucket && kept.contains(entry.name)) border->immigrate(entry.name, kept[entry.name]);
+        if (entry.bucket == bucket && kept.contains(entry.name))
+          border->immigrate(entry.name, kept[entry.name]);
       asked.push_back(bucket);
     }
     WeightsImmigration* border = nullptr;
@@ -157,7 +167,8 @@ TEST_CASE("weights of a bucket may arrive until its first reader") {
   };
   Arriving strategy;
   const Batch batch = some_batch();
-  SmallTraining arriving(test_backend(), specs(), model, batch, {.strategy = &strategy, .sizes = {2}, .accumulate = true});
+  SmallTraining arriving(test_backend(), specs(), model, batch,
+                         {.strategy = &strategy, .sizes = {2}, .accumulate = true});
   SmallTraining plain(test_backend(), specs(), model, batch, {.sizes = {2}, .accumulate = true});
   strategy.border = &arriving.steps().border();
   const std::vector<Batch> halves{part(batch, 0, 2), part(batch, 2, 2)};

@@ -1,5 +1,5 @@
-// Programs of other layouts on one store: the placement that the first one makes, or that comes from elsewhere, holds for all, and
-// changes no result.
+// Programs of other layouts on one store: the placement that the first one makes, or that comes from
+// elsewhere, holds for all, and changes no result.
 
 #include <cmath>
 #include <doctest/doctest.h>
@@ -26,7 +26,9 @@ Node forward(Graph& graph, const Node& x) {
   return matmul(flatten(more), graph.parameter("out", out_type));
 }
 
-LossOutputs model(Graph& graph, const Node& x, const Node& t) { return {squared_error(forward(graph, x), t), {}, {}}; }
+LossOutputs model(Graph& graph, const Node& x, const Node& t) {
+  return {squared_error(forward(graph, x), t), {}, {}};
+}
 
 std::vector<ParameterSpec> specs() {
   return {{"conv", conv_type, ParameterRole::trainable, Initialiser::he_normal()},
@@ -35,7 +37,8 @@ std::vector<ParameterSpec> specs() {
 }
 
 Batch some_batch(std::int64_t samples) {
-  return {whole_numbers({DType::float32, {samples, 3, 6, 6}}, 1), whole_numbers({DType::float32, {samples, 2}}, 2)};
+  return {whole_numbers({DType::float32, {samples, 3, 6, 6}}, 1),
+          whole_numbers({DType::float32, {samples, 2}}, 2)};
 }
 
 // The same entries, order kept, in one layout for filters.
@@ -43,7 +46,8 @@ Placement with_layout(const Placement& from, const Layout& filters) {
   Placement placement;
   placement.dtype = from.dtype;
   for (const Placement::Entry& entry : from.entries)
-    placement.append(entry.name, entry.type, entry.role, entry.type.shape.rank() == 4 ? filters : entry.layout);
+    placement.append(entry.name, entry.type, entry.role,
+                     entry.type.shape.rank() == 4 ? filters : entry.layout);
   return placement;
 }
 
@@ -88,10 +92,12 @@ TEST_CASE("a validation program of another batch size shares the store of the tr
     CAPTURE(foreign);
     SmallTraining own(test_backend(), specs(), model, batch, {});
     const Placement placement = with_layout(own.store().placement(), blocked);
-    SmallTraining training(test_backend(), specs(), model, batch, {.placement = foreign ? &placement : nullptr});
+    SmallTraining training(test_backend(), specs(), model, batch,
+                           {.placement = foreign ? &placement : nullptr});
     Graph graph(Mode::inference);
     const std::vector<ProgramOutput> outputs{{.node = forward(graph, graph.input("x", one.x.type()))}};
-    const auto program = compile(graph, outputs, test_backend(), {.placement = &training.store().placement()});
+    const auto program =
+        compile(graph, outputs, test_backend(), {.placement = &training.store().placement()});
     VM validation(program, test_backend(), {.store = &training.store()});
     for (int i = 0; i < 3; ++i) {
       validation.run({{"x", one.x}});
@@ -120,8 +126,8 @@ TEST_CASE("a program that was compiled with another placement is refused by name
   Graph graph(Mode::inference);
   const std::vector<ProgramOutput> outputs{{.node = forward(graph, graph.input("x", batch.x.type()))}};
   const auto program = compile(graph, outputs, test_backend(), {.placement = &other});
-  CHECK_THROWS_WITH_AS(VM(program, test_backend(), {.store = &training.store()}), doctest::Contains("at another place than the store"),
-                       UserError);
+  CHECK_THROWS_WITH_AS(VM(program, test_backend(), {.store = &training.store()}),
+                       doctest::Contains("at another place than the store"), UserError);
 }
 
 }  // namespace plexaura::testing

@@ -1,6 +1,7 @@
-// Four micro-batches are one batch: gradients, changes of buffers and the tail add up, to the bit where sums are exact. What a layer
-// computes over its batch, as batch norm does, it computes over a micro-batch; its running statistics then move by the mean of what
-// each micro-batch would have moved them by, weighted by samples.
+// Four micro-batches are one batch: gradients, changes of buffers and the tail add up, to the bit where sums
+// are exact. What a layer computes over its batch, as batch norm does, it computes over a micro-batch; its
+// running statistics then move by the mean of what each micro-batch would have moved them by, weighted by
+// samples.
 
 #include <cmath>
 #include <doctest/doctest.h>
@@ -47,11 +48,13 @@ Batch whole_batch(DType dtype, std::int64_t samples) {
 }
 
 struct Pair {
-  Pair(DType dtype, std::int64_t samples, const std::vector<std::int64_t>& sizes, const SmallTraining::Model& model)
+  Pair(DType dtype, std::int64_t samples, const std::vector<std::int64_t>& sizes,
+       const SmallTraining::Model& model)
       : batch(whole_batch(dtype, samples)),
         one(test_backend(), specs(dtype), model, batch, {.solver = solver(), .sizes = {samples}}),
-        many(test_backend(), specs(dtype), model, batch,
-             {.solver = solver(), .sizes = sizes, .accumulate = true, .placement = &one.store().placement()}) {
+        many(
+            test_backend(), specs(dtype), model, batch,
+            {.solver = solver(), .sizes = sizes, .accumulate = true, .placement = &one.store().placement()}) {
     for (std::int64_t first = 0; const std::int64_t size : sizes) {
       parts.push_back(part(batch, first, size));
       first += size;
@@ -137,15 +140,18 @@ TEST_CASE("a step that begins with a micro-batch without samples") {
 TEST_CASE("running statistics of batch norm move by the weighted mean over micro-batches") {
   const TensorType channels{DType::float64, {3}};
   const SmallTraining::Model model = [&](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
-    const BatchNormResult norm = batch_norm(x, graph.parameter("scale", channels), graph.parameter("shift", channels));
+    const BatchNormResult norm =
+        batch_norm(x, graph.parameter("scale", channels), graph.parameter("shift", channels));
     const Node running = graph.buffer("running", channels);
     graph.update(running, running * 0.9 + norm.mean * 0.1);
     return {squared_error(flatten(norm.y), t), {}, {}};
   };
-  const std::vector<ParameterSpec> all{{"scale", channels, ParameterRole::trainable, Initialiser::ones()},
-                                       {"shift", channels, ParameterRole::trainable, Initialiser::zeros()},
-                                       {"running", channels, ParameterRole::buffer, Initialiser::constant(2)}};
-  const Batch batch{whole_numbers({DType::float64, {6, 3, 4, 4}}, 3), whole_numbers({DType::float64, {6, 48}}, 4)};
+  const std::vector<ParameterSpec> all{
+      {"scale", channels, ParameterRole::trainable, Initialiser::ones()},
+      {"shift", channels, ParameterRole::trainable, Initialiser::zeros()},
+      {"running", channels, ParameterRole::buffer, Initialiser::constant(2)}};
+  const Batch batch{whole_numbers({DType::float64, {6, 3, 4, 4}}, 3),
+                    whole_numbers({DType::float64, {6, 48}}, 4)};
   SmallTraining run(test_backend(), all, model, batch, {.sizes = {4, 2, 0}, .accumulate = true});
   const std::vector<Batch> parts{part(batch, 0, 4), part(batch, 4, 2), part(batch, 6, 0)};
   run.launch(parts, 0.01);

@@ -1,4 +1,5 @@
-// An op without a kernel on the backend is an error that names the node and the backend; nothing falls back in silence.
+// An op without a kernel on the backend is an error that names the node and the backend; nothing falls back
+// in silence.
 
 #include <doctest/doctest.h>
 
@@ -25,7 +26,8 @@ TEST_CASE("a missing kernel is named with its node and the backend") {
   const Node y = apply(std::make_shared<Unheard>(), {x * 2});
   const std::vector<ProgramOutput> outputs{{.node = y + 1}};
   for (const bool optimise : {true, false}) {
-    const std::string text = user_error([&] { compile(graph, outputs, test_backend(), {.optimise = optimise}); });
+    const std::string text =
+        user_error([&] { compile(graph, outputs, test_backend(), {.optimise = optimise}); });
     CAPTURE(text);
     CHECK(text.find("unheard_of %") != std::string::npos);
     CHECK(text.find("missing_kernel_test.cpp:" + std::to_string(line)) != std::string::npos);

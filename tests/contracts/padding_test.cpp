@@ -1,5 +1,6 @@
-// Padding is zero in every value: whatever a kernel does, also where it adds one, divides or takes an exponential. Looked at in the
-// physical bytes of every value of graphs with 3 and 17 channels, and of the arenas after steps of training.
+// Padding is zero in every value: whatever a kernel does, also where it adds one, divides or takes an
+// exponential. Looked at in the physical bytes of every value of graphs with 3 and 17 channels, and of the
+// arenas after steps of training.
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -75,7 +76,8 @@ Looked look(std::int64_t channels, const std::function<Node(const Node&)>& build
   return looked;
 }
 
-void look_at_all(const std::vector<std::pair<const char*, std::function<Node(const Node&)>>>& families, bool with_gradient = true) {
+void look_at_all(const std::vector<std::pair<const char*, std::function<Node(const Node&)>>>& families,
+                 bool with_gradient = true) {
   Looked all;
   for (const auto& [name, build] : families)
     for (const std::int64_t channels : {3, 17}) {
@@ -108,8 +110,14 @@ TEST_CASE("padding stays zero under elementwise ops") {
       {"relu", [](const Node& x) { return relu(x - 1); }},
       {"divide", [](const Node& x) { return x / (x * x + 1); }},
       {"divide by itself", [](const Node& x) { return x / (x + 10); }},
-      {"broadcast over channels", [](const Node& x) { return x + ones(x, {1, x.shape()[1], 1, 1}); }},
-      {"broadcast from one channel", [](const Node& x) { return x * ones(x, {2, 1, 4, 4}) + ones(x, {1, 1, 1, 4}); }},
+      {"broadcast over channels",
+       [](const Node& x) {
+         return x + ones(x, {1, x.shape()[1], 1, 1});
+       }},
+      {"broadcast from one channel",
+       [](const Node& x) {
+         return x * ones(x, {2, 1, 4, 4}) + ones(x, {1, 1, 1, 4});
+       }},
       {"dropout", [](const Node& x) { return dropout(x + 1, {.p = 0.5}); }},
       {"softmax", [](const Node& x) { return softmax(x + 1, 1); }},
       {"log of softmax", [](const Node& x) { return log_softmax(x + 1, 3); }},
@@ -125,15 +133,28 @@ TEST_CASE("padding stays zero under ops without gradients") {
 TEST_CASE("padding stays zero under convolution, pooling and normalisation") {
   const auto channels = [](const Node& x) { return x.shape()[1]; };
   look_at_all({
-      {"convolution", [&](const Node& x) { return conv2d(x, ones(x, {5, channels(x), 3, 3})) + 1; }},
+      {"convolution",
+       [&](const Node& x) {
+         return conv2d(x, ones(x, {5, channels(x), 3, 3})) + 1;
+       }},
       {"padded, strided convolution",
-       [&](const Node& x) { return conv2d(x + 1, ones(x, {17, channels(x), 3, 3}), {.stride = {2, 2}, .padding = {1, 1}}); }},
-      {"max pooling", [](const Node& x) { return max_pool2d(x - 5, {.kernel = {2, 2}}); }},
-      {"average pooling", [](const Node& x) { return avg_pool2d(x + 1, {.kernel = {3, 3}}); }},
+       [&](const Node& x) {
+         return conv2d(x + 1, ones(x, {17, channels(x), 3, 3}), {.stride = {2, 2}, .padding = {1, 1}});
+       }},
+      {"max pooling",
+       [](const Node& x) {
+         return max_pool2d(x - 5, {.kernel = {2, 2}});
+       }},
+      {"average pooling",
+       [](const Node& x) {
+         return avg_pool2d(x + 1, {.kernel = {3, 3}});
+       }},
       {"batch norm",
        [&](const Node& x) { return batch_norm(x + 1, ones(x, {channels(x)}), ones(x, {channels(x)})).y; }},
       {"batch norm and relu",
-       [&](const Node& x) { return relu(batch_norm(x, ones(x, {channels(x)}), ones(x, {channels(x)})).y + x); }},
+       [&](const Node& x) {
+         return relu(batch_norm(x, ones(x, {channels(x)}), ones(x, {channels(x)})).y + x);
+       }},
       {"batch norm at inference",
        [&](const Node& x) {
          const Node c = ones(x, {channels(x)});
@@ -144,40 +165,59 @@ TEST_CASE("padding stays zero under convolution, pooling and normalisation") {
 
 TEST_CASE("padding stays zero under reductions and changes of shape") {
   look_at_all({
-      {"mean over pixels", [](const Node& x) { return mean(x + 1, {.axes = {2, 3}, .keepdims = true}); }},
+      {"mean over pixels",
+       [](const Node& x) {
+         return mean(x + 1, {.axes = {2, 3}, .keepdims = true});
+       }},
       {"sum over channels", [](const Node& x) { return sum(x + 1, {.axes = {1}, .keepdims = true}); }},
       {"max over samples", [](const Node& x) { return max(exp(x), {.axes = {0}, .keepdims = true}); }},
-      {"reshape", [](const Node& x) { return reshape(x + 1, {2, x.shape()[1] * 2, 2, 4}) + 1; }},
-      {"permute", [](const Node& x) { return permute(x + 1, {1, 0, 3, 2}) + 1; }},
-      {"broadcast", [](const Node& x) { return broadcast_to(mean(x, {.axes = {1}, .keepdims = true}) + 1, x.shape()); }},
+      {"reshape",
+       [](const Node& x) {
+         return reshape(x + 1, {2, x.shape()[1] * 2, 2, 4}) + 1;
+       }},
+      {"permute",
+       [](const Node& x) {
+         return permute(x + 1, {1, 0, 3, 2}) + 1;
+       }},
+      {"broadcast",
+       [](const Node& x) { return broadcast_to(mean(x, {.axes = {1}, .keepdims = true}) + 1, x.shape()); }},
   });
 }
 
 TEST_CASE("padding stays zero in the arenas of values, gradients and state") {
   for (const std::int64_t channels : {3, 17})
-    for (const auto kind : {SolverOptions::Kind::sgd, SolverOptions::Kind::adam, SolverOptions::Kind::adamw}) {
+    for (const auto kind :
+         {SolverOptions::Kind::sgd, SolverOptions::Kind::adam, SolverOptions::Kind::adamw}) {
       const TensorType filter{DType::float32, {5, channels, 3, 3}};
       const SmallTraining::Model model = [&](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
         return {squared_error(flatten(conv2d(x, graph.parameter("filter", filter)) + 1), t), {}, {}};
       };
-      const Batch batch{whole_numbers({DType::float32, {4, channels, 4, 4}}, 1), whole_numbers({DType::float32, {4, 20}}, 2)};
-      const std::vector<ParameterSpec> specs{{"filter", filter, ParameterRole::trainable, Initialiser::ones()}};
+      const Batch batch{whole_numbers({DType::float32, {4, channels, 4, 4}}, 1),
+                        whole_numbers({DType::float32, {4, 20}}, 2)};
+      const std::vector<ParameterSpec> specs{
+          {"filter", filter, ParameterRole::trainable, Initialiser::ones()}};
       Placement placement;
       placement.append("filter", filter, ParameterRole::trainable, Layout({0, 2, 3, 1}, {{1, 8}}));
       for (const bool foreign : {false, true}) {
         SolverOptions solver{.kind = kind, .weight_decay = 0.1};
         if (kind == SolverOptions::Kind::sgd) solver.momentum = 0.9;
         SmallTraining run(test_backend(), specs, model, batch,
-                          {.solver = solver, .sizes = {2}, .accumulate = true, .placement = foreign ? &placement : nullptr});
+                          {.solver = solver,
+                           .sizes = {2},
+                           .accumulate = true,
+                           .placement = foreign ? &placement : nullptr});
         const std::vector<Batch> halves{part(batch, 0, 2), part(batch, 2, 2)};
         for (int i = 0; i < 2; ++i) run.launch(halves, 0.1);
         const Placement::Entry& entry = run.store().placement().entries[0];
-        const auto zero = [&](Address arena) { return padding_is_zero(test_backend(), arena, entry.layout, filter); };
+        const auto zero = [&](Address arena) {
+          return padding_is_zero(test_backend(), arena, entry.layout, filter);
+        };
         CAPTURE(channels);
         CAPTURE(to_string(entry.layout));
         CHECK(zero(run.store().values()));
         CHECK(zero(run.store().gradients()));
-        for (std::int64_t state = 0; state < run.store().states(); ++state) CHECK(zero(run.store().state(state)));
+        for (std::int64_t state = 0; state < run.store().states(); ++state)
+          CHECK(zero(run.store().state(state)));
       }
     }
 }

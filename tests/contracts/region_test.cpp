@@ -1,5 +1,5 @@
-// A kernel over two nodes that a backend offers, and that adds into its output: fused or not, from the first micro-batch on or added
-// to it, the gradient arena holds the same bits.
+// A kernel over two nodes that a backend offers, and that adds into its output: fused or not, from the first
+// micro-batch on or added to it, the gradient arena holds the same bits.
 
 #include <algorithm>
 #include <cstdlib>
@@ -23,19 +23,24 @@ class WithProductSums final : public Backend {
  public:
   explicit WithProductSums(Backend& inner) : inner_(inner) {}
   const BackendInfo& info() const override { return inner_.info(); }
-  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override { return inner_.allocate(bytes, use); }
+  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
+    return inner_.allocate(bytes, use);
+  }
   void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
     inner_.copy(stream, dst, src, bytes);
   }
   std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
-  std::unique_ptr<Recording> record(const std::function<void()>& body) override { return inner_.record(body); }
+  std::unique_ptr<Recording> record(const std::function<void()>& body) override {
+    return inner_.record(body);
+  }
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
     const NodeRecord& sum = graph.record(last);
     if (sum.op->name() != "add") return {};
     const Value product = sum.inputs[0];
     const auto name = graph.record(product.node).op->name();
     if ((name != "mul" && name != "matmul") || !uses.only_read_by(product, last)) return {};
-    Region region{std::string(name) + "+add", {product.node, last}, graph.record(product.node).inputs, {{last, 0}}};
+    Region region{
+        std::string(name) + "+add", {product.node, last}, graph.record(product.node).inputs, {{last, 0}}};
     region.inputs.push_back(sum.inputs[1]);
     return {region};
   }
@@ -64,12 +69,14 @@ struct Backends {
   std::unique_ptr<Backend> fusing;
 };
 
-// A gradient that is a product plus something: [4, 6] for matmul, else pictures, which lie in padded channels on the far device.
+// A gradient that is a product plus something: [4, 6] for matmul, else pictures, which lie in padded channels
+// on the far device.
 struct Gradient {
   explicit Gradient(bool pictures) : type{DType::float32, pictures ? Shape{2, 3, 4, 4} : Shape{4, 6}} {
     const Node w = graph.parameter("w", type);
     const Node x = graph.input("x", type);
-    const Node product = pictures ? w * x : matmul(x, graph.constant(whole_numbers({DType::float32, {6, 6}}, 8)));
+    const Node product =
+        pictures ? w * x : matmul(x, graph.constant(whole_numbers({DType::float32, {6, 6}}, 8)));
     outputs.push_back({.node = product + x, .gradient_of = "w"});
     outputs.push_back({.node = w});  // so that w is read
   }
@@ -97,7 +104,8 @@ Tensor accumulated(const Gradient& gradient, Backend& backend, bool optimise, st
     const auto found = instructions_of_two(*program);
     REQUIRE(found.size() == regions);
     // Straight into the arena: no instruction but the region writes there.
-    for (const std::size_t index : found) CHECK(program->instructions[index].outputs[0]->place.space == Place::Space::gradient);
+    for (const std::size_t index : found)
+      CHECK(program->instructions[index].outputs[0]->place.space == Place::Space::gradient);
   }
   VM overwrite(first, backend, {.store = &store});
   VM add(more, backend, {.store = &store});
@@ -136,7 +144,8 @@ TEST_CASE("a value that is read elsewhere too is not lost by adding it into the 
   CHECK(store.read_gradient("w") == once);
   vm.run({{"x", x}});
   CHECK(vm.output(1) == once);
-  for (std::size_t i = 0; i < 24; ++i) CHECK(store.read_gradient("w").as<float>()[i] == vm.output(2).as<float>()[i]);
+  for (std::size_t i = 0; i < 24; ++i)
+    CHECK(store.read_gradient("w").as<float>()[i] == vm.output(2).as<float>()[i]);
 }
 
 TEST_CASE("a value may be an update as well as added into the arena") {

@@ -1,5 +1,5 @@
-// A strategy may have a step's gradients computed again: running them changes nothing but the gradient arena, so the step ends in the
-// same bits. It may also stop, and then nothing was updated.
+// A strategy may have a step's gradients computed again: running them changes nothing but the gradient arena,
+// so the step ends in the same bits. It may also stop, and then nothing was updated.
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,8 @@ const TensorType features{DType::float32, {3}};
 
 LossOutputs model(Graph& graph, const Node& x, const Node& t) {
   const Node y = matmul(dropout(x, {.p = 0.3}), graph.parameter("w", weights));
-  const BatchNormResult norm = batch_norm(y, graph.parameter("scale", features), graph.parameter("shift", features));
+  const BatchNormResult norm =
+      batch_norm(y, graph.parameter("scale", features), graph.parameter("shift", features));
   const Node running = graph.buffer("running", features);
   graph.update(running, running * 0.75 + norm.mean * 0.25);
   return {squared_error(norm.y, t), {}, {}};
@@ -34,14 +35,18 @@ std::vector<ParameterSpec> specs() {
           {"running", features, ParameterRole::buffer, Initialiser::zeros()}};
 }
 
-Batch some_batch() { return {whole_numbers({DType::float32, {8, 6}}, 1), whole_numbers({DType::float32, {8, 3}}, 2)}; }
+Batch some_batch() {
+  return {whole_numbers({DType::float32, {8, 6}}, 1), whole_numbers({DType::float32, {8, 3}}, 2)};
+}
 
 // Answers the n-th question about bucket 0 as told, and yes to all others.
 struct Answering final : Strategy {
   using Kind = UpdateAnswer::Kind;
   explicit Answering(std::vector<Kind> given, std::size_t asked_bucket = 0)
       : answers(std::move(given)), bucket_of_answers(asked_bucket) {}
-  HookSet hooks() const override { return {.gradients_ready = true, .before_update = true, .after_update = true}; }
+  HookSet hooks() const override {
+    return {.gradients_ready = true, .before_update = true, .after_update = true};
+  }
   void gradients_ready(std::size_t bucket, Event&) override { announced.push_back(bucket); }
   UpdateAnswer before_update(std::size_t bucket) override {
     if (bucket != bucket_of_answers || asked == answers.size()) return {};
@@ -64,8 +69,11 @@ TEST_CASE("a repeated step ends in the bits of one that was not") {
   Answering never({});
   Answering often({Kind::repeat, Kind::ready, Kind::repeat, Kind::repeat, Kind::repeat, Kind::ready});
   const auto options = [](Strategy& strategy) {
-    return SmallTraining::Options{
-        .solver = {.kind = SolverOptions::Kind::adam}, .strategy = &strategy, .sizes = {4}, .accumulate = true, .seed = 5};
+    return SmallTraining::Options{.solver = {.kind = SolverOptions::Kind::adam},
+                                  .strategy = &strategy,
+                                  .sizes = {4},
+                                  .accumulate = true,
+                                  .seed = 5};
   };
   SmallTraining once(test_backend(), specs(), model, batch, options(never));
   SmallTraining repeated(test_backend(), specs(), model, batch, options(often));

@@ -1,5 +1,6 @@
-// What changes from step to step lies in memory that kernels read: a recorded program follows the learning rate, the step and the
-// random state, and inputs go through two slots, of which none is rewritten before its last reader is done.
+// What changes from step to step lies in memory that kernels read: a recorded program follows the learning
+// rate, the step and the random state, and inputs go through two slots, of which none is rewritten before its
+// last reader is done.
 
 #include <cmath>
 #include <doctest/doctest.h>
@@ -17,7 +18,9 @@ namespace plexaura::testing {
 
 namespace {
 
-bool records(Backend& backend) { return backend.record([] {}) != nullptr; }
+bool records(Backend& backend) {
+  return backend.record([] {}) != nullptr;
+}
 
 StepBlock block_of(int step) {
   StepBlock block;
@@ -28,7 +31,9 @@ StepBlock block_of(int step) {
   return block;
 }
 
-Tensor input_of(int step) { return whole_numbers({DType::float32, {4, 6}}, static_cast<std::uint64_t>(step)); }
+Tensor input_of(int step) {
+  return whole_numbers({DType::float32, {4, 6}}, static_cast<std::uint64_t>(step));
+}
 
 ParameterStore one_buffer(const char* name, TensorType type) {
   return ParameterStore({{name, std::move(type), ParameterRole::buffer, Initialiser::zeros()}});

@@ -1,5 +1,5 @@
-// Saved outputs are visible values, and a gradient op's own gradient is the total derivative: gradients of gradients through batch
-// norm and cross-entropy agree with differences of the first ones.
+// Saved outputs are visible values, and a gradient op's own gradient is the total derivative: gradients of
+// gradients through batch norm and cross-entropy agree with differences of the first ones.
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,9 @@ namespace plexaura::testing {
 
 namespace {
 
-Tensor random(Shape shape, std::uint64_t seed) { return Random(seed).tensor({DType::float64, std::move(shape)}, -1, 1); }
+Tensor random(Shape shape, std::uint64_t seed) {
+  return Random(seed).tensor({DType::float64, std::move(shape)}, -1, 1);
+}
 
 void check(const BuildFunction& build, const std::vector<Tensor>& inputs) {
   const GradientReport report = check_gradients(build, inputs, test_backend());

@@ -25,8 +25,8 @@ Batch part(const Batch& batch, std::int64_t first, std::int64_t count) {
   return {rows(batch.x, first, count), rows(batch.t, first, count)};
 }
 
-SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs, Model model, const Batch& like,
-                             Options options)
+SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs, Model model,
+                             const Batch& like, Options options)
     : backend_(backend),
       store_(std::move(specs), static_cast<std::uint64_t>(options.seed)),
       model_(std::move(model)),
@@ -38,7 +38,8 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
                                   : compile_gradients(options_.sizes[0], false, nullptr)->placement;
   store_.place(placement, backend_, options_.gradient_memory);
   store_.require_states(state_count(options_.solver));
-  step_ = std::make_unique<TrainingStep>(backend_, store_, options_.strategy, options_.bucket_bytes, options_.watch);
+  step_ = std::make_unique<TrainingStep>(backend_, store_, options_.strategy, options_.bucket_bytes,
+                                         options_.watch);
   Graph graph;
   build_update(graph, options_.solver, store_.placement(), step_->border().buckets());
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
@@ -67,11 +68,12 @@ std::shared_ptr<const Program> SmallTraining::compile_gradients(std::int64_t sam
   const Node x = graph.input("x", with_samples(x_));
   const Node t = graph.input("t", with_samples(t_));
   const auto outputs = training_outputs(graph, model_(graph, x, t), store_, samples);
-  return compile(graph, outputs, backend_, {.placement = placement, .accumulate = accumulate, .apply_updates = false});
+  return compile(graph, outputs, backend_,
+                 {.placement = placement, .accumulate = accumulate, .apply_updates = false});
 }
 
-bool SmallTraining::launch(std::span<const Batch> micro_batches, double learning_rate, std::int64_t global_samples,
-                           std::int64_t first_sample) {
+bool SmallTraining::launch(std::span<const Batch> micro_batches, double learning_rate,
+                           std::int64_t global_samples, std::int64_t first_sample) {
   StepInputs inputs;
   std::vector<std::vector<Feed>> feeds;
   std::vector<MicroBatchInputs> batches;

@@ -21,8 +21,8 @@ struct Batch {
 // Some of the samples.
 Batch part(const Batch& batch, std::int64_t first, std::int64_t count);
 
-// What a trainer does for a model of a few nodes: compiles the programs, places the store, runs steps. For probes that want to see
-// each step.
+// What a trainer does for a model of a few nodes: compiles the programs, places the store, runs steps. For
+// probes that want to see each step.
 class SmallTraining {
  public:
   using Model = std::function<LossOutputs(Graph& graph, const Node& x, const Node& t)>;
@@ -31,17 +31,18 @@ class SmallTraining {
     SolverOptions solver = {};
     Strategy* strategy = nullptr;
     Collective* collective = nullptr;
-    std::int64_t bucket_bytes = 1;             // a bucket for each parameter
-    std::vector<std::int64_t> sizes = {4};     // of micro-batches
-    bool accumulate = false;                   // steps have several of them
-    const Placement* placement = nullptr;      // null: that of the first size
+    std::int64_t bucket_bytes = 1;          // a bucket for each parameter
+    std::vector<std::int64_t> sizes = {4};  // of micro-batches
+    bool accumulate = false;                // steps have several of them
+    const Placement* placement = nullptr;   // null: that of the first size
     MemoryProvider gradient_memory = {};
     bool watch = false;
     std::int64_t seed = 0;
   };
 
   // `like` says the types of the inputs; its number of samples does not matter.
-  SmallTraining(Backend& backend, std::vector<ParameterSpec> specs, Model model, const Batch& like, Options options);
+  SmallTraining(Backend& backend, std::vector<ParameterSpec> specs, Model model, const Batch& like,
+                Options options);
 
   // Runs a step and does not wait. `global_samples` and `first_sample` where other ranks have a share.
   bool launch(std::span<const Batch> micro_batches, double learning_rate, std::int64_t global_samples = -1,
@@ -51,12 +52,15 @@ class SmallTraining {
 
   ParameterStore& store() { return store_; }
   TrainingStep& steps() { return *step_; }
-  const Program& gradients(std::int64_t samples, bool accumulate = false) const { return *programs_.at({samples, accumulate}); }
+  const Program& gradients(std::int64_t samples, bool accumulate = false) const {
+    return *programs_.at({samples, accumulate});
+  }
   const Program& update() const { return *update_; }
   Tensor value(std::string_view name) const { return store_.read(name); }
 
  private:
-  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate, const Placement* placement);
+  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate,
+                                                   const Placement* placement);
 
   Backend& backend_;
   ParameterStore store_;

@@ -8,7 +8,8 @@
 
 namespace plexaura::testing {
 
-// Sums the gradients of all ranks, bucket by bucket, when the update asks for them: the shortest strategy there is.
+// Sums the gradients of all ranks, bucket by bucket, when the update asks for them: the shortest strategy
+// there is.
 class SummingStrategy : public Strategy {
  public:
   explicit SummingStrategy(Collective& ranks) : ranks_(ranks) {}

@@ -1,4 +1,5 @@
-// An op and its kernel from a third shared object, opened at run time: known by name, they work like one's own.
+// An op and its kernel from a third shared object, opened at run time: known by name, they work like one's
+// own.
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -21,7 +22,8 @@ Builder open_object() {
   static void* object = dlopen(PLEXAURA_THIRD_PARTY_OP, RTLD_NOW | RTLD_LOCAL);
   REQUIRE(object != nullptr);
   const auto register_kernel = reinterpret_cast<void (*)()>(dlsym(object, "third_party_register"));
-  const auto builder = reinterpret_cast<void (*)(const Node&, double, Node&)>(dlsym(object, "third_party_cube"));
+  const auto builder =
+      reinterpret_cast<void (*)(const Node&, double, Node&)>(dlsym(object, "third_party_cube"));
   REQUIRE(static_cast<bool>(register_kernel));
   REQUIRE(static_cast<bool>(builder));
   register_kernel();
@@ -39,7 +41,8 @@ TEST_CASE("an op from a third shared object computes, and its gradients are righ
   const Builder cube = open_object();
   const GradientReport report = check_gradients(
       [&](Graph&, std::span<const Node> in) -> std::vector<Node> { return {cube(in[0] * in[1], 2)}; },
-      {Random(1).tensor({DType::float64, {2, 3, 3, 2}}, -1, 1), Random(2).tensor({DType::float64, {2, 3, 3, 2}}, -1, 1)},
+      {Random(1).tensor({DType::float64, {2, 3, 3, 2}}, -1, 1),
+       Random(2).tensor({DType::float64, {2, 3, 3, 2}}, -1, 1)},
       test_backend());
   CHECK_MESSAGE(report.passed, to_string(report));
   CHECK(report.compared > 0);
@@ -52,7 +55,8 @@ TEST_CASE("such ops are merged only where every option is equal") {
   const std::vector<ProgramOutput> outputs{{.node = cube(x, 1) + cube(x, 1) + cube(x, 2)}};
   const auto program = compile(graph, outputs, test_backend());
   std::size_t cubes = 0;
-  for (NodeId id = 0; id < program->graph->size(); ++id) cubes += program->graph->record(id).op->name() == "third_party_cube";
+  for (NodeId id = 0; id < program->graph->size(); ++id)
+    cubes += program->graph->record(id).op->name() == "third_party_cube";
   CHECK(cubes == 2);
   VM vm(program, test_backend());
   vm.run({{"x", Tensor::of<float>({4}, {1, 2, 3, 4})}});

@@ -1,10 +1,11 @@
-// A tied parameter is one entry under several names, and its gradient is the sum over its uses. Frozen parameters lie behind all
-// others, have no gradient and no state; changing the frozen set places anew by name and keeps values and state.
+// A tied parameter is one entry under several names, and its gradient is the sum over its uses. Frozen
+// parameters lie behind all others, have no gradient and no state; changing the frozen set places anew by
+// name and keeps values and state.
 
 #include <doctest/doctest.h>
 
-#include "core/ops/conv2d.h"
 #include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/shape.h"
@@ -51,7 +52,8 @@ TEST_CASE("the gradient of a tied parameter is the sum over its uses") {
   std::vector<ParameterSpec> tied_specs{spec("encoder", square_type)};
   tied_specs[0].aliases = {"decoder"};
   SmallTraining tied(test_backend(), tied_specs, twice(true), batch, {});
-  SmallTraining apart(test_backend(), {spec("encoder", square_type), spec("decoder", square_type)}, twice(false), batch, {});
+  SmallTraining apart(test_backend(), {spec("encoder", square_type), spec("decoder", square_type)},
+                      twice(false), batch, {});
   const Tensor start = whole_numbers(square_type, 1, 1);
   tied.store().write("decoder", start);  // by either name
   CHECK(tied.value("encoder") == start);
@@ -65,9 +67,11 @@ TEST_CASE("the gradient of a tied parameter is the sum over its uses") {
 }
 
 TEST_CASE("frozen parameters lie behind all others and never change") {
-  const Batch batch{whole_numbers({DType::float32, {2, 3, 2, 2}}, 7), whole_numbers({DType::float32, {2, 3, 2, 2}}, 8)};
-  SmallTraining run(test_backend(), {spec("a", filter), spec("b", filter, ParameterRole::frozen), spec("c", filter)}, three_filters,
-                    batch, {.solver = {.momentum = 0.5}, .sizes = {2}});
+  const Batch batch{whole_numbers({DType::float32, {2, 3, 2, 2}}, 7),
+                    whole_numbers({DType::float32, {2, 3, 2, 2}}, 8)};
+  SmallTraining run(test_backend(),
+                    {spec("a", filter), spec("b", filter, ParameterRole::frozen), spec("c", filter)},
+                    three_filters, batch, {.solver = {.momentum = 0.5}, .sizes = {2}});
   fill(run.store());
   const Tensor before = run.value("b");
   for (int i = 0; i < 3; ++i) run.step(batch, 0.0625);
@@ -83,9 +87,10 @@ TEST_CASE("frozen parameters lie behind all others and never change") {
 }
 
 TEST_CASE("changing the frozen set keeps values and state by name") {
-  const Batch batch{whole_numbers({DType::float32, {2, 3, 2, 2}}, 7), whole_numbers({DType::float32, {2, 3, 2, 2}}, 8)};
-  SmallTraining run(test_backend(), {spec("a", filter), spec("b", filter), spec("c", filter)}, three_filters, batch,
-                    {.solver = {.momentum = 0.5}, .sizes = {2}});
+  const Batch batch{whole_numbers({DType::float32, {2, 3, 2, 2}}, 7),
+                    whole_numbers({DType::float32, {2, 3, 2, 2}}, 8)};
+  SmallTraining run(test_backend(), {spec("a", filter), spec("b", filter), spec("c", filter)}, three_filters,
+                    batch, {.solver = {.momentum = 0.5}, .sizes = {2}});
   fill(run.store());
   run.step(batch, 0.0625);
   ParameterStore& store = run.store();
@@ -98,8 +103,9 @@ TEST_CASE("changing the frozen set keeps values and state by name") {
 
   store.set_trainable("c", false);
   Graph graph;
-  const auto outputs =
-      training_outputs(graph, three_filters(graph, graph.input("x", batch.x.type()), graph.input("t", batch.t.type())), store, 2);
+  const auto outputs = training_outputs(
+      graph, three_filters(graph, graph.input("x", batch.x.type()), graph.input("t", batch.t.type())), store,
+      2);
   store.place(compile(graph, outputs, test_backend(), {.apply_updates = false})->placement, test_backend());
   CHECK(store.placement().entries.back().name == "c");
   for (std::size_t i = 0; i < 3; ++i) {
@@ -109,7 +115,10 @@ TEST_CASE("changing the frozen set keeps values and state by name") {
   }
   CHECK(user_error([&] { store.read_state(0, "c"); }).find("frozen") != std::string::npos);
   // What was made for the old places is refused.
-  CHECK(user_error([&] { run.launch(std::span(&batch, 1), 0.1); run.steps().metrics(); }).find("placed anew") != std::string::npos);
+  CHECK(user_error([&] {
+          run.launch(std::span(&batch, 1), 0.1);
+          run.steps().metrics();
+        }).find("placed anew") != std::string::npos);
 }
 
 }  // namespace plexaura::testing

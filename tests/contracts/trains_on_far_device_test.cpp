@@ -1,5 +1,6 @@
-// Whole models train on the backend as they do anywhere: Iris to its accuracy, and the net for MNIST's digits, twenty steps that end
-// in the very bits of the portable kernels. On the CPU, whose library sums in another order, the same net is only close.
+// Whole models train on the backend as they do anywhere: Iris to its accuracy, and the net for MNIST's
+// digits, twenty steps that end in the very bits of the portable kernels. On the CPU, whose library sums in
+// another order, the same net is only close.
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +36,8 @@ class DrawnDigits final : public Dataset {
   Shape sample_shape() const override { return {1, 28, 28}; }
   const std::vector<std::string>& class_names() const override { return names_; }
   std::int64_t label(std::int64_t index) const override { return index % 10; }
-  void read(std::int64_t index, const SampleContext&, std::span<float> sample, std::int64_t& of) const override {
+  void read(std::int64_t index, const SampleContext&, std::span<float> sample,
+            std::int64_t& of) const override {
     of = label(index);
     Random of_class(static_cast<std::uint64_t>(of) + 1);
     Random noise(static_cast<std::uint64_t>(index) + 1000);
@@ -62,7 +64,8 @@ struct Run {
     const ModelBuilder build = [&](Graph&, Node samples, Node labels) {
       return build_loss(*model, (*model)(samples), labels);
     };
-    Trainer trainer({build, *store, backend, alone, nullptr, data.train, data.validation}, std::move(options));
+    Trainer trainer({build, *store, backend, alone, nullptr, data.train, data.validation},
+                    std::move(options));
     trainer.run(seen);
     for (const ParameterSpec& spec : store->specs()) weights.emplace_back(spec.name, store->read(spec.name));
   }
@@ -76,13 +79,15 @@ struct Run {
 };
 
 Data iris() {
-  const auto all = std::make_shared<CsvDataset>(std::string(PLEXAURA_SOURCE) + "/models/iris.csv", CsvOptions{.label = "species"});
+  const auto all = std::make_shared<CsvDataset>(std::string(PLEXAURA_SOURCE) + "/models/iris.csv",
+                                                CsvOptions{.label = "species"});
   const std::vector<double> shares{0.8, 0.2};
   auto parts = stratified_split(labels_of(*all), shares, 1);
   const auto train = std::make_shared<SubsetDataset>(all, std::move(parts[0]));
   const auto validation = std::make_shared<SubsetDataset>(all, std::move(parts[1]));
   const Standardisation measured = measure_standardisation(*train);
-  return {std::make_shared<StandardisedDataset>(train, measured), std::make_shared<StandardisedDataset>(validation, measured)};
+  return {std::make_shared<StandardisedDataset>(train, measured),
+          std::make_shared<StandardisedDataset>(validation, measured)};
 }
 
 // MNIST where it is at hand.
@@ -91,8 +96,10 @@ Data digits() {
   const std::filesystem::path folder = std::filesystem::path(data == nullptr ? "" : data) / "mnist";
   std::shared_ptr<const Dataset> pictures = std::make_shared<DrawnDigits>();
   for (const char* end : {"", ".gz"})
-    if (const auto file = folder / (std::string("train-images-idx3-ubyte") + end); std::filesystem::exists(file))
-      pictures = std::make_shared<IdxDataset>(file, folder / (std::string("train-labels-idx1-ubyte") + end), IdxOptions{});
+    if (const auto file = folder / (std::string("train-images-idx3-ubyte") + end);
+        std::filesystem::exists(file))
+      pictures = std::make_shared<IdxDataset>(file, folder / (std::string("train-labels-idx1-ubyte") + end),
+                                              IdxOptions{});
   return {pictures, pictures};
 }
 
@@ -114,8 +121,10 @@ void check_follows(const Run& run, const Run& expected, double tolerance) {
   REQUIRE(run.weights.size() == expected.weights.size());
   for (std::size_t i = 0; i < run.weights.size(); ++i) {
     CAPTURE(run.weights[i].first);
-    if (bitwise_here()) CHECK(run.weights[i].second == expected.weights[i].second);
-    else CHECK(largest_difference(run.weights[i].second, expected.weights[i].second) < tolerance);
+    if (bitwise_here())
+      CHECK(run.weights[i].second == expected.weights[i].second);
+    else
+      CHECK(largest_difference(run.weights[i].second, expected.weights[i].second) < tolerance);
   }
 }
 

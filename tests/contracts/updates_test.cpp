@@ -1,5 +1,5 @@
-// Every read within a run sees the old value of a buffer, wherever it stands in the graph and however often it is computed; and an
-// update works in place where nobody can tell.
+// Every read within a run sees the old value of a buffer, wherever it stands in the graph and however often
+// it is computed; and an update works in place where nobody can tell.
 
 #include <doctest/doctest.h>
 
@@ -49,8 +49,8 @@ TEST_CASE("a node that reads a buffer late, or again, sees its old value") {
       ParameterStore store = buffers({"b"});
       const Tensor old = store.read("b");
       const std::vector<ProgramOutput> outputs{{first}, {again * 1}, {b}, {seen}};
-      VM vm(compile(graph, outputs, test_backend(), {.optimise = optimise, .keep_all = keep_all}), test_backend(),
-            {.store = &store});
+      VM vm(compile(graph, outputs, test_backend(), {.optimise = optimise, .keep_all = keep_all}),
+            test_backend(), {.store = &store});
       vm.run({{"x", Tensor(type)}});
       for (std::size_t i = 0; i < 4; ++i) {
         CAPTURE(i);

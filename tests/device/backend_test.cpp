@@ -1,6 +1,7 @@
+#include "core/device/backend.h"
+
 #include <doctest/doctest.h>
 
-#include "core/device/backend.h"
 #include "core/device/evaluate.h"
 #include "core/device/host_kernel.h"
 #include "core/device/transfer.h"
@@ -81,7 +82,8 @@ TEST_CASE("a name has one host kernel") {
   register_host_kernel("one_kernel", nothing);
   const bool found = find_host_kernel("one_kernel") == nothing;
   CHECK(found);
-  CHECK(user_error([&] { register_host_kernel("one_kernel", other); }).find("'one_kernel'") != std::string::npos);
+  CHECK(user_error([&] { register_host_kernel("one_kernel", other); }).find("'one_kernel'") !=
+        std::string::npos);
   CHECK(!static_cast<bool>(find_host_kernel("no_kernel_at_all")));
 }
 

@@ -70,13 +70,17 @@ TEST_CASE("fans give the deviations of their papers") {
 }
 
 TEST_CASE("constants are constant") {
-  CHECK(Initialiser::zeros().make({DType::float32, {3}}, "a", 1).to_doubles() == std::vector<double>{0, 0, 0});
+  CHECK(Initialiser::zeros().make({DType::float32, {3}}, "a", 1).to_doubles() ==
+        std::vector<double>{0, 0, 0});
   CHECK(Initialiser::ones().make({DType::float64, {2}}, "a", 1).to_doubles() == std::vector<double>{1, 1});
-  CHECK(Initialiser::constant(0.5).make({DType::bfloat16, {2}}, "a", 1).to_doubles() == std::vector<double>{0.5, 0.5});
+  CHECK(Initialiser::constant(0.5).make({DType::bfloat16, {2}}, "a", 1).to_doubles() ==
+        std::vector<double>{0.5, 0.5});
 }
 
 TEST_CASE("values are a function of seed, name and index alone") {
-  const auto make = [](const char* name, std::uint64_t seed) { return Initialiser::normal(1).make({DType::float32, {100}}, name, seed); };
+  const auto make = [](const char* name, std::uint64_t seed) {
+    return Initialiser::normal(1).make({DType::float32, {100}}, name, seed);
+  };
   CHECK(make("a", 1) == make("a", 1));
   CHECK(!(make("a", 1) == make("b", 1)));
   CHECK(!(make("a", 1) == make("a", 2)));
@@ -92,7 +96,9 @@ TEST_CASE("values are a function of seed, name and index alone") {
 }
 
 TEST_CASE("dtypes round the same numbers") {
-  const auto values = [](DType dtype) { return Initialiser::normal(1).make({dtype, {100}}, "a", 1).to_doubles(); };
+  const auto values = [](DType dtype) {
+    return Initialiser::normal(1).make({dtype, {100}}, "a", 1).to_doubles();
+  };
   const auto exact = values(DType::float64);
   const auto rounded = values(DType::float32);
   for (std::size_t i = 0; i < exact.size(); ++i) CHECK(rounded[i] == doctest::Approx(exact[i]).epsilon(1e-6));

@@ -23,7 +23,8 @@ std::vector<ParameterSpec> specs() {
 }
 
 ParameterSpec plain(std::string name, TensorType type = vector, std::vector<std::string> aliases = {}) {
-  return {std::move(name), std::move(type), ParameterRole::trainable, Initialiser::zeros(), std::move(aliases)};
+  return {std::move(name), std::move(type), ParameterRole::trainable, Initialiser::zeros(),
+          std::move(aliases)};
 }
 
 Placement placement(bool swapped = false) {

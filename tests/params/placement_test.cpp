@@ -12,7 +12,8 @@ namespace {
 Placement example(DType dtype = DType::float32) {
   Placement placement;
   placement.dtype = dtype;
-  placement.append("layer1.0.conv1.weight", {dtype, {17, 3, 3, 3}}, ParameterRole::trainable, Layout({0, 1, 2, 3}, {{0, 16}, {1, 4}}));
+  placement.append("layer1.0.conv1.weight", {dtype, {17, 3, 3, 3}}, ParameterRole::trainable,
+                   Layout({0, 1, 2, 3}, {{0, 16}, {1, 4}}));
   placement.append("bias", {dtype, {17}}, ParameterRole::trainable, Layout::row_major(1));
   placement.append("scalar", {dtype, {}}, ParameterRole::trainable, Layout());
   placement.append("empty", {dtype, {0, 4}}, ParameterRole::trainable, Layout::row_major(2));
@@ -51,7 +52,9 @@ TEST_CASE("a placement goes through its text unchanged") {
 
 TEST_CASE("damaged texts are refused") {
   const std::string text = to_text(example());
-  const auto parse = [](const std::string& damaged) { return error_text<InternalError>([&] { parse_placement(damaged); }); };
+  const auto parse = [](const std::string& damaged) {
+    return error_text<InternalError>([&] { parse_placement(damaged); });
+  };
   CHECK(!parse("float31\n").empty());
   CHECK(!parse(text.substr(0, text.size() / 2)).empty());
   CHECK(!parse("float32 1\nw 0 2 3").empty());
@@ -64,9 +67,11 @@ TEST_CASE("damaged texts are refused") {
 
 TEST_CASE("an entry of another dtype or out of order is refused") {
   Placement placement = example();
-  CHECK(user_error([&] { placement.append("x", {DType::float64, {1}}, ParameterRole::frozen, Layout::row_major(1)); }).find("'x'") !=
-        std::string::npos);
-  CHECK_THROWS_AS(placement.append("x", {DType::float32, {1}}, ParameterRole::buffer, Layout::row_major(1)), InternalError);
+  CHECK(user_error([&] {
+          placement.append("x", {DType::float64, {1}}, ParameterRole::frozen, Layout::row_major(1));
+        }).find("'x'") != std::string::npos);
+  CHECK_THROWS_AS(placement.append("x", {DType::float32, {1}}, ParameterRole::buffer, Layout::row_major(1)),
+                  InternalError);
 }
 
 TEST_CASE("buckets are slices without gaps, buffers and tail the last") {

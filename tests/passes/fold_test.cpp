@@ -51,7 +51,8 @@ TEST_CASE("kernels of the backend fold, whatever layout they like") {
   Graph graph;
   const Node y = conv2d(graph.constant(counted({1, 3, 4, 4})), graph.constant(counted({2, 3, 3, 3}))) + 1;
   Graph plain;
-  const Node expected = conv2d(plain.constant(counted({1, 3, 4, 4})), plain.constant(counted({2, 3, 3, 3}))) + 1;
+  const Node expected =
+      conv2d(plain.constant(counted({1, 3, 4, 4})), plain.constant(counted({2, 3, 3, 3}))) + 1;
   const PassGraph result = folded(graph, {y});
   const std::vector<Value> roots{expected.value()};
   const PassGraph reference = fold(copy(plain, roots), oracle());

@@ -77,7 +77,8 @@ TEST_CASE_FIXTURE(Fixture, "one option that differs is enough to stay two") {
   CHECK(!one(softmax(m, 0), softmax(m, 1)));
   CHECK(!one(cast(m, DType::float64), cast(m, DType::float16)));
   const Node labels = graph.input("labels", {DType::int64, {6}});
-  CHECK(!one(softmax_cross_entropy(m, labels), softmax_cross_entropy(m, labels, {.reduction = Reduction::sum})));
+  CHECK(!one(softmax_cross_entropy(m, labels),
+             softmax_cross_entropy(m, labels, {.reduction = Reduction::sum})));
 }
 
 TEST_CASE_FIXTURE(Fixture, "random ops are draws and never merge, nor do ops of all ranks") {
@@ -86,7 +87,9 @@ TEST_CASE_FIXTURE(Fixture, "random ops are draws and never merge, nor do ops of 
 }
 
 TEST_CASE_FIXTURE(Fixture, "step scalars merge by which they are") {
-  const auto scalar = [&](StepScalar which, DType dtype = DType::float32) { return graph.step_scalar(which, dtype); };
+  const auto scalar = [&](StepScalar which, DType dtype = DType::float32) {
+    return graph.step_scalar(which, dtype);
+  };
   CHECK(one(scalar(StepScalar::step), scalar(StepScalar::step)));
   CHECK(!one(scalar(StepScalar::step), scalar(StepScalar::stop)));
   CHECK(!one(scalar(StepScalar::step), scalar(StepScalar::step, DType::float64)));

@@ -12,7 +12,8 @@ constexpr std::size_t cell = 64;  // bytes; everything in an arena begins at a m
 
 class ArenaWalk {
  public:
-  explicit ArenaWalk(const Program& program) : program_(program), writer_((program.arena_bytes + cell - 1) / cell, nobody) {}
+  explicit ArenaWalk(const Program& program)
+      : program_(program), writer_((program.arena_bytes + cell - 1) / cell, nobody) {}
 
   std::string run() && {
     for (std::size_t index = 0; index < program_.instructions.size(); ++index) {
@@ -34,7 +35,9 @@ class ArenaWalk {
   }
 
  private:
-  static std::size_t bytes_of(const Slot& slot) { return static_cast<std::size_t>(slot.layout.bytes(slot.type)); }
+  static std::size_t bytes_of(const Slot& slot) {
+    return static_cast<std::size_t>(slot.layout.bytes(slot.type));
+  }
 
   template <class F>
   void each_cell(const Place& place, std::size_t bytes, F&& f) {
@@ -73,8 +76,9 @@ class ArenaWalk {
       found = owner;
     });
     if (whole) return;
-    complaints_ += fmt::format("{} reads %{}, which {} overwrote\n", reader, slot.value.node,
-                               found == nobody ? "nobody has made or scratch memory" : program_.instructions[found].name);
+    complaints_ += fmt::format(
+        "{} reads %{}, which {} overwrote\n", reader, slot.value.node,
+        found == nobody ? "nobody has made or scratch memory" : program_.instructions[found].name);
   }
 
   const Program& program_;

@@ -29,7 +29,8 @@ const TensorType vector{DType::float32, {16}};
 const TensorType pictures{DType::float32, {2, 3, 6, 6}};
 const TensorType filter{DType::float32, {5, 3, 3, 3}};
 
-std::shared_ptr<const Program> compiled(const Graph& graph, const std::vector<Node>& nodes, const CompileOptions& options = {}) {
+std::shared_ptr<const Program> compiled(const Graph& graph, const std::vector<Node>& nodes,
+                                        const CompileOptions& options = {}) {
   std::vector<ProgramOutput> outputs;
   for (const Node& node : nodes) outputs.push_back({.node = node});
   return compile(graph, outputs, test_backend(), options);
@@ -37,11 +38,13 @@ std::shared_ptr<const Program> compiled(const Graph& graph, const std::vector<No
 
 std::size_t count_of(const Program& program, std::string_view op) {
   return static_cast<std::size_t>(std::ranges::count_if(
-      program.instructions, [&](const Instruction& instruction) { return instruction.name.starts_with(op); }));
+      program.instructions,
+      [&](const Instruction& instruction) { return instruction.name.starts_with(op); }));
 }
 
 // Values as a step-by-step run computes them.
-void check_like_plain(const Graph& graph, const std::vector<Node>& nodes, const std::vector<std::pair<std::string, Tensor>>& inputs) {
+void check_like_plain(const Graph& graph, const std::vector<Node>& nodes,
+                      const std::vector<std::pair<std::string, Tensor>>& inputs) {
   const auto fast = compiled(graph, nodes);
   CHECK(check_arena(*fast) == "");
   VM vm(fast, test_backend());
@@ -115,12 +118,14 @@ TEST_CASE("a reorder is made once for all who need it") {
   std::vector<std::string> made;
   for (const auto& instruction : program->instructions)
     if (instruction.name.starts_with("reorder"))
-      made.push_back(fmt::format("{} to {}", instruction.inputs[0]->value.node, to_string(instruction.outputs[0]->layout)));
+      made.push_back(fmt::format("{} to {}", instruction.inputs[0]->value.node,
+                                 to_string(instruction.outputs[0]->layout)));
   std::ranges::sort(made);
   CHECK(std::ranges::adjacent_find(made) == made.end());
   CHECK(made.size() == program->reorders);
   for (const auto& instruction : program->instructions)
-    if (instruction.name.starts_with("reorder")) CHECK(instruction.inputs[0]->layout != instruction.outputs[0]->layout);
+    if (instruction.name.starts_with("reorder"))
+      CHECK(instruction.inputs[0]->layout != instruction.outputs[0]->layout);
 }
 
 TEST_CASE("what a training step computes lies where the plan says, whole") {
@@ -169,23 +174,40 @@ TEST_CASE("the placement holds trainables in the order in which backward ends, t
   graph.update(seen, seen + y);
   const auto found = gradients(sum(y), {parameters[0], parameters[1], parameters[2]});
   std::vector<ProgramOutput> outputs;
-  for (std::size_t i = 0; i < 3; ++i) outputs.push_back({.node = found[i], .gradient_of = std::string(i == 0 ? "first" : i == 1 ? "second" : "third")});
+  for (std::size_t i = 0; i < 3; ++i)
+    outputs.push_back({.node = found[i],
+                       .gradient_of = std::string(i == 0   ? "first"
+                                                  : i == 1 ? "second"
+                                                           : "third")});
   outputs.push_back({.node = seen, .gradient_of = "seen"});
   const auto program = compile(graph, outputs, test_backend(), {.apply_updates = false});
   std::vector<std::string> names;
   for (const auto& entry : program->placement.entries) names.push_back(entry.name);
   CHECK(names == std::vector<std::string>{"third", "second", "first", "seen", "still"});
-  // A bucket is final behind its last write; what is read first is known, too.
-  std::size_t before = 0;
-  for (std::size_t i = 0; i < 3; ++i) {
-    const auto& entry = program->placement.entries[i];
-    const std::size_t ready = program->gradients_ready_after(entry.offset + entry.count);
-    CHECK(ready > before);
-    before = ready;
+  // A bucket is final behind its last write, also where gradients are added to; what is read first is known,
+  // too.
+  const auto adding = compile(graph, outputs, test_backend(),
+                              {.placement = &program->placement, .accumulate = true, .apply_updates = false});
+  for (const auto& finishing : {program, adding}) {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto& entry = program->placement.entries[i];
+      const std::size_t ready = finishing->gradients_ready_after(entry.offset + entry.count);
+      CHECK(ready > before);
+      before = ready;
+      const auto writes = [](const Instruction& instruction) {
+        return instruction.outputs[0] && instruction.outputs[0]->place.space == Place::Space::gradient;
+      };
+      if (i < 2)
+        CHECK(std::ranges::any_of(finishing->instructions.begin() + static_cast<std::ptrdiff_t>(ready),
+                                  finishing->instructions.end(),
+                                  [&](const Instruction& later) { return !writes(later); }));
+    }
   }
   const auto& third = program->placement.entries[0];
   const auto& first = program->placement.entries[2];
-  CHECK(program->first_use(first.offset, first.offset + first.count) < program->first_use(third.offset, third.offset + third.count));
+  CHECK(program->first_use(first.offset, first.offset + first.count) <
+        program->first_use(third.offset, third.offset + third.count));
 }
 
 TEST_CASE("gradients that do not read their parameter, and parameters that nobody reads, have a place") {
@@ -241,14 +263,18 @@ TEST_CASE("plans are equal where programs are") {
 TEST_CASE("outputs of other graphs and gradients of frozen parameters are refused") {
   Graph graph;
   Graph other;
-  CHECK(user_error([&] { compiled(graph, {other.input("x", vector)}); }).find("another graph") != std::string::npos);
+  CHECK(user_error([&] { compiled(graph, {other.input("x", vector)}); }).find("another graph") !=
+        std::string::npos);
   const Node w = graph.parameter("w", vector);
   Placement placement;
   placement.append("w", vector, ParameterRole::frozen, Layout::row_major(1));
   const std::vector<ProgramOutput> outputs{{.node = w * 2, .gradient_of = "w"}};
-  CHECK(user_error([&] { compile(graph, outputs, test_backend(), {.placement = &placement}); }).find("frozen") != std::string::npos);
+  CHECK(user_error([&] {
+          compile(graph, outputs, test_backend(), {.placement = &placement});
+        }).find("frozen") != std::string::npos);
   Placement empty;
-  CHECK(user_error([&] { compiled(graph, {w}, {.placement = &empty}); }).find("'w' not at all") != std::string::npos);
+  CHECK(user_error([&] { compiled(graph, {w}, {.placement = &empty}); }).find("'w' not at all") !=
+        std::string::npos);
 }
 
 }  // namespace plexaura::testing

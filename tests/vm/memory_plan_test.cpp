@@ -13,7 +13,8 @@ std::vector<Lifetime> random_lifetimes(std::uint64_t seed, std::int64_t pieces, 
   std::vector<Lifetime> lifetimes;
   for (std::int64_t i = 0; i < pieces; ++i) {
     const auto first = static_cast<std::size_t>(random.below(instructions));
-    const auto last = first + static_cast<std::size_t>(random.below(instructions - static_cast<std::int64_t>(first)));
+    const auto last =
+        first + static_cast<std::size_t>(random.below(instructions - static_cast<std::int64_t>(first)));
     lifetimes.push_back({static_cast<std::size_t>(random.below(5000)), first, last});
   }
   return lifetimes;

@@ -74,7 +74,9 @@ TEST_CASE("times grow") {
 }
 
 TEST_CASE("a profile that cannot be written is the user's error") {
-  CHECK(user_error([] { Profile().write("/nowhere/at/all/trace.json"); }).find("/nowhere/at/all/trace.json") != std::string::npos);
+  CHECK(user_error([] {
+          Profile().write("/nowhere/at/all/trace.json");
+        }).find("/nowhere/at/all/trace.json") != std::string::npos);
 }
 
 }  // namespace plexaura::testing

@@ -28,13 +28,16 @@ class Offering final : public Backend {
     offered_.push_back(region);
   }
   const BackendInfo& info() const override { return oracle().info(); }
-  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override { return oracle().allocate(bytes, use); }
+  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
+    return oracle().allocate(bytes, use);
+  }
   void copy(Stream, Address, const std::byte*, std::size_t) override {}
   std::unique_ptr<Event> make_event() override { return nullptr; }
   std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
   std::vector<Region> regions(const Graph&, NodeId last, const Uses&) const override {
     std::vector<Region> ending;
-    std::ranges::copy_if(offered_, std::back_inserter(ending), [&](const Region& region) { return region.nodes.back() == last; });
+    std::ranges::copy_if(offered_, std::back_inserter(ending),
+                         [&](const Region& region) { return region.nodes.back() == last; });
     return ending;
   }
   std::vector<Candidate> propose(const RegionQuery&) const override { return {}; }
@@ -44,7 +47,8 @@ class Offering final : public Backend {
   std::vector<Region> offered_;
 };
 
-NodeLists nodes_of(const Graph& graph, const Offering& backend, const std::vector<Node>& kept, bool fuse = true) {
+NodeLists nodes_of(const Graph& graph, const Offering& backend, const std::vector<Node>& kept,
+                   bool fuse = true) {
   std::vector<Value> values;
   for (const Node& node : kept) values.push_back(node.value());
   NodeLists nodes;
@@ -117,10 +121,10 @@ TEST_CASE("regions that would wait for each other are refused") {
   // r1 -> outside -> r2 and, by its other node, r2 -> r1: neither cycle is in one region.
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {4}});
-  const Node p = exp(x);            // of the later region
-  const Node q = tanh(p);           // of the earlier region, reads p
-  const Node out = sqrt(q);         // reads the earlier region
-  const Node last = out + p;        // of the later region
+  const Node p = exp(x);      // of the later region
+  const Node q = tanh(p);     // of the earlier region, reads p
+  const Node out = sqrt(q);   // reads the earlier region
+  const Node last = out + p;  // of the later region
   Offering backend;
   backend.offer({p, last}, {p, last});
   CHECK(nodes_of(graph, backend, {last, q}).size() == 4);
@@ -128,8 +132,8 @@ TEST_CASE("regions that would wait for each other are refused") {
   // The way leads over a node behind the end of the second region.
   Graph longer;
   const Node y = longer.input("y", {DType::float32, {4}});
-  const Node first = exp(y);         // of region A
-  const Node second = tanh(first);   // of region B, reads A
+  const Node first = exp(y);        // of region A
+  const Node second = tanh(first);  // of region B, reads A
   const Node third = sqrt(y);
   const Node end_of_b = second + third;
   const Node behind = relu(end_of_b);
@@ -183,7 +187,9 @@ TEST_CASE("collective ops keep their order") {
   const Node first = all_reduce_sum(late);
   const Node second = all_reduce_sum(x);
   const auto regions = nodes_of(graph, Offering(), {first, second});
-  const auto place = [&](const Node& node) { return std::ranges::find(regions, ids({node})) - regions.begin(); };
+  const auto place = [&](const Node& node) {
+    return std::ranges::find(regions, ids({node})) - regions.begin();
+  };
   CHECK(place(first) < place(second));
 }
 

@@ -19,7 +19,13 @@ TEST_CASE("every scalar lies once in each dtype, inside the block") {
 }
 
 TEST_CASE("what is written is read at its place") {
-  StepBlock block{.gradient_seed = 0.5, .share = 0.25, .samples = 3, .learning_rate = 0.125, .step = 7, .stop = 1, .failed = 0};
+  StepBlock block{.gradient_seed = 0.5,
+                  .share = 0.25,
+                  .samples = 3,
+                  .learning_rate = 0.125,
+                  .step = 7,
+                  .stop = 1,
+                  .failed = 0};
   block.seed = -5;
   block.first_sample = 1LL << 40;
   std::byte memory[step_block_bytes] = {};

@@ -22,7 +22,9 @@ const TensorType weights{DType::float32, {2, 1}};
 LossOutputs line(Graph& graph, std::int64_t samples) {
   const Node x = graph.input("x", {DType::float32, {samples, 2}});
   const Node y = matmul(x, graph.parameter("w", weights));
-  return {squared_error(y, graph.input("t", {DType::float32, {samples, 1}})), sum(cast(gt(y, 0), DType::float32)), {}};
+  return {squared_error(y, graph.input("t", {DType::float32, {samples, 1}})),
+          sum(cast(gt(y, 0), DType::float32)),
+          {}};
 }
 
 struct Trained {
@@ -30,14 +32,17 @@ struct Trained {
     for (const std::int64_t samples : {0, 2}) {
       Graph graph;
       const auto outputs = training_outputs(graph, line(graph, samples), store, samples);
-      step.add_gradient_program(samples, false,
-                                compile(graph, outputs, test_backend(), {.placement = &store.placement(), .apply_updates = false}),
-                                nullptr);
+      step.add_gradient_program(
+          samples, false,
+          compile(graph, outputs, test_backend(), {.placement = &store.placement(), .apply_updates = false}),
+          nullptr);
     }
     Graph graph;
     const Node value = graph.arena_slice({ArenaKind::value, 0, 0, 16}, DType::float32);
     const Node gradient = graph.arena_slice({ArenaKind::gradient, 0, 0, 16}, DType::float32);
-    graph.update(value, sgd_step(value, gradient, {}, graph.step_scalar(StepScalar::learning_rate, DType::float32)).value);
+    graph.update(
+        value,
+        sgd_step(value, gradient, {}, graph.step_scalar(StepScalar::learning_rate, DType::float32)).value);
     step.set_update_program(compile(graph, {}, test_backend(), {.placement = &store.placement()}), nullptr);
     store.write("w", Tensor::of<float>({2, 1}, {1, 2}));
   }
@@ -50,7 +55,8 @@ struct Trained {
   }
 
   bool run(std::int64_t samples, StepInputs inputs = {}) {
-    const Tensor x = samples == 0 ? Tensor({DType::float32, {0, 2}}) : Tensor::of<float>({2, 2}, {1, 0, 0, 1});
+    const Tensor x =
+        samples == 0 ? Tensor({DType::float32, {0, 2}}) : Tensor::of<float>({2, 2}, {1, 0, 0, 1});
     const Tensor t = samples == 0 ? Tensor({DType::float32, {0, 1}}) : Tensor::of<float>({2, 1}, {0, 0});
     const Feed feeds[] = {{"x", x}, {"t", t}};
     const MicroBatchInputs batch[] = {{feeds, samples, 0}};
@@ -152,10 +158,12 @@ TEST_CASE("a trainable parameter that the loss does not use is named, and so is 
   ParameterStore store({{"w", weights, ParameterRole::trainable, Initialiser::ones()},
                         {"idle", weights, ParameterRole::trainable, Initialiser::ones()}});
   Graph graph;
-  CHECK(user_error([&] { training_outputs(graph, line(graph, 2), store, 2); }).find("'idle'") != std::string::npos);
+  CHECK(user_error([&] { training_outputs(graph, line(graph, 2), store, 2); }).find("'idle'") !=
+        std::string::npos);
   ParameterStore doubles({{"w", {DType::float64, {2, 1}}, ParameterRole::trainable, Initialiser::ones()}});
   Graph other;
-  CHECK(user_error([&] { training_outputs(other, line(other, 2), doubles, 2); }).find("cast()") != std::string::npos);
+  CHECK(user_error([&] { training_outputs(other, line(other, 2), doubles, 2); }).find("cast()") !=
+        std::string::npos);
 }
 
 }  // namespace plexaura::testing

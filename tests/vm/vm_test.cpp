@@ -65,9 +65,18 @@ TEST_CASE("wrong feeds are refused in words, and leave the VM as it was") {
   for (int round = 0; round < 3; ++round) {
     says(user_error([&] { sum.vm.run({{"left", one}}); }), {"'right' was not fed"});
     says(user_error([&] { sum.vm.run({{"left", one}, {"right", wrong}}); }), {"'right'", "[4]", "[5]"});
-    says(user_error([&] { sum.vm.run({{"left", one}, {"right", other_dtype}}); }), {"'right'", "float32", "float64"});
-    says(user_error([&] { sum.vm.run({{"left", one}, {"left", one}, {"right", one}}); }), {"'left' was fed twice"});
-    says(user_error([&] { sum.vm.run({{"left", one}, {"rigth", one}}); }), {"no input 'rigth'", "did you mean 'right'"});
+    says(user_error([&] {
+           sum.vm.run({{"left", one}, {"right", other_dtype}});
+         }),
+         {"'right'", "float32", "float64"});
+    says(user_error([&] {
+           sum.vm.run({{"left", one}, {"left", one}, {"right", one}});
+         }),
+         {"'left' was fed twice"});
+    says(user_error([&] {
+           sum.vm.run({{"left", one}, {"rigth", one}});
+         }),
+         {"no input 'rigth'", "did you mean 'right'"});
     sum.vm.run({{"right", filled(2)}, {"left", one}});
     CHECK(sum.vm.output() == filled(3));
   }

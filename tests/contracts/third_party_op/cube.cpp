@@ -1,9 +1,10 @@
 // An op and its kernel as somebody else would ship them: a shared object that links the core alone.
 
+#include "tests/contracts/third_party_op/cube.h"
+
 #include "core/device/host_kernel.h"
 #include "core/graph/op.h"
 #include "core/ops/binary.h"
-#include "tests/contracts/third_party_op/cube.h"
 
 namespace {
 
@@ -38,12 +39,16 @@ void cube(const HostCall& call, double offset) {
 
 void run_cube(const HostCall& call) {
   const double offset = op_cast<Cube>(call.op).offset();
-  if (call.inputs[0].dtype() == DType::float64) cube<double>(call, offset);
-  else cube<float>(call, offset);
+  if (call.inputs[0].dtype() == DType::float64)
+    cube<double>(call, offset);
+  else
+    cube<float>(call, offset);
 }
 
 }  // namespace
 
 void third_party_register() { register_host_kernel("third_party_cube", run_cube); }
 
-void third_party_cube(const Node& x, double offset, Node& y) { y = apply(std::make_shared<Cube>(offset), {x}); }
+void third_party_cube(const Node& x, double offset, Node& y) {
+  y = apply(std::make_shared<Cube>(offset), {x});
+}

@@ -1,5 +1,6 @@
-// Nothing of ours allocates in VM::run and TrainingStep::run once each feed slot has been used, on any thread. What the library
-// allocates for itself is the same in every step, and the process neither grows nor touches fresh pages.
+// Nothing of ours allocates in VM::run and TrainingStep::run once each feed slot has been used, on any
+// thread. What the library allocates for itself is the same in every step, and the process neither grows nor
+// touches fresh pages.
 
 #include <cstdlib>
 #include <doctest/doctest.h>
@@ -9,8 +10,8 @@
 
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
-#include "core/ops/conv2d.h"
 #include "core/ops/classes.h"
+#include "core/ops/conv2d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
@@ -36,7 +37,8 @@ LossOutputs model(Graph& graph) {
   const Node x = graph.input("x", {DType::float32, {samples, 3, 16, 16}});
   const Node labels = graph.input("labels", {DType::int64, {samples}});
   const Node hidden = conv2d(x, graph.parameter("conv", conv_type));
-  const BatchNormResult norm = batch_norm(hidden, graph.parameter("scale", channels), graph.parameter("shift", channels));
+  const BatchNormResult norm =
+      batch_norm(hidden, graph.parameter("scale", channels), graph.parameter("shift", channels));
   const Node running = graph.buffer("running", channels);
   graph.update(running, running * 0.9 + norm.mean * 0.1);
   const Node pooled = max_pool2d(relu(norm.y), {.kernel = {2, 2}});
@@ -97,8 +99,8 @@ void check_steady(const std::string& what, F&& action) {
   CHECK(ten.allocations.library_bytes == 10 * one.allocations.library_bytes);
   CHECK(ten.heap == 0);
   CHECK(ten.page_faults == 0);
-  MESSAGE(fmt::format("{} on {}: {} allocations of the library, {} bytes, in each run", what, test_backend().info().name,
-                      one.allocations.library, one.allocations.library_bytes));
+  MESSAGE(fmt::format("{} on {}: {} allocations of the library, {} bytes, in each run", what,
+                      test_backend().info().name, one.allocations.library, one.allocations.library_bytes));
 }
 
 }  // namespace
@@ -116,7 +118,8 @@ TEST_CASE("runs and steps allocate nothing") {
   const auto compile_gradients = [&](bool accumulate, const Placement* placement) {
     Graph graph;
     const auto outputs = training_outputs(graph, model(graph), store, samples);
-    return compile(graph, outputs, backend, {.placement = placement, .accumulate = accumulate, .apply_updates = false});
+    return compile(graph, outputs, backend,
+                   {.placement = placement, .accumulate = accumulate, .apply_updates = false});
   };
   store.place(compile_gradients(false, nullptr)->placement, backend);
   const SolverOptions solver{.kind = SolverOptions::Kind::adam};
@@ -127,7 +130,8 @@ TEST_CASE("runs and steps allocate nothing") {
   build_update(graph, solver, store.placement(), step.border().buckets());
   step.set_update_program(compile(graph, {}, backend, {.placement = &store.placement()}), nullptr);
   for (const bool accumulate : {false, true})
-    step.add_gradient_program(samples, accumulate, compile_gradients(accumulate, &store.placement()), nullptr);
+    step.add_gradient_program(samples, accumulate, compile_gradients(accumulate, &store.placement()),
+                              nullptr);
 
   Random random(1);
   const Tensor x = random.tensor({DType::float32, {samples, 3, 16, 16}}, -1, 1);
@@ -146,7 +150,8 @@ TEST_CASE("runs and steps allocate nothing") {
 
   Graph forward(Mode::inference);
   const std::vector<ProgramOutput> outputs{{.node = model(forward).loss}};
-  VM vm(compile(forward, outputs, backend, {.placement = &store.placement(), .apply_updates = false}), backend, {.store = &store});
+  VM vm(compile(forward, outputs, backend, {.placement = &store.placement(), .apply_updates = false}),
+        backend, {.store = &store});
   check_steady("a run", [&] {
     store.raise_version();  // the prologue too
     vm.run(feeds);

@@ -52,14 +52,17 @@ constexpr std::string_view libraries[] = {"libdnnl", "libgomp"};
 struct Ranges {
   void add(const dl_phdr_info& info, std::span<const std::string_view> names) {
     const std::string_view name = info.dlpi_name;
-    if (std::ranges::none_of(names, [&](std::string_view part) { return name.find(part) != std::string_view::npos; })) return;
+    if (std::ranges::none_of(
+            names, [&](std::string_view part) { return name.find(part) != std::string_view::npos; }))
+      return;
     for (int i = 0; i < info.dlpi_phnum && count < std::size(all); ++i)
       if (const auto& header = info.dlpi_phdr[i]; header.p_type == PT_LOAD)
         all[count++] = {info.dlpi_addr + header.p_vaddr, info.dlpi_addr + header.p_vaddr + header.p_memsz};
   }
   bool contain(const void* address) const {
     const auto place = reinterpret_cast<std::uintptr_t>(address);
-    return std::any_of(all, all + count, [&](const Range& range) { return place >= range.begin && place < range.end; });
+    return std::any_of(all, all + count,
+                       [&](const Range& range) { return place >= range.begin && place < range.end; });
   }
   Range all[64];
   std::size_t count = 0;
@@ -119,9 +122,10 @@ std::string first_of_ours() {
   for (int i = 0; i < first_trace_size; ++i) {
     Dl_info info{};
     dladdr(first_trace[i], &info);
-    text += fmt::format("\n  {}+{:#x} {}", info.dli_fname ? info.dli_fname : "?",
-                        reinterpret_cast<std::uintptr_t>(first_trace[i]) - reinterpret_cast<std::uintptr_t>(info.dli_fbase),
-                        info.dli_sname ? info.dli_sname : "");
+    text += fmt::format(
+        "\n  {}+{:#x} {}", info.dli_fname ? info.dli_fname : "?",
+        reinterpret_cast<std::uintptr_t>(first_trace[i]) - reinterpret_cast<std::uintptr_t>(info.dli_fbase),
+        info.dli_sname ? info.dli_sname : "");
   }
   return text;
 }

@@ -5,8 +5,8 @@
 
 namespace plexaura::testing {
 
-// What was asked of malloc and its kind, and of mmap, on any thread, between start and stop. An allocation is the library's where
-// oneDNN or the OpenMP runtime made it, else ours.
+// What was asked of malloc and its kind, and of mmap, on any thread, between start and stop. An allocation is
+// the library's where oneDNN or the OpenMP runtime made it, else ours.
 struct AllocationCounts {
   std::size_t ours = 0;
   std::size_t our_bytes = 0;

@@ -1,0 +1,48 @@
+// The plans of the zoo's training programs: nothing overwrites what is still read, and the arena is hardly
+// larger than what lives at one time.
+
+#include <doctest/doctest.h>
+
+#include "models/zoo/model.h"
+#include "tests/support/backend.h"
+#include "tests/support/check_program.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+void check_plan(const std::string& yaml, const Shape& sample, std::int64_t classes, std::int64_t samples,
+                const std::vector<std::string>& overrides = {}) {
+  const Config config = Config::load(std::string(PLEXAURA_SOURCE) + "/models/" + yaml, overrides);
+  const auto model = make_model(config.section("model"), sample, classes);
+  const ParameterStore store = make_store(*model, DType::float32);
+  std::vector<std::int64_t> extents{samples};
+  extents.insert(extents.end(), sample.begin(), sample.end());
+  std::shared_ptr<const Program> first;
+  for (const bool accumulate : {false, true}) {
+    Graph graph;
+    const Node x = graph.input("x", {DType::float32, Shape(extents)});
+    const Node labels = graph.input("labels", {DType::int64, Shape{samples}});
+    const auto outputs = training_outputs(graph, build_loss(*model, (*model)(x), labels), store, samples);
+    const auto program = compile(
+        graph, outputs, test_backend(),
+        {.placement = first ? &first->placement : nullptr, .accumulate = accumulate, .apply_updates = false});
+    CAPTURE(yaml);
+    CAPTURE(accumulate);
+    CHECK(check_arena(*program) == "");
+    CHECK(program->arena_bytes >= program->arena_lower_bound);
+    CHECK(static_cast<double>(program->arena_bytes) <=
+          1.05 * static_cast<double>(program->arena_lower_bound));
+    MESSAGE(yaml, ": ", program->instructions.size(), " instructions, ", program->reorders,
+            " reorders, arena ", program->arena_bytes, " bytes, lower bound ", program->arena_lower_bound);
+    first = program;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the plan of the mlp") { check_plan("iris.yaml", {4}, 3, 8); }
+TEST_CASE("the plan of the net for digits") { check_plan("mnist_cnn.yaml", {1, 28, 28}, 10, 16); }
+TEST_CASE("the plan of ResNet50") { check_plan("resnet50.yaml", {3, 64, 64}, 1000, 4); }
+
+}  // namespace plexaura::testing
