@@ -100,9 +100,16 @@ void TrainingStep::before_use(std::size_t bucket) {
   strategy_->before_use(bucket);
 }
 
+// Where this rank had failed before, what the strategy meets now may only follow from it: the first failure
+// is told.
 UpdateAnswer TrainingStep::before_update(std::size_t bucket) {
   const ProfileSpan span(profile_, "before_update", communication, bucket);
-  return strategy_->before_update(bucket);
+  try {
+    return strategy_->before_update(bucket);
+  } catch (...) {
+    if (failure_) std::rethrow_exception(failure_);
+    throw;
+  }
 }
 
 void TrainingStep::gradients_ready(std::size_t bucket) {

@@ -136,6 +136,17 @@ TEST_CASE("a failure of this rank's own work is shown over zeroed gradients, and
   CHECK(!trained.step.metrics().failed);
 }
 
+TEST_CASE("where a rank fails and its strategy fails after it, the first failure is told") {
+  struct BrokenLine final : Strategy {
+    HookSet hooks() const override { return {.before_update = true}; }
+    UpdateAnswer before_update(std::size_t) override { throw UserError("the line is broken"); }
+  } strategy;
+  Trained trained(&strategy);
+  CHECK(user_error([&] { trained.run(2, {.failure = std::make_exception_ptr(UserError("no batch"))}); }) ==
+        "no batch");
+  CHECK(user_error([&] { trained.run(2); }) == "the line is broken");
+}
+
 TEST_CASE("a size that nothing was compiled for is our own fault, and fails like any work") {
   Trained trained;
   Tensor x({DType::float32, {3, 2}});
