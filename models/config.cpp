@@ -96,7 +96,7 @@ Config Config::parse(const std::string& text, const std::string& name,
   return Config(Section(std::move(root)));
 }
 
-void Config::check_all_used() const { Section::Walk::check_used(*root_.state_); }
+void Section::check_all_used() const { Walk::check_used(*state_); }
 
 std::string Config::dump() const {
   std::string text;

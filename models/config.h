@@ -67,6 +67,10 @@ class Section {
   const YamlPosition& position(std::string_view key) const;
   const std::string& path() const;  // "training", "model.layers[2]"; empty for the whole configuration
 
+  // Throws UserError for the first key, here or below, that nobody has read, with the nearest key that was
+  // asked for in its section.
+  void check_all_used() const;
+
   // The error for a rule that only the caller knows: `throw section.error("units", "does not fit the
   // labels")` says "models/iris.yaml:7:10: model.layers[2].units does not fit the labels".
   UserError error(std::string_view key, std::string_view what) const;
@@ -99,10 +103,9 @@ class Config {
   Section root() const { return root_; }
   Section section(std::string_view key) const { return root_.section(key); }
 
-  // Throws UserError for the first key that nobody has read, with the nearest key that was asked for in its
-  // section. To be called when everything has been built from the configuration: an option that has no effect
-  // is an error.
-  void check_all_used() const;
+  // That of all sections. To be called when everything has been built from the configuration: an option that
+  // has no effect is an error.
+  void check_all_used() const { root_.check_all_used(); }
 
   // What was read, defaults included, as YAML with sorted keys: the same text for the same effective
   // configuration, however it was written. Reading the text back gives the same values.

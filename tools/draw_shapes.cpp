@@ -1,14 +1,13 @@
 // Draws a small data set of pictures to classify: DIR/train/CLASS/*.jpg and DIR/val/CLASS/*.jpg.
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fmt/format.h>
 #include <string>
 #include <system_error>
 
 #include "tools/shapes.h"
+#include "tools/tool.h"
 
 #include "core/error.h"
 #include "training/data/file.h"
@@ -33,11 +32,10 @@ void declare(CLI::App& app, Options& options) {
   const auto kinds = static_cast<std::int64_t>(shape_names().size());
   app.add_option("DIR", options.folder, "where to write DIR/train/CLASS/*.jpg and DIR/val/CLASS/*.jpg")
       ->required();
-  app.add_option("--classes", options.classes, "kinds of shape")->check(CLI::Range(std::int64_t{2}, kinds));
-  app.add_option("--train", options.train, "pictures of each class to train on")->check(CLI::PositiveNumber);
-  app.add_option("--val", options.val, "pictures of each class to validate on")->check(CLI::PositiveNumber);
-  app.add_option("--size", options.size, "pixels of a picture's sides")
-      ->check(CLI::Range(std::int64_t{8}, std::int64_t{4096}));
+  app.add_option("--classes", options.classes, "kinds of shape")->check(whole_number(2, kinds));
+  app.add_option("--train", options.train, "pictures of each class to train on")->check(whole_number(1));
+  app.add_option("--val", options.val, "pictures of each class to validate on")->check(whole_number(1));
+  app.add_option("--size", options.size, "pixels of a picture's sides")->check(whole_number(8, 4096));
   app.add_option("--seed", options.seed, "another seed gives other pictures");
 }
 
@@ -72,34 +70,14 @@ void draw_all(const Options& options) {
              options.size);
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Draws a small data set of pictures to classify");
-  Options options;
-  declare(app, options);
-  try {
-    app.parse(argc, argv);
-    draw_all(options);
-    return 0;
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "draw_shapes: {}; see --help\n", error.what());
-    return 2;
-  } catch (const Error& error) {
-    fmt::print(stderr, "draw_shapes: {}\n", error.what());
-    return error.exit_status();
-  }
-}
-
 }  // namespace
 
 }  // namespace plexaura
 
 int main(int argc, char** argv) {
-  try {
-    return plexaura::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "draw_shapes: %s\n", error.what());
-    return 1;
-  }
+  using namespace plexaura;
+  CLI::App app("Draws a small data set of pictures to classify", "draw_shapes");
+  Options options;
+  declare(app, options);
+  return run_tool(app, argc, argv, [&] { draw_all(options); });
 }

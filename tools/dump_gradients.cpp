@@ -1,10 +1,10 @@
 // Computes a model's logits, loss and gradients for one batch, for comparison with another framework.
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <exception>
 #include <fmt/format.h>
 #include <string>
+
+#include "tools/tool.h"
 
 #include "backends/registry.h"
 #include "core/error.h"
@@ -42,6 +42,7 @@ SafeTensors compute(const Options& options) {
   const Shape sample_shape(std::vector<std::int64_t>(samples.shape().begin() + 1, samples.shape().end()));
   const Config config = Config::load(options.config);
   const auto model = make_model(config.section("model"), sample_shape, options.classes);
+  config.section("model").check_all_used();
   ParameterStore store = make_store(*model, dtype);
   load_weights(options.weights, store);
 
@@ -65,8 +66,13 @@ SafeTensors compute(const Options& options) {
   return result;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Computes a model's logits, loss and gradients for one batch");
+}  // namespace
+
+}  // namespace plexaura
+
+int main(int argc, char** argv) {
+  using namespace plexaura;
+  CLI::App app("Computes a model's logits, loss and gradients for one batch", "dump_gradients");
   Options options;
   app.option_defaults()->always_capture_default();
   app.add_option("FILE.yaml", options.config, "its section model describes the model")->required();
@@ -76,31 +82,6 @@ int run(int argc, char** argv) {
   app.add_option("--backend", options.backend, "as of the programs");
   app.add_option("--precision", options.precision, "float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}));
-  app.add_option("--classes", options.classes, "of the model")->check(CLI::PositiveNumber);
-  try {
-    app.parse(argc, argv);
-    write_safetensors(options.result, compute(options));
-    return 0;
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "dump_gradients: {}; see --help\n", error.what());
-    return 2;
-  } catch (const Error& error) {
-    fmt::print(stderr, "dump_gradients: {}\n", error.what());
-    return error.exit_status();
-  }
-}
-
-}  // namespace
-
-}  // namespace plexaura
-
-int main(int argc, char** argv) {
-  try {
-    return plexaura::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "dump_gradients: %s\n", error.what());
-    return 1;
-  }
+  app.add_option("--classes", options.classes, "of the model")->check(whole_number(1));
+  return run_tool(app, argc, argv, [&] { write_safetensors(options.result, compute(options)); });
 }

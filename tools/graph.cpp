@@ -1,13 +1,13 @@
 // Shows the graph of a model from its YAML file: as text, for graphviz, as a picture, or as the program that
 // it is compiled to.
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <exception>
 #include <fmt/format.h>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "tools/tool.h"
 
 #include "backends/registry.h"
 #include "core/error.h"
@@ -44,11 +44,11 @@ void declare(CLI::App& app, Options& options) {
                  "inference: the outputs; loss: as trained, with the loss; training: gradients, too")
       ->check(CLI::IsMember({"inference", "loss", "training"}))
       ->capture_default_str();
-  app.add_option("--batch", options.batch, "samples")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--batch", options.batch, "samples")->check(whole_number(1))->capture_default_str();
   app.add_option("--sample", options.sample,
                  "shape of a sample, such as 1,28,28; with --classes no data is read")
       ->delimiter(',');
-  app.add_option("--classes", options.classes, "how many classes there are")->check(CLI::PositiveNumber);
+  app.add_option("--classes", options.classes, "how many classes there are")->check(whole_number(1));
   app.add_option("--backend", options.backend, "what --format program compiles for")->capture_default_str();
 }
 
@@ -103,34 +103,14 @@ void show(const Options& options) {
   }
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Shows the graph of a model from its YAML file");
-  Options options;
-  declare(app, options);
-  try {
-    app.parse(argc, argv);
-    show(options);
-    return 0;
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "graph: {}; see --help\n", error.what());
-    return 2;
-  } catch (const Error& error) {
-    fmt::print(stderr, "graph: {}\n", error.what());
-    return error.exit_status();
-  }
-}
-
 }  // namespace
 
 }  // namespace plexaura
 
 int main(int argc, char** argv) {
-  try {
-    return plexaura::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "graph: %s\n", error.what());
-    return 1;
-  }
+  using namespace plexaura;
+  CLI::App app("Shows the graph of a model from its YAML file", "graph");
+  Options options;
+  declare(app, options);
+  return run_tool(app, argc, argv, [&] { show(options); });
 }

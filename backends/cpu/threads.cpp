@@ -25,16 +25,15 @@ void unbind() {
 
 }  // namespace
 
-void use_cores(int ranks_on_this_machine) {
+int use_cores(int ranks_on_this_machine) {
   unbind();
   const char* wanted = std::getenv("OMP_NUM_THREADS");
   const int threads =
       wanted != nullptr ? std::max(1, std::atoi(wanted)) : std::max(1, cores() / ranks_on_this_machine);
 #ifdef _OPENMP
   omp_set_num_threads(threads);
-#else
-  static_cast<void>(threads);
 #endif
+  return threads;
 }
 
 }  // namespace plexaura

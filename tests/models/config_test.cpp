@@ -215,6 +215,16 @@ TEST_CASE("a section in which nothing is known") {
         "iris.yaml:2:3: unknown key 'path' in data (known keys: none)");
 }
 
+TEST_CASE("a section alone may be looked through for keys that nobody read") {
+  const Config config = parsed("data:\n  path: x\nmodel:\n  depth: 1\n  width: 2\n");
+  const Section model = config.section("model");
+  model.integer("depth");
+  CHECK(user_error([&] { model.check_all_used(); }) ==
+        "iris.yaml:5:3: unknown key 'width' in model (known keys: depth)");
+  model.integer("width");
+  CHECK_NOTHROW(model.check_all_used());
+}
+
 TEST_CASE("copies of a section are one section") {
   const Config config = parsed("data:\n  a: 1\n  b: 2\n");
   config.section("data").integer("a");

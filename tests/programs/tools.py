@@ -1,0 +1,64 @@
+"""The tools beside the programs: each does its work, and says in one sentence what is wrong."""
+
+import json
+import subprocess
+
+import support
+from support import BUILD, SOURCE, ProgramTest
+
+
+class Tools(ProgramTest):
+    def tool(self, name, *arguments, status=0):
+        done = subprocess.run([BUILD / "tools" / name, *map(str, arguments)], cwd=self.folder, env=support.environment(),
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def test_draw_shapes_draws_the_same_pictures_again(self):
+        for folder in ("one", "two"):
+            said = self.tool("draw_shapes", folder, "--classes", 2, "--train", 3, "--val", 1, "--size", 16)
+            self.assertIn("2 classes, 3 pictures each to train on and 1 to validate on", said)
+        pictures = {path.relative_to(self.folder / "one"): path.read_bytes() for path in (self.folder / "one").rglob("*.jpg")}
+        self.assertEqual(len(pictures), 8)
+        self.assertEqual(len(set(pictures.values())), 8)
+        for name, picture in pictures.items():
+            self.assertEqual((self.folder / "two" / name).read_bytes(), picture)
+
+    def test_graph_shows_a_model(self):
+        sample = [SOURCE / "models/iris.yaml", "--sample", 4, "--classes", 3]
+        self.assertIn("matmul", self.tool("graph", *sample))
+        self.assertTrue(self.tool("graph", *sample, "--format", "dot").startswith("digraph"))
+        self.assertGreater(len(self.tool("graph", *sample, "--mode", "training")), len(self.tool("graph", *sample)))
+
+    def test_bench_trains_on_one_batch(self):
+        said = json.loads(self.tool("bench", SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--seconds", 0.1,
+                                    "--set", "training.batch_size=8"))
+        self.assertEqual(said["parameters"], 690_590)
+        self.assertEqual(said["batch"], 8)
+        self.assertGreaterEqual(said["steps"], 5)
+        self.assertTrue(0 < said["min_s"] <= said["median_s"])
+        self.assertAlmostEqual(said["images_per_second"], 8 / said["median_s"], delta=0.01 * said["images_per_second"])
+
+    def test_what_is_wrong(self):
+        model = SOURCE / "models/iris.yaml"
+        wrong = [
+            (["draw_shapes"], "DIR is required"),
+            (["draw_shapes", "here", "--size", 3], "--size: '3' must be a whole number from 8 to 4096"),
+            (["draw_shapes", "here", "--classes", "2.5"], "'2.5' must be a whole number from 2 to"),
+            (["draw_shapes", "/proc/here"], "the folder cannot be made"),
+            (["bench", model, "--sample", "4,x"], "--sample: 'x' must be a whole number from 1 to"),
+            (["bench", model, "--sample", 4, "--seconds", 0], "--seconds: '0' must be a number above 0"),
+            (["bench", "none.yaml", "--sample", 4], "none.yaml"),
+            (["bench", model, "--sample", 4, "--classes", 3, "--set", "training.batch_siz=8"], "unknown key 'batch_siz' in training; did you mean 'batch_size'?"),
+            (["graph", model, "--sample", 4], "--sample and --classes need each other"),
+            (["dump_gradients", model, "w", "b", "r", "--precision", "half"], "--precision"),
+        ]
+        for command, expected in wrong:
+            said = self.tool(*command, status=2)
+            self.assertIn(expected, said)
+            self.assertEqual(len(said.splitlines()), 1, said)
+            self.assertTrue(said.startswith(command[0] + ": "), said)
+
+
+if __name__ == "__main__":
+    support.main()

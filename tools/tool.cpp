@@ -1,0 +1,56 @@
+#include "tools/tool.h"
+
+#include <cstdio>
+#include <exception>
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+// A check as CLI11 wants it: what is wrong with a text, or nothing.
+template <class Number, class Holds>
+CLI::Validator number_check(const std::string& rule, Holds holds) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        Number number{};
+        return CLI::detail::lexical_cast(text, number) && holds(number)
+                   ? std::string()
+                   : fmt::format("'{}' must be {}", text, rule);
+      },
+      "");
+}
+
+}  // namespace
+
+int run_tool(CLI::App& app, int argc, const char* const* argv, const std::function<void()>& work) {
+  try {
+    app.parse(argc, argv);
+    work();
+    return 0;
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "{}: {}; see --help\n", app.get_name(), error.what());
+    return 2;
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}: {}\n", app.get_name(), error.what());
+    return error.exit_status();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", app.get_name(), error.what());
+    return 1;
+  }
+}
+
+CLI::Validator above_zero() {
+  return number_check<double>("a number above 0", [](double number) { return number > 0; });
+}
+
+CLI::Validator whole_number(std::int64_t from, std::int64_t to) {
+  return number_check<std::int64_t>(fmt::format("a whole number from {} to {}", from, to),
+                                    [=](std::int64_t number) { return number >= from && number <= to; });
+}
+
+}  // namespace plexaura
