@@ -29,6 +29,10 @@ elseif(PLEXAURA_SANITIZE)
   message(FATAL_ERROR "PLEXAURA_SANITIZE is '${PLEXAURA_SANITIZE}'; it must be empty, address or thread")
 endif()
 
+if(PLEXAURA_SANITIZE)
+  list(APPEND plexaura_compile_options -Wno-maybe-uninitialized)  # g++ 12 finds it in <regex> where it sanitizes
+endif()
+
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)

@@ -1,7 +1,6 @@
 #include "core/vm/compile.h"
 
 #include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
 
 #include "core/error.h"
@@ -204,7 +203,7 @@ class Compiler {
     auto& bytes = program_->constants;
     const std::size_t offset = (bytes.size() + granule - 1) / granule * granule;
     bytes.resize(offset + tensor.bytes());
-    std::memcpy(bytes.data() + offset, tensor.data(), tensor.bytes());
+    std::copy_n(tensor.data(), tensor.bytes(), bytes.data() + offset);
     return static_cast<std::int64_t>(offset);
   }
 

@@ -175,7 +175,7 @@ class Words(ProgramTest):
     def check_progress(self, command):
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 70, 0, 0))
-        process = subprocess.Popen(command, cwd=self.folder, env=support.environment(), stdout=slave)
+        process = subprocess.Popen(command, cwd=self.folder, env=support.mpi_environment(), stdout=slave)
         os.close(slave)
         text = b""
         while True:

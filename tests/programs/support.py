@@ -52,6 +52,11 @@ def environment():
     return dict(os.environ, OMP_NUM_THREADS="1")
 
 
+def mpi_environment():
+    """For a test that calls mpirun itself: tests/support/mpirun.sh says what the address sanitizer needs."""
+    return dict(environment(), ASAN_OPTIONS=f"{os.environ.get('ASAN_OPTIONS', '')}:fast_unwind_on_malloc=0")
+
+
 class Result:
     def __init__(self, status, out, err):
         self.status, self.out, self.err = status, out, err

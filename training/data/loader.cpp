@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -61,11 +62,18 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& opti
   }
   if (options_.workers == 0) return;
   schedule_ahead();
+  start_workers();
+}
+
+void Loader::start_workers() {
+  workers_.reserve(static_cast<std::size_t>(options_.workers));
   try {
     for (std::int64_t i = 0; i < options_.workers; ++i) workers_.emplace_back([this] { work(); });
-  } catch (...) {
+  } catch (const std::system_error& error) {
     stop();
-    throw;
+    throw UserError(
+        fmt::format("only {} of {} threads that read data could be started ({}); ask for fewer workers",
+                    workers_.size(), options_.workers, error.what()));
   }
 }
 

@@ -105,6 +105,7 @@ class Loader {
   void finish(Pending& pending, Slice positions, Failure failure);
   void work();
   void wait_for_front(std::unique_lock<std::mutex>& lock);
+  void start_workers();
   void stop();
 
   std::shared_ptr<const Dataset> dataset_;
