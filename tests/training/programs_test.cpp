@@ -4,6 +4,7 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
+#include "backends/registry.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
@@ -15,18 +16,12 @@ namespace {
 
 constexpr std::int64_t train_samples = 22;
 
-TrainingPrograms make(ParameterStore& store, Collective& collective,
+TrainingPrograms make(ParameterStore& store, Collective& collective, Backend& backend = test_backend(),
                       const ModelBuilder& model = small_model) {
   const std::int64_t ranks = collective.size();
-  return {model,
-          Shape{4},
-          store,
-          test_backend(),
-          collective,
-          nullptr,
-          {train_samples, 7, ranks, 2},
-          {9, 7, ranks, 1},
-          {}};
+  return {
+      model, Shape{4}, store, backend, collective, nullptr, {train_samples, 7, ranks, 2}, {9, 7, ranks, 1},
+      {}};
 }
 
 Tensor samples(std::int64_t count) {
@@ -74,8 +69,9 @@ TEST_CASE("ranks have one placement, and programs for every size of their batche
   ThreadRanks ranks(3);
   std::array<std::string, 3> placements;
   ranks.run([&](Collective& collective) {
+    const auto backend = open_backend(test_backend().info().name);
     ParameterStore store = small_store();
-    TrainingPrograms programs = make(store, collective);
+    TrainingPrograms programs = make(store, collective, *backend);
     placements.at(static_cast<std::size_t>(collective.rank())) = to_text(store.placement());
     const BatchPlan plan{train_samples, 7, 3, 2};
     for (std::int64_t step = 0; step < plan.steps_per_epoch(); ++step) {
@@ -109,8 +105,9 @@ TEST_CASE("a model that cannot be built on one rank ends all ranks") {
   ThreadRanks ranks(2);
   CHECK(user_error([&] {
           ranks.run([](Collective& collective) {
+            const auto backend = open_backend(test_backend().info().name);
             ParameterStore store = small_store();
-            make(store, collective, [&](Graph& graph, Node x, Node y) {
+            make(store, collective, *backend, [&](Graph& graph, Node x, Node y) {
               if (collective.rank() == 1) throw UserError("this rank has no model");
               return small_model(graph, x, y);
             });
