@@ -155,14 +155,13 @@ void check_characters(std::string_view text, const std::string& name) {
   }
 }
 
-bool is_plain_value(const YamlValue& value) {
-  if (value.kind == Kind::list) return std::ranges::all_of(value.items, is_plain_value);
-  return value.kind != Kind::map;
-}
-
 void move_to(YamlValue& value, const YamlPosition& position) {
   value.position = position;
   for (YamlValue& item : value.items) move_to(item, position);
+  for (YamlMember& member : value.members) {
+    member.position = position;
+    move_to(member.value, position);
+  }
 }
 
 // The value that `step`, one part of an override's path, names within `parent`; made where it may be.
@@ -233,7 +232,6 @@ void apply_override(YamlValue& root, const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos) fail(position, "an override is written as key=value");
   YamlValue value = parse_yaml(assignment.substr(equals + 1), position.file);
-  if (!is_plain_value(value)) fail(position, "the value must be a scalar or a list such as [1, 2]");
   move_to(value, position);
   YamlValue* target = &root;
   for (const std::string& step : split_path(assignment.substr(0, equals), position))
