@@ -78,6 +78,18 @@ class Mnist(ProgramTest):
 
 
 class ResNet(ProgramTest):
+    def test_one_batch_is_learnt_by_heart(self):
+        """From the first step on, because the last scale of each block begins at zero: otherwise the loss climbs to 7 first."""
+        support.draw_pictures(self.folder / "pictures", classes=5, train=4, val=1, size=64)
+        self.run_ranks(2 if support.HAS_MPI else 1, "resnet", SOURCE / "models/resnet50.yaml", *self.settings(
+            "data.path=pictures", "data.image_size=64", "data.limit=16", "data.augment=false", "data.shuffle=false", "data.validation_limit=0",
+            "training.batch_size=16", "training.schedule={name: constant}", "training.solver.weight_decay=0", 'output.dir=""'),
+            "--steps", "20", "--log", "log", within=600)
+        losses = [line["loss"] for line in self.log("log") if line["event"] == "step"]
+        self.assertEqual(len(losses), 20)
+        self.assertEqual(max(losses), losses[0], losses)
+        self.assertLess(losses[-1], 0.3, losses)
+
     def test_a_short_run_on_pictures(self):
         support.draw_pictures(self.folder / "pictures")
         yaml = SOURCE / "models/resnet18.yaml"
