@@ -138,6 +138,14 @@ class WrongInput(MistakeTest):
         setting("training.epochs is '9223372036854775807'; it must be a whole number >= 1 and <= 1000000000$", "training.epochs=9223372036854775807")
         self.check_ranks("data.classes is '9999999999'; it must be a whole number >= 2 and <= 1000000$", "convnet", *self.cnn("data.classes=9999999999"))
 
+    def test_a_place_without_room_or_folder(self):
+        for option in ("--log", "--profile"):
+            arguments = [*self.iris("output.dir=run"), "--steps", 1, option]
+            self.assertEqual(self.run_one("mlp", *arguments, "/dev/full", status=1).err,
+                             "cannot write '/dev/full': No space left on device; free space or name another place\n")
+            self.assertEqual(self.run_one("mlp", *arguments, "no/such/file", status=2).err,
+                             "cannot create 'no/such/file': No such file or directory; name a file in a folder that exists and can be written\n")
+
     def test_files_beside_pictures_are_ignored(self):
         support.draw_pictures(self.folder / "pictures")
         settings = self.settings("data.path=pictures", "data.image_size=32", "training.batch_size=6", "output.dir=run")

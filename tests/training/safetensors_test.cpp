@@ -115,7 +115,7 @@ TEST_CASE("a full disk keeps the old file") {
     const FullDisk full(4096);
     text = device_error([&] { write_safetensors(folder / "f", large); });
   }
-  CHECK(text == "cannot write '" + (folder / "f").string() + "': File too large");
+  CHECK(text == "cannot write '" + (folder / "f").string() + "': File too large; free space or name another place");
   CHECK(read_safetensors(folder / "f").tensors.empty());
   CHECK(folder.files() == 1);
 }
@@ -140,7 +140,7 @@ TEST_CASE("files that are too short or no files") {
   const std::string path = (folder / "f").string();
   const std::string end = "; the file is damaged or not a safetensors file";
   CHECK(user_error([&] { read_safetensors(path); }) ==
-        "cannot read '" + path + "': No such file or directory");
+        "cannot read '" + path + "': No such file or directory; check the path and its permissions");
   write_text(path, "1234567");
   CHECK(user_error([&] { read_safetensors(path); }) ==
         "'" + path + "' has 7 bytes, too few for a safetensors file");
