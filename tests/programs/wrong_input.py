@@ -146,6 +146,17 @@ class WrongInput(MistakeTest):
             self.assertEqual(self.run_one("mlp", *arguments, "no/such/file", status=2).err,
                              "cannot create 'no/such/file': No such file or directory; name a file in a folder that exists and can be written\n")
 
+    def test_a_checkpoint_with_a_changed_byte(self):
+        arguments = self.iris("output.dir=run")
+        self.run_one("mlp", *arguments, "--steps", 2)
+        for name in ("weights", "state"):
+            file = self.checkpoint("run") / f"{name}.safetensors"
+            whole = file.read_bytes()
+            file.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+            self.check_ranks(f"{name}.safetensors': its tensors do not give the checksum in its metadata; the file is damaged: take another copy",
+                             "mlp", *arguments, "--resume")
+            file.write_bytes(whole)
+
     def test_files_beside_pictures_are_ignored(self):
         support.draw_pictures(self.folder / "pictures")
         settings = self.settings("data.path=pictures", "data.image_size=32", "training.batch_size=6", "output.dir=run")
