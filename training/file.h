@@ -8,7 +8,8 @@
 
 namespace plexaura {
 
-// A descriptor of the operating system, closed with the object. -1 stands for none.
+// A descriptor of the operating system, closed with the object. -1 stands for none. One thread at a
+// time moves or closes it.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -26,7 +27,8 @@ class FileDescriptor {
 };
 
 // A regular file opened for reading. Errors name the file: UserError where it is missing, unreadable, not a
-// regular file or shorter than it was; DeviceError where the disk fails.
+// regular file or shorter than it was; DeviceError where the disk fails. Several threads may read it at
+// once.
 class InputFile {
  public:
   explicit InputFile(std::filesystem::path path);

@@ -10,6 +10,8 @@
 
 namespace plexaura {
 
+// The functions below may be called by several threads at once, for one path where none of them writes it.
+
 // The contents of a file in the safetensors format: named tensors, in the order of its header, and free text
 // by key. The eight dtypes of Plexaura are F64, F32, BF16, F16, I64, I32, U8 and BOOL there.
 struct SafeTensors {

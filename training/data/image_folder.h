@@ -27,7 +27,7 @@ struct ImageFolderOptions {
 // by class and name; other files, folders in a class's folder and names that begin with a dot are passed
 // over. Only names are held in memory. A sample is float32 [3, image_size, image_size], RGB. The constructor
 // throws UserError when root cannot be read, holds no folder, or a folder holds no picture; read() when a
-// file is no picture or broken, naming it. Const functions may be called from several threads at once.
+// file is no picture or broken, naming it. Thread-safe.
 class ImageFolderDataset final : public Dataset {
  public:
   explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});
