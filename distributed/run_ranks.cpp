@@ -3,13 +3,22 @@
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
+#include <new>
+#include <string>
 
 namespace plexaura {
 namespace {
 
+// A std::bad_alloc says no more than its name.
+std::string text_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) == nullptr) return error.what();
+  return "out of memory: this machine has less than the run asks for; reduce training.batch_size, "
+         "data.image_size or the model";
+}
+
 int report(const std::exception& error) {
   if (speaks(error)) {
-    fmt::print(stderr, "{}\n", error.what());
+    fmt::print(stderr, "{}\n", text_of(error));
     std::fflush(stderr);
   }
   const auto* known = dynamic_cast<const Error*>(&error);

@@ -20,9 +20,12 @@ namespace fs = std::filesystem;
 
 // One system call moves no more than this (Linux itself stops at 2 GiB).
 constexpr std::size_t largest_transfer = std::size_t{1} << 30;
-constexpr std::string_view temporary_mark = ".unfinished-";
 
-std::string reason(int error) { return std::generic_category().message(error); }
+// "cannot read 'a/b': No such file or directory; ..."
+std::string failure(std::string_view what, const fs::path& path, int error, std::string_view advice) {
+  return fmt::format("cannot {} '{}': {}; {}", what, path.string(), std::generic_category().message(error),
+                     advice);
+}
 
 bool user_can_mend(int error) {
   constexpr std::array mendable{ENOENT, EACCES, EPERM, ENOTDIR, EISDIR, EROFS, ENAMETOOLONG, ELOOP, EINVAL};
@@ -30,7 +33,7 @@ bool user_can_mend(int error) {
 }
 
 [[noreturn]] void throw_read_error(const fs::path& path, int error) {
-  const std::string text = fmt::format("cannot read '{}': {}", path.string(), reason(error));
+  const std::string text = failure("read", path, error, "check the path and its permissions");
   if (user_can_mend(error)) throw UserError(text);
   throw DeviceError(text);
 }
@@ -39,13 +42,9 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-std::string temporary_prefix(const fs::path& path) {
-  return fmt::format(".{}{}", path.filename().string(), temporary_mark);
-}
-
 fs::path next_temporary(const fs::path& path) {
   static std::atomic<unsigned> count{0};
-  return folder_of(path) / fmt::format("{}{}-{}", temporary_prefix(path), ::getpid(), count++);
+  return folder_of(path) / fmt::format(".{}.unfinished-{}-{}", path.filename().string(), ::getpid(), count++);
 }
 
 // Renaming over a device or a folder would destroy it or fail late.
@@ -134,14 +133,6 @@ void AtomicFile::commit() {
   sync_folder(path_);
 }
 
-void remove_unfinished(const fs::path& path) {
-  const std::string prefix = temporary_prefix(path);
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(path), error)) {
-    if (entry.path().filename().string().starts_with(prefix)) fs::remove(entry.path(), error);
-  }
-}
-
 void write_all(const FileDescriptor& file, std::span<const std::byte> bytes, const fs::path& path) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(file.get(), bytes.data(), std::min(bytes.size(), largest_transfer));
@@ -152,11 +143,12 @@ void write_all(const FileDescriptor& file, std::span<const std::byte> bytes, con
 }
 
 void throw_write_error(const fs::path& path, int error) {
-  throw DeviceError(fmt::format("cannot write '{}': {}", path.string(), reason(error)));
+  throw DeviceError(failure("write", path, error, "free space or name another place"));
 }
 
 void throw_create_error(const fs::path& path, int error) {
-  const std::string text = fmt::format("cannot create '{}': {}", path.string(), reason(error));
+  const std::string text =
+      failure("create", path, error, "name a file in a folder that exists and can be written");
   if (user_can_mend(error)) throw UserError(text);
   throw DeviceError(text);
 }

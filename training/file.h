@@ -8,7 +8,8 @@
 
 namespace plexaura {
 
-// A descriptor of the operating system, closed with the object. -1 stands for none.
+// A descriptor of the operating system, closed with the object. -1 stands for none. One thread at a
+// time moves or closes it.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -26,7 +27,8 @@ class FileDescriptor {
 };
 
 // A regular file opened for reading. Errors name the file: UserError where it is missing, unreadable, not a
-// regular file or shorter than it was; DeviceError where the disk fails.
+// regular file or shorter than it was; DeviceError where the disk fails. Several threads may read it at
+// once.
 class InputFile {
  public:
   explicit InputFile(std::filesystem::path path);
@@ -48,9 +50,9 @@ std::string read_text_file(const std::filesystem::path& path, std::uint64_t limi
 // A file that appears under its name whole or not at all: bytes go into a temporary file beside it, which
 // `commit` writes through to the disk and renames. Without `commit` (or when it throws) the temporary file is
 // removed and a file that stood under the name stays as it was. A process that is killed leaves its temporary
-// file behind: see remove_unfinished. Throws UserError where the file cannot be created (no such folder, no
-// permission, the name is that of a folder or a device), DeviceError with the system's reason where writing
-// fails (a full disk).
+// file behind, ".NAME.unfinished-PID-NUMBER". Throws UserError where the file cannot be created (no such
+// folder, no permission, the name is that of a folder or a device), DeviceError with the system's reason
+// where writing fails (a full disk). One thread at a time.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -70,15 +72,13 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-// Removes what killed writers of `path` left behind. Only for a path that nobody is writing.
-void remove_unfinished(const std::filesystem::path& path);
-
 // Writes all bytes, in one system call where the system takes them at once. Throws DeviceError that names
 // `path` and the system's reason.
 void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
                const std::filesystem::path& path);
 
-// A DeviceError with the file and the reason `error` (an errno): "cannot write 'a/b': No space left ...".
+// A DeviceError with the file, the reason `error` (an errno) and what to do: "cannot write 'a/b': No space
+// left on device; ...".
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
 // The same for a file that could not be created: UserError where its user can mend it, DeviceError otherwise.
 [[noreturn]] void throw_create_error(const std::filesystem::path& path, int error);

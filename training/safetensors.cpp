@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/fnv.h"
 #include "training/file.h"
 #include "training/safetensors_header.h"
 
@@ -19,6 +20,7 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr std::uint64_t length_bytes = 8;  // of the number in front of the header: its length
 constexpr std::uint64_t longest_header = 100'000'000;
+const std::string checksum_key = "checksum.fnv1a64";
 
 struct OpenedFile {
   InputFile file;
@@ -50,6 +52,23 @@ OpenedFile open_checked(const std::filesystem::path& path) {
   return {std::move(file), std::move(table), data_start};
 }
 
+std::uint64_t hash_of(const Tensor& tensor, std::uint64_t before) {
+  return fnv(std::span(tensor.data(), tensor.bytes()), before);
+}
+
+std::string checksum_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+// Files of other writers have none. A program that changes tensors and keeps the metadata makes it wrong,
+// too.
+void check_sum(const SafeTensorsTable& table, std::uint64_t hash, const std::filesystem::path& path) {
+  const auto written = table.metadata.find(checksum_key);
+  if (written != table.metadata.end() && written->second != checksum_text(hash))
+    throw UserError(
+        fmt::format("'{}': its tensors do not give the checksum in its metadata; the file is damaged: take "
+                    "another copy, or, where tensors were changed on purpose, remove '{}' from the metadata",
+                    path.string(), checksum_key));
+}
+
 // A bool in memory is 0 or 1; any other byte would be undefined behaviour wherever it is read.
 void check_booleans(const Tensor& tensor, const std::string& name, const std::filesystem::path& path) {
   const std::span bytes(tensor.data(), tensor.dtype() == DType::boolean ? tensor.bytes() : 0);
@@ -77,6 +96,9 @@ SafeTensorsTable table_of(const SafeTensors& contents, const std::vector<std::si
     end += contents.tensors[index].second.bytes();
   }
   table.metadata = contents.metadata;
+  std::uint64_t hash = fnv_start;
+  for (const auto& [name, tensor] : contents.tensors) hash = hash_of(tensor, hash);
+  table.metadata[checksum_key] = checksum_text(hash);
   return table;
 }
 
@@ -85,13 +107,17 @@ SafeTensorsTable table_of(const SafeTensors& contents, const std::vector<std::si
 SafeTensors read_safetensors(const std::filesystem::path& path) {
   OpenedFile opened = open_checked(path);
   SafeTensors contents;
+  std::uint64_t hash = fnv_start;
   for (SafeTensorsTable::Entry& entry : opened.table.entries) {
     Tensor tensor(entry.type);
     opened.file.read(opened.data_start + entry.begin, {tensor.data(), tensor.bytes()});
+    hash = hash_of(tensor, hash);
     check_booleans(tensor, entry.name, path);
     contents.tensors.emplace_back(std::move(entry.name), std::move(tensor));
   }
+  check_sum(opened.table, hash, path);
   contents.metadata = std::move(opened.table.metadata);
+  contents.metadata.erase(checksum_key);
   return contents;
 }
 
@@ -101,6 +127,7 @@ SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path) {
   for (SafeTensorsTable::Entry& entry : opened.table.entries)
     header.types.emplace_back(std::move(entry.name), std::move(entry.type));
   header.metadata = std::move(opened.table.metadata);
+  header.metadata.erase(checksum_key);
   return header;
 }
 

@@ -10,6 +10,8 @@
 
 namespace plexaura {
 
+// The functions below may be called by several threads at once, for one path where none of them writes it.
+
 // The contents of a file in the safetensors format: named tensors, in the order of its header, and free text
 // by key. The eight dtypes of Plexaura are F64, F32, BF16, F16, I64, I32, U8 and BOOL there.
 struct SafeTensors {
@@ -24,14 +26,17 @@ struct SafeTensorsHeader {
 };
 
 // Both throw UserError that names the file (and the tensor) for anything that is not a well-formed file:
-// nothing of it is believed before it is checked, and no more memory is taken than the file has bytes.
+// nothing of it is believed before it is checked, and no more memory is taken than the file has bytes. Where
+// the file has the checksum of write_safetensors, read_safetensors compares it with the data; neither shows
+// it in the metadata.
 SafeTensors read_safetensors(const std::filesystem::path& path);
 SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path);
 
 // Writes atomically (see AtomicFile, also for the errors). The same contents give the same bytes: neither
 // time nor path is written. Tensors keep their order in the header; their data lie by falling element size,
-// so that each is aligned. Throws UserError for a name given twice, the name "__metadata__" or text that is
-// not UTF-8.
+// so that each is aligned. The text "checksum.fnv1a64" is added to the metadata: sixteen digits, the FNV-1a
+// hash of the tensors' bytes in the order of the header. Throws UserError for a name given twice, the name
+// "__metadata__" or text that is not UTF-8.
 void write_safetensors(const std::filesystem::path& path, const SafeTensors& contents);
 
 }  // namespace plexaura

@@ -114,14 +114,12 @@ TensorType read_type(const Json& entry, const Place& place) {
   if (!extents.is_array()) place.fail("the shape is not a list");
   TensorType type{read_dtype(entry["dtype"], place), Shape{}};
   std::vector<std::int64_t> shape;
-  // Empty extents count as 1 here: strides must not overflow either.
-  auto bytes = static_cast<std::int64_t>(size_of(type.dtype));
-  for (const Json& extent : extents) {
-    shape.push_back(read_count(extent, "an extent", place));
-    if (__builtin_mul_overflow(bytes, std::max<std::int64_t>(shape.back(), 1), &bytes))
-      place.fail("the shape has more bytes than a 64-bit number can count");
+  for (const Json& extent : extents) shape.push_back(read_count(extent, "an extent", place));
+  try {
+    type.shape = Shape(std::move(shape));
+  } catch (const UserError&) {
+    place.fail("the shape has more bytes than a 64-bit number can count");
   }
-  type.shape = Shape(std::move(shape));
   return type;
 }
 

@@ -9,7 +9,8 @@
 
 namespace plexaura {
 
-// How gradients become weights. The formulas are those of core/ops/solver.h.
+// How gradients become weights. The formulas are those of core/ops/solver.h. A value; the functions below
+// keep nothing of a call.
 struct SolverOptions {
   enum class Kind : std::uint8_t { sgd, adam, adamw };
   Kind kind = Kind::sgd;

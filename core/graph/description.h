@@ -15,7 +15,8 @@ namespace plexaura {
 
 // The options of an op as named values. Printing, hashing and equality of ops all come from here, so that an
 // option that is described once can be forgotten nowhere. Equality is exact: floats by their bits, tensors by
-// their contents.
+// their contents. A value, but that copies share tensors, which nobody changes; several threads may read one
+// at once.
 class PLEXAURA_API Description {
  public:
   using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,

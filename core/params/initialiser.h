@@ -10,7 +10,8 @@ namespace plexaura {
 
 // How a parameter starts. Every element is a function of the seed, the parameter's name and the element's
 // logical index alone: all ranks, and every number of ranks, start from the same weights. With weights [O, I,
-// ...] fan_in is I x the rest and fan_out is O x the rest.
+// ...] fan_in is I x the rest and fan_out is O x the rest. A value; several threads may make tensors by one
+// at once.
 struct PLEXAURA_API Initialiser {
   enum class Kind : std::uint8_t { constant, uniform, normal };
   enum class Fan : std::uint8_t { none, in, out, average };

@@ -23,7 +23,7 @@ inline constexpr std::int64_t tail_count = 16;  // elements reserved
 // Where each parameter lies in the store: a value, made by the first training program and an input of every
 // other compile. All offsets and counts are elements, multiples of 16. The value arena is trainables,
 // buffers, frozen; the gradient arena is trainables, buffers (their changes), tail; the solver's state arenas
-// are trainables. One index means the same in all of them.
+// are trainables. One index means the same in all of them. Several threads may read it at once.
 struct PLEXAURA_API Placement {
   struct Entry {
     std::string name;
@@ -42,7 +42,7 @@ struct PLEXAURA_API Placement {
   // Appends an entry behind the last one; trainables first, then buffers, then frozen (InternalError
   // otherwise).
   void append(std::string name, TensorType type, ParameterRole role, Layout layout);
-  const Entry* find(std::string_view name) const;  // null where there is none
+  const Entry* find(std::string_view name) const;  // null where there is none; holds until entries change
 
   std::int64_t count(ParameterRole role) const;
   std::int64_t value_count() const;

@@ -14,7 +14,7 @@ namespace plexaura {
 // `order`, outermost first; inside them, innermost last, stand blocks that were split off an axis. NCHW in
 // blocks of 16 channels is order {0,1,2,3} with block {1,16}; channels last padded to 8 is order {0,2,3,1}
 // with block {1,8}. An axis is padded to a multiple of its blocks. Users never see a layout: it is chosen by
-// a backend.
+// a backend. A value; several threads may read it at once.
 class PLEXAURA_API Layout {
  public:
   struct Block {
@@ -53,7 +53,7 @@ PLEXAURA_API std::string to_string(
     const Layout& layout);  // "aBcd16b": letters are axes, capitals are blocked
 
 // Copies a value from one layout to another in host memory; padding of the target becomes zero. `src` and
-// `dst` do not overlap.
+// `dst` do not overlap. May run in several threads at once, with a `dst` for each.
 PLEXAURA_API void reorder(const std::byte* src, const Layout& from, std::byte* dst, const Layout& to,
                           const TensorType& type);
 

@@ -11,10 +11,25 @@
 
 namespace plexaura {
 
+namespace {
+
+// Whether elements, strides and bytes of any dtype are 64-bit numbers. Strides take an extent of 0 for 1.
+bool countable(const std::vector<std::int64_t>& extents) {
+  std::int64_t bytes = 8;
+  return std::ranges::none_of(extents, [&](std::int64_t extent) {
+    return __builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes);
+  });
+}
+
+}  // namespace
+
 Shape::Shape(std::vector<std::int64_t> extents) : extents_(std::move(extents)) {
   if (std::ranges::any_of(extents_, [](std::int64_t extent) { return extent < 0; }))
     throw UserError(
         fmt::format("the shape {} has a negative extent; extents are 0 or more", to_string(*this)));
+  if (!countable(extents_))
+    throw UserError(fmt::format("the shape {} has more bytes than a 64-bit number can count; make it smaller",
+                                to_string(*this)));
 }
 
 std::int64_t Shape::elements() const {

@@ -10,12 +10,14 @@
 
 namespace plexaura {
 
-// The extents of a tensor, outermost first. Rank 0 is a scalar; an extent of 0 makes an empty tensor.
+// The extents of a tensor, outermost first. Rank 0 is a scalar; an extent of 0 makes an empty tensor. A
+// value; several threads may read it at once.
 class PLEXAURA_API Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> extents) : Shape(std::vector<std::int64_t>(extents)) {}
-  explicit Shape(std::vector<std::int64_t> extents);  // throws UserError for a negative extent
+  // Throws UserError for a negative extent, and where its bytes or strides would be no 64-bit numbers.
+  explicit Shape(std::vector<std::int64_t> extents);
 
   std::int64_t rank() const { return static_cast<std::int64_t>(extents_.size()); }
   std::int64_t operator[](std::int64_t axis) const { return extents_[static_cast<std::size_t>(axis)]; }
@@ -43,7 +45,7 @@ PLEXAURA_API Shape broadcast(const Shape& a, const Shape& b);
 // out of range.
 PLEXAURA_API std::int64_t normalise_axis(std::int64_t axis, std::int64_t rank);
 
-// Element type and shape: all that a graph knows of a value.
+// Element type and shape: all that a graph knows of a value. A value itself, as Shape is.
 struct TensorType {
   DType dtype = DType::float32;
   Shape shape;

@@ -14,7 +14,8 @@
 namespace plexaura {
 
 // A dense tensor in host memory, row-major, a value: copies are deep. Memory is aligned to 64 bytes and
-// starts as zeros.
+// starts as zeros; addresses and spans of it hold until the tensor is assigned to, moved from or destroyed.
+// Several threads may read a tensor at once, or write different elements of it.
 class PLEXAURA_API Tensor {
  public:
   Tensor() : Tensor(TensorType{}) {}

@@ -63,6 +63,8 @@ struct CaseReport {
   void merge(const CaseReport& other);
 };
 
+// The functions below keep nothing of a call. One thread at a time uses a backend.
+
 // Results of a backend against the oracle, which computes in float64 from the same (rounded) inputs.
 PLEXAURA_API CaseReport check_forward(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
 

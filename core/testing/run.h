@@ -11,7 +11,8 @@
 namespace plexaura::testing {
 
 // A program for looking at values: compiles some outputs of a graph for a backend and runs it as often as one
-// likes. The graph has inputs only, no parameters.
+// likes. The graph has inputs only, no parameters, and may go when this is made; the backend must outlive it.
+// One thread at a time.
 class PLEXAURA_API Runner {
  public:
   Runner(const Graph& graph, const std::vector<Node>& outputs, Backend& backend,

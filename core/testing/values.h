@@ -9,7 +9,7 @@
 
 namespace plexaura::testing {
 
-// Random numbers that are the same on every machine.
+// Random numbers that are the same on every machine. One thread at a time draws from one.
 class PLEXAURA_API Random {
  public:
   explicit Random(std::uint64_t seed) : seed_(seed) {}
@@ -22,7 +22,8 @@ class PLEXAURA_API Random {
   std::int64_t drawn_ = 0;
 };
 
-// Fills a value. The ready-made ones choose points at which a function can be differentiated.
+// Fills a value. The ready-made ones choose points at which a function can be differentiated, and keep
+// nothing of a call: several threads may use one, each with a Random of its own.
 using Values = std::function<void(std::span<double> values, Random& random)>;
 
 PLEXAURA_API Values between(double low, double high);

@@ -39,6 +39,10 @@ void Profile::add(std::string name, std::string category, double start, double d
 void Profile::write(const std::string& path) const {
   const std::lock_guard lock(mutex_);
   std::ofstream file(path);
+  if (!file)
+    throw UserError(
+        fmt::format("cannot create '{}': {}; name a file in a folder that exists and can be written", path,
+                    std::strerror(errno)));
   file << "{\"traceEvents\":[\n";
   for (std::size_t i = 0; i < events_.size(); ++i) {
     const Event& event = events_[i];
@@ -51,8 +55,8 @@ void Profile::write(const std::string& path) const {
   file << "]}\n";
   file.flush();
   if (!file)
-    throw UserError(fmt::format("{}: the profile cannot be written ({}); name a file in a folder with room",
-                                path, std::strerror(errno)));
+    throw DeviceError(
+        fmt::format("cannot write '{}': {}; free space or name another place", path, std::strerror(errno)));
 }
 
 ProfileSpan::ProfileSpan(Profile* profile, std::string_view name, std::string_view category,

@@ -50,7 +50,8 @@ struct Instruction {
   Place workspace;
 };
 
-// What compile makes of a graph: immutable, shared by any number of VMs.
+// What compile makes of a graph: immutable, shared by any number of VMs in any threads. The backend that it
+// was compiled for must outlive it.
 struct PLEXAURA_API Program {
   struct Feed {
     std::string name;

@@ -8,7 +8,7 @@
 
 namespace plexaura {
 
-// The numbers of one run. See StepScalar.
+// The numbers of one run. See StepScalar. A value; the functions below may be called by any thread.
 struct StepBlock {
   double gradient_seed = 1;
   double share = 1;

@@ -13,7 +13,8 @@ class Sequential final : public Layer {
  public:
   Sequential() = default;
 
-  // Makes a layer at the end: `features.append<Linear>(4, 30)`. Returns it.
+  // Makes a layer at the end: `features.append<Linear>(4, 30)`. Returns it; the reference holds as long as
+  // this lives.
   template <class L, class... Arguments>
   L& append(Arguments&&... arguments) {
     return append_named<L>(std::to_string(children_.size()), std::forward<Arguments>(arguments)...);

@@ -19,6 +19,7 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 struct Pair {
   DatasetPtr train;
   DatasetPtr validation;
+  std::int64_t ignored_files = 0;
 };
 
 DatasetPtr subset(const DatasetPtr& whole, std::vector<std::int64_t> indices) {
@@ -31,12 +32,20 @@ Pair split(const Section& data, const DatasetPtr& whole) {
   const std::vector<std::int64_t> labels = labels_of(*whole);
   if (data.has("folds")) {
     const std::int64_t count = data.integer("folds", {.minimum = 2});
+    if (count > whole->size())
+      throw data.error("folds", fmt::format("is {} and there are {} samples; give at most one part a sample",
+                                            count, whole->size()));
     const std::int64_t fold = data.integer_or("fold", 0, {.minimum = 0, .maximum = count - 1});
     const auto folds = stratified_folds(labels, count, seed);
     return {subset(whole, without_fold(folds, fold)), subset(whole, folds[static_cast<std::size_t>(fold)])};
   }
   const double share = data.number_or("validation_share", 0.2, {.minimum = 0, .below = 1});
   auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
+  if (parts[0].empty())
+    throw data.error(
+        "validation_share",
+        fmt::format("is {}, which leaves none of the {} samples to train on; give a smaller share", share,
+                    whole->size()));
   return {subset(whole, std::move(parts[0])), subset(whole, std::move(parts[1]))};
 }
 
@@ -62,9 +71,12 @@ fs::path idx_file(const fs::path& directory, const std::string& name) {
 }
 
 Pair open_idx(const Section& data, const fs::path& path) {
-  IdxOptions options{.classes = data.integer_or("classes", 10, {.minimum = 2})};
-  options.mean = static_cast<float>(data.number_or("mean", 0));
-  options.stddev = static_cast<float>(data.number_or("stddev", 1, {.above = 0}));
+  // Far beyond what values from 0 to 1 need, and well within what a float can hold.
+  constexpr double largest = 1e6;
+  IdxOptions options{.classes = data.integer_or("classes", 10, {.minimum = 2, .maximum = 1'000'000})};
+  options.mean = static_cast<float>(data.number_or("mean", 0, {.minimum = -largest, .maximum = largest}));
+  options.stddev =
+      static_cast<float>(data.number_or("stddev", 1, {.minimum = 1 / largest, .maximum = largest}));
   const auto open = [&](const std::string& part) {
     return std::make_shared<IdxDataset>(idx_file(path, part + "-images-idx3-ubyte"),
                                         idx_file(path, part + "-labels-idx1-ubyte"), options);
@@ -81,10 +93,10 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
     augmented.smallest_crop = data.number_or("smallest_crop", 0.08, {.maximum = 1, .above = 0});
     augmented.mirror = data.flag_or("mirror", true);
   }
-  Pair pair{std::make_shared<ImageFolderDataset>(path / "train", augmented),
-            std::make_shared<ImageFolderDataset>(path / "val", options)};
-  check_same_classes(*pair.train, (path / "train").string(), *pair.validation, (path / "val").string());
-  return pair;
+  const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
+  const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
+  check_same_classes(*train, (path / "train").string(), *validation, (path / "val").string());
+  return {train, validation, train->ignored_files() + validation->ignored_files()};
 }
 
 }  // namespace
@@ -114,9 +126,13 @@ RunData open_data(const Config& config) {
         subset(pair.validation, limit == 0 ? std::vector<std::int64_t>{}
                                            : stratified_limit(labels_of(*pair.validation), limit, 1));
   }
-  const std::string description =
+  std::string description =
       fmt::format("{} samples of {} classes, {} for validation, {} from {}", pair.train->size(),
                   pair.train->class_names().size(), pair.validation->size(), format, path.string());
+  if (pair.ignored_files > 0)
+    description +=
+        fmt::format(" (ignored: {} without a picture's extension)",
+                    pair.ignored_files == 1 ? "1 file" : fmt::format("{} files", pair.ignored_files));
   return {pair.train, pair.validation, description};
 }
 

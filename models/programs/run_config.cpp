@@ -1,5 +1,6 @@
 #include "models/programs/run_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,6 +9,10 @@
 namespace plexaura {
 
 namespace {
+
+// No run needs more, and products of these with ranks or with samples still are 64-bit numbers.
+constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
+constexpr std::int64_t most_epochs = 1'000'000'000;
 
 SolverOptions read_solver(const Section& training, double& learning_rate) {
   const Section yaml = training.section("solver");
@@ -38,8 +43,9 @@ Schedule read_schedule(const Section& training, double peak, std::int64_t steps_
   Schedule::Options options{.peak = peak};
   const std::string name = yaml.choice_or("name", "constant", {"constant", "step", "cosine", "one_cycle"});
   if (name == "step")
-    options.decay = StepDecay{std::max<std::int64_t>(steps(yaml.number("every_epochs", {.above = 0})), 1),
-                              yaml.number_or("gamma", 0.1, {.maximum = 1, .above = 0})};
+    options.decay = StepDecay{
+        std::max<std::int64_t>(steps(yaml.number("every_epochs", {.maximum = most_epochs, .above = 0})), 1),
+        yaml.number_or("gamma", 0.1, {.maximum = 1, .above = 0})};
   if (name == "cosine")
     options.decay = CosineDecay{steps_per_epoch * epochs, yaml.number_or("floor", 0, {.minimum = 0})};
   if (name == "one_cycle") {
@@ -56,12 +62,17 @@ Schedule read_schedule(const Section& training, double peak, std::int64_t steps_
 }
 
 std::int64_t read_batch_size(const Section& training, int ranks) {
-  if (training.has("batch_size") == training.has("batch_per_rank"))
-    throw training.error("batch_size",
-                         "and batch_per_rank exclude each other, and one of them is needed; batch_size is "
-                         "that of a step over all ranks");
-  return training.has("batch_size") ? training.integer("batch_size", {.minimum = 1})
-                                    : training.integer("batch_per_rank", {.minimum = 1}) * ranks;
+  const bool whole = training.has("batch_size");
+  const bool per_rank = training.has("batch_per_rank");
+  if (whole && per_rank)
+    throw training.error("batch_size", "and batch_per_rank are both given; give one of them");
+  if (per_rank)
+    return training.integer("batch_per_rank", {.minimum = 1, .maximum = largest_batch / ranks}) * ranks;
+  if (!whole)
+    throw training.error(
+        "batch_size",
+        "is missing; give the samples of a step over all ranks, or those of one rank as batch_per_rank");
+  return training.integer("batch_size", {.minimum = 1, .maximum = largest_batch});
 }
 
 }  // namespace
@@ -83,8 +94,9 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
                   : DType::float32;
   TrainerOptions& trainer = run.trainer;
   trainer.batch_size = read_batch_size(training, ranks);
-  trainer.micro_batches = training.integer_or("micro_batches", 1, {.minimum = 1});
-  trainer.epochs = training.integer("epochs", {.minimum = 1});
+  trainer.micro_batches = training.integer_or(
+      "micro_batches", 1, {.minimum = 1, .maximum = std::min(trainer.batch_size, samples)});
+  trainer.epochs = training.integer("epochs", {.minimum = 1, .maximum = most_epochs});
   trainer.seed = training.integer_or("seed", 1, {.minimum = 0});
   trainer.programs.watch = training.flag_or("watch", false);
   double peak = 0;

@@ -19,6 +19,12 @@ constexpr IntegerRange count{.minimum = 1, .maximum = 1 << 24};
 constexpr IntegerRange window{.minimum = 1, .maximum = 1 << 12};
 constexpr IntegerRange border{.minimum = 0, .maximum = 1 << 12};
 
+// How many outputs a layer may have whose weight holds `each` elements for one, so that all can be counted.
+IntegerRange outputs_of(std::int64_t each) {
+  constexpr std::int64_t most_elements = std::int64_t{1} << 59;
+  return {.minimum = 1, .maximum = std::clamp<std::int64_t>(most_elements / each, 1, count.maximum)};
+}
+
 std::int64_t channels_of(const Shape& x) { return x.rank() > 1 ? x[1] : 1; }
 
 Size2d square_of(std::int64_t extent) { return {extent, extent}; }
@@ -102,12 +108,13 @@ std::unique_ptr<layers::Layer> LayerList::make_linear(const Section& yaml, const
   const std::int64_t in = x.rank() > 0 ? x[x.rank() - 1] : 1;
   layers::LinearOptions options{.weight = weight_, .bias_start = bias_start()};
   options.bias = yaml.flag_or("bias", true);
-  return std::make_unique<layers::Linear>(in, yaml.integer_or("units", classes_, count), options);
+  return std::make_unique<layers::Linear>(in, yaml.integer_or("units", classes_, outputs_of(in)), options);
 }
 
 std::unique_ptr<layers::Layer> LayerList::make_conv(const Section& yaml, const Shape& x) const {
   const std::int64_t in = channels_of(x);
-  const std::int64_t out = yaml.integer("channels", count);
+  const std::int64_t kernel = yaml.integer("kernel", window);
+  const std::int64_t out = yaml.integer("channels", outputs_of(in * kernel * kernel));
   layers::Conv2dOptions options{.weight = weight_, .bias_start = bias_start()};
   options.stride = square_of(yaml.integer_or("stride", 1, window));
   options.padding = square_of(yaml.integer_or("padding", 0, border));
@@ -119,7 +126,7 @@ std::unique_ptr<layers::Layer> LayerList::make_conv(const Section& yaml, const S
         "groups",
         fmt::format("is {}, which must divide the {} channels that come in and the {} that go out evenly",
                     options.groups, in, out));
-  return std::make_unique<layers::Conv2d>(in, out, square_of(yaml.integer("kernel", window)), options);
+  return std::make_unique<layers::Conv2d>(in, out, square_of(kernel), options);
 }
 
 std::unique_ptr<layers::Layer> LayerList::make_residual(const Section& yaml, const Node& x,

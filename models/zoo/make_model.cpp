@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <fmt/format.h>
+#include <unistd.h>
+#include <vector>
 
 #include "core/error.h"
 #include "models/zoo/layer_net.h"
@@ -18,9 +21,26 @@ Loss read_loss(const Section& yaml) {
   return name == "squared_error" ? Loss::squared_error : Loss::softmax_cross_entropy;
 }
 
+double memory_bytes() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+// The least that training takes: a store holds every value twice while it is placed. Systems promise more
+// memory than there is, and kill who uses it.
+void check_fits_in_memory(const Section& yaml, const std::vector<ParameterSpec>& specs) {
+  const auto bytes = [](const ParameterSpec& spec) { return static_cast<double>(spec.type.bytes()); };
+  double needed = 0;
+  for (const ParameterSpec& spec : specs) needed += 2 * bytes(spec);
+  if (needed <= memory_bytes()) return;
+  const ParameterSpec& largest = *std::ranges::max_element(specs, {}, bytes);
+  throw yaml.error("name",
+                   fmt::format("is a model whose parameters need {:.1f} GB of memory, {:.1f} GB are there, "
+                               "and the largest is '{}', {}; make the model smaller",
+                               needed * 1e-9, memory_bytes() * 1e-9, largest.name, to_string(largest.type)));
+}
+
 // Builds the model for one sample, so that what does not fit is found before any data is read.
 void try_once(Model& model) {
-  specs_of(model, DType::float32);
   Graph graph(Mode::inference);
   const Node outputs = model(one_sample(graph, model.sample_shape()));
   if (outputs.shape() != Shape{1, model.classes()})
@@ -41,6 +61,7 @@ std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape
   const std::string name = yaml.choice("name", {"convnet", "mlp", "resnet"});
   ModelInfo info{sample_shape, classes, read_loss(yaml), yaml_origin(yaml.position("name"))};
   std::unique_ptr<Model> model = make_named(name, yaml, std::move(info));
+  check_fits_in_memory(yaml, specs_of(*model, DType::float32));
   try_once(*model);
   return model;
 }

@@ -24,7 +24,8 @@ struct ModelInfo {
 
 // A network that tells classes apart: [N, sample shape...] -> [N, classes]. Name it with specs_of() or
 // make_store() before calling it. One object serves every graph: for training and inference, whatever the
-// batch.
+// batch. A named model of this library keeps nothing of a call: several threads may call it at once, each
+// with a graph of its own.
 class Model : public Module {
  public:
   explicit Model(ModelInfo info) : info_(std::move(info)) {}

@@ -359,7 +359,8 @@ TEST_CASE("depth and size are bounded") {
 TEST_CASE("files") {
   const TemporaryFolder folder;
   const std::string path = (folder / "iris.yaml").string();
-  CHECK(user_error([&] { Config::load(path); }) == "cannot read '" + path + "': No such file or directory");
+  CHECK(user_error([&] { Config::load(path); }) ==
+        "cannot read '" + path + "': No such file or directory; check the path and its permissions");
   CHECK(user_error([&] { Config::load(folder.path()); }) ==
         "cannot read '" + folder.path().string() + "': it is not a regular file; name another");
   write_text(path, std::string(1048577, '#'));

@@ -55,6 +55,17 @@ TEST_CASE("the YAML files of the zoo give the numbers of parameters that they na
   CHECK(shipped("resnet152.yaml", {3, 224, 224}, 1000) == 60'192'808);
 }
 
+TEST_CASE("a model that no memory can hold is refused before anything is made") {
+  const std::string text = error_of("  name: mlp\n  hidden: [1000000, 1000000]\n", {4}, 3);
+  CHECK(text.starts_with("x.yaml:2:9: model.name is a model whose parameters need 8000.1 GB of memory, "));
+  CHECK(text.ends_with("the largest is 'fc2.weight', float32[1000000,1000000]; make the model smaller"));
+  CHECK(contains(
+      error_of("  name: convnet\n  layers:\n    - {type: conv, channels: 16777216, kernel: 4096, "
+               "padding: 4096}\n    - {type: conv, channels: 16777216, kernel: 4096}\n",
+               {1, 8, 8}, 3),
+      "x.yaml:5:30: model.layers[1].channels is '16777216'; it must be a whole number >= 1 and <= 2048"));
+}
+
 TEST_CASE("an mlp has its widths, names and place") {
   const auto model = make("  name: mlp\n  hidden: [30, 20]\n", {4}, 3);
   const auto specs = specs_of(*model, DType::float64);

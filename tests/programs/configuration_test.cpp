@@ -125,4 +125,62 @@ TEST_CASE("keys without effect are errors") {
         }).find("'momentum'") != std::string::npos);
 }
 
+TEST_CASE("sizes have bounds, and each error names its key") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
+  const std::string idx = fmt::format("format: idx, path: {}", (folder / "digits").string());
+  const std::string solver = "solver: {name: sgd, learning_rate: 0.1}";
+  const auto check = [](const std::string& data, const std::string& training, const std::string& wanted) {
+    const std::string text = user_error([&] { read(data, training); });
+    CAPTURE(text);
+    CAPTURE(wanted);
+    CHECK(text.starts_with("test.yaml:"));
+    CHECK(text.find(wanted) != std::string::npos);
+  };
+  const std::string sgd = "batch_size: 2, " + solver;
+  check(csv, "batch_size: 2147483649, " + solver,
+        "training.batch_size is '2147483649'; it must be a whole number >= 1 and <= 2147483648");
+  check(csv, "batch_per_rank: 1073741825, " + solver,
+        "training.batch_per_rank is '1073741825'; it must be a whole number >= 1 and <= 1073741824");
+  check(csv, "batch_size: 2, batch_per_rank: 1, " + solver,
+        "training.batch_size and batch_per_rank are both given; give one of them");
+  check(csv, solver,
+        "training.batch_size is missing; give the samples of a step over all ranks, or those of one rank as "
+        "batch_per_rank");
+  check(csv, sgd + ", micro_batches: 3",
+        "training.micro_batches is '3'; it must be a whole number >= 1 and <= 2");
+  check(csv, "batch_size: 1000, micro_batches: 121, " + solver,
+        "training.micro_batches is '121'; it must be a whole number >= 1 and <= 120");
+  check(csv, sgd + ", schedule: {name: step, every_epochs: 1e300}",
+        "training.schedule.every_epochs is '1e300'");
+  check(csv + ", validation_share: 0.999999", sgd,
+        "data.validation_share is 0.999999, which leaves none of the 150 samples to train on; give a smaller "
+        "share");
+  check(csv + ", folds: 151", sgd,
+        "data.folds is 151 and there are 150 samples; give at most one part a sample");
+  check(idx + ", classes: 9999999999", sgd,
+        "data.classes is '9999999999'; it must be a whole number >= 2 and <= 1000000");
+  check(idx + ", stddev: 1e-300", sgd,
+        "data.stddev is '1e-300'; it must be a number >= 1e-06 and <= 1000000");
+  check(idx + ", mean: 1e300", sgd, "data.mean is '1e300'; it must be a number >= -1000000 and <= 1000000");
+  CHECK_NOTHROW(read(csv + ", folds: 150", "batch_size: 2147483648, micro_batches: 120, " + solver));
+}
+
+TEST_CASE("files that are no pictures are counted where the data are described") {
+  const TemporaryFolder folder;
+  write_pictures(folder / "pictures");
+  const auto description = [&] {
+    const Config config = Config::parse(
+        fmt::format("data: {{format: image_folder, path: {}}}\n", (folder / "pictures").string()),
+        "test.yaml");
+    return open_data(config).description;
+  };
+  CHECK(description().ends_with("pictures"));
+  write_text(folder / "pictures/train/a/Thumbs.db", "");
+  CHECK(description().ends_with("pictures (ignored: 1 file without a picture's extension)"));
+  write_text(folder / "pictures/val/b/notes", "");
+  CHECK(description().ends_with("pictures (ignored: 2 files without a picture's extension)"));
+}
+
 }  // namespace plexaura::testing

@@ -131,7 +131,7 @@ class Files(ProgramTest):
         self.run_one("mlp", *arguments, "--steps", 15)
         before = self.weight_bytes("run")
         result = self.run_one("mlp", *arguments, "--resume", status=1, limit="-f 1")
-        self.assertRegex(result.err, r"\Acannot write 'run/checkpoint.unfinished/\w+.safetensors\S*': File too large\n\Z")
+        self.assertRegex(result.err, r"\Acannot write 'run/checkpoint.unfinished/\w+.safetensors\S*': File too large; free space or name another place\n\Z")
         self.assertEqual([path.name for path in (self.folder / "run").iterdir()], ["checkpoint-000015"])
         self.assertEqual(before, self.weight_bytes("run"))
 
@@ -148,7 +148,7 @@ class Files(ProgramTest):
 
     def test_a_full_log(self):
         result = self.run_one("mlp", *self.iris(), "--log", "/dev/full", status=1)
-        self.assertEqual(result.err, "cannot write '/dev/full': No space left on device\n")
+        self.assertEqual(result.err, "cannot write '/dev/full': No space left on device; free space or name another place\n")
 
 
 class Weights(ProgramTest):

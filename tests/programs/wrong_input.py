@@ -47,7 +47,7 @@ class WrongInput(MistakeTest):
             self.check(pattern, "mlp", *self.iris(), "--set", text)
         override("unknown key 'batchsize' in training; did you mean 'batch_size'\\?", "training.batchsize=8")
         override("unknown key 'trainig' at the top; did you mean 'training'\\?", "trainig.epochs=8")
-        override("training.epochs is '2.5'; it must be a whole number >= 1$", "training.epochs=2.5")
+        override("training.epochs is '2.5'; it must be a whole number >= 1 and <= 1000000000$", "training.epochs=2.5")
         override("training.epochs=", "training.epochs=")
         override("no_equals_sign", "no_equals_sign")
         override("distributed.strategy is 'all-reduce'; it must be one of .*did you mean 'allreduce'", "distributed.strategy=all-reduce")
@@ -55,10 +55,10 @@ class WrongInput(MistakeTest):
     def test_keys(self):
         self.check("^wrong.yaml:20:3: unknown key 'epoch' in training; did you mean 'epochs'\\?|is missing; is 'epoch'",
                    "mlp", self.yaml(("epochs:", "epoch:")).name)
-        self.check("^wrong.yaml:\\d+:\\d+: training.batch_size is 'eight'; it must be a whole number >= 1$", "mlp",
+        self.check("^wrong.yaml:\\d+:\\d+: training.batch_size is 'eight'; it must be a whole number >= 1 and <= 2147483648$", "mlp",
                    self.yaml(("batch_size: 8", "batch_size: eight")).name)
         self.check_ranks("unknown key 'momentum' in training.solver", "mlp", self.yaml(("name: sgd", "name: adam")).name)
-        self.check("batch_size and batch_per_rank exclude each other", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
+        self.check("batch_size and batch_per_rank are both given; give one of them$", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
         self.check("has no effect|unknown key 'mirror' in data", "mlp", self.yaml(("split_seed: 1", "mirror: true")).name)
         self.check("model.name is 'resnet' and this program trains a mlp; run build/models/resnet$", "mlp",
                    self.yaml(("name: mlp", "name: resnet")).name)
@@ -126,6 +126,44 @@ class WrongInput(MistakeTest):
         yaml = (SOURCE / "models/mnist_cnn.yaml").read_text()
         self.write("mnist.yaml", yaml)
         self.check("^mnist.yaml:16:7 \\(max_pool2\\): .* along H the window reaches over 2 elements and the padded input has 1", "convnet", "mnist.yaml", "--set", "data.path=tiny")
+
+    def test_sizes_that_cannot_be_held(self):
+        def setting(pattern, text):
+            self.check_ranks(pattern, "mlp", *self.iris("output.dir=run", text))
+        setting("^\\S*iris.yaml:\\d+:\\d+: model.name is a model whose parameters need 8000.1 GB of memory, .*make the model smaller$",
+                "model.hidden=[1000000,1000000]")
+        setting("training.micro_batches is '9223372036854775807'; it must be a whole number >= 1 and <= 8$", "training.micro_batches=9223372036854775807")
+        setting("training.batch_size is '9223372036854775807'; it must be a whole number >= 1 and <= 2147483648$",
+                "training.batch_size=9223372036854775807")
+        setting("training.epochs is '9223372036854775807'; it must be a whole number >= 1 and <= 1000000000$", "training.epochs=9223372036854775807")
+        self.check_ranks("data.classes is '9999999999'; it must be a whole number >= 2 and <= 1000000$", "convnet", *self.cnn("data.classes=9999999999"))
+
+    def test_a_place_without_room_or_folder(self):
+        for option in ("--log", "--profile"):
+            arguments = [*self.iris("output.dir=run"), "--steps", 1, option]
+            self.assertEqual(self.run_one("mlp", *arguments, "/dev/full", status=1).err,
+                             "cannot write '/dev/full': No space left on device; free space or name another place\n")
+            self.assertEqual(self.run_one("mlp", *arguments, "no/such/file", status=2).err,
+                             "cannot create 'no/such/file': No such file or directory; name a file in a folder that exists and can be written\n")
+
+    def test_a_checkpoint_with_a_changed_byte(self):
+        arguments = self.iris("output.dir=run")
+        self.run_one("mlp", *arguments, "--steps", 2)
+        for name in ("weights", "state"):
+            file = self.checkpoint("run") / f"{name}.safetensors"
+            whole = file.read_bytes()
+            file.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+            self.check_ranks(f"{name}.safetensors': its tensors do not give the checksum in its metadata; the file is damaged: take another copy",
+                             "mlp", *arguments, "--resume")
+            file.write_bytes(whole)
+
+    def test_files_beside_pictures_are_ignored(self):
+        support.draw_pictures(self.folder / "pictures")
+        settings = self.settings("data.path=pictures", "data.image_size=32", "training.batch_size=6", "output.dir=run")
+        folder = sorted((self.folder / "pictures/train").iterdir())[0]
+        (folder / "Thumbs.db").write_text("no picture")
+        result = self.run_one("resnet", SOURCE / "models/resnet18.yaml", *settings, "--steps", 3)
+        self.assertIn("(ignored: 1 file without a picture's extension)", result.out)
 
 
 class DifferentRanks(MistakeTest):

@@ -16,6 +16,16 @@ TEST_CASE("shapes: elements, strides, text") {
   CHECK(user_error([] { Shape{2, -1}; }).find("negative extent") != std::string::npos);
 }
 
+TEST_CASE("a shape's elements, strides and bytes can be counted") {
+  constexpr std::int64_t large = std::int64_t{1} << 30;
+  CHECK(Shape{large, large - 1}.elements() == large * (large - 1));
+  CHECK(user_error([] {
+          Shape{large, large};
+        }) ==
+        "the shape [1073741824,1073741824] has more bytes than a 64-bit number can count; make it smaller");
+  CHECK(!user_error([] { Shape{0, large, large}; }).empty());
+}
+
 TEST_CASE("broadcasting follows numpy") {
   CHECK(broadcast({3, 1}, {4}) == Shape{3, 4});
   CHECK(broadcast({}, {2, 3}) == Shape{2, 3});

@@ -133,6 +133,22 @@ TEST_CASE("where nothing can be written is said at once") {
   CHECK(user_error([&] { save_checkpoint(folder / "file/run", Model(1).store, {}); }) == expected);
 }
 
+TEST_CASE("a checkpoint with a changed byte is refused") {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), Model(1).store, {.step = 1});
+  for (const char* name : {"weights.safetensors", "state.safetensors"}) {
+    const fs::path file = folder / "checkpoint-000001" / name;
+    const std::string whole = read_text(file);
+    std::string changed = whole;
+    changed.back() = static_cast<char>(changed.back() ^ 4);
+    write_text(file, changed);
+    Model model(0);
+    const std::string text = user_error([&] { load_checkpoint(folder.path(), model.store); });
+    CHECK(text.find(name + std::string("': its tensors do not give the checksum")) != std::string::npos);
+    write_text(file, whole);
+  }
+}
+
 TEST_CASE("the state of another solver is refused") {
   const TemporaryFolder folder;
   save_checkpoint(folder.path(), Model(1).store, {.step = 1});

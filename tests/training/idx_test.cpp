@@ -96,6 +96,20 @@ TEST_CASE("broken IDX files are refused in a sentence that names them") {
                  "/nowhere/i: cannot be"));
 }
 
+TEST_CASE("a file that is called .gz and is neither gzip data nor an IDX file is told apart") {
+  const testing::TempFolder folder;
+  const auto labels = folder.write("labels", label_text());
+  const auto error = [&](const std::filesystem::path& images) {
+    return testing::error_of([&] { const IdxDataset dataset(images, labels); });
+  };
+  CHECK(
+      contains(error(folder.write("text.gz", "notgzip")),
+               "text.gz: begins with 1852798055 where pictures begin with 2051, and is not gzip data as its "
+               "name says; give an IDX file of unsigned bytes, plain or gzipped"));
+  write_gzip(folder.path / "zipped.gz", label_text());
+  CHECK(contains(error(folder.path / "zipped.gz"), "begin with 2051; give an IDX file"));
+}
+
 TEST_CASE("a header that promises far too much is an error, not an allocation") {
   const std::string huge = big_endian(2051) + big_endian(0xffffffff) + big_endian(60000) + big_endian(60000);
   CHECK(contains(error_of_pair(huge + "abc", label_text()), "ends before the last record"));

@@ -29,10 +29,10 @@ std::vector<float> sample_of(const Dataset& dataset, std::int64_t index, const S
   return sample;
 }
 
-// Two classes: "cat" with b.jpg and a.txt (a JPEG too), "dog" with one.
+// Two classes: "cat" with b.jpg and a.JPEG, "dog" with a JPEG that is called .png.
 void write_pets(const testing::TempFolder& folder) {
   folder.write("cat/b.jpg", encode_jpeg(testing::two_colours(40, 30, red, blue)));
-  folder.write("cat/a.txt", encode_jpeg(testing::two_colours(30, 50, blue, red)));
+  folder.write("cat/a.JPEG", encode_jpeg(testing::two_colours(30, 50, blue, red)));
   folder.write("dog/x.png", encode_jpeg(testing::two_colours(300, 20, red, red)));
 }
 
@@ -45,12 +45,16 @@ TEST_CASE("classes are folders, samples are files, both sorted; what is hidden o
   folder.write(".git/x.jpg", "no class");
   folder.write("cat/.hidden", "no picture");
   folder.write("cat/more/c.jpg", "not looked at");
+  folder.write("cat/Thumbs.db", "not by its extension");
+  folder.write("dog/notes.txt", "nor this");
+  folder.write("dog/jpg", "nor this");
   const ImageFolderDataset dataset(folder.path, {.image_size = 16});
   CHECK(dataset.class_names() == std::vector<std::string>{"cat", "dog"});
   CHECK(dataset.size() == 3);
   CHECK(dataset.sample_shape() == Shape{3, 16, 16});
   CHECK(labels_of(dataset) == std::vector<std::int64_t>{0, 0, 1});
-  CHECK(dataset.path(0) == folder.path / "cat/a.txt");
+  CHECK(dataset.ignored_files() == 3);
+  CHECK(dataset.path(0) == folder.path / "cat/a.JPEG");
 }
 
 TEST_CASE("without augmentation the centre is seen, upright, normalised, in every epoch") {
@@ -117,6 +121,8 @@ TEST_CASE("a folder that is no data set is refused in a sentence that names it")
   CHECK(contains(error({.stddev = {1, 0, 1}}), "standard deviation"));
   std::filesystem::create_directory(folder.path / "eel");
   CHECK(contains(error(), "eel: the folder of class 'eel' holds no picture"));
+  folder.write("eel/picture.txt", encode_jpeg(testing::two_colours(20, 20, red, red)));
+  CHECK(contains(error(), "the folder of class 'eel' holds no picture"));
   folder.write("eel/notes.jpg", "not a picture");
   CHECK(contains(error(), "the folder of class 'eel' holds no picture"));
   CHECK(contains(testing::error_of([] { const ImageFolderDataset dataset("/nowhere"); }),

@@ -92,7 +92,7 @@ TEST_CASE("the bytes are determined by the contents, aligned, and as the format 
   write_safetensors(folder / "f", contents);
   write_safetensors(folder / "g", contents);
   const std::string header =
-      R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[4,5]},"a":{"dtype":"I32","shape":[1,1],"data_offsets":[0,4]}})";
+      R"({"__metadata__":{"checksum.fnv1a64":"3614ae384f78f132"},"b":{"dtype":"U8","shape":[1],"data_offsets":[4,5]},"a":{"dtype":"I32","shape":[1,1],"data_offsets":[0,4]}})";
   const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
   CHECK(read_text(folder / "f") == file_of(padded, std::string("\x04\x03\x02\x01\x07")));
   CHECK(read_text(folder / "g") == read_text(folder / "f"));
@@ -101,7 +101,8 @@ TEST_CASE("the bytes are determined by the contents, aligned, and as the format 
 TEST_CASE("a file without tensors") {
   const TemporaryFolder folder;
   write_safetensors(folder / "f", {});
-  CHECK(read_text(folder / "f") == file_of("{}      ", ""));
+  CHECK(read_text(folder / "f") ==
+        file_of(R"({"__metadata__":{"checksum.fnv1a64":"cbf29ce484222325"}})", ""));
   CHECK(read_safetensors(folder / "f").tensors.empty());
 }
 
@@ -115,7 +116,8 @@ TEST_CASE("a full disk keeps the old file") {
     const FullDisk full(4096);
     text = device_error([&] { write_safetensors(folder / "f", large); });
   }
-  CHECK(text == "cannot write '" + (folder / "f").string() + "': File too large");
+  CHECK(text ==
+        "cannot write '" + (folder / "f").string() + "': File too large; free space or name another place");
   CHECK(read_safetensors(folder / "f").tensors.empty());
   CHECK(folder.files() == 1);
 }
@@ -140,7 +142,7 @@ TEST_CASE("files that are too short or no files") {
   const std::string path = (folder / "f").string();
   const std::string end = "; the file is damaged or not a safetensors file";
   CHECK(user_error([&] { read_safetensors(path); }) ==
-        "cannot read '" + path + "': No such file or directory");
+        "cannot read '" + path + "': No such file or directory; check the path and its permissions");
   write_text(path, "1234567");
   CHECK(user_error([&] { read_safetensors(path); }) ==
         "'" + path + "' has 7 bytes, too few for a safetensors file");
@@ -216,6 +218,35 @@ TEST_CASE("a file cut anywhere is refused") {
     write_text(folder / "cut", whole.substr(0, length));
     CHECK_THROWS_AS(read_safetensors(folder / "cut"), UserError);
   }
+}
+
+TEST_CASE("every changed byte of the data is noticed") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "f").string();
+  const SafeTensors contents{
+      {{"w", Tensor::of<float>({3}, {1, 2, 3})}, {"n", Tensor::scalar<std::int64_t>(4)}}, {}};
+  write_safetensors(path, contents);
+  const std::string whole = read_text(path);
+  for (std::size_t place = whole.size() - 20; place < whole.size(); ++place) {
+    std::string changed = whole;
+    changed[place] = static_cast<char>(changed[place] ^ 1);
+    write_text(path, changed);
+    CHECK(user_error([&] { read_safetensors(path); }) ==
+          "'" + path +
+              "': its tensors do not give the checksum in its metadata; the file is damaged: take another "
+              "copy, or, where tensors were changed on purpose, remove 'checksum.fnv1a64' from the metadata");
+  }
+}
+
+TEST_CASE("files of other makers have no checksum, and an old one is replaced") {
+  const TemporaryFolder folder;
+  write_text(folder / "foreign", file_of(object(entry("U8", "[2]", "[0,2]")), "ab"));
+  SafeTensors contents = read_safetensors(folder / "foreign");
+  CHECK(contents.metadata.empty());
+  contents.metadata["checksum.fnv1a64"] = "of another file";
+  write_safetensors(folder / "f", contents);
+  CHECK(read_safetensors(folder / "f").metadata.empty());
+  CHECK(read_safetensors_header(folder / "f").metadata.empty());
 }
 
 TEST_CASE("a file with a byte changed is refused or read, and nothing worse") {

@@ -29,7 +29,7 @@ struct CsvOptions {
 // [features]; its label is its class's place in class_names(). Lines end in LF or CRLF, cells may be quoted
 // ("a ""b"""), blanks around a cell and empty lines are ignored, every cell of a feature is a finite number.
 // The constructor throws UserError naming file:line:column (both counted from 1, the column in characters)
-// for whatever is otherwise.
+// for whatever is otherwise. Thread-safe.
 class CsvDataset final : public Dataset {
  public:
   explicit CsvDataset(const std::filesystem::path& path, const CsvOptions& options = {});

@@ -47,9 +47,10 @@ class IdxFile {
   void expect_magic(std::uint32_t wanted, const char* what) {
     const std::uint32_t magic = big_endian();
     if (magic != wanted)
-      throw UserError(
-          fmt::format("{}: begins with {} where {} begin with {}; give an IDX file of unsigned bytes", name_,
-                      magic, what, wanted));
+      throw UserError(fmt::format(
+          "{}: begins with {} where {} begin with {}{}; give an IDX file of unsigned bytes, plain or gzipped",
+          name_, magic, what, wanted,
+          is_not_gzip_as_called() ? ", and is not gzip data as its name says" : ""));
   }
 
   void expect_end() {
@@ -65,6 +66,8 @@ class IdxFile {
   struct Close {
     void operator()(gzFile file) const noexcept { gzclose(file); }
   };
+
+  bool is_not_gzip_as_called() const { return name_.ends_with(".gz") && gzdirect(file_.get()) == 1; }
 
   void append(std::vector<std::uint8_t>& bytes, unsigned count) {
     const std::size_t before = bytes.size();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fstream>
+#include <functional>
 #include <system_error>
 
 #include "core/error.h"
@@ -33,6 +34,14 @@ std::vector<std::string> names_in(const std::filesystem::path& folder, Kind kind
   }
   std::ranges::sort(names);
   return names;
+}
+
+bool has_image_extension(const std::string& name) {
+  std::string extension = std::filesystem::path(name).extension().string();
+  std::ranges::transform(extension, extension.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
 bool looks_like_image(const std::filesystem::path& path) {
@@ -74,10 +83,12 @@ ImageFolderDataset::ImageFolderDataset(const std::filesystem::path& root, const 
                     root.string(), root.string()));
   for (std::size_t label = 0; label < class_names_.size(); ++label) {
     const std::filesystem::path folder = root / class_names_[label];
-    const std::vector<std::string> names = names_in(folder, Kind::file);
+    std::vector<std::string> names = names_in(folder, Kind::file);
+    ignored_files_ += static_cast<std::int64_t>(std::erase_if(names, std::not_fn(has_image_extension)));
     if (std::ranges::none_of(names, [&](const std::string& name) { return looks_like_image(folder / name); }))
       throw UserError(
-          fmt::format("{}: the folder of class '{}' holds no picture (JPEG or PNG); add some or remove it",
+          fmt::format("{}: the folder of class '{}' holds no picture (a JPEG or PNG file called .jpg, .jpeg "
+                      "or .png); add some or remove it",
                       folder.string(), class_names_[label]));
     for (const std::string& name : names) files_.push_back({name, static_cast<std::int64_t>(label)});
   }

@@ -22,11 +22,12 @@ struct ImageFolderOptions {
   std::array<float, 3> stddev{0.229F, 0.224F, 0.225F};
 };
 
-// Pictures in folders, root/CLASS/picture, JPEG or PNG by content. Classes are the folders in root, sorted by
-// name, and samples their files, sorted by class and name; files in root, folders in a class's folder and
-// names that begin with a dot are passed over. Only names are held in memory. A sample is float32 [3,
-// image_size, image_size], RGB. The constructor throws UserError when root cannot be read, holds no folder,
-// or a folder holds no picture; read() when a file is no picture or broken, naming it.
+// Pictures in folders, root/CLASS/picture. Classes are the folders in root, sorted by name, and samples their
+// files that are called .jpg, .jpeg or .png (in any case; which of the two it is, the content says), sorted
+// by class and name; other files, folders in a class's folder and names that begin with a dot are passed
+// over. Only names are held in memory. A sample is float32 [3, image_size, image_size], RGB. The constructor
+// throws UserError when root cannot be read, holds no folder, or a folder holds no picture; read() when a
+// file is no picture or broken, naming it. Thread-safe.
 class ImageFolderDataset final : public Dataset {
  public:
   explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});
@@ -42,6 +43,8 @@ class ImageFolderDataset final : public Dataset {
 
   // The file of a sample.
   std::filesystem::path path(std::int64_t index) const;
+  // How many files of the classes' folders were passed over because of their extension.
+  std::int64_t ignored_files() const { return ignored_files_; }
 
  private:
   struct File {
@@ -53,6 +56,7 @@ class ImageFolderDataset final : public Dataset {
   ImageFolderOptions options_;
   std::vector<std::string> class_names_;
   std::vector<File> files_;
+  std::int64_t ignored_files_ = 0;
 };
 
 }  // namespace plexaura

@@ -20,11 +20,4 @@ void copy_bytes(const std::byte* src, std::byte* dst, std::size_t bytes) {
                   });
 }
 
-void clear_bytes(std::byte* dst, std::size_t bytes) {
-  parallel_pieces(static_cast<std::int64_t>(bytes), nanoseconds_per_byte, cache_line,
-                  [=](std::int64_t begin, std::int64_t end) {
-                    std::memset(dst + begin, 0, static_cast<std::size_t>(end - begin));
-                  });
-}
-
 }  // namespace plexaura::fast

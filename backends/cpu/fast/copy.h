@@ -7,7 +7,4 @@ namespace plexaura::fast {
 // Copies with all threads where it pays. The ranges do not overlap.
 void copy_bytes(const std::byte* src, std::byte* dst, std::size_t bytes);
 
-// Sets to zero with all threads where it pays.
-void clear_bytes(std::byte* dst, std::size_t bytes);
-
 }  // namespace plexaura::fast

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <functional>
 #include <map>
+#include <new>
 #include <signal.h>
 #include <string>
 #include <thread>
@@ -131,6 +132,12 @@ void throws(Communicator& ranks) {
   });
 }
 
+void out_of_memory(Communicator& ranks) {
+  together(ranks, [&] {
+    if (ranks.rank() >= 1) throw std::bad_alloc();
+  });
+}
+
 void throws_alone(Communicator& ranks) {
   const std::unique_ptr<Communicator> other = ranks.duplicate("another thread's");
   if (ranks.rank() == 1) throw UserError("photos/1.jpg is no picture");
@@ -197,6 +204,7 @@ const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
       {"missing", missing},
       {"left-early", left_early},
       {"throws", throws},
+      {"out-of-memory", out_of_memory},
       {"throws-alone", throws_alone},
       {"disagree", disagree},
       {"measure", measure},
