@@ -130,7 +130,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   double epoch_begin = begin;
   bool stopped = false;
   while (!done() && !stopped) {
-    noted_signal_ = signals.received();
+    noted_signal_ = StopSignals::received();
     const std::int64_t epoch = state_.epoch;
     stopped = train_step(*loader, observer);
     if (state_.epoch != epoch) {
@@ -140,7 +140,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   }
   if (parts_.strategy != nullptr) parts_.strategy->end();
   if (!saved_ && result_.steps_now > 0) save();
-  if (stopped) result_.signal = agreed_signal(parts_.collective, signals.received());
+  if (stopped) result_.signal = agreed_signal(parts_.collective, StopSignals::received());
   result_.steps = state_.step;
   result_.images_per_second = median(rates_);
   result_.stall_share = loader->stall_seconds() / std::max(now() - begin, 1e-9);
