@@ -144,10 +144,17 @@ class DifferentRanks(MistakeTest):
         self.check_apart("^the ranks differ in 'training.seed': rank 1 has '2', but rank 0 has '1'", self.command("mlp", *self.iris()),
                          self.command("mlp", *self.iris("training.seed=2")))
 
+    def test_another_way_to_talk(self):
+        for settings in (("distributed.shared_memory=false",), ("distributed.shared_memory=false", "distributed.deadline_seconds=20")):
+            for first, second in ((settings, ()), ((), settings)):
+                self.check_apart("^the ranks differ in 'distributed.(shared_memory|deadline_seconds)'",
+                                 self.command("mlp", *self.iris(*first)), self.command("mlp", *self.iris(*second)))
+
     def test_other_weights(self):
-        self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 1)
-        self.check_apart("^the ranks differ in 'initial weights'", self.command("mlp", *self.iris()),
-                         self.command("mlp", *self.iris(), "--weights", self.checkpoint("first") / "weights.safetensors"))
+        for seed in (1, 2):
+            self.run_one("mlp", *self.iris(f"output.dir={seed}", f"training.seed={seed}"), "--steps", 1)
+        weights = lambda seed: self.command("mlp", *self.iris(), "--weights", self.checkpoint(str(seed)) / "weights.safetensors")
+        self.check_apart("^the ranks differ in 'initial weights'", weights(1), weights(2))
 
     def test_other_checkpoints(self):
         """Hosts have folders of their own: there the ranks may find different checkpoints."""
