@@ -46,6 +46,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   return setup;
 }
 
+const char* given(bool is_given) { return is_given ? "given" : "not given"; }
+
 // What has to be equal on all ranks; folders may differ from host to host.
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
   std::map<std::string, std::string> facts = setup.config->values();
@@ -57,8 +59,10 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
       fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
   facts["--steps"] = line.steps ? std::to_string(*line.steps) : "none";
   facts["--backend"] = line.backend;
-  facts["--resume"] = line.resume ? "given" : "not given";
-  facts["--dry-run"] = line.dry_run ? "given" : "not given";
+  facts["--resume"] = given(line.resume);
+  facts["--dry-run"] = given(line.dry_run);
+  facts["--weights"] = given(!line.weights.empty());
+  facts["--profile"] = given(!line.profile.empty());
   return facts;
 }
 
@@ -146,6 +150,7 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
   return run_ranks(communicator_options(kind, argc, argv), [&](Communicator& ranks) {
     const CommandLine line =
         together(ranks, "reading the command line", [&] { return parse_command_line(kind, argc, argv); });
+    check_agreement(ranks, {{"--help or --version", given(!line.message.empty())}});
     if (!line.message.empty()) {
       if (ranks.rank() == 0) fmt::print("{}\n", line.message);
       return 0;

@@ -167,6 +167,11 @@ class DifferentRanks(MistakeTest):
         iris = self.command("mlp", *self.iris())
         self.check_apart("^the ranks differ in '--steps'", [*iris, "--steps", 3], iris)
         self.check_apart("^the ranks differ in '--dry-run'", [*iris, "--dry-run"], iris)
+        self.check_apart("^the ranks differ in '--profile'", [*iris, "--profile", "trace.json"], iris)
+        self.check_apart("^the ranks differ in '--weights'", iris, [*iris, "--weights", "any.safetensors"])
+        for option in ("--help", "--version"):
+            self.check_apart("^the ranks differ in '--help or --version': rank 1 has 'given', but rank 0 has 'not given'", iris, [*iris, option])
+            self.check_apart("^the ranks differ in '--help or --version'", [*iris, option], iris)
         self.check_apart("--bogus", iris, [*iris, "--bogus"])
 
     def test_a_file_that_only_one_rank_lacks(self):
