@@ -85,11 +85,17 @@ void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, c
   if (line.print_program) report.say(program.to_text());
 }
 
+// Whatever is to be written later is tried now, so that a bad place is not found after hours of training.
+void prepare_outputs(const CommandLine& line, const std::string& checkpoints) {
+  if (!checkpoints.empty()) prepare_checkpoints(checkpoints);
+  if (!line.profile.empty()) Profile().write(line.profile);
+}
+
 int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   const std::string output = setup.options.trainer.output.string();
-  const auto report = together(ranks, "opening the log", [&] {
+  const auto report = together(ranks, "opening the outputs", [&] {
     const bool speaks = ranks.rank() == 0;
-    if (speaks && !line.dry_run && !output.empty()) prepare_checkpoints(output);
+    if (speaks && !line.dry_run) prepare_outputs(line, output);
     return std::make_unique<RunReport>(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
   });
   Profile profile;
