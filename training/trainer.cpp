@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 
@@ -177,6 +178,7 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   inputs.stop = noted_signal_ != 0;
   programs_->step().run(inputs);
   const StepMetrics metrics = agreed_metrics();
+  check_finite(metrics.loss, fmt::format("the loss of step {}", inputs.step));
 
   ++state_.step;
   ++result_.steps_now;
@@ -213,12 +215,23 @@ StepMetrics Trainer::agreed_metrics() {
   return metrics;
 }
 
+// Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.
+void Trainer::check_finite(double loss, const std::string& name) {
+  if (std::isfinite(loss)) return;
+  const UserError error(
+      fmt::format("{} is {}: training diverged; lower training.solver.learning_rate, or set "
+                  "training.watch=true to see which op made the first such number; no checkpoint was touched",
+                  name, std::isnan(loss) ? "nan" : "infinite"));
+  agree_on_error(parts_.collective, std::make_exception_ptr(error), name);
+}
+
 void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   EpochRecord record{state_.epoch - 1, state_.epoch_loss / std::max(state_.epoch_samples, 1.0), none, none,
                      seconds};
   if (const auto evaluation = validate()) {
     record.val_loss = evaluation->loss / evaluation->samples;
+    check_finite(record.val_loss, fmt::format("the validation loss after step {}", state_.step));
     record.val_accuracy = evaluation->correct / evaluation->samples;
     if (programs_->has_top5()) record.val_accuracy_top5 = evaluation->correct_top5 / evaluation->samples;
   }

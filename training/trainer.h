@@ -65,8 +65,9 @@ struct TrainingResult {
 };
 
 // Trains a model: epochs of steps, validation with a program of its own after each epoch, a checkpoint after
-// each epoch and when a signal ends the run. Whatever fails on one rank ends all of them after the same step
-// with the same error. A resumed run ends bitwise equal to one that was never stopped.
+// each epoch and when a signal ends the run. A loss that is not finite ends it with a UserError. Whatever
+// fails on one rank ends all of them after the same step with the same error. A resumed run ends bitwise
+// equal to one that was never stopped.
 class Trainer {
  public:
   // Compiles every program and places the store. All ranks construct together.
@@ -85,6 +86,7 @@ class Trainer {
  private:
   bool train_step(Loader& loader, TrainingObserver& observer);
   StepMetrics agreed_metrics();
+  void check_finite(double loss, const std::string& name);
   Step next_step(Loader& loader);
   std::optional<Evaluation> validate();
   Evaluation evaluate_share();

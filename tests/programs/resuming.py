@@ -151,6 +151,17 @@ class Files(ProgramTest):
         self.assertEqual(result.err, "cannot create file/run: Not a directory; name a folder that can be written in output.dir\n")
         self.assertFalse((self.folder / "log").exists())
 
+    def test_divergence_leaves_the_checkpoint(self):
+        arguments = self.iris("output.dir=run", "training.epochs=2")
+        self.run_one("mlp", *arguments)
+        files = lambda: {path: path.read_bytes() for path in (self.folder / "run").rglob("*.safetensors")}
+        before = files()
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            result = self.run_ranks(ranks, "mlp", *arguments, *self.settings("training.solver.learning_rate=1e30"), status=2)
+            self.assertRegex(result.text, r"(?m)^the loss of step \d+ is (nan|infinite): training diverged; lower training.solver.learning_rate")
+            self.assertEqual(result.text.count("diverged"), 1, result.text)
+            self.assertEqual(files(), before)
+
     def test_a_full_log(self):
         result = self.run_one("mlp", *self.iris(), "--log", "/dev/full", status=1)
         self.assertEqual(result.err, "cannot write '/dev/full': No space left on device\n")
