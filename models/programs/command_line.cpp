@@ -69,6 +69,11 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
         fmt::format("{}: no YAML file was named; for example: {} models/iris.yaml", program, program));
   if (line.print_program && !line.dry_run)
     throw UserError(fmt::format("{}: --program needs --dry-run", program));
+  if (line.resume && !line.weights.empty())
+    throw UserError(
+        fmt::format("{}: --resume and --weights exclude each other: a checkpoint has weights of its own; "
+                    "give one of them",
+                    program));
   return line;
 }
 

@@ -41,6 +41,7 @@ class WrongInput(MistakeTest):
         self.check("--steps: 'many' must be a whole number above 0", "mlp", *iris, "--steps", "many")
         self.check("--steps.*; see mlp --help$", "mlp", *iris, "--steps")
         self.check("--program needs --dry-run", "mlp", *iris, "--program")
+        self.check_ranks("^mlp: --resume and --weights exclude each other: .*; give one of them$", "mlp", *iris, "--resume", "--weights", "some.safetensors")
 
     def test_overrides(self):
         def override(pattern, text):
