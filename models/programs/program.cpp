@@ -32,8 +32,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
   const Section model = setup.config->section("model");
   if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
-    throw model.error(
-        "name", fmt::format("is '{}' and this program trains a {}; run build/models/{}", name, kind, name));
+    throw model.error("name", fmt::format("is '{}' and this program trains {} alone; run build/models/{}",
+                                          name, kind, name));
   setup.data = open_data(*setup.config);
   const Dataset& train = *setup.data.train;
   setup.options = read_options(*setup.config, train.size(), ranks);

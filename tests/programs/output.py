@@ -135,6 +135,8 @@ class Words(ProgramTest):
         for word in ("--set", "--steps", "--resume", "--backend", "--log", "--weights", "--profile", "--dry-run", "--version", "mpirun -n"):
             self.assertIn(word, text)
         self.assertLess(max(map(len, text.splitlines())), 121)
+        self.assertRegex(text, r"\ATrains the mlp of a YAML file, alone or as ranks: mpirun -n 4 build/models/mlp FILE.yaml\n")
+        self.assertRegex(text, r"\S\n\Z")
 
     def test_version(self):
         text = self.run_one("mlp", "--version").out
