@@ -71,6 +71,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
                                                  parts_.backend, parts_.collective, parts_.strategy,
                                                  train_plan_, validation_plan_, options_.programs);
   state_.seed = options_.seed;
+  state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
 }
@@ -92,6 +93,12 @@ bool Trainer::resume() {
     throw UserError(fmt::format(
         "the checkpoint in {} was made with seed {} and training.seed is {}; resume with the same seed",
         options_.output.string(), state->seed, options_.seed));
+  if (state->data_origin != options_.data_origin)
+    throw UserError(
+        fmt::format("the checkpoint in {} was made with other data, classes or split, and what is held out "
+                    "now may be what "
+                    "it was trained on; resume with the same, or start from its weights with --weights",
+                    options_.output.string()));
   if (state->step_in_epoch != 0 &&
       (state->samples != state_.samples || state->batch_size != state_.batch_size))
     throw UserError(fmt::format(

@@ -37,6 +37,8 @@ struct TrainerOptions {
   std::optional<std::int64_t> steps = {};  // stop after so many updates in all
   Schedule schedule{Schedule::Options{}};
   std::int64_t seed = 0;
+  // Hash of what must be the same when a run goes on: which samples are held out, what classes mean.
+  std::uint64_t data_origin = 0;
   bool shuffle = true;
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
@@ -79,7 +81,8 @@ class Trainer {
   const TrainingPrograms& programs() const { return *programs_; }
 
   // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
-  // the run that wrote it had another seed or, within an epoch, other data or batches.
+  // the run that wrote it had another seed, another origin of its data or, within an epoch, another number of
+  // samples or other batches.
   bool resume();
   TrainingResult run(TrainingObserver& observer);
 

@@ -41,6 +41,7 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
       make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()));
   setup.config->check_all_used();
   setup.options.trainer.steps = line.steps;
+  setup.options.trainer.data_origin = setup.data.origin;
   if (line.resume && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
   return setup;
@@ -57,6 +58,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["the build"] = build_id();
   facts["the number of samples"] =
       fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
+  facts["the samples or their split"] = fmt::format("{:016x}", setup.data.origin);
   facts["--steps"] = line.steps ? std::to_string(*line.steps) : "none";
   facts["--backend"] = line.backend;
   facts["--resume"] = given(line.resume);

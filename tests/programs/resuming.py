@@ -77,6 +77,11 @@ class Resume(ProgramTest):
             self.assertEqual(len(result.err.splitlines()), 1, result.err)
         self.run_one("mlp", *self.iris("output.dir=run"), "--steps", 20)
         resume("made with seed 1 and training.seed is 2", "training.seed=2")
+        held_out = "made with other data, classes or split, .*; resume with the same, or start from its weights with --weights$"
+        table = (support.SOURCE / "models/iris.csv").read_text().splitlines(keepends=True)
+        self.write("shorter.csv", "".join(table[:-1]))
+        for setting in ("split_seed=2", "validation_share=0.1", "folds=5", "path=shorter.csv"):
+            resume(held_out, f"data.{setting}")
         resume("in batches of 8 and now there are 120 in batches of 9; resume with the same", "training.batch_size=9")
         resume("'fc1.weight' is float32\\[30,4\\] and the model has float32\\[7,4\\]", "model.hidden=[7]")
         resume("'state0.fc1.weight' is float32", "training.precision=float64")

@@ -144,6 +144,11 @@ class DifferentRanks(MistakeTest):
         self.check_apart("^the ranks differ in 'model.hidden': rank 1 has '\\[30, 21\\]', but rank 0 has '\\[30, 20\\]': start all ranks with the same$",
                          self.command("mlp", *self.iris()), self.command("mlp", "other.yaml"))
 
+    def test_another_table(self):
+        table = (SOURCE / "models/iris.csv").read_text().splitlines(keepends=True)
+        self.write("other.csv", "".join(table[:1] + table[2:] + table[1:2]))
+        self.check_apart("^the ranks differ in 'the samples or their split'", self.command("mlp", *self.iris()), self.command("mlp", *self.iris("data.path=other.csv")))
+
     def test_another_seed(self):
         self.check_apart("^the ranks differ in 'training.seed': rank 1 has '2', but rank 0 has '1'", self.command("mlp", *self.iris()),
                          self.command("mlp", *self.iris("training.seed=2")))

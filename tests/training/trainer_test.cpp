@@ -136,6 +136,9 @@ TEST_CASE("resuming needs the same seed, and within an epoch the same data and b
   TrainerOptions other_batch = options;
   other_batch.batch_size = 10;
   const std::string within = "was made within an epoch of 30 samples in batches of 8 and now there are ";
+  TrainerOptions other_data = options;
+  other_data.data_origin = 7;
+  CHECK(refusal(other_data, 30).ends_with("resume with the same, or start from its weights with --weights"));
   CHECK(refusal(other_batch, 30)
             .ends_with(within + "30 in batches of 10; resume with the same data and batches"));
   CHECK(refusal(options, 31).ends_with(within + "31 in batches of 8; resume with the same data and batches"));
