@@ -14,7 +14,7 @@ namespace plexaura {
 struct CommunicatorOptions {
   // How long a rank waits for another before it gives up with a sentence.
   double deadline_seconds = 60;
-  // Let the ranks of a node share memory where /dev/shm has room.
+  // Let the ranks of a node share memory where /dev/shm has room. Private where any rank wants it so.
   bool shared_memory = true;
 };
 

@@ -11,9 +11,9 @@ namespace plexaura {
 // that leaves, and the reporting rank has to have its sentence out by then.
 [[noreturn]] void throw_quietly(int reporting_rank, const std::string& text);
 
-// Where several groups of ranks notice the same loss without being able to talk, each waits two seconds times
-// its turn (ten at most) before it speaks: time for the launcher to end the job after the first, which takes
-// it about a second.
+// Where several groups of ranks notice the same loss without being able to talk, each waits for its turn (the
+// fifth at most) before it speaks: turns are as long as the launcher takes to end the job after the first,
+// three seconds where mpirun is not told otherwise.
 void wait_for_turn(int turn);
 
 // Throws a DeviceError that this rank reports, when it is its turn.

@@ -43,6 +43,7 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const
       places_(unknown_places(*transport_)),
       message_roll_call_(make_message_roll_call(*transport_, places_, options_.deadline_seconds)) {
   find_places();
+  agree_to_share();
   rank_chain_.emplace(*transport_, Route::over_ranks(size()), options_.deadline_seconds);
   node_chain_.emplace(*transport_, Route::over_nodes(places_), options_.deadline_seconds);
   set_up_board();
@@ -64,6 +65,13 @@ void GroupCommunicator::find_places() {
   places_ = Places(std::move(places), rank());
   place_ = {places_.of(rank()).host, places_.own_node_rank(),
             static_cast<int>(places_.own_node_ranks().size()), places_.own_node(), places_.nodes()};
+}
+
+// One rank that does not want to share is enough: all have to take part in making shared memory.
+void GroupCommunicator::agree_to_share() {
+  for (const std::string& wish :
+       gather_all(options_.shared_memory ? "shared" : "private", "whether ranks share memory"))
+    if (wish == "private") options_.shared_memory = false;
 }
 
 void GroupCommunicator::set_up_board() {

@@ -50,6 +50,7 @@ class GroupCommunicator final : public Communicator {
 
   RollCall& roll_call();
   void find_places();
+  void agree_to_share();
   void set_up_board();
   std::optional<SharedWindow> try_to_share(std::size_t bytes, const std::string& at);
   void sum_staged(const Announcement& call, std::byte* data);

@@ -49,6 +49,7 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state) {
   add("run.seed", state.seed);
   add("run.epoch_loss", state.epoch_loss);
   add("run.epoch_samples", state.epoch_samples);
+  add("run.data_origin", static_cast<std::int64_t>(state.data_origin));
   add("run.samples", state.samples);
   add("run.batch_size", state.batch_size);
   return file;
@@ -139,6 +140,7 @@ void read_state(const fs::path& path, ParameterStore& store, RunState& state) {
   state.seed = file.scalar<std::int64_t>("run.seed");
   state.epoch_loss = file.scalar<double>("run.epoch_loss");
   state.epoch_samples = file.scalar<double>("run.epoch_samples");
+  state.data_origin = static_cast<std::uint64_t>(file.scalar<std::int64_t>("run.data_origin"));
   state.samples = file.scalar<std::int64_t>("run.samples");
   state.batch_size = file.scalar<std::int64_t>("run.batch_size");
 }

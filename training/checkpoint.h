@@ -18,8 +18,9 @@ struct RunState {
   std::int64_t seed = 0;
   double epoch_loss = 0;  // sum over the samples of the open epoch
   double epoch_samples = 0;
-  std::int64_t samples = 0;     // of the training set
-  std::int64_t batch_size = 0;  // over all ranks; with `samples`, what a step within an epoch means
+  std::uint64_t data_origin = 0;  // a hash, see TrainerOptions
+  std::int64_t samples = 0;       // of the training set
+  std::int64_t batch_size = 0;    // over all ranks; with `samples`, what a step within an epoch means
 };
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors,

@@ -37,6 +37,6 @@ StopSignals::~StopSignals() {
   sigaction(SIGTERM, &previous_terminate, nullptr);
 }
 
-int StopSignals::received() const { return noted.load(); }
+int StopSignals::received() { return noted.load(); }
 
 }  // namespace plexaura

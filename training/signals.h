@@ -11,8 +11,8 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // The number of the signal, 0 for none. Any thread.
-  int received() const;
+  // The number of the signal that the newest one has noted, 0 for none. Any thread, and afterwards, too.
+  static int received();
 };
 
 }  // namespace plexaura

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 
@@ -70,6 +71,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
                                                  parts_.backend, parts_.collective, parts_.strategy,
                                                  train_plan_, validation_plan_, options_.programs);
   state_.seed = options_.seed;
+  state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
 }
@@ -91,6 +93,12 @@ bool Trainer::resume() {
     throw UserError(fmt::format(
         "the checkpoint in {} was made with seed {} and training.seed is {}; resume with the same seed",
         options_.output.string(), state->seed, options_.seed));
+  if (state->data_origin != options_.data_origin)
+    throw UserError(
+        fmt::format("the checkpoint in {} was made with other data, classes or split, and what is held out "
+                    "now may be what "
+                    "it was trained on; resume with the same, or start from its weights with --weights",
+                    options_.output.string()));
   if (state->step_in_epoch != 0 &&
       (state->samples != state_.samples || state->batch_size != state_.batch_size))
     throw UserError(fmt::format(
@@ -130,7 +138,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   double epoch_begin = begin;
   bool stopped = false;
   while (!done() && !stopped) {
-    noted_signal_ = signals.received();
+    noted_signal_ = StopSignals::received();
     const std::int64_t epoch = state_.epoch;
     stopped = train_step(*loader, observer);
     if (state_.epoch != epoch) {
@@ -140,7 +148,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   }
   if (parts_.strategy != nullptr) parts_.strategy->end();
   if (!saved_ && result_.steps_now > 0) save();
-  if (stopped) result_.signal = agreed_signal(parts_.collective, signals.received());
+  if (stopped) result_.signal = agreed_signal(parts_.collective, StopSignals::received());
   result_.steps = state_.step;
   result_.images_per_second = median(rates_);
   result_.stall_share = loader->stall_seconds() / std::max(now() - begin, 1e-9);
@@ -177,6 +185,7 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   inputs.stop = noted_signal_ != 0;
   programs_->step().run(inputs);
   const StepMetrics metrics = agreed_metrics();
+  check_finite(metrics.loss, fmt::format("the loss of step {}", inputs.step));
 
   ++state_.step;
   ++result_.steps_now;
@@ -213,12 +222,23 @@ StepMetrics Trainer::agreed_metrics() {
   return metrics;
 }
 
+// Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.
+void Trainer::check_finite(double loss, const std::string& name) {
+  if (std::isfinite(loss)) return;
+  const UserError error(
+      fmt::format("{} is {}: training diverged; lower training.solver.learning_rate, or set "
+                  "training.watch=true to see which op made the first such number; no checkpoint was touched",
+                  name, std::isnan(loss) ? "nan" : "infinite"));
+  agree_on_error(parts_.collective, std::make_exception_ptr(error), name);
+}
+
 void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   EpochRecord record{state_.epoch - 1, state_.epoch_loss / std::max(state_.epoch_samples, 1.0), none, none,
                      seconds};
   if (const auto evaluation = validate()) {
     record.val_loss = evaluation->loss / evaluation->samples;
+    check_finite(record.val_loss, fmt::format("the validation loss after step {}", state_.step));
     record.val_accuracy = evaluation->correct / evaluation->samples;
     if (programs_->has_top5()) record.val_accuracy_top5 = evaluation->correct_top5 / evaluation->samples;
   }

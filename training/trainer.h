@@ -37,6 +37,8 @@ struct TrainerOptions {
   std::optional<std::int64_t> steps = {};  // stop after so many updates in all
   Schedule schedule{Schedule::Options{}};
   std::int64_t seed = 0;
+  // Hash of what must be the same when a run goes on: which samples are held out, what classes mean.
+  std::uint64_t data_origin = 0;
   bool shuffle = true;
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
@@ -65,8 +67,9 @@ struct TrainingResult {
 };
 
 // Trains a model: epochs of steps, validation with a program of its own after each epoch, a checkpoint after
-// each epoch and when a signal ends the run. Whatever fails on one rank ends all of them after the same step
-// with the same error. A resumed run ends bitwise equal to one that was never stopped.
+// each epoch and when a signal ends the run. A loss that is not finite ends it with a UserError. Whatever
+// fails on one rank ends all of them after the same step with the same error. A resumed run ends bitwise
+// equal to one that was never stopped.
 class Trainer {
  public:
   // Compiles every program and places the store. All ranks construct together.
@@ -78,13 +81,15 @@ class Trainer {
   const TrainingPrograms& programs() const { return *programs_; }
 
   // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
-  // the run that wrote it had another seed or, within an epoch, other data or batches.
+  // the run that wrote it had another seed, another origin of its data or, within an epoch, another number of
+  // samples or other batches.
   bool resume();
   TrainingResult run(TrainingObserver& observer);
 
  private:
   bool train_step(Loader& loader, TrainingObserver& observer);
   StepMetrics agreed_metrics();
+  void check_finite(double loss, const std::string& name);
   Step next_step(Loader& loader);
   std::optional<Evaluation> validate();
   Evaluation evaluate_share();

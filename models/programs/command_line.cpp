@@ -12,10 +12,15 @@ namespace plexaura {
 
 namespace {
 
-std::string first_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  while (!text.empty() && text.back() == ' ') text.pop_back();
+std::string without_end_of_line(std::string text) {
+  text.erase(text.find_last_not_of(" \n") + 1);
   return text;
+}
+
+std::string one_line(const std::string& text) {
+  std::string line = without_end_of_line(text);
+  std::ranges::replace(line, '\n', ' ');
+  return line;
 }
 
 std::string at_least_one(const std::string& text) {
@@ -32,7 +37,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   CommandLine line;
   bool version = false;
   CLI::App app(
-      fmt::format("Trains a {} from a YAML file, alone or as ranks: mpirun -n 4 build/models/{} FILE.yaml",
+      fmt::format("Trains the {} of a YAML file, alone or as ranks: mpirun -n 4 build/models/{} FILE.yaml",
                   program, program));
   app.name(program);
   app.add_option("FILE.yaml", line.config, "model, data, training, distributed and output of the run");
@@ -57,10 +62,10 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    line.message = app.help();
+    line.message = without_end_of_line(app.help());
     return line;
   } catch (const CLI::ParseError& error) {
-    throw UserError(fmt::format("{}: {}; see {} --help", program, first_line(error.what()), program));
+    throw UserError(fmt::format("{}: {}; see {} --help", program, one_line(error.what()), program));
   }
   if (version)
     line.message = version_text();
@@ -69,6 +74,11 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
         fmt::format("{}: no YAML file was named; for example: {} models/iris.yaml", program, program));
   if (line.print_program && !line.dry_run)
     throw UserError(fmt::format("{}: --program needs --dry-run", program));
+  if (line.resume && !line.weights.empty())
+    throw UserError(
+        fmt::format("{}: --resume and --weights exclude each other: a checkpoint has weights of its own; "
+                    "give one of them",
+                    program));
   return line;
 }
 

@@ -1,6 +1,8 @@
 #include <array>
 #include <fmt/format.h>
+#include <span>
 
+#include "core/fnv.h"
 #include "models/programs/run_config.h"
 #include "training/data/csv.h"
 #include "training/data/idx.h"
@@ -19,8 +21,13 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 struct Pair {
   DatasetPtr train;
   DatasetPtr validation;
+  std::uint64_t origin = fnv_start;  // see RunData
   std::int64_t ignored_files = 0;
 };
+
+std::uint64_t hash_of(const std::vector<std::int64_t>& labels) {
+  return fnv(std::as_bytes(std::span(labels)));
+}
 
 DatasetPtr subset(const DatasetPtr& whole, std::vector<std::int64_t> indices) {
   return std::make_shared<SubsetDataset>(whole, std::move(indices));
@@ -37,7 +44,8 @@ Pair split(const Section& data, const DatasetPtr& whole) {
                                             count, whole->size()));
     const std::int64_t fold = data.integer_or("fold", 0, {.minimum = 0, .maximum = count - 1});
     const auto folds = stratified_folds(labels, count, seed);
-    return {subset(whole, without_fold(folds, fold)), subset(whole, folds[static_cast<std::size_t>(fold)])};
+    return {subset(whole, without_fold(folds, fold)), subset(whole, folds[static_cast<std::size_t>(fold)]),
+            fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), hash_of(labels))};
   }
   const double share = data.number_or("validation_share", 0.2, {.minimum = 0, .below = 1});
   auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
@@ -46,7 +54,8 @@ Pair split(const Section& data, const DatasetPtr& whole) {
         "validation_share",
         fmt::format("is {}, which leaves none of the {} samples to train on; give a smaller share", share,
                     whole->size()));
-  return {subset(whole, std::move(parts[0])), subset(whole, std::move(parts[1]))};
+  return {subset(whole, std::move(parts[0])), subset(whole, std::move(parts[1])),
+          fnv(fmt::format("share {}, seed {}", share, seed), hash_of(labels))};
 }
 
 Pair open_csv(const Section& data, const fs::path& path) {
@@ -81,7 +90,8 @@ Pair open_idx(const Section& data, const fs::path& path) {
     return std::make_shared<IdxDataset>(idx_file(path, part + "-images-idx3-ubyte"),
                                         idx_file(path, part + "-labels-idx1-ubyte"), options);
   };
-  return {open("train"), open("t10k")};
+  const auto train = open("train");
+  return {train, open("t10k"), hash_of(labels_of(*train))};
 }
 
 Pair open_image_folder(const Section& data, const fs::path& path) {
@@ -96,7 +106,7 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
   const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
   check_same_classes(*train, (path / "train").string(), *validation, (path / "val").string());
-  return {train, validation, train->ignored_files() + validation->ignored_files()};
+  return {train, validation, fnv_start, train->ignored_files() + validation->ignored_files()};
 }
 
 }  // namespace
@@ -113,6 +123,8 @@ RunData open_data(const Config& config) {
   Pair pair = format == "csv"   ? open_csv(data, path)
               : format == "idx" ? open_idx(data, path)
                                 : open_image_folder(data, path);
+  std::uint64_t origin = fnv(format, pair.origin);
+  for (const std::string& name : pair.train->class_names()) origin = fnv(name + '\n', origin);
   if (data.has("use_fraction")) {
     const double fraction = data.number("use_fraction", {.maximum = 1, .above = 0});
     pair.train = subset(pair.train, stratified_fraction(labels_of(*pair.train), fraction, 1));
@@ -133,7 +145,7 @@ RunData open_data(const Config& config) {
     description +=
         fmt::format(" (ignored: {} without a picture's extension)",
                     pair.ignored_files == 1 ? "1 file" : fmt::format("{} files", pair.ignored_files));
-  return {pair.train, pair.validation, description};
+  return {pair.train, pair.validation, description, origin};
 }
 
 }  // namespace plexaura

@@ -32,8 +32,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
   const Section model = setup.config->section("model");
   if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
-    throw model.error(
-        "name", fmt::format("is '{}' and this program trains a {}; run build/models/{}", name, kind, name));
+    throw model.error("name", fmt::format("is '{}' and this program trains {} alone; run build/models/{}",
+                                          name, kind, name));
   setup.data = open_data(*setup.config);
   const Dataset& train = *setup.data.train;
   setup.options = read_options(*setup.config, train.size(), ranks);
@@ -41,10 +41,13 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
       make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()));
   setup.config->check_all_used();
   setup.options.trainer.steps = line.steps;
+  setup.options.trainer.data_origin = setup.data.origin;
   if (line.resume && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
   return setup;
 }
+
+const char* given(bool is_given) { return is_given ? "given" : "not given"; }
 
 // What has to be equal on all ranks; folders may differ from host to host.
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
@@ -55,10 +58,13 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["the build"] = build_id();
   facts["the number of samples"] =
       fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
+  facts["the samples or their split"] = fmt::format("{:016x}", setup.data.origin);
   facts["--steps"] = line.steps ? std::to_string(*line.steps) : "none";
   facts["--backend"] = line.backend;
-  facts["--resume"] = line.resume ? "given" : "not given";
-  facts["--dry-run"] = line.dry_run ? "given" : "not given";
+  facts["--resume"] = given(line.resume);
+  facts["--dry-run"] = given(line.dry_run);
+  facts["--weights"] = given(!line.weights.empty());
+  facts["--profile"] = given(!line.profile.empty());
   return facts;
 }
 
@@ -81,11 +87,17 @@ void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, c
   if (line.print_program) report.say(program.to_text());
 }
 
+// Whatever is to be written later is tried now, so that a bad place is not found after hours of training.
+void prepare_outputs(const CommandLine& line, const std::string& checkpoints) {
+  if (!checkpoints.empty()) prepare_checkpoints(checkpoints);
+  if (!line.profile.empty()) Profile().write(line.profile);
+}
+
 int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   const std::string output = setup.options.trainer.output.string();
-  const auto report = together(ranks, "opening the log", [&] {
+  const auto report = together(ranks, "opening the outputs", [&] {
     const bool speaks = ranks.rank() == 0;
-    if (speaks && !line.dry_run && !output.empty()) prepare_checkpoints(output);
+    if (speaks && !line.dry_run) prepare_outputs(line, output);
     return std::make_unique<RunReport>(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
   });
   Profile profile;
@@ -146,6 +158,7 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
   return run_ranks(communicator_options(kind, argc, argv), [&](Communicator& ranks) {
     const CommandLine line =
         together(ranks, "reading the command line", [&] { return parse_command_line(kind, argc, argv); });
+    check_agreement(ranks, {{"--help or --version", given(!line.message.empty())}});
     if (!line.message.empty()) {
       if (ranks.rank() == 0) fmt::print("{}\n", line.message);
       return 0;

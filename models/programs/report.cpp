@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "models/programs/terminal.h"
 #include "models/zoo/summary.h"
@@ -18,11 +18,6 @@ constexpr double seconds_on_terminal = 0.1;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
 }
 
 std::string row(const char* name, const std::string& value) {
@@ -55,13 +50,13 @@ std::string validation_text(const EpochRecord& epoch) {
 }  // namespace
 
 RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
-    : speaks_(speaks), columns_(terminal_columns()), epochs_(epochs) {
+    : speaks_(speaks), console_(STDOUT_FILENO), columns_(terminal_columns()), epochs_(epochs) {
   if (speaks_ && !log.empty()) log_.emplace(log);
 }
 
 // What follows, an error perhaps, begins on a line of its own.
 RunReport::~RunReport() {
-  if (line_is_open_) print("\n");
+  if (line_is_open_) console_.print("\n");
 }
 
 void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
@@ -73,13 +68,14 @@ void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
   last_line_ = time;
   const std::int64_t done = (record.step - 1) % steps_in_epoch + 1;
   if (columns_ > 0) {
-    print(clear_line + progress(record, done, steps_in_epoch).substr(0, columns_ - 1));
+    console_.print(clear_line + progress(record, done, steps_in_epoch).substr(0, columns_ - 1));
     line_is_open_ = true;
     return;
   }
-  print(fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  accuracy {}  {} samples/s  rate {:.3g}\n",
-                    record.epoch + 1, epochs_, done, steps_in_epoch, record.loss, percent(record.accuracy),
-                    rate_text(record.images_per_second), record.learning_rate));
+  console_.print(fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  accuracy {}  {} samples/s  rate {:.3g}\n",
+                             record.epoch + 1, epochs_, done, steps_in_epoch, record.loss,
+                             percent(record.accuracy), rate_text(record.images_per_second),
+                             record.learning_rate));
 }
 
 std::string RunReport::progress(const StepRecord& record, std::int64_t done, std::int64_t all) {
@@ -106,7 +102,7 @@ void RunReport::epoch(const EpochRecord& record) {
 
 void RunReport::say(const std::string& line) {
   if (!speaks_) return;
-  print((line_is_open_ ? clear_line : "") + line + "\n");
+  console_.print((line_is_open_ ? clear_line : "") + line + "\n");
   line_is_open_ = false;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "models/programs/console.h"
 #include "models/zoo/model.h"
 #include "training/trainer.h"
 
@@ -31,6 +32,7 @@ class RunReport final : public TrainingObserver {
   std::string progress(const StepRecord& record, std::int64_t done, std::int64_t all);
 
   bool speaks_;
+  Console console_;
   std::size_t columns_;  // of the terminal; 0: there is none
   std::optional<JsonLog> log_;
   std::int64_t epochs_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,8 @@ struct RunData {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> validation;
   std::string description;  // "400 samples of 5 classes, 125 for validation, from ..."
+  // Hash of what a run may not change when it goes on: the classes, and what is held out of a table.
+  std::uint64_t origin = 0;
 };
 
 // Opens what the section `data` names. Every key is read, and described in docs/configuration.md. Throws

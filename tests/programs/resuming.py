@@ -1,10 +1,15 @@
 """A run that was stopped and goes on ends as one that never was."""
 
+import fcntl
+import json
 import os
 import pathlib
+import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import support
@@ -72,6 +77,11 @@ class Resume(ProgramTest):
             self.assertEqual(len(result.err.splitlines()), 1, result.err)
         self.run_one("mlp", *self.iris("output.dir=run"), "--steps", 20)
         resume("made with seed 1 and training.seed is 2", "training.seed=2")
+        held_out = "made with other data, classes or split, .*; resume with the same, or start from its weights with --weights$"
+        table = (support.SOURCE / "models/iris.csv").read_text().splitlines(keepends=True)
+        self.write("shorter.csv", "".join(table[:-1]))
+        for setting in ("split_seed=2", "validation_share=0.1", "folds=5", "path=shorter.csv"):
+            resume(held_out, f"data.{setting}")
         resume("in batches of 8 and now there are 120 in batches of 9; resume with the same", "training.batch_size=9")
         resume("'fc1.weight' is float32\\[30,4\\] and the model has float32\\[7,4\\]", "model.hidden=[7]")
         resume("'state0.fc1.weight' is float32", "training.precision=float64")
@@ -145,6 +155,17 @@ class Files(ProgramTest):
         result = self.run_one("mlp", *self.iris("output.dir=file/run"), "--log", "log", status=2)
         self.assertEqual(result.err, "cannot create file/run: Not a directory; name a folder that can be written in output.dir\n")
         self.assertFalse((self.folder / "log").exists())
+
+    def test_divergence_leaves_the_checkpoint(self):
+        arguments = self.iris("output.dir=run", "training.epochs=2")
+        self.run_one("mlp", *arguments)
+        files = lambda: {path: path.read_bytes() for path in (self.folder / "run").rglob("*.safetensors")}
+        before = files()
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            result = self.run_ranks(ranks, "mlp", *arguments, *self.settings("training.solver.learning_rate=1e30"), status=2)
+            self.assertRegex(result.text, r"(?m)^the loss of step \d+ is (nan|infinite): training diverged; lower training.solver.learning_rate")
+            self.assertEqual(result.text.count("diverged"), 1, result.text)
+            self.assertEqual(files(), before)
 
     def test_a_full_log(self):
         result = self.run_one("mlp", *self.iris(), "--log", "/dev/full", status=1)
@@ -232,6 +253,71 @@ class Signals(ProgramTest):
 
     def test_rank_2_terminated(self):
         self.check(3, signal.SIGTERM, 2)
+
+
+class Launcher(ProgramTest):
+    """mpirun itself gets the signal, as from Ctrl-C in a terminal, and stops reading what the ranks print."""
+
+    def start(self, *command, **options):
+        if not support.HAS_MPI:
+            self.skipTest("built without MPI")
+        return subprocess.Popen(["bash", "-c", f'. {support.SOURCE}/tools/mpi_environment && exec mpirun -n 2 "$@"', "-", *command],
+                                cwd=self.folder, env=support.mpi_environment(), **options)
+
+    def check(self, number):
+        arguments = self.iris("output.dir=run", "training.epochs=1000000", "data.validation_share=0.9")
+        reader, writer = self.small_terminal()
+        process = self.start(*self.command("mlp", *arguments, "--log", "log"), stdout=writer, stderr=writer)
+        os.close(writer)
+        os.read(reader, 1)  # it prints
+        time.sleep(4)
+        steps_before = self.complete_log()[-1]["step"]
+        process.send_signal(number)
+        begin = time.monotonic()
+        time.sleep(5)  # only now the reader goes on
+        self.drain(reader)
+        self.assertEqual(process.wait(60), 1)
+        self.assertLess(time.monotonic() - begin, 15)
+        steps = int(self.checkpoint("run").name.split("-")[1])
+        self.assertGreater(steps, steps_before)
+        self.assertEqual(self.complete_log()[-1]["step"], steps, "a step was lost")
+        self.assertIn("resumed", self.run_one("mlp", *arguments, "--resume", "--steps", steps + 3).out)
+        self.assertEqual(int(self.checkpoint("run").name.split("-")[1]), steps + 3)
+
+    @staticmethod
+    def drain(reader):
+        try:
+            while os.read(reader, 65536):
+                pass
+        except OSError:
+            os.close(reader)
+
+    def complete_log(self):
+        """Its steps, but for a line that is just being written."""
+        text = (self.folder / "log").read_text()
+        lines = [json.loads(line) for line in text[:text.rindex("\n")].splitlines()]
+        return [line for line in lines if line["event"] == "step"]
+
+    @staticmethod
+    def small_terminal():
+        """A progress line every tenth of a second, for which there is soon no room."""
+        reader, writer = pty.openpty()
+        fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+        return reader, writer
+
+    def test_interrupted(self):
+        self.check(signal.SIGINT)
+
+    def test_terminated(self):
+        self.check(signal.SIGTERM)
+
+    def test_a_mistake_is_told_soon(self):
+        begin = time.monotonic()
+        process = self.start(*self.command("mlp", *self.iris("training.epoch=3")), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        text, _ = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertEqual(process.returncode, 2)
+        self.assertEqual(text.count("did you mean 'epochs'"), 1, text)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ class WrongInput(MistakeTest):
         self.check("--steps: 'many' must be a whole number above 0", "mlp", *iris, "--steps", "many")
         self.check("--steps.*; see mlp --help$", "mlp", *iris, "--steps")
         self.check("--program needs --dry-run", "mlp", *iris, "--program")
+        self.check_ranks("^mlp: --resume and --weights exclude each other: .*; give one of them$", "mlp", *iris, "--resume", "--weights", "some.safetensors")
 
     def test_overrides(self):
         def override(pattern, text):
@@ -60,7 +61,7 @@ class WrongInput(MistakeTest):
         self.check_ranks("unknown key 'momentum' in training.solver", "mlp", self.yaml(("name: sgd", "name: adam")).name)
         self.check("batch_size and batch_per_rank are both given; give one of them$", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
         self.check("has no effect|unknown key 'mirror' in data", "mlp", self.yaml(("split_seed: 1", "mirror: true")).name)
-        self.check("model.name is 'resnet' and this program trains a mlp; run build/models/resnet$", "mlp",
+        self.check("model.name is 'resnet' and this program trains mlp alone; run build/models/resnet$", "mlp",
                    self.yaml(("name: mlp", "name: resnet")).name)
         self.check("model.name is 'perceptron'; it must be one of convnet, mlp, resnet$", "mlp", self.yaml(("name: mlp", "name: perceptron")).name)
         self.check("warmup_epochs is '61'; it must be a number >= 0 and <= 60", "mlp", self.yaml(("warmup_epochs: 0", "warmup_epochs: 61")).name)
@@ -73,6 +74,9 @@ class WrongInput(MistakeTest):
         self.check_ranks("data.path: ?.*'nowhere' does not exist|data.path 'nowhere' does not exist", "mlp", *self.iris("data.path=nowhere"))
         self.check_ranks("no.safetensors.*No such file", "mlp", *self.iris(), "--weights", "no.safetensors")
         self.check_ranks("'no/such/log'.*No such file", "mlp", *self.iris(), "--log", "no/such/log")
+        self.check_ranks("^no/such/trace: the profile cannot be written \\(No such file or directory\\); name a file in a folder with room$", "mlp",
+                         *self.iris("output.dir=run"), "--profile", "no/such/trace")
+        self.assertFalse(list((self.folder / "run").iterdir()), "trained before the profile was tried")
         self.check("--resume needs output.dir", "mlp", self.yaml(("output:\n  dir: runs/iris", "")).name, "--resume")
 
     def test_backends(self):
@@ -178,14 +182,26 @@ class DifferentRanks(MistakeTest):
         self.check_apart("^the ranks differ in 'model.hidden': rank 1 has '\\[30, 21\\]', but rank 0 has '\\[30, 20\\]': start all ranks with the same$",
                          self.command("mlp", *self.iris()), self.command("mlp", "other.yaml"))
 
+    def test_another_table(self):
+        table = (SOURCE / "models/iris.csv").read_text().splitlines(keepends=True)
+        self.write("other.csv", "".join(table[:1] + table[2:] + table[1:2]))
+        self.check_apart("^the ranks differ in 'the samples or their split'", self.command("mlp", *self.iris()), self.command("mlp", *self.iris("data.path=other.csv")))
+
     def test_another_seed(self):
         self.check_apart("^the ranks differ in 'training.seed': rank 1 has '2', but rank 0 has '1'", self.command("mlp", *self.iris()),
                          self.command("mlp", *self.iris("training.seed=2")))
 
+    def test_another_way_to_talk(self):
+        for settings in (("distributed.shared_memory=false",), ("distributed.shared_memory=false", "distributed.deadline_seconds=20")):
+            for first, second in ((settings, ()), ((), settings)):
+                self.check_apart("^the ranks differ in 'distributed.(shared_memory|deadline_seconds)'",
+                                 self.command("mlp", *self.iris(*first)), self.command("mlp", *self.iris(*second)))
+
     def test_other_weights(self):
-        self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 1)
-        self.check_apart("^the ranks differ in 'initial weights'", self.command("mlp", *self.iris()),
-                         self.command("mlp", *self.iris(), "--weights", self.checkpoint("first") / "weights.safetensors"))
+        for seed in (1, 2):
+            self.run_one("mlp", *self.iris(f"output.dir={seed}", f"training.seed={seed}"), "--steps", 1)
+        weights = lambda seed: self.command("mlp", *self.iris(), "--weights", self.checkpoint(str(seed)) / "weights.safetensors")
+        self.check_apart("^the ranks differ in 'initial weights'", weights(1), weights(2))
 
     def test_other_checkpoints(self):
         """Hosts have folders of their own: there the ranks may find different checkpoints."""
@@ -198,6 +214,11 @@ class DifferentRanks(MistakeTest):
         iris = self.command("mlp", *self.iris())
         self.check_apart("^the ranks differ in '--steps'", [*iris, "--steps", 3], iris)
         self.check_apart("^the ranks differ in '--dry-run'", [*iris, "--dry-run"], iris)
+        self.check_apart("^the ranks differ in '--profile'", [*iris, "--profile", "trace.json"], iris)
+        self.check_apart("^the ranks differ in '--weights'", iris, [*iris, "--weights", "any.safetensors"])
+        for option in ("--help", "--version"):
+            self.check_apart("^the ranks differ in '--help or --version': rank 1 has 'given', but rank 0 has 'not given'", iris, [*iris, option])
+            self.check_apart("^the ranks differ in '--help or --version'", [*iris, option], iris)
         self.check_apart("--bogus", iris, [*iris, "--bogus"])
 
     def test_a_file_that_only_one_rank_lacks(self):

@@ -28,14 +28,14 @@ if [ -n "$shm" ]; then
   fi
 fi
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+# Most of these runs are to fail, and none of those has a step to finish.
+export OMPI_MCA_odls_base_sigkill_timeout=1
+. "$(dirname "$0")/../../tools/mpi_environment"
 export OMP_NUM_THREADS=1
 # What Open MPI keeps is told from our own leaks by whole stacks alone: it has closed the libraries by then that asked for it.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}fast_unwind_on_malloc=0"
 
-command=(mpirun --bind-to none "${options[@]}" -n "$ranks" "$@")
+command=(mpirun "${options[@]}" -n "$ranks" "$@")
 if [ -n "$shm" ]; then
   command=(unshare --mount bash -c 'mount -t tmpfs -o size="$0" tmpfs /dev/shm && exec "$@"' "$shm" "${command[@]}")
 fi

@@ -60,7 +60,7 @@ std::string names(const fs::path& folder) {
 TEST_CASE("what is saved is read again, bit for bit") {
   const TemporaryFolder folder;
   const Model saved(1);
-  save_checkpoint(folder / "run", saved.store, {12, 3, 4, 99, 0.1, 7, 100, 8});
+  save_checkpoint(folder / "run", saved.store, {12, 3, 4, 99, 0.1, 7, ~std::uint64_t{5}, 100, 8});
   Model loaded(50);
   const auto state = load_checkpoint(folder / "run", loaded.store);
   REQUIRE(state);
@@ -74,6 +74,7 @@ TEST_CASE("what is saved is read again, bit for bit") {
   CHECK(state->seed == 99);
   CHECK(state->epoch_loss == 0.1);
   CHECK(state->epoch_samples == 7);
+  CHECK(state->data_origin == ~std::uint64_t{5});
   CHECK(state->samples == 100);
   CHECK(state->batch_size == 8);
 }

@@ -29,12 +29,12 @@ int child_status(Work&& work) {
 TEST_CASE("the first signal is noted") {
   for (const int number : {SIGINT, SIGTERM}) {
     const StopSignals signals;
-    CHECK(signals.received() == 0);
+    CHECK(StopSignals::received() == 0);
     std::raise(number);
-    CHECK(signals.received() == number);
+    CHECK(StopSignals::received() == number);
   }
   const StopSignals signals;
-  CHECK(signals.received() == 0);
+  CHECK(StopSignals::received() == 0);
 }
 
 TEST_CASE("a second signal of either kind ends the process at once") {
@@ -42,7 +42,7 @@ TEST_CASE("a second signal of either kind ends the process at once") {
     const int status = child_status([second] {
       const StopSignals signals;
       std::raise(SIGINT);
-      if (signals.received() != SIGINT) return 1;
+      if (StopSignals::received() != SIGINT) return 1;
       std::raise(second);
       return 2;
     });

@@ -136,6 +136,9 @@ TEST_CASE("resuming needs the same seed, and within an epoch the same data and b
   TrainerOptions other_batch = options;
   other_batch.batch_size = 10;
   const std::string within = "was made within an epoch of 30 samples in batches of 8 and now there are ";
+  TrainerOptions other_data = options;
+  other_data.data_origin = 7;
+  CHECK(refusal(other_data, 30).ends_with("resume with the same, or start from its weights with --weights"));
   CHECK(refusal(other_batch, 30)
             .ends_with(within + "30 in batches of 10; resume with the same data and batches"));
   CHECK(refusal(options, 31).ends_with(within + "31 in batches of 8; resume with the same data and batches"));
@@ -153,6 +156,27 @@ TEST_CASE("a signal ends the run after the next step, with a checkpoint") {
   CHECK(run.result.signal == SIGTERM);
   CHECK(run.result.steps == 6);
   CHECK(newest_checkpoint(folder.path()) == folder / "checkpoint-000006");
+}
+
+TEST_CASE("a loss that is no number ends the run before anything is saved") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder.path();
+  // Where weights are lost within an epoch the next step tells, and at its end the validation.
+  for (const auto& [lost, first] :
+       {std::pair(6, "the loss of step 7 is nan"), std::pair(8, "the validation loss after step 8 is nan")}) {
+    SmallRun run;
+    run.seen.after_step = [&, step = lost](const StepRecord& record) {
+      if (record.step != step) return;
+      const Tensor whole = run.store.read("first");
+      const std::vector<double> nothing(static_cast<std::size_t>(whole.elements()), std::nan(""));
+      run.store.write("first", Tensor::of(whole.shape(), nothing));
+    };
+    const std::string text = user_error([&] { run.train(options, points(30), points(9, 100)); });
+    CHECK(text.starts_with(std::string(first) + ": training diverged; lower training.solver.learning_rate"));
+    CHECK(run.seen.epochs.size() == 1);
+    CHECK(newest_checkpoint(folder.path()) == folder / "checkpoint-000004");
+  }
 }
 
 TEST_CASE("a sample that cannot be read ends the run with its error") {

@@ -1,5 +1,5 @@
-// What the tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private]`. Ends with 0 where all
-// went as it should, with one sentence otherwise.
+// What the tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private] [--private-on-1]`. Ends
+// with 0 where all went as it should, with one sentence otherwise.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -218,10 +218,17 @@ const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
   return all;
 }
 
+// Before MPI has started.
+int rank_of_environment() {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  return rank != nullptr ? std::atoi(rank) : 0;
+}
+
 int run(int argc, char** argv) {
   CommunicatorOptions options{.deadline_seconds = 20};
   for (int i = 2; i < argc; ++i) {
     if (std::strcmp(argv[i], "--private") == 0) options.shared_memory = false;
+    if (std::strcmp(argv[i], "--private-on-1") == 0) options.shared_memory = rank_of_environment() != 1;
     if (std::strcmp(argv[i], "--deadline") == 0 && i + 1 < argc)
       options.deadline_seconds = std::atof(argv[i + 1]);
   }

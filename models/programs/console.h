@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string_view>
+
+#include "training/file.h"
+
+namespace plexaura {
+
+// Where a person reads what the program says. A reader that is slow is waited for; but once a signal has
+// asked the program to end (see StopSignals) it must not be held up by one that has stopped reading, as
+// mpirun has when it ends its ranks: what finds no room then is lost.
+class Console {
+ public:
+  // `output`: a descriptor that stays open while this lives.
+  explicit Console(int output);
+
+  void print(std::string_view text);
+
+ private:
+  int output_;
+  FileDescriptor unblocked_;  // the same terminal or pipe; none for a file, and where it cannot be had
+  bool given_up_ = false;
+};
+
+}  // namespace plexaura
