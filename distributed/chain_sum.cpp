@@ -109,7 +109,7 @@ void ChainSum::run(DType dtype, std::span<std::byte* const> arrays, std::int64_t
                    const std::function<void()>& on_progress, const OnTimeout& on_timeout) {
   if (worker_ >= route_.workers) return;
   const auto piece = static_cast<std::int64_t>(kPieceBytes / size_of(dtype));
-  Job job{dtype, arrays, count, piece, kPiecesOnTheirWay * route_.workers * piece};
+  Job job{dtype, arrays, count, piece, std::int64_t{kPiecesOnTheirWay} * route_.workers * piece};
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].buffer.resize(kPieceBytes);
     const std::int64_t first = (static_cast<std::int64_t>(i) * route_.workers + worker_) * piece;

@@ -2,8 +2,8 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>

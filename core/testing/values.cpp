@@ -17,8 +17,8 @@ std::int64_t Random::below(std::int64_t count) {
   return static_cast<std::int64_t>(between(0, static_cast<double>(count)));
 }
 
-Tensor Random::tensor(TensorType type, double low, double high) {
-  return make(std::move(type), testing::between(low, high), *this);
+Tensor Random::tensor(const TensorType& type, double low, double high) {
+  return make(type, testing::between(low, high), *this);
 }
 
 Values between(double low, double high) {

@@ -15,7 +15,7 @@ class PLEXAURA_API Random {
   explicit Random(std::uint64_t seed) : seed_(seed) {}
   double between(double low, double high);  // low <= x < high
   std::int64_t below(std::int64_t count);   // 0 .. count - 1
-  Tensor tensor(TensorType type, double low, double high);
+  Tensor tensor(const TensorType& type, double low, double high);
 
  private:
   std::uint64_t seed_;

@@ -44,7 +44,7 @@ class Binder {
   }
 
  private:
-  Graph& graph() { return *result_.graph; }
+  Graph& graph() const { return *result_.graph; }
   const Op& op(NodeId id) const { return *result_.graph->record(id).op; }
   const TensorType& type(Value value) const { return result_.graph->type(value); }
 

@@ -17,13 +17,13 @@ static_assert(sizeof(MPI_Request) <= sizeof(Request::handle));
 
 Request wrap(MPI_Request request) {
   Request wrapped;
-  std::memcpy(&wrapped.handle, &request, sizeof request);
+  std::memcpy(&wrapped.handle, &request, sizeof(MPI_Request));
   return wrapped;
 }
 
 MPI_Request unwrap(const Request& request) {
   MPI_Request unwrapped;
-  std::memcpy(&unwrapped, &request.handle, sizeof unwrapped);
+  std::memcpy(&unwrapped, &request.handle, sizeof(MPI_Request));
   return unwrapped;
 }
 

@@ -20,10 +20,10 @@ class Sequential final : public Layer {
     return append_named<L>(std::to_string(children_.size()), std::forward<Arguments>(arguments)...);
   }
   template <class L, class... Arguments>
-  L& append_named(std::string name, Arguments&&... arguments) {
+  L& append_named(const std::string& name, Arguments&&... arguments) {
     auto layer = std::make_unique<L>(std::forward<Arguments>(arguments)...);
     L& made = *layer;
-    add(std::move(name), std::move(layer));
+    add(name, std::move(layer));
     return made;
   }
   // While it lives in here the layer's nodes have this origin, where one is given.

@@ -68,7 +68,7 @@ TEST_CASE("an accumulating reorder adds, whatever the source's layout") {
       run.output().write(counting(c.x.type()));
       run.launch();
       CHECK(run.output().read() == counting(c.x.type(), 0.5, 0.5));
-      CHECK(padding_is_zero(run.output(), 2 * 3 * 4 * 5, size_of(dtype)));
+      CHECK(padding_is_zero(run.output(), std::int64_t{2} * 3 * 4 * 5, size_of(dtype)));
     }
 }
 

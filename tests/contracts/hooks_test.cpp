@@ -54,7 +54,7 @@ class Noting : public Strategy {
     return {};
   }
   void before_use(std::size_t bucket) override { calls.push_back("use " + std::to_string(bucket)); }
-  void after_update() override { calls.push_back("after"); }
+  void after_update() override { calls.emplace_back("after"); }
   std::vector<std::string> calls;
 
  private:
@@ -95,7 +95,7 @@ TEST_CASE(
   // it.
   const Calls ready{"ready 0", "ready 1", "ready 2", "ready 3"};
   Calls all = ready;
-  for (const char* call : {"update 0", "update 1", "update 2", "update 3"}) all.push_back(call);
+  for (const char* call : {"update 0", "update 1", "update 2", "update 3"}) all.emplace_back(call);
   const Counted announcing = third_step({.gradients_ready = true});
   CHECK(announcing.calls == ready);
   if (records) {

@@ -27,7 +27,7 @@ StepBlock block_of(int step) {
   block.learning_rate = 0.5 * step;
   block.step = step;
   block.seed = 7;
-  block.first_sample = 4 * step;
+  block.first_sample = std::int64_t{4} * step;
   return block;
 }
 

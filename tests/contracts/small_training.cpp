@@ -59,7 +59,7 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
 
 std::shared_ptr<const Program> SmallTraining::compile_gradients(std::int64_t samples, bool accumulate,
                                                                 const Placement* placement) {
-  const auto with_samples = [&](TensorType type) {
+  const auto with_samples = [&](const TensorType& type) {
     std::vector<std::int64_t> extents = type.shape.extents();
     extents[0] = samples;
     return TensorType{type.dtype, Shape(std::move(extents))};
@@ -96,9 +96,9 @@ StepMetrics SmallTraining::step(const Batch& batch, double learning_rate) {
   return step_->metrics();
 }
 
-Tensor whole_numbers(TensorType type, std::uint64_t seed, std::int64_t largest) {
+Tensor whole_numbers(const TensorType& type, std::uint64_t seed, std::int64_t largest) {
   Random random(seed);
-  return make(std::move(type), whole(-largest, largest + 1), random);
+  return make(type, whole(-largest, largest + 1), random);
 }
 
 void check_same_values(const ParameterStore& a, const ParameterStore& b) {

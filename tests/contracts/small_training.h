@@ -75,7 +75,7 @@ class SmallTraining {
 };
 
 // Small whole numbers: their sums and products are exact in float32, whatever the order.
-Tensor whole_numbers(TensorType type, std::uint64_t seed, std::int64_t largest = 3);
+Tensor whole_numbers(const TensorType& type, std::uint64_t seed, std::int64_t largest = 3);
 
 // Everything that the two stores hold under the same names is equal bit for bit.
 void check_same_values(const ParameterStore& a, const ParameterStore& b);

@@ -74,7 +74,7 @@ class WrongInput(MistakeTest):
         self.check_ranks("data.path: ?.*'nowhere' does not exist|data.path 'nowhere' does not exist", "mlp", *self.iris("data.path=nowhere"))
         self.check_ranks("no.safetensors.*No such file", "mlp", *self.iris(), "--weights", "no.safetensors")
         self.check_ranks("'no/such/log'.*No such file", "mlp", *self.iris(), "--log", "no/such/log")
-        self.check_ranks("^no/such/trace: the profile cannot be written \\(No such file or directory\\); name a file in a folder with room$", "mlp",
+        self.check_ranks("^cannot create 'no/such/trace': No such file or directory; name a file in a folder that exists and can be written$", "mlp",
                          *self.iris("output.dir=run"), "--profile", "no/such/trace")
         self.assertFalse(list((self.folder / "run").iterdir()), "trained before the profile was tried")
         self.check("--resume needs output.dir", "mlp", self.yaml(("output:\n  dir: runs/iris", "")).name, "--resume")

@@ -98,6 +98,7 @@ void set_lane(NormaliseBy& by, std::int64_t lane, Moments moments, double scale,
 
 std::size_t BatchNormForward::workspace() const { return partial_bytes(view); }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): partial sums are written there
 void BatchNormForward::train(const Operands& of, double* workspace) const {
   const Partials partials{workspace, view};
   const bool streams =
@@ -154,6 +155,7 @@ void BatchNormForward::infer(const Operands& of, const float* mean, const float*
 
 std::size_t BatchNormBackward::workspace() const { return partial_bytes(view); }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): partial sums are written there
 void BatchNormBackward::run(const Operands& of, double* workspace) const {
   const Partials partials{workspace, view};
   const auto arrays_at = [&](std::int64_t block, std::int64_t sample) {

@@ -28,6 +28,7 @@ PLEXAURA_UNARY_LOOP(tanh_loop, Tanh)
 PLEXAURA_UNARY_LOOP(relu_loop, Relu)
 #undef PLEXAURA_UNARY_LOOP
 
+// NOLINTBEGIN(bugprone-macro-parentheses): Result is a type
 #define PLEXAURA_BINARY_LOOP(loop, Functor, Result)                                                     \
   PLEXAURA_CLONES void loop(const float* a, const float* b, void* out, std::int64_t count) {            \
     const functors::Functor<float, VectorMath> f;                                                       \
@@ -46,6 +47,7 @@ PLEXAURA_UNARY_LOOP(relu_loop, Relu)
     const float scalar = *b;                                                                            \
     _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], scalar);                \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 PLEXAURA_BINARY_LOOP(sum_loop, Add, float)
 PLEXAURA_BINARY_LOOP(sub_loop, Sub, float)

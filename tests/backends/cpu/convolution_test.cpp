@@ -61,7 +61,7 @@ TEST_CASE("a convolution takes its ReLU along, and the weights' gradient that of
       agreement([&](Graph& graph, DType dtype) { return forward_and_backward(graph, dtype, cases[2]); });
   CAPTURE(result.program);
   CHECK(result.uses("onednn"));
-  CHECK(result.program.find("%") != std::string::npos);
+  CHECK(result.program.find('%') != std::string::npos);
   CHECK(!result.uses("portable"));
 }
 

@@ -1,13 +1,13 @@
 // What the tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private] [--private-on-1]`. Ends
 // with 0 where all went as it should, with one sentence otherwise.
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
 #include <functional>
 #include <map>
 #include <new>
-#include <signal.h>
 #include <string>
 #include <thread>
 #include <vector>
@@ -119,7 +119,7 @@ void missing(Communicator& ranks) {
 void silenced(Communicator& ranks, int rank, int signal) {
   some_work(ranks, "bucket 2 of step 17");
   if (ranks.rank() == rank) raise(signal);
-  for (int step = 18;; ++step) some_work(ranks, "bucket 3 of step 18");
+  while (true) some_work(ranks, "bucket 3 of step 18");
 }
 
 void left_early(Communicator& ranks) {
@@ -141,7 +141,7 @@ void out_of_memory(Communicator& ranks) {
 void throws_alone(Communicator& ranks) {
   const std::unique_ptr<Communicator> other = ranks.duplicate("another thread's");
   if (ranks.rank() == 1) throw UserError("photos/1.jpg is no picture");
-  for (int step = 0;; ++step) some_work(*other, "bucket 3 of step 17");
+  while (true) some_work(*other, "bucket 3 of step 17");
 }
 
 void disagree(Communicator& ranks) {
