@@ -204,8 +204,8 @@ class Signals(ProgramTest):
         command = ["bash", "-c", self.SCRIPT, "-", *self.command("convnet", *arguments, "--log", "log")]
         if ranks > 1:
             command = [str(support.MPIRUN), "-n", str(ranks), "--status", "failure", "--", *command]
-        process = subprocess.Popen(command, cwd=self.folder, env=support.environment(), stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True)
+        patient = dict(support.environment(), OMPI_MCA_odls_base_sigkill_timeout="3")  # the scripts have to write, too
+        process = subprocess.Popen(command, cwd=self.folder, env=patient, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         end = time.monotonic() + 60
         while not (self.folder / "log").exists() or (self.folder / "log").stat().st_size < 2000:
             self.assertLess(time.monotonic(), end)
