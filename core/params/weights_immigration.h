@@ -117,6 +117,7 @@ class PLEXAURA_API Strategy {
   virtual ~Strategy();
 
   virtual HookSet hooks() const = 0;
+  // Asked by whoever starts the ranks: one that serves is given no data and no programs, only `serve`.
   virtual RankRole role() const { return RankRole::trains; }
 
   // Memory for the gradient arena, where the strategy wants to provide it (a shared window); null: the
