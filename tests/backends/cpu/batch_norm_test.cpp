@@ -83,9 +83,8 @@ TEST_CASE("batch norm takes addition and ReLU along, forward and backward") {
         const Agreement result =
             agreement([&](Graph& graph, DType dtype) { return with_relu(graph, dtype, shape, adds, skips); });
         CAPTURE(result.program);
-        CHECK(!result.uses("portable"));
-        CHECK(result.uses(adds ? "(batch_norm+add+relu)" : "(batch_norm+relu)"));
-        CHECK(result.uses("(relu_grad+batch_norm_grad)"));
+        CHECK(result.uses(adds ? "(batch_norm+add+relu) [fast]" : "(batch_norm+relu) [fast]"));
+        CHECK(result.uses("(relu_grad+batch_norm_grad) [fast]"));
         CHECK(result.worst() < bound);
       }
 }
