@@ -85,11 +85,8 @@ PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, co
   const std::int64_t from = y.offset(at.sample, at.block, window_row, 0);
   for (std::int64_t j = 0; j < windows; ++j) {
     auto place = static_cast<std::int32_t>(at.row % kernel.h * kernel.w);
-    std::int32_t chosen[lanes];  // as wide as what it selects
-    float grad[lanes];
-#pragma omp simd
-    for (int lane = 0; lane < lanes; ++lane) chosen[lane] = index[from + j * y.pixel_stride + lane];
-    for (int lane = 0; lane < lanes; ++lane) grad[lane] = diff_dst[from + j * y.pixel_stride + lane];
+    const std::uint8_t* chosen = index + from + j * y.pixel_stride;
+    const float* grad = diff_dst + from + j * y.pixel_stride;
     for (std::int64_t b = 0; b < kernel.w; ++b, ++place, to += step) {
 #pragma omp simd
       for (int lane = 0; lane < lanes; ++lane) to[lane] = chosen[lane] == place ? grad[lane] : 0.F;
@@ -103,13 +100,10 @@ PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, co
 template <int lanes>
 PLEXAURA_INLINE void add_to_chosen(const float* diff_dst, const std::uint8_t* index, std::int32_t first_place,
                                    std::int64_t pixels, std::int64_t step, float* to) {
-  std::int32_t chosen[lanes];  // as wide as what it selects
-#pragma omp simd
-  for (int lane = 0; lane < lanes; ++lane) chosen[lane] = index[lane];
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel, to += step) {
     const std::int32_t place = first_place + static_cast<std::int32_t>(pixel);
 #pragma omp simd
-    for (int lane = 0; lane < lanes; ++lane) to[lane] += chosen[lane] == place ? diff_dst[lane] : 0.F;
+    for (int lane = 0; lane < lanes; ++lane) to[lane] += index[lane] == place ? diff_dst[lane] : 0.F;
   }
 }
 
