@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/nearest.h"
+#include "core/vm/watch.h"
 #include "training/file.h"
 #include "training/safetensors.h"
 
@@ -29,8 +30,14 @@ std::string state_name(std::int64_t index, const std::string& parameter) {
 
 SafeTensors weights_of(const ParameterStore& store) {
   SafeTensors weights;
-  for (const ParameterSpec& spec : store.specs())
-    weights.tensors.emplace_back(spec.name, store.read(spec.name));
+  for (const ParameterSpec& spec : store.specs()) {
+    const Tensor& tensor = weights.tensors.emplace_back(spec.name, store.read(spec.name)).second;
+    if (!all_finite(tensor))
+      throw UserError(
+          fmt::format("{} of '{}' after the last step: training diverged, and such weights are not saved; "
+                      "lower training.solver.learning_rate; no checkpoint was touched",
+                      first_bad(tensor), spec.name));
+  }
   return weights;
 }
 

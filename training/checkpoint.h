@@ -29,8 +29,9 @@ struct RunState {
 // writing leaves the one before.
 //
 // Writes it and removes the older ones but for the newest `keep`, and those of later steps, which an earlier
-// run has left that this one does not go on from. Throws UserError where the folder cannot be written,
-// DeviceError for a full disk; the other checkpoints are untouched then. One process at a time.
+// run has left that this one does not go on from. Throws UserError where the folder cannot be written or a
+// weight is not finite, DeviceError for a full disk; the other checkpoints are untouched then. One process at
+// a time.
 void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store,
                      const RunState& state, int keep = 1);
 

@@ -1,6 +1,7 @@
 #include "training/checkpoint.h"
 
 #include <doctest/doctest.h>
+#include <limits>
 #include <set>
 
 #include "tests/support/backend.h"
@@ -132,6 +133,18 @@ TEST_CASE("where nothing can be written is said at once") {
                                ": Not a directory; name a folder that can be written in output.dir";
   CHECK(user_error([&] { prepare_checkpoints(folder / "file/run"); }) == expected);
   CHECK(user_error([&] { save_checkpoint(folder / "file/run", Model(1).store, {}); }) == expected);
+}
+
+TEST_CASE("weights that are not numbers do not take the place of good ones") {
+  const TemporaryFolder folder;
+  Model model(1);
+  save_checkpoint(folder.path(), model.store, {.step = 3});
+  Tensor spoilt = model.store.read("fc.weight");
+  spoilt.as<float>()[5] = std::numeric_limits<float>::quiet_NaN();
+  model.store.write("fc.weight", spoilt);
+  const std::string text = user_error([&] { save_checkpoint(folder.path(), model.store, {.step = 4}); });
+  CHECK(text.starts_with("NaN at element 5 of 'fc.weight' after the last step: training diverged"));
+  CHECK(names(folder.path()) == "checkpoint-000003 ");
 }
 
 TEST_CASE("a checkpoint with a changed byte is refused") {
