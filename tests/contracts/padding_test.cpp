@@ -80,7 +80,7 @@ void look_at_all(const std::vector<std::pair<const char*, std::function<Node(con
                  bool with_gradient = true) {
   Looked all;
   for (const auto& [name, build] : families)
-    for (const std::int64_t channels : {3, 17}) {
+    for (const std::int64_t channels : {1, 3, 17}) {
       CAPTURE(name);
       CAPTURE(channels);
       const Looked looked = look(channels, build, with_gradient);
@@ -185,7 +185,7 @@ TEST_CASE("padding stays zero under reductions and changes of shape") {
 }
 
 TEST_CASE("padding stays zero in the arenas of values, gradients and state") {
-  for (const std::int64_t channels : {3, 17})
+  for (const std::int64_t channels : {1, 3, 17})
     for (const auto kind :
          {SolverOptions::Kind::sgd, SolverOptions::Kind::adam, SolverOptions::Kind::adamw}) {
       const TensorType filter{DType::float32, {5, channels, 3, 3}};

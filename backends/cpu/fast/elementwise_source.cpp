@@ -169,9 +169,14 @@ std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   return layouts;
 }
 
-std::vector<Shape> operand_shapes(const RegionQuery& query) {
+// What the loops read: a single element that lies without padding stands beside everything, whatever its
+// rank.
+std::vector<Shape> operand_shapes(const RegionQuery& query, const Candidate& candidate) {
   std::vector<Shape> shapes;
-  for (const Value input : query.region.inputs) shapes.push_back(query.type(input).shape);
+  for (std::size_t i = 0; i < query.region.inputs.size(); ++i) {
+    const Shape& shape = query.type(query.region.inputs[i]).shape;
+    shapes.push_back(candidate.inputs[i].elements(shape) == 1 ? Shape{} : shape);
+  }
   return shapes;
 }
 
@@ -186,7 +191,7 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
     candidate.inputs.push_back(one_element && query.given[i] && query.given[i]->blocks().empty()
                                    ? *query.given[i]
                                    : beside(layout, result.shape, type.shape));
-    if (type == result) candidate.in_place.emplace_back(0, i);
+    if (type == result && candidate.inputs[i] == layout) candidate.in_place.emplace_back(0, i);
   }
   candidate.seconds = seconds_of_traffic(query, candidate);
   return candidate;
@@ -194,11 +199,9 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
 
 // Whether zeros beside zeros give zero: a stretched operand stands in the padding too, where only a product
 // forgets it.
-bool keeps_padding_zero(const RegionQuery& query, const Elementwise& op) {
-  const Shape& shape = query.type(query.region.outputs[0]).shape;
-  const bool stretches =
-      std::ranges::any_of(operand_shapes(query), [&](const Shape& operand) { return operand != shape; });
-  return op.zeros_to_zero && !stretches;
+bool keeps_padding_zero(const Elementwise& op, const std::vector<Shape>& operands, const Shape& shape) {
+  return op.zeros_to_zero &&
+         std::ranges::all_of(operands, [&](const Shape& operand) { return operand == shape; });
 }
 
 class ElementwiseSource final : public KernelSource {
@@ -216,9 +219,10 @@ class ElementwiseSource final : public KernelSource {
     Elementwise op = *elementwise_of(query.op().name());
     std::vector<std::size_t> bytes;
     for (const Value input : query.region.inputs) bytes.push_back(size_of(query.type(input).dtype));
-    const bool clean = !has_padding(layout, result.shape) || keeps_padding_zero(query, op);
-    const NestedLaunch launch(nest_of(layout, result.shape, operand_shapes(query)), bytes,
-                              size_of(result.dtype), std::move(op));
+    const std::vector<Shape> operands = operand_shapes(query, candidate);
+    const bool clean = !has_padding(layout, result.shape) || keeps_padding_zero(op, operands, result.shape);
+    const NestedLaunch launch(nest_of(layout, result.shape, operands), bytes, size_of(result.dtype),
+                              std::move(op));
     if (clean) return make_kernel([launch](const Binding& binding) { launch.run(binding); });
     return make_kernel([launch, eraser = PaddingEraser(layout, result)](const Binding& binding) {
       launch.run(binding);

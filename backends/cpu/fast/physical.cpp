@@ -15,7 +15,7 @@ std::vector<std::int64_t> strides_beside(const std::vector<PhysicalAxis>& axes, 
   std::int64_t step = 1;
   for (std::size_t i = axes.size(); i-- > 0;) {
     const std::int64_t own = axes[i].axis - shift;
-    const bool stretched = own < 0 || (operand[own] == 1 && axes[i].extent != 1);
+    const bool stretched = own < 0 || operand[own] != shape[axes[i].axis];
     strides[i] = stretched ? 0 : step;
     if (!stretched) step *= axes[i].extent;
   }

@@ -66,7 +66,7 @@ TEST_CASE("a convolution takes its ReLU along, and the weights' gradient that of
 }
 
 TEST_CASE("the padding of a convolution's results is zero") {
-  for (const std::int64_t channels : {3, 17}) {
+  for (const std::int64_t channels : {1, 3, 17}) {
     CAPTURE(channels);
     const TensorType x{DType::float32, {2, channels, 6, 6}};
     const auto conv = [&](Graph& graph, DType dtype) -> std::vector<Node> {

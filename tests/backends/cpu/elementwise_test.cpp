@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include "backends/cpu/fast/elementwise_loops.h"
+#include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
 
@@ -75,7 +77,7 @@ TEST_CASE("vectorised functions know their limits") {
 }
 
 TEST_CASE("elementwise ops agree with the portable kernels in double and leave zeros in the padding") {
-  for (const std::int64_t channels : {3, 17})
+  for (const std::int64_t channels : {1, 3, 17})
     for (const Layout& layout :
          {Layout::row_major(4), channels_last(), blocked_channels(16), blocked_channels(8)}) {
       const Shape shape{2, channels, 3, 5};
@@ -135,14 +137,63 @@ TEST_CASE("operands broadcast, in plain and blocked layouts") {
       CHECK(!result.uses("portable"));
       CHECK(result.worst() < bound);
     }
-  for (const Shape& stretched :
-       {Shape{1, 17, 1, 1}, Shape{17, 1, 1}, Shape{2, 17, 1, 1}, Shape{1, 1, 3, 3}, Shape{3}})
-    for (const Binary op : {add, mul, div}) {
+}
+
+TEST_CASE("what is stretched beside blocked values is read where it lies, on either side") {
+  for (const std::int64_t channels : {1, 17})
+    for (const Shape& stretched : {Shape{1, channels, 1, 1}, Shape{channels, 1, 1}, Shape{2, channels, 1, 1},
+                                   Shape{1, 1, 3, 3}, Shape{1, 1, 1, 1}, Shape{3}, Shape{}})
+      for (const Binary op : {add, mul, div}) {
+        CAPTURE(channels);
+        CAPTURE(to_string(stretched));
+        const Shape shape{2, channels, 3, 3};
+        const Layout plain = Layout::row_major(stretched.rank());
+        const Agreement right = agreement_of_node(
+            [&](Graph& graph, DType dtype) -> std::vector<Node> {
+              return {op(graph.input("a", {dtype, shape}), graph.input("b", {dtype, stretched}))};
+            },
+            {blocked_channels(16), plain});
+        CHECK(right.worst() < bound);
+        const Agreement left = agreement_of_node(
+            [&](Graph& graph, DType dtype) -> std::vector<Node> {
+              return {op(graph.input("b", {dtype, stretched}), graph.input("a", {dtype, shape}))};
+            },
+            {plain, blocked_channels(16)});
+        CHECK(left.worst() < bound);
+        const Agreement choice = agreement_of_node(
+            [&](Graph& graph, DType dtype) -> std::vector<Node> {
+              return {where(graph.input("c", {DType::boolean, stretched}), graph.input("a", {dtype, shape}),
+                            graph.input("b", {dtype, stretched}))};
+            },
+            {plain, blocked_channels(16), plain});
+        CHECK(choice.worst() < bound);
+      }
+}
+
+TEST_CASE("a single element in a block stands beside one that lies plain") {
+  for (const Binary op : {add, sub, mul, relu_grad})
+    for (const bool first : {true, false}) {
       const Agreement result = agreement_of_node(
           [&](Graph& graph, DType dtype) -> std::vector<Node> {
-            return {op(graph.input("a", {dtype, {2, 17, 3, 3}}), graph.input("b", {dtype, stretched}))};
+            return {op(graph.input("a", {dtype, {1, 1, 1, 1}}), graph.input("b", {dtype, {1, 1, 1, 1}}))};
           },
-          {blocked_channels(16)});
+          {first ? blocked_channels(16) : Layout::row_major(4),
+           first ? Layout::row_major(4) : blocked_channels(16)});
       CHECK(result.worst() < bound);
     }
+}
+
+TEST_CASE("a picture of one channel between convolutions keeps its elements and gradients") {
+  const Agreement result = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
+    const Node x = graph.input("x", {dtype, {2, 16, 6, 6}});
+    const Node narrow = graph.input("narrow", {dtype, {1, 16, 3, 3}});
+    const Node wide = graph.input("wide", {dtype, {16, 1, 3, 3}});
+    const Node hidden = sigmoid(conv2d(x, narrow)) * graph.input("factor", {dtype, {1, 1, 1, 1}});
+    const Node y = sigmoid(conv2d(hidden, wide) + graph.input("bias", {dtype, {16, 1, 1}}));
+    std::vector<Node> results = gradients(sum(square(y)), {x, narrow, wide});
+    results.push_back(y);
+    results.push_back(sum(hidden, {.axes = {0, 2, 3}}));
+    return results;
+  });
+  CHECK(result.worst() < 2e-6);
 }

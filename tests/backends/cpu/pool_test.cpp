@@ -18,7 +18,7 @@ const std::vector<MaxPool2dOptions> windows{{.kernel = {3, 3}, .stride = Size2d{
 
 TEST_CASE(
     "max pooling and its gradient agree with the portable kernels in double and leave zeros in the padding") {
-  for (const std::int64_t channels : {3, 16, 17})
+  for (const std::int64_t channels : {1, 3, 16, 17})
     for (const Layout& layout :
          {Layout::row_major(4), channels_last(), blocked_channels(16), blocked_channels(8)})
       for (const MaxPool2dOptions& window : windows) {

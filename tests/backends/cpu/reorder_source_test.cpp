@@ -22,7 +22,7 @@ const std::vector<Layout> layouts{Layout::row_major(4),
 
 TEST_CASE("values keep their elements and a zero padding through every pair of layouts") {
   const auto backend = make_cpu_backend();
-  for (const Shape& shape : {Shape{2, 17, 3, 5}, Shape{3, 3, 2, 1}, Shape{32, 16, 1, 1}})
+  for (const Shape& shape : {Shape{2, 17, 3, 5}, Shape{3, 3, 2, 1}, Shape{2, 1, 3, 5}, Shape{32, 16, 1, 1}})
     for (const DType dtype : {DType::float32, DType::uint8, DType::boolean})
       for (const Layout& from : layouts)
         for (const Layout& to : layouts)
