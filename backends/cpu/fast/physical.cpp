@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/fast/parallel.h"
+
 namespace plexaura::fast {
 
 namespace {
+
+constexpr double nanoseconds_per_run = 2;  // to clear a few neighbours
 
 // The step of an operand along each physical axis of the result; 0 where it is stretched.
 std::vector<std::int64_t> strides_beside(const std::vector<PhysicalAxis>& axes, const Shape& shape,
@@ -77,32 +81,53 @@ LoopNest nest_of(const Layout& layout, const Shape& shape, const std::vector<Sha
   return nest;
 }
 
-PaddingEraser::PaddingEraser(const Layout& layout, const TensorType& type)
-    : offsets_(layout.axis_offsets(layout.padded(type.shape))), element_bytes_(size_of(type.dtype)) {
-  for (const std::int64_t extent : type.shape) extents_.push_back(static_cast<std::size_t>(extent));
+PaddingEraser::PaddingEraser(const Layout& layout, const TensorType& type) {
+  const auto element_bytes = static_cast<std::int64_t>(size_of(type.dtype));
+  auto offsets = layout.axis_offsets(layout.padded(type.shape));
+  for (auto& along : offsets)
+    for (std::int64_t& offset : along) offset *= element_bytes;
+  for (std::size_t axis = 0; axis < offsets.size(); ++axis) {
+    const auto extent = static_cast<std::size_t>(type.shape[static_cast<std::int64_t>(axis)]);
+    if (offsets[axis].size() == extent) continue;
+    Band band;
+    for (std::size_t index = extent; index < offsets[axis].size(); ++index)
+      append(band.runs, {offsets[axis][index], element_bytes});
+    for (std::size_t other = 0; other < offsets.size(); ++other)
+      if (other != axis) band.corners.push_back(offsets[other]);
+    if (band.corners.empty()) band.corners.push_back({0});
+    for (std::size_t i = 0; i + 1 < band.corners.size(); ++i)
+      band.rows *= static_cast<std::int64_t>(band.corners[i].size());
+    bands_.push_back(std::move(band));
+  }
+}
+
+void PaddingEraser::append(std::vector<Run>& runs, Run run) {
+  if (!runs.empty() && runs.back().begin + runs.back().bytes == run.begin)
+    runs.back().bytes += run.bytes;
+  else
+    runs.push_back(run);
 }
 
 void PaddingEraser::erase(std::byte* data) const {
-  for (std::size_t axis = 0; axis < extents_.size(); ++axis)
-    if (offsets_[axis].size() > extents_[axis]) erase_axis(data, axis);
+  for (const Band& band : bands_) band.erase(data);
 }
 
-// Everything whose index along the axis lies behind the last element.
-void PaddingEraser::erase_axis(std::byte* data, std::size_t axis) const {
-  const auto first = [&](std::size_t a) { return a == axis ? extents_[a] : 0; };
-  std::vector<std::size_t> index(extents_.size());
-  for (std::size_t a = 0; a < index.size(); ++a) index[a] = first(a);
-  while (true) {
-    std::int64_t offset = 0;
-    for (std::size_t a = 0; a < index.size(); ++a) offset += offsets_[a][index[a]];
-    std::memset(data + static_cast<std::size_t>(offset) * element_bytes_, 0, element_bytes_);
-    std::size_t a = index.size();
-    while (a > 0 && ++index[a - 1] == offsets_[a - 1].size()) {
-      --a;
-      index[a] = first(a);
-    }
-    if (a == 0) return;
+void PaddingEraser::Band::erase(std::byte* data) const {
+  const auto runs_of_row = static_cast<double>(runs.size() * corners.back().size());
+  parallel_pieces(rows, nanoseconds_per_run * runs_of_row, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) erase_row(data, row);
+  });
+}
+
+void PaddingEraser::Band::erase_row(std::byte* data, std::int64_t row) const {
+  for (std::size_t axis = corners.size() - 1; axis-- > 0;) {
+    const auto extent = static_cast<std::int64_t>(corners[axis].size());
+    data += corners[axis][static_cast<std::size_t>(row % extent)];
+    row /= extent;
   }
+  for (const std::int64_t corner : corners.back())
+    for (const Run& run : runs)
+      std::memset(data + corner + run.begin, 0, static_cast<std::size_t>(run.bytes));
 }
 
 }  // namespace plexaura::fast

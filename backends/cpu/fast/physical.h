@@ -34,18 +34,32 @@ struct LoopNest {
 // `operands` broadcast to `shape`, and lie beside it.
 LoopNest nest_of(const Layout& layout, const Shape& shape, const std::vector<Shape>& operands);
 
-// Sets the padding of a value to zero.
+// Sets the padding of a value to zero. What there is to clear is found when it is made; erase() allocates
+// nothing.
 class PaddingEraser {
  public:
   PaddingEraser(const Layout& layout, const TensorType& type);
   void erase(std::byte* data) const;
 
  private:
-  void erase_axis(std::byte* data, std::size_t axis) const;
+  struct Run {
+    std::int64_t begin;
+    std::int64_t bytes;
+  };
 
-  std::vector<std::vector<std::int64_t>> offsets_;  // of each index along each axis, padding included
-  std::vector<std::size_t> extents_;                // logical
-  std::size_t element_bytes_;
+  // Everything whose index along one axis lies behind the last element.
+  struct Band {
+    std::vector<Run> runs;                           // along the axis
+    std::vector<std::vector<std::int64_t>> corners;  // of each index along the other axes, padding included
+    std::int64_t rows = 1;                           // of all corners but the last axis'
+
+    void erase(std::byte* data) const;
+    void erase_row(std::byte* data, std::int64_t row) const;
+  };
+
+  static void append(std::vector<Run>& runs, Run run);
+
+  std::vector<Band> bands_;
 };
 
 }  // namespace plexaura::fast

@@ -2,6 +2,7 @@
 // thread. What the library allocates for itself is the same in every step, and the process neither grows nor
 // touches fresh pages.
 
+#include <algorithm>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -156,6 +157,30 @@ TEST_CASE("runs and steps allocate nothing") {
     store.raise_version();  // the prologue too
     vm.run(feeds);
   });
+}
+
+TEST_CASE("padding is cleared without allocating") {
+  Backend& backend = test_backend();
+  const Shape shape{samples, 17, 12, 12};
+  Graph graph;
+  const auto vector = [&](const char* name, const Shape& of) {
+    return graph.input(name, {DType::float32, of});
+  };
+  const Node normal = batch_norm(vector("x", shape), vector("scale", {17}), vector("shift", {17})).y;
+  const std::vector<ProgramOutput> outputs{{exp(sigmoid(normal)) + vector("bias", {17, 1, 1})}};
+  const auto program = compile(graph, outputs, backend);
+  const auto is_padded = [](const Instruction& instruction) {
+    const Slot& slot = *instruction.outputs[0];
+    return slot.layout.elements(slot.type.shape) > slot.type.shape.elements();
+  };
+  if (backend.info().name == "cpu") CHECK(std::ranges::count_if(program->instructions, is_padded) >= 4);
+  VM vm(program, backend);
+  Random random(1);
+  const Tensor x = random.tensor({DType::float32, shape}, -1, 1);
+  const Tensor ones = random.tensor({DType::float32, {17}}, 1, 1);
+  const Tensor bias = random.tensor({DType::float32, {17, 1, 1}}, -1, 1);
+  const Feed feeds[] = {{"x", x}, {"scale", ones}, {"shift", ones}, {"bias", bias}};
+  check_steady("a run with padding", [&] { vm.run(feeds); });
 }
 
 }  // namespace plexaura::testing
