@@ -9,6 +9,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
+#include "core/testing/padding.h"
 #include "core/testing/run.h"
 
 namespace plexaura::testing {
@@ -61,10 +62,9 @@ Node add_loss(Graph& graph, const std::vector<Node>& outputs, std::vector<Tensor
   return loss;
 }
 
-// The gradients by all floating inputs that have an influence.
-std::vector<Tensor> backward(const OpCase& op_case, std::vector<Tensor> inputs, DType like,
-                             Backend& backend) {
-  Graph graph;
+// The gradients by all floating inputs that have an influence; `inputs` are extended by the cotangents.
+std::vector<Node> add_gradients(Graph& graph, const OpCase& op_case, std::vector<Tensor>& inputs,
+                                DType like) {
   const std::vector<Node> nodes = add_inputs(graph, inputs);
   const Node loss = add_loss(graph, op_case.build(graph, nodes), inputs, like);
   std::vector<Node> grads;
@@ -76,6 +76,13 @@ std::vector<Tensor> backward(const OpCase& op_case, std::vector<Tensor> inputs, 
       // An operand that the op gives no gradient: check_gradients sees to it that it has no influence.
     }
   }
+  return grads;
+}
+
+std::vector<Tensor> backward(const OpCase& op_case, std::vector<Tensor> inputs, DType like,
+                             Backend& backend) {
+  Graph graph;
+  const std::vector<Node> grads = add_gradients(graph, op_case, inputs, like);
   return Runner(graph, grads, backend)(inputs, op_case.block);
 }
 
@@ -151,6 +158,30 @@ CaseReport check_backward(const OpCase& op_case, DType dtype, Backend& backend, 
                      label(op_case, dtype, backend, "gradient"));
 }
 
+CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend) {
+  Graph graph;
+  std::vector<Tensor> inputs = make_inputs(op_case, dtype, dtype);
+  const std::size_t given = inputs.size();
+  std::vector<ProgramOutput> wanted;
+  if (op_case.differentiable)
+    for (const Node& grad : add_gradients(graph, op_case, inputs, dtype)) wanted.push_back({grad});
+  else
+    for (const Node& output : op_case.build(graph, add_inputs(graph, inputs))) wanted.push_back({output});
+  const std::shared_ptr<const Program> program = compile(graph, wanted, backend, {.keep_all = true});
+  const auto workspace = std::make_shared<Workspace>(backend, program->arena_bytes);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    names.push_back(fmt::format("{} {}", i < given ? "input" : "cotangent", i < given ? i : i + 1));
+  std::vector<Feed> feeds;
+  for (std::size_t i = 0; i < inputs.size(); ++i) feeds.push_back({names[i], inputs[i]});
+  VM vm(program, backend, {.workspace = workspace});
+  vm.run(feeds, op_case.block);
+  vm.wait();
+  const PaddingReport looked = check_padding(*program, *workspace, backend);
+  if (looked.failures.empty()) return {looked.values, {}};
+  return {looked.values, label(op_case, dtype, backend, "padding") + "\n" + looked.failures};
+}
+
 GradientReport check_gradients(const OpCase& op_case, Backend& oracle) {
   GradientOptions options;
   options.second_order = op_case.second_order;
@@ -164,6 +195,7 @@ CaseReport check(const OpCase& op_case, Backend& backend, Backend& oracle) {
   for (const DType dtype : op_case.dtypes) {
     report.merge(check_forward(op_case, dtype, backend, oracle));
     if (op_case.differentiable) report.merge(check_backward(op_case, dtype, backend, oracle));
+    report.merge(check_padding(op_case, dtype, backend));
   }
   if (!op_case.differentiable) return report;
   const GradientReport gradients = check_gradients(op_case, oracle);

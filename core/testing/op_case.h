@@ -60,7 +60,7 @@ struct CaseReport {
   std::string failures;
 
   bool passed() const { return failures.empty(); }
-  void merge(const CaseReport& other);
+  PLEXAURA_API void merge(const CaseReport& other);
 };
 
 // The functions below keep nothing of a call. One thread at a time uses a backend.
@@ -70,6 +70,9 @@ PLEXAURA_API CaseReport check_forward(const OpCase& op_case, DType dtype, Backen
 
 // Gradients of a backend, under a random cotangent, against the oracle.
 PLEXAURA_API CaseReport check_backward(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
+
+// Whether padding is zero in every value of the op and of its gradient.
+PLEXAURA_API CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend);
 
 // The oracle's gradients against differences.
 PLEXAURA_API GradientReport check_gradients(const OpCase& op_case, Backend& oracle);

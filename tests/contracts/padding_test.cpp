@@ -2,13 +2,13 @@
 // exponential. Looked at in the physical bytes of every value of graphs with 3 and 17 channels, and of the
 // arenas after steps of training.
 
+#include "core/testing/padding.h"
+
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <functional>
 
 #include "core/autodiff/gradients.h"
-#include "core/device/transfer.h"
-#include "core/graph/print.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
@@ -26,68 +26,34 @@ namespace plexaura::testing {
 
 namespace {
 
-// Whether all bytes outside of the value's elements are zero.
-bool padding_is_zero(Backend& backend, Address address, const Layout& layout, const TensorType& type) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(layout.bytes(type)));
-  copy_to_host(backend, bytes.data(), address, bytes.size());
-  // Ones where an element lies.
-  const TensorType marked{DType::uint8, type.shape};
-  Tensor ones(marked);
-  std::ranges::fill(ones.as<std::uint8_t>(), std::uint8_t{1});
-  std::vector<std::byte> mask(static_cast<std::size_t>(layout.bytes(marked)));
-  reorder(ones.data(), Layout::row_major(type.shape.rank()), mask.data(), layout, marked);
-  const std::size_t element = size_of(type.dtype);
-  for (std::size_t i = 0; i < mask.size(); ++i)
-    for (std::size_t k = 0; k < element; ++k)
-      if (mask[i] == std::byte{0} && bytes[i * element + k] != std::byte{0}) return false;
-  return true;
-}
-
-struct Looked {
-  std::int64_t values = 0;
-  std::int64_t padded = 0;
-};
-
 // Runs the graph of `build` and the gradients of the sum of what it returns, and looks at every value.
-Looked look(std::int64_t channels, const std::function<Node(const Node&)>& build, bool with_gradient = true) {
+PaddingReport look(std::int64_t channels, const std::function<Node(const Node&)>& build, bool with_gradient) {
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {2, channels, 4, 4}});
   const Node y = build(x);
   std::vector<ProgramOutput> outputs{{.node = y}};
   if (with_gradient) outputs.push_back({.node = gradients(sum(square(y)), {x})[0]});
   const auto program = compile(graph, outputs, test_backend(), {.keep_all = true});
-  auto workspace = std::make_shared<Workspace>(test_backend(), program->arena_bytes);
+  const auto workspace = std::make_shared<Workspace>(test_backend(), program->arena_bytes);
   VM vm(program, test_backend(), {.workspace = workspace});
   vm.run({{"x", whole_numbers(x.type(), 3)}});
   vm.wait();
-  Looked looked;
-  const auto look_at = [&](const Slot& slot) {
-    if (slot.place.space != Place::Space::arena) return;
-    ++looked.values;
-    looked.padded += slot.layout.elements(slot.type.shape) > slot.type.shape.elements();
-    CAPTURE(name_of(*program->graph, slot.value.node));
-    CAPTURE(to_string(slot.layout));
-    CHECK(padding_is_zero(test_backend(), workspace->address() + slot.place.offset, slot.layout, slot.type));
-  };
-  for (const auto& [value, slot] : program->kept) look_at(slot);
-  for (const Instruction& instruction : program->instructions)
-    for (const auto& output : instruction.outputs)
-      if (output) look_at(*output);
-  return looked;
+  return check_padding(*program, *workspace, test_backend());
 }
 
 void look_at_all(const std::vector<std::pair<const char*, std::function<Node(const Node&)>>>& families,
                  bool with_gradient = true) {
-  Looked all;
+  std::int64_t padded = 0;
   for (const auto& [name, build] : families)
     for (const std::int64_t channels : {1, 3, 17}) {
       CAPTURE(name);
       CAPTURE(channels);
-      const Looked looked = look(channels, build, with_gradient);
+      const PaddingReport looked = look(channels, build, with_gradient);
       CHECK(looked.values > 0);
-      all.padded += looked.padded;
+      CHECK_MESSAGE(looked.failures.empty(), looked.failures);
+      padded += looked.padded;
     }
-  if (!test_backend().info().host_memory) CHECK(all.padded > 0);
+  if (!test_backend().info().host_memory) CHECK(padded > 0);
 }
 
 Node ones(const Node& like, Shape shape) {

@@ -1,8 +1,12 @@
 #include "tests/support/cases.h"
 
+#include <algorithm>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include "core/error.h"
 #include "tests/support/backend.h"
+#include "tests/support/blocking_backend.h"
 
 namespace plexaura::testing {
 
@@ -16,6 +20,55 @@ std::vector<OpCase>& known_cases() {
 std::vector<WrongCase>& known_wrong_cases() {
   static std::vector<WrongCase> cases;
   return cases;
+}
+
+// Whether the op takes operands of this shape in place of those of the case, and gives what it takes.
+bool takes(const OpCase& op_case, const Shape& shape) {
+  Graph graph;
+  std::vector<Node> inputs;
+  for (const CaseInput& input : op_case.inputs)
+    inputs.push_back(
+        graph.input(fmt::format("{}", inputs.size()), {input.dtype.value_or(op_case.dtypes.front()), shape}));
+  try {
+    return std::ranges::all_of(op_case.build(graph, inputs),
+                               [&](const Node& output) { return output.shape() == shape; });
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+// A case of an elementwise op, with pictures of 1, 3 and 17 channels.
+std::vector<OpCase> with_channels(const OpCase& op_case) {
+  std::vector<OpCase> variants;
+  const auto same_shape = [&](const CaseInput& input) { return input.shape == op_case.inputs[0].shape; };
+  if (op_case.inputs.empty() || op_case.inputs[0].shape != Shape{3, 5} ||
+      !std::ranges::all_of(op_case.inputs, same_shape))
+    return variants;
+  for (const std::int64_t channels : {1, 3, 17}) {
+    const Shape shape{2, channels, 3, 2};
+    if (!takes(op_case, shape)) continue;
+    OpCase& variant = variants.emplace_back(op_case);
+    variant.name += fmt::format(", {} channels", channels);
+    for (CaseInput& input : variant.inputs) input.shape = shape;
+  }
+  return variants;
+}
+
+void expect(const CaseReport& report) {
+  CHECK_MESSAGE(report.passed(), report.failures);
+  CHECK(report.comparisons > 0);
+}
+
+// Results, gradients and padding where neighbours hand over blocks of channels.
+void check_in_blocks(const OpCase& op_case) {
+  BlockingBackend blocks(test_backend());
+  CaseReport report;
+  for (const DType dtype : op_case.dtypes) {
+    report.merge(check_forward(op_case, dtype, blocks, oracle()));
+    if (op_case.differentiable) report.merge(check_backward(op_case, dtype, blocks, oracle()));
+    report.merge(check_padding(op_case, dtype, blocks));
+  }
+  expect(report);
 }
 
 }  // namespace
@@ -34,9 +87,9 @@ const std::vector<WrongCase>& all_wrong_cases() { return known_wrong_cases(); }
 void check_all(const Cases& cases) {
   for (const OpCase& op_case : cases.cases) {
     CAPTURE(op_case.name);
-    const CaseReport report = check(op_case, test_backend(), oracle());
-    CHECK_MESSAGE(report.passed(), report.failures);
-    CHECK(report.comparisons > 0);
+    expect(check(op_case, test_backend(), oracle()));
+    check_in_blocks(op_case);
+    for (const OpCase& variant : with_channels(op_case)) check_in_blocks(variant);
   }
 }
 
