@@ -165,17 +165,6 @@ Address ParameterStore::state(std::int64_t index) const {
   return states_.at(static_cast<std::size_t>(index))->address();
 }
 
-void ParameterStore::copy_values_from(const ParameterStore& other) {
-  if (!placed() || !other.placed() || placement_ != other.placement_)
-    throw UserError(
-        "a store can be copied whole only between stores of one placement; copy tensor by tensor with read "
-        "and write");
-  std::vector<std::byte> bytes(values_->bytes());
-  copy_to_host(other.backend(), bytes.data(), other.values(), bytes.size());
-  copy_to_device(backend(), values(), bytes.data(), bytes.size());
-  raise_version();
-}
-
 Backend& ParameterStore::backend() const {
   if (backend_ == nullptr)
     throw InternalError("the parameter store is used as placed before the first program placed it");

@@ -78,10 +78,6 @@ class PLEXAURA_API ParameterStore {
   Address gradients() const;
   Address state(std::int64_t index) const;
 
-  // Whole-store forms: one physical copy of the value arena; refused (UserError) between different
-  // placements.
-  void copy_values_from(const ParameterStore& other);
-
   // How often place() was called: addresses hold from one time to the next.
   std::uint64_t placed_times() const { return placed_times_; }
 

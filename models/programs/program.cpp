@@ -109,7 +109,9 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
     if (!line.weights.empty()) load_weights(line.weights, made);
     return made;
   });
-  const auto strategy = make_strategy(setup.options.strategy, ranks);
+  // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
+  const auto exchange = ranks.duplicate("the exchange of gradients");
+  const auto strategy = make_strategy(setup.options.strategy, *exchange);
   Trainer trainer({builder_of(*setup.model), store, *backend, ranks, strategy.get(), setup.data.train,
                    setup.data.validation},
                   setup.options.trainer);
