@@ -42,7 +42,22 @@ void check_plan(const std::string& yaml, const Shape& sample, std::int64_t class
 }  // namespace
 
 TEST_CASE("the plan of the mlp") { check_plan("iris.yaml", {4}, 3, 8); }
-TEST_CASE("the plan of the net for digits") { check_plan("mnist_cnn.yaml", {1, 28, 28}, 10, 16); }
-TEST_CASE("the plan of ResNet50") { check_plan("resnet50.yaml", {3, 64, 64}, 1000, 4); }
+TEST_CASE("the plans of the nets for digits") {
+  check_plan("mnist_mlp.yaml", {1, 28, 28}, 10, 16);
+  check_plan("mnist_cnn.yaml", {1, 28, 28}, 10, 16);
+  check_plan("mnist_cnn.yaml", {1, 28, 28}, 10, 128);
+}
+TEST_CASE("the plans of small ResNets") {
+  check_plan("resnet18.yaml", {3, 224, 224}, 1000, 8);
+  check_plan("resnet34.yaml", {3, 64, 64}, 10, 2);
+}
+TEST_CASE("the plans of ResNet50") {
+  check_plan("resnet50.yaml", {3, 64, 64}, 1000, 4);
+  check_plan("resnet50.yaml", {3, 224, 224}, 1000, 16);
+}
+TEST_CASE("the plans of large ResNets") {
+  check_plan("resnet101.yaml", {3, 64, 64}, 1000, 2);
+  check_plan("resnet152.yaml", {3, 96, 96}, 5, 3);
+}
 
 }  // namespace plexaura::testing
