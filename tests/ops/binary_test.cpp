@@ -16,14 +16,14 @@ namespace {
 
 using Function = Node (*)(Operand, Operand);
 
-OpCase binary(std::string op, Function function, Shape a, Shape b, Values of_b = between(-2, 2)) {
+OpCase binary(const std::string& op, Function function, Shape a, Shape b, Values of_b = between(-2, 2)) {
   return {op + " of " + to_string(a) + " and " + to_string(b),
           op,
           [=](Graph&, auto x) { return std::vector{function(x[0], x[1])}; },
           {{std::move(a), between(-2, 2)}, {std::move(b), std::move(of_b)}}};
 }
 
-OpCase comparison(std::string op, Function function) {
+OpCase comparison(const std::string& op, Function function) {
   OpCase op_case = binary(op, function, {3, 1, 5}, {4, 1}, whole(-2, 2));
   op_case.inputs[0].values = whole(-2, 2);
   op_case.differentiable = false;
@@ -94,7 +94,7 @@ Node input(Graph& graph, const char* name, DType dtype, Shape shape) {
   return graph.input(name, {dtype, std::move(shape)});
 }
 
-WrongCase mixed(std::string op, Function function) {
+WrongCase mixed(const std::string& op, Function function) {
   return {op + " of two dtypes",
           op,
           [=](Graph& graph) {

@@ -66,7 +66,7 @@ const Cases cases({
      {{{1, 2, 3, 3}}, {{1, 4, 2, 2}}}},
 });
 
-WrongCase refused(std::string name, Shape x, Shape weights, Conv2dOptions options,
+WrongCase refused(const std::string& name, const Shape& x, const Shape& weights, Conv2dOptions options,
                   std::vector<std::string> words) {
   return {
       "conv2d, " + name, "conv2d",

@@ -52,7 +52,7 @@ OpCase top(std::int64_t k, Shape logits) {
           false};
 }
 
-OpCase composed(std::string name, std::string op, Node (*loss)(Operand, Operand, Reduction),
+OpCase composed(const std::string& name, std::string op, Node (*loss)(Operand, Operand, Reduction),
                 Reduction reduction) {
   return {name + ", " + std::string(name_of(reduction)),
           std::move(op),

@@ -8,7 +8,7 @@ namespace plexaura::testing {
 
 namespace {
 
-OpCase product(std::string name, Shape a, Shape b, MatMulOptions options = {}) {
+OpCase product(const std::string& name, Shape a, Shape b, MatMulOptions options = {}) {
   return {"matmul, " + name,
           "matmul",
           [=](Graph&, auto x) { return std::vector{matmul(x[0], x[1], options)}; },
@@ -29,7 +29,7 @@ const Cases cases({
     product("no inner extent", {3, 0}, {0, 5}),
 });
 
-WrongCase refused(std::string name, Shape a, Shape b, std::vector<std::string> words) {
+WrongCase refused(std::string name, const Shape& a, const Shape& b, std::vector<std::string> words) {
   return {std::move(name), "matmul",
           [=](Graph& graph) {
             matmul(graph.input("a", {DType::float32, a}), graph.input("b", {DType::float32, b}));

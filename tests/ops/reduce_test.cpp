@@ -14,7 +14,7 @@ namespace plexaura::testing {
 
 namespace {
 
-OpCase reduced(std::string op, Shape shape, ReduceOptions options) {
+OpCase reduced(const std::string& op, Shape shape, ReduceOptions options) {
   const bool is_sum = op == "sum";
   return {
       op + " of " + to_string(shape) + ", {" + to_string(describe(Reduce(Reduce::Kind::sum, options))) + "}",
@@ -23,7 +23,7 @@ OpCase reduced(std::string op, Shape shape, ReduceOptions options) {
       {{std::move(shape)}}};
 }
 
-OpCase chosen(std::string op, Shape shape, ReduceOptions options) {
+OpCase chosen(const std::string& op, Shape shape, ReduceOptions options) {
   const bool largest = op == "max";
   return {
       op + " of " + to_string(shape) + ", {" + to_string(describe(Reduce(Reduce::Kind::max, options))) + "}",

@@ -11,7 +11,7 @@ namespace plexaura::testing {
 
 namespace {
 
-OpCase along(std::string op, Shape shape, std::int64_t axis) {
+OpCase along(const std::string& op, Shape shape, std::int64_t axis) {
   const bool logarithm = op == "log_softmax";
   return {
       op + " of " + to_string(shape) + " along " + std::to_string(axis),
@@ -32,7 +32,7 @@ const Cases cases({
     along("log_softmax", {3, 1}, 1),
 });
 
-WrongCase no_axis(std::string op, Node (*function)(Operand, std::int64_t)) {
+WrongCase no_axis(const std::string& op, Node (*function)(Operand, std::int64_t)) {
   return {op + ", an axis that is not there",
           op,
           [=](Graph& graph) {

@@ -62,7 +62,7 @@ struct Leaves {
   Node rate;
 };
 
-WrongCase refused(std::string name, SgdOptions options, std::vector<std::string> words) {
+WrongCase refused(const std::string& name, const SgdOptions& options, std::vector<std::string> words) {
   return {"sgd_step, " + name, "sgd_step",
           [=](Graph& graph) {
             const Leaves of(graph);

@@ -12,11 +12,11 @@ namespace plexaura::testing {
 
 namespace {
 
-OpCase unary(std::string op, Node (*function)(Operand), Values values) {
+OpCase unary(const std::string& op, Node (*function)(Operand), Values values) {
   return {op, op, [=](Graph&, auto x) { return std::vector{function(x[0])}; }, {{{3, 5}, std::move(values)}}};
 }
 
-OpCase with_shape(OpCase op_case, std::string name, Shape shape) {
+OpCase with_shape(OpCase op_case, const std::string& name, Shape shape) {
   op_case.name += ", " + name;
   op_case.inputs[0].shape = std::move(shape);
   return op_case;
@@ -65,7 +65,7 @@ const Cases cases({
     {"cast of bool", "cast", to(DType::float64), {{{3, 5}, whole(0, 2), DType::boolean}}, false},
 });
 
-WrongCase of_integers(std::string op, Node (*function)(Operand)) {
+WrongCase of_integers(const std::string& op, Node (*function)(Operand)) {
   return {op + " of integers",
           op,
           [=](Graph& graph) {

@@ -35,7 +35,7 @@ void wait_for(Backend& backend, Stream stream) {
   done->wait();
 }
 
-Tensor counting(TensorType type, double start, double step) {
+Tensor counting(const TensorType& type, double start, double step) {
   Tensor tensor(TensorType{DType::float64, type.shape});
   for (double& element : tensor.as<double>()) {
     element = start;

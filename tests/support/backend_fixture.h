@@ -66,6 +66,6 @@ class RegionRun {
 void wait_for(Backend& backend, Stream stream = Stream::compute);
 
 // Numbers that are all different and exact in every float type: 0.25, 0.5, ...
-Tensor counting(TensorType type, double start = 0.25, double step = 0.25);
+Tensor counting(const TensorType& type, double start = 0.25, double step = 0.25);
 
 }  // namespace plexaura::testing

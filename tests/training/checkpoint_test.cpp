@@ -194,7 +194,7 @@ TEST_CASE("weights of another model are refused with the first name that does no
   Model model(0);
   const Tensor weight = Model::counting({DType::float32, Shape{3, 17}}, 1);
   const Tensor mean = Model::counting({DType::float32, Shape{2}}, 1);
-  const auto refusal = [&](SafeTensors contents) {
+  const auto refusal = [&](const SafeTensors& contents) {
     write_safetensors(path, contents);
     return user_error([&] { load_weights(path, model.store); }).substr(path.string().size());
   };

@@ -141,7 +141,7 @@ TEST_CASE("MNIST has its known sizes, first labels, mean and deviation") {
   CHECK(test.label(0) == 7);
   double sum = 0;
   double squares = 0;
-  std::vector<float> sample(28 * 28);
+  std::vector<float> sample(28UL * 28);
   for (std::int64_t i = 0; i < train.size(); ++i) {
     std::int64_t label = -1;
     train.read(i, {}, sample, label);

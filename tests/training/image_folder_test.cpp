@@ -82,8 +82,8 @@ TEST_CASE("augmentation is a function of seed, epoch and index, and mirrors half
   int red_right = 0;
   for (std::int64_t epoch = 0; epoch < 400; ++epoch) {
     const auto drawn = sample_of(dataset, 1, {1, epoch});
-    red_left += drawn[8 * 16] > drawn[8 * 16 + 15] + 1 ? 1 : 0;
-    red_right += drawn[8 * 16] < drawn[8 * 16 + 15] - 1 ? 1 : 0;
+    red_left += drawn[8UL * 16] > drawn[8UL * 16 + 15] + 1 ? 1 : 0;
+    red_right += drawn[8UL * 16] < drawn[8UL * 16 + 15] - 1 ? 1 : 0;
   }
   CHECK(red_left > 100);
   CHECK(red_right > 100);

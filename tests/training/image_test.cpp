@@ -196,7 +196,7 @@ TEST_CASE("a picture that JPEG cannot hold is refused") {
 
 TEST_CASE("resampling to the same size changes nothing, and mirrors on wish") {
   const Image image = gradient(5, 3);
-  std::vector<float> planes(3 * 3 * 5);
+  std::vector<float> planes(3UL * 3 * 5);
   std::vector<float> mirrored(planes.size());
   resample(image, {0, 0, 5, 3}, 5, 3, false, planes);
   resample(image, {0, 0, 5, 3}, 5, 3, true, mirrored);
@@ -213,7 +213,7 @@ TEST_CASE("shrinking averages: a fine chequerboard becomes grey") {
   Image image{64, 64, {}};
   for (int i = 0; i < 64 * 64; ++i)
     image.pixels.insert(image.pixels.end(), 3, (i + i / 64) % 2 == 0 ? std::uint8_t{255} : std::uint8_t{0});
-  std::vector<float> planes(3 * 8 * 8);
+  std::vector<float> planes(3UL * 8 * 8);
   resample(image, {0, 0, 64, 64}, 8, 8, false, planes);
   for (const float value : planes) CHECK(std::abs(value - 127.5F) < 1);
 }

@@ -17,7 +17,7 @@ using NodeLists = std::vector<std::vector<NodeId>>;
 // Offers the regions that it was given, whether they make sense or not.
 class Offering final : public Backend {
  public:
-  void offer(std::vector<Node> nodes, std::vector<Node> outputs) {
+  void offer(const std::vector<Node>& nodes, const std::vector<Node>& outputs) {
     Region region{"offered", {}, {}, {}};
     for (const Node& node : nodes) region.nodes.push_back(node.id());
     for (const Node& output : outputs) region.outputs.push_back(output.value());

@@ -66,7 +66,7 @@ struct Trained {
     return step.run(inputs);
   }
 
-  std::vector<double> values() { return store.read("w").to_doubles(); }
+  std::vector<double> values() const { return store.read("w").to_doubles(); }
 
   ParameterStore store{{{"w", weights, ParameterRole::trainable, Initialiser::ones()}}};
   TrainingStep step;

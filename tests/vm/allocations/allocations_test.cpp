@@ -32,7 +32,7 @@ namespace {
 constexpr std::int64_t samples = 8;
 const TensorType conv_type{DType::float32, {16, 3, 3, 3}};
 const TensorType channels{DType::float32, {16}};
-const TensorType out_type{DType::float32, {16 * 7 * 7, 5}};
+const TensorType out_type{DType::float32, {16L * 7 * 7, 5}};
 
 LossOutputs model(Graph& graph) {
   const Node x = graph.input("x", {DType::float32, {samples, 3, 16, 16}});

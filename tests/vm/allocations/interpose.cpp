@@ -16,12 +16,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the C library's own names for what is replaced here
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t count, std::size_t bytes);
 void* __libc_realloc(void* memory, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace plexaura::testing {
 
@@ -137,6 +139,7 @@ using plexaura::testing::note;
 extern "C" {
 
 #define EXPORTED __attribute__((visibility("default")))
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the C library's own are reserved names
 
 EXPORTED void* malloc(std::size_t bytes) {
   note(bytes);
@@ -173,5 +176,7 @@ EXPORTED void* mmap(void* address, std::size_t bytes, int protection, int flags,
   if (plexaura::testing::counting) ++plexaura::testing::mapped;
   return reinterpret_cast<void*>(syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
 }
+
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 }  // extern "C"
