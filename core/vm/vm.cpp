@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <fmt/format.h>
+#include <optional>
 
 #include "core/device/transfer.h"
 #include "core/error.h"
@@ -61,7 +62,8 @@ struct VM::Implementation {
   Launches prologue;
   std::uint64_t prologue_version = 0;
   std::vector<bool> reads_feed;
-  std::vector<std::byte> collective_staging;
+  std::size_t collective_bytes = 0;  // of the largest value that is summed
+  std::optional<StagedCopy> collective_staging;
   std::vector<std::string> calls;  // of the collectives: what all ranks know them by
 
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions the_options)
@@ -162,6 +164,7 @@ struct VM::Implementation {
                                  run_collective(program->instructions[index], calls[ordinal]);
                                }});
       }
+    if (!calls.empty()) collective_staging.emplace(backend, collective_bytes);
     host_points.insert(host_points.end(), options.host_points.begin(), options.host_points.end());
     std::ranges::stable_sort(host_points, {}, &HostPoint::instruction);
     std::size_t begin = 0;
@@ -176,8 +179,7 @@ struct VM::Implementation {
     if (options.collective == nullptr)
       throw UserError(fmt::format("VM: {} needs other ranks; give the VM a collective", instruction.name));
     const Slot& slot = *instruction.inputs[0];
-    collective_staging.resize(
-        std::max(collective_staging.size(), static_cast<std::size_t>(slot.layout.bytes(slot.type))));
+    collective_bytes = std::max(collective_bytes, static_cast<std::size_t>(slot.layout.bytes(slot.type)));
     // Without the number of the node: ranks whose batches differ in size have other ones.
     const NodeRecord& record = program->graph->record(instruction.nodes[0]);
     calls.push_back(fmt::format("{} of {}, number {} of the program", record.op->name(),
@@ -188,11 +190,11 @@ struct VM::Implementation {
     const Slot& from = *instruction.inputs[0];
     const auto bytes = static_cast<std::size_t>(from.layout.bytes(from.type));
     const ProfileSpan span(options.profile, instruction.name, "communication");
-    copy_to_host(backend, collective_staging.data(), address(from.place, parity), bytes);
-    options.collective->sum(from.type.dtype, collective_staging.data(), from.layout.elements(from.type.shape),
-                            call);
-    if (!instruction.outputs[0]) return;
-    copy_to_device(backend, address(instruction.outputs[0]->place, parity), collective_staging.data(), bytes);
+    collective_staging->to_host(address(from.place, parity), bytes);
+    options.collective->sum(from.type.dtype, collective_staging->host(),
+                            from.layout.elements(from.type.shape), call);
+    if (instruction.outputs[0])
+      collective_staging->to_device(address(instruction.outputs[0]->place, parity), bytes);
   }
 
   // Before anything changes, so that a wrong call leaves the VM as it was.
