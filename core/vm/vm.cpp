@@ -61,6 +61,7 @@ struct VM::Implementation {
   std::array<Launches, 2> launches;
   Launches prologue;
   std::uint64_t prologue_version = 0;
+  bool writes_values = false;  // applies updates
   std::vector<bool> reads_feed;
   std::size_t collective_bytes = 0;  // of the largest value that is summed
   std::optional<StagedCopy> collective_staging;
@@ -143,10 +144,12 @@ struct VM::Implementation {
   }
 
   void bind_both(const Instruction& instruction) {
-    const bool feed = std::ranges::any_of(instruction.inputs, [](const auto& input) {
-      return input && input->place.space == Place::Space::feed;
-    });
+    const auto lies_in = [](Place::Space space) {
+      return [space](const auto& slot) { return slot && slot->place.space == space; };
+    };
+    const bool feed = std::ranges::any_of(instruction.inputs, lies_in(Place::Space::feed));
     reads_feed.push_back(feed);
+    if (std::ranges::any_of(instruction.outputs, lies_in(Place::Space::value))) writes_values = true;
     launches[0].push_back(bind(instruction, 0));
     launches[1].push_back(feed ? bind(instruction, 1) : nullptr);
   }
@@ -247,11 +250,14 @@ struct VM::Implementation {
     check_store();
     check(feeds);
     feed(feeds, block);
-    const auto mark_end = [this] { slots[parity].last_reader->record(Stream::compute); };
+    const auto mark_end = [this] {
+      slots[parity].last_reader->record(Stream::compute);
+      if (writes_values) options.store->raise_version();
+    };
     try {
       run_segments();
     } catch (...) {
-      mark_end();  // what was launched until then still reads the slot
+      mark_end();  // what was launched until then still reads the slot, and may have written values
       throw;
     }
     mark_end();
