@@ -282,12 +282,23 @@ struct VM::Implementation {
     // What derives from constants alone needs no store, and is computed once.
     const std::uint64_t version = options.store != nullptr ? options.store->version() : 1;
     if (program->prologue.empty() || prologue_version == version) return;
-    for (std::size_t i = 0; i < prologue.size(); ++i) run_launch(*prologue[i], program->prologue[i]);
+    for (std::size_t i = 0; i < prologue.size(); ++i) {
+      if (observed())
+        run_observed(*prologue[i], program->prologue[i]);
+      else
+        run_launch(*prologue[i], program->prologue[i]);
+    }
     prologue_version = version;
   }
 
+  bool observed() const { return options.watch || options.profile != nullptr; }
+
   void run_segment(Segment& segment) {
-    if (options.watch || options.profile != nullptr) return run_observed(segment);
+    if (observed()) {
+      for (std::size_t index = segment.begin; index < segment.end; ++index)
+        if (program->instructions[index].kernel) run_observed(launch(index), program->instructions[index]);
+      return;
+    }
     auto& recording = segment.recordings[parity];
     if (!recording && recordable && segment.begin < segment.end) {
       recording = backend.record([&] { run_plain(segment); });
@@ -300,15 +311,8 @@ struct VM::Implementation {
   }
 
   void run_plain(const Segment& segment) {
-    std::size_t index = segment.begin;
-    try {
-      for (; index < segment.end; ++index)
-        if (program->instructions[index].kernel) launch(index).run();
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw DeviceError(fmt::format("{}: {}", program->instructions[index].name, error.what()));
-    }
+    for (std::size_t index = segment.begin; index < segment.end; ++index)
+      if (program->instructions[index].kernel) run_launch(launch(index), program->instructions[index]);
   }
 
   static void run_launch(Launch& launch, const Instruction& instruction) {
@@ -321,38 +325,14 @@ struct VM::Implementation {
     }
   }
 
-  void run_observed(const Segment& segment) {
-    for (std::size_t index = segment.begin; index < segment.end; ++index) {
-      const Instruction& instruction = program->instructions[index];
-      if (!instruction.kernel) continue;
-      const double start = options.profile != nullptr ? options.profile->now() : 0;
-      run_launch(launch(index), instruction);
-      wait_for(backend);
-      if (options.profile != nullptr)
-        options.profile->add(instruction.name, "instruction", start, options.profile->now() - start,
-                             detail_of(*program, instruction, options.profile->now() - start));
-      if (options.watch) check_finite(instruction);
-    }
-  }
-
-  // By a kernel that works in place.
-  static bool overwritten(const Instruction& instruction, const Slot& input) {
-    return std::ranges::any_of(instruction.outputs,
-                               [&](const auto& output) { return output && output->place == input.place; });
-  }
-
-  void check_finite(const Instruction& instruction) {
-    for (const auto& output : instruction.outputs) {
-      if (!output || !is_floating(output->type.dtype)) continue;
-      const Tensor tensor = read(*output);
-      if (all_finite(tensor)) continue;
-      std::string inputs;
-      for (const auto& input : instruction.inputs)
-        if (input && is_floating(input->type.dtype) && !overwritten(instruction, *input))
-          inputs += fmt::format("; an input ranged over {}", range_text(read(*input)));
-      throw DeviceError(fmt::format("{} produced {} in {}{}", instruction.name, first_bad(tensor),
-                                    to_string(output->type), inputs));
-    }
+  void run_observed(Launch& launch, const Instruction& instruction) {
+    const double start = options.profile != nullptr ? options.profile->now() : 0;
+    run_launch(launch, instruction);
+    wait_for(backend);
+    if (options.profile != nullptr)
+      options.profile->add(instruction.name, "instruction", start, options.profile->now() - start,
+                           detail_of(*program, instruction, options.profile->now() - start));
+    if (options.watch) check_finite(instruction, [this](const Slot& slot) { return read(slot); });
   }
 
   Tensor read(const Slot& slot) {
