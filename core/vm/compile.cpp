@@ -7,13 +7,12 @@
 #include "core/graph/print.h"
 #include "core/vm/assign_memory.h"
 #include "core/vm/bind_kernels.h"
+#include "core/vm/memory_plan.h"
 #include "core/vm/step_block.h"
 
 namespace plexaura {
 
 namespace {
-
-constexpr std::int64_t granule = 64;
 
 class Compiler {
  public:
@@ -149,7 +148,7 @@ class Compiler {
       case LeafKind::input: {
         const std::int64_t offset = feed_end;
         program_->feeds.push_back({leaf.label(), leaf.type(), offset});
-        feed_end += (leaf.type().bytes() + granule - 1) / granule * granule;
+        feed_end += static_cast<std::int64_t>(whole_granules(static_cast<std::size_t>(leaf.type().bytes())));
         return {Place::Space::feed, 0, offset};
       }
       case LeafKind::step_scalar:
@@ -201,7 +200,7 @@ class Compiler {
 
   std::int64_t add_constant(const Tensor& tensor) {
     auto& bytes = program_->constants;
-    const std::size_t offset = (bytes.size() + granule - 1) / granule * granule;
+    const std::size_t offset = whole_granules(bytes.size());
     bytes.resize(offset + tensor.bytes());
     std::copy_n(tensor.data(), tensor.bytes(), bytes.data() + offset);
     return static_cast<std::int64_t>(offset);
