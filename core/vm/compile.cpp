@@ -28,6 +28,7 @@ class Compiler {
 
   std::shared_ptr<const Program> run() {
     lowered_ = bind_kernels(run_passes(), backend_);
+    log_binding();
     program_->placement = options_.placement != nullptr ? *options_.placement : make_placement();
     program_->reorders = lowered_.reorders;
     find_homes();
@@ -35,6 +36,7 @@ class Compiler {
     program_->arena_bytes = assignment_.arena_bytes;
     program_->arena_lower_bound = assignment_.arena_lower_bound;
     program_->prologue_bytes = assignment_.prologue_bytes;
+    log_plan();
     emit_instructions();
     emit_outputs();
     program_->graph = std::move(lowered_.graph);
@@ -69,6 +71,20 @@ class Compiler {
 
   void log(const char* pass, const Graph& graph) {
     program_->passes.push_back(fmt::format("{}: {} nodes", pass, graph.size()));
+  }
+
+  void log_binding() {
+    const auto kernels =
+        std::ranges::count_if(lowered_.steps, [](const BoundStep& step) { return step.kernel != nullptr; });
+    program_->passes.push_back(fmt::format("bind: {} kernels, {} of them reorders, {} in the prologue",
+                                           kernels, lowered_.reorders,
+                                           std::ranges::count_if(lowered_.steps, &BoundStep::prologue)));
+  }
+
+  void log_plan() {
+    program_->passes.push_back(fmt::format("plan memory: arena {} bytes (lower bound {}), prologue {} bytes",
+                                           assignment_.arena_bytes, assignment_.arena_lower_bound,
+                                           assignment_.prologue_bytes));
   }
 
   // Readable outputs stay roots; the others get a home in the gradient arena.

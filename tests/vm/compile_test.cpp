@@ -283,13 +283,33 @@ TEST_CASE("passes are printed in their order, and the program with its places an
   const auto program = compiled(graph, {y + exp(x)});
   std::string passes;
   for (const std::string& pass : program->passes) passes += pass.substr(0, pass.find(':')) + " ";
-  CHECK(passes == "verify prune merge fold ");
+  CHECK(passes == "verify prune merge fold bind plan memory ");
+  CHECK(program->passes[2] == "merge: 3 nodes");
+  CHECK(program->passes[4] == "bind: 2 kernels, 0 of them reorders, 0 in the prologue");
+  CHECK(program->passes[5] == "plan memory: arena 128 bytes (lower bound 128), prologue 0 bytes");
   const std::string text = program->to_text();
   CHECK(text.find("exp %") != std::string::npos);
   CHECK(text.find(fmt::format("compile_test.cpp:{}", line)) != std::string::npos);
   CHECK(text.find("@arena+0 64B") != std::string::npos);
   CHECK(count_of(*program, "exp") == 1);
-  CHECK(compiled(graph, {y + exp(x)}, {.optimise = false})->instructions.size() == 3);
+  CHECK(text.find("pass bind: 2 kernels") != std::string::npos);
+  const auto plain = compiled(graph, {y + exp(x)}, {.optimise = false});
+  CHECK(plain->instructions.size() == 3);
+  REQUIRE(plain->passes.size() == 4);  // without merge and fold
+  CHECK(plain->passes[2].starts_with("bind: 3 kernels"));
+}
+
+TEST_CASE("the log tells what of a program is reordered, and what stands in its prologue") {
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", pictures);
+  const auto program = compiled(graph, {conv2d(x, graph.parameter("w", filter) * 2)});
+  CHECK(program->passes[4] == fmt::format("bind: {} kernels, {} of them reorders, {} in the prologue",
+                                          program->instructions.size() + program->prologue.size(),
+                                          program->reorders, program->prologue.size()));
+  CHECK(!program->prologue.empty());
+  CHECK(program->passes[5] == fmt::format("plan memory: arena {} bytes (lower bound {}), prologue {} bytes",
+                                          program->arena_bytes, program->arena_lower_bound,
+                                          program->prologue_bytes));
 }
 
 TEST_CASE("plans are equal where programs are") {
