@@ -86,15 +86,16 @@ struct Candidate {
   std::vector<Layout> inputs;   // wanted
   std::vector<Layout> outputs;  // given
   std::size_t workspace = 0;    // bytes of scratch memory, uninitialised
-  std::vector<bool> reads;      // per input: whether the kernel reads it at all; empty: all of them
+  std::vector<bool> reads;  // per input: whether the kernel reads it at all, else the input may be gone by
+                            // then and its address is null; empty: all of them
   std::vector<std::pair<std::size_t, std::size_t>> in_place;  // output i may lie in the memory of input j
   bool accumulates = false;                                   // can honour RegionQuery::accumulate
   double seconds = 0;  // estimate, to choose between candidates and against reorders
   int choice = 0;      // the backend's own number, to recognise the candidate in make()
 };
 
-// Addresses for one use of a kernel. An output that nobody wants is null. `name` outlives the launch: "matmul
-// %7 of a.cpp:12".
+// Addresses for one use of a kernel. An output that nobody wants is null, and an input that is not read.
+// `name` outlives the launch: "matmul %7 of a.cpp:12".
 struct Binding {
   std::vector<Address> inputs;
   std::vector<Address> outputs;

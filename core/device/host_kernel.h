@@ -9,9 +9,10 @@
 
 namespace plexaura {
 
-// A value for a portable kernel: host memory, row-major, no padding.
+// A value for a portable kernel: host memory, row-major, no padding. The data of an output that nobody wants
+// is null, and that of an input that the kernel does not read.
 struct HostView {
-  std::byte* data = nullptr;  // null for an output that nobody wants
+  std::byte* data = nullptr;
   const TensorType* type = nullptr;
 
   const Shape& shape() const { return type->shape; }

@@ -1,8 +1,29 @@
 #include "core/device/transfer.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace plexaura {
+
+StagedCopy::StagedCopy(Backend& backend, std::size_t most_bytes)
+    : backend_(backend),
+      staging_(backend.allocate(std::max<std::size_t>(most_bytes, 64), MemoryUse::staging)),
+      done_(backend.make_event()) {}
+
+void StagedCopy::to_host(Address src, std::size_t bytes) {
+  backend_.copy(Stream::compute, host(), src, bytes);
+  wait();
+}
+
+void StagedCopy::to_device(Address dst, std::size_t bytes) {
+  backend_.copy(Stream::compute, dst, host(), bytes);
+  wait();
+}
+
+void StagedCopy::wait() {
+  done_->record(Stream::compute);
+  done_->wait();
+}
 
 void wait_for(Backend& backend) {
   if (backend.info().host_memory) return;
@@ -28,10 +49,9 @@ void copy_to_host(Backend& backend, std::byte* dst, Address src, std::size_t byt
     std::memcpy(dst, src, bytes);
     return;
   }
-  const auto staging = backend.allocate(bytes, MemoryUse::staging);
-  backend.copy(Stream::compute, staging->address(), src, bytes);
-  wait_for(backend);
-  std::memcpy(dst, staging->address(), bytes);
+  StagedCopy staging(backend, bytes);
+  staging.to_host(src, bytes);
+  std::memcpy(dst, staging.host(), bytes);
 }
 
 void copy_to_device(Backend& backend, Address dst, const std::byte* src, std::size_t bytes) {
@@ -40,10 +60,9 @@ void copy_to_device(Backend& backend, Address dst, const std::byte* src, std::si
     std::memcpy(dst, src, bytes);
     return;
   }
-  const auto staging = backend.allocate(bytes, MemoryUse::staging);
-  std::memcpy(staging->address(), src, bytes);
-  backend.copy(Stream::compute, dst, staging->address(), bytes);
-  wait_for(backend);
+  StagedCopy staging(backend, bytes);
+  std::memcpy(staging.host(), src, bytes);
+  staging.to_device(dst, bytes);
 }
 
 }  // namespace plexaura

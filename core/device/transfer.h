@@ -4,8 +4,24 @@
 
 namespace plexaura {
 
-// Blocking copies for the time between runs: everything that was enqueued before is done first. They allocate
-// staging memory.
+// Blocking copies through staging memory that is allocated once: everything that was enqueued before is done
+// first. One copy at a time.
+class PLEXAURA_API StagedCopy {
+ public:
+  StagedCopy(Backend& backend, std::size_t most_bytes);
+  std::byte* host() const { return staging_->address(); }
+  void to_host(Address src, std::size_t bytes);
+  void to_device(Address dst, std::size_t bytes);
+
+ private:
+  void wait();
+
+  Backend& backend_;
+  std::unique_ptr<Memory> staging_;
+  std::unique_ptr<Event> done_;
+};
+
+// The same for the time between runs; they allocate staging memory of their own.
 PLEXAURA_API void copy_to_host(Backend& backend, std::byte* dst, Address src, std::size_t bytes);
 PLEXAURA_API void copy_to_device(Backend& backend, Address dst, const std::byte* src, std::size_t bytes);
 PLEXAURA_API void wait_for(Backend& backend);  // until the compute stream is empty; throws its failure

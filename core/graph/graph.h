@@ -60,6 +60,9 @@ class PLEXAURA_API Graph {
   // The one door through which ops enter. The origin is the override, if one is set, else `where`.
   std::vector<Node> append(std::shared_ptr<const Op> op, std::span<const Node> inputs, Where where);
 
+  // The place of a node made now: the override, if one is set, else `where`; under the current scope.
+  Origin origin_of(Where where) const;
+
   Mode mode() const { return mode_; }
   std::size_t size() const { return records_.size(); }
   const NodeRecord& record(NodeId id) const { return records_[id]; }
@@ -102,7 +105,6 @@ class PLEXAURA_API Graph {
   };
 
  private:
-  Origin origin_of(Where where) const;
   Node leaf(Leaf leaf, Where where);
   Node named_leaf(LeafKind kind, std::string name, TensorType type, Where where);
 

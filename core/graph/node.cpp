@@ -1,12 +1,37 @@
 #include "core/graph/node.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
+#include <limits>
 
 #include "core/error.h"
 #include "core/graph/graph.h"
+#include "core/tensor/dispatch.h"
 
 namespace plexaura {
+
+namespace {
+
+// A number beside whole numbers is one of them: it is never cut off.
+void check_whole(double number, const Node& like, std::source_location where) {
+  dispatch(like.dtype(), [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_integral_v<T>) {
+      using Limits = std::numeric_limits<T>;
+      const bool in_range =
+          number >= static_cast<double>(Limits::lowest()) && number < std::ldexp(1.0, Limits::digits);
+      if (!in_range || number != std::trunc(number))
+        throw UserError(
+            fmt::format("{}: {} beside {}: a number takes the type of the other operand, and {} holds whole "
+                        "numbers from {} "
+                        "to {}; write one of these, or cast() the node",
+                        to_string(like.graph().origin_of(where)), number, to_string(like.type()),
+                        name_of(like.dtype()), +Limits::lowest(), +Limits::max()));
+    }
+  });
+}
+
+}  // namespace
 
 Graph& Node::graph() const {
   if (graph_ == nullptr)
@@ -25,6 +50,7 @@ Node Operand::node() const {
 Node Operand::node_like(const Node& like) const {
   const double* number = std::get_if<double>(&content_);
   if (number == nullptr) return node();
+  if (!is_floating(like.dtype())) check_whole(*number, like, where_);
   return like.graph().constant(Tensor::scalar(*number).cast(like.dtype()), where_);
 }
 

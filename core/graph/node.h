@@ -62,7 +62,8 @@ class PLEXAURA_API Operand {
       Number number, std::source_location where = std::source_location::current())
       : content_(static_cast<double>(number)), where_(where) {}
 
-  // The node, or for a number a constant scalar of the dtype of `like`.
+  // The node, or for a number a constant scalar of the dtype of `like`; throws UserError where that is an
+  // integer or bool which cannot hold the number.
   Node node_like(const Node& like) const;
   // The node; throws UserError for a number.
   Node node() const;

@@ -8,8 +8,6 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::size_t granule = 64;
-
 class Assigner {
  public:
   Assigner(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse)
@@ -103,7 +101,7 @@ class Assigner {
       Place& place = planned_[value];
       if (piece.prologue) {
         place = {Place::Space::prologue, 0, static_cast<std::int64_t>(result_.prologue_bytes)};
-        result_.prologue_bytes += (piece.bytes + granule - 1) / granule * granule;
+        result_.prologue_bytes += whole_granules(piece.bytes);
       } else {
         lifetimes.push_back({piece.bytes, piece.first, piece.last});
         waiting.push_back(&place);

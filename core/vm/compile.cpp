@@ -7,13 +7,12 @@
 #include "core/graph/print.h"
 #include "core/vm/assign_memory.h"
 #include "core/vm/bind_kernels.h"
+#include "core/vm/memory_plan.h"
 #include "core/vm/step_block.h"
 
 namespace plexaura {
 
 namespace {
-
-constexpr std::int64_t granule = 64;
 
 class Compiler {
  public:
@@ -29,6 +28,7 @@ class Compiler {
 
   std::shared_ptr<const Program> run() {
     lowered_ = bind_kernels(run_passes(), backend_);
+    log_binding();
     program_->placement = options_.placement != nullptr ? *options_.placement : make_placement();
     program_->reorders = lowered_.reorders;
     find_homes();
@@ -36,6 +36,7 @@ class Compiler {
     program_->arena_bytes = assignment_.arena_bytes;
     program_->arena_lower_bound = assignment_.arena_lower_bound;
     program_->prologue_bytes = assignment_.prologue_bytes;
+    log_plan();
     emit_instructions();
     emit_outputs();
     program_->graph = std::move(lowered_.graph);
@@ -70,6 +71,20 @@ class Compiler {
 
   void log(const char* pass, const Graph& graph) {
     program_->passes.push_back(fmt::format("{}: {} nodes", pass, graph.size()));
+  }
+
+  void log_binding() {
+    const auto kernels =
+        std::ranges::count_if(lowered_.steps, [](const BoundStep& step) { return step.kernel != nullptr; });
+    program_->passes.push_back(fmt::format("bind: {} kernels, {} of them reorders, {} in the prologue",
+                                           kernels, lowered_.reorders,
+                                           std::ranges::count_if(lowered_.steps, &BoundStep::prologue)));
+  }
+
+  void log_plan() {
+    program_->passes.push_back(fmt::format("plan memory: arena {} bytes (lower bound {}), prologue {} bytes",
+                                           assignment_.arena_bytes, assignment_.arena_lower_bound,
+                                           assignment_.prologue_bytes));
   }
 
   // Readable outputs stay roots; the others get a home in the gradient arena.
@@ -149,7 +164,7 @@ class Compiler {
       case LeafKind::input: {
         const std::int64_t offset = feed_end;
         program_->feeds.push_back({leaf.label(), leaf.type(), offset});
-        feed_end += (leaf.type().bytes() + granule - 1) / granule * granule;
+        feed_end += static_cast<std::int64_t>(whole_granules(static_cast<std::size_t>(leaf.type().bytes())));
         return {Place::Space::feed, 0, offset};
       }
       case LeafKind::step_scalar:
@@ -201,7 +216,7 @@ class Compiler {
 
   std::int64_t add_constant(const Tensor& tensor) {
     auto& bytes = program_->constants;
-    const std::size_t offset = (bytes.size() + granule - 1) / granule * granule;
+    const std::size_t offset = whole_granules(bytes.size());
     bytes.resize(offset + tensor.bytes());
     std::copy_n(tensor.data(), tensor.bytes(), bytes.data() + offset);
     return static_cast<std::int64_t>(offset);

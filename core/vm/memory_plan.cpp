@@ -8,10 +8,6 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::size_t granule = 64;
-
-std::size_t rounded(std::size_t bytes) { return (bytes + granule - 1) / granule * granule; }
-
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
 std::size_t lower_bound_of(std::span<const Lifetime> lifetimes) {
@@ -19,8 +15,8 @@ std::size_t lower_bound_of(std::span<const Lifetime> lifetimes) {
   for (const Lifetime& lifetime : lifetimes) end = std::max(end, lifetime.last + 2);
   std::vector<std::ptrdiff_t> change(end, 0);
   for (const Lifetime& lifetime : lifetimes) {
-    change[lifetime.first] += static_cast<std::ptrdiff_t>(rounded(lifetime.bytes));
-    change[lifetime.last + 1] -= static_cast<std::ptrdiff_t>(rounded(lifetime.bytes));
+    change[lifetime.first] += static_cast<std::ptrdiff_t>(whole_granules(lifetime.bytes));
+    change[lifetime.last + 1] -= static_cast<std::ptrdiff_t>(whole_granules(lifetime.bytes));
   }
   std::ptrdiff_t alive = 0;
   std::ptrdiff_t most = 0;
@@ -36,7 +32,7 @@ class Packing {
       : lifetimes_(lifetimes), plan_{std::vector<std::size_t>(lifetimes.size()), 0, 0} {}
 
   void place(std::size_t piece) {
-    const std::size_t bytes = rounded(lifetimes_[piece].bytes);
+    const std::size_t bytes = whole_granules(lifetimes_[piece].bytes);
     const std::size_t none = static_cast<std::size_t>(-1);
     std::size_t best = none;
     std::size_t least_slack = none;
@@ -48,7 +44,7 @@ class Packing {
         least_slack = start - gap_start - bytes;
         best = gap_start;
       }
-      gap_start = std::max(gap_start, start + rounded(lifetimes_[other].bytes));
+      gap_start = std::max(gap_start, start + whole_granules(lifetimes_[other].bytes));
     }
     plan_.offsets[piece] = best == none ? gap_start : best;
     plan_.peak = std::max(plan_.peak, plan_.offsets[piece] + bytes);

@@ -8,6 +8,12 @@
 
 namespace plexaura {
 
+// What lies in an arena, a feed or among the constants begins at a multiple of this many bytes: a cache line,
+// and what Memory::address promises.
+inline constexpr std::size_t granule = 64;
+
+constexpr std::size_t whole_granules(std::size_t bytes) { return (bytes + granule - 1) / granule * granule; }
+
 // A piece of memory that is needed from instruction `first` to instruction `last`, both included.
 struct Lifetime {
   std::size_t bytes;
@@ -16,7 +22,7 @@ struct Lifetime {
 };
 
 struct MemoryPlan {
-  std::vector<std::size_t> offsets;  // one per lifetime, multiples of 64
+  std::vector<std::size_t> offsets;  // one per lifetime, whole granules
   std::size_t peak = 0;              // bytes of the whole arena
   std::size_t lower_bound = 0;       // the largest sum of what is alive at one instruction
 };

@@ -87,7 +87,6 @@ bool TrainingStep::run(const StepInputs& inputs) {
   block.learning_rate = inputs.learning_rate;
   block.step = static_cast<double>(inputs.step);
   update_vm_->run({}, block);
-  store_.raise_version();
   if (hooks_.after_update) {
     const ProfileSpan span(profile_, "after_update", communication);
     strategy_->after_update();

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <fmt/format.h>
+#include <optional>
 
 #include "core/device/transfer.h"
 #include "core/error.h"
@@ -60,8 +61,10 @@ struct VM::Implementation {
   std::array<Launches, 2> launches;
   Launches prologue;
   std::uint64_t prologue_version = 0;
+  bool writes_values = false;  // applies updates
   std::vector<bool> reads_feed;
-  std::vector<std::byte> collective_staging;
+  std::size_t collective_bytes = 0;  // of the largest value that is summed
+  std::optional<StagedCopy> collective_staging;
   std::vector<std::string> calls;  // of the collectives: what all ranks know them by
 
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions the_options)
@@ -141,10 +144,12 @@ struct VM::Implementation {
   }
 
   void bind_both(const Instruction& instruction) {
-    const bool feed = std::ranges::any_of(instruction.inputs, [](const auto& input) {
-      return input && input->place.space == Place::Space::feed;
-    });
+    const auto lies_in = [](Place::Space space) {
+      return [space](const auto& slot) { return slot && slot->place.space == space; };
+    };
+    const bool feed = std::ranges::any_of(instruction.inputs, lies_in(Place::Space::feed));
     reads_feed.push_back(feed);
+    if (std::ranges::any_of(instruction.outputs, lies_in(Place::Space::value))) writes_values = true;
     launches[0].push_back(bind(instruction, 0));
     launches[1].push_back(feed ? bind(instruction, 1) : nullptr);
   }
@@ -162,6 +167,7 @@ struct VM::Implementation {
                                  run_collective(program->instructions[index], calls[ordinal]);
                                }});
       }
+    if (!calls.empty()) collective_staging.emplace(backend, collective_bytes);
     host_points.insert(host_points.end(), options.host_points.begin(), options.host_points.end());
     std::ranges::stable_sort(host_points, {}, &HostPoint::instruction);
     std::size_t begin = 0;
@@ -176,8 +182,7 @@ struct VM::Implementation {
     if (options.collective == nullptr)
       throw UserError(fmt::format("VM: {} needs other ranks; give the VM a collective", instruction.name));
     const Slot& slot = *instruction.inputs[0];
-    collective_staging.resize(
-        std::max(collective_staging.size(), static_cast<std::size_t>(slot.layout.bytes(slot.type))));
+    collective_bytes = std::max(collective_bytes, static_cast<std::size_t>(slot.layout.bytes(slot.type)));
     // Without the number of the node: ranks whose batches differ in size have other ones.
     const NodeRecord& record = program->graph->record(instruction.nodes[0]);
     calls.push_back(fmt::format("{} of {}, number {} of the program", record.op->name(),
@@ -188,11 +193,11 @@ struct VM::Implementation {
     const Slot& from = *instruction.inputs[0];
     const auto bytes = static_cast<std::size_t>(from.layout.bytes(from.type));
     const ProfileSpan span(options.profile, instruction.name, "communication");
-    copy_to_host(backend, collective_staging.data(), address(from.place, parity), bytes);
-    options.collective->sum(from.type.dtype, collective_staging.data(), from.layout.elements(from.type.shape),
-                            call);
-    if (!instruction.outputs[0]) return;
-    copy_to_device(backend, address(instruction.outputs[0]->place, parity), collective_staging.data(), bytes);
+    collective_staging->to_host(address(from.place, parity), bytes);
+    options.collective->sum(from.type.dtype, collective_staging->host(),
+                            from.layout.elements(from.type.shape), call);
+    if (instruction.outputs[0])
+      collective_staging->to_device(address(instruction.outputs[0]->place, parity), bytes);
   }
 
   // Before anything changes, so that a wrong call leaves the VM as it was.
@@ -245,11 +250,14 @@ struct VM::Implementation {
     check_store();
     check(feeds);
     feed(feeds, block);
-    const auto mark_end = [this] { slots[parity].last_reader->record(Stream::compute); };
+    const auto mark_end = [this] {
+      slots[parity].last_reader->record(Stream::compute);
+      if (writes_values) options.store->raise_version();
+    };
     try {
       run_segments();
     } catch (...) {
-      mark_end();  // what was launched until then still reads the slot
+      mark_end();  // what was launched until then still reads the slot, and may have written values
       throw;
     }
     mark_end();
@@ -274,12 +282,23 @@ struct VM::Implementation {
     // What derives from constants alone needs no store, and is computed once.
     const std::uint64_t version = options.store != nullptr ? options.store->version() : 1;
     if (program->prologue.empty() || prologue_version == version) return;
-    for (std::size_t i = 0; i < prologue.size(); ++i) run_launch(*prologue[i], program->prologue[i]);
+    for (std::size_t i = 0; i < prologue.size(); ++i) {
+      if (observed())
+        run_observed(*prologue[i], program->prologue[i]);
+      else
+        run_launch(*prologue[i], program->prologue[i]);
+    }
     prologue_version = version;
   }
 
+  bool observed() const { return options.watch || options.profile != nullptr; }
+
   void run_segment(Segment& segment) {
-    if (options.watch || options.profile != nullptr) return run_observed(segment);
+    if (observed()) {
+      for (std::size_t index = segment.begin; index < segment.end; ++index)
+        if (program->instructions[index].kernel) run_observed(launch(index), program->instructions[index]);
+      return;
+    }
     auto& recording = segment.recordings[parity];
     if (!recording && recordable && segment.begin < segment.end) {
       recording = backend.record([&] { run_plain(segment); });
@@ -292,15 +311,8 @@ struct VM::Implementation {
   }
 
   void run_plain(const Segment& segment) {
-    std::size_t index = segment.begin;
-    try {
-      for (; index < segment.end; ++index)
-        if (program->instructions[index].kernel) launch(index).run();
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw DeviceError(fmt::format("{}: {}", program->instructions[index].name, error.what()));
-    }
+    for (std::size_t index = segment.begin; index < segment.end; ++index)
+      if (program->instructions[index].kernel) run_launch(launch(index), program->instructions[index]);
   }
 
   static void run_launch(Launch& launch, const Instruction& instruction) {
@@ -313,38 +325,14 @@ struct VM::Implementation {
     }
   }
 
-  void run_observed(const Segment& segment) {
-    for (std::size_t index = segment.begin; index < segment.end; ++index) {
-      const Instruction& instruction = program->instructions[index];
-      if (!instruction.kernel) continue;
-      const double start = options.profile != nullptr ? options.profile->now() : 0;
-      run_launch(launch(index), instruction);
-      wait_for(backend);
-      if (options.profile != nullptr)
-        options.profile->add(instruction.name, "instruction", start, options.profile->now() - start,
-                             detail_of(*program, instruction, options.profile->now() - start));
-      if (options.watch) check_finite(instruction);
-    }
-  }
-
-  // By a kernel that works in place.
-  static bool overwritten(const Instruction& instruction, const Slot& input) {
-    return std::ranges::any_of(instruction.outputs,
-                               [&](const auto& output) { return output && output->place == input.place; });
-  }
-
-  void check_finite(const Instruction& instruction) {
-    for (const auto& output : instruction.outputs) {
-      if (!output || !is_floating(output->type.dtype)) continue;
-      const Tensor tensor = read(*output);
-      if (all_finite(tensor)) continue;
-      std::string inputs;
-      for (const auto& input : instruction.inputs)
-        if (input && is_floating(input->type.dtype) && !overwritten(instruction, *input))
-          inputs += fmt::format("; an input ranged over {}", range_text(read(*input)));
-      throw DeviceError(fmt::format("{} produced {} in {}{}", instruction.name, first_bad(tensor),
-                                    to_string(output->type), inputs));
-    }
+  void run_observed(Launch& launch, const Instruction& instruction) {
+    const double start = options.profile != nullptr ? options.profile->now() : 0;
+    run_launch(launch, instruction);
+    wait_for(backend);
+    if (options.profile != nullptr)
+      options.profile->add(instruction.name, "instruction", start, options.profile->now() - start,
+                           detail_of(*program, instruction, options.profile->now() - start));
+    if (options.watch) check_finite(instruction, [this](const Slot& slot) { return read(slot); });
   }
 
   Tensor read(const Slot& slot) {

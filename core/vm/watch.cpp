@@ -4,6 +4,8 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "core/error.h"
+
 namespace plexaura {
 
 bool all_finite(const Tensor& tensor) {
@@ -16,6 +18,8 @@ std::string first_bad(const Tensor& tensor) {
   return fmt::format("{} at element {}", std::isnan(*bad) ? "NaN" : "Inf", bad - values.begin());
 }
 
+namespace {
+
 std::string range_text(const Tensor& tensor) {
   const std::vector<double> values = tensor.to_doubles();
   if (values.empty()) return "nothing";
@@ -23,7 +27,11 @@ std::string range_text(const Tensor& tensor) {
   return fmt::format("[{:.6g}, {:.6g}]", *least, *most);
 }
 
-namespace {
+// By a kernel that works in place.
+bool overwritten(const Instruction& instruction, const Slot& input) {
+  return std::ranges::any_of(instruction.outputs,
+                             [&](const auto& output) { return output && output->place == input.place; });
+}
 
 // Multiply-adds count as two. Convolutions and matmuls only: the rest is bound by memory.
 double flops_of(const Program& program, const Instruction& instruction) {
@@ -66,6 +74,20 @@ double bytes_of(const Instruction& instruction) {
 }
 
 }  // namespace
+
+void check_finite(const Instruction& instruction, const std::function<Tensor(const Slot&)>& read) {
+  for (const auto& output : instruction.outputs) {
+    if (!output || !is_floating(output->type.dtype)) continue;
+    const Tensor tensor = read(*output);
+    if (all_finite(tensor)) continue;
+    std::string inputs;
+    for (const auto& input : instruction.inputs)
+      if (input && is_floating(input->type.dtype) && !overwritten(instruction, *input))
+        inputs += fmt::format("; an input ranged over {}", range_text(read(*input)));
+    throw DeviceError(fmt::format("{} produced {} in {}{}", instruction.name, first_bad(tensor),
+                                  to_string(output->type), inputs));
+  }
+}
 
 std::string detail_of(const Program& program, const Instruction& instruction, double microseconds) {
   std::string shapes;

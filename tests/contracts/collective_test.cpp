@@ -146,6 +146,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("summing over ranks allocates nothing in a run") {
+  CountingBackend backend(test_backend());
+  Graph graph;
+  const Node x = graph.input("x", pictures);
+  const std::vector<ProgramOutput> outputs{
+      {.node = all_reduce_sum(square(all_reduce_sum(x))) + all_reduce_sum(sum(x))}};
+  SingleProcess alone;
+  VM vm(compile(graph, outputs, backend), backend, {.collective = &alone});
+  const Tensor value = of_rank(0);
+  vm.run({{"x", value}});
+  vm.run({{"x", value}});
+  vm.wait();
+  const CountingBackend::Counts before = backend.counts();
+  for (int i = 0; i < 5; ++i) vm.run({{"x", value}});
+  CHECK(backend.counts().allocations == before.allocations);
+  CHECK(backend.counts().events == before.events);
+}
+
 TEST_CASE("a program with such an op wants to know the ranks") {
   Graph graph;
   const std::vector<ProgramOutput> outputs{{.node = all_reduce_sum(graph.input("x", pictures))}};

@@ -15,6 +15,7 @@ class CountingBackend final : public Backend {
     std::int64_t recordings = 0;  // segments captured
     std::int64_t replays = 0;
     std::int64_t allocations = 0;
+    std::int64_t events = 0;  // made
   };
 
   explicit CountingBackend(Backend& inner) : inner_(inner) {}
@@ -29,7 +30,10 @@ class CountingBackend final : public Backend {
   void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
     inner_.copy(stream, dst, src, bytes);
   }
-  std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
+  std::unique_ptr<Event> make_event() override {
+    ++counts_->events;
+    return inner_.make_event();
+  }
   std::unique_ptr<Recording> record(const std::function<void()>& body) override;
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
     return inner_.regions(graph, last, uses);

@@ -121,6 +121,32 @@ TEST_CASE("the watch names op, node and line of the first NaN or Inf") {
   }
 }
 
+TEST_CASE("the watch names what is wrong before the first instruction: in what derives from parameters") {
+  const TensorType type{DType::float32, {4}};
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", type);
+  const int line = __LINE__ + 1;
+  const Node bad = log(graph.parameter("w", type));
+  const std::vector<ProgramOutput> outputs{{.node = x * bad}};
+  ParameterStore store({{"w", type, ParameterRole::trainable, Initialiser::ones()}});
+  const auto program = compile(graph, outputs, test_backend());
+  REQUIRE(!program->prologue.empty());
+  VM vm(program, test_backend(), {.store = &store, .watch = true});
+  const auto run = [&] { vm.run({{"x", Tensor::of<float>({4}, {1, 2, 3, 4})}}); };
+  store.write("w", Tensor::of<float>({4}, {1, -1, 1, 1}));
+  for (int again = 0; again < 2; ++again) {
+    const std::string text = device_error(run);
+    CAPTURE(text);
+    CHECK(text.find("log %") != std::string::npos);
+    CHECK(text.find(fmt::format("debugging_test.cpp:{}", line)) != std::string::npos);
+    CHECK(text.find("NaN at element 1") != std::string::npos);
+    CHECK(text.find("an input ranged over [-1, 1]") != std::string::npos);
+  }
+  store.write("w", Tensor::of<float>({4}, {1, 1, 1, 1}));
+  run();
+  CHECK(vm.output().to_doubles() == std::vector<double>(4, 0));
+}
+
 TEST_CASE("the watch shows a failed step to the other ranks, and its text to the user") {
   const Batch batch{Tensor::of<float>({2, 1}, {-1, 1}), Tensor::of<float>({2, 1}, {0, 0})};
   const TensorType scalar{DType::float32, {1, 1}};

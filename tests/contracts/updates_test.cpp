@@ -64,6 +64,32 @@ TEST_CASE("a node that reads a buffer late, or again, sees its old value") {
     }
 }
 
+TEST_CASE("what derives from a buffer is computed again when another VM's run has updated it") {
+  Graph updating;
+  const Node b = updating.buffer("b", type);
+  updating.update(b, b * 2);
+  Graph reading(Mode::inference);
+  const Node x = reading.input("x", type);
+  const std::vector<ProgramOutput> outputs{{x + square(reading.buffer("b", type))}};
+  ParameterStore store = buffers({"b"});
+  VM updates(compile(updating, {}, test_backend()), test_backend(), {.store = &store});
+  const auto program = compile(reading, outputs, test_backend(), {.placement = &store.placement()});
+  REQUIRE(!program->prologue.empty());
+  VM reader(program, test_backend(), {.store = &store});
+  for (int round = 0; round < 3; ++round) {
+    std::vector<double> expected = store.read("b").to_doubles();
+    for (double& value : expected) value *= value;
+    reader.run({{"x", Tensor(type)}});
+    CHECK(reader.output().to_doubles() == expected);
+    const std::uint64_t version = store.version();
+    reader.run({{"x", Tensor(type)}});
+    CHECK(store.version() == version);
+    updates.run({});
+    CHECK(store.version() > version);
+    updates.wait();
+  }
+}
+
 TEST_CASE("buffers change places") {
   Graph graph;
   const Node a = graph.buffer("a", type);

@@ -1,5 +1,6 @@
 #include "core/device/backend.h"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 
 #include "core/device/evaluate.h"
@@ -73,6 +74,20 @@ TEST_CASE("blocking copies bring back what they brought there") {
   CHECK(back == bytes);
   copy_to_host(backend, nullptr, memory->address(), 0);
   settle(backend);
+}
+
+TEST_CASE("one staging memory serves copies of different sizes, both ways") {
+  Backend& backend = test_backend();
+  const auto memory = backend.allocate(256, MemoryUse::device);
+  StagedCopy staging(backend, 256);
+  for (const std::size_t bytes : {256, 64, 0}) {
+    std::fill_n(staging.host(), 256, static_cast<std::byte>(bytes + 1));
+    staging.to_device(memory->address(), bytes);
+    std::fill_n(staging.host(), 256, std::byte{0});
+    staging.to_host(memory->address(), bytes);
+    CHECK(std::all_of(staging.host(), staging.host() + bytes,
+                      [&](std::byte byte) { return byte == static_cast<std::byte>(bytes + 1); }));
+  }
 }
 
 TEST_CASE("a name has one host kernel") {

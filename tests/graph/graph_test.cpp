@@ -1,5 +1,6 @@
 #include "core/graph/graph.h"
 
+#include <cmath>
 #include <doctest/doctest.h>
 #include <source_location>
 
@@ -81,6 +82,30 @@ TEST_CASE("nodes of two graphs cannot be mixed, and an empty node is no value") 
   CHECK(holds(user_error([&] { add(a, b); }), "belongs to another graph"));
   CHECK(holds(user_error([&] { add(a, Node()); }), "empty Node"));
   CHECK(holds(user_error([&] { add(1, 2); }), "at least one operand must be a node"));
+}
+
+TEST_CASE("a number beside integers is one of them, or an error that names the line") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::int64, {3}});
+  const Node byte = graph.input("byte", {DType::uint8, {}});
+  const Node flag = graph.input("flag", {DType::boolean, {}});
+  const auto here = std::source_location::current();
+  const std::string half = user_error([&] { x * 0.5; });
+  CHECK(holds(half, "graph_test.cpp:" + std::to_string(here.line() + 1) + ": 0.5 beside int64[3]"));
+  CHECK(holds(half, "whole numbers from -9223372036854775808 to 9223372036854775807"));
+  CHECK(holds(half, "cast()"));
+  CHECK(holds(user_error([&] { 1e19 + Operand(x); }), "1e+19 beside int64[3]"));
+  CHECK(holds(user_error([&] { add(x, std::nan("")); }), "nan beside int64[3]"));
+  CHECK(holds(user_error([&] { lt(byte, 256); }), "256 beside uint8[]: "));
+  CHECK(holds(user_error([&] { lt(byte, -1); }), "from 0 to 255"));
+  CHECK(holds(user_error([&] { where(flag, flag, 2); }), "from 0 to 1"));
+  CHECK((x * -2.0).dtype() == DType::int64);
+  CHECK(lt(byte, 255).dtype() == DType::boolean);
+  CHECK(where(flag, flag, 1).dtype() == DType::boolean);
+  const Node half_node = graph.input("half", {DType::float16, {3}});
+  CHECK((half_node * 0.1).dtype() == DType::float16);
+  const Graph::WithOrigin place(graph, {"models/mlp.yaml", 12, 3, {}, false});
+  CHECK(holds(user_error([&] { x / 2.5; }), "models/mlp.yaml:12:3: 2.5 beside"));
 }
 
 TEST_CASE("streams are fixed by scope path and ordinal") {

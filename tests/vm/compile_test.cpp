@@ -9,6 +9,7 @@
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pool2d.h"
@@ -145,6 +146,46 @@ TEST_CASE("what a training step computes lies where the plan says, whole") {
                     {"s", random.tensor({DType::float32, {5}}, 0.5, 1)}});
 }
 
+TEST_CASE("what a kernel names but does not read dies before it") {
+  const TensorType logits_type{DType::float32, {64, 100}};
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {64, 8}});
+  const Node w = graph.input("w", {DType::float32, {8, 100}});
+  const Node labels = graph.input("labels", {DType::int64, {64}});
+  const Node logits = matmul(x, w);
+  const Node loss = softmax_cross_entropy(logits, labels);
+  const Node slope = gradients(loss, {logits})[0];
+  const auto program = compiled(graph, {slope});
+  const auto backward = std::ranges::find_if(program->instructions, [](const Instruction& instruction) {
+    return instruction.name.starts_with("softmax_cross_entropy_grad");
+  });
+  REQUIRE(backward != program->instructions.end());
+  CHECK(!backward->inputs[0]);
+  CHECK(backward->inputs[2]);
+  // The probabilities, and the logits or, where they lay, the gradient.
+  CHECK(program->arena_bytes < 3 * static_cast<std::size_t>(logits_type.bytes()));
+  Random random(1);
+  Tensor classes(labels.type());
+  for (std::int64_t i = 0; i < 64; ++i) classes.as<std::int64_t>()[static_cast<std::size_t>(i)] = i;
+  check_like_plain(
+      graph, {slope, loss},
+      {{"x", random.tensor(x.type(), -1, 1)}, {"w", random.tensor(w.type(), -1, 1)}, {"labels", classes}});
+}
+
+TEST_CASE("an input that one place of a kernel does not read and another does is read") {
+  Graph graph;
+  const Node probabilities = graph.input("p", {DType::float32, {2, 3}});
+  const Node labels = graph.input("labels", {DType::int64, {2}});
+  const std::vector<Node> inputs{probabilities, labels, probabilities,
+                                 graph.input("grad", {DType::float32, {}})};
+  const Node slope = graph.append(std::make_shared<SoftmaxCrossEntropyGrad>(CrossEntropyOptions{}), inputs,
+                                  Graph::Where::current())[0];
+  check_like_plain(graph, {slope},
+                   {{"p", Tensor::of<float>({2, 3}, {0.5, 0.25, 0.25, 0, 1, 0})},
+                    {"labels", Tensor::of<std::int64_t>({2}, {0, 2})},
+                    {"grad", Tensor::of<float>({}, {2})}});
+}
+
 TEST_CASE("the prologue holds what derives from parameters, and nothing random or of a training program") {
   Graph graph;
   const Node w = graph.parameter("w", vector);
@@ -242,13 +283,33 @@ TEST_CASE("passes are printed in their order, and the program with its places an
   const auto program = compiled(graph, {y + exp(x)});
   std::string passes;
   for (const std::string& pass : program->passes) passes += pass.substr(0, pass.find(':')) + " ";
-  CHECK(passes == "verify prune merge fold ");
+  CHECK(passes == "verify prune merge fold bind plan memory ");
+  CHECK(program->passes[2] == "merge: 3 nodes");
+  CHECK(program->passes[4] == "bind: 2 kernels, 0 of them reorders, 0 in the prologue");
+  CHECK(program->passes[5] == "plan memory: arena 128 bytes (lower bound 128), prologue 0 bytes");
   const std::string text = program->to_text();
   CHECK(text.find("exp %") != std::string::npos);
   CHECK(text.find(fmt::format("compile_test.cpp:{}", line)) != std::string::npos);
   CHECK(text.find("@arena+0 64B") != std::string::npos);
   CHECK(count_of(*program, "exp") == 1);
-  CHECK(compiled(graph, {y + exp(x)}, {.optimise = false})->instructions.size() == 3);
+  CHECK(text.find("pass bind: 2 kernels") != std::string::npos);
+  const auto plain = compiled(graph, {y + exp(x)}, {.optimise = false});
+  CHECK(plain->instructions.size() == 3);
+  REQUIRE(plain->passes.size() == 4);  // without merge and fold
+  CHECK(plain->passes[2].starts_with("bind: 3 kernels"));
+}
+
+TEST_CASE("the log tells what of a program is reordered, and what stands in its prologue") {
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", pictures);
+  const auto program = compiled(graph, {conv2d(x, graph.parameter("w", filter) * 2)});
+  CHECK(program->passes[4] == fmt::format("bind: {} kernels, {} of them reorders, {} in the prologue",
+                                          program->instructions.size() + program->prologue.size(),
+                                          program->reorders, program->prologue.size()));
+  CHECK(!program->prologue.empty());
+  CHECK(program->passes[5] == fmt::format("plan memory: arena {} bytes (lower bound {}), prologue {} bytes",
+                                          program->arena_bytes, program->arena_lower_bound,
+                                          program->prologue_bytes));
 }
 
 TEST_CASE("plans are equal where programs are") {

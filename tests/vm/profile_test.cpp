@@ -4,8 +4,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/matmul.h"
+#include "core/ops/unary.h"
 #include "core/vm/compile.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
@@ -56,6 +58,25 @@ TEST_CASE("a profiled run gives an event for each instruction, and the results o
   CHECK(text.find("profile_test.cpp") != std::string::npos);
   CHECK(text.find("GFLOP/s") != std::string::npos);
   CHECK(text.find("GB/s") != std::string::npos);
+}
+
+TEST_CASE("what derives from parameters has its events, in the runs that compute it") {
+  const TensorType type{DType::float32, {4}};
+  Graph graph(Mode::inference);
+  const std::vector<ProgramOutput> outputs{
+      {.node = graph.input("x", type) * exp(graph.parameter("w", type))}};
+  ParameterStore store({{"w", type, ParameterRole::trainable, Initialiser::ones()}});
+  const auto program = compile(graph, outputs, test_backend());
+  Profile profile;
+  VM vm(program, test_backend(), {.store = &store, .profile = &profile});
+  const Tensor x(type);
+  for (int i = 0; i < 3; ++i) vm.run({{"x", x}});
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "trace.json";
+  profile.write(path.string());
+  const std::string text = text_of(path);
+  CHECK(count(text, "exp %") == 1);
+  CHECK(count(text, "mul %") == 3);
 }
 
 TEST_CASE("names with quotes and new lines stay one line of JSON") {

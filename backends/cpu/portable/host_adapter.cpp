@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/portable/in_place.h"
+#include "backends/cpu/portable/inputs_read.h"
 #include "backends/cpu/portable/region_plan.h"
 #include "core/ops/reorder.h"
 #include "core/tensor/dispatch.h"
@@ -155,6 +156,7 @@ std::vector<Candidate> propose_host_kernel(const RegionQuery& query, PreferredLa
   Candidate candidate;
   candidate.implementation = "portable";
   choose_layouts(query, preferred, candidate);
+  candidate.reads = inputs_read(query);
   candidate.workspace = plan_region(query, candidate.inputs, candidate.outputs).workspace;
   candidate.accumulates = query.type(query.region.outputs[0]).dtype != DType::boolean;
   const bool may_be_in_place = query.region.nodes.size() == 1 && !query.accumulate;

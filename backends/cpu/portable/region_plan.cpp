@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "backends/cpu/portable/inputs_read.h"
+
 namespace plexaura {
 
 namespace {
@@ -61,9 +63,14 @@ class Planner {
   }
 
   void place_inputs() {
+    const std::vector<bool> reads = inputs_read(query_);
     for (std::size_t input = 0; input < region_.inputs.size(); ++input) {
       const Value value = region_.inputs[input];
       if (spots_.contains(value)) continue;
+      if (!reads[input]) {
+        spots_[value] = {};
+        continue;
+      }
       const TensorType& type = query_.type(value);
       const Spot given{Space::input, input};
       if (input_layouts_[input].is_row_major()) {

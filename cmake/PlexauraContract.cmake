@@ -1,0 +1,21 @@
+# plexaura_contract(VARIABLE FOLDER): a hash of what stands between the engine in FOLDER and a plugin, which calls it, reads the
+# options of its ops, and answers in its types. By this hash a plugin shows that it was compiled against the same headers.
+function(plexaura_contract variable folder)
+  set(again CONFIGURE_DEPENDS)
+  if(CMAKE_SCRIPT_MODE_FILE)
+    set(again "")
+  endif()
+  file(GLOB headers ${again} ${folder}/*.h ${folder}/tensor/*.h ${folder}/graph/*.h ${folder}/ops/*.h ${folder}/ops/ops.def
+    ${folder}/device/*.h)
+  set(contract "")
+  foreach(header ${headers})
+    file(SHA256 ${header} hash)
+    string(APPEND contract ${hash})
+    if(again)
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
+    endif()
+  endforeach()
+  string(SHA256 contract "${contract}")
+  string(SUBSTRING ${contract} 0 12 contract)
+  set(${variable} ${contract} PARENT_SCOPE)
+endfunction()
