@@ -99,6 +99,16 @@ void put_in_place(const fs::path& made, const fs::path& target) {
   if (error) cannot("rename", made, error);
 }
 
+// All of later steps, and those before the newest `keep`.
+void remove_others(const fs::path& directory, std::int64_t step, std::size_t keep) {
+  auto all = checkpoints_in(directory);
+  const auto later = std::ranges::upper_bound(all, step, {}, [](const auto& found) { return found.first; });
+  const auto kept = std::min(keep, static_cast<std::size_t>(later - all.begin()));
+  all.erase(later - static_cast<std::ptrdiff_t>(kept), later);
+  std::error_code error;
+  for (const auto& [number, path] : all) fs::remove_all(path, error);
+}
+
 class Reader {
  public:
   explicit Reader(const fs::path& path) : path_(path), file_(read_safetensors(path)) {}
@@ -178,12 +188,8 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
     fs::remove_all(unfinished, error);
     throw;
   }
-  for (const auto& [step, path] : checkpoints_in(directory))
-    if (step > state.step) fs::remove_all(path, error);
   put_in_place(unfinished, target);
-  const auto all = checkpoints_in(directory);
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < all.size(); ++i)
-    fs::remove_all(all[i].second, error);
+  remove_others(directory, state.step, static_cast<std::size_t>(keep));
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& directory) {

@@ -28,8 +28,9 @@ struct RunState {
 // solver's state and the RunState. It appears under its name whole or not at all: a run that is killed while
 // writing leaves the one before.
 //
-// Writes it and removes the older ones but for the newest `keep`, and those of later steps, which an earlier
-// run has left that this one does not go on from. Throws UserError where the folder cannot be written or a
+// Writes it, and only then removes the older ones but for the newest `keep`, and those of later steps, which
+// an earlier run has left that this one does not go on from. A run that is killed in between leaves the
+// earlier run's, too, and that is the newest then. Throws UserError where the folder cannot be written or a
 // weight is not finite, DeviceError for a full disk; the other checkpoints are untouched then. One process at
 // a time.
 void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store,

@@ -1,8 +1,11 @@
 #include "training/checkpoint.h"
 
+#include <array>
 #include <doctest/doctest.h>
 #include <limits>
 #include <set>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
@@ -56,6 +59,32 @@ std::string names(const fs::path& folder) {
   return text;
 }
 
+// Notes what appears in a folder under a name, and what goes, in order.
+class Watch {
+ public:
+  explicit Watch(const fs::path& folder) : descriptor_(::inotify_init1(IN_NONBLOCK)) {
+    ::inotify_add_watch(descriptor_, folder.c_str(), IN_MOVED_TO | IN_DELETE);
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch() { ::close(descriptor_); }
+
+  std::string seen() const {
+    alignas(inotify_event) std::array<char, 4096> buffer{};
+    const ssize_t bytes = ::read(descriptor_, buffer.data(), buffer.size());
+    std::string text;
+    for (ssize_t at = 0; at < bytes;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      text += std::string((event->mask & IN_DELETE) != 0 ? "-" : "+") + event->name + ' ';
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+    return text;
+  }
+
+ private:
+  int descriptor_;
+};
+
 }  // namespace
 
 TEST_CASE("what is saved is read again, bit for bit") {
@@ -103,6 +132,14 @@ TEST_CASE("a run that began anew is not hidden by what an earlier one left") {
   save_checkpoint(folder.path(), Model(1).store, {.step = 900});
   save_checkpoint(folder.path(), Model(2).store, {.step = 100});
   CHECK(names(folder.path()) == "checkpoint-000100 ");
+}
+
+TEST_CASE("the others go when the new one has its name: whenever a run is killed, one is there") {
+  const TemporaryFolder folder;
+  for (const std::int64_t step : {50, 900}) save_checkpoint(folder.path(), Model(1).store, {.step = step}, 2);
+  const Watch watch(folder.path());
+  save_checkpoint(folder.path(), Model(2).store, {.step = 100});
+  CHECK(watch.seen() == "+checkpoint-000100 -checkpoint-000050 -checkpoint-000900 ");
 }
 
 TEST_CASE("a checkpoint of the same step is replaced, and leftovers of a killed writer go") {
