@@ -13,6 +13,7 @@ namespace {
 // No run needs more, and products of these with ranks or with samples still are 64-bit numbers.
 constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_epochs = 1'000'000'000;
+constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, and few enough for any clock
 
 SolverOptions read_solver(const Section& training, double& learning_rate) {
   const Section yaml = training.section("solver");
@@ -78,7 +79,7 @@ std::int64_t read_batch_size(const Section& training, int ranks) {
 }  // namespace
 
 double read_deadline(const Section& distributed) {
-  return distributed.number_or("deadline_seconds", 60, {.above = 0});
+  return distributed.number_or("deadline_seconds", 60, {.maximum = longest_deadline, .above = 0});
 }
 
 bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }

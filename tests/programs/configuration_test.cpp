@@ -154,6 +154,8 @@ TEST_CASE("sizes have bounds, and each error names its key") {
         "training.micro_batches is '121'; it must be a whole number >= 1 and <= 120");
   check(csv, sgd + ", schedule: {name: step, every_epochs: 1e300}",
         "training.schedule.every_epochs is '1e300'");
+  check(csv, sgd + "}\ndistributed: {deadline_seconds: 1e10",
+        "distributed.deadline_seconds is '1e10'; it must be a number > 0 and <= 1000000");
   check(csv + ", validation_share: 0.999999", sgd,
         "data.validation_share is 0.999999, which leaves none of the 150 samples to train on; give a smaller "
         "share");
