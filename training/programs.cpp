@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "core/fnv.h"
+#include "core/graph/structure.h"
+
 namespace plexaura {
 
 namespace {
@@ -36,10 +39,12 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, Shape sample_shape, Param
       backend_(backend),
       solver_(options.solver) {
   const std::int64_t rank = collective.rank();
-  place(collective, strategy, train.micro_batch(0, 0, 0).count);
+  const std::int64_t first = train.micro_batch(0, 0, 0).count;
+  place(collective, strategy, first);
   together(collective, "compiling", [&] {
     compile_all(train, validation, rank);
     make_machines(strategy, collective, options);
+    plan_hash_ = hash_of_plan(first);
   });
 }
 
@@ -128,6 +133,19 @@ Evaluation TrainingPrograms::evaluate(const Tensor& samples, const Tensor& label
   return {scalar(0) * count, scalar(1), scalar(2), count};
 }
 
-std::uint64_t TrainingPrograms::plan_hash() const { return largest().plan_hash(); }
+// Every rank builds the graph of rank 0's first micro-batch, whatever sizes it has itself.
+std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
+  const std::span<const Bucket> buckets = step_->border().buckets();
+  Graph gradients(Mode::train);
+  const auto outputs = training_outputs(gradients, build(gradients, samples), store_, samples);
+  Graph update;
+  build_update(update, solver_, store_.placement(), buckets);
+  std::string text = to_text(store_.placement());
+  for (const ProgramOutput& output : outputs)
+    text += fmt::format("%{}.{} {} {}\n", output.node.value().node, output.node.value().output,
+                        output.gradient_of, output.tail ? static_cast<int>(*output.tail) : -1);
+  for (const Bucket& bucket : buckets) text += fmt::format("{} {}\n", bucket.offset, bucket.count);
+  return fnv(fmt::format("{:x} {:x}", structure_hash(gradients), structure_hash(update)), fnv(text));
+}
 
 }  // namespace plexaura

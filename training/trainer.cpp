@@ -78,10 +78,10 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
 
 std::map<std::string, std::string> Trainer::facts() const {
   std::map<std::string, std::string> facts{
-      {"placement", to_text(parts_.store.placement())},
       {"seed", std::to_string(options_.seed)},
       {"initial weights", fmt::format("{:016x}", hash_of_weights(parts_.store))},
-      {"the first step", std::to_string(state_.step + 1)}};
+      {"the first step", std::to_string(state_.step + 1)},
+      {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
   if (state_.step > 0) facts["the solver's state"] = fmt::format("{:016x}", hash_of_states(parts_.store));
   return facts;
 }

@@ -75,7 +75,7 @@ class Trainer {
   // Compiles every program and places the store. All ranks construct together.
   Trainer(TrainerParts parts, TrainerOptions options);
 
-  // What must be equal on all ranks before data moves: the placement, the seed, hashes of the weights and the
+  // What must be equal on all ranks before data moves: the seed, hashes of the plan, the weights and the
   // solver's state, the next step.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const { return *programs_; }
