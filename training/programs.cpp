@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 #include "core/fnv.h"
 #include "core/graph/structure.h"
@@ -45,6 +46,7 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, Shape sample_shape, Param
     compile_all(train, validation, rank);
     make_machines(strategy, collective, options);
     plan_hash_ = hash_of_plan(first);
+    kernels_hash_ = hash_of_kernels(train);
   });
 }
 
@@ -109,17 +111,30 @@ void TrainingPrograms::make_machines(Strategy* strategy, Collective& collective,
                                          options.profile);
   Graph graph;
   build_update(graph, solver_, store_.placement(), step_->border().buckets());
-  const auto update = compile(graph, {}, backend_, {.placement = &store_.placement()});
-  std::size_t bytes = update->arena_bytes;
+  update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
+  std::size_t bytes = update_->arena_bytes;
   for (const auto& [key, program] : gradients_) bytes = std::max(bytes, program->arena_bytes);
   for (const auto& [samples, program] : evaluations_) bytes = std::max(bytes, program->arena_bytes);
   workspace_ = std::make_shared<Workspace>(backend_, bytes);
-  step_->set_update_program(update, workspace_);
+  step_->set_update_program(update_, workspace_);
   for (const auto& [key, program] : gradients_)
     step_->add_gradient_program(key.first, key.second, program, workspace_, &collective);
   for (const auto& [samples, program] : evaluations_)
     evaluators_[samples] = std::make_unique<VM>(
         program, backend_, VmOptions{&store_, workspace_, &collective, {}, options.watch, options.profile});
+}
+
+std::uint64_t TrainingPrograms::hash_of_kernels(const BatchPlan& train) const {
+  std::set<std::int64_t> shared;
+  for (const auto& [key, program] : gradients_) shared.insert(key.first);
+  for (std::int64_t rank = 0; rank < train.ranks; ++rank) {
+    const std::vector<std::int64_t> sizes = train.micro_batch_sizes(rank);
+    std::erase_if(shared, [&](std::int64_t size) { return !std::ranges::binary_search(sizes, size); });
+  }
+  std::string text = fmt::format("{:x}", update_->plan_hash());
+  for (const auto& [key, program] : gradients_)
+    if (shared.contains(key.first)) text += fmt::format(" {:x}", program->plan_hash());
+  return fnv(text);
 }
 
 Evaluation TrainingPrograms::evaluate(const Tensor& samples, const Tensor& labels) {

@@ -82,6 +82,8 @@ std::map<std::string, std::string> Trainer::facts() const {
       {"initial weights", fmt::format("{:016x}", hash_of_weights(parts_.store))},
       {"the first step", std::to_string(state_.step + 1)},
       {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
+  if (options_.rebroadcast_every == 0)
+    facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
   if (state_.step > 0) facts["the solver's state"] = fmt::format("{:016x}", hash_of_states(parts_.store));
   return facts;
 }
@@ -190,6 +192,7 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   ++state_.step;
   ++result_.steps_now;
   saved_ = false;
+  rebroadcast_weights();
   const double samples = std::max(metrics.samples, 1.0);
   state_.epoch_loss += metrics.loss * metrics.samples;
   state_.epoch_samples += metrics.samples;
@@ -220,6 +223,15 @@ StepMetrics Trainer::agreed_metrics() {
   if (mine || metrics.failed)
     agree_on_error(parts_.collective, mine, fmt::format("step {}", state_.step + 1));
   return metrics;
+}
+
+void Trainer::rebroadcast_weights() {
+  if (options_.rebroadcast_every == 0 || state_.step % options_.rebroadcast_every != 0) return;
+  WeightsImmigration& border = programs_->step().border();
+  const std::string what = fmt::format("the weights after step {}", state_.step);
+  std::vector<std::byte> values = together(parts_.collective, what, [&] { return border.emigrate_all(); });
+  parts_.collective.broadcast(values.data(), values.size(), 0, what);
+  if (parts_.collective.rank() != 0) border.immigrate_all(values, border.placement());
 }
 
 // Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.

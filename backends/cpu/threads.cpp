@@ -36,4 +36,12 @@ int use_cores(int ranks_on_this_machine) {
   return threads;
 }
 
+int threads_in_use() {
+#ifdef _OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
 }  // namespace plexaura

@@ -8,4 +8,7 @@ namespace plexaura {
 // called before the first kernel runs. Returns the number of threads.
 int use_cores(int ranks_on_this_machine);
 
+// The threads that kernels compute with.
+int threads_in_use();
+
 }  // namespace plexaura

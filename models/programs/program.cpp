@@ -109,6 +109,8 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
     if (!line.weights.empty()) load_weights(line.weights, made);
     return made;
   });
+  const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
+  if (!unlike.empty()) setup.options.trainer.rebroadcast_every = setup.options.rebroadcast_every;
   const auto strategy = make_strategy(setup.options.strategy, ranks);
   Trainer trainer({builder_of(*setup.model), store, *backend, ranks, strategy.get(), setup.data.train,
                    setup.data.validation},
@@ -126,6 +128,9 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   if (line.resume)
     report->say(resumed ? "resumed from the newest checkpoint in " + output
                         : "no checkpoint in " + output + " yet; starting afresh");
+  if (!unlike.empty())
+    report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
+                            unlike, setup.options.rebroadcast_every));
   const TrainingResult result = trainer.run(*report);
   report->summary(result, store, line.log, output);
   if (!line.profile.empty())

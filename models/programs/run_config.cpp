@@ -113,6 +113,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   read_deadline(distributed);
   read_shared_memory(distributed);
   trainer.programs.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
+  run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
   trainer.output = output.text_or("dir", "");
   trainer.keep = static_cast<int>(
       output.integer_or("keep", 1, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));
