@@ -12,8 +12,8 @@
 #include "models/programs/run_config.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
-#include "training/data/file.h"
 #include "training/data/image.h"
+#include "training/file.h"
 
 namespace plexaura::testing {
 

@@ -5,10 +5,13 @@
 #include <doctest/doctest.h>
 #include <set>
 
+#include "tests/support/error_text.h"
+#include "tests/support/no_descriptors.h"
 #include "tests/training/data_support.h"
 #include "training/data/crop.h"
-#include "training/data/file.h"
 #include "training/data/loader.h"
+#include "training/data/sample_reader.h"
+#include "training/file.h"
 
 namespace plexaura {
 
@@ -144,6 +147,26 @@ TEST_CASE("a broken picture and a file that is none are named when they are read
                 {.batch_size = 6, .workers = 2, .on_error = OnError::skip});
   CHECK(loader.next().micro_batches.front().labels.elements() == 6);
   CHECK(loader.skipped().size() == 3);
+}
+
+TEST_CASE("what is not the picture's fault is not held against it") {
+  const testing::TempFolder folder;
+  write_pets(folder);
+  const ImageFolderDataset dataset(folder.path, {.image_size = 16});
+  const BatchPlan plan{dataset.size(), dataset.size()};
+  SampleReader reader(dataset, plan, 0, 1, OnError::skip);
+  const std::vector<std::int64_t> order{0, 1, 2};
+  std::vector<float> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
+  std::int64_t label = -1;
+  const auto read = [&] { reader.read({order}, sample, label); };
+  {
+    const testing::NoDescriptors none;
+    CHECK(contains(testing::device_error(read), "Too many open files"));
+  }
+  CHECK(reader.skipped().empty());
+  std::filesystem::remove(dataset.path(0));
+  read();
+  CHECK(reader.skipped().size() == 1);
 }
 
 TEST_CASE("training and validation set must have the same classes") {

@@ -9,9 +9,9 @@
 
 #include "core/error.h"
 #include "training/data/crop.h"
-#include "training/data/file.h"
 #include "training/data/image.h"
 #include "training/data/resample.h"
+#include "training/file.h"
 
 namespace plexaura {
 
