@@ -180,9 +180,9 @@ TEST_CASE("files that are no pictures are counted where the data are described")
   };
   CHECK(description().ends_with("pictures"));
   write_text(folder / "pictures/train/a/Thumbs.db", "");
-  CHECK(description().ends_with("pictures (ignored: 1 file without a picture's extension)"));
+  CHECK(description().ends_with("pictures (ignored: 1 file that is no picture)"));
   write_text(folder / "pictures/val/b/notes", "");
-  CHECK(description().ends_with("pictures (ignored: 2 files without a picture's extension)"));
+  CHECK(description().ends_with("pictures (ignored: 2 files that are no pictures)"));
 }
 
 }  // namespace plexaura::testing

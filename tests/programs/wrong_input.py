@@ -167,7 +167,7 @@ class WrongInput(MistakeTest):
         folder = sorted((self.folder / "pictures/train").iterdir())[0]
         (folder / "Thumbs.db").write_text("no picture")
         result = self.run_one("resnet", SOURCE / "models/resnet18.yaml", *settings, "--steps", 3)
-        self.assertIn("(ignored: 1 file without a picture's extension)", result.out)
+        self.assertIn("(ignored: 1 file that is no picture)", result.out)
 
 
 class DifferentRanks(MistakeTest):

@@ -48,16 +48,30 @@ TEST_CASE("classes are folders, samples are files, both sorted; what is hidden o
   folder.write(".git/x.jpg", "no class");
   folder.write("cat/.hidden", "no picture");
   folder.write("cat/more/c.jpg", "not looked at");
-  folder.write("cat/Thumbs.db", "not by its extension");
+  folder.write("cat/Thumbs.db", "no picture");
   folder.write("dog/notes.txt", "nor this");
   folder.write("dog/jpg", "nor this");
+  folder.write("dog/empty", "");
   const ImageFolderDataset dataset(folder.path, {.image_size = 16});
   CHECK(dataset.class_names() == std::vector<std::string>{"cat", "dog"});
   CHECK(dataset.size() == 3);
   CHECK(dataset.sample_shape() == Shape{3, 16, 16});
   CHECK(labels_of(dataset) == std::vector<std::int64_t>{0, 0, 1});
-  CHECK(dataset.ignored_files() == 3);
+  CHECK(dataset.ignored_files() == 4);
   CHECK(dataset.path(0) == folder.path / "cat/a.JPEG");
+}
+
+TEST_CASE("a picture is one by its content, whatever it is called") {
+  const testing::TempFolder folder;
+  write_pets(folder);
+  folder.write("eel/picture", encode_jpeg(testing::two_colours(20, 20, red, red)));
+  folder.write("eel/picture.webp.1", encode_jpeg(testing::two_colours(20, 20, blue, blue)));
+  folder.write("eel/SOURCE.txt", "found on the beach");
+  const ImageFolderDataset dataset(folder.path, {.image_size = 16});
+  CHECK(labels_of(dataset) == std::vector<std::int64_t>{0, 0, 1, 2, 2});
+  CHECK(dataset.path(3) == folder.path / "eel/picture");
+  CHECK(dataset.ignored_files() == 1);
+  CHECK(sample_of(dataset, 3)[0] > sample_of(dataset, 4)[0]);  // red
 }
 
 TEST_CASE("without augmentation the centre is seen, upright, normalised, in every epoch") {
@@ -124,7 +138,7 @@ TEST_CASE("a folder that is no data set is refused in a sentence that names it")
   CHECK(contains(error({.stddev = {1, 0, 1}}), "standard deviation"));
   std::filesystem::create_directory(folder.path / "eel");
   CHECK(contains(error(), "eel: the folder of class 'eel' holds no picture"));
-  folder.write("eel/picture.txt", encode_jpeg(testing::two_colours(20, 20, red, red)));
+  folder.write("eel/picture", "not a picture");
   CHECK(contains(error(), "the folder of class 'eel' holds no picture"));
   folder.write("eel/notes.jpg", "not a picture");
   CHECK(contains(error(), "the folder of class 'eel' holds no picture"));
