@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/params/parameter_store.h"
 
@@ -21,6 +22,7 @@ struct RunState {
   std::uint64_t data_origin = 0;  // a hash, see TrainerOptions
   std::int64_t samples = 0;       // of the training set
   std::int64_t batch_size = 0;    // over all ranks; with `samples`, what a step within an epoch means
+  std::string solver = {};        // its name: what the state means
 };
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors,
@@ -41,8 +43,10 @@ void save_checkpoint(const std::filesystem::path& directory, const ParameterStor
 void prepare_checkpoints(const std::filesystem::path& directory);
 
 // Reads the newest checkpoint into the store (placed, with its state arenas). Nothing where there is none.
-// Throws UserError that names file and tensor for one that does not fit the model.
-std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store);
+// Throws UserError that names the file for one of another precision or another solver than `solver`, and the
+// tensor, too, for one that does not fit the model.
+std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store,
+                                        std::string_view solver = {});
 
 // The newest checkpoint's folder, if any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);

@@ -74,6 +74,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
+  state_.solver = solver_name(options_.programs.solver);
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
@@ -89,7 +90,7 @@ std::map<std::string, std::string> Trainer::facts() const {
 }
 
 bool Trainer::resume() {
-  const auto state = load_checkpoint(options_.output, parts_.store);
+  const auto state = load_checkpoint(options_.output, parts_.store, state_.solver);
   if (!state) return false;
   if (state->seed != options_.seed)
     throw UserError(fmt::format(

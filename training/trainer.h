@@ -84,8 +84,8 @@ class Trainer {
   const TrainingPrograms& programs() const { return *programs_; }
 
   // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
-  // the run that wrote it had another seed, another origin of its data or, within an epoch, another number of
-  // samples or other batches.
+  // the run that wrote it had another precision, solver or seed, another origin of its data or, within an
+  // epoch, another number of samples or other batches.
   bool resume();
   TrainingResult run(TrainingObserver& observer);
 

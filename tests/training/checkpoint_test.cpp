@@ -90,9 +90,9 @@ class Watch {
 TEST_CASE("what is saved is read again, bit for bit") {
   const TemporaryFolder folder;
   const Model saved(1);
-  save_checkpoint(folder / "run", saved.store, {12, 3, 4, 99, 0.1, 7, ~std::uint64_t{5}, 100, 8});
+  save_checkpoint(folder / "run", saved.store, {12, 3, 4, 99, 0.1, 7, ~std::uint64_t{5}, 100, 8, "adam"});
   Model loaded(50);
-  const auto state = load_checkpoint(folder / "run", loaded.store);
+  const auto state = load_checkpoint(folder / "run", loaded.store, "adam");
   REQUIRE(state);
   CHECK(loaded.store.read("fc.weight").to_doubles() == saved.store.read("fc.weight").to_doubles());
   CHECK(loaded.store.read("bn.mean").to_doubles() == saved.store.read("bn.mean").to_doubles());
@@ -107,6 +107,27 @@ TEST_CASE("what is saved is read again, bit for bit") {
   CHECK(state->data_origin == ~std::uint64_t{5});
   CHECK(state->samples == 100);
   CHECK(state->batch_size == 8);
+  CHECK(state->solver == "adam");
+}
+
+TEST_CASE("a checkpoint of another solver or precision is refused, though its tensors would fit") {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), Model(1, DType::float32, 0).store, {.step = 1, .solver = "sgd"});
+  const std::string file = (folder / "checkpoint-000001/state.safetensors").string();
+  const std::string advice = "; resume with the same, or start from its weights with --weights";
+  Model same(0, DType::float32, 0);
+  CHECK(user_error([&] { load_checkpoint(folder.path(), same.store, "adam"); }) ==
+        file + " was made with training.solver.name sgd and now it is adam" + advice);
+  Model wide(0, DType::float64, 0);
+  CHECK(user_error([&] { load_checkpoint(folder.path(), wide.store, "sgd"); }) ==
+        file + " was made with training.precision float32 and now it is float64" + advice);
+  CHECK(load_checkpoint(folder.path(), same.store, "sgd"));
+  SafeTensors older = read_safetensors(file);
+  older.metadata.clear();
+  write_safetensors(file, older);
+  CHECK(user_error([&] {
+          load_checkpoint(folder.path(), same.store, "sgd");
+        }).starts_with(file + " does not say its precision"));
 }
 
 TEST_CASE("there may be none") {

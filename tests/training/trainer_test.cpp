@@ -133,6 +133,10 @@ TEST_CASE("resuming needs the same seed, and within an epoch the same data and b
   other_seed.seed = 4;
   CHECK(refusal(other_seed, 30)
             .ends_with("was made with seed 3 and training.seed is 4; resume with the same seed"));
+  TrainerOptions other_solver = options;
+  other_solver.programs.solver = {.kind = SolverOptions::Kind::adam};
+  CHECK(refusal(other_solver, 30).find("was made with training.solver.name sgd and now it is adam") !=
+        std::string::npos);
   TrainerOptions other_batch = options;
   other_batch.batch_size = 10;
   const std::string within = "was made within an epoch of 30 samples in batches of 8 and now there are ";
