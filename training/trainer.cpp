@@ -198,9 +198,9 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   state_.epoch_loss += metrics.loss * metrics.samples;
   state_.epoch_samples += metrics.samples;
   rates_.push_back(metrics.samples / std::max(now() - begin, 1e-9));
-  observer.step(
-      {state_.step, data.epoch, metrics.loss, metrics.correct / samples, rates_.back(), inputs.learning_rate},
-      data.steps_in_epoch);
+  observer.step({state_.step, data.epoch, metrics.loss, metrics.correct / samples, rates_.back(),
+                 inputs.learning_rate, data.step_in_epoch + 1},
+                data.steps_in_epoch);
   state_.step_in_epoch = data.ends_epoch() ? 0 : data.step_in_epoch + 1;
   if (data.ends_epoch()) ++state_.epoch;
   loader.recycle(std::move(data));

@@ -36,6 +36,7 @@ TEST_CASE("a run reports every step and epoch, and learns") {
   for (std::size_t i = 0; i < 12; ++i) {
     CHECK(run.seen.steps[i].step == static_cast<std::int64_t>(i) + 1);
     CHECK(run.seen.steps[i].epoch == static_cast<std::int64_t>(i) / 4);
+    CHECK(run.seen.steps[i].step_in_epoch == static_cast<std::int64_t>(i) % 4 + 1);
     CHECK(run.seen.steps[i].learning_rate == 0.1);
   }
   CHECK(run.result.steps == 12);
