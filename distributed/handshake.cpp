@@ -28,7 +28,7 @@ Facts decode(const std::string& text) {
 }
 
 std::string shorten(const std::string& value) {
-  constexpr std::size_t kLongest = 60;
+  constexpr std::size_t kLongest = 100;
   return value.size() <= kLongest ? value : fmt::format("{}…", value.substr(0, kLongest));
 }
 
@@ -60,12 +60,19 @@ std::optional<std::string> describe_difference(const std::vector<Facts>& all, co
                              value_of(all[static_cast<std::size_t>(ranks.front())], name));
   }
   const std::vector<int>& usual = most->second;
-  return fmt::format("the ranks differ in '{}': {}, but {} {} {}: start all ranks with the same", name,
-                     differing, list_ranks(usual), usual.size() == 1 ? "has" : "have",
+  return fmt::format("the ranks differ in '{}': {}, but {} {} {}", name, differing, list_ranks(usual),
+                     usual.size() == 1 ? "has" : "have",
                      value_of(all[static_cast<std::size_t>(usual.front())], name));
 }
 
-std::optional<std::string> find_difference(const std::vector<Facts>& all) {
+std::vector<Facts> exchange(Collective& collective, const Facts& facts) {
+  std::vector<Facts> all;
+  for (const std::string& text : collective.gather_all(encode(facts), "the comparison of the ranks"))
+    all.push_back(decode(text));
+  return all;
+}
+
+std::optional<std::string> first_difference(const std::vector<Facts>& all) {
   std::set<std::string> names;
   for (const Facts& facts : all) {
     for (const auto& [name, value] : facts) names.insert(name);
@@ -79,13 +86,15 @@ std::optional<std::string> find_difference(const std::vector<Facts>& all) {
 }  // namespace
 
 void check_agreement(Collective& collective, const std::map<std::string, std::string>& facts) {
-  std::vector<Facts> all;
-  for (const std::string& text : collective.gather_all(encode(facts), "the comparison of the ranks"))
-    all.push_back(decode(text));
-  const std::optional<std::string> difference = find_difference(all);
+  const std::optional<std::string> difference = first_difference(exchange(collective, facts));
   if (!difference) return;
-  if (collective.rank() == 0) throw UserError(*difference);
-  throw Remote<UserError>(0, *difference);
+  const std::string text = *difference + ": start all ranks with the same";
+  if (collective.rank() == 0) throw UserError(text);
+  throw Remote<UserError>(0, text);
+}
+
+std::string find_difference(Collective& collective, std::string_view name, const std::string& value) {
+  return first_difference(exchange(collective, {{std::string(name), value}})).value_or("");
 }
 
 }  // namespace plexaura

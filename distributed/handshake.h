@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "core/device/collective.h"
 
@@ -14,5 +15,9 @@ namespace plexaura {
 // differ from most (from rank 0 where there is no majority), and the values. Collective; one exchange of
 // short texts.
 void check_agreement(Collective& collective, const std::map<std::string, std::string>& facts);
+
+// Of what may differ: the sentence that check_agreement() would begin with, "the ranks differ in ...: rank 1
+// has ..., but ranks 0 and 2 have ...", and empty where the ranks agree. Collective.
+std::string find_difference(Collective& collective, std::string_view name, const std::string& value);
 
 }  // namespace plexaura

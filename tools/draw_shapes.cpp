@@ -10,9 +10,9 @@
 #include "tools/tool.h"
 
 #include "core/error.h"
-#include "training/data/file.h"
 #include "training/data/image.h"
 #include "training/data/random.h"
+#include "training/file.h"
 
 namespace plexaura {
 

@@ -43,6 +43,7 @@ SafeTensors weights_of(const ParameterStore& store) {
 
 SafeTensors state_of(const ParameterStore& store, const RunState& state) {
   SafeTensors file;
+  file.metadata = {{"solver", state.solver}, {"precision", std::string(name_of(store.dtype()))}};
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs())
       if (spec.role == ParameterRole::trainable)
@@ -99,6 +100,16 @@ void put_in_place(const fs::path& made, const fs::path& target) {
   if (error) cannot("rename", made, error);
 }
 
+// All of later steps, and those before the newest `keep`.
+void remove_others(const fs::path& directory, std::int64_t step, std::size_t keep) {
+  auto all = checkpoints_in(directory);
+  const auto later = std::ranges::upper_bound(all, step, {}, [](const auto& found) { return found.first; });
+  const auto kept = std::min(keep, static_cast<std::size_t>(later - all.begin()));
+  all.erase(later - static_cast<std::ptrdiff_t>(kept), later);
+  std::error_code error;
+  for (const auto& [number, path] : all) fs::remove_all(path, error);
+}
+
 class Reader {
  public:
   explicit Reader(const fs::path& path) : path_(path), file_(read_safetensors(path)) {}
@@ -118,6 +129,15 @@ class Reader {
                                   to_string(value.type()), name_of(dtype_of<T>)));
     return value.as<T>()[0];
   }
+  // Of the metadata.
+  const std::string& text(const std::string& name) const {
+    const auto found = file_.metadata.find(name);
+    if (found == file_.metadata.end())
+      throw UserError(fmt::format(
+          "{} does not say its {}, as older versions did not; start from its weights with --weights",
+          path_.string(), name));
+    return found->second;
+  }
   const SafeTensors& contents() const { return file_; }
 
  private:
@@ -125,8 +145,19 @@ class Reader {
   SafeTensors file_;
 };
 
-void read_state(const fs::path& path, ParameterStore& store, RunState& state) {
+void require_same(const fs::path& path, std::string_view key, std::string_view then, std::string_view now) {
+  if (then == now) return;
+  throw UserError(
+      fmt::format("{} was made with {} {} and now it is {}; resume with the same, or start from its weights "
+                  "with --weights",
+                  path.string(), key, then, now));
+}
+
+void read_state(const fs::path& path, ParameterStore& store, std::string_view solver, RunState& state) {
   const Reader file(path);
+  require_same(path, "training.precision", file.text("precision"), name_of(store.dtype()));
+  require_same(path, "training.solver.name", file.text("solver"), solver);
+  state.solver = solver;
   if (const std::string name = state_name(store.states(), ""); std::ranges::any_of(
           file.contents().tensors, [&](const auto& entry) { return entry.first.starts_with(name); }))
     throw UserError(fmt::format("{} holds the state of another solver; resume with the same training.solver",
@@ -178,12 +209,8 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
     fs::remove_all(unfinished, error);
     throw;
   }
-  for (const auto& [step, path] : checkpoints_in(directory))
-    if (step > state.step) fs::remove_all(path, error);
   put_in_place(unfinished, target);
-  const auto all = checkpoints_in(directory);
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < all.size(); ++i)
-    fs::remove_all(all[i].second, error);
+  remove_others(directory, state.step, static_cast<std::size_t>(keep));
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& directory) {
@@ -191,12 +218,13 @@ std::optional<fs::path> newest_checkpoint(const fs::path& directory) {
   return all.empty() ? std::nullopt : std::optional(all.back().second);
 }
 
-std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStore& store) {
+std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStore& store,
+                                        std::string_view solver) {
   const auto newest = newest_checkpoint(directory);
   if (!newest) return std::nullopt;
   RunState state;
   load_weights(*newest / "weights.safetensors", store);
-  read_state(*newest / "state.safetensors", store, state);
+  read_state(*newest / "state.safetensors", store, solver, state);
   return state;
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/params/parameter_store.h"
 
@@ -21,6 +22,7 @@ struct RunState {
   std::uint64_t data_origin = 0;  // a hash, see TrainerOptions
   std::int64_t samples = 0;       // of the training set
   std::int64_t batch_size = 0;    // over all ranks; with `samples`, what a step within an epoch means
+  std::string solver = {};        // its name: what the state means
 };
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors,
@@ -28,8 +30,9 @@ struct RunState {
 // solver's state and the RunState. It appears under its name whole or not at all: a run that is killed while
 // writing leaves the one before.
 //
-// Writes it and removes the older ones but for the newest `keep`, and those of later steps, which an earlier
-// run has left that this one does not go on from. Throws UserError where the folder cannot be written or a
+// Writes it, and only then removes the older ones but for the newest `keep`, and those of later steps, which
+// an earlier run has left that this one does not go on from. A run that is killed in between leaves the
+// earlier run's, too, and that is the newest then. Throws UserError where the folder cannot be written or a
 // weight is not finite, DeviceError for a full disk; the other checkpoints are untouched then. One process at
 // a time.
 void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store,
@@ -40,8 +43,10 @@ void save_checkpoint(const std::filesystem::path& directory, const ParameterStor
 void prepare_checkpoints(const std::filesystem::path& directory);
 
 // Reads the newest checkpoint into the store (placed, with its state arenas). Nothing where there is none.
-// Throws UserError that names file and tensor for one that does not fit the model.
-std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store);
+// Throws UserError that names the file for one of another precision or another solver than `solver`, and the
+// tensor, too, for one that does not fit the model.
+std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store,
+                                        std::string_view solver = {});
 
 // The newest checkpoint's folder, if any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);

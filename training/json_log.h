@@ -27,6 +27,7 @@ struct StepRecord {
   double accuracy = 0;  // a share, from 0 to 1
   double images_per_second = 0;
   double learning_rate = 0;
+  std::int64_t step_in_epoch = 0;  // from 1; for people, and not in the log
 };
 
 // What an epoch reports, over all ranks. What was validated is not a number where nothing was.

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
+
+#include "core/fnv.h"
+#include "core/graph/structure.h"
 
 namespace plexaura {
 
@@ -36,10 +40,13 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, Shape sample_shape, Param
       backend_(backend),
       solver_(options.solver) {
   const std::int64_t rank = collective.rank();
-  place(collective, strategy, train.micro_batch(0, 0, 0).count);
+  const std::int64_t first = train.micro_batch(0, 0, 0).count;
+  place(collective, strategy, first);
   together(collective, "compiling", [&] {
     compile_all(train, validation, rank);
     make_machines(strategy, collective, options);
+    plan_hash_ = hash_of_plan(first);
+    kernels_hash_ = hash_of_kernels(train);
   });
 }
 
@@ -104,17 +111,30 @@ void TrainingPrograms::make_machines(Strategy* strategy, Collective& collective,
                                          options.profile);
   Graph graph;
   build_update(graph, solver_, store_.placement(), step_->border().buckets());
-  const auto update = compile(graph, {}, backend_, {.placement = &store_.placement()});
-  std::size_t bytes = update->arena_bytes;
+  update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
+  std::size_t bytes = update_->arena_bytes;
   for (const auto& [key, program] : gradients_) bytes = std::max(bytes, program->arena_bytes);
   for (const auto& [samples, program] : evaluations_) bytes = std::max(bytes, program->arena_bytes);
   workspace_ = std::make_shared<Workspace>(backend_, bytes);
-  step_->set_update_program(update, workspace_);
+  step_->set_update_program(update_, workspace_);
   for (const auto& [key, program] : gradients_)
     step_->add_gradient_program(key.first, key.second, program, workspace_, &collective);
   for (const auto& [samples, program] : evaluations_)
     evaluators_[samples] = std::make_unique<VM>(
         program, backend_, VmOptions{&store_, workspace_, &collective, {}, options.watch, options.profile});
+}
+
+std::uint64_t TrainingPrograms::hash_of_kernels(const BatchPlan& train) const {
+  std::set<std::int64_t> shared;
+  for (const auto& [key, program] : gradients_) shared.insert(key.first);
+  for (std::int64_t rank = 0; rank < train.ranks; ++rank) {
+    const std::vector<std::int64_t> sizes = train.micro_batch_sizes(rank);
+    std::erase_if(shared, [&](std::int64_t size) { return !std::ranges::binary_search(sizes, size); });
+  }
+  std::string text = fmt::format("{:x}", update_->plan_hash());
+  for (const auto& [key, program] : gradients_)
+    if (shared.contains(key.first)) text += fmt::format(" {:x}", program->plan_hash());
+  return fnv(text);
 }
 
 Evaluation TrainingPrograms::evaluate(const Tensor& samples, const Tensor& labels) {
@@ -128,6 +148,19 @@ Evaluation TrainingPrograms::evaluate(const Tensor& samples, const Tensor& label
   return {scalar(0) * count, scalar(1), scalar(2), count};
 }
 
-std::uint64_t TrainingPrograms::plan_hash() const { return largest().plan_hash(); }
+// Every rank builds the graph of rank 0's first micro-batch, whatever sizes it has itself.
+std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
+  const std::span<const Bucket> buckets = step_->border().buckets();
+  Graph gradients(Mode::train);
+  const auto outputs = training_outputs(gradients, build(gradients, samples), store_, samples);
+  Graph update;
+  build_update(update, solver_, store_.placement(), buckets);
+  std::string text = to_text(store_.placement());
+  for (const ProgramOutput& output : outputs)
+    text += fmt::format("%{}.{} {} {}\n", output.node.value().node, output.node.value().output,
+                        output.gradient_of, output.tail ? static_cast<int>(*output.tail) : -1);
+  for (const Bucket& bucket : buckets) text += fmt::format("{} {}\n", bucket.offset, bucket.count);
+  return fnv(fmt::format("{:x} {:x}", structure_hash(gradients), structure_hash(update)), fnv(text));
+}
 
 }  // namespace plexaura

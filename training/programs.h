@@ -50,7 +50,12 @@ class TrainingPrograms {
   // Whether the model tells if a label is among the five largest.
   bool has_top5() const { return has_top5_; }
   std::size_t workspace_bytes() const { return workspace_->bytes(); }
-  std::uint64_t plan_hash() const;
+  // Of what all ranks must do alike: the graphs of gradients and update, the placement and the buckets. Ranks
+  // with other shares of a batch, or on other processors, have the same.
+  std::uint64_t plan_hash() const { return plan_hash_; }
+  // Of the kernels and layouts chosen for the update and for the sizes of micro-batches that all ranks have:
+  // equal where the kinds of the backends are.
+  std::uint64_t kernels_hash() const { return kernels_hash_; }
 
  private:
   std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate,
@@ -60,6 +65,8 @@ class TrainingPrograms {
   void place(Collective& collective, Strategy* strategy, std::int64_t samples);
   void compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy, Collective& collective, const ProgramOptions& options);
+  std::uint64_t hash_of_plan(std::int64_t samples);
+  std::uint64_t hash_of_kernels(const BatchPlan& train) const;
 
   ModelBuilder model_;
   Shape sample_shape_;
@@ -69,10 +76,13 @@ class TrainingPrograms {
   std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Program>>
       gradients_;  // by samples, accumulate
   std::map<std::int64_t, std::shared_ptr<const Program>> evaluations_;
+  std::shared_ptr<const Program> update_;
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<TrainingStep> step_;
   std::map<std::int64_t, std::unique_ptr<VM>> evaluators_;
   bool has_top5_ = false;
+  std::uint64_t plan_hash_ = 0;
+  std::uint64_t kernels_hash_ = 0;
 };
 
 }  // namespace plexaura

@@ -65,6 +65,11 @@ class UpdateBuilder {
 
 }  // namespace
 
+std::string_view solver_name(const SolverOptions& options) {
+  if (options.kind == SolverOptions::Kind::sgd) return "sgd";
+  return options.kind == SolverOptions::Kind::adam ? "adam" : "adamw";
+}
+
 std::int64_t state_count(const SolverOptions& options) {
   if (options.kind != SolverOptions::Kind::sgd) return 2;
   return options.momentum != 0 ? 1 : 0;

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
+#include <string_view>
 
 #include "core/graph/graph.h"
 #include "core/params/placement.h"
@@ -21,6 +21,9 @@ struct SolverOptions {
   double epsilon = 1e-8;
   double weight_decay = 0;  // of all trainables
 };
+
+// "sgd", "adam" or "adamw".
+std::string_view solver_name(const SolverOptions& options);
 
 // State arenas that the solver needs: 0, 1 or 2.
 std::int64_t state_count(const SolverOptions& options);

@@ -74,20 +74,23 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
+  state_.solver = solver_name(options_.programs.solver);
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
   std::map<std::string, std::string> facts{
-      {"placement", to_text(parts_.store.placement())},
       {"seed", std::to_string(options_.seed)},
       {"initial weights", fmt::format("{:016x}", hash_of_weights(parts_.store))},
-      {"the first step", std::to_string(state_.step + 1)}};
+      {"the first step", std::to_string(state_.step + 1)},
+      {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
+  if (options_.rebroadcast_every == 0)
+    facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
   if (state_.step > 0) facts["the solver's state"] = fmt::format("{:016x}", hash_of_states(parts_.store));
   return facts;
 }
 
 bool Trainer::resume() {
-  const auto state = load_checkpoint(options_.output, parts_.store);
+  const auto state = load_checkpoint(options_.output, parts_.store, state_.solver);
   if (!state) return false;
   if (state->seed != options_.seed)
     throw UserError(fmt::format(
@@ -190,13 +193,14 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   ++state_.step;
   ++result_.steps_now;
   saved_ = false;
+  rebroadcast_weights();
   const double samples = std::max(metrics.samples, 1.0);
   state_.epoch_loss += metrics.loss * metrics.samples;
   state_.epoch_samples += metrics.samples;
   rates_.push_back(metrics.samples / std::max(now() - begin, 1e-9));
-  observer.step(
-      {state_.step, data.epoch, metrics.loss, metrics.correct / samples, rates_.back(), inputs.learning_rate},
-      data.steps_in_epoch);
+  observer.step({state_.step, data.epoch, metrics.loss, metrics.correct / samples, rates_.back(),
+                 inputs.learning_rate, data.step_in_epoch + 1},
+                data.steps_in_epoch);
   state_.step_in_epoch = data.ends_epoch() ? 0 : data.step_in_epoch + 1;
   if (data.ends_epoch()) ++state_.epoch;
   loader.recycle(std::move(data));
@@ -220,6 +224,15 @@ StepMetrics Trainer::agreed_metrics() {
   if (mine || metrics.failed)
     agree_on_error(parts_.collective, mine, fmt::format("step {}", state_.step + 1));
   return metrics;
+}
+
+void Trainer::rebroadcast_weights() {
+  if (options_.rebroadcast_every == 0 || state_.step % options_.rebroadcast_every != 0) return;
+  WeightsImmigration& border = programs_->step().border();
+  const std::string what = fmt::format("the weights after step {}", state_.step);
+  std::vector<std::byte> values = together(parts_.collective, what, [&] { return border.emigrate_all(); });
+  parts_.collective.broadcast(values.data(), values.size(), 0, what);
+  if (parts_.collective.rank() != 0) border.immigrate_all(values, border.placement());
 }
 
 // Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.

@@ -43,6 +43,9 @@ struct TrainerOptions {
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
   OnError on_error = OnError::fail;
+  // Where ranks run on processors of several kinds, the rounding of their updates may differ: after every so
+  // many steps all take the weights and buffers of rank 0. 0: the kinds are equal, and so are weights.
+  std::int64_t rebroadcast_every = 0;
   std::filesystem::path output = {};  // folder of checkpoints; empty: none are written
   int keep = 1;                       // checkpoints
   ProgramOptions programs = {};
@@ -75,20 +78,21 @@ class Trainer {
   // Compiles every program and places the store. All ranks construct together.
   Trainer(TrainerParts parts, TrainerOptions options);
 
-  // What must be equal on all ranks before data moves: the placement, the seed, hashes of the weights and the
-  // solver's state, the next step.
+  // What must be equal on all ranks before data moves: the seed, hashes of the plan, the weights and the
+  // solver's state, the next step; and the choice of kernels, unless processors are of several kinds.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const { return *programs_; }
 
   // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
-  // the run that wrote it had another seed, another origin of its data or, within an epoch, another number of
-  // samples or other batches.
+  // the run that wrote it had another precision, solver or seed, another origin of its data or, within an
+  // epoch, another number of samples or other batches.
   bool resume();
   TrainingResult run(TrainingObserver& observer);
 
  private:
   bool train_step(Loader& loader, TrainingObserver& observer);
   StepMetrics agreed_metrics();
+  void rebroadcast_weights();
   void check_finite(double loss, const std::string& name);
   Step next_step(Loader& loader);
   std::optional<Evaluation> validate();

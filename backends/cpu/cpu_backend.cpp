@@ -13,6 +13,7 @@
 #include "backends/cpu/kernel_cache.h"
 #include "backends/cpu/portable/host_adapter.h"
 #include "backends/cpu/portable/portable.h"
+#include "backends/cpu/threads.h"
 
 namespace plexaura {
 
@@ -69,14 +70,19 @@ std::string processor() {
   return "unknown processor";
 }
 
+std::string thread_text() {
+  const int threads = threads_in_use();
+  return threads == 1 ? "1 thread" : fmt::format("{} threads", threads);
+}
+
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(std::string name, const std::string& libraries,
+  CpuBackend(std::string name, const std::string& libraries, const std::string& instructions,
              std::vector<std::unique_ptr<const KernelSource>> sources)
       : info_{std::move(name),
               fmt::format("{}, {} hardware threads, {}", processor(), std::thread::hardware_concurrency(),
                           libraries),
-              true},
+              true, fmt::format("{}, {}, {}", instructions, thread_text(), processor())},
         sources_(std::move(sources)) {
     register_portable_kernels();
     flush_denormals();
@@ -140,11 +146,11 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend() {
-  return std::make_unique<CpuBackend>("cpu", cpu_libraries(), cpu_kernel_sources());
+  return std::make_unique<CpuBackend>("cpu", cpu_libraries(), cpu_instructions(), cpu_kernel_sources());
 }
 
 std::unique_ptr<Backend> make_portable_backend() {
-  return std::make_unique<CpuBackend>("portable", "portable kernels",
+  return std::make_unique<CpuBackend>("portable", "portable kernels", "portable kernels",
                                       std::vector<std::unique_ptr<const KernelSource>>{});
 }
 

@@ -19,6 +19,8 @@ std::unique_ptr<Backend> make_portable_backend();
 
 // What make_cpu_backend() computes with, for people: "oneDNN 2.7.3", or "no oneDNN".
 std::string cpu_libraries();
+// What its kernels are made of here: "x86-64-v3, oneDNN cpu_isa_avx2".
+std::string cpu_instructions();
 
 // The sources of make_cpu_backend(), in the order in which they are asked.
 std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources();

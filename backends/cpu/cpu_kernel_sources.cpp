@@ -30,4 +30,12 @@ std::string cpu_libraries() {
 #endif
 }
 
+std::string cpu_instructions() {
+#ifdef PLEXAURA_HAS_ONEDNN
+  return fast::instruction_set() + ", " + onednn::instruction_set();
+#else
+  return fast::instruction_set();
+#endif
+}
+
 }  // namespace plexaura

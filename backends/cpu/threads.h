@@ -3,9 +3,13 @@
 namespace plexaura {
 
 // Shares the cores of this machine among the ranks that run on it: each computes with OMP_NUM_THREADS
-// threads, or, where that is not set, with cores / ranks, at least one. Where all of them together fit the
-// cores, an inherited binding that would put several threads on one core (mpirun's default) is undone. To be
-// called before the first kernel runs. Returns the number of threads.
+// threads, or, where that is not set, with cores / ranks, at least one, and no more than the cores that it
+// may use. A binding of the calling thread is its user's (taskset, srun) and stays; but where mpirun has
+// bound its ranks, by default so that all threads of one share a core, and all threads of all ranks fit the
+// cores, it is undone. To be called before the first kernel runs. Returns the number of threads.
 int use_cores(int ranks_on_this_machine);
+
+// The threads that kernels compute with.
+int threads_in_use();
 
 }  // namespace plexaura

@@ -123,6 +123,9 @@ struct BackendInfo {
   std::string description;  // for --version: library, processor
   bool host_memory =
       false;  // addresses are host addresses, copies and kernels are done when the call returns
+  // The processor, its instructions and the threads in use: where builds and these are equal, so are all bits
+  // of results.
+  std::string kind = {};
 };
 
 enum class MemoryUse : std::uint8_t {

@@ -9,9 +9,17 @@
 
 namespace plexaura {
 
+bool is_parameter_name(std::string_view name) {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  return !name.empty() && name.find_first_not_of(letters) == std::string_view::npos;
+}
+
 ParameterStore::ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed)
     : specs_(std::move(specs)) {
   const auto remember = [&](const std::string& name, std::size_t index) {
+    if (!is_parameter_name(name))
+      throw UserError(fmt::format(
+          "a parameter is named '{}'; use letters and digits of ASCII, '_', '-' and dots alone", name));
     if (!by_name_.emplace(name, index).second)
       throw UserError(fmt::format(
           "two parameters are named '{}'; give each its own name, or share one object to tie them", name));

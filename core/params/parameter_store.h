@@ -18,9 +18,13 @@
 
 namespace plexaura {
 
+// Whether a parameter may have this name: letters and digits of ASCII, '_', '-' and the dots of a path, at
+// least one. So a name is one word wherever it is written.
+PLEXAURA_API bool is_parameter_name(std::string_view name);
+
 // What a model says of one of its parameters.
 struct ParameterSpec {
-  std::string name;  // "layer1.0.conv1.weight"
+  std::string name;  // "layer1.0.conv1.weight"; see is_parameter_name()
   TensorType type;
   ParameterRole role = ParameterRole::trainable;
   Initialiser initialiser;
@@ -37,7 +41,8 @@ using MemoryProvider = std::function<std::unique_ptr<Memory>(std::size_t bytes)>
 // for nothing: between steps only.
 class PLEXAURA_API ParameterStore {
  public:
-  // Throws UserError for two parameters of one name, a mix of dtypes, or a type that is not floating.
+  // Throws UserError for a name that cannot be one, two parameters of one name, a mix of dtypes, or a type
+  // that is not floating.
   explicit ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed = 0);
 
   const std::vector<ParameterSpec>& specs() const { return specs_; }

@@ -142,9 +142,9 @@ RunData open_data(const Config& config) {
       fmt::format("{} samples of {} classes, {} for validation, {} from {}", pair.train->size(),
                   pair.train->class_names().size(), pair.validation->size(), format, path.string());
   if (pair.ignored_files > 0)
-    description +=
-        fmt::format(" (ignored: {} without a picture's extension)",
-                    pair.ignored_files == 1 ? "1 file" : fmt::format("{} files", pair.ignored_files));
+    description += pair.ignored_files == 1
+                       ? " (ignored: 1 file that is no picture)"
+                       : fmt::format(" (ignored: {} files that are no pictures)", pair.ignored_files);
   return {pair.train, pair.validation, description, origin};
 }
 

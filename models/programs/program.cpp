@@ -109,6 +109,8 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
     if (!line.weights.empty()) load_weights(line.weights, made);
     return made;
   });
+  const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
+  if (!unlike.empty()) setup.options.trainer.rebroadcast_every = setup.options.rebroadcast_every;
   // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
   const auto exchange = ranks.duplicate("the exchange of gradients");
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
@@ -128,6 +130,9 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   if (line.resume)
     report->say(resumed ? "resumed from the newest checkpoint in " + output
                         : "no checkpoint in " + output + " yet; starting afresh");
+  if (!unlike.empty())
+    report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
+                            unlike, setup.options.rebroadcast_every));
   const TrainingResult result = trainer.run(*report);
   report->summary(result, store, line.log, output);
   if (!line.profile.empty())

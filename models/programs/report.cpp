@@ -66,7 +66,7 @@ void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
   const double time = now();
   if (time - last_line_ < (columns_ > 0 ? seconds_on_terminal : seconds_in_file)) return;
   last_line_ = time;
-  const std::int64_t done = (record.step - 1) % steps_in_epoch + 1;
+  const std::int64_t done = record.step_in_epoch;
   if (columns_ > 0) {
     console_.print(clear_line + progress(record, done, steps_in_epoch).substr(0, columns_ - 1));
     line_is_open_ = true;

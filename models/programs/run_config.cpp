@@ -13,6 +13,7 @@ namespace {
 // No run needs more, and products of these with ranks or with samples still are 64-bit numbers.
 constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_epochs = 1'000'000'000;
+constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, and few enough for any clock
 
 SolverOptions read_solver(const Section& training, double& learning_rate) {
   const Section yaml = training.section("solver");
@@ -78,7 +79,7 @@ std::int64_t read_batch_size(const Section& training, int ranks) {
 }  // namespace
 
 double read_deadline(const Section& distributed) {
-  return distributed.number_or("deadline_seconds", 60, {.above = 0});
+  return distributed.number_or("deadline_seconds", 60, {.maximum = longest_deadline, .above = 0});
 }
 
 bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }
@@ -112,6 +113,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   read_deadline(distributed);
   read_shared_memory(distributed);
   trainer.programs.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
+  run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
   trainer.output = output.text_or("dir", "");
   trainer.keep = static_cast<int>(
       output.integer_or("keep", 1, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));

@@ -26,6 +26,7 @@ RunData open_data(const Config& config);
 struct RunOptions {
   DType dtype = DType::float32;
   std::string strategy;
+  std::int64_t rebroadcast_every = 0;  // steps, where processors are of several kinds
   TrainerOptions trainer;
 };
 

@@ -9,6 +9,7 @@
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"
 #include "models/layers/simple.h"
+#include "models/yaml_tree.h"
 #include "models/zoo/yaml_origin.h"
 
 namespace plexaura {
@@ -73,8 +74,9 @@ std::unique_ptr<layers::Sequential> LayerList::make(const std::vector<Section>& 
     const std::string type = yaml.choice("type", types());
     const std::string name =
         yaml.text_or("name", fmt::format("{}{}", prefix_of(type), ++numbers[prefix_of(type)]));
-    if (name.empty() || name.find('.') != std::string::npos)
-      throw yaml.error("name", "must be a word without dots");
+    if (!is_parameter_name(name) || name.find('.') != std::string::npos)
+      throw yaml.error("name", fmt::format("is {}; use letters and digits of ASCII, '_' and '-' alone",
+                                           quoted_for_error(name)));
     if (sequential->contains(name))
       throw yaml.error("name", fmt::format("is '{}', as is that of a layer before", name));
     const std::string full = path.empty() ? name : path + '.' + name;

@@ -45,4 +45,20 @@ TEST_CASE("check_agreement: the first fact that differs; long values are cut") {
   CHECK(verdict({{{"a", std::string(500, 'x')}}, {{"a", "2"}}}).size() < 200);
 }
 
+TEST_CASE("find_difference: says what differs, on every rank, and goes on") {
+  const auto find = [](const std::vector<std::string>& kinds) {
+    std::vector<std::string> found(kinds.size());
+    testing::ThreadRanks(static_cast<int>(kinds.size())).run([&](Collective& ranks) {
+      const auto rank = static_cast<std::size_t>(ranks.rank());
+      found[rank] = find_difference(ranks, "the processor", kinds[rank]);
+      find_difference(ranks, "more", "calls");
+    });
+    return found;
+  };
+  CHECK(find({"a", "a"}) == std::vector<std::string>(2, ""));
+  CHECK(find({"a", "b", "a"}) ==
+        std::vector<std::string>(
+            3, "the ranks differ in 'the processor': rank 1 has 'b', but ranks 0 and 2 have 'a'"));
+}
+
 }  // namespace plexaura

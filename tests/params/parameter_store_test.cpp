@@ -90,6 +90,9 @@ TEST_CASE("wrong names and types are refused in words") {
   check([&] { store.set_trainable("running", false); }, "'running' is a buffer");
   check([] { ParameterStore({plain("a"), plain("a")}); }, "two parameters are named 'a'");
   check([] { ParameterStore({plain("a"), plain("b", vector, {"a"})}); }, "two parameters are named 'a'");
+  for (const char* name : {"", "a b", "a\nb", "größe", "a/b"})
+    check([&] { ParameterStore({plain(name)}); }, "a parameter is named '" + std::string(name) + "'; use");
+  check([] { ParameterStore({plain("a"), plain("b", vector, {"an alias"})}); }, "named 'an alias'; use");
   check([] { ParameterStore({plain("a"), plain("b", {DType::float64, {5}})}); }, "one dtype");
   check([] { ParameterStore({plain("a", {DType::int64, {5}})}); }, "float");
   Placement wrong;

@@ -12,8 +12,8 @@
 #include "models/programs/run_config.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
-#include "training/data/file.h"
 #include "training/data/image.h"
+#include "training/file.h"
 
 namespace plexaura::testing {
 
@@ -154,6 +154,8 @@ TEST_CASE("sizes have bounds, and each error names its key") {
         "training.micro_batches is '121'; it must be a whole number >= 1 and <= 120");
   check(csv, sgd + ", schedule: {name: step, every_epochs: 1e300}",
         "training.schedule.every_epochs is '1e300'");
+  check(csv, sgd + "}\ndistributed: {deadline_seconds: 1e10",
+        "distributed.deadline_seconds is '1e10'; it must be a number > 0 and <= 1000000");
   check(csv + ", validation_share: 0.999999", sgd,
         "data.validation_share is 0.999999, which leaves none of the 150 samples to train on; give a smaller "
         "share");
@@ -178,9 +180,9 @@ TEST_CASE("files that are no pictures are counted where the data are described")
   };
   CHECK(description().ends_with("pictures"));
   write_text(folder / "pictures/train/a/Thumbs.db", "");
-  CHECK(description().ends_with("pictures (ignored: 1 file without a picture's extension)"));
+  CHECK(description().ends_with("pictures (ignored: 1 file that is no picture)"));
   write_text(folder / "pictures/val/b/notes", "");
-  CHECK(description().ends_with("pictures (ignored: 2 files without a picture's extension)"));
+  CHECK(description().ends_with("pictures (ignored: 2 files that are no pictures)"));
 }
 
 }  // namespace plexaura::testing

@@ -52,6 +52,11 @@ class Resume(ProgramTest):
         timeless = lambda log: [{k: v for k, v in line.items() if k not in ("seconds", "images_per_second")} for line in log]
         self.assertEqual(timeless(self.log("whole.log")), timeless(self.log("parts.log")))
 
+    def test_steps_are_counted_within_the_epoch_whatever_batches_were_before(self):
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        result = self.run_one("mlp", *self.iris("training.epochs=2", "training.batch_size=30", "output.dir=run"), "--resume")
+        self.assertIn("epoch 2/2  step 1/4  ", result.out)
+
     def test_nothing_to_resume(self):
         arguments = self.iris("training.epochs=1", "output.dir=run")
         self.assertIn("no checkpoint in run yet; starting afresh", self.run_one("mlp", *arguments, "--resume").out)

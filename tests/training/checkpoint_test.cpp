@@ -1,8 +1,11 @@
 #include "training/checkpoint.h"
 
+#include <array>
 #include <doctest/doctest.h>
 #include <limits>
 #include <set>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
@@ -56,14 +59,40 @@ std::string names(const fs::path& folder) {
   return text;
 }
 
+// Notes what appears in a folder under a name, and what goes, in order.
+class Watch {
+ public:
+  explicit Watch(const fs::path& folder) : descriptor_(::inotify_init1(IN_NONBLOCK)) {
+    ::inotify_add_watch(descriptor_, folder.c_str(), IN_MOVED_TO | IN_DELETE);
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch() { ::close(descriptor_); }
+
+  std::string seen() const {
+    alignas(inotify_event) std::array<char, 4096> buffer{};
+    const ssize_t bytes = ::read(descriptor_, buffer.data(), buffer.size());
+    std::string text;
+    for (ssize_t at = 0; at < bytes;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      text += std::string((event->mask & IN_DELETE) != 0 ? "-" : "+") + event->name + ' ';
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+    return text;
+  }
+
+ private:
+  int descriptor_;
+};
+
 }  // namespace
 
 TEST_CASE("what is saved is read again, bit for bit") {
   const TemporaryFolder folder;
   const Model saved(1);
-  save_checkpoint(folder / "run", saved.store, {12, 3, 4, 99, 0.1, 7, ~std::uint64_t{5}, 100, 8});
+  save_checkpoint(folder / "run", saved.store, {12, 3, 4, 99, 0.1, 7, ~std::uint64_t{5}, 100, 8, "adam"});
   Model loaded(50);
-  const auto state = load_checkpoint(folder / "run", loaded.store);
+  const auto state = load_checkpoint(folder / "run", loaded.store, "adam");
   REQUIRE(state);
   CHECK(loaded.store.read("fc.weight").to_doubles() == saved.store.read("fc.weight").to_doubles());
   CHECK(loaded.store.read("bn.mean").to_doubles() == saved.store.read("bn.mean").to_doubles());
@@ -78,6 +107,27 @@ TEST_CASE("what is saved is read again, bit for bit") {
   CHECK(state->data_origin == ~std::uint64_t{5});
   CHECK(state->samples == 100);
   CHECK(state->batch_size == 8);
+  CHECK(state->solver == "adam");
+}
+
+TEST_CASE("a checkpoint of another solver or precision is refused, though its tensors would fit") {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), Model(1, DType::float32, 0).store, {.step = 1, .solver = "sgd"});
+  const std::string file = (folder / "checkpoint-000001/state.safetensors").string();
+  const std::string advice = "; resume with the same, or start from its weights with --weights";
+  Model same(0, DType::float32, 0);
+  CHECK(user_error([&] { load_checkpoint(folder.path(), same.store, "adam"); }) ==
+        file + " was made with training.solver.name sgd and now it is adam" + advice);
+  Model wide(0, DType::float64, 0);
+  CHECK(user_error([&] { load_checkpoint(folder.path(), wide.store, "sgd"); }) ==
+        file + " was made with training.precision float32 and now it is float64" + advice);
+  CHECK(load_checkpoint(folder.path(), same.store, "sgd"));
+  SafeTensors older = read_safetensors(file);
+  older.metadata.clear();
+  write_safetensors(file, older);
+  CHECK(user_error([&] {
+          load_checkpoint(folder.path(), same.store, "sgd");
+        }).starts_with(file + " does not say its precision"));
 }
 
 TEST_CASE("there may be none") {
@@ -103,6 +153,14 @@ TEST_CASE("a run that began anew is not hidden by what an earlier one left") {
   save_checkpoint(folder.path(), Model(1).store, {.step = 900});
   save_checkpoint(folder.path(), Model(2).store, {.step = 100});
   CHECK(names(folder.path()) == "checkpoint-000100 ");
+}
+
+TEST_CASE("the others go when the new one has its name: whenever a run is killed, one is there") {
+  const TemporaryFolder folder;
+  for (const std::int64_t step : {50, 900}) save_checkpoint(folder.path(), Model(1).store, {.step = step}, 2);
+  const Watch watch(folder.path());
+  save_checkpoint(folder.path(), Model(2).store, {.step = 100});
+  CHECK(watch.seen() == "+checkpoint-000100 -checkpoint-000050 -checkpoint-000900 ");
 }
 
 TEST_CASE("a checkpoint of the same step is replaced, and leftovers of a killed writer go") {

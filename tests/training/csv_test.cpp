@@ -94,8 +94,8 @@ TEST_CASE("errors of a whole table say what it lacks") {
   CHECK(
       contains(error_in("a,k\n1,x\n", {.class_names = {"y", "z"}}), ":2:3: 'x' is none of the classes y, z"));
   CHECK(contains(testing::error_of([] { const CsvDataset dataset("/nowhere/t.csv"); }),
-                 "/nowhere/t.csv: cannot be opened"));
-  CHECK(contains(testing::error_of([] { const CsvDataset dataset("/"); }), "cannot be read"));
+                 "cannot read '/nowhere/t.csv': No such file"));
+  CHECK(contains(testing::error_of([] { const CsvDataset dataset("/"); }), "cannot read '/'"));
 }
 
 TEST_CASE("standardisation is measured over the training set and used on another") {

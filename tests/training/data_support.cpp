@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
-#include "training/data/file.h"
+#include "training/file.h"
 
 namespace plexaura::testing {
 

@@ -5,7 +5,7 @@
 #include <zlib.h>
 
 #include "tests/training/data_support.h"
-#include "training/data/file.h"
+#include "training/file.h"
 
 namespace plexaura {
 

@@ -5,10 +5,13 @@
 #include <doctest/doctest.h>
 #include <set>
 
+#include "tests/support/error_text.h"
+#include "tests/support/no_descriptors.h"
 #include "tests/training/data_support.h"
 #include "training/data/crop.h"
-#include "training/data/file.h"
 #include "training/data/loader.h"
+#include "training/data/sample_reader.h"
+#include "training/file.h"
 
 namespace plexaura {
 
@@ -45,16 +48,30 @@ TEST_CASE("classes are folders, samples are files, both sorted; what is hidden o
   folder.write(".git/x.jpg", "no class");
   folder.write("cat/.hidden", "no picture");
   folder.write("cat/more/c.jpg", "not looked at");
-  folder.write("cat/Thumbs.db", "not by its extension");
+  folder.write("cat/Thumbs.db", "no picture");
   folder.write("dog/notes.txt", "nor this");
   folder.write("dog/jpg", "nor this");
+  folder.write("dog/empty", "");
   const ImageFolderDataset dataset(folder.path, {.image_size = 16});
   CHECK(dataset.class_names() == std::vector<std::string>{"cat", "dog"});
   CHECK(dataset.size() == 3);
   CHECK(dataset.sample_shape() == Shape{3, 16, 16});
   CHECK(labels_of(dataset) == std::vector<std::int64_t>{0, 0, 1});
-  CHECK(dataset.ignored_files() == 3);
+  CHECK(dataset.ignored_files() == 4);
   CHECK(dataset.path(0) == folder.path / "cat/a.JPEG");
+}
+
+TEST_CASE("a picture is one by its content, whatever it is called") {
+  const testing::TempFolder folder;
+  write_pets(folder);
+  folder.write("eel/picture", encode_jpeg(testing::two_colours(20, 20, red, red)));
+  folder.write("eel/picture.webp.1", encode_jpeg(testing::two_colours(20, 20, blue, blue)));
+  folder.write("eel/SOURCE.txt", "found on the beach");
+  const ImageFolderDataset dataset(folder.path, {.image_size = 16});
+  CHECK(labels_of(dataset) == std::vector<std::int64_t>{0, 0, 1, 2, 2});
+  CHECK(dataset.path(3) == folder.path / "eel/picture");
+  CHECK(dataset.ignored_files() == 1);
+  CHECK(sample_of(dataset, 3)[0] > sample_of(dataset, 4)[0]);  // red
 }
 
 TEST_CASE("without augmentation the centre is seen, upright, normalised, in every epoch") {
@@ -121,7 +138,7 @@ TEST_CASE("a folder that is no data set is refused in a sentence that names it")
   CHECK(contains(error({.stddev = {1, 0, 1}}), "standard deviation"));
   std::filesystem::create_directory(folder.path / "eel");
   CHECK(contains(error(), "eel: the folder of class 'eel' holds no picture"));
-  folder.write("eel/picture.txt", encode_jpeg(testing::two_colours(20, 20, red, red)));
+  folder.write("eel/picture", "not a picture");
   CHECK(contains(error(), "the folder of class 'eel' holds no picture"));
   folder.write("eel/notes.jpg", "not a picture");
   CHECK(contains(error(), "the folder of class 'eel' holds no picture"));
@@ -144,6 +161,26 @@ TEST_CASE("a broken picture and a file that is none are named when they are read
                 {.batch_size = 6, .workers = 2, .on_error = OnError::skip});
   CHECK(loader.next().micro_batches.front().labels.elements() == 6);
   CHECK(loader.skipped().size() == 3);
+}
+
+TEST_CASE("what is not the picture's fault is not held against it") {
+  const testing::TempFolder folder;
+  write_pets(folder);
+  const ImageFolderDataset dataset(folder.path, {.image_size = 16});
+  const BatchPlan plan{dataset.size(), dataset.size()};
+  SampleReader reader(dataset, plan, 0, 1, OnError::skip);
+  const std::vector<std::int64_t> order{0, 1, 2};
+  std::vector<float> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
+  std::int64_t label = -1;
+  const auto read = [&] { reader.read({order}, sample, label); };
+  {
+    const testing::NoDescriptors none;
+    CHECK(contains(testing::device_error(read), "Too many open files"));
+  }
+  CHECK(reader.skipped().empty());
+  std::filesystem::remove(dataset.path(0));
+  read();
+  CHECK(reader.skipped().size() == 1);
 }
 
 TEST_CASE("training and validation set must have the same classes") {

@@ -14,8 +14,8 @@
 // clang-format on
 
 #include "tests/training/data_support.h"
-#include "training/data/file.h"
 #include "training/data/resample.h"
+#include "training/file.h"
 
 namespace plexaura {
 

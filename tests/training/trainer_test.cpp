@@ -36,6 +36,7 @@ TEST_CASE("a run reports every step and epoch, and learns") {
   for (std::size_t i = 0; i < 12; ++i) {
     CHECK(run.seen.steps[i].step == static_cast<std::int64_t>(i) + 1);
     CHECK(run.seen.steps[i].epoch == static_cast<std::int64_t>(i) / 4);
+    CHECK(run.seen.steps[i].step_in_epoch == static_cast<std::int64_t>(i) % 4 + 1);
     CHECK(run.seen.steps[i].learning_rate == 0.1);
   }
   CHECK(run.result.steps == 12);
@@ -133,6 +134,10 @@ TEST_CASE("resuming needs the same seed, and within an epoch the same data and b
   other_seed.seed = 4;
   CHECK(refusal(other_seed, 30)
             .ends_with("was made with seed 3 and training.seed is 4; resume with the same seed"));
+  TrainerOptions other_solver = options;
+  other_solver.programs.solver = {.kind = SolverOptions::Kind::adam};
+  CHECK(refusal(other_solver, 30).find("was made with training.solver.name sgd and now it is adam") !=
+        std::string::npos);
   TrainerOptions other_batch = options;
   other_batch.batch_size = 10;
   const std::string within = "was made within an epoch of 30 samples in batches of 8 and now there are ";

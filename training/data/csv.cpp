@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "training/data/csv_text.h"
-#include "training/data/file.h"
+#include "training/file.h"
 
 namespace plexaura {
 

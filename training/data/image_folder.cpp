@@ -1,17 +1,17 @@
 #include "training/data/image_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <fmt/format.h>
-#include <fstream>
-#include <functional>
 #include <system_error>
 
 #include "core/error.h"
 #include "training/data/crop.h"
-#include "training/data/file.h"
 #include "training/data/image.h"
 #include "training/data/resample.h"
+#include "training/file.h"
 
 namespace plexaura {
 
@@ -36,6 +36,7 @@ std::vector<std::string> names_in(const std::filesystem::path& folder, Kind kind
   return names;
 }
 
+// A hint that spares opening the file: there may be a million of them.
 bool has_image_extension(const std::string& name) {
   std::string extension = std::filesystem::path(name).extension().string();
   std::ranges::transform(extension, extension.begin(), [](char letter) {
@@ -44,10 +45,15 @@ bool has_image_extension(const std::string& name) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-bool looks_like_image(const std::filesystem::path& path) {
-  std::array<char, 8> head{};
-  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
-  return is_image({reinterpret_cast<const std::uint8_t*>(head.data()), head.size()});
+bool begins_like_image(const std::filesystem::path& path) {
+  std::array<std::uint8_t, 8> head{};
+  try {
+    const InputFile file(path);
+    file.read(0, std::as_writable_bytes(std::span(head).first(std::min(head.size(), file.bytes()))));
+  } catch (const UserError&) {
+    return false;
+  }
+  return is_image(head);
 }
 
 void check_options(const std::filesystem::path& root, const ImageFolderOptions& options) {
@@ -83,13 +89,15 @@ ImageFolderDataset::ImageFolderDataset(const std::filesystem::path& root, const 
                     root.string(), root.string()));
   for (std::size_t label = 0; label < class_names_.size(); ++label) {
     const std::filesystem::path folder = root / class_names_[label];
+    const auto looks_inside = [&](const std::string& name) { return begins_like_image(folder / name); };
     std::vector<std::string> names = names_in(folder, Kind::file);
-    ignored_files_ += static_cast<std::int64_t>(std::erase_if(names, std::not_fn(has_image_extension)));
-    if (std::ranges::none_of(names, [&](const std::string& name) { return looks_like_image(folder / name); }))
-      throw UserError(
-          fmt::format("{}: the folder of class '{}' holds no picture (a JPEG or PNG file called .jpg, .jpeg "
-                      "or .png); add some or remove it",
-                      folder.string(), class_names_[label]));
+    ignored_files_ += static_cast<std::int64_t>(std::erase_if(
+        names, [&](const std::string& name) { return !has_image_extension(name) && !looks_inside(name); }));
+    if (std::ranges::none_of(names, looks_inside))
+      throw UserError(fmt::format(
+          "{}: the folder of class '{}' holds no picture (a JPEG or PNG file); add some or remove "
+          "it",
+          folder.string(), class_names_[label]));
     for (const std::string& name : names) files_.push_back({name, static_cast<std::int64_t>(label)});
   }
 }

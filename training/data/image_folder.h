@@ -23,11 +23,11 @@ struct ImageFolderOptions {
 };
 
 // Pictures in folders, root/CLASS/picture. Classes are the folders in root, sorted by name, and samples their
-// files that are called .jpg, .jpeg or .png (in any case; which of the two it is, the content says), sorted
-// by class and name; other files, folders in a class's folder and names that begin with a dot are passed
-// over. Only names are held in memory. A sample is float32 [3, image_size, image_size], RGB. The constructor
-// throws UserError when root cannot be read, holds no folder, or a folder holds no picture; read() when a
-// file is no picture or broken, naming it. Thread-safe.
+// files that begin as JPEG or PNG does, sorted by class and name; those called .jpg, .jpeg or .png are
+// believed to, so that they need not be opened. Other files, folders in a class's folder and names that begin
+// with a dot are passed over. Only names are held in memory. A sample is float32 [3, image_size, image_size],
+// RGB. The constructor throws UserError when root cannot be read, holds no folder, or a folder holds no
+// picture; read() when a file is no picture or broken, naming it. Thread-safe.
 class ImageFolderDataset final : public Dataset {
  public:
   explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});
@@ -43,7 +43,7 @@ class ImageFolderDataset final : public Dataset {
 
   // The file of a sample.
   std::filesystem::path path(std::int64_t index) const;
-  // How many files of the classes' folders were passed over because of their extension.
+  // How many files of the classes' folders were passed over because they are no pictures.
   std::int64_t ignored_files() const { return ignored_files_; }
 
  private:

@@ -13,7 +13,7 @@
 namespace plexaura {
 
 // What happens to a sample that cannot be read: the run ends with its error, or another sample takes its
-// place.
+// place. Only a UserError is the sample's fault: a disk or a system that fails ends the run.
 enum class OnError { fail, skip };
 
 // A place in an epoch.

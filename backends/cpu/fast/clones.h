@@ -4,6 +4,7 @@
 // best one that runs here is chosen when the program is loaded. Under the thread sanitizer the choice would
 // die at start.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
+#define PLEXAURA_HAS_CLONES
 #define PLEXAURA_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
 #define PLEXAURA_CLONES

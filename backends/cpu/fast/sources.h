@@ -1,12 +1,16 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "backends/cpu/kernel_source.h"
 
 // Vectorised kernels of our own, for float32, in the layouts in which values come.
 
 namespace plexaura::fast {
+
+// The generation of processors that the loops were compiled for which run here: "x86-64-v3".
+std::string instruction_set();
 
 // Functions of one, two or three values, in any layout and with any broadcasting.
 std::unique_ptr<const KernelSource> make_elementwise_source();

@@ -219,4 +219,8 @@ std::string version_text() {
          std::to_string(version->patch);
 }
 
+std::string instruction_set() {
+  return std::string("oneDNN ") + dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
+}
+
 }  // namespace plexaura::onednn

@@ -18,5 +18,7 @@ std::unique_ptr<const KernelSource> make_reorder_source();
 
 // "oneDNN 2.7.3"
 std::string version_text();
+// What the library makes code for: "oneDNN cpu_isa_avx2".
+std::string instruction_set();
 
 }  // namespace plexaura::onednn

@@ -1,0 +1,14 @@
+#include "backends/cpu/fast/clones.h"
+#include "backends/cpu/fast/sources.h"
+
+namespace plexaura::fast {
+
+std::string instruction_set() {
+#ifdef PLEXAURA_HAS_CLONES
+  if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
+  if (__builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
+#endif
+  return "baseline";
+}
+
+}  // namespace plexaura::fast

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <sys/resource.h>
+
+namespace plexaura::testing {
+
+// While it lives, this process can open no file: "Too many open files".
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &old_limit_);
+    const rlimit limit{0, old_limit_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &old_limit_); }
+
+ private:
+  rlimit old_limit_{};
+};
+
+}  // namespace plexaura::testing
