@@ -24,7 +24,8 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
       hooks_(strategy != nullptr ? strategy->hooks() : HookSet{}),
       border_(store, bucket_bytes),
       watch_(watch),
-      profile_(profile) {}
+      profile_(profile),
+      in_use_(border_.buckets().size(), false) {}
 
 TrainingStep::~TrainingStep() = default;
 
@@ -44,9 +45,8 @@ std::vector<HostPoint> TrainingStep::gradient_host_points(const Program& program
   for (std::size_t bucket = 0; bucket < border_.buckets().size(); ++bucket) {
     const Bucket& slice = border_.buckets()[bucket];
     if (hooks_.before_use)
-      points.push_back({program.first_use(slice.offset, slice.offset + slice.count), [this, bucket] {
-                          if (first_pass_) before_use(bucket);
-                        }});
+      points.push_back({program.first_use(slice.offset, slice.offset + slice.count),
+                        [this, bucket] { before_use(bucket); }});
     if (hooks_.gradients_ready)
       points.push_back({program.gradients_ready_after(slice.offset + slice.count), [this, bucket] {
                           if (announcing_) announce(bucket);
@@ -92,12 +92,19 @@ bool TrainingStep::run(const StepInputs& inputs) {
     const ProfileSpan span(profile_, "after_update", communication);
     strategy_->after_update();
   }
+  in_use_.assign(in_use_.size(), false);
   return true;
 }
 
+void TrainingStep::await_weights() {
+  for (std::size_t bucket = 0; hooks_.before_use && bucket < in_use_.size(); ++bucket) before_use(bucket);
+}
+
 void TrainingStep::before_use(std::size_t bucket) {
+  if (in_use_[bucket]) return;
   const ProfileSpan span(profile_, "before_use", communication, bucket);
   strategy_->before_use(bucket);
+  in_use_[bucket] = true;
 }
 
 // Where this rank had failed before, what the strategy meets now may only follow from it: the first failure
@@ -136,7 +143,6 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
     if (vm == gradient_vms_.end())
       throw InternalError(
           fmt::format("no program was compiled for {} samples as micro-batch {}", batch.samples, i));
-    first_pass_ = i == 0;
     announcing_ = i + 1 == inputs.micro_batches.size();
     StepBlock block;
     block.share = static_cast<double>(batch.samples) /

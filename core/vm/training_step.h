@@ -78,6 +78,10 @@ class PLEXAURA_API TrainingStep {
   // the strategy answered stop.
   bool run(const StepInputs& inputs);
 
+  // Has the strategy bring all weights of the last update that it has not brought yet: comes before whatever
+  // reads the store outside of a step. All ranks call it together.
+  void await_weights();
+
   // Of the last run; waits for it. Throws this rank's own failure.
   StepMetrics metrics();
 
@@ -110,7 +114,7 @@ class PLEXAURA_API TrainingStep {
   std::unique_ptr<VM> update_vm_;
   std::size_t announced_ = 0;  // buckets of this step
   bool announcing_ = false;    // the last micro-batch runs
-  bool first_pass_ = false;    // the first micro-batch runs
+  std::vector<bool> in_use_;   // per bucket: the strategy has brought its weights since the last update
   std::exception_ptr failure_;
 };
 
