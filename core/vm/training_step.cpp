@@ -6,6 +6,7 @@
 
 #include "core/device/transfer.h"
 #include "core/error.h"
+#include "core/graph/leaf.h"
 #include "core/vm/profile.h"
 
 namespace plexaura {
@@ -13,6 +14,14 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view communication = "communication";  // a category of events
+
+bool reads(const Graph& graph, StepScalar scalar) {
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (const Leaf* leaf = as_leaf(*graph.record(id).op);
+        leaf != nullptr && leaf->kind() == LeafKind::step_scalar && leaf->scalar() == scalar)
+      return true;
+  return false;
+}
 
 }  // namespace
 
@@ -69,11 +78,14 @@ void TrainingStep::set_update_program(std::shared_ptr<const Program> program,
                           border_.stage_in(bucket, answer.event);
                         }});
   std::ranges::stable_sort(points, {}, &HostPoint::instruction);
+  divides_loss_scale_ = reads(*program->graph, StepScalar::loss_scale);
   VmOptions options{&store_, std::move(workspace), nullptr, std::move(points), watch_, profile_};
   update_vm_ = std::make_unique<VM>(std::move(program), backend_, std::move(options));
 }
 
 bool TrainingStep::run(const StepInputs& inputs) {
+  if (inputs.loss_scale != 1 && !divides_loss_scale_)
+    throw InternalError("gradients have a loss scale, and the update does not divide it out");
   failure_ = inputs.failure;
   border_.begin_step(inputs.step, inputs.stop);
   UpdateAnswer answer{UpdateAnswer::Kind::repeat};
@@ -86,6 +98,7 @@ bool TrainingStep::run(const StepInputs& inputs) {
   StepBlock block;
   block.learning_rate = inputs.learning_rate;
   block.step = static_cast<double>(inputs.step);
+  block.loss_scale = inputs.loss_scale;
   update_vm_->run({}, block);
   store_.raise_version();
   if (hooks_.after_update) {
