@@ -14,7 +14,8 @@ class UpdateBuilder {
 
   void step(const Bucket& bucket) {
     const Node value = slice(ArenaKind::value, 0, bucket);
-    const Node grad = slice(ArenaKind::gradient, 0, bucket);
+    Node grad = slice(ArenaKind::gradient, 0, bucket);
+    if (options_.scaled_loss) grad = grad / graph_.step_scalar(StepScalar::loss_scale, dtype_);
     const Node rate = graph_.step_scalar(StepScalar::learning_rate, dtype_);
     if (options_.kind == SolverOptions::Kind::sgd)
       sgd(bucket, value, grad, rate);

@@ -20,6 +20,8 @@ struct SolverOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;  // of all trainables
+  // Gradients come multiplied by the step's loss scale, which is divided out before anything else.
+  bool scaled_loss = false;
 };
 
 // "sgd", "adam" or "adamw".

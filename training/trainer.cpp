@@ -149,6 +149,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
       epoch_begin = now();
     }
   }
+  programs_->step().await_weights();
   if (parts_.strategy != nullptr) parts_.strategy->end();
   if (!saved_ && result_.steps_now > 0) save();
   if (stopped) result_.signal = agreed_signal(parts_.collective, StopSignals::received());
@@ -228,6 +229,7 @@ StepMetrics Trainer::agreed_metrics() {
 
 void Trainer::rebroadcast_weights() {
   if (options_.rebroadcast_every == 0 || state_.step % options_.rebroadcast_every != 0) return;
+  programs_->step().await_weights();
   WeightsImmigration& border = programs_->step().border();
   const std::string what = fmt::format("the weights after step {}", state_.step);
   std::vector<std::byte> values = together(parts_.collective, what, [&] { return border.emigrate_all(); });
@@ -264,6 +266,7 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
 // Over all ranks; nothing where there is nothing to look at.
 std::optional<Evaluation> Trainer::validate() {
   if (validation_plan_.samples == 0) return std::nullopt;
+  programs_->step().await_weights();
   const Evaluation sums = together(parts_.collective, "validation", [&] { return evaluate_share(); });
   std::array<double, 4> all{sums.loss, sums.correct, sums.correct_top5, sums.samples};
   parts_.collective.sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), 4,
@@ -297,6 +300,7 @@ Evaluation Trainer::evaluate_share() {
 
 void Trainer::save() {
   if (options_.output.empty()) return;
+  programs_->step().await_weights();
   together(parts_.collective, "saving a checkpoint", [&] {
     if (parts_.collective.rank() == 0) save_checkpoint(options_.output, parts_.store, state_, options_.keep);
   });

@@ -43,8 +43,8 @@ void Leaf::describe(Description& description) const {
 const Leaf* as_leaf(const Op& op) { return dynamic_cast<const Leaf*>(&op); }
 
 std::string_view name_of(StepScalar scalar) {
-  static constexpr std::array<std::string_view, 8> names{"gradient_seed", "share", "samples", "learning_rate",
-                                                         "step",          "stop",  "failed",  "random"};
+  static constexpr std::array<std::string_view, 9> names{
+      "gradient_seed", "share", "samples", "learning_rate", "step", "stop", "failed", "loss_scale", "random"};
   return names.at(static_cast<std::size_t>(scalar));
 }
 

@@ -18,10 +18,11 @@ enum class StepScalar : std::uint8_t {
   share,          // samples of this micro-batch / samples of the whole step over ranks and micro-batches
   samples,        // samples of this micro-batch
   learning_rate,
-  step,    // number of this update, from 1
-  stop,    // 1 when this rank was asked to stop
-  failed,  // 1 when this rank's own work failed
-  random,  // int64[3]: seed, step, position of the first sample in the step's global batch
+  step,        // number of this update, from 1
+  stop,        // 1 when this rank was asked to stop
+  failed,      // 1 when this rank's own work failed
+  loss_scale,  // that of gradient_seed, for the update to divide out
+  random,      // int64[3]: seed, step, position of the first sample in the step's global batch
 };
 
 enum class ArenaKind : std::uint8_t { value, gradient, state };

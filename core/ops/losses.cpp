@@ -23,26 +23,29 @@ void require_same_type(std::string_view loss, const Operand& a, const Operand& b
       to_string(Origin::at(a.where())), loss, to_string(a.node().type()), to_string(b.node().type())));
 }
 
-Node join_samples(const Node& elements, Reduction reduction) {
+Node join_samples(Operand elements, Reduction reduction) {
+  const Shape& shape = elements.node().shape();
   if (reduction != Reduction::none) {
     const Node total = sum(elements);
-    return reduction == Reduction::sum ? total : total / std::max<std::int64_t>(elements.shape()[0], 1);
+    if (reduction == Reduction::sum) return total;
+    return div({total, elements.where()}, static_cast<double>(std::max<std::int64_t>(shape[0], 1)));
   }
-  std::vector<std::int64_t> axes(static_cast<std::size_t>(elements.shape().rank() - 1));
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(shape.rank() - 1));
   std::iota(axes.begin(), axes.end(), 1);
-  return axes.empty() ? elements : sum(elements, {.axes = axes});
+  return axes.empty() ? elements.node() : sum(elements, {.axes = axes});
 }
 
 }  // namespace
 
 Node squared_error(Operand prediction, Operand target, Reduction reduction) {
   require_same_type("squared_error", prediction, target);
-  return join_samples(square(sub(prediction, target)), reduction);
+  const auto where = prediction.where();
+  return join_samples({square({sub(prediction, target), where}), where}, reduction);
 }
 
 Node binary_cross_entropy_with_logits(Operand logits, Operand targets, Reduction reduction) {
   require_same_type("binary_cross_entropy_with_logits", logits, targets);
-  return join_samples(sigmoid_cross_entropy(logits, targets), reduction);
+  return join_samples({sigmoid_cross_entropy(logits, targets), logits.where()}, reduction);
 }
 
 Node mse(Operand prediction, Operand target) {

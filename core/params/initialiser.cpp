@@ -5,30 +5,24 @@
 #include <fmt/format.h>
 #include <numbers>
 
+#include "core/splitmix.h"
 #include "core/tensor/dispatch.h"
 
 namespace plexaura {
 
 namespace {
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection that scatters a counter.
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
 class Draws {
  public:
-  Draws(std::string_view name, std::uint64_t seed) : key_(mix(seed + 0x9e3779b97f4a7c15U)) {
+  Draws(std::string_view name, std::uint64_t seed) : key_(splitmix_scatter(seed + splitmix_step)) {
     for (const char letter : name)
-      key_ = mix(key_ ^ static_cast<unsigned char>(letter)) + 0x9e3779b97f4a7c15U;
+      key_ = splitmix_scatter(key_ ^ static_cast<unsigned char>(letter)) + splitmix_step;
   }
 
   // In (0, 1); `stream` 0 or 1 are independent.
   double uniform(std::int64_t index, std::uint64_t stream) const {
     const std::uint64_t counter = 2 * static_cast<std::uint64_t>(index) + stream;
-    return (static_cast<double>(mix(key_ + counter * 0x9e3779b97f4a7c15U) >> 11) + 0.5) * 0x1p-53;
+    return (static_cast<double>(splitmix_scatter(key_ + counter * splitmix_step) >> 11) + 0.5) * 0x1p-53;
   }
 
   // Box and Muller 1958.

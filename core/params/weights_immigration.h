@@ -135,8 +135,9 @@ class PLEXAURA_API Strategy {
   // first.
   virtual UpdateAnswer before_update(std::size_t /*bucket*/) { return {}; }
 
-  // Before the first instruction of the next forward that reads weights of the bucket: they may still be
-  // arriving until then.
+  // Before the first instruction of the next forward that reads weights of the bucket, or before validation,
+  // a checkpoint or the end of the run: they may still be arriving until then. Once after each update, for
+  // every bucket.
   virtual void before_use(std::size_t /*bucket*/) {}
 
   // After the update of all buckets: weights may be overwritten.

@@ -6,7 +6,7 @@
 namespace plexaura {
 
 namespace {
-constexpr std::size_t scalars = 7;  // all but `random`
+constexpr std::size_t scalars = 8;  // all but `random`
 constexpr std::size_t float32_at = scalars * sizeof(double);
 constexpr std::size_t random_at = 96;
 static_assert(float32_at + scalars * sizeof(float) <= random_at);
@@ -21,7 +21,7 @@ std::size_t step_block_offset(StepScalar scalar, DType dtype) {
 
 void write_step_block(const StepBlock& block, std::byte* slot) {
   const std::array<double, scalars> wide{block.gradient_seed, block.share, block.samples, block.learning_rate,
-                                         block.step,          block.stop,  block.failed};
+                                         block.step,          block.stop,  block.failed,  block.loss_scale};
   std::array<float, scalars> narrow{};
   for (std::size_t i = 0; i < scalars; ++i) narrow[i] = static_cast<float>(wide[i]);
   const std::array<std::int64_t, 3> random{block.seed, static_cast<std::int64_t>(block.step),

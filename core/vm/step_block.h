@@ -17,6 +17,7 @@ struct StepBlock {
   double step = 1;
   double stop = 0;
   double failed = 0;
+  double loss_scale = 1;
   std::int64_t seed = 0;
   std::int64_t first_sample = 0;
 };

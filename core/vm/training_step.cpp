@@ -6,6 +6,7 @@
 
 #include "core/device/transfer.h"
 #include "core/error.h"
+#include "core/graph/leaf.h"
 #include "core/vm/profile.h"
 
 namespace plexaura {
@@ -13,6 +14,14 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view communication = "communication";  // a category of events
+
+bool reads(const Graph& graph, StepScalar scalar) {
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (const Leaf* leaf = as_leaf(*graph.record(id).op);
+        leaf != nullptr && leaf->kind() == LeafKind::step_scalar && leaf->scalar() == scalar)
+      return true;
+  return false;
+}
 
 }  // namespace
 
@@ -24,7 +33,8 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
       hooks_(strategy != nullptr ? strategy->hooks() : HookSet{}),
       border_(store, bucket_bytes),
       watch_(watch),
-      profile_(profile) {}
+      profile_(profile),
+      in_use_(border_.buckets().size(), false) {}
 
 TrainingStep::~TrainingStep() = default;
 
@@ -44,9 +54,8 @@ std::vector<HostPoint> TrainingStep::gradient_host_points(const Program& program
   for (std::size_t bucket = 0; bucket < border_.buckets().size(); ++bucket) {
     const Bucket& slice = border_.buckets()[bucket];
     if (hooks_.before_use)
-      points.push_back({program.first_use(slice.offset, slice.offset + slice.count), [this, bucket] {
-                          if (first_pass_) before_use(bucket);
-                        }});
+      points.push_back({program.first_use(slice.offset, slice.offset + slice.count),
+                        [this, bucket] { before_use(bucket); }});
     if (hooks_.gradients_ready)
       points.push_back({program.gradients_ready_after(slice.offset + slice.count), [this, bucket] {
                           if (announcing_) announce(bucket);
@@ -69,11 +78,14 @@ void TrainingStep::set_update_program(std::shared_ptr<const Program> program,
                           border_.stage_in(bucket, answer.event);
                         }});
   std::ranges::stable_sort(points, {}, &HostPoint::instruction);
+  divides_loss_scale_ = reads(*program->graph, StepScalar::loss_scale);
   VmOptions options{&store_, std::move(workspace), nullptr, std::move(points), watch_, profile_};
   update_vm_ = std::make_unique<VM>(std::move(program), backend_, std::move(options));
 }
 
 bool TrainingStep::run(const StepInputs& inputs) {
+  if (inputs.loss_scale != 1 && !divides_loss_scale_)
+    throw InternalError("gradients have a loss scale, and the update does not divide it out");
   failure_ = inputs.failure;
   border_.begin_step(inputs.step, inputs.stop);
   UpdateAnswer answer{UpdateAnswer::Kind::repeat};
@@ -86,17 +98,25 @@ bool TrainingStep::run(const StepInputs& inputs) {
   StepBlock block;
   block.learning_rate = inputs.learning_rate;
   block.step = static_cast<double>(inputs.step);
+  block.loss_scale = inputs.loss_scale;
   update_vm_->run({}, block);
   if (hooks_.after_update) {
     const ProfileSpan span(profile_, "after_update", communication);
     strategy_->after_update();
   }
+  in_use_.assign(in_use_.size(), false);
   return true;
 }
 
+void TrainingStep::await_weights() {
+  for (std::size_t bucket = 0; hooks_.before_use && bucket < in_use_.size(); ++bucket) before_use(bucket);
+}
+
 void TrainingStep::before_use(std::size_t bucket) {
+  if (in_use_[bucket]) return;
   const ProfileSpan span(profile_, "before_use", communication, bucket);
   strategy_->before_use(bucket);
+  in_use_[bucket] = true;
 }
 
 // Where this rank had failed before, what the strategy meets now may only follow from it: the first failure
@@ -135,7 +155,6 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
     if (vm == gradient_vms_.end())
       throw InternalError(
           fmt::format("no program was compiled for {} samples as micro-batch {}", batch.samples, i));
-    first_pass_ = i == 0;
     announcing_ = i + 1 == inputs.micro_batches.size();
     StepBlock block;
     block.share = static_cast<double>(batch.samples) /

@@ -49,7 +49,7 @@ struct StepInputs {
   std::int64_t global_samples = 1;                       // over ranks and micro-batches
   std::int64_t step = 1;                                 // number of this update, from 1
   double learning_rate = 0;
-  double loss_scale = 1;
+  double loss_scale = 1;  // of the gradients; another than 1 needs an update that divides it out
   std::int64_t seed = 0;
   bool stop = false;                // this rank was asked to stop
   std::exception_ptr failure = {};  // this rank has no batch to show because of this
@@ -77,6 +77,10 @@ class PLEXAURA_API TrainingStep {
   // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics(). Returns false where
   // the strategy answered stop.
   bool run(const StepInputs& inputs);
+
+  // Has the strategy bring all weights of the last update that it has not brought yet: comes before whatever
+  // reads the store outside of a step. All ranks call it together.
+  void await_weights();
 
   // Of the last run; waits for it. Throws this rank's own failure.
   StepMetrics metrics();
@@ -108,9 +112,10 @@ class PLEXAURA_API TrainingStep {
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> gradient_vms_;
   std::unique_ptr<VM> update_vm_;
-  std::size_t announced_ = 0;  // buckets of this step
-  bool announcing_ = false;    // the last micro-batch runs
-  bool first_pass_ = false;    // the first micro-batch runs
+  bool divides_loss_scale_ = false;  // the update
+  std::size_t announced_ = 0;        // buckets of this step
+  bool announcing_ = false;          // the last micro-batch runs
+  std::vector<bool> in_use_;         // per bucket: the strategy has brought its weights since the last update
   std::exception_ptr failure_;
 };
 

@@ -64,7 +64,9 @@ Pair open_csv(const Section& data, const fs::path& path) {
     options.label = data.integer_or("label", -1);
   else if (data.has("label"))
     options.label = data.text("label");
-  Pair pair = split(data, std::make_shared<CsvDataset>(path, options));
+  const auto table = std::make_shared<CsvDataset>(path, options);
+  Pair pair = split(data, table);
+  pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
   if (data.flag_or("standardise", true)) {
     const Standardisation measured = measure_standardisation(*pair.train);
     pair.train = std::make_shared<StandardisedDataset>(pair.train, measured);

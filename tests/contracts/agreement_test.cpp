@@ -11,6 +11,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/unary.h"
 #include "distributed/handshake.h"
+#include "tests/contracts/counting_rows.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
@@ -22,18 +23,6 @@ namespace {
 
 const TensorType weight{DType::float32, {4, 3}};
 const TensorType bias{DType::float32, {3}};
-
-class Blank final : public Dataset {
- public:
-  std::int64_t size() const override { return 22; }
-  Shape sample_shape() const override { return Shape{4}; }
-  const std::vector<std::string>& class_names() const override { return names_; }
-  std::int64_t label(std::int64_t) const override { return 0; }
-  void read(std::int64_t, const SampleContext&, std::span<float>, std::int64_t&) const override {}
-
- private:
-  std::vector<std::string> names_{"a", "b", "c"};
-};
 
 // What a rank may do in its own way.
 struct Way {
@@ -57,7 +46,7 @@ std::string verdict(const std::function<void(Way&)>& change) {
       const auto backend = open_backend(test_backend().info().name);
       ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()},
                             {"bias", bias, ParameterRole::trainable, Initialiser::zeros()}});
-      const auto data = std::make_shared<const Blank>();
+      const auto data = std::make_shared<const CountingRows>(22, 4);
       const Trainer trainer(
           {[&](Graph& graph, const Node& x, const Node& y) { return model(graph, x, y, way); }, store,
            *backend, ranks, nullptr, data, data},

@@ -88,6 +88,7 @@ bool SmallTraining::launch(std::span<const Batch> micro_batches, double learning
   inputs.step = ++steps_done_;
   inputs.learning_rate = learning_rate;
   inputs.seed = options_.seed;
+  inputs.loss_scale = options_.loss_scale;
   return step_->run(inputs);
 }
 

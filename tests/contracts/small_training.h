@@ -38,6 +38,7 @@ class SmallTraining {
     MemoryProvider gradient_memory = {};
     bool watch = false;
     std::int64_t seed = 0;
+    double loss_scale = 1;
   };
 
   // `like` says the types of the inputs; its number of samples does not matter.

@@ -8,6 +8,7 @@
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
+#include "tests/contracts/counting_rows.h"
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
 #include "training/trainer.h"
@@ -18,22 +19,6 @@ namespace {
 
 const TensorType weight{DType::float32, {2, 2}};
 const TensorType mean_type{DType::float32, {2}};
-
-class Counting final : public Dataset {
- public:
-  std::int64_t size() const override { return 60; }
-  Shape sample_shape() const override { return Shape{2}; }
-  const std::vector<std::string>& class_names() const override { return names_; }
-  std::int64_t label(std::int64_t) const override { return 0; }
-  void read(std::int64_t index, const SampleContext&, std::span<float> sample,
-            std::int64_t& label) const override {
-    label = 0;
-    for (float& value : sample) value = 0.01F * static_cast<float>(index);
-  }
-
- private:
-  std::vector<std::string> names_{"a", "b"};
-};
 
 LossOutputs model(Graph& graph, const Node& samples, const Node& /*labels*/) {
   const Node seen = graph.buffer("seen", mean_type);
@@ -61,7 +46,7 @@ End train(std::int64_t steps, std::int64_t rebroadcast_every) {
     ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()},
                           {"seen", mean_type, ParameterRole::buffer, Initialiser::zeros()}},
                          1);
-    const auto data = std::make_shared<const Counting>();
+    const auto data = std::make_shared<const CountingRows>(60, 2);
     Trainer trainer({model, store, *backend, ranks, nullptr, data, data},
                     {.batch_size = 6,
                      .steps = steps,

@@ -169,6 +169,20 @@ TEST_CASE("sizes have bounds, and each error names its key") {
   CHECK_NOTHROW(read(csv + ", folds: 150", "batch_size: 2147483648, micro_batches: 120, " + solver));
 }
 
+TEST_CASE("a table with one other number is another table") {
+  const TemporaryFolder folder;
+  const auto origin = [&](const std::string& last_row) {
+    write_text(folder / "t.csv", "x,y\n1,a\n2,b\n3,a\n" + last_row);
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}, validation_share: 0}}\n",
+                                               (folder / "t.csv").string()),
+                                   "test.yaml"))
+        .origin;
+  };
+  CHECK(origin("4,b\n") == origin("4.0,b\n"));
+  CHECK(origin("4,b\n") != origin("4.5,b\n"));
+  CHECK(origin("4,b\n") != origin("4,a\n"));
+}
+
 TEST_CASE("files that are no pictures are counted where the data are described") {
   const TemporaryFolder folder;
   write_pictures(folder / "pictures");

@@ -25,7 +25,8 @@ TEST_CASE("what is written is read at its place") {
                   .learning_rate = 0.125,
                   .step = 7,
                   .stop = 1,
-                  .failed = 0};
+                  .failed = 0,
+                  .loss_scale = 1024};
   block.seed = -5;
   block.first_sample = 1LL << 40;
   std::byte memory[step_block_bytes] = {};
@@ -46,6 +47,8 @@ TEST_CASE("what is written is read at its place") {
   CHECK(narrow(StepScalar::learning_rate) == 0.125F);
   CHECK(wide(StepScalar::step) == 7);
   CHECK(narrow(StepScalar::stop) == 1);
+  CHECK(wide(StepScalar::loss_scale) == 1024);
+  CHECK(narrow(StepScalar::loss_scale) == 1024);
   std::int64_t random[3];
   std::memcpy(random, memory + step_block_offset(StepScalar::random, DType::int64), sizeof random);
   CHECK(random[0] == -5);

@@ -40,9 +40,10 @@ struct Trained {
     Graph graph;
     const Node value = graph.arena_slice({ArenaKind::value, 0, 0, 16}, DType::float32);
     const Node gradient = graph.arena_slice({ArenaKind::gradient, 0, 0, 16}, DType::float32);
+    const Node unscaled = gradient / graph.step_scalar(StepScalar::loss_scale, DType::float32);
     graph.update(
         value,
-        sgd_step(value, gradient, {}, graph.step_scalar(StepScalar::learning_rate, DType::float32)).value);
+        sgd_step(value, unscaled, {}, graph.step_scalar(StepScalar::learning_rate, DType::float32)).value);
     step.set_update_program(compile(graph, {}, test_backend(), {.placement = &store.placement()}), nullptr);
     store.write("w", Tensor::of<float>({2, 1}, {1, 2}));
   }
@@ -94,10 +95,11 @@ TEST_CASE("gradients are this rank's share of the whole step's mean") {
   CHECK(trained.step.metrics().samples == 2);
 }
 
-TEST_CASE("the loss scale reaches gradients and not the loss") {
+TEST_CASE("the loss scale reaches gradients, and neither the loss nor the weights") {
   Trained trained;
   trained.run(2, {.loss_scale = 4});
   CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{4, 8});
+  CHECK(trained.values() == std::vector<double>{0.5, 1});
   CHECK(trained.step.metrics().loss == 2.5);
 }
 

@@ -44,6 +44,9 @@ class CsvDataset final : public Dataset {
   // The header's names of the features, in the order of a sample; "column 3" where there is no header.
   const std::vector<std::string>& feature_names() const { return feature_names_; }
 
+  // All features, sample by sample.
+  const std::vector<float>& values() const { return values_; }
+
  private:
   std::vector<std::string> feature_names_;
   std::vector<std::string> class_names_;

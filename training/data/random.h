@@ -3,19 +3,21 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "core/splitmix.h"
+
 namespace plexaura {
 
-// A small generator of pseudo-random numbers with the same stream on every platform: SplitMix64 (Steele, Lea
-// and Flood, "Fast Splittable Pseudorandom Number Generators", 2014). Cheap to make, so that each sample has
-// its own. Not thread-safe.
+// A small generator of pseudo-random numbers with the same stream on every platform: SplitMix64. Cheap
+// to make, so that each sample has its own. Not thread-safe.
 class Random {
  public:
   // The stream of a key such as {seed, epoch, index}: each part, and the place of each part, changes it.
   explicit Random(std::initializer_list<std::uint64_t> key) {
-    for (const std::uint64_t part : key) state_ = mix(state_ + golden) ^ mix(part);
+    for (const std::uint64_t part : key)
+      state_ = splitmix_scatter(state_ + splitmix_step) ^ splitmix_scatter(part);
   }
 
-  std::uint64_t bits() { return mix(state_ += golden); }
+  std::uint64_t bits() { return splitmix_scatter(state_ += splitmix_step); }
 
   // A whole number in [0, limit), each equally likely; `limit` is at least 1.
   std::uint64_t below(std::uint64_t limit) {
@@ -32,14 +34,6 @@ class Random {
   }
 
  private:
-  static constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;
-
-  static constexpr std::uint64_t mix(std::uint64_t value) {
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
-    return value ^ (value >> 31);
-  }
-
   std::uint64_t state_ = 0;
 };
 
