@@ -50,14 +50,14 @@ class CountingKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Recording> CountingBackend::record(const std::function<void()>& body) {
-  auto recording = inner_.record(body);
+  auto recording = inner().record(body);
   if (!recording) return nullptr;
   ++counts_->recordings;
   return std::make_unique<CountingRecording>(counts_, std::move(recording));
 }
 
 std::shared_ptr<const Kernel> CountingBackend::make(const RegionQuery& query, const Candidate& candidate) {
-  return std::make_shared<CountingKernel>(counts_, inner_.make(query, candidate));
+  return std::make_shared<CountingKernel>(counts_, inner().make(query, candidate));
 }
 
 }  // namespace plexaura::testing

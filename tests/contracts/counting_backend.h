@@ -3,12 +3,12 @@
 #include <memory>
 #include <vector>
 
-#include "core/device/backend.h"
+#include "tests/support/forwarding_backend.h"
 
 namespace plexaura::testing {
 
 // Another backend, and how often it was asked for what.
-class CountingBackend final : public Backend {
+class CountingBackend final : public ForwardingBackend {
  public:
   struct Counts {
     std::int64_t launches = 0;    // kernels run or captured
@@ -18,31 +18,22 @@ class CountingBackend final : public Backend {
     std::int64_t events = 0;  // made
   };
 
-  explicit CountingBackend(Backend& inner) : inner_(inner) {}
+  using ForwardingBackend::ForwardingBackend;
 
   const Counts& counts() const { return *counts_; }
 
-  const BackendInfo& info() const override { return inner_.info(); }
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
     ++counts_->allocations;
-    return inner_.allocate(bytes, use);
-  }
-  void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
-    inner_.copy(stream, dst, src, bytes);
+    return inner().allocate(bytes, use);
   }
   std::unique_ptr<Event> make_event() override {
     ++counts_->events;
-    return inner_.make_event();
+    return inner().make_event();
   }
   std::unique_ptr<Recording> record(const std::function<void()>& body) override;
-  std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
-    return inner_.regions(graph, last, uses);
-  }
-  std::vector<Candidate> propose(const RegionQuery& query) const override { return inner_.propose(query); }
   std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override;
 
  private:
-  Backend& inner_;
   std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
 };
 

@@ -13,26 +13,16 @@
 #include "core/vm/vm.h"
 #include "tests/contracts/small_training.h"
 #include "tests/support/backend.h"
+#include "tests/support/forwarding_backend.h"
 
 namespace plexaura::testing {
 
 namespace {
 
 // A backend with host memory that also fuses a product and the addition behind it.
-class WithProductSums final : public Backend {
+class WithProductSums final : public ForwardingBackend {
  public:
-  explicit WithProductSums(Backend& inner) : inner_(inner) {}
-  const BackendInfo& info() const override { return inner_.info(); }
-  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
-    return inner_.allocate(bytes, use);
-  }
-  void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
-    inner_.copy(stream, dst, src, bytes);
-  }
-  std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
-  std::unique_ptr<Recording> record(const std::function<void()>& body) override {
-    return inner_.record(body);
-  }
+  using ForwardingBackend::ForwardingBackend;
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
     const NodeRecord& sum = graph.record(last);
     if (sum.op->name() != "add") return {};
@@ -45,14 +35,12 @@ class WithProductSums final : public Backend {
     return {region};
   }
   std::vector<Candidate> propose(const RegionQuery& query) const override {
-    return query.region.nodes.size() > 1 ? propose_host_kernel(query) : inner_.propose(query);
+    return query.region.nodes.size() > 1 ? propose_host_kernel(query) : inner().propose(query);
   }
   std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override {
-    return query.region.nodes.size() > 1 ? make_host_kernel(query, candidate) : inner_.make(query, candidate);
+    return query.region.nodes.size() > 1 ? make_host_kernel(query, candidate)
+                                         : inner().make(query, candidate);
   }
-
- private:
-  Backend& inner_;
 };
 
 struct Backends {

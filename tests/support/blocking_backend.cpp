@@ -28,14 +28,14 @@ bool has_blocks(const Candidate& candidate) {
 }  // namespace
 
 std::vector<Candidate> BlockingBackend::propose(const RegionQuery& query) const {
-  std::vector<Candidate> candidates = inner_.propose(in_blocks(query));
+  std::vector<Candidate> candidates = inner().propose(in_blocks(query));
   if (std::ranges::any_of(candidates, has_blocks))
     std::erase_if(candidates, [](const Candidate& candidate) { return !has_blocks(candidate); });
   return candidates;
 }
 
 std::shared_ptr<const Kernel> BlockingBackend::make(const RegionQuery& query, const Candidate& candidate) {
-  return inner_.make(in_blocks(query), candidate);
+  return inner().make(in_blocks(query), candidate);
 }
 
 }  // namespace plexaura::testing

@@ -1,34 +1,16 @@
 #pragma once
 
-#include "core/device/backend.h"
+#include "tests/support/forwarding_backend.h"
 
 namespace plexaura::testing {
 
 // Another backend, asked as if every value [N, C, ...] came in blocks of 16 channels: a kernel that takes or
 // gives blocks is used with them, whatever stands around it.
-class BlockingBackend final : public Backend {
+class BlockingBackend final : public ForwardingBackend {
  public:
-  explicit BlockingBackend(Backend& inner) : inner_(inner) {}
-
-  const BackendInfo& info() const override { return inner_.info(); }
-  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
-    return inner_.allocate(bytes, use);
-  }
-  void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
-    inner_.copy(stream, dst, src, bytes);
-  }
-  std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
-  std::unique_ptr<Recording> record(const std::function<void()>& body) override {
-    return inner_.record(body);
-  }
-  std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
-    return inner_.regions(graph, last, uses);
-  }
+  using ForwardingBackend::ForwardingBackend;
   std::vector<Candidate> propose(const RegionQuery& query) const override;
   std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override;
-
- private:
-  Backend& inner_;
 };
 
 }  // namespace plexaura::testing

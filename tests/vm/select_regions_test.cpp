@@ -7,6 +7,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
+#include "tests/support/forwarding_backend.h"
 
 namespace plexaura::testing {
 
@@ -15,8 +16,9 @@ namespace {
 using NodeLists = std::vector<std::vector<NodeId>>;
 
 // Offers the regions that it was given, whether they make sense or not.
-class Offering final : public Backend {
+class Offering final : public ForwardingBackend {
  public:
+  Offering() : ForwardingBackend(oracle()) {}
   void offer(const std::vector<Node>& nodes, const std::vector<Node>& outputs) {
     Region region{"offered", {}, {}, {}};
     for (const Node& node : nodes) region.nodes.push_back(node.id());
@@ -27,21 +29,12 @@ class Offering final : public Backend {
         if (std::ranges::find(region.nodes, input.node) == region.nodes.end()) region.inputs.push_back(input);
     offered_.push_back(region);
   }
-  const BackendInfo& info() const override { return oracle().info(); }
-  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
-    return oracle().allocate(bytes, use);
-  }
-  void copy(Stream, Address, const std::byte*, std::size_t) override {}
-  std::unique_ptr<Event> make_event() override { return nullptr; }
-  std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
   std::vector<Region> regions(const Graph&, NodeId last, const Uses&) const override {
     std::vector<Region> ending;
     std::ranges::copy_if(offered_, std::back_inserter(ending),
                          [&](const Region& region) { return region.nodes.back() == last; });
     return ending;
   }
-  std::vector<Candidate> propose(const RegionQuery&) const override { return {}; }
-  std::shared_ptr<const Kernel> make(const RegionQuery&, const Candidate&) override { return nullptr; }
 
  private:
   std::vector<Region> offered_;

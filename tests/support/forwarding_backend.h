@@ -1,0 +1,39 @@
+#pragma once
+
+#include "core/device/backend.h"
+
+namespace plexaura::testing {
+
+// Another backend, which must outlive it; what a test wants otherwise it overrides.
+class ForwardingBackend : public Backend {
+ public:
+  explicit ForwardingBackend(Backend& inner) : inner_(inner) {}
+
+  const BackendInfo& info() const override { return inner_.info(); }
+  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
+    return inner_.allocate(bytes, use);
+  }
+  void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
+    inner_.copy(stream, dst, src, bytes);
+  }
+  std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
+  std::unique_ptr<Recording> record(const std::function<void()>& body) override {
+    return inner_.record(body);
+  }
+  std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
+    return inner_.regions(graph, last, uses);
+  }
+  std::vector<Candidate> propose(const RegionQuery& query) const override { return inner_.propose(query); }
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override {
+    return inner_.make(query, candidate);
+  }
+
+ protected:
+  Backend& inner() { return inner_; }
+  const Backend& inner() const { return inner_; }
+
+ private:
+  Backend& inner_;
+};
+
+}  // namespace plexaura::testing
