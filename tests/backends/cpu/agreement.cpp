@@ -137,6 +137,8 @@ Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& 
   return result;
 }
 
+bool has_onednn() { return cpu_libraries() != "no oneDNN"; }
+
 Layout blocked_channels(std::int64_t block) { return Layout({0, 1, 2, 3}, {{1, block}}); }
 Layout channels_last() { return Layout({0, 2, 3, 1}); }
 

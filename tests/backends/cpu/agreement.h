@@ -42,6 +42,9 @@ Agreement agreement(const BuildGraph& build, const AgreementOptions& options = {
 Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& layouts,
                             const AgreementOptions& options = {});
 
+// Whether this build has oneDNN: without it its ops fall to the portable kernels.
+bool has_onednn();
+
 Layout blocked_channels(std::int64_t block);  // of [N, C, H, W]
 Layout channels_last();
 
