@@ -37,35 +37,6 @@ struct Section::Walk {
     }
   }
 
-  static void dump(const State& section, const std::string& indentation, std::string& out) {
-    for (const auto& [key, read] : section.read) {
-      out += fmt::format("{}{}:", indentation, key);
-      if (read.kind == Read::Kind::value)
-        out += fmt::format(" {}\n", read.value);
-      else if (read.kind == Read::Kind::section)
-        dump_section(*read.sections.front(), indentation, out);
-      else
-        dump_list(read, indentation, out);
-    }
-  }
-
-  static void dump_section(const State& section, const std::string& indentation, std::string& out) {
-    out += section.read.empty() ? " {}\n" : "\n";
-    dump(section, indentation + "  ", out);
-  }
-
-  static void dump_list(const Read& list, const std::string& indentation, std::string& out) {
-    out += list.sections.empty() ? " []\n" : "\n";
-    for (const auto& section : list.sections) {
-      // The dash takes the place of the first key's indentation.
-      std::string element;
-      dump(*section, indentation + "    ", element);
-      if (element.empty()) element = indentation + "    {}\n";
-      element[indentation.size() + 2] = '-';
-      out += element;
-    }
-  }
-
   static void collect(const State& section, std::map<std::string, std::string>& values) {
     for (const auto& [key, read] : section.read) {
       if (read.kind == Read::Kind::value) values.emplace(section.path_of(key), read.value);
@@ -97,12 +68,6 @@ Config Config::parse(const std::string& text, const std::string& name,
 }
 
 void Section::check_all_used() const { Walk::check_used(*state_); }
-
-std::string Config::dump() const {
-  std::string text;
-  Section::Walk::dump(*root_.state_, "", text);
-  return text;
-}
 
 std::map<std::string, std::string> Config::values() const {
   std::map<std::string, std::string> values;

@@ -32,8 +32,8 @@ struct NumberRange {
 //
 // Each key is read by the function of its type: `integer("epochs", {.minimum = 1})` throws where the key is
 // missing, `integer_or("epochs", 10, {.minimum = 1})` gives the default there. Reading marks a key as used
-// and keeps its value (or default) for Config::dump. Everything wrong is a UserError of one sentence: place,
-// key, what was found, what it must be. One thread at a time.
+// and keeps its value (or default) for Config::values. Everything wrong is a UserError of one sentence:
+// place, key, what was found, what it must be. One thread at a time.
 class Section {
  public:
   std::int64_t integer(std::string_view key, IntegerRange range = {}) const;
@@ -107,10 +107,8 @@ class Config {
   // has no effect is an error.
   void check_all_used() const { root_.check_all_used(); }
 
-  // What was read, defaults included, as YAML with sorted keys: the same text for the same effective
-  // configuration, however it was written. Reading the text back gives the same values.
-  std::string dump() const;
-  // The same as a table from path ("training.batch_size") to value, for naming what differs between two.
+  // What was read, defaults included, from path ("training.batch_size") to value: the same for the same
+  // effective configuration, however it was written, and with names for what differs between two.
   std::map<std::string, std::string> values() const;
 
  private:
