@@ -54,6 +54,6 @@ std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::pa
 // Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its
 // name or an alias, of its shape; float32 and float64 are converted. Names of the file that the model lacks
 // are an error, but for num_batches_tracked, a counter that other frameworks write and nobody here needs.
-void load_weights(const std::filesystem::path& file, ParameterStore& store);
+void load_weights(const std::filesystem::path& path, ParameterStore& store);
 
 }  // namespace plexaura

@@ -208,7 +208,7 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   return metrics.stop;
 }
 
-Step Trainer::next_step(Loader& loader) {
+Step Trainer::next_step(Loader& loader) const {
   const ProfileSpan span(options_.programs.profile, "waiting for data", "data");
   return loader.next();
 }

@@ -94,7 +94,7 @@ class Trainer {
   StepMetrics agreed_metrics();
   void rebroadcast_weights();
   void check_finite(double loss, const std::string& name);
-  Step next_step(Loader& loader);
+  Step next_step(Loader& loader) const;
   std::optional<Evaluation> validate();
   Evaluation evaluate_share();
   void finish_epoch(TrainingObserver& observer, double seconds);
