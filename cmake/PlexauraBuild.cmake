@@ -18,6 +18,8 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 set(plexaura_compile_options -Wall -Wextra -Wpedantic -Werror -fno-math-errno -fno-trapping-math)
+# Errors and traces name a line of the sources from the root of the project, not from that of the machine that built it.
+list(APPEND plexaura_compile_options -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 set(plexaura_link_options "")
 if(PLEXAURA_SANITIZE STREQUAL "address")
   list(APPEND plexaura_compile_options -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)

@@ -36,6 +36,10 @@ TEST_CASE("a shape error names the user's line, the op, every shape, the rule an
   CHECK(holds(by_operator, "reshape"));
 }
 
+TEST_CASE("a line is named from the root of the project") {
+  CHECK(Origin::at(std::source_location::current()).file == "tests/graph/graph_test.cpp");
+}
+
 TEST_CASE("a YAML place takes the place of the C++ line, and scopes make a path") {
   Graph graph;
   const Node x = graph.input("x", row);
