@@ -9,7 +9,6 @@
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "core/testing/padding.h"
 #include "core/testing/run.h"
 
 namespace plexaura::testing {
@@ -161,23 +160,11 @@ CaseReport check_backward(const OpCase& op_case, DType dtype, Backend& backend, 
 CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend) {
   Graph graph;
   std::vector<Tensor> inputs = make_inputs(op_case, dtype, dtype);
-  const std::size_t given = inputs.size();
-  std::vector<ProgramOutput> wanted;
-  if (op_case.differentiable)
-    for (const Node& grad : add_gradients(graph, op_case, inputs, dtype)) wanted.push_back({grad});
-  else
-    for (const Node& output : op_case.build(graph, add_inputs(graph, inputs))) wanted.push_back({output});
-  const std::shared_ptr<const Program> program = compile(graph, wanted, backend, {.keep_all = true});
-  const auto workspace = std::make_shared<Workspace>(backend, program->arena_bytes);
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    names.push_back(fmt::format("{} {}", i < given ? "input" : "cotangent", i < given ? i : i + 1));
-  std::vector<Feed> feeds;
-  for (std::size_t i = 0; i < inputs.size(); ++i) feeds.push_back({names[i], inputs[i]});
-  VM vm(program, backend, {.workspace = workspace});
-  vm.run(feeds, op_case.block);
-  vm.wait();
-  const PaddingReport looked = check_padding(*program, *workspace, backend);
+  const std::vector<Node> wanted = op_case.differentiable ? add_gradients(graph, op_case, inputs, dtype)
+                                                          : op_case.build(graph, add_inputs(graph, inputs));
+  Runner runner(graph, wanted, backend, {.keep_all = true});
+  runner(inputs, op_case.block);
+  const PaddingReport looked = runner.padding();
   if (looked.failures.empty()) return {looked.values, {}};
   return {looked.values, label(op_case, dtype, backend, "padding") + "\n" + looked.failures};
 }

@@ -16,7 +16,7 @@ struct PaddingReport {
   std::string failures;     // a line for each value with something else in its padding
 };
 
-// Whether all bytes at `address` outside of the value's elements are zero. Waits for nothing.
+// Whether all bytes at `address` outside of the value's elements are zero, once what was enqueued is done.
 PLEXAURA_API bool padding_is_zero(Backend& backend, Address address, const Layout& layout,
                                   const TensorType& type);
 

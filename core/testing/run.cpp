@@ -9,20 +9,21 @@ namespace plexaura::testing {
 
 Runner::Runner(const Graph& graph, const std::vector<Node>& outputs, Backend& backend,
                const CompileOptions& options)
-    : outputs_(outputs.size()) {
+    : backend_(backend), outputs_(outputs.size()) {
   std::vector<ProgramOutput> wanted;
   for (const Node& output : outputs) wanted.push_back({output});
-  auto program = compile(graph, wanted, backend, options);
+  program_ = compile(graph, wanted, backend, options);
+  workspace_ = std::make_shared<Workspace>(backend, program_->arena_bytes);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Leaf* leaf = as_leaf(*graph.record(id).op);
     if (leaf == nullptr || leaf->kind() != LeafKind::input) continue;
-    if (std::ranges::find(program->feeds, leaf->label(), &Program::Feed::name) != program->feeds.end()) {
+    if (std::ranges::find(program_->feeds, leaf->label(), &Program::Feed::name) != program_->feeds.end()) {
       names_.push_back(leaf->label());
       places_.push_back(inputs_);
     }
     ++inputs_;
   }
-  vm_ = std::make_unique<VM>(std::move(program), backend);
+  vm_ = std::make_unique<VM>(program_, backend, VmOptions{.workspace = workspace_});
 }
 
 std::vector<Tensor> Runner::operator()(const std::vector<Tensor>& inputs, const StepBlock& block) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/export.h"
+#include "core/testing/padding.h"
 #include "core/vm/compile.h"
 #include "core/vm/vm.h"
 
@@ -21,7 +22,13 @@ class PLEXAURA_API Runner {
   // Feeds the graph's inputs in the order in which they were made.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, const StepBlock& block = {});
 
+  // What the last run left beside the elements of every value; needs options.keep_all.
+  PaddingReport padding() const { return check_padding(*program_, *workspace_, backend_); }
+
  private:
+  Backend& backend_;
+  std::shared_ptr<const Program> program_;
+  std::shared_ptr<Workspace> workspace_;
   std::vector<std::string> names_;  // of the inputs that the program reads, and their place in the graph
   std::vector<std::size_t> places_;
   std::size_t inputs_ = 0;

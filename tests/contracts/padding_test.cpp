@@ -2,8 +2,6 @@
 // exponential. Looked at in the physical bytes of every value of graphs with 3 and 17 channels, and of the
 // arenas after steps of training.
 
-#include "core/testing/padding.h"
-
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <functional>
@@ -19,6 +17,7 @@
 #include "core/ops/shape.h"
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
+#include "core/testing/run.h"
 #include "tests/contracts/small_training.h"
 #include "tests/support/backend.h"
 
@@ -31,14 +30,11 @@ PaddingReport look(std::int64_t channels, const std::function<Node(const Node&)>
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {2, channels, 4, 4}});
   const Node y = build(x);
-  std::vector<ProgramOutput> outputs{{.node = y}};
-  if (with_gradient) outputs.push_back({.node = gradients(sum(square(y)), {x})[0]});
-  const auto program = compile(graph, outputs, test_backend(), {.keep_all = true});
-  const auto workspace = std::make_shared<Workspace>(test_backend(), program->arena_bytes);
-  VM vm(program, test_backend(), {.workspace = workspace});
-  vm.run({{"x", whole_numbers(x.type(), 3)}});
-  vm.wait();
-  return check_padding(*program, *workspace, test_backend());
+  std::vector<Node> outputs{y};
+  if (with_gradient) outputs.push_back(gradients(sum(square(y)), {x})[0]);
+  Runner runner(graph, outputs, test_backend(), {.keep_all = true});
+  runner({whole_numbers(x.type(), 3)});
+  return runner.padding();
 }
 
 void look_at_all(const std::vector<std::pair<const char*, std::function<Node(const Node&)>>>& families,
