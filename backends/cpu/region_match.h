@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "backends/cpu/costs.h"
 #include "core/device/backend.h"
 
 // What sources of kernels ask of a graph when they look for regions and check queries.
@@ -28,13 +29,12 @@ inline bool is_dense_float32(const RegionQuery& query) {
 // Bytes of all operands in the candidate's layouts, over the speed of memory: the time of a kernel that only
 // reads and writes.
 inline double seconds_of_traffic(const RegionQuery& query, const Candidate& candidate) {
-  constexpr double bytes_per_second = 2e10;
   double bytes = 0;
   for (std::size_t i = 0; i < candidate.inputs.size(); ++i)
     bytes += static_cast<double>(candidate.inputs[i].bytes(query.type(query.region.inputs[i])));
   for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
     bytes += static_cast<double>(candidate.outputs[i].bytes(query.type(query.region.outputs[i])));
-  return bytes / bytes_per_second;
+  return bytes / costs::bytes_of_memory;
 }
 
 }  // namespace plexaura

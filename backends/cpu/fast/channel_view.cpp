@@ -56,7 +56,9 @@ std::optional<ChannelView> channel_view(const Layout& layout, const Shape& shape
 }
 
 Layout blocked_layout(const Shape& shape) {
-  return Layout(Layout::row_major(shape.rank()).order(), {{1, 16}});
+  const std::int64_t behind_whole_blocks = shape[1] % 16;
+  const std::int64_t lanes = behind_whole_blocks > 0 && behind_whole_blocks <= 8 ? 8 : 16;
+  return Layout(Layout::row_major(shape.rank()).order(), {{1, lanes}});
 }
 
 }  // namespace plexaura::fast

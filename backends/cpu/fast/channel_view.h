@@ -32,7 +32,7 @@ struct ChannelView {
 // Empty for a layout that has no such vectors.
 std::optional<ChannelView> channel_view(const Layout& layout, const Shape& shape);
 
-// Channels in blocks of 16.
+// Channels in blocks of 16, or of 8 where that leaves less padding.
 Layout blocked_layout(const Shape& shape);
 
 }  // namespace plexaura::fast

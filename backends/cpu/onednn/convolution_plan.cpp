@@ -1,8 +1,9 @@
 #include "backends/cpu/onednn/convolution_plan.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "backends/cpu/region_match.h"
+#include "backends/cpu/onednn/primitive_kernel.h"
 #include "core/ops/conv2d.h"
 
 namespace plexaura::onednn {
@@ -11,97 +12,131 @@ namespace {
 
 using Space = Argument::Space;
 
-constexpr double operations_per_second = 1e11;
-// The library's blocks: a source of fewer channels is read as it comes, and not padded to a block.
-constexpr std::int64_t channels_of_a_block = 16;
-
-struct Shapes {
-  Shape src;
-  Shape weights;
-  Shape dst;
+struct Operand {
+  Argument argument;
+  Shape shape;  // as the graph has it
 };
 
-memory::desc weights_desc(const Shape& weights, std::int64_t groups) {
-  if (groups == 1) return any_layout(weights);
-  return row_major({groups, weights[0] / groups, weights[1], weights[2], weights[3]});
+bool is_weights(const Operand& operand) {
+  return operand.argument.number == DNNL_ARG_WEIGHTS || operand.argument.number == DNNL_ARG_DIFF_WEIGHTS;
 }
 
-std::optional<Layout> weights_layout(const memory::desc& desc, const Shape& weights, std::int64_t groups) {
-  return groups == 1 ? layout_of(desc, weights) : Layout::row_major(4);
+// Weights of groups stand row by row: the library's orders put zeros between the groups, which no Layout
+// says. They are brought to that order, or back, in the workspace.
+struct GroupedWeights {
+  Argument as_given;
+  Argument in_workspace;
+  dnnl::reorder::primitive_desc reorder;
+
+  bool is_result() const { return as_given.space == Space::output; }
+  Step step() const {
+    const Argument& from = is_result() ? in_workspace : as_given;
+    const Argument& to = is_result() ? as_given : in_workspace;
+    return {dnnl::reorder(reorder),
+            {{DNNL_ARG_FROM, from.desc, from.space, from.index},
+             {DNNL_ARG_TO, to.desc, to.space, to.index},
+             scratchpad_of(reorder)}};
+  }
+};
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+GroupedWeights make_grouped(const Operand& weights, std::int64_t groups) {
+  const Argument& wanted = weights.argument;
+  const Argument given{wanted.number, row_major_groups(weights.shape, groups), wanted.space, wanted.index};
+  const bool is_result = wanted.space == Space::output;
+  const memory::desc& from = is_result ? wanted.desc : given.desc;
+  const memory::desc& to = is_result ? given.desc : wanted.desc;
+  return {given,
+          {wanted.number, wanted.desc, Space::workspace},
+          {cpu_engine(), from, cpu_engine(), to, attributes_with({})}};
 }
 
-ConvolutionDescs descs_of(const Shapes& shapes, const Conv2dOptions& options) {
-  return {any_layout(shapes.src),
-          weights_desc(shapes.weights, options.groups),
-          std::nullopt,
-          any_layout(shapes.dst),
-          {options.stride.h, options.stride.w},
-          {options.dilation.h - 1, options.dilation.w - 1},
-          {options.padding.h, options.padding.w}};
-}
+// The kernel of a convolution, with what brings the weights of groups into order.
+struct Recipe {
+  std::vector<Argument> arguments;
+  std::optional<GroupedWeights> grouped;
+  std::size_t workspace = 0;
 
-// Asked for any layout of a source of few channels, the library may fall to its slow reference.
-void use_given_source(ConvolutionDescs& descs, const Shape& src, const std::optional<Layout>& given) {
-  if (src[1] >= channels_of_a_block || !given) return;
-  if (const auto desc = desc_of(*given, {DType::float32, src})) descs.src = *desc;
-}
+  template <class Primitive, class Described>
+  std::vector<Step> steps(const Described& described) const {
+    std::vector<Step> steps{{Primitive(described), arguments}};
+    if (grouped) steps.insert(grouped->is_result() ? steps.end() : steps.begin(), grouped->step());
+    return steps;
+  }
+};
 
-memory::desc bias_desc(std::int64_t channels) { return row_major({channels}); }
-
-dnnl::prop_kind kind_of(const Graph& graph) {
-  return graph.mode() == Mode::train ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-}
-
-double seconds_of(const Shapes& shapes) {
-  const std::int64_t per_output = shapes.weights.elements() / shapes.weights[0];
-  return 2 * static_cast<double>(shapes.dst.elements() * per_output) / operations_per_second;
-}
-
-// The offer that belongs to a primitive, but for its layouts.
 template <class Described>
-Candidate candidate_of(const Described& primitive, const Shapes& shapes) {
-  Candidate candidate;
-  candidate.implementation = std::string("onednn ") + primitive.impl_info_str();
-  candidate.workspace = primitive.scratchpad_desc().get_size();
-  candidate.seconds = seconds_of(shapes);
-  return candidate;
+Recipe recipe_for(const Described& described, const std::vector<Operand>& operands, std::int64_t groups) {
+  Recipe recipe;
+  recipe.workspace = described.scratchpad_desc().get_size();
+  recipe.arguments.push_back(scratchpad_of(described));
+  for (const Operand& operand : operands) {
+    Argument argument = operand.argument;
+    if (groups > 1 && is_weights(operand)) {
+      GroupedWeights grouped = make_grouped(operand, groups);
+      recipe.workspace = aligned(std::max(recipe.workspace, grouped.reorder.scratchpad_desc().get_size()));
+      grouped.in_workspace.index = recipe.workspace;
+      recipe.workspace += argument.desc.get_size();
+      argument = grouped.in_workspace;
+      recipe.grouped = std::move(grouped);
+    }
+    recipe.arguments.push_back(argument);
+  }
+  return recipe;
 }
 
-// Opaque layouts leave the plan empty.
-bool set_layouts(Candidate& candidate, const std::vector<std::optional<Layout>>& inputs,
-                 const std::vector<std::optional<Layout>>& outputs) {
-  for (const auto& layout : inputs) {
-    if (!layout) return false;
-    candidate.inputs.push_back(*layout);
-  }
-  for (const auto& layout : outputs) {
-    if (!layout) return false;
-    candidate.outputs.push_back(*layout);
-  }
-  return true;
+// Empty for a layout that a Layout cannot say.
+std::optional<Layout> layout_for(const Operand& operand, std::int64_t groups) {
+  if (groups > 1 && is_weights(operand)) return Layout::row_major(4);
+  auto layout = layout_of(operand.argument.desc, operand.shape);
+  if (!layout || layout->bytes({DType::float32, operand.shape}) !=
+                     static_cast<std::int64_t>(operand.argument.desc.get_size()))
+    return std::nullopt;
+  return layout;
 }
 
-// The kernel of a primitive, made when it is asked for.
+struct Problem {
+  ConvolutionShapes shapes;
+  Conv2dOptions options;
+  VectorAxis vector = VectorAxis::dst;
+};
+
+const Layout& layout_of_number(const std::vector<Operand>& operands, const Candidate& candidate,
+                               std::initializer_list<int> numbers) {
+  const auto found = std::ranges::find_if(operands, [&](const Operand& operand) {
+    return std::ranges::find(numbers, operand.argument.number) != numbers.end();
+  });
+  const Argument& argument = found->argument;
+  return argument.space == Space::output ? candidate.outputs[argument.index]
+                                         : candidate.inputs[argument.index];
+}
+
+// Operands stand in the order of the region's inputs and outputs.
 template <class Primitive, class Described>
-std::function<std::shared_ptr<const Kernel>()> maker(const Described& primitive,
-                                                     std::vector<Argument> arguments) {
-  arguments.push_back(scratchpad_of(primitive));
-  return [primitive, arguments = std::move(arguments)] {
-    return std::make_shared<PrimitiveKernel>(Primitive(primitive), arguments);
-  };
-}
-
-// With the source as it is given, or else in any layout.
-template <class Describe>
-auto describe_with_source(ConvolutionDescs descs, const Shape& src, const std::optional<Layout>& given,
-                          const Describe& describe) {
-  ConvolutionDescs as_given = descs;
-  use_given_source(as_given, src, given);
-  try {
-    return describe(as_given);
-  } catch (const dnnl::error&) {
-    return describe(descs);
+std::optional<ConvolutionPlan> plan_with(const Described& described, const Problem& problem,
+                                         const std::vector<Operand>& operands) {
+  const std::string implementation = described.impl_info_str();
+  if (is_reference(implementation)) return std::nullopt;
+  const std::int64_t groups = problem.options.groups;
+  ConvolutionPlan plan;
+  for (const Operand& operand : operands) {
+    const auto layout = layout_for(operand, groups);
+    if (!layout) return std::nullopt;
+    const bool is_result = operand.argument.space == Space::output;
+    (is_result ? plan.candidate.outputs : plan.candidate.inputs).push_back(*layout);
   }
+  Recipe recipe = recipe_for(described, operands, groups);
+  plan.candidate.implementation = "onednn " + implementation;
+  plan.candidate.workspace = recipe.workspace;
+  plan.candidate.seconds = seconds_of_convolution(
+      problem.shapes, groups, layout_of_number(operands, plan.candidate, {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC}),
+      layout_of_number(operands, plan.candidate, {DNNL_ARG_DST, DNNL_ARG_DIFF_DST}), problem.vector,
+      implementation);
+  plan.make = [described, recipe = std::move(recipe)] {
+    return std::make_shared<PrimitiveKernel>(recipe.template steps<Primitive>(described));
+  };
+  return plan;
 }
 
 // Weights [O, C, 1, 1] read as [C, O, 1, 1]: the same memory, the first two axes renamed.
@@ -116,122 +151,88 @@ Layout transposed(const Layout& weights) {
   return Layout(std::move(order), std::move(blocks));
 }
 
+dnnl::prop_kind kind_of(const Graph& graph) {
+  return graph.mode() == Mode::train ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+}
+
 }  // namespace
 
-std::optional<ConvolutionPlan> plan_conv2d(const RegionQuery& query) {
+std::optional<ConvolutionPlan> plan_conv2d(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Conv2dOptions& options = op_cast<Conv2d>(query.op()).options();
-  const Shapes shapes{query.type(region.inputs[0]).shape, query.type(region.inputs[1]).shape,
-                      query.type(region.outputs[0]).shape};
+  const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.inputs[1]).shape,
+                                 query.type(region.outputs[0]).shape};
   const bool has_bias = region.inputs.size() == 3;
-  ConvolutionDescs descs = descs_of(shapes, options);
-  if (has_bias) descs.bias = bias_desc(shapes.dst[1]);
-  dnnl::post_ops operations;
-  if (region.nodes.size() == 2) append_relu(operations);
-  const auto primitive =
-      describe_with_source(descs, shapes.src, query.given[0], [&](const ConvolutionDescs& with) {
-        return describe_forward(with, kind_of(query.graph), attributes_with(operations));
-      });
-
-  ConvolutionPlan plan{candidate_of(primitive, shapes), {}};
-  std::vector<std::optional<Layout>> inputs{
-      layout_of(primitive.src_desc(), shapes.src),
-      weights_layout(primitive.weights_desc(), shapes.weights, options.groups)};
-  std::vector<Argument> arguments{{DNNL_ARG_SRC, primitive.src_desc(), Space::input, 0},
-                                  {DNNL_ARG_WEIGHTS, primitive.weights_desc(), Space::input, 1},
-                                  {DNNL_ARG_DST, primitive.dst_desc(), Space::output, 0}};
-  if (has_bias) {
-    inputs.emplace_back(Layout::row_major(1));
-    arguments.push_back({DNNL_ARG_BIAS, *descs.bias, Space::input, 2});
-  }
-  if (!set_layouts(plan.candidate, inputs, {layout_of(primitive.dst_desc(), shapes.dst)}))
-    return std::nullopt;
-  plan.make = maker<dnnl::convolution_forward>(primitive, std::move(arguments));
-  return plan;
+  const auto descs = describe_operands(layouts, shapes, options, has_bias);
+  if (!descs) return std::nullopt;
+  const auto described = describe_forward(*descs, kind_of(query.graph), attributes_with({}));
+  std::vector<Operand> operands{
+      {{DNNL_ARG_SRC, described.src_desc(), Space::input, 0}, shapes.src},
+      {{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 1}, shapes.weights}};
+  if (has_bias) operands.push_back({{DNNL_ARG_BIAS, *descs->bias, Space::input, 2}, {shapes.dst[1]}});
+  operands.push_back({{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, shapes.dst});
+  return plan_with<dnnl::convolution_forward>(described, {shapes, options}, operands);
 }
 
-std::optional<ConvolutionPlan> plan_input_grad(const RegionQuery& query) {
+std::optional<ConvolutionPlan> plan_input_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Conv2dOptions& options = op_cast<Conv2dInputGrad>(query.op()).options();
-  const Shapes shapes{query.type(region.outputs[0]).shape, query.type(region.inputs[0]).shape,
-                      query.type(region.inputs[1]).shape};
-  const ConvolutionDescs descs = descs_of(shapes, options);
-  const auto hint = describe_forward(descs, dnnl::prop_kind::forward_training, {});
-  const auto primitive = describe_backward_data(descs, attributes_with({}), hint);
-
-  ConvolutionPlan plan{candidate_of(primitive, shapes), {}};
-  if (!set_layouts(plan.candidate,
-                   {weights_layout(primitive.weights_desc(), shapes.weights, options.groups),
-                    layout_of(primitive.diff_dst_desc(), shapes.dst)},
-                   {layout_of(primitive.diff_src_desc(), shapes.src)}))
-    return std::nullopt;
-  plan.make = maker<dnnl::convolution_backward_data>(
-      primitive, {{DNNL_ARG_WEIGHTS, primitive.weights_desc(), Space::input, 0},
-                  {DNNL_ARG_DIFF_DST, primitive.diff_dst_desc(), Space::input, 1},
-                  {DNNL_ARG_DIFF_SRC, primitive.diff_src_desc(), Space::output, 0}});
-  return plan;
+  const ConvolutionShapes shapes{query.type(region.outputs[0]).shape, query.type(region.inputs[0]).shape,
+                                 query.type(region.inputs[1]).shape};
+  const auto descs = describe_operands(layouts, shapes, options, false);
+  if (!descs) return std::nullopt;
+  const auto hint = describe_forward(*descs, dnnl::prop_kind::forward_training, {});
+  const auto described = describe_backward_data(*descs, attributes_with({}), hint);
+  return plan_with<dnnl::convolution_backward_data>(
+      described, {shapes, options, VectorAxis::src},
+      {{{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 0}, shapes.weights},
+       {{DNNL_ARG_DIFF_DST, described.diff_dst_desc(), Space::input, 1}, shapes.dst},
+       {{DNNL_ARG_DIFF_SRC, described.diff_src_desc(), Space::output, 0}, shapes.src}});
 }
 
-std::optional<ConvolutionPlan> plan_weight_grad(const RegionQuery& query) {
+std::optional<ConvolutionPlan> plan_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Conv2dOptions& options = op_cast<Conv2dWeightGrad>(query.op()).options();
-  const Shapes shapes{query.type(region.inputs[0]).shape, query.type(region.outputs[0]).shape,
-                      query.type(region.inputs[1]).shape};
+  const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.outputs[0]).shape,
+                                 query.type(region.inputs[1]).shape};
   const bool has_bias = region.outputs.size() == 2;
-  ConvolutionDescs descs = descs_of(shapes, options);
-  if (has_bias) descs.bias = bias_desc(shapes.dst[1]);
-  const auto primitive =
-      describe_with_source(descs, shapes.src, query.given[0], [&](const ConvolutionDescs& with) {
-        const auto hint = describe_forward(with, dnnl::prop_kind::forward_training, {});
-        return describe_backward_weights(with, attributes_with({}), hint);
-      });
-
-  ConvolutionPlan plan{candidate_of(primitive, shapes), {}};
-  std::vector<std::optional<Layout>> outputs{
-      weights_layout(primitive.diff_weights_desc(), shapes.weights, options.groups)};
-  std::vector<Argument> arguments{{DNNL_ARG_SRC, primitive.src_desc(), Space::input, 0},
-                                  {DNNL_ARG_DIFF_DST, primitive.diff_dst_desc(), Space::input, 1},
-                                  {DNNL_ARG_DIFF_WEIGHTS, primitive.diff_weights_desc(), Space::output, 0}};
-  if (has_bias) {
-    outputs.emplace_back(Layout::row_major(1));
-    arguments.push_back({DNNL_ARG_DIFF_BIAS, *descs.bias, Space::output, 1});
-  }
-  if (!set_layouts(
-          plan.candidate,
-          {layout_of(primitive.src_desc(), shapes.src), layout_of(primitive.diff_dst_desc(), shapes.dst)},
-          outputs))
-    return std::nullopt;
-  plan.make = maker<dnnl::convolution_backward_weights>(primitive, std::move(arguments));
-  return plan;
+  const auto descs = describe_operands(layouts, shapes, options, has_bias);
+  if (!descs) return std::nullopt;
+  const auto hint = describe_forward(*descs, dnnl::prop_kind::forward_training, {});
+  const auto described = describe_backward_weights(*descs, attributes_with({}), hint);
+  std::vector<Operand> operands{
+      {{DNNL_ARG_SRC, described.src_desc(), Space::input, 0}, shapes.src},
+      {{DNNL_ARG_DIFF_DST, described.diff_dst_desc(), Space::input, 1}, shapes.dst},
+      {{DNNL_ARG_DIFF_WEIGHTS, described.diff_weights_desc(), Space::output, 0}, shapes.weights}};
+  if (has_bias) operands.push_back({{DNNL_ARG_DIFF_BIAS, *descs->bias, Space::output, 1}, {shapes.dst[1]}});
+  return plan_with<dnnl::convolution_backward_weights>(described, {shapes, options}, operands);
 }
 
-std::optional<ConvolutionPlan> plan_input_grad_and_add(const RegionQuery& query) {
+std::optional<ConvolutionPlan> plan_input_grad_and_add(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Shape& weights = query.type(region.inputs[0]).shape;
   const Shape& grad_out = query.type(region.inputs[1]).shape;
   const Shape& grad_src = query.type(region.outputs[0]).shape;
-  const Shapes shapes{grad_out, transposed(weights), grad_src};
+  const ConvolutionShapes shapes{grad_out, transposed(weights), grad_src};
+  const auto descs = describe_operands(layouts, shapes, {}, false);
+  if (!descs) return std::nullopt;
   dnnl::post_ops operations;
   operations.append_sum(1.F);
-  const auto primitive =
-      describe_forward(descs_of(shapes, {}), dnnl::prop_kind::forward_training, attributes_with(operations));
-
-  ConvolutionPlan plan{candidate_of(primitive, shapes), {}};
-  const auto as_read = layout_of(primitive.weights_desc(), shapes.weights);
-  const auto dst = layout_of(primitive.dst_desc(), grad_src);
-  if (!as_read || !set_layouts(plan.candidate,
-                               {transposed(*as_read), layout_of(primitive.src_desc(), grad_out), dst}, {dst}))
-    return std::nullopt;
-  plan.candidate.implementation += " + sum";
-  plan.candidate.in_place = {{0, 2}};
-  const std::vector<Argument> arguments{{DNNL_ARG_SRC, primitive.src_desc(), Space::input, 1},
-                                        {DNNL_ARG_WEIGHTS, primitive.weights_desc(), Space::input, 0},
-                                        {DNNL_ARG_DST, primitive.dst_desc(), Space::output, 0},
-                                        scratchpad_of(primitive)};
-  plan.make = [primitive, arguments] {
-    auto kernel = std::make_shared<PrimitiveKernel>(dnnl::convolution_forward(primitive), arguments);
-    kernel->start_from(2, primitive.dst_desc().get_size());
-    return kernel;
+  const auto described =
+      describe_forward(*descs, dnnl::prop_kind::forward_training, attributes_with(operations));
+  const std::vector<Operand> operands{
+      {{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 0}, shapes.weights},
+      {{DNNL_ARG_SRC, described.src_desc(), Space::input, 1}, grad_out},
+      {{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, grad_src}};
+  auto plan = plan_with<dnnl::convolution_forward>(described, {shapes, {}}, operands);
+  if (!plan) return std::nullopt;
+  plan->candidate.implementation += " + sum";
+  plan->candidate.inputs[0] = transposed(plan->candidate.inputs[0]);
+  plan->candidate.inputs.push_back(plan->candidate.outputs[0]);
+  plan->candidate.in_place = {{0, 2}};
+  plan->make = [described, recipe = recipe_for(described, operands, 1)] {
+    return std::make_shared<PrimitiveKernel>(recipe.template steps<dnnl::convolution_forward>(described),
+                                             StartFrom{2, described.dst_desc().get_size()});
   };
   return plan;
 }

@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "backends/cpu/onednn/primitive_kernel.h"
+#include "backends/cpu/onednn/convolution_layouts.h"
 #include "core/device/backend.h"
 
 namespace plexaura::onednn {
@@ -15,13 +15,13 @@ struct ConvolutionPlan {
   std::function<std::shared_ptr<const Kernel>()> make;
 };
 
-// Each is empty where the library has nothing.
-std::optional<ConvolutionPlan> plan_conv2d(const RegionQuery& query);
-std::optional<ConvolutionPlan> plan_input_grad(const RegionQuery& query);
-std::optional<ConvolutionPlan> plan_weight_grad(const RegionQuery& query);
+// Each is empty where the library has nothing fast in these layouts, or throws dnnl::error.
+std::optional<ConvolutionPlan> plan_conv2d(const RegionQuery& query, ConvolutionLayouts layouts);
+std::optional<ConvolutionPlan> plan_input_grad(const RegionQuery& query, ConvolutionLayouts layouts);
+std::optional<ConvolutionPlan> plan_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 
 // Region inputs: weights, grad_out, addend. A 1x1 convolution of stride 1 goes back as a forward convolution
 // of the transposed weights, and that one can add to its destination.
-std::optional<ConvolutionPlan> plan_input_grad_and_add(const RegionQuery& query);
+std::optional<ConvolutionPlan> plan_input_grad_and_add(const RegionQuery& query, ConvolutionLayouts layouts);
 
 }  // namespace plexaura::onednn

@@ -9,7 +9,6 @@ namespace plexaura::onednn {
 
 namespace {
 
-constexpr auto conv_and_relu = "conv2d+relu";
 constexpr auto input_grad_and_add = "conv2d_input_grad+add";
 constexpr auto weight_and_bias_grad = "conv2d_weight_grad+bias";
 
@@ -27,12 +26,6 @@ bool is_bias_grad(const Graph& graph, NodeId node) {
 }
 
 bool is_weight_grad(const Graph& graph, NodeId node) { return is_op(graph, node, "conv2d_weight_grad"); }
-
-std::vector<Region> match_relu(const Graph& graph, NodeId relu, const Uses& uses) {
-  const Value before = graph.record(relu).inputs[0];
-  if (!is_op(graph, before.node, "conv2d") || !uses.only_read_by(before, relu)) return {};
-  return {{conv_and_relu, {before.node, relu}, graph.record(before.node).inputs, {{relu, 0}}}};
-}
 
 std::vector<Region> match_add(const Graph& graph, NodeId add, const Uses& uses) {
   const std::vector<Value>& operands = graph.record(add).inputs;
@@ -66,31 +59,41 @@ std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, 
 }
 
 // The plan of a weight gradient reads the op of the first node.
-std::optional<ConvolutionPlan> plan_with_bias_grad(const RegionQuery& query) {
+std::optional<ConvolutionPlan> plan_with_bias_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   Region region = query.region;
   region.nodes = {region.outputs[0].node, region.outputs[1].node};
-  return plan_weight_grad({query.graph, region, query.given, query.wanted, query.accumulate});
+  return plan_weight_grad({query.graph, region, query.given, query.wanted, query.accumulate}, layouts);
 }
 
-std::optional<ConvolutionPlan> plan_of(const RegionQuery& query) {
-  if (!is_dense_float32(query)) return std::nullopt;
+std::optional<ConvolutionPlan> plan_of(const RegionQuery& query, ConvolutionLayouts layouts) {
   const std::string& kind = query.region.kind;
   try {
-    if (kind == "conv2d" || kind == conv_and_relu) return plan_conv2d(query);
-    if (kind == "conv2d_input_grad") return plan_input_grad(query);
-    if (kind == "conv2d_weight_grad") return plan_weight_grad(query);
-    if (kind == weight_and_bias_grad) return plan_with_bias_grad(query);
-    if (kind == input_grad_and_add) return plan_input_grad_and_add(query);
+    if (kind == "conv2d") return plan_conv2d(query, layouts);
+    if (kind == "conv2d_input_grad") return plan_input_grad(query, layouts);
+    if (kind == "conv2d_weight_grad") return plan_weight_grad(query, layouts);
+    if (kind == weight_and_bias_grad) return plan_with_bias_grad(query, layouts);
+    if (kind == input_grad_and_add) return plan_input_grad_and_add(query, layouts);
   } catch (const dnnl::error&) {  // no implementation: nothing to offer
   }
   return std::nullopt;
+}
+
+// Whether the images lie in whole blocks of channels: no other layout is faster.
+bool is_in_whole_blocks(const RegionQuery& query, const Candidate& candidate) {
+  const auto fits = [&](const Layout& layout, Value value) {
+    const Shape& shape = query.type(value).shape;
+    return layout.rank() != 4 || (!layout.blocks().empty() && layout.elements(shape) == shape.elements());
+  };
+  const Region& region = query.region;
+  for (std::size_t i = 0; i < region.inputs.size(); ++i)
+    if (!fits(candidate.inputs[i], region.inputs[i])) return false;
+  return fits(candidate.outputs[0], region.outputs[0]);
 }
 
 class ConvolutionSource final : public KernelSource {
  public:
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
     if (!is_float32(graph, {last, 0}) || !has_elements(graph, {last, 0})) return {};
-    if (is_op(graph, last, "relu")) return match_relu(graph, last, uses);
     if (is_op(graph, last, "add")) return match_add(graph, last, uses);
     if (is_bias_grad(graph, last) || is_weight_grad(graph, last))
       return match_weight_and_bias_grad(graph, last, uses);
@@ -98,13 +101,20 @@ class ConvolutionSource final : public KernelSource {
   }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
-    auto plan = plan_of(query);
-    if (!plan) return {};
-    return {std::move(plan->candidate)};
+    std::vector<Candidate> candidates;
+    if (!is_dense_float32(query)) return candidates;
+    for (const ConvolutionLayouts layouts : all_convolution_layouts) {
+      auto plan = plan_of(query, layouts);
+      if (!plan) continue;
+      plan->candidate.choice = static_cast<int>(layouts);
+      candidates.push_back(std::move(plan->candidate));
+      if (is_in_whole_blocks(query, candidates.back())) break;
+    }
+    return candidates;
   }
 
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate&) const override {
-    const auto plan = plan_of(query);
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
+    const auto plan = plan_of(query, static_cast<ConvolutionLayouts>(candidate.choice));
     if (!plan) throw InternalError("oneDNN no longer offers a convolution that it has offered");
     return plan->make();
   }

@@ -198,14 +198,6 @@ dnnl::matmul::primitive_desc describe_matmul(const MatMulDescs& descs,
   return describe<dnnl::matmul>(attributes, descs.src, descs.weights, descs.dst);
 }
 
-void append_relu(dnnl::post_ops& operations) {
-#if DNNL_VERSION_MAJOR >= 3
-  operations.append_eltwise(dnnl::algorithm::eltwise_relu, 0.F, 0.F);
-#else
-  operations.append_eltwise(1.F, dnnl::algorithm::eltwise_relu, 0.F, 0.F);
-#endif
-}
-
 dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations) {
   dnnl::primitive_attr attributes;
   attributes.set_post_ops(operations);

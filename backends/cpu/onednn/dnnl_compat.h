@@ -62,8 +62,6 @@ struct MatMulDescs {
 dnnl::matmul::primitive_desc describe_matmul(const MatMulDescs& descs,
                                              const dnnl::primitive_attr& attributes);
 
-void append_relu(dnnl::post_ops& operations);
-
 // Scratch memory comes from the caller.
 dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/cpu/costs.h"
 #include "backends/cpu/onednn/primitive_kernel.h"
 #include "backends/cpu/onednn/sources.h"
 #include "backends/cpu/region_match.h"
@@ -12,8 +13,6 @@ namespace {
 using Space = Argument::Space;
 
 constexpr auto with_bias = "matmul+bias";
-constexpr auto with_bias_and_relu = "matmul+bias+relu";
-constexpr double operations_per_second = 1e11;
 
 // An operand as matrices [..., rows, columns], with as many axes as the result; a transposed one is read
 // through its strides.
@@ -60,7 +59,6 @@ MatMulDescs descs_of(const RegionQuery& query) {
 dnnl::matmul::primitive_desc describe(const RegionQuery& query, bool accumulate) {
   dnnl::post_ops operations;
   if (accumulate) operations.append_sum(1.F);
-  if (query.region.kind == with_bias_and_relu) append_relu(operations);
   return describe_matmul(descs_of(query), attributes_with(operations));
 }
 
@@ -68,7 +66,7 @@ double seconds_of(const RegionQuery& query) {
   const Shape& src = query.type(query.region.inputs[0]).shape;
   const auto inner = src[src.rank() - (op_cast<MatMul>(query.op()).options().transpose_a ? 2 : 1)];
   const auto outputs = query.type(query.region.outputs[0]).shape.elements();
-  return 2 * static_cast<double>(inner) * static_cast<double>(outputs) / operations_per_second;
+  return 2 * static_cast<double>(inner) * static_cast<double>(outputs) / costs::operations;
 }
 
 // Whether a value is one row that is added to each row of the product.
@@ -81,17 +79,7 @@ class MatMulSource final : public KernelSource {
  public:
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
     if (!is_float32(graph, {last, 0}) || !has_elements(graph, {last, 0})) return {};
-    if (is_op(graph, last, "add")) return match_add(graph, last, uses);
-    if (!is_op(graph, last, "relu")) return {};
-    const Value before = graph.record(last).inputs[0];
-    if (!is_op(graph, before.node, "add") || !uses.only_read_by(before, last)) return {};
-    std::vector<Region> regions = match_add(graph, before.node, uses);
-    for (Region& region : regions) {
-      region.kind = with_bias_and_relu;
-      region.nodes.push_back(last);
-      region.outputs = {{last, 0}};
-    }
-    return regions;
+    return is_op(graph, last, "add") ? match_add(graph, last, uses) : std::vector<Region>{};
   }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
@@ -100,6 +88,7 @@ class MatMulSource final : public KernelSource {
     try {
       const auto primitive = describe(query, false);
       candidate.implementation = std::string("onednn ") + primitive.impl_info_str();
+      if (is_reference(candidate.implementation)) return {};
       candidate.workspace = primitive.scratchpad_desc().get_size();
       if (query.accumulate)
         candidate.workspace =
@@ -129,7 +118,7 @@ class MatMulSource final : public KernelSource {
  private:
   static bool is_matmul(const RegionQuery& query) {
     const std::string& kind = query.region.kind;
-    return kind == "matmul" || kind == with_bias || kind == with_bias_and_relu;
+    return kind == "matmul" || kind == with_bias;
   }
 
   static std::vector<Region> match_add(const Graph& graph, NodeId add, const Uses& uses) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "backends/cpu/onednn/dnnl_compat.h"
@@ -8,7 +10,8 @@
 
 namespace plexaura::onednn {
 
-// An argument of a primitive: which one, what it looks like, and which operand of the region it is.
+// An argument of a primitive: which one, what it looks like, and which operand of the region it is, or where
+// it begins in the workspace, in bytes.
 struct Argument {
   enum class Space : std::uint8_t { input, output, workspace };
   int number;  // DNNL_ARG_...
@@ -17,28 +20,41 @@ struct Argument {
   std::size_t index = 0;
 };
 
-// A primitive as a kernel. Binding makes the memory objects and the argument map, once; a run is one execute.
+struct Step {
+  dnnl::primitive primitive;
+  std::vector<Argument> arguments;
+};
+
+// What output 0 holds before the first step, for a primitive that adds to its destination: a copy of an
+// input, where that one lies elsewhere.
+struct StartFrom {
+  std::size_t input;
+  std::size_t bytes;
+};
+
+// Primitives, one after the other, as a kernel. Binding makes the memory objects and the argument maps, once;
+// a run is one execute for each.
 class PrimitiveKernel final : public Kernel {
  public:
   PrimitiveKernel(dnnl::primitive primitive, std::vector<Argument> arguments);
-
-  // Before each run, input `input` is copied to output 0 where they lie apart: for a primitive that adds to
-  // its destination.
-  void start_from(std::size_t input, std::size_t bytes);
+  explicit PrimitiveKernel(std::vector<Step> steps, std::optional<StartFrom> start = {});
 
   std::unique_ptr<Launch> bind(const Binding& binding) const override;
 
  private:
-  dnnl::primitive primitive_;
-  std::vector<Argument> arguments_;
-  std::size_t start_input_ = 0;
-  std::size_t start_bytes_ = 0;
+  std::vector<Step> steps_;
+  std::optional<StartFrom> start_;
 };
 
 // The scratch memory that a primitive asks for, as an argument.
 template <class PrimitiveDesc>
 Argument scratchpad_of(const PrimitiveDesc& primitive) {
   return {DNNL_ARG_SCRATCHPAD, primitive.scratchpad_desc(), Argument::Space::workspace};
+}
+
+// Whether an implementation is the library's plain code for everything that nothing else takes.
+inline bool is_reference(const std::string& implementation) {
+  return implementation.find("ref") != std::string::npos;
 }
 
 }  // namespace plexaura::onednn

@@ -43,6 +43,7 @@ class ReorderSource final : public KernelSource {
     try {
       const auto primitive = describe(*ends, query.accumulate);
       candidate.implementation = std::string("onednn ") + primitive.impl_info_str();
+      if (is_reference(candidate.implementation)) return {};
       candidate.workspace = primitive.scratchpad_desc().get_size();
     } catch (const dnnl::error&) {
       return {};

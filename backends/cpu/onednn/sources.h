@@ -9,9 +9,9 @@
 
 namespace plexaura::onednn {
 
-// conv2d (+ relu), conv2d_input_grad (+ add), conv2d_weight_grad (+ the bias' gradient).
+// conv2d, conv2d_input_grad (+ add), conv2d_weight_grad (+ the bias' gradient).
 std::unique_ptr<const KernelSource> make_convolution_source();
-// matmul (+ bias (+ relu)).
+// matmul (+ bias).
 std::unique_ptr<const KernelSource> make_matmul_source();
 // reorder between two layouts.
 std::unique_ptr<const KernelSource> make_reorder_source();

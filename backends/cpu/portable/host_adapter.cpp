@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/costs.h"
 #include "backends/cpu/portable/in_place.h"
 #include "backends/cpu/portable/inputs_read.h"
 #include "backends/cpu/portable/region_plan.h"
@@ -12,8 +13,6 @@
 namespace plexaura {
 
 namespace {
-
-constexpr double bytes_per_second = 2e9;  // a guess: host kernels are chosen where there is nothing else
 
 // A plan with the tables of its conversions.
 struct Compiled {
@@ -133,7 +132,7 @@ double seconds_of(const RegionQuery& query, const Candidate& candidate) {
     bytes += static_cast<double>(candidate.inputs[i].bytes(query.type(query.region.inputs[i])));
   for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
     bytes += static_cast<double>(candidate.outputs[i].bytes(query.type(query.region.outputs[i])));
-  return bytes / bytes_per_second;
+  return bytes / costs::bytes_of_portable_kernels;
 }
 
 void choose_layouts(const RegionQuery& query, PreferredLayout preferred, Candidate& candidate) {

@@ -114,3 +114,23 @@ TEST_CASE("batch norm at inference takes addition and ReLU along") {
     CHECK(result.worst() < bound);
   }
 }
+
+TEST_CASE("a NaN goes through batch norm, the addition and the ReLU behind it, forward and backward") {
+  for (const bool adds : {false, true})
+    for (const Mode mode : {Mode::train, Mode::inference}) {
+      const Agreement result = agreement(
+          [&](Graph& graph, DType dtype) -> std::vector<Node> {
+            const auto [positive, scale, shift] = operands(graph, dtype, {2, 17, 4, 4});
+            const Node x = log(positive - 0.0625);  // NaN in some channels
+            const Node normal = mode == Mode::train ? batch_norm(x, scale, shift).y
+                                                    : batch_norm_inference(x, scale, shift, shift, scale);
+            const Node y = relu(adds ? graph.input("side", {dtype, normal.shape()}) + normal : normal);
+            const Node grad = relu_grad(graph.input("grad", {dtype, y.shape()}), y);
+            return {y, batch_norm_grad(x, scale, shift, scale, grad).x};
+          },
+          {.low = 0, .high = 1, .mode = mode});
+      CAPTURE(result.program);
+      CHECK(result.uses("+relu"));
+      CHECK(result.worst() < bound);
+    }
+}

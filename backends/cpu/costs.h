@@ -1,0 +1,17 @@
+#pragma once
+
+// What the CPU is taken to do in a second where kernels are compared before any has run. Only the ratios
+// matter, and they hold for one processor as for another within a factor of two.
+
+namespace plexaura::costs {
+
+constexpr double bytes_of_memory = 2e10;
+constexpr double bytes_of_portable_kernels = 2e9;
+
+// Floating-point operations of matrix products and convolutions, those on padding included.
+constexpr double operations = 2e11;
+constexpr double operations_on_8_lanes =
+    1.6e11;                                     // vectors of 8 channels leave the widest registers half empty
+constexpr double operations_on_columns = 4e10;  // a convolution that copies its source to a matrix first
+
+}  // namespace plexaura::costs

@@ -1,0 +1,107 @@
+#include "backends/cpu/onednn/convolution_layouts.h"
+
+#include "backends/cpu/costs.h"
+
+namespace plexaura::onednn {
+
+namespace {
+
+constexpr std::int64_t lanes = 16;  // of the widest registers
+constexpr std::int64_t few_channels = 16;
+
+std::int64_t rounded_up(std::int64_t count, std::int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+
+Shape with_channels(const Shape& shape, std::int64_t channels) {
+  return {shape[0], channels, shape[2], shape[3]};
+}
+
+std::int64_t block_of(ConvolutionLayouts layouts) {
+  if (layouts == ConvolutionLayouts::blocks_of_16) return 16;
+  return layouts == ConvolutionLayouts::blocks_of_8 ? 8 : 1;
+}
+
+ConvolutionShapes in_blocks(const ConvolutionShapes& shapes, std::int64_t block) {
+  const std::int64_t in = rounded_up(shapes.src[1], block);
+  const std::int64_t out = rounded_up(shapes.dst[1], block);
+  return {with_channels(shapes.src, in),
+          {out, in, shapes.weights[2], shapes.weights[3]},
+          with_channels(shapes.dst, out)};
+}
+
+memory::desc weights_desc(const Shape& weights, std::int64_t groups) {
+  if (groups == 1) return any_layout(weights);
+  return {{groups, weights[0] / groups, weights[1], weights[2], weights[3]},
+          memory::data_type::f32,
+          memory::format_tag::any};
+}
+
+ConvolutionDescs with_layouts(const ConvolutionShapes& shapes, const Conv2dOptions& options,
+                              const std::optional<Layout>& src, const std::optional<Layout>& dst) {
+  const auto desc = [](const Shape& shape, const std::optional<Layout>& layout) {
+    return layout ? *desc_of(*layout, {DType::float32, shape}) : any_layout(shape);
+  };
+  return {desc(shapes.src, src),
+          weights_desc(shapes.weights, options.groups),
+          std::nullopt,
+          desc(shapes.dst, dst),
+          {options.stride.h, options.stride.w},
+          {options.dilation.h - 1, options.dilation.w - 1},
+          {options.padding.h, options.padding.w}};
+}
+
+std::optional<ConvolutionDescs> describe_images(ConvolutionLayouts layouts, const ConvolutionShapes& shapes,
+                                                const Conv2dOptions& options) {
+  const std::int64_t block = block_of(layouts);
+  const Layout blocked({0, 1, 2, 3}, {{1, block}});
+  const Layout rows = Layout::row_major(4);
+  const Layout last({0, 2, 3, 1});
+  switch (layouts) {
+    case ConvolutionLayouts::library:
+      return with_layouts(shapes, options, std::nullopt, std::nullopt);
+    case ConvolutionLayouts::library_behind_row_major:
+      if (shapes.src[1] >= few_channels) return std::nullopt;
+      return with_layouts(shapes, options, rows, std::nullopt);
+    case ConvolutionLayouts::blocks_of_16:
+    case ConvolutionLayouts::blocks_of_8:
+      if (options.groups > 1) return std::nullopt;
+      return with_layouts(in_blocks(shapes, block), options, blocked, blocked);
+    case ConvolutionLayouts::channels_last:
+      return with_layouts(shapes, options, last, last);
+    case ConvolutionLayouts::row_major:
+      return with_layouts(shapes, options, rows, rows);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ConvolutionDescs> describe_operands(ConvolutionLayouts layouts, const ConvolutionShapes& shapes,
+                                                  const Conv2dOptions& options, bool has_bias) {
+  auto descs = describe_images(layouts, shapes, options);
+  if (descs && has_bias) descs->bias = row_major({rounded_up(shapes.dst[1], block_of(layouts))});
+  return descs;
+}
+
+memory::desc row_major_groups(const Shape& weights, std::int64_t groups) {
+  return row_major({groups, weights[0] / groups, weights[1], weights[2], weights[3]});
+}
+
+double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t groups, const Layout& src,
+                              const Layout& dst, VectorAxis vector, const std::string& implementation) {
+  const double places =
+      static_cast<double>(shapes.dst.elements() / shapes.dst[1] * shapes.weights[2] * shapes.weights[3]);
+  std::int64_t in = src.padded(shapes.src)[1] / groups;
+  std::int64_t out = dst.padded(shapes.dst)[1] / groups;
+  if (implementation.find("gemm") != std::string::npos)
+    return 2 * places * static_cast<double>(groups * in * out) / costs::operations_on_columns;
+  const bool narrow = src.block_of(1) == 8 || dst.block_of(1) == 8;
+  const bool depthwise = shapes.src[1] == groups && shapes.dst[1] == groups;
+  std::int64_t& along = vector == VectorAxis::src ? in : out;
+  if (!depthwise) along = rounded_up(along, narrow ? 8 : lanes);
+  return 2 * places * static_cast<double>(groups * in * out) /
+         (narrow ? costs::operations_on_8_lanes : costs::operations);
+}
+
+}  // namespace plexaura::onednn
