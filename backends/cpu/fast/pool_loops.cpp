@@ -1,25 +1,11 @@
 #include "backends/cpu/fast/pool_loops.h"
 
 #include "backends/cpu/fast/clones.h"
+#include "backends/cpu/fast/pool_window.h"
 
 namespace plexaura::fast {
 
 namespace {
-
-// The part of a window along one axis that lies inside: [begin, end) of the kernel, from position `first` on.
-struct Inside {
-  std::int64_t begin;
-  std::int64_t end;
-  std::int64_t first;
-};
-
-PLEXAURA_INLINE Inside inside(std::int64_t place, std::int64_t kernel, std::int64_t stride,
-                              std::int64_t padding, std::int64_t extent) {
-  const std::int64_t start = place * stride - padding;
-  const std::int64_t begin = start < 0 ? -start : 0;
-  const std::int64_t end = kernel < extent - start ? kernel : extent - start;
-  return {begin, end, start + begin};
-}
 
 // The largest elements so far, and where in the window they stand.
 template <int lanes>

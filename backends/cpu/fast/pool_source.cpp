@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 
+#include "backends/cpu/fast/avg_pool_loops.h"
 #include "backends/cpu/fast/channel_view.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/parallel.h"
@@ -60,7 +62,35 @@ std::shared_ptr<const Kernel> make_grad(const PoolShapes& shapes) {
   });
 }
 
-bool is_forward(const RegionQuery& query) { return query.region.kind == "max_pool2d"; }
+std::shared_ptr<const Kernel> make_average(const AvgPoolShapes& shapes) {
+  return make_kernel([shapes](const Binding& at) {
+    for_each_row(shapes.of.dst, nanoseconds_per_window(shapes.of.window), [&](PoolPlace place) {
+      avg_pool_row(shapes, place, floats(at.inputs[0]), floats(at.outputs[0]));
+    });
+  });
+}
+
+std::shared_ptr<const Kernel> make_average_grad(const AvgPoolShapes& shapes) {
+  const Window2d& window = shapes.of.window;
+  const double windows_of_pixel = static_cast<double>(window.kernel.h * window.kernel.w) /
+                                  static_cast<double>(window.stride.h * window.stride.w);
+  const double nanoseconds_per_pixel = nanoseconds_per_vector * (1 + windows_of_pixel);
+  return make_kernel([=](const Binding& at) {
+    for_each_row(shapes.of.src, nanoseconds_per_pixel, [&](PoolPlace place) {
+      avg_pool_grad_row(shapes, place, floats(at.inputs[0]), floats(at.outputs[0]));
+    });
+  });
+}
+
+constexpr auto max_forward = "max_pool2d";
+constexpr auto max_backward = "max_pool2d_grad";
+constexpr auto average_forward = "avg_pool2d";
+constexpr auto average_backward = "avg_pool2d_grad";
+
+bool is_known(const std::string& kind) {
+  constexpr std::array kinds{max_forward, max_backward, average_forward, average_backward};
+  return std::ranges::find(kinds, kind) != kinds.end();
+}
 
 // The layouts in which operands come, if they have vectors of channels; else blocked ones.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
@@ -77,8 +107,7 @@ class PoolSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;
-    const std::string& kind = query.region.kind;
-    if (kind != "max_pool2d" && kind != "max_pool2d_grad") return candidates;
+    if (!is_known(query.region.kind)) return candidates;
     if (!is_float32(query.graph, query.region.inputs[0]) ||
         !has_elements(query.graph, query.region.inputs[0]) ||
         !has_elements(query.graph, query.region.outputs[0]))
@@ -98,7 +127,12 @@ class PoolSource final : public KernelSource {
     const PixelView in = *pixel_view(candidate.inputs[0], query.type(query.region.inputs[0]).shape);
     const PixelView out = *pixel_view(candidate.outputs[0], query.type(query.region.outputs[0]).shape);
     const Window2d& window = op_cast<PoolOp>(query.op()).window();
-    return is_forward(query) ? make_forward({window, in, out}) : make_grad({window, out, in});
+    const std::string& kind = query.region.kind;
+    if (kind == max_forward) return make_forward({window, in, out});
+    if (kind == max_backward) return make_grad({window, out, in});
+    if (kind == average_forward)
+      return make_average({{window, in, out}, op_cast<AvgPool2d>(query.op()).count_include_pad()});
+    return make_average_grad({{window, out, in}, op_cast<AvgPool2dGrad>(query.op()).count_include_pad()});
   }
 };
 

@@ -40,6 +40,32 @@ TEST_CASE(
       }
 }
 
+TEST_CASE("average pooling and its gradient agree with the portable kernels in double") {
+  for (const std::int64_t channels : {1, 3, 8, 12, 16, 17, 24})
+    for (const Layout& layout :
+         {Layout::row_major(4), channels_last(), blocked_channels(16), blocked_channels(8)})
+      for (const MaxPool2dOptions& window : windows)
+        for (const bool count_include_pad : {false, true}) {
+          CAPTURE(to_string(layout));
+          const AvgPool2dOptions options{window.kernel, window.stride, window.padding, count_include_pad};
+          const BuildGraph forward = [&](Graph& graph, DType dtype) -> std::vector<Node> {
+            return {avg_pool2d(graph.input("x", {dtype, {2, channels, 9, 11}}), options)};
+          };
+          const Agreement pooled = agreement_of_node(forward, {layout});
+          CHECK(pooled.program == "fast");
+          CHECK(pooled.worst() < 5e-7);
+          Graph shapes;
+          const Shape shape = forward(shapes, DType::float32)[0].shape();
+          const Agreement backward = agreement_of_node(
+              [&](Graph& graph, DType dtype) -> std::vector<Node> {
+                return {avg_pool2d_grad(graph.input("grad", {dtype, shape}), {9, 11}, options)};
+              },
+              {layout});
+          CHECK(backward.program == "fast");
+          CHECK(backward.worst() < 5e-7);
+        }
+}
+
 TEST_CASE("equal elements and NaN are treated as the portable kernel does") {
   const Agreement equal = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
     const Node y = max_pool2d(relu(graph.input("x", {dtype, {2, 16, 8, 8}})), {.kernel = {2, 2}});
