@@ -20,17 +20,26 @@ struct Key {
   std::uint32_t words[2];
 };
 
+constexpr int rounds = 10;
+
+PLEXAURA_HD inline Block one_round(Block counter, Key key) {
+  const std::uint64_t product0 = std::uint64_t{0xD2511F53U} * counter.words[0];
+  const std::uint64_t product1 = std::uint64_t{0xCD9E8D57U} * counter.words[2];
+  return {{static_cast<std::uint32_t>(product1 >> 32) ^ counter.words[1] ^ key.words[0],
+           static_cast<std::uint32_t>(product1),
+           static_cast<std::uint32_t>(product0 >> 32) ^ counter.words[3] ^ key.words[1],
+           static_cast<std::uint32_t>(product0)}};
+}
+
+PLEXAURA_HD inline Key next_key(Key key) {
+  return {{key.words[0] + 0x9E3779B9U, key.words[1] + 0xBB67AE85U}};
+}
+
 // The 128 random bits that belong to a counter under a key.
 PLEXAURA_HD inline Block philox4x32_10(Block counter, Key key) {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t product0 = std::uint64_t{0xD2511F53U} * counter.words[0];
-    const std::uint64_t product1 = std::uint64_t{0xCD9E8D57U} * counter.words[2];
-    counter = {{static_cast<std::uint32_t>(product1 >> 32) ^ counter.words[1] ^ key.words[0],
-                static_cast<std::uint32_t>(product1),
-                static_cast<std::uint32_t>(product0 >> 32) ^ counter.words[3] ^ key.words[1],
-                static_cast<std::uint32_t>(product0)}};
-    key.words[0] += 0x9E3779B9U;
-    key.words[1] += 0xBB67AE85U;
+  for (int round = 0; round < rounds; ++round) {
+    counter = one_round(counter, key);
+    key = next_key(key);
   }
   return counter;
 }
@@ -53,11 +62,15 @@ struct Draws {
         step(static_cast<std::uint64_t>(step_number)) {}
 
   // Those of the indices 4 number .. 4 number + 3.
-  PLEXAURA_HD Block block(std::int64_t number) const {
+  PLEXAURA_HD Block block(std::int64_t number) const { return philox4x32_10(counter(number), first_key()); }
+
+  PLEXAURA_HD Block counter(std::int64_t number) const {
     const auto place = static_cast<std::uint64_t>(number);
-    return philox4x32_10({{static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32),
-                           static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32)}},
-                         {{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}});
+    return {{static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32),
+             static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32)}};
+  }
+  PLEXAURA_HD Key first_key() const {
+    return {{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}};
   }
 };
 

@@ -14,15 +14,19 @@ std::string instruction_set();
 
 // Functions of one, two or three values, in any layout and with any broadcasting.
 std::unique_ptr<const KernelSource> make_elementwise_source();
-// reorder where the layout stays: a copy, or a sum.
+// reorder: a copy, or a sum.
 std::unique_ptr<const KernelSource> make_transfer_source();
 // sgd_step, adam_step.
 std::unique_ptr<const KernelSource> make_solver_source();
 // batch_norm and its neighbours.
 std::unique_ptr<const KernelSource> make_batch_norm_source();
-// max_pool2d and its gradient.
+// max_pool2d, avg_pool2d and their gradients.
 std::unique_ptr<const KernelSource> make_pool_source();
 // sum, mean.
 std::unique_ptr<const KernelSource> make_reduce_source();
+// softmax_cross_entropy and its gradient, top_k_correct, one_hot.
+std::unique_ptr<const KernelSource> make_class_source();
+// dropout and its gradient.
+std::unique_ptr<const KernelSource> make_dropout_source();
 
 }  // namespace plexaura::fast
