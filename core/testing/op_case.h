@@ -18,7 +18,12 @@ struct CaseInput {
   std::optional<DType> dtype = {};  // nothing: the floating type under test
 };
 
-// How far a result may be from the float64 oracle, as a fraction of the largest element of that output. The
+// What the outputs of a case must be, from the values of its inputs, all float64 whatever their type in the
+// graph. Written from the op's definition with plain loops and std:: functions: it shares no code with any
+// kernel.
+using Expected = std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>;
+
+// How far a result may be from what is expected, as a fraction of the largest element of that output. The
 // default allows for the rounding of inputs, of the result and of a short sum: some units in the last place
 // of the type.
 struct Tolerances {
@@ -30,13 +35,15 @@ struct Tolerances {
   double of(DType dtype) const;
 };
 
-// One description of an op at work. It drives the forward and gradient comparisons of every backend and dtype
-// with the portable kernels in float64, and the check of gradients against differences.
+// One description of an op at work. It drives the comparison of results with what is expected and of
+// gradients with the portable kernels in float64, in every dtype on every backend, and the check of gradients
+// against differences.
 struct OpCase {
   std::string name;  // "conv2d, stride 2 and three groups"
   std::string op;    // its line in ops.def
   BuildFunction build;
   std::vector<CaseInput> inputs;
+  Expected expected;
 
   bool differentiable = true;
   bool second_order = true;
@@ -65,10 +72,12 @@ struct CaseReport {
 
 // The functions below keep nothing of a call. One thread at a time uses a backend.
 
-// Results of a backend against the oracle, which computes in float64 from the same (rounded) inputs.
-PLEXAURA_API CaseReport check_forward(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
+// Results of a backend against what is expected of the same (rounded) inputs. Throws UserError for a case
+// that expects nothing.
+PLEXAURA_API CaseReport check_forward(const OpCase& op_case, DType dtype, Backend& backend);
 
-// Gradients of a backend, under a random cotangent, against the oracle.
+// Gradients of a backend, under a random cotangent, against the oracle, which computes in float64 from the
+// same (rounded) inputs.
 PLEXAURA_API CaseReport check_backward(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
 
 // Whether padding is zero in every value of the op and of its gradient.

@@ -10,6 +10,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/pattern.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
@@ -29,6 +30,7 @@ OpCase trained(const std::string& name, Shape x, Values values = between(-1, 2))
       "batch_norm",
       [](Graph&, auto in) { return outputs(batch_norm(in[0], wide(in[1]), wide(in[2]), {.epsilon = 1e-2})); },
       {{std::move(x), std::move(values)}, {channels, away_from_zero(0.5)}, {channels}},
+      [](auto in) { return reference::batch_norm(in[0], in[1], in[2], 1e-2); },
       true,
       true,
       every_float,
@@ -48,6 +50,7 @@ OpCase of_gradient(const std::string& name, const Shape& x) {
           "batch_norm_grad",
           gradient_op,
           {{x, between(-1, 2)}, {{x[1]}, away_from_zero(0.5)}, {x}},
+          [](auto in) { return reference::batch_norm_grad(in[0], in[1], in[2], 1e-2); },
           true,
           true,
           every_float,
@@ -62,7 +65,10 @@ OpCase inferred(const std::string& name, const Shape& x) {
       [](Graph&, auto in) {
         return std::vector{batch_norm_inference(in[0], wide(in[1]), wide(in[2]), wide(in[3]), wide(in[4]))};
       },
-      {{x}, {channels}, {channels}, {channels}, {channels, between(0.5, 2)}}};
+      {{x}, {channels}, {channels}, {channels}, {channels, between(0.5, 2)}},
+      [](auto in) {
+        return std::vector{reference::batch_norm_inference(in[0], in[1], in[2], in[3], in[4], 1e-5)};
+      }};
 }
 
 const Cases cases({
@@ -112,6 +118,20 @@ const WrongCases wrong({
 
 TEST_CASE("batch norm: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("batch norm: what it refuses") { check_all(wrong); }
+
+TEST_CASE("batch norm by hand") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 2}});  // a channel with 1 and 5, another with 4 and 4
+  const Node scale = graph.input("scale", {DType::float64, {2}});
+  const Node shift = graph.input("shift", {DType::float64, {2}});
+  const BatchNormResult result = batch_norm(x, scale, shift, {.epsilon = 5});
+  const auto results = Runner(graph, outputs(result), test_backend())(
+      {Tensor::of<double>({2, 2}, {1, 4, 5, 4}), Tensor::of<double>({2}, {6, 7}),
+       Tensor::of<double>({2}, {0.5, -1})});
+  check_close(results[0], {-3.5, -1, 4.5, -1});  // 6 (1 - 3) / sqrt(4 + 5) + 0.5, ...
+  check_close(results[1], {3, 4});
+  check_close(results[2], {4, 0});
+}
 
 TEST_CASE("batch norm agrees with figures of PyTorch, second derivatives included") {
   Graph graph;

@@ -9,23 +9,44 @@
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
 namespace {
 
+using reference::elementwise;
 using Function = Node (*)(Operand, Operand);
+using Expectation = double (*)(double, double);
 
-OpCase binary(const std::string& op, Function function, Shape a, Shape b, Values of_b = between(-2, 2)) {
+double plus(double a, double b) { return a + b; }
+double minus(double a, double b) { return a - b; }
+double times(double a, double b) { return a * b; }
+double quotient(double a, double b) { return a / b; }
+double whole_quotient(double a, double b) { return b == 0 ? 0 : std::trunc(a / b); }
+double larger(double a, double b) { return a > b ? a : b; }
+double smaller(double a, double b) { return a < b ? a : b; }
+
+// -target log(sigmoid(logit)) - (1 - target) log(1 - sigmoid(logit)), where 1 - sigmoid(x) = sigmoid(-x).
+double binary_cross_entropy(double logit, double target) {
+  const auto log_of_sigmoid = [](double x) { return std::log(1 / (1 + std::exp(-x))); };
+  return -target * log_of_sigmoid(logit) - (1 - target) * log_of_sigmoid(-logit);
+}
+
+OpCase binary(const std::string& op, Function function, Expectation expected, Shape a, Shape b,
+              Values of_b = between(-2, 2)) {
   return {op + " of " + to_string(a) + " and " + to_string(b),
           op,
           [=](Graph&, auto x) { return std::vector{function(x[0], x[1])}; },
-          {{std::move(a), between(-2, 2)}, {std::move(b), std::move(of_b)}}};
+          {{std::move(a), between(-2, 2)}, {std::move(b), std::move(of_b)}},
+          elementwise(expected)};
 }
 
-OpCase comparison(const std::string& op, Function function) {
-  OpCase op_case = binary(op, function, {3, 1, 5}, {4, 1}, whole(-2, 2));
-  op_case.inputs[0].values = whole(-2, 2);
+// Equal operands, unequal ones and NaN on either side.
+OpCase comparison(const std::string& op, Function function, Expectation expected) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  OpCase op_case = binary(op, function, expected, {3, 1, 4}, {5, 1}, these({-1, 0, 1, 2, nan}));
+  op_case.inputs[0].values = these({-1, 0, 1, 2, nan, -2, -0.0, 3, 1, 1, 0, nan});
   op_case.differentiable = false;
   return op_case;
 }
@@ -47,47 +68,60 @@ OpCase with_positive_base(OpCase op_case) {
   return op_case;
 }
 
+OpCase far_from_zero(OpCase op_case) {
+  op_case.name += ", far from zero";
+  op_case.inputs[0].values = between(-20, 20);
+  return op_case;
+}
+
 const auto where_of = [](Graph&, auto x) { return std::vector{where(x[0], x[1], x[2])}; };
+const Expected choice =
+    elementwise([](double condition, double a, double b) { return condition != 0 ? a : b; });
 
 const Cases cases({
-    binary("add", add, {3, 5}, {3, 5}),
-    binary("add", add, {3, 1, 5}, {4, 1}),
-    binary("add", add, {}, {2, 3}),
-    binary("add", add, {2, 0, 3}, {1, 3}),
-    binary("add", add, {2, 1, 3, 1, 2}, {4, 1, 5, 1}),
-    binary("add", add, {2, 17, 3, 5}, {17, 1, 1}),
-    of_integers(binary("add", add, {3, 1}, {1, 4}), DType::int64),
-    binary("sub", sub, {3, 5}, {5}),
-    binary("sub", sub, {5}, {3, 5}),
-    of_integers(binary("sub", sub, {3, 1}, {1, 4}), DType::int32),
-    binary("mul", mul, {3, 5}, {3, 1}),
-    binary("mul", mul, {1}, {1}),
-    of_integers(binary("mul", mul, {3, 1}, {1, 4}), DType::int32),
-    binary("div", div, {3, 5}, {1, 5}, away_from_zero(0.3)),
-    of_integers(binary("div", div, {3, 1}, {1, 4}), DType::int64),
-    binary("sigmoid_cross_entropy", sigmoid_cross_entropy, {3, 5}, {3, 5}, between(0, 1)),
-    binary("sigmoid_cross_entropy", sigmoid_cross_entropy, {3, 5}, {5}, between(0, 1)),
-    binary("maximum", maximum, {3, 5}, {5}),
-    binary("maximum", maximum, {3, 1}, {2, 1, 4}),
-    of_integers(binary("maximum", maximum, {3, 1}, {1, 4}), DType::int64),
-    binary("minimum", minimum, {3, 5}, {3, 1}),
-    with_positive_base(binary("pow", pow, {3, 5}, {3, 5})),
-    with_positive_base(binary("pow", pow, {3, 1}, {4})),
+    binary("add", add, plus, {3, 5}, {3, 5}),
+    binary("add", add, plus, {3, 1, 5}, {4, 1}),
+    binary("add", add, plus, {}, {2, 3}),
+    binary("add", add, plus, {2, 0, 3}, {1, 3}),
+    binary("add", add, plus, {2, 1, 3, 1, 2}, {4, 1, 5, 1}),
+    binary("add", add, plus, {2, 17, 3, 5}, {17, 1, 1}),
+    of_integers(binary("add", add, plus, {3, 1}, {1, 4}), DType::int64),
+    binary("sub", sub, minus, {3, 5}, {5}),
+    binary("sub", sub, minus, {5}, {3, 5}),
+    of_integers(binary("sub", sub, minus, {3, 1}, {1, 4}), DType::int32),
+    binary("mul", mul, times, {3, 5}, {3, 1}),
+    binary("mul", mul, times, {1}, {1}),
+    of_integers(binary("mul", mul, times, {3, 1}, {1, 4}), DType::int32),
+    binary("div", div, quotient, {3, 5}, {1, 5}, away_from_zero(0.3)),
+    of_integers(binary("div", div, whole_quotient, {3, 1}, {1, 4}), DType::int64),
+    binary("sigmoid_cross_entropy", sigmoid_cross_entropy, binary_cross_entropy, {3, 5}, {3, 5},
+           between(0, 1)),
+    binary("sigmoid_cross_entropy", sigmoid_cross_entropy, binary_cross_entropy, {3, 5}, {5}, between(0, 1)),
+    far_from_zero(binary("sigmoid_cross_entropy", sigmoid_cross_entropy, binary_cross_entropy, {40}, {40},
+                         between(0, 1))),
+    binary("maximum", maximum, larger, {3, 5}, {5}),
+    binary("maximum", maximum, larger, {3, 1}, {2, 1, 4}),
+    of_integers(binary("maximum", maximum, larger, {3, 1}, {1, 4}), DType::int64),
+    binary("minimum", minimum, smaller, {3, 5}, {3, 1}),
+    with_positive_base(binary("pow", pow, std::pow, {3, 5}, {3, 5})),
+    with_positive_base(binary("pow", pow, std::pow, {3, 1}, {4})),
     {"pow, a whole exponent",
      "pow",
      [](Graph&, auto x) { return std::vector{pow(x[0], 3)}; },
-     {{{3, 5}, away_from_zero(0.3)}}},
-    comparison("eq", eq),
-    comparison("ne", ne),
-    comparison("lt", lt),
-    comparison("le", le),
-    comparison("gt", gt),
-    comparison("ge", ge),
-    {"where", "where", where_of, {{{3, 5}, whole(0, 2), DType::boolean}, {{3, 5}}, {{3, 5}}}},
+     {{{3, 5}, away_from_zero(0.3)}},
+     elementwise([](double x) { return x * x * x; })},
+    comparison("eq", eq, [](double a, double b) { return a == b ? 1.0 : 0.0; }),
+    comparison("ne", ne, [](double a, double b) { return a == b ? 0.0 : 1.0; }),
+    comparison("lt", lt, [](double a, double b) { return a < b ? 1.0 : 0.0; }),
+    comparison("le", le, [](double a, double b) { return a < b || a == b ? 1.0 : 0.0; }),
+    comparison("gt", gt, [](double a, double b) { return b < a ? 1.0 : 0.0; }),
+    comparison("ge", ge, [](double a, double b) { return b < a || a == b ? 1.0 : 0.0; }),
+    {"where", "where", where_of, {{{3, 5}, whole(0, 2), DType::boolean}, {{3, 5}}, {{3, 5}}}, choice},
     {"where, everything broadcast",
      "where",
      where_of,
-     {{{4, 1, 1}, whole(0, 2), DType::boolean}, {{3, 1}}, {{5}}}},
+     {{{4, 1, 1}, whole(0, 2), DType::boolean}, {{3, 1}}, {{5}}},
+     choice},
 });
 
 Node input(Graph& graph, const char* name, DType dtype, Shape shape) {
@@ -103,7 +137,18 @@ WrongCase mixed(const std::string& op, Function function) {
           {"float32[2]", "float64[2]", "cast()"}};
 }
 
+WrongCase of_whole_numbers(const std::string& op, Function function) {
+  return {op + " of integers",
+          op,
+          [=](Graph& graph) {
+            function(input(graph, "a", DType::int64, {2}), input(graph, "b", DType::int64, {2}));
+          },
+          {"floating", "int64", "cast()"}};
+}
+
 const WrongCases wrong({
+    of_whole_numbers("pow", pow),
+    of_whole_numbers("sigmoid_cross_entropy", sigmoid_cross_entropy),
     mixed("add", add),
     mixed("sub", sub),
     mixed("mul", mul),

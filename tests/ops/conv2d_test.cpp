@@ -9,6 +9,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/pattern.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
@@ -21,9 +22,31 @@ OpCase convolved(const std::string& name, Shape x, Shape weights, Conv2dOptions 
       [=](Graph&, auto in) {
         return std::vector{bias ? conv2d(in[0], in[1], in[2], options) : conv2d(in[0], in[1], options)};
       },
-      {{std::move(x)}, {weights}}};
+      {{std::move(x)}, {weights}},
+      [=](auto in) {
+        const Tensor y = reference::conv2d(in[0], in[1], options);
+        return std::vector{bias ? reference::add_bias(y, in[2]) : y};
+      }};
   if (bias) op_case.inputs.push_back({{weights[0]}});
   return op_case;
+}
+
+OpCase input_gradient(const std::string& name, Shape weights, Shape grad_out, Size2d input,
+                      Conv2dOptions options) {
+  return {"conv2d_input_grad, " + name,
+          "conv2d_input_grad",
+          [=](Graph&, auto in) { return std::vector{conv2d_input_grad(in[0], in[1], input, options)}; },
+          {{std::move(weights)}, {std::move(grad_out)}},
+          [=](auto in) { return std::vector{reference::conv2d_input_grad(in[0], in[1], input, options)}; }};
+}
+
+OpCase weight_gradient(const std::string& name, Shape x, Shape grad_out, Size2d kernel,
+                       Conv2dOptions options) {
+  return {"conv2d_weight_grad, " + name,
+          "conv2d_weight_grad",
+          [=](Graph&, auto in) { return std::vector{conv2d_weight_grad(in[0], in[1], kernel, options)}; },
+          {{std::move(x)}, {std::move(grad_out)}},
+          [=](auto in) { return std::vector{reference::conv2d_weight_grad(in[0], in[1], kernel, options)}; }};
 }
 
 constexpr Conv2dOptions odd{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}};
@@ -40,30 +63,16 @@ const Cases cases({
     convolved("17 to 3 channels", {1, 17, 3, 4}, {3, 17, 2, 1}, {.stride = {1, 2}}),
     convolved("larger than a tile", {1, 8, 9, 10}, {33, 8, 3, 3}, {.padding = {1, 1}}),
     convolved("no samples", {0, 2, 4, 4}, {3, 2, 3, 3}, {}, true),
-    {"conv2d_input_grad",
-     "conv2d_input_grad",
-     [](Graph&, auto in) {
-       return std::vector{conv2d_input_grad(in[0], in[1], {5, 4}, odd)};
-     },
-     {{{3, 2, 3, 2}}, {{2, 3, 3, 6}}}},
-    {"conv2d_input_grad, two groups",
-     "conv2d_input_grad",
-     [](Graph&, auto in) {
-       return std::vector{conv2d_input_grad(in[0], in[1], {3, 3}, {.groups = 2})};
-     },
-     {{{4, 1, 2, 2}}, {{1, 4, 2, 2}}}},
-    {"conv2d_weight_grad",
-     "conv2d_weight_grad",
-     [](Graph&, auto in) {
-       return std::vector{conv2d_weight_grad(in[0], in[1], {3, 2}, odd)};
-     },
-     {{{2, 2, 5, 4}}, {{2, 3, 3, 6}}}},
-    {"conv2d_weight_grad, two groups",
-     "conv2d_weight_grad",
-     [](Graph&, auto in) {
-       return std::vector{conv2d_weight_grad(in[0], in[1], {2, 2}, {.groups = 2})};
-     },
-     {{{1, 2, 3, 3}}, {{1, 4, 2, 2}}}},
+    convolved("wide padding, strides along both axes", {1, 2, 5, 6}, {2, 2, 3, 3},
+              {.stride = {3, 2}, .padding = {2, 3}}),
+    input_gradient("odd", {3, 2, 3, 2}, {2, 3, 3, 6}, {5, 4}, odd),
+    input_gradient("stride 2 along W into the padding", {2, 3, 1, 3}, {1, 2, 2, 4}, {2, 7},
+                   {.stride = {1, 2}, .padding = {0, 1}}),
+    input_gradient("two groups", {4, 1, 2, 2}, {1, 4, 2, 2}, {3, 3}, {.groups = 2}),
+    weight_gradient("odd", {2, 2, 5, 4}, {2, 3, 3, 6}, {3, 2}, odd),
+    weight_gradient("stride 2 along W into the padding", {1, 3, 2, 7}, {1, 2, 2, 4}, {1, 3},
+                    {.stride = {1, 2}, .padding = {0, 1}}),
+    weight_gradient("two groups", {1, 2, 3, 3}, {1, 4, 2, 2}, {2, 2}, {.groups = 2}),
 });
 
 WrongCase refused(const std::string& name, const Shape& x, const Shape& weights, Conv2dOptions options,
@@ -113,6 +122,26 @@ const WrongCases wrong({
 
 TEST_CASE("conv2d: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("conv2d: what it refuses") { check_all(wrong); }
+
+TEST_CASE("a convolution by hand") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {1, 1, 2, 3}});
+  const Node weights = graph.input("weights", {DType::float64, {1, 1, 2, 2}});
+  const Node bias = graph.input("bias", {DType::float64, {1}});
+  const Node plain = conv2d(x, weights, bias);
+  const Node padded = conv2d(x, weights, {.stride = {2, 2}, .padding = {1, 1}});
+  const std::vector<Node> grads = gradients(sum(plain), {x, weights});
+  const auto results = Runner(graph, {plain, padded, grads[0], grads[1]},
+                              test_backend())({Tensor::of<double>({1, 1, 2, 3}, {1, 2, 3,  //
+                                                                                 4, 5, 6}),
+                                               Tensor::of<double>({1, 1, 2, 2}, {1, 10,  //
+                                                                                 100, 1000}),
+                                               Tensor::of<double>({1}, {0.5})});
+  check_close(results[0], {5421.5, 6532.5});  // 1 + 20 + 400 + 5000 + 0.5, 2 + 30 + 500 + 6000 + 0.5
+  check_close(results[1], {1000, 200 + 3000, 40, 5 + 60});  // each window reaches into the padding
+  check_close(results[2], {1, 11, 10, 100, 1100, 1000});
+  check_close(results[3], {1 + 2, 2 + 3, 4 + 5, 5 + 6});
+}
 
 TEST_CASE("conv2d agrees with figures of PyTorch") {
   Graph graph;

@@ -50,6 +50,11 @@ TEST_CASE("every op of ops.def has a case that uses it") {
                       all_wrong_cases().size()));
 }
 
+TEST_CASE("every case says what it expects") {
+  for (const OpCase& op_case : all_cases())
+    CHECK_MESSAGE(static_cast<bool>(op_case.expected), fmt::format("'{}' has no `expected`", op_case.name));
+}
+
 TEST_CASE("every op of ops.def that can be used wrongly has a case that does") {
   // They take any single value.
   constexpr auto cannot_be_wrong = std::to_array<std::string_view>({"stop_gradient", "cast"});

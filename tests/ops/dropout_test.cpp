@@ -9,17 +9,30 @@
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
 namespace {
 
+constexpr StepBlock block_of_cases{.step = 3, .seed = 5, .first_sample = 7};
+
+// The first dropout of a graph.
+Tensor expected_dropout(const Tensor& x, const DropoutOptions& options) {
+  const Tensor mask = reference::dropout_mask(x.shape(), options, block_of_cases, Graph().next_stream());
+  const Expected kept = reference::elementwise([](double value, double keep) { return value * keep; });
+  Tensor y = kept(std::vector{x, mask})[0];
+  for (double& value : y.as<double>()) value /= 1 - options.p;
+  return y;
+}
+
 OpCase dropped(const std::string& name, Shape shape, DropoutOptions options) {
   OpCase op_case{"dropout, " + name,
                  "dropout",
                  [=](Graph&, auto x) { return std::vector{dropout(x[0], options)}; },
-                 {{std::move(shape)}}};
-  op_case.block = {.step = 3, .seed = 5, .first_sample = 7};
+                 {{std::move(shape)}},
+                 [=](auto x) { return std::vector{expected_dropout(x[0], options)}; }};
+  op_case.block = block_of_cases;
   return op_case;
 }
 
@@ -32,7 +45,8 @@ const Cases cases({
     {"dropout_grad",
      "dropout_grad",
      [](Graph&, auto x) { return std::vector{dropout_grad(x[0], x[1], 0.25)}; },
-     {{{3, 5}}, {{3, 5}, whole(0, 2), DType::boolean}}},
+     {{{3, 5}}, {{3, 5}, whole(0, 2), DType::boolean}},
+     reference::elementwise([](double grad, double mask) { return mask != 0 ? grad / 0.75 : 0; })},
 });
 
 const WrongCases wrong({

@@ -12,6 +12,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/error_text.h"
 #include "tests/support/pattern.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
@@ -25,7 +26,8 @@ OpCase entropy(Shape logits, Reduction reduction) {
           [=](Graph&, auto x) {
             return std::vector{softmax_cross_entropy(x[0], x[1], {.reduction = reduction})};
           },
-          {{std::move(logits), between(-2, 2)}, {{samples}, whole(0, classes), DType::int64}}};
+          {{std::move(logits), between(-2, 2)}, {{samples}, whole(0, classes), DType::int64}},
+          [=](auto x) { return std::vector{reference::cross_entropy(x[0], x[1], reduction)}; }};
 }
 
 // The gradient op as a function of logits and cotangent.
@@ -39,7 +41,8 @@ OpCase entropy_grad(Reduction reduction) {
   return {"softmax_cross_entropy_grad, " + std::string(name_of(reduction)),
           "softmax_cross_entropy_grad",
           build,
-          {{{3, 4}}, {{3}, whole(0, 4), DType::int64}, {reduction == Reduction::none ? Shape{3} : Shape{}}}};
+          {{{3, 4}}, {{3}, whole(0, 4), DType::int64}, {reduction == Reduction::none ? Shape{3} : Shape{}}},
+          [=](auto x) { return std::vector{reference::cross_entropy_grad(x[0], x[1], x[2], reduction)}; }};
 }
 
 OpCase top(std::int64_t k, Shape logits) {
@@ -49,15 +52,25 @@ OpCase top(std::int64_t k, Shape logits) {
           "top_k_correct",
           [=](Graph&, auto x) { return std::vector{top_k_correct(x[0], x[1], k)}; },
           {{std::move(logits), distinct(0.25)}, {{samples}, whole(0, classes), DType::int64}},
+          [=](auto x) { return std::vector{reference::top_k_correct(x[0], x[1], k)}; },
           false};
 }
 
+double square_of_difference(double a, double b) { return (a - b) * (a - b); }
+double binary_cross_entropy(double logit, double target) {
+  const double p = 1 / (1 + std::exp(-logit));
+  return -target * std::log(p) - (1 - target) * std::log(1 - p);
+}
+
 OpCase composed(const std::string& name, std::string op, Node (*loss)(Operand, Operand, Reduction),
-                Reduction reduction) {
+                double (*of_element)(double, double), Reduction reduction) {
   return {name + ", " + std::string(name_of(reduction)),
           std::move(op),
           [=](Graph&, auto x) { return std::vector{loss(x[0], x[1], reduction)}; },
-          {{{3, 2, 4}}, {{3, 2, 4}, between(0, 1)}}};
+          {{{3, 2, 4}}, {{3, 2, 4}, between(0, 1)}},
+          [=](auto x) {
+            return std::vector{reference::join_samples(reference::elementwise(of_element)(x)[0], reduction)};
+          }};
 }
 
 const Cases cases({
@@ -78,14 +91,22 @@ const Cases cases({
      "one_hot",
      [](Graph&, auto x) { return std::vector{one_hot(x[0], 4, DType::float32)}; },
      {{{2, 3}, whole(-1, 6), DType::int64}},
+     [](auto x) { return std::vector{reference::one_hot(x[0], 4)}; },
      false},
-    composed("squared_error", "square", squared_error, Reduction::mean),
-    composed("squared_error", "square", squared_error, Reduction::none),
+    composed("squared_error", "square", squared_error, square_of_difference, Reduction::mean),
+    composed("squared_error", "square", squared_error, square_of_difference, Reduction::none),
     composed("binary_cross_entropy_with_logits", "sigmoid_cross_entropy", binary_cross_entropy_with_logits,
-             Reduction::mean),
+             binary_cross_entropy, Reduction::mean),
     composed("binary_cross_entropy_with_logits", "sigmoid_cross_entropy", binary_cross_entropy_with_logits,
-             Reduction::sum),
-    {"mse", "square", [](Graph&, auto x) { return std::vector{mse(x[0], x[1])}; }, {{{3, 2}}, {{3, 2}}}},
+             binary_cross_entropy, Reduction::sum),
+    {"mse",
+     "square",
+     [](Graph&, auto x) { return std::vector{mse(x[0], x[1])}; },
+     {{{3, 2}}, {{3, 2}}},
+     [](auto x) {
+       const Tensor squares = reference::elementwise(square_of_difference)(x)[0];
+       return std::vector{reference::reduce(squares, {}, reference::mean)};
+     }},
 });
 
 Node logits_of(Graph& graph, Shape shape) {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/cases.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
@@ -12,7 +13,8 @@ OpCase product(const std::string& name, Shape a, Shape b, MatMulOptions options 
   return {"matmul, " + name,
           "matmul",
           [=](Graph&, auto x) { return std::vector{matmul(x[0], x[1], options)}; },
-          {{std::move(a)}, {std::move(b)}}};
+          {{std::move(a)}, {std::move(b)}},
+          [=](auto x) { return std::vector{reference::matmul(x[0], x[1], options)}; }};
 }
 
 const Cases cases({

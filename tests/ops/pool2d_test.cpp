@@ -10,6 +10,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/pattern.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
@@ -17,12 +18,16 @@ namespace {
 
 constexpr MaxPool2dOptions odd{.kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}};
 
+constexpr AvgPool2dOptions padding_not_counted{
+    .kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}, .count_include_pad = false};
+
 // Spaced so that bfloat16 keeps all elements apart.
 OpCase largest(const std::string& name, Shape x, MaxPool2dOptions options) {
   OpCase op_case{"max_pool2d, " + name,
                  "max_pool2d",
                  [=](Graph&, auto in) { return std::vector{max_pool2d(in[0], options)}; },
-                 {{std::move(x), distinct(0.125)}}};
+                 {{std::move(x), distinct(0.125)}},
+                 [=](auto in) { return std::vector{reference::max_pool2d(in[0], options)}; }};
   if (op_case.inputs[0].shape.elements() > 250) op_case.dtypes = {DType::float64, DType::float32};
   return op_case;
 }
@@ -31,7 +36,8 @@ OpCase average(const std::string& name, Shape x, AvgPool2dOptions options) {
   return {"avg_pool2d, " + name,
           "avg_pool2d",
           [=](Graph&, auto in) { return std::vector{avg_pool2d(in[0], options)}; },
-          {{std::move(x)}}};
+          {{std::move(x)}},
+          [=](auto in) { return std::vector{reference::avg_pool2d(in[0], options)}; }};
 }
 
 const Cases cases({
@@ -47,27 +53,33 @@ const Cases cases({
      [](Graph&, auto in) {
        return std::vector{max_pool2d_grad(in[0], in[1], {4, 6}, {.kernel = {2, 2}})};
      },
-     {{{2, 3, 2, 3}}, {{2, 3, 2, 3}, whole(0, 4), DType::uint8}}},
+     {{{2, 3, 2, 3}}, {{2, 3, 2, 3}, whole(0, 4), DType::uint8}},
+     [](auto in) {
+       return std::vector{reference::max_pool2d_grad(in[0], in[1], {4, 6}, {.kernel = {2, 2}})};
+     }},
     {"max_pool2d_gather",
      "max_pool2d_gather",
      [](Graph&, auto in) {
        return std::vector{max_pool2d_gather(in[0], in[1], {.kernel = {2, 2}})};
      },
-     {{{2, 3, 4, 6}}, {{2, 3, 2, 3}, whole(0, 4), DType::uint8}}},
+     {{{2, 3, 4, 6}}, {{2, 3, 2, 3}, whole(0, 4), DType::uint8}},
+     [](auto in) {
+       return std::vector{reference::max_pool2d_gather(in[0], in[1], {.kernel = {2, 2}})};
+     }},
     average("2 x 2", {2, 3, 4, 6}, {.kernel = {2, 2}}),
     average("overlapping, padding counted", {1, 2, 5, 4},
             {.kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}}),
-    average("overlapping, padding not counted", {1, 2, 5, 4},
-            {.kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}, .count_include_pad = false}),
+    average("overlapping, padding not counted", {1, 2, 5, 4}, padding_not_counted),
     average("17 channels", {1, 17, 3, 4}, {.kernel = {3, 4}}),
     {"avg_pool2d_grad",
      "avg_pool2d_grad",
      [](Graph&, auto in) {
-       return std::vector{avg_pool2d_grad(
-           in[0], {5, 4},
-           {.kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}, .count_include_pad = false})};
+       return std::vector{avg_pool2d_grad(in[0], {5, 4}, padding_not_counted)};
      },
-     {{{1, 2, 3, 5}}}},
+     {{{1, 2, 3, 5}}},
+     [](auto in) {
+       return std::vector{reference::avg_pool2d_grad(in[0], {5, 4}, padding_not_counted)};
+     }},
 });
 
 Node x_of(Graph& graph, Shape shape) { return graph.input("x", {DType::float32, std::move(shape)}); }
@@ -83,6 +95,18 @@ const WrongCases wrong({
      "max_pool2d",
      [](Graph& graph) {
        max_pool2d(x_of(graph, {1, 1, 8, 8}), {.kernel = {2, 2}, .padding = {2, 0}});
+     },
+     {"half the kernel"}},
+    {"max_pool2d, a row more padding than half the kernel",
+     "max_pool2d",
+     [](Graph& graph) {
+       max_pool2d(x_of(graph, {1, 1, 8, 8}), {.kernel = {3, 3}, .padding = {2, 1}});
+     },
+     {"half the kernel"}},
+    {"avg_pool2d, a column more padding than half the kernel",
+     "avg_pool2d",
+     [](Graph& graph) {
+       avg_pool2d(x_of(graph, {1, 1, 8, 8}), {.kernel = {3, 3}, .padding = {1, 2}});
      },
      {"half the kernel"}},
     {"max_pool2d_grad, another shape",
@@ -131,6 +155,24 @@ TEST_CASE("max_pool2d: the first of several largest wins, and a NaN is not lost"
   CHECK(values[1] == 7);
   CHECK(std::isnan(values[2]));
   CHECK(results[1] == Tensor::of<std::uint8_t>({1, 1, 1, 3}, {1, 0, 2}));
+}
+
+TEST_CASE("pooling by hand") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {1, 1, 3, 3}});
+  const Node largest = max_pool2d(x, {.kernel = {2, 2}, .stride = Size2d{1, 1}});
+  const Node padded = avg_pool2d(x, {.kernel = {2, 2}, .stride = Size2d{2, 2}, .padding = {1, 1}});
+  const auto results =
+      Runner(graph, {largest, gradients(sum(largest), {x})[0], padded, gradients(sum(padded), {x})[0]},
+             test_backend())({Tensor::of<double>({1, 1, 3, 3}, {1, 2, 3,  //
+                                                                8, 9, 4,  //
+                                                                7, 6, 5})});
+  check_close(results[0], {9, 9, 9, 9});
+  check_close(results[1], {0, 0, 0,  //
+                           0, 4, 0,  //
+                           0, 0, 0});
+  check_close(results[2], {1 / 4., (2 + 3) / 4., (8 + 7) / 4., (9 + 4 + 6 + 5) / 4.});
+  check_close(results[3], std::vector<double>(9, 1 / 4.));
 }
 
 TEST_CASE("pooling agrees with figures of PyTorch") {

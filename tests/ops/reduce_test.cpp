@@ -9,6 +9,7 @@
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
@@ -20,7 +21,10 @@ OpCase reduced(const std::string& op, Shape shape, ReduceOptions options) {
       op + " of " + to_string(shape) + ", {" + to_string(describe(Reduce(Reduce::Kind::sum, options))) + "}",
       op,
       [=](Graph&, auto x) { return std::vector{is_sum ? sum(x[0], options) : mean(x[0], options)}; },
-      {{std::move(shape)}}};
+      {{std::move(shape)}},
+      [=](auto x) {
+        return std::vector{reference::reduce(x[0], options, is_sum ? reference::sum : reference::mean)};
+      }};
 }
 
 OpCase chosen(const std::string& op, Shape shape, ReduceOptions options) {
@@ -29,7 +33,11 @@ OpCase chosen(const std::string& op, Shape shape, ReduceOptions options) {
       op + " of " + to_string(shape) + ", {" + to_string(describe(Reduce(Reduce::Kind::max, options))) + "}",
       op,
       [=](Graph&, auto x) { return std::vector{largest ? max(x[0], options) : min(x[0], options)}; },
-      {{std::move(shape), distinct(0.25)}}};
+      {{std::move(shape), distinct(0.25)}},
+      [=](auto x) {
+        return std::vector{
+            reference::reduce(x[0], options, largest ? reference::largest : reference::smallest)};
+      }};
 }
 
 OpCase place(Shape shape, std::int64_t axis, bool keepdims) {
@@ -37,6 +45,9 @@ OpCase place(Shape shape, std::int64_t axis, bool keepdims) {
           "argmax",
           [=](Graph&, auto x) { return std::vector{argmax(x[0], axis, keepdims)}; },
           {{std::move(shape), distinct(0.25)}},
+          [=](auto x) {
+            return std::vector{reference::reduce(x[0], {{axis}, keepdims}, reference::place_of_largest)};
+          },
           false};
 }
 
@@ -48,6 +59,7 @@ const Cases cases({
     reduced("sum", {2, 3, 4, 5}, {.axes = {0, 2, 3}}),
     reduced("sum", {2, 17, 9, 11}, {.axes = {0, 2, 3}}),
     reduced("sum", {70, 130}, {.axes = {0}}),
+    reduced("sum", {97, 16}, {.axes = {0}}),
     reduced("sum", {}, {}),
     reduced("sum", {0, 3}, {.axes = {0}}),
     reduced("sum", {0, 3}, {.axes = {1}}),
@@ -68,13 +80,20 @@ const Cases cases({
     {"global_avg_pool",
      "mean",
      [](Graph&, auto x) { return std::vector{global_avg_pool(x[0])}; },
-     {{{2, 3, 4, 5}}}},
+     {{{2, 3, 4, 5}}},
+     [](auto x) {
+       return std::vector{reference::reduce(x[0], {.axes = {2, 3}}, reference::mean)};
+     }},
     {"sum_to",
      "sum",
      [](Graph&, auto x) {
        return std::vector{sum_to(x[0], {3, 1, 5})};
      },
-     {{{2, 3, 4, 5}}}},
+     {{{2, 3, 4, 5}}},
+     [](auto x) {
+       return std::vector{
+           reference::reduce(x[0], {.axes = {0, 2}, .keepdims = true}, reference::sum).reshaped({3, 1, 5})};
+     }},
 });
 
 const WrongCases wrong({

@@ -5,38 +5,49 @@
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
 namespace {
 
-OpCase reshaped(std::string name, Shape from, std::vector<std::int64_t> to) {
+// `expected` is the shape that `to`, which may have an open extent, stands for.
+OpCase reshaped(std::string name, Shape from, std::vector<std::int64_t> to, const Shape& expected) {
   return {std::move(name),
           "reshape",
           [=](Graph&, auto x) { return std::vector{reshape(x[0], to)}; },
-          {{std::move(from)}}};
+          {{std::move(from)}},
+          [=](auto x) { return std::vector{x[0].reshaped(expected)}; }};
 }
 
 OpCase stretched(std::string name, Shape from, const Shape& to) {
   return {std::move(name),
           "broadcast_to",
           [=](Graph&, auto x) { return std::vector{broadcast_to(x[0], to)}; },
-          {{std::move(from)}}};
+          {{std::move(from)}},
+          [=](auto x) { return std::vector{reference::broadcast_to(x[0], to)}; }};
 }
 
 OpCase permuted(std::string name, Shape from, std::vector<std::int64_t> axes) {
   return {std::move(name),
           "permute",
           [=](Graph&, auto x) { return std::vector{permute(x[0], axes)}; },
-          {{std::move(from)}}};
+          {{std::move(from)}},
+          [=](auto x) { return std::vector{reference::permute(x[0], axes)}; }};
 }
 
 const Cases cases({
-    reshaped("reshape", {3, 4}, {2, 6}),
-    reshaped("reshape with an open extent", {3, 4}, {-1, 2}),
-    reshaped("reshape to a scalar", {1, 1}, {}),
-    reshaped("reshape of nothing", {0, 4}, {2, 0}),
-    {"flatten", "reshape", [](Graph&, auto x) { return std::vector{flatten(x[0])}; }, {{{2, 3, 4}}}},
+    reshaped("reshape", {3, 4}, {2, 6}, {2, 6}),
+    reshaped("reshape with an open extent", {3, 4}, {-1, 2}, {6, 2}),
+    reshaped("reshape to a scalar", {1, 1}, {}, {}),
+    reshaped("reshape of nothing", {0, 4}, {2, 0}, {2, 0}),
+    {"flatten",
+     "reshape",
+     [](Graph&, auto x) { return std::vector{flatten(x[0])}; },
+     {{{2, 3, 4}}},
+     [](auto x) {
+       return std::vector{x[0].reshaped({2, 12})};
+     }},
     stretched("broadcast_to", {3, 1}, {2, 3, 4}),
     stretched("broadcast_to, from a scalar", {}, {2, 3}),
     stretched("broadcast_to, to nothing", {1, 3}, {0, 3}),

@@ -6,6 +6,7 @@
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
@@ -17,7 +18,10 @@ OpCase along(const std::string& op, Shape shape, std::int64_t axis) {
       op + " of " + to_string(shape) + " along " + std::to_string(axis),
       op,
       [=](Graph&, auto x) { return std::vector{logarithm ? log_softmax(x[0], axis) : softmax(x[0], axis)}; },
-      {{std::move(shape), between(-2, 2)}}};
+      {{std::move(shape), between(-2, 2)}},
+      [=](auto x) {
+        return std::vector{logarithm ? reference::log_softmax(x[0], axis) : reference::softmax(x[0], axis)};
+      }};
 }
 
 const Cases cases({

@@ -6,6 +6,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/pattern.h"
+#include "tests/support/reference/reference.h"
 
 namespace plexaura::testing {
 
@@ -19,9 +20,20 @@ std::vector<Node> outputs(const SgdResult& result) {
   return result.momentum ? std::vector{result.value, result.momentum} : std::vector{result.value};
 }
 
+double learning_rate_of(const Tensor& scalar) { return scalar.as<double>()[0]; }
+
 OpCase sgd(const std::string& name, SgdOptions options) {
-  OpCase op_case{"sgd_step, " + name, "sgd_step", {}, {slice, slice, rate}, false};
-  if (options.momentum == 0) {
+  const bool moves = options.momentum != 0;
+  OpCase op_case{"sgd_step, " + name,
+                 "sgd_step",
+                 {},
+                 {slice, slice, rate},
+                 [=](auto x) {
+                   return reference::sgd_step(x[0], x[1], moves ? &x[3] : nullptr, learning_rate_of(x[2]),
+                                              options);
+                 },
+                 false};
+  if (!moves) {
     op_case.build = [=](Graph&, auto x) { return outputs(sgd_step(x[0], x[1], Node(), x[2], options)); };
   } else {
     op_case.inputs.push_back(slice);
@@ -38,6 +50,7 @@ OpCase adam(const std::string& name, const AdamOptions& options) {
             return std::vector{result.value, result.mean, result.square};
           },
           {slice, slice, slice, {{37}, between(0.1, 1)}, rate, {{}, these({3}), DType::float32}},
+          [=](auto x) { return reference::adam_step(x.first(4), learning_rate_of(x[4]), 3, options); },
           false};
 }
 

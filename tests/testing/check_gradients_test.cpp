@@ -4,7 +4,6 @@
 
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
-#include "core/testing/op_case.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
@@ -91,27 +90,6 @@ TEST_CASE("the gradient checker wants float64 and a floating output") {
   CHECK(user_error([&] {
           check_gradients(same, {Tensor::scalar(std::int64_t{1})}, oracle());
         }).find("floating output") != std::string::npos);
-}
-
-TEST_CASE("a case says what a backend got wrong, and where") {
-  OpCase op_case{"a wrong exp", "exp", [](Graph&, auto x) { return std::vector{exp(x[0])}; }, {{{3}}}};
-  op_case.tolerances.float32 = 0;
-  const CaseReport report = check_forward(op_case, DType::float32, oracle(), oracle());
-  CHECK(!report.passed());
-  CHECK(report.failures.find("a wrong exp in float32 on portable: output 0: element") != std::string::npos);
-}
-
-TEST_CASE("a case of misuse must be refused, with the words that help") {
-  const auto build = [](Graph& graph) { exp(graph.input("x", {DType::int64, {2}})); };
-  CHECK(check(WrongCase{"exp of integers", "exp", build, {"cast()"}}).passed());
-  CHECK(!check(WrongCase{"exp of integers", "exp", build, {"no such word"}}).passed());
-  CHECK(!check(WrongCase{"exp of floats",
-                         "exp",
-                         [](Graph& graph) {
-                           exp(graph.input("x", {DType::float32, {2}}));
-                         },
-                         {}})
-             .passed());
 }
 
 }  // namespace plexaura::testing

@@ -1,0 +1,79 @@
+#pragma once
+
+#include "core/ops/conv2d.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/dropout.h"
+#include "core/ops/matmul.h"
+#include "core/ops/pool2d.h"
+#include "core/ops/reduce.h"
+#include "core/ops/solver.h"
+#include "core/testing/op_case.h"
+
+// What every op must compute, written from its definition with plain loops and std:: functions, one element
+// at a time, in float64. Nothing here is shared with a kernel, so that a mistake in a formula that all
+// kernels share is seen. Values are float64 whatever their type in the graph: labels, indices and masks, too.
+
+namespace plexaura::testing::reference {
+
+// The `expected` of elementwise cases: f of each element, operands broadcast.
+Expected elementwise(double (*f)(double x));
+Expected elementwise(double (*f)(double a, double b));
+Expected elementwise(double (*f)(double a, double b, double c));
+
+Tensor broadcast_to(const Tensor& x, const Shape& shape);
+Tensor permute(const Tensor& x, const std::vector<std::int64_t>& axes);
+
+// Each result is `of` the elements that fall together along the axes, in their order.
+Tensor reduce(const Tensor& x, const ReduceOptions& options, double (*of)(const std::vector<double>&));
+double sum(const std::vector<double>& values);
+double mean(const std::vector<double>& values);
+double largest(const std::vector<double>& values);   // NaN where there is one
+double smallest(const std::vector<double>& values);  // NaN where there is one
+double place_of_largest(const std::vector<double>& values);
+
+Tensor matmul(const Tensor& a, const Tensor& b, const MatMulOptions& options);
+
+Tensor softmax(const Tensor& x, std::int64_t axis);
+Tensor log_softmax(const Tensor& x, std::int64_t axis);
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels, Reduction reduction);
+Tensor cross_entropy_grad(const Tensor& logits, const Tensor& labels, const Tensor& grad_out,
+                          Reduction reduction);
+Tensor one_hot(const Tensor& labels, std::int64_t classes);
+Tensor top_k_correct(const Tensor& logits, const Tensor& labels, std::int64_t k);
+// The losses of samples as one number: `losses` [N, ...] are summed over all axes but the first.
+Tensor join_samples(const Tensor& losses, Reduction reduction);
+
+Tensor conv2d(const Tensor& x, const Tensor& weights, const Conv2dOptions& options);
+Tensor conv2d_input_grad(const Tensor& weights, const Tensor& grad_out, Size2d input,
+                         const Conv2dOptions& options);
+Tensor conv2d_weight_grad(const Tensor& x, const Tensor& grad_out, Size2d kernel,
+                          const Conv2dOptions& options);
+Tensor add_bias(const Tensor& y, const Tensor& bias);  // to the channels of [N, C, H, W]
+
+Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& options);
+Tensor max_pool2d_grad(const Tensor& grad_out, const Tensor& index, Size2d input,
+                       const MaxPool2dOptions& options);
+Tensor max_pool2d_gather(const Tensor& x, const Tensor& index, const MaxPool2dOptions& options);
+Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& options);
+Tensor avg_pool2d_grad(const Tensor& grad_out, Size2d input, const AvgPool2dOptions& options);
+
+// y, mean and variance.
+std::vector<Tensor> batch_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon);
+// The gradients of x, scale and shift; mean and variance are those of x.
+std::vector<Tensor> batch_norm_grad(const Tensor& x, const Tensor& scale, const Tensor& grad_out,
+                                    double epsilon);
+Tensor batch_norm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& mean,
+                            const Tensor& variance, double epsilon);
+
+// 1 where a dropout of this stream keeps the element, else 0.
+Tensor dropout_mask(const Shape& shape, const DropoutOptions& options, const StepBlock& block,
+                    std::int64_t stream);
+
+// The new value and, with momentum, the new momentum. `momentum` is null without.
+std::vector<Tensor> sgd_step(const Tensor& value, const Tensor& grad, const Tensor* momentum, double rate,
+                             const SgdOptions& options);
+// The new value, mean and square.
+std::vector<Tensor> adam_step(std::span<const Tensor> value_grad_mean_square, double rate, double step,
+                              const AdamOptions& options);
+
+}  // namespace plexaura::testing::reference
