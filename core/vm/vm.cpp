@@ -204,16 +204,16 @@ struct VM::Implementation {
   void check(std::span<const Feed> feeds) const {
     for (std::size_t i = 0; i < feeds.size(); ++i) {
       const Feed& given = feeds[i];
-      if (std::ranges::find(feeds.first(i), given.name, &Feed::name) !=
+      if (std::ranges::find(feeds.first(i), given.name(), &Feed::name) !=
           feeds.begin() + static_cast<std::ptrdiff_t>(i))
-        throw UserError(fmt::format("VM::run: the input '{}' was fed twice; feed each once", given.name));
-      const auto wanted = std::ranges::find(program->feeds, given.name, &Program::Feed::name);
+        throw UserError(fmt::format("VM::run: the input '{}' was fed twice; feed each once", given.name()));
+      const auto wanted = std::ranges::find(program->feeds, given.name(), &Program::Feed::name);
       if (wanted == program->feeds.end()) {
-        if (std::ranges::find(program->unread_inputs, given.name) == program->unread_inputs.end())
-          throw unknown_input(given.name);
-      } else if (given.tensor.type() != wanted->type) {
-        throw UserError(fmt::format("VM::run: the input '{}' is {} and was fed {}", given.name,
-                                    to_string(wanted->type), to_string(given.tensor.type())));
+        if (std::ranges::find(program->unread_inputs, given.name()) == program->unread_inputs.end())
+          throw unknown_input(given.name());
+      } else if (given.tensor().type() != wanted->type) {
+        throw UserError(fmt::format("VM::run: the input '{}' is {} and was fed {}", given.name(),
+                                    to_string(wanted->type), to_string(given.tensor().type())));
       }
     }
     for (const Program::Feed& wanted : program->feeds)
@@ -236,9 +236,9 @@ struct VM::Implementation {
     slot.used = true;
     write_step_block(block, slot.host());
     for (const Feed& given : feeds) {
-      const auto wanted = std::ranges::find(program->feeds, given.name, &Program::Feed::name);
+      const auto wanted = std::ranges::find(program->feeds, given.name(), &Program::Feed::name);
       if (wanted != program->feeds.end())
-        std::memcpy(slot.host() + wanted->offset, given.tensor.data(), given.tensor.bytes());
+        std::memcpy(slot.host() + wanted->offset, given.tensor().data(), given.tensor().bytes());
     }
     if (!slot.staging) return;
     backend.copy(Stream::copy, slot.device->address(), slot.staging->address(), program->feed_bytes);
@@ -269,6 +269,11 @@ struct VM::Implementation {
       run_segment(segments[i]);
       if (i < host_points.size()) host_points[i].action();
     }
+  }
+
+  void check_has_run(std::string_view reader) const {
+    if (!slots[parity].used)
+      throw UserError(fmt::format("VM::{}: the program has not run yet; call run() first", reader));
   }
 
   void check_store() const {
@@ -361,20 +366,22 @@ void VM::run(std::initializer_list<Feed> feeds, const StepBlock& block) {
 void VM::wait() { wait_for(implementation_->backend); }
 
 Tensor VM::output(std::size_t index) {
-  wait();
   if (index >= program().outputs.size())
     throw UserError(
         fmt::format("VM::output({}): the program has {} readable outputs", index, program().outputs.size()));
+  implementation_->check_has_run(fmt::format("output({})", index));
+  wait();
   return implementation_->read(program().outputs[index]);
 }
 
 Tensor VM::value(const Node& node) {
-  wait();
   const auto found = program().kept.find(node.value());
   if (found == program().kept.end())
     throw UserError(
         fmt::format("VM::value({}): the program keeps no intermediate values; compile it with keep_all",
                     name_of(node.graph(), node.id())));
+  implementation_->check_has_run(fmt::format("value({})", name_of(node.graph(), node.id())));
+  wait();
   return implementation_->read(found->second);
 }
 

@@ -4,7 +4,8 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string_view>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/device/collective.h"
@@ -41,9 +42,21 @@ struct VmOptions {
   class Profile* profile = nullptr;           // an event per instruction; waits after each
 };
 
-struct Feed {
-  std::string_view name;
-  const Tensor& tensor;
+// A value for an input of a program, by the input's name. A temporary tensor is kept; another one is only
+// referred to and must outlive the Feed.
+class Feed {
+ public:
+  Feed(std::string name, const Tensor& tensor)
+      : name_(std::move(name)), tensor_(std::shared_ptr<const Tensor>(), &tensor) {}
+  Feed(std::string name, Tensor&& tensor)
+      : name_(std::move(name)), tensor_(std::make_shared<const Tensor>(std::move(tensor))) {}
+
+  const std::string& name() const { return name_; }
+  const Tensor& tensor() const { return *tensor_; }
+
+ private:
+  std::string name_;
+  std::shared_ptr<const Tensor> tensor_;  // owns nothing where the tensor is only referred to
 };
 
 // Runs a program. One VM per thread; the program is shared. run() allocates nothing, enqueues and, on a
@@ -64,9 +77,10 @@ class PLEXAURA_API VM {
   // Waits for the last run; rethrows its failure.
   void wait();
 
-  // The i-th readable output of the last run, in logical layout. Waits.
+  // The i-th readable output of the last run, in logical layout. Waits. UserError before the first run.
   Tensor output(std::size_t index = 0);
   // Any value, of a program compiled with keep_all; `node` is of the graph that was compiled. Waits.
+  // UserError before the first run.
   Tensor value(const Node& node);
 
   const Program& program() const;

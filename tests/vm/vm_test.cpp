@@ -6,6 +6,7 @@
 #include "backends/registry.h"
 #include "core/device/host_kernel.h"
 #include "core/error.h"
+#include "core/graph/print.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "core/vm/compile.h"
@@ -86,6 +87,30 @@ TEST_CASE("an input that the outputs do not need may be fed or not") {
   Sum sum;
   sum.vm.run({{"left", filled(1)}, {"right", filled(2)}, {"unused", filled(9)}});
   CHECK(sum.vm.output() == filled(3));
+}
+
+TEST_CASE("a list of feeds keeps tensors that were made for it") {
+  Sum sum;
+  std::vector<Feed> feeds;
+  const Tensor left = filled(1);
+  feeds.emplace_back("left", left);
+  feeds.emplace_back("right", filled(2));
+  const std::vector<Feed> copies = feeds;
+  feeds.clear();
+  sum.vm.run(copies);
+  CHECK(sum.vm.output() == filled(3));
+  CHECK(&copies[0].tensor() == &left);
+}
+
+TEST_CASE("what a program computes cannot be read before it has run") {
+  Sum sum;
+  CHECK(user_error([&] { sum.vm.output(); }) ==
+        "VM::output(0): the program has not run yet; call run() first");
+  CHECK(user_error([&] { sum.vm.run({}); }).find("was not fed") != std::string::npos);
+  CHECK(user_error([&] { sum.vm.output(); }).find("has not run yet") != std::string::npos);
+  VM kept(compile(sum.graph, sum.outputs, test_backend(), {.keep_all = true}), test_backend());
+  CHECK(user_error([&] { kept.value(sum.x); }) ==
+        "VM::value(" + name_of(sum.graph, sum.x.id()) + "): the program has not run yet; call run() first");
 }
 
 TEST_CASE("outputs and values that there are not are refused") {
