@@ -40,8 +40,7 @@ class Flowers : public Module {
   Parameter mix{Shape{3}, Initialiser::constant(0.5)};
 };
 
-struct Quiet : TrainingObserver {
-  void step(const StepRecord&, std::int64_t) override {}
+struct Report : TrainingObserver {
   void epoch(const EpochRecord& record) override {
     if (record.epoch % 10 == 0)
       std::printf("epoch %d  loss %.4f\n", static_cast<int>(record.epoch), record.train_loss);
@@ -62,22 +61,23 @@ std::pair<std::shared_ptr<Dataset>, std::shared_ptr<Dataset>> flowers() {
 int main() try {
   Flowers model;
   ParameterStore store = make_store(model, DType::float32, 1);
-  const auto build = [&](Graph&, Node x, Node labels) {
-    const Node logits = model(x);
+  const auto build = [&](const ModelInputs& inputs) {
+    const Node logits = model(inputs["samples"]);
+    const Node labels = inputs["labels"];
     return LossOutputs{.loss = softmax_cross_entropy(logits, labels),
-                       .correct = top_k_correct(logits, labels)};
+                       .metrics = {{.name = "accuracy", .sum = top_k_correct(logits, labels)}}};
   };
 
   const auto backend = open_backend("cpu");
   const auto [train, held_out] = flowers();
-  SingleProcess alone;
-  TrainerOptions options{.batch_size = 8, .epochs = 40, .schedule = Schedule({.peak = 0.02})};
-  options.programs.solver.momentum = 0.9;
-  Trainer trainer({build, store, *backend, alone, nullptr, train, held_out}, options);
-  Quiet observer;
-  const TrainingResult result = trainer.run(observer);
-  std::printf("%.1f %% of the held-out flowers are told right\n", 100 * result.last_epoch->val_accuracy);
-  return result.last_epoch->val_accuracy > 0.9 ? 0 : 1;
+  Trainer trainer(
+      {.model = build, .store = store, .backend = *backend, .train = train, .validation = held_out},
+      {.batch_size = 8, .epochs = 40, .solver = {.momentum = 0.9}, .learning_rate = 0.02});
+  Report report;
+  trainer.run(report);
+  const double accuracy = value_of("accuracy", trainer.validate()->metrics);
+  std::printf("%.1f %% of the held-out flowers are classified correctly\n", 100 * accuracy);
+  return accuracy > 0.9 ? 0 : 1;
 } catch (const Error& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return error.exit_status();

@@ -71,11 +71,10 @@ class SumAndRealign : public Strategy {
 
 struct Report : TrainingObserver {
   explicit Report(bool speaks_here) : speaks(speaks_here) {}
-  void step(const StepRecord&, std::int64_t) override {}
   void epoch(const EpochRecord& record) override {
     if (speaks && record.epoch % 10 == 0)
       std::printf("epoch %2d  loss %.4f  held-out accuracy %.2f\n", static_cast<int>(record.epoch),
-                  record.train_loss, record.val_accuracy);
+                  record.train_loss, value_of("accuracy", record.val_metrics));
   }
   bool speaks;
 };
@@ -91,23 +90,21 @@ int train(Communicator& ranks) {
   ParameterStore store = make_store(model, DType::float32, 1);
   const auto backend = open_backend("cpu");
   SumAndRealign strategy(ranks, 10);
-  const auto build = [&](Graph&, Node samples, Node labels) {
-    return build_loss(model, model(samples), labels);
+  const auto build = [&](const ModelInputs& inputs) {
+    return build_loss(model, model(inputs["samples"]), inputs["labels"]);
   };
-  TrainerOptions options;
-  options.batch_size = 10;
-  options.epochs = 40;
-  options.schedule = Schedule({.peak = 0.05});
-  options.programs.solver.momentum = 0.9;
-
-  Trainer trainer(
-      {build, store, *backend, ranks, &strategy, std::make_shared<StandardisedDataset>(train_rows, measured),
-       std::make_shared<StandardisedDataset>(held_out_rows, measured)},
-      options);
+  Trainer trainer({.model = build,
+                   .store = store,
+                   .backend = *backend,
+                   .train = std::make_shared<StandardisedDataset>(train_rows, measured),
+                   .validation = std::make_shared<StandardisedDataset>(held_out_rows, measured),
+                   .collective = &ranks,
+                   .strategy = &strategy},
+                  {.batch_size = 10, .epochs = 40, .solver = {.momentum = 0.9}, .learning_rate = 0.05});
   check_agreement(ranks, trainer.facts());
   Report report(ranks.rank() == 0);
   const TrainingResult result = trainer.run(report);
-  return result.last_epoch && result.last_epoch->val_accuracy >= 0.9 ? 0 : 1;
+  return value_of("accuracy", result.last_epoch->val_metrics) >= 0.9 ? 0 : 1;
 }
 
 int main() { return run_ranks({}, train); }

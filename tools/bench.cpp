@@ -74,12 +74,13 @@ std::string measure(const Options& options) {
   const int threads = use_cores(1);
   const auto backend = open_backend(options.backend);
   ParameterStore store = make_store(*model, run.dtype);
-  const ModelBuilder build = [&](Graph& /*graph*/, Node samples, Node labels) {
-    return build_loss(*model, (*model)(samples), labels);
+  const ModelBuilder build = [&](const ModelInputs& inputs) {
+    return build_loss(*model, (*model)(inputs["samples"]), inputs["labels"]);
   };
   SingleProcess alone;
   const BatchPlan plan{batch, batch, 1, 1};
-  TrainingPrograms programs(build, sample, store, *backend, alone, nullptr, plan, plan, run.trainer.programs);
+  TrainingPrograms programs(build, {{"samples", {DType::float32, sample}}, {"labels", {DType::int64, {}}}},
+                            store, *backend, alone, nullptr, plan, plan, {.solver = run.trainer.solver});
 
   std::vector<std::int64_t> shape{batch};
   shape.insert(shape.end(), sample.begin(), sample.end());
@@ -89,7 +90,7 @@ std::string measure(const Options& options) {
   const MicroBatchInputs micro_batch[] = {{feeds, batch, 0}};
   StepInputs inputs{.micro_batches = micro_batch, .global_samples = batch, .seed = run.trainer.seed};
   const auto step = [&] {
-    inputs.learning_rate = run.trainer.schedule.learning_rate(inputs.step - 1);
+    inputs.learning_rate = run.trainer.learning_rate.learning_rate(inputs.step - 1);
     programs.step().run(inputs);
     ++inputs.step;
     return programs.step().metrics().loss;

@@ -39,23 +39,21 @@ void JsonLog::write(std::span<const JsonField> fields) {
 }
 
 void JsonLog::step(const StepRecord& record) {
-  write({{"event", "step"},
-         {"step", record.step},
-         {"epoch", record.epoch},
-         {"loss", record.loss},
-         {"accuracy", record.accuracy},
-         {"images_per_second", record.images_per_second},
-         {"learning_rate", record.learning_rate}});
+  std::vector<JsonField> fields{
+      {"event", "step"}, {"step", record.step}, {"epoch", record.epoch}, {"loss", record.loss}};
+  for (const MetricValue& metric : record.metrics) fields.push_back({metric.name, metric.value});
+  fields.push_back({"images_per_second", record.images_per_second});
+  fields.push_back({"learning_rate", record.learning_rate});
+  write(fields);
 }
 
 void JsonLog::epoch(const EpochRecord& record) {
   std::vector<JsonField> fields{{"event", "epoch"},
                                 {"epoch", record.epoch},
                                 {"train_loss", record.train_loss},
-                                {"val_loss", record.val_loss},
-                                {"val_accuracy", record.val_accuracy},
-                                {"seconds", record.seconds}};
-  if (record.val_accuracy_top5) fields.push_back({"val_accuracy_top5", *record.val_accuracy_top5});
+                                {"val_loss", record.val_loss}};
+  for (const MetricValue& metric : record.val_metrics) fields.push_back({"val_" + metric.name, metric.value});
+  fields.push_back({"seconds", record.seconds});
   write(fields);
 }
 

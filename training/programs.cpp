@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <set>
 
 #include "core/fnv.h"
 #include "core/graph/structure.h"
+#include "core/nearest.h"
 
 namespace plexaura {
 
 namespace {
-
-constexpr const char* samples_name = "samples";
-constexpr const char* labels_name = "labels";
 
 Shape batch_shape(const Shape& sample, std::int64_t samples) {
   std::vector<std::int64_t> extents{samples};
@@ -28,14 +27,34 @@ std::string broadcast_text(Collective& collective, std::string text, std::string
   return text;
 }
 
+// The dtype in which a field reaches the graph.
+DType fed_dtype(DType of_field, DType of_store) { return is_floating(of_field) ? of_store : of_field; }
+
 }  // namespace
 
-TrainingPrograms::TrainingPrograms(ModelBuilder model, Shape sample_shape, ParameterStore& store,
+ModelInputs::ModelInputs(Graph& graph, std::span<const Field> fields, std::int64_t samples, DType dtype)
+    : graph_(graph), samples_(samples) {
+  for (const Field& field : fields)
+    nodes_.emplace_back(field.name, graph.input(field.name, {fed_dtype(field.type.dtype, dtype),
+                                                             batch_shape(field.type.shape, samples)}));
+}
+
+Node ModelInputs::operator[](std::string_view field) const {
+  std::vector<std::string> known;
+  for (const auto& [name, node] : nodes_) {
+    if (name == field) return node;
+    known.push_back(name);
+  }
+  throw UserError(fmt::format("the model asks for '{}', and the data has {}{}", field, fmt::join(known, ", "),
+                              did_you_mean(field, known)));
+}
+
+TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store,
                                    Backend& backend, Collective& collective, Strategy* strategy,
                                    const BatchPlan& train, const BatchPlan& validation,
                                    const ProgramOptions& options)
     : model_(std::move(model)),
-      sample_shape_(std::move(sample_shape)),
+      fields_(std::move(fields)),
       store_(store),
       backend_(backend),
       solver_(options.solver) {
@@ -51,10 +70,13 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, Shape sample_shape, Param
 }
 
 LossOutputs TrainingPrograms::build(Graph& graph, std::int64_t samples) {
-  const Node input = graph.input(samples_name, {store_.dtype(), batch_shape(sample_shape_, samples)});
-  const Node labels = graph.input(labels_name, {DType::int64, Shape{samples}});
-  LossOutputs outputs = model_(graph, input, labels);
-  has_top5_ = static_cast<bool>(outputs.correct_top5);
+  LossOutputs outputs = model_(ModelInputs(graph, fields_, samples, store_.dtype()));
+  metric_names_.clear();
+  metric_is_mean_.clear();
+  for (const Metric& metric : outputs.metrics) {
+    metric_names_.push_back(metric.name);
+    metric_is_mean_.push_back(static_cast<bool>(metric.mean));
+  }
   return outputs;
 }
 
@@ -71,8 +93,8 @@ std::shared_ptr<const Program> TrainingPrograms::compile_evaluation(std::int64_t
   Graph graph(Mode::inference);
   const LossOutputs model = build(graph, samples);
   std::vector<ProgramOutput> outputs{{.node = model.loss}};
-  if (model.correct) outputs.push_back({.node = model.correct});
-  if (model.correct_top5) outputs.push_back({.node = model.correct_top5});
+  for (const Metric& metric : model.metrics)
+    outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
   return compile(graph, outputs, backend_, {.placement = &store_.placement()});
 }
 
@@ -137,15 +159,29 @@ std::uint64_t TrainingPrograms::hash_of_kernels(const BatchPlan& train) const {
   return fnv(text);
 }
 
-Evaluation TrainingPrograms::evaluate(const Tensor& samples, const Tensor& labels) {
-  const double count = static_cast<double>(labels.elements());
-  if (count == 0) return {};
-  VM& vm = *evaluators_.at(labels.elements());
-  vm.run({{samples_name, samples}, {labels_name, labels}});
-  const auto scalar = [&](std::size_t index) {
-    return index < vm.program().outputs.size() ? vm.output(index).to_doubles()[0] : 0.0;
-  };
-  return {scalar(0) * count, scalar(1), scalar(2), count};
+std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) const {
+  std::vector<Feed> feeds;
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const DType dtype = fed_dtype(values[i].dtype(), store_.dtype());
+    if (values[i].dtype() == dtype)
+      feeds.emplace_back(fields_[i].name, values[i]);
+    else
+      feeds.emplace_back(fields_[i].name, values[i].cast(dtype));
+  }
+  return feeds;
+}
+
+Evaluation TrainingPrograms::evaluate(std::span<const Feed> feeds, std::int64_t samples) {
+  Evaluation sums{.metrics = std::vector<double>(metric_names_.size())};
+  if (samples == 0) return sums;
+  VM& vm = *evaluators_.at(samples);
+  vm.run(feeds);
+  const auto scalar = [&](std::size_t index) { return vm.output(index).to_doubles()[0]; };
+  sums.samples = static_cast<double>(samples);
+  sums.loss = scalar(0) * sums.samples;
+  for (std::size_t i = 0; i < sums.metrics.size(); ++i)
+    sums.metrics[i] = scalar(i + 1) * (metric_is_mean_[i] ? sums.samples : 1);
+  return sums;
 }
 
 // Every rank builds the graph of rank 0's first micro-batch, whatever sizes it has itself.

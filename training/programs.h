@@ -3,20 +3,42 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/device/collective.h"
 #include "core/vm/training_step.h"
+#include "training/data/sample_source.h"
 #include "training/data/sampler.h"
 #include "training/solver.h"
 
 namespace plexaura {
 
-// Builds a model and its loss for one micro-batch: samples [n, ...] of the store's dtype, labels int64 [n].
-// Called once per program, with graphs of either mode.
-using ModelBuilder = std::function<LossOutputs(Graph& graph, Node samples, Node labels)>;
+// The inputs of a model for one micro-batch: a node for each field of the data, [samples, ...]. Floating ones
+// have the dtype of the store.
+class ModelInputs {
+ public:
+  ModelInputs(Graph& graph, std::span<const Field> fields, std::int64_t samples, DType dtype);
+
+  Graph& graph() const { return graph_; }
+  std::int64_t samples() const { return samples_; }
+  // UserError that names the nearest field for one that the data does not have.
+  Node operator[](std::string_view field) const;
+
+ private:
+  Graph& graph_;
+  std::int64_t samples_;
+  std::vector<std::pair<std::string, Node>> nodes_;
+};
+
+// Builds a model and its loss for one micro-batch. Called once per program, with graphs of either mode.
+using ModelBuilder = std::function<LossOutputs(const ModelInputs& inputs)>;
 
 struct ProgramOptions {
-  SolverOptions solver;
+  SolverOptions solver = {};
   std::int64_t bucket_bytes = 25 << 20;
   bool watch = false;
   Profile* profile = nullptr;
@@ -25,8 +47,7 @@ struct ProgramOptions {
 // Sums over the samples that were looked at.
 struct Evaluation {
   double loss = 0;
-  double correct = 0;
-  double correct_top5 = 0;
+  std::vector<double> metrics = {};  // in the order of metric_names()
   double samples = 0;
 };
 
@@ -37,18 +58,20 @@ class TrainingPrograms {
  public:
   // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere. All ranks
   // construct together; a rank that fails takes all with it. `train` and `validation` say which sizes occur.
-  TrainingPrograms(ModelBuilder model, Shape sample_shape, ParameterStore& store, Backend& backend,
+  TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
                    Collective& collective, Strategy* strategy, const BatchPlan& train,
                    const BatchPlan& validation, const ProgramOptions& options);
 
   TrainingStep& step() { return *step_; }
-  // Loss and hits of one batch, in inference mode.
-  Evaluation evaluate(const Tensor& samples, const Tensor& labels);
+  // What the programs are fed: the fields of a micro-batch, floating ones in the dtype of the store.
+  std::vector<Feed> feeds(const std::vector<Tensor>& values) const;
+  // Loss and metrics of one batch, in inference mode.
+  Evaluation evaluate(std::span<const Feed> feeds, std::int64_t samples);
 
   // The gradient program of the largest micro-batch: what --dry-run prints.
   const Program& largest() const { return *gradients_.rbegin()->second; }
-  // Whether the model tells if a label is among the five largest.
-  bool has_top5() const { return has_top5_; }
+  // Of the metrics that the model reports.
+  const std::vector<std::string>& metric_names() const { return metric_names_; }
   std::size_t workspace_bytes() const { return workspace_->bytes(); }
   // Of what all ranks must do alike: the graphs of gradients and update, the placement and the buckets. Ranks
   // with other shares of a batch, or on other processors, have the same.
@@ -69,7 +92,7 @@ class TrainingPrograms {
   std::uint64_t hash_of_kernels(const BatchPlan& train) const;
 
   ModelBuilder model_;
-  Shape sample_shape_;
+  std::vector<Field> fields_;
   ParameterStore& store_;
   Backend& backend_;
   SolverOptions solver_;
@@ -80,7 +103,8 @@ class TrainingPrograms {
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<TrainingStep> step_;
   std::map<std::int64_t, std::unique_ptr<VM>> evaluators_;
-  bool has_top5_ = false;
+  std::vector<std::string> metric_names_;
+  std::vector<bool> metric_is_mean_;
   std::uint64_t plan_hash_ = 0;
   std::uint64_t kernels_hash_ = 0;
 };

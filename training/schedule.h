@@ -46,6 +46,8 @@ class Schedule {
 
   // Throws UserError that names the option for a value outside its range.
   explicit Schedule(Options options);
+  // A rate that stays as it is: `.learning_rate = 0.01`.
+  Schedule(double rate) : Schedule(Options{.peak = rate}) {}
 
   const Options& options() const { return options_; }
   // Throws InternalError for a negative step.

@@ -13,6 +13,7 @@ namespace plexaura {
 // keep nothing of a call.
 struct SolverOptions {
   enum class Kind : std::uint8_t { sgd, adam, adamw };
+  using enum Kind;  // SolverOptions::adam
   Kind kind = Kind::sgd;
   double momentum = 0;    // sgd
   bool nesterov = false;  // sgd, needs momentum

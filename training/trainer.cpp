@@ -1,11 +1,11 @@
 #include "training/trainer.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <utility>
 
 #include "core/fnv.h"
 #include "core/vm/profile.h"
@@ -37,12 +37,6 @@ std::uint64_t hash_of_states(const ParameterStore& store) {
   return hash;
 }
 
-const Tensor& in_dtype(const Tensor& tensor, DType dtype, Tensor& converted) {
-  if (tensor.dtype() == dtype) return tensor;
-  converted = tensor.cast(dtype);
-  return converted;
-}
-
 // The signal of the lowest rank that received one.
 int agreed_signal(Collective& collective, int mine) {
   for (const std::string& text : collective.gather_all(std::to_string(mine), "the signal that ends the run"))
@@ -57,24 +51,48 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+void check_parts(const TrainerParts& parts) {
+  if (!parts.model) throw UserError("the Trainer has no model; set TrainerParts::model");
+  if (!parts.train) throw UserError("the Trainer has no training data; set TrainerParts::train");
+  if (parts.validation && parts.validation->fields() != parts.train->fields())
+    throw UserError(
+        fmt::format("samples of the training data are {} and those of the validation data {}; give "
+                    "both the same fields",
+                    to_string(parts.train->fields()), to_string(parts.validation->fields())));
+}
+
+// Sums over samples as means, under the names of the metrics.
+std::vector<MetricValue> means_of(const std::vector<std::string>& names, const std::vector<double>& sums,
+                                  double samples) {
+  std::vector<MetricValue> means;
+  for (std::size_t i = 0; i < names.size(); ++i) means.push_back({names[i], sums[i] / samples});
+  return means;
+}
+
 }  // namespace
 
 TrainingObserver::~TrainingObserver() = default;
 
 Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     : parts_(std::move(parts)), options_(std::move(options)) {
-  const std::int64_t ranks = parts_.collective.size();
-  train_plan_ = {parts_.train->size(), options_.batch_size, ranks, options_.micro_batches};
-  validation_plan_ = {parts_.validation->size(), options_.batch_size, ranks, 1};
-  together(parts_.collective, "the division of the data", [&] { train_plan_.check(); });
-  programs_ = std::make_unique<TrainingPrograms>(parts_.model, parts_.train->sample_shape(), parts_.store,
-                                                 parts_.backend, parts_.collective, parts_.strategy,
-                                                 train_plan_, validation_plan_, options_.programs);
+  if (parts_.collective == nullptr) parts_.collective = &alone_;
+  train_plan_ = {0, options_.batch_size, ranks().size(), options_.micro_batches};
+  validation_plan_ = {0, options_.batch_size, ranks().size(), 1};
+  together(ranks(), "the division of the data", [&] {
+    check_parts(parts_);
+    train_plan_.samples = parts_.train->size();
+    if (parts_.validation) validation_plan_.samples = parts_.validation->size();
+    train_plan_.check();
+  });
+  programs_ = std::make_unique<TrainingPrograms>(
+      parts_.model, parts_.train->fields(), parts_.store, parts_.backend, ranks(), parts_.strategy,
+      train_plan_, validation_plan_,
+      ProgramOptions{options_.solver, options_.bucket_bytes, options_.watch, options_.profile});
   state_.seed = options_.seed;
   state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
-  state_.solver = solver_name(options_.programs.solver);
+  state_.solver = solver_name(options_.solver);
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
@@ -120,22 +138,36 @@ bool Trainer::done() const {
   return state_.epoch >= options_.epochs || (options_.steps && state_.step >= *options_.steps);
 }
 
+std::unique_ptr<Loader> Trainer::make_loader() const {
+  return std::make_unique<Loader>(parts_.train,
+                                  LoaderOptions{.batch_size = options_.batch_size,
+                                                .ranks = parts_.collective->size(),
+                                                .rank = parts_.collective->rank(),
+                                                .micro_batches = options_.micro_batches,
+                                                .seed = static_cast<std::uint64_t>(options_.seed),
+                                                .shuffle = options_.shuffle,
+                                                .workers = options_.workers,
+                                                .prefetch = options_.prefetch,
+                                                .on_error = options_.on_error,
+                                                .first_epoch = state_.epoch,
+                                                .first_step = state_.step_in_epoch});
+}
+
+TrainingResult Trainer::run() {
+  TrainingObserver nobody;
+  return run(nobody);
+}
+
 TrainingResult Trainer::run(TrainingObserver& observer) {
+  if (std::exchange(ran_, true))
+    throw UserError(
+        "Trainer::run was called twice; a Trainer runs once: to train on, make another one, whose "
+        "run begins with the store's weights");
   const StopSignals signals;
-  std::optional<Loader> loader;
-  together(parts_.collective, "the start of training", [&] {
+  std::unique_ptr<Loader> loader;
+  together(ranks(), "the start of training", [&] {
     if (parts_.strategy != nullptr) parts_.strategy->begin(programs_->step().border());
-    loader.emplace(parts_.train, LoaderOptions{.batch_size = options_.batch_size,
-                                               .ranks = parts_.collective.size(),
-                                               .rank = parts_.collective.rank(),
-                                               .micro_batches = options_.micro_batches,
-                                               .seed = static_cast<std::uint64_t>(options_.seed),
-                                               .shuffle = options_.shuffle,
-                                               .workers = options_.workers,
-                                               .prefetch = options_.prefetch,
-                                               .on_error = options_.on_error,
-                                               .first_epoch = state_.epoch,
-                                               .first_step = state_.step_in_epoch});
+    loader = make_loader();
   });
   const double begin = now();
   double epoch_begin = begin;
@@ -152,7 +184,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   programs_->step().await_weights();
   if (parts_.strategy != nullptr) parts_.strategy->end();
   if (!saved_ && result_.steps_now > 0) save();
-  if (stopped) result_.signal = agreed_signal(parts_.collective, StopSignals::received());
+  if (stopped) result_.signal = agreed_signal(ranks(), StopSignals::received());
   result_.steps = state_.step;
   result_.images_per_second = median(rates_);
   result_.stall_share = loader->stall_seconds() / std::max(now() - begin, 1e-9);
@@ -163,53 +195,66 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
 // Returns whether all ranks leave after this step because one was asked to stop.
 bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   const double begin = now();
-  StepInputs inputs;
   Step data;
+  std::exception_ptr failure;
   try {
     data = next_step(loader);
   } catch (...) {
-    inputs.failure = std::current_exception();
+    failure = std::current_exception();
   }
-  const DType dtype = parts_.store.dtype();
-  std::vector<Tensor> converted(data.micro_batches.size());
-  std::vector<std::array<Feed, 2>> feeds;
-  std::vector<MicroBatchInputs> batches;
-  feeds.reserve(data.micro_batches.size());
-  for (std::size_t i = 0; i < data.micro_batches.size(); ++i) {
-    const MicroBatch& batch = data.micro_batches[i];
-    feeds.push_back(
-        {Feed{"samples", in_dtype(batch.samples, dtype, converted[i])}, Feed{"labels", batch.labels}});
-    batches.push_back({feeds.back(), batch.labels.elements(), batch.first_sample});
-  }
-  inputs.micro_batches = batches;
-  inputs.global_samples = data.global_samples;
-  inputs.step = state_.step + 1;
-  inputs.learning_rate = options_.schedule.learning_rate(state_.step);
-  inputs.seed = options_.seed;
-  inputs.stop = noted_signal_ != 0;
-  programs_->step().run(inputs);
-  const StepMetrics metrics = agreed_metrics();
-  check_finite(metrics.loss, fmt::format("the loss of step {}", inputs.step));
-
-  ++state_.step;
-  ++result_.steps_now;
-  saved_ = false;
-  rebroadcast_weights();
-  const double samples = std::max(metrics.samples, 1.0);
-  state_.epoch_loss += metrics.loss * metrics.samples;
-  state_.epoch_samples += metrics.samples;
-  rates_.push_back(metrics.samples / std::max(now() - begin, 1e-9));
-  observer.step({state_.step, data.epoch, metrics.loss, metrics.correct / samples, rates_.back(),
-                 inputs.learning_rate, data.step_in_epoch + 1},
-                data.steps_in_epoch);
-  state_.step_in_epoch = data.ends_epoch() ? 0 : data.step_in_epoch + 1;
-  if (data.ends_epoch()) ++state_.epoch;
+  const StepMetrics metrics = run_step(data, failure);
+  check_finite(metrics.loss, fmt::format("the loss of step {}", state_.step + 1));
+  note_step(data, metrics, now() - begin, observer);
   loader.recycle(std::move(data));
   return metrics.stop;
 }
 
+// Where this rank has no data because of a failure, all ranks learn of it.
+StepMetrics Trainer::run_step(const Step& data, std::exception_ptr failure) {
+  StepInputs inputs;
+  std::vector<std::vector<Feed>> feeds;
+  std::vector<MicroBatchInputs> batches;
+  for (const MicroBatch& batch : data.micro_batches) {
+    feeds.push_back(programs_->feeds(batch.fields));
+    batches.push_back({feeds.back(), batch.samples, batch.first_sample});
+  }
+  inputs.micro_batches = batches;
+  inputs.global_samples = data.global_samples;
+  inputs.step = state_.step + 1;
+  inputs.learning_rate = options_.learning_rate.learning_rate(state_.step);
+  inputs.seed = options_.seed;
+  inputs.stop = noted_signal_ != 0;
+  inputs.failure = std::move(failure);
+  programs_->step().run(inputs);
+  return agreed_metrics();
+}
+
+void Trainer::note_step(const Step& data, const StepMetrics& metrics, double seconds,
+                        TrainingObserver& observer) {
+  ++state_.step;
+  ++result_.steps_now;
+  saved_ = false;
+  rebroadcast_weights();
+  state_.epoch_loss += metrics.loss * metrics.samples;
+  state_.epoch_samples += metrics.samples;
+  rates_.push_back(metrics.samples / std::max(seconds, 1e-9));
+  std::vector<double> sums;
+  for (std::size_t i = 0; i < programs_->metric_names().size(); ++i)
+    sums.push_back(programs_->step().metric_sum(i));
+  observer.step({.step = state_.step,
+                 .epoch = data.epoch,
+                 .loss = metrics.loss,
+                 .metrics = means_of(programs_->metric_names(), sums, std::max(metrics.samples, 1.0)),
+                 .images_per_second = rates_.back(),
+                 .learning_rate = options_.learning_rate.learning_rate(state_.step - 1),
+                 .step_in_epoch = data.step_in_epoch + 1},
+                data.steps_in_epoch);
+  state_.step_in_epoch = data.ends_epoch() ? 0 : data.step_in_epoch + 1;
+  if (data.ends_epoch()) ++state_.epoch;
+}
+
 Step Trainer::next_step(Loader& loader) const {
-  const ProfileSpan span(options_.programs.profile, "waiting for data", "data");
+  const ProfileSpan span(options_.profile, "waiting for data", "data");
   return loader.next();
 }
 
@@ -222,8 +267,7 @@ StepMetrics Trainer::agreed_metrics() {
   } catch (...) {
     mine = std::current_exception();
   }
-  if (mine || metrics.failed)
-    agree_on_error(parts_.collective, mine, fmt::format("step {}", state_.step + 1));
+  if (mine || metrics.failed) agree_on_error(ranks(), mine, fmt::format("step {}", state_.step + 1));
   return metrics;
 }
 
@@ -232,30 +276,34 @@ void Trainer::rebroadcast_weights() {
   programs_->step().await_weights();
   WeightsImmigration& border = programs_->step().border();
   const std::string what = fmt::format("the weights after step {}", state_.step);
-  std::vector<std::byte> values = together(parts_.collective, what, [&] { return border.emigrate_all(); });
-  parts_.collective.broadcast(values.data(), values.size(), 0, what);
-  if (parts_.collective.rank() != 0) border.immigrate_all(values, border.placement());
+  std::vector<std::byte> values = together(ranks(), what, [&] { return border.emigrate_all(); });
+  ranks().broadcast(values.data(), values.size(), 0, what);
+  if (ranks().rank() != 0) border.immigrate_all(values, border.placement());
 }
 
 // Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.
 void Trainer::check_finite(double loss, const std::string& name) {
   if (std::isfinite(loss)) return;
-  const UserError error(
-      fmt::format("{} is {}: training diverged; lower training.solver.learning_rate, or set "
-                  "training.watch=true to see which op made the first such number; no checkpoint was touched",
-                  name, std::isnan(loss) ? "nan" : "infinite"));
-  agree_on_error(parts_.collective, std::make_exception_ptr(error), name);
+  const UserError error(fmt::format(
+      "{} is {}: training diverged; lower training.solver.learning_rate, or set "
+      "training.watch=true (TrainerOptions::watch) to see which op made the first such number; no "
+      "checkpoint was touched",
+      name, std::isnan(loss) ? "nan" : "infinite"));
+  agree_on_error(ranks(), std::make_exception_ptr(error), name);
 }
 
 void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
-  EpochRecord record{state_.epoch - 1, state_.epoch_loss / std::max(state_.epoch_samples, 1.0), none, none,
-                     seconds};
-  if (const auto evaluation = validate()) {
-    record.val_loss = evaluation->loss / evaluation->samples;
+  const std::vector<double> nothing(programs_->metric_names().size(), none);
+  EpochRecord record{.epoch = state_.epoch - 1,
+                     .train_loss = state_.epoch_loss / std::max(state_.epoch_samples, 1.0),
+                     .val_loss = none,
+                     .val_metrics = means_of(programs_->metric_names(), nothing, none),
+                     .seconds = seconds};
+  if (auto validation = validate()) {
+    record.val_loss = validation->loss;
+    record.val_metrics = std::move(validation->metrics);
     check_finite(record.val_loss, fmt::format("the validation loss after step {}", state_.step));
-    record.val_accuracy = evaluation->correct / evaluation->samples;
-    if (programs_->has_top5()) record.val_accuracy_top5 = evaluation->correct_top5 / evaluation->samples;
   }
   result_.last_epoch = record;
   state_.epoch_loss = state_.epoch_samples = 0;
@@ -263,36 +311,35 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   save();
 }
 
-// Over all ranks; nothing where there is nothing to look at.
-std::optional<Evaluation> Trainer::validate() {
+std::optional<Validation> Trainer::validate() {
   if (validation_plan_.samples == 0) return std::nullopt;
   programs_->step().await_weights();
-  const Evaluation sums = together(parts_.collective, "validation", [&] { return evaluate_share(); });
-  std::array<double, 4> all{sums.loss, sums.correct, sums.correct_top5, sums.samples};
-  parts_.collective.sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), 4,
-                        "the validation of an epoch");
-  return Evaluation{all[0], all[1], all[2], all[3]};
+  const Evaluation mine = together(ranks(), "validation", [&] { return evaluate_share(); });
+  std::vector<double> all{mine.loss, mine.samples};
+  all.insert(all.end(), mine.metrics.begin(), mine.metrics.end());
+  ranks().sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), static_cast<std::int64_t>(all.size()),
+              "the validation of an epoch");
+  return Validation{all[0] / all[1],
+                    means_of(programs_->metric_names(), {all.begin() + 2, all.end()}, all[1])};
 }
 
 Evaluation Trainer::evaluate_share() {
-  Evaluation sums;
+  Evaluation sums{.metrics = std::vector<double>(programs_->metric_names().size())};
   Loader loader(parts_.validation, {.batch_size = options_.batch_size,
-                                    .ranks = parts_.collective.size(),
-                                    .rank = parts_.collective.rank(),
+                                    .ranks = ranks().size(),
+                                    .rank = ranks().rank(),
                                     .shuffle = false,
                                     .workers = options_.workers,
                                     .prefetch = options_.prefetch,
                                     .on_error = options_.on_error});
   for (std::int64_t i = 0; i < validation_plan_.steps_per_epoch(); ++i) {
     Step data = next_step(loader);
-    Tensor converted;
     const MicroBatch& batch = data.micro_batches[0];
-    const Evaluation part =
-        programs_->evaluate(in_dtype(batch.samples, parts_.store.dtype(), converted), batch.labels);
+    const Evaluation part = programs_->evaluate(programs_->feeds(batch.fields), batch.samples);
     sums.loss += part.loss;
-    sums.correct += part.correct;
-    sums.correct_top5 += part.correct_top5;
     sums.samples += part.samples;
+    for (std::size_t metric = 0; metric < sums.metrics.size(); ++metric)
+      sums.metrics[metric] += part.metrics[metric];
     loader.recycle(std::move(data));
   }
   return sums;
@@ -301,8 +348,8 @@ Evaluation Trainer::evaluate_share() {
 void Trainer::save() {
   if (options_.output.empty()) return;
   programs_->step().await_weights();
-  together(parts_.collective, "saving a checkpoint", [&] {
-    if (parts_.collective.rank() == 0) save_checkpoint(options_.output, parts_.store, state_, options_.keep);
+  together(ranks(), "saving a checkpoint", [&] {
+    if (ranks().rank() == 0) save_checkpoint(options_.output, parts_.store, state_, options_.keep);
   });
   saved_ = true;
 }

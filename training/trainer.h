@@ -10,24 +10,23 @@
 
 #include "core/device/collective.h"
 #include "training/checkpoint.h"
-#include "training/data/dataset.h"
 #include "training/data/loader.h"
-#include "training/json_log.h"
 #include "training/programs.h"
+#include "training/records.h"
 #include "training/schedule.h"
 
 namespace plexaura {
 
-// What a run is made of. Everything outlives the Trainer. All ranks bring equal parts but for `strategy`,
-// `collective` and the observer.
+// What a run is made of. Everything outlives the Trainer. All ranks bring equal parts but for `collective`
+// and `strategy`.
 struct TrainerParts {
   ModelBuilder model;
   ParameterStore& store;
   Backend& backend;
-  Collective& collective;
-  Strategy* strategy = nullptr;  // null where the program runs alone
-  std::shared_ptr<const Dataset> train;
-  std::shared_ptr<const Dataset> validation;
+  std::shared_ptr<const SampleSource> train;
+  std::shared_ptr<const SampleSource> validation = {};  // of the same fields; null: nothing is validated
+  Collective* collective = nullptr;                     // null: the program runs alone
+  Strategy* strategy = nullptr;                         // null where the program runs alone
 };
 
 struct TrainerOptions {
@@ -35,7 +34,8 @@ struct TrainerOptions {
   std::int64_t micro_batches = 1;
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps = {};  // stop after so many updates in all
-  Schedule schedule{Schedule::Options{}};
+  SolverOptions solver = {};
+  Schedule learning_rate = 0.01;  // a number, or a Schedule
   std::int64_t seed = 0;
   // Hash of what must be the same when a run goes on: which samples are held out, what classes mean.
   std::uint64_t data_origin = 0;
@@ -46,17 +46,25 @@ struct TrainerOptions {
   // Where ranks run on processors of several kinds, the rounding of their updates may differ: after every so
   // many steps all take the weights and buffers of rank 0. 0: the kinds are equal, and so are weights.
   std::int64_t rebroadcast_every = 0;
-  std::filesystem::path output = {};  // folder of checkpoints; empty: none are written
-  int keep = 1;                       // checkpoints
-  ProgramOptions programs = {};
+  std::filesystem::path output = {};     // folder of checkpoints; empty: none are written
+  int keep = 1;                          // checkpoints
+  std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
+  bool watch = false;                    // end with the op that makes the first NaN or infinite number
+  Profile* profile = nullptr;            // an event per instruction; slows the run down
 };
 
 // Called on every rank with figures over all ranks; only one of them needs to show them.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver();
-  virtual void step(const StepRecord& record, std::int64_t steps_in_epoch) = 0;
-  virtual void epoch(const EpochRecord& record) = 0;
+  virtual void step(const StepRecord& /*record*/, std::int64_t /*steps_in_epoch*/) {}
+  virtual void epoch(const EpochRecord& /*record*/) {}
+};
+
+// The loss and the metrics of the model as means over the validation data.
+struct Validation {
+  double loss = 0;
+  std::vector<MetricValue> metrics = {};
 };
 
 struct TrainingResult {
@@ -75,8 +83,11 @@ struct TrainingResult {
 // equal to one that was never stopped.
 class Trainer {
  public:
-  // Compiles every program and places the store. All ranks construct together.
+  // Compiles every program and places the store. All ranks construct together. Throws UserError for parts
+  // that are missing, and validation data of other fields than the training data's.
   Trainer(TrainerParts parts, TrainerOptions options);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   // What must be equal on all ranks before data moves: the seed, hashes of the plan, the weights and the
   // solver's state, the next step; and the choice of kernels, unless processors are of several kinds.
@@ -87,20 +98,28 @@ class Trainer {
   // the run that wrote it had another precision, solver or seed, another origin of its data or, within an
   // epoch, another number of samples or other batches.
   bool resume();
+  // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
+  TrainingResult run();
+  // The validation data under the weights as they are; nothing where there is none. All ranks together.
+  std::optional<Validation> validate();
 
  private:
+  Collective& ranks() { return *parts_.collective; }
+  std::unique_ptr<Loader> make_loader() const;
   bool train_step(Loader& loader, TrainingObserver& observer);
+  StepMetrics run_step(const Step& data, std::exception_ptr failure);
+  void note_step(const Step& data, const StepMetrics& metrics, double seconds, TrainingObserver& observer);
   StepMetrics agreed_metrics();
   void rebroadcast_weights();
   void check_finite(double loss, const std::string& name);
   Step next_step(Loader& loader) const;
-  std::optional<Evaluation> validate();
   Evaluation evaluate_share();
   void finish_epoch(TrainingObserver& observer, double seconds);
   void save();
   bool done() const;
 
+  SingleProcess alone_;
   TrainerParts parts_;
   TrainerOptions options_;
   BatchPlan train_plan_;
@@ -111,6 +130,7 @@ class Trainer {
   std::vector<double> rates_;  // images per second of each step
   int noted_signal_ = 0;
   bool saved_ = false;  // as it stands
+  bool ran_ = false;
 };
 
 }  // namespace plexaura

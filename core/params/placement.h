@@ -16,9 +16,15 @@ enum class ParameterRole : std::uint8_t {
   frozen      // read only
 };
 
-// What each step leaves behind the gradients, summed over ranks and micro-batches like them.
-enum class TailSlot : std::uint8_t { loss, correct, correct_top5, samples, stop, failed };
+// What each step leaves behind the gradients, summed over ranks and micro-batches like them. The metrics of
+// the model follow the first one.
+enum class TailSlot : std::uint8_t { loss, samples, stop, failed, first_metric };
 inline constexpr std::int64_t tail_count = 16;  // elements reserved
+inline constexpr std::size_t most_metrics = tail_count - static_cast<std::size_t>(TailSlot::first_metric);
+
+constexpr TailSlot metric_slot(std::size_t index) {
+  return static_cast<TailSlot>(static_cast<std::size_t>(TailSlot::first_metric) + index);
+}
 
 // Where each parameter lies in the store: a value, made by the first training program and an input of every
 // other compile. All offsets and counts are elements, multiples of 16. The value arena is trainables,

@@ -60,11 +60,33 @@ void add_tail(Graph& graph, const LossOutputs& model, std::int64_t samples,
   const auto add = [&](TailSlot slot, const Node& node) { outputs.push_back({.node = node, .tail = slot}); };
   const auto scalar = [&](StepScalar which) { return graph.step_scalar(which, dtype); };
   add(TailSlot::loss, samples == 0 ? zero : model.loss * scalar(StepScalar::samples));
-  if (model.correct) add(TailSlot::correct, samples == 0 ? zero : model.correct);
-  if (model.correct_top5) add(TailSlot::correct_top5, samples == 0 ? zero : model.correct_top5);
+  for (std::size_t i = 0; i < model.metrics.size(); ++i) {
+    const Metric& metric = model.metrics[i];
+    const auto sum = [&] { return metric.sum ? metric.sum : metric.mean * scalar(StepScalar::samples); };
+    add(metric_slot(i), samples == 0 ? zero : sum());
+  }
   add(TailSlot::samples, scalar(StepScalar::samples));
   add(TailSlot::stop, scalar(StepScalar::stop));
   add(TailSlot::failed, scalar(StepScalar::failed));
+}
+
+void check_metrics(const std::vector<Metric>& metrics, DType dtype) {
+  if (metrics.size() > most_metrics)
+    throw UserError(
+        fmt::format("the model reports {} metrics; report at most {}", metrics.size(), most_metrics));
+  std::set<std::string_view> names;
+  for (const Metric& metric : metrics) {
+    if (metric.name.empty() || !names.insert(metric.name).second)
+      throw UserError(fmt::format("a metric is named '{}'; give each a name of its own", metric.name));
+    if (static_cast<bool>(metric.mean) == static_cast<bool>(metric.sum))
+      throw UserError(fmt::format("the metric '{}' needs a mean or a sum, and not both", metric.name));
+    const TensorType& type = (metric.sum ? metric.sum : metric.mean).type();
+    if (type != TensorType{dtype, {}})
+      throw UserError(
+          fmt::format("the metric '{}' is {} and must be a scalar of {}; reduce it with mean() or "
+                      "sum(), and cast() it",
+                      metric.name, to_string(type), name_of(dtype)));
+  }
 }
 
 }  // namespace
@@ -73,8 +95,10 @@ std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& mod
                                             const ParameterStore& store, std::int64_t samples) {
   if (model.loss.dtype() != store.dtype())
     throw UserError(
-        fmt::format("the loss is {} and the parameters are {}; cast() the inputs, so that both are one",
+        fmt::format("the loss is {} and the parameters of the store are {}; cast() the inputs, or make the "
+                    "store anew: a model has the dtype of the last store that was made for it",
                     name_of(model.loss.dtype()), name_of(store.dtype())));
+  check_metrics(model.metrics, store.dtype());
   std::vector<ProgramOutput> outputs;
   add_gradients(graph, model.loss, store, outputs);
   add_buffer_changes(graph, samples, outputs);

@@ -219,8 +219,6 @@ StepMetrics TrainingStep::metrics() {
   StepMetrics metrics;
   metrics.samples = samples;
   metrics.loss = samples > 0 ? store_.read_tail(TailSlot::loss) / samples : 0;
-  metrics.correct = store_.read_tail(TailSlot::correct);
-  metrics.correct_top5 = store_.read_tail(TailSlot::correct_top5);
   metrics.stop = store_.read_tail(TailSlot::stop) > 0;
   metrics.failed = store_.read_tail(TailSlot::failed) > 0;
   return metrics;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,24 +16,31 @@
 
 namespace plexaura {
 
-// What a model gives to training: scalars of the store's dtype over the samples of one micro-batch.
+// A number that is reported beside the loss: a scalar of the store's dtype over the samples of one
+// micro-batch, either their mean or their sum. It is reported as a mean over all samples: the sum of hits as
+// the accuracy.
+struct Metric {
+  std::string name;
+  Node mean = {};
+  Node sum = {};  // exact for counts, whatever the division into micro-batches
+};
+
+// What a model gives to training.
 struct LossOutputs {
-  Node loss;               // the mean over the samples
-  Node correct = {};       // how many samples were right; may be empty
-  Node correct_top5 = {};  // how many had the label among the five largest; may be empty
+  Node loss;  // the mean over the samples of one micro-batch, a scalar of the store's dtype
+  std::vector<Metric> metrics = {};
 };
 
 // Extends a model's graph by gradients, changes of buffers and the tail: what the gradient program computes.
 // With `samples` = 0 everything that a mean over no samples would spoil is zero. Throws UserError for a
-// trainable parameter that the loss does not use.
+// trainable parameter that the loss does not use, for more than `most_metrics` metrics, two of one name, and
+// one that is no scalar of the store's dtype.
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
                                                          const ParameterStore& store, std::int64_t samples);
 
 // The tail of a step, summed over ranks and micro-batches.
 struct StepMetrics {
   double loss = 0;  // mean over all samples of the step
-  double correct = 0;
-  double correct_top5 = 0;
   double samples = 0;
   bool stop = false;    // some rank was asked to stop: all leave after this step
   bool failed = false;  // some rank's own work failed
@@ -84,6 +92,8 @@ class PLEXAURA_API TrainingStep {
 
   // Of the last run; waits for it. Throws this rank's own failure.
   StepMetrics metrics();
+  // The sum over the samples of the model's metric of this place in LossOutputs::metrics; after metrics().
+  double metric_sum(std::size_t index) const { return store_.read_tail(metric_slot(index)); }
 
  private:
   struct Key {

@@ -69,8 +69,8 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
 }
 
 ModelBuilder builder_of(Model& model) {
-  return [&model](Graph& /*graph*/, Node samples, Node labels) {
-    return build_loss(model, model(samples), labels);
+  return [&model](const ModelInputs& inputs) {
+    return build_loss(model, model(inputs["samples"]), inputs["labels"]);
   };
 }
 
@@ -101,7 +101,7 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
     return std::make_unique<RunReport>(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
   });
   Profile profile;
-  if (!line.profile.empty()) setup.options.trainer.programs.profile = &profile;
+  if (!line.profile.empty()) setup.options.trainer.profile = &profile;
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
   ParameterStore store = together(ranks, "making the parameters", [&] {
     ParameterStore made =
@@ -114,8 +114,13 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
   const auto exchange = ranks.duplicate("the exchange of gradients");
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
-  Trainer trainer({builder_of(*setup.model), store, *backend, ranks, strategy.get(), setup.data.train,
-                   setup.data.validation},
+  Trainer trainer({.model = builder_of(*setup.model),
+                   .store = store,
+                   .backend = *backend,
+                   .train = setup.data.train,
+                   .validation = setup.data.validation,
+                   .collective = &ranks,
+                   .strategy = strategy.get()},
                   setup.options.trainer);
   if (line.dry_run) {
     print_plan(*report, setup, trainer, line);

@@ -20,8 +20,8 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-std::string row(const char* name, const std::string& value) {
-  return fmt::format("  {:<20}{}\n", name, value);
+std::string row(std::string_view name, const std::string& value) {
+  return fmt::format("  {:<26}{}\n", name, value);
 }
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
@@ -37,14 +37,23 @@ std::string clock_text(double seconds) {
                       : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-std::string accuracy_text(const EpochRecord& epoch) {
-  return percent(epoch.val_accuracy) +
-         (epoch.val_accuracy_top5 ? fmt::format(" (top 5: {})", percent(*epoch.val_accuracy_top5)) : "");
+// An accuracy is a share.
+std::string value_text(const MetricValue& metric) {
+  return metric.name.starts_with("accuracy") ? percent(metric.value) : fmt::format("{:.4f}", metric.value);
+}
+
+// "  accuracy 93.00 %  accuracy_top5 99.00 %"
+std::string metrics_text(const std::vector<MetricValue>& metrics, std::string_view kind = "") {
+  std::string text;
+  for (const MetricValue& metric : metrics)
+    text += fmt::format("  {}{} {}", kind, metric.name, value_text(metric));
+  return text;
 }
 
 std::string validation_text(const EpochRecord& epoch) {
-  if (std::isnan(epoch.val_accuracy)) return "no validation";
-  return fmt::format("validation loss {:.4f}  validation accuracy {}", epoch.val_loss, accuracy_text(epoch));
+  if (std::isnan(epoch.val_loss)) return "no validation";
+  return fmt::format("validation loss {:.4f}{}", epoch.val_loss,
+                     metrics_text(epoch.val_metrics, "validation "));
 }
 
 }  // namespace
@@ -72,9 +81,9 @@ void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
     line_is_open_ = true;
     return;
   }
-  console_.print(fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}  accuracy {}  {} samples/s  rate {:.3g}\n",
+  console_.print(fmt::format("epoch {}/{}  step {}/{}  loss {:.4f}{}  {} samples/s  rate {:.3g}\n",
                              record.epoch + 1, epochs_, done, steps_in_epoch, record.loss,
-                             percent(record.accuracy), rate_text(record.images_per_second),
+                             metrics_text(record.metrics), rate_text(record.images_per_second),
                              record.learning_rate));
 }
 
@@ -88,8 +97,8 @@ std::string RunReport::progress(const StepRecord& record, std::int64_t done, std
       (last_line_ - clocked_at_) / static_cast<double>(std::max<std::int64_t>(done - clocked_step_, 1));
   const std::string left =
       done > clocked_step_ ? "  " + clock_text(step_seconds * static_cast<double>(all - done)) + " left" : "";
-  return fmt::format("epoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.1f} %  {}/s{}", record.epoch + 1,
-                     epochs_, progress_bar(done, all), done, all, record.loss, 100 * record.accuracy,
+  return fmt::format("epoch {}/{} {} {}/{}  loss {:.4f}{}  {}/s{}", record.epoch + 1, epochs_,
+                     progress_bar(done, all), done, all, record.loss, metrics_text(record.metrics),
                      rate_text(record.images_per_second), left);
 }
 
@@ -116,9 +125,10 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
                                        : ""));
   if (const auto& epoch = result.last_epoch) {
     text += row("training loss", fmt::format("{:.4f}", epoch->train_loss));
-    if (std::isfinite(epoch->val_accuracy)) {
+    if (std::isfinite(epoch->val_loss)) {
       text += row("validation loss", fmt::format("{:.4f}", epoch->val_loss));
-      text += row("validation accuracy", accuracy_text(*epoch));
+      for (const MetricValue& metric : epoch->val_metrics)
+        text += row(fmt::format("validation {}", metric.name), value_text(metric));
     }
   } else if (result.steps_now > 0) {
     text += row("loss", fmt::format("{:.4f} (last step; no epoch was finished)", last_step_.loss));

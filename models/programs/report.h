@@ -5,7 +5,7 @@
 #include <string>
 
 #include "models/programs/console.h"
-#include "models/zoo/model.h"
+#include "training/json_log.h"
 #include "training/trainer.h"
 
 namespace plexaura {

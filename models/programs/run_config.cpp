@@ -99,11 +99,11 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
       "micro_batches", 1, {.minimum = 1, .maximum = std::min(trainer.batch_size, samples)});
   trainer.epochs = training.integer("epochs", {.minimum = 1, .maximum = most_epochs});
   trainer.seed = training.integer_or("seed", 1, {.minimum = 0});
-  trainer.programs.watch = training.flag_or("watch", false);
+  trainer.watch = training.flag_or("watch", false);
   double peak = 0;
-  trainer.programs.solver = read_solver(training, peak);
+  trainer.solver = read_solver(training, peak);
   const std::int64_t steps_per_epoch = (samples + trainer.batch_size - 1) / trainer.batch_size;
-  trainer.schedule = read_schedule(training, peak, steps_per_epoch, trainer.epochs);
+  trainer.learning_rate = read_schedule(training, peak, steps_per_epoch, trainer.epochs);
   trainer.shuffle = data.flag_or("shuffle", true);
   trainer.workers = data.integer_or("workers", 1, {.minimum = 0, .maximum = 256});
   trainer.prefetch = data.integer_or("prefetch", 2, {.minimum = 1, .maximum = 1024});
@@ -112,7 +112,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   run.strategy = distributed.choice_or("strategy", "allreduce", strategy_names());
   read_deadline(distributed);
   read_shared_memory(distributed);
-  trainer.programs.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
+  trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
   run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
   trainer.output = output.text_or("dir", "");
   trainer.keep = static_cast<int>(

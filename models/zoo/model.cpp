@@ -21,8 +21,9 @@ LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
   const auto wanted = [&] { return one_hot(labels, outputs.node().shape()[1], outputs.node().dtype()); };
   LossOutputs result{.loss = squared ? squared_error(outputs, {wanted(), outputs.where()})
                                      : softmax_cross_entropy(outputs, labels)};
-  result.correct = top_k_correct(outputs, labels, 1);
-  if (model.classes() > top) result.correct_top5 = top_k_correct(outputs, labels, top);
+  result.metrics.push_back({.name = "accuracy", .sum = top_k_correct(outputs, labels, 1)});
+  if (model.classes() > top)
+    result.metrics.push_back({.name = "accuracy_top5", .sum = top_k_correct(outputs, labels, top)});
   return result;
 }
 

@@ -50,8 +50,8 @@ class Model : public Module {
 // other, the samples or the classes.
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes);
 
-// The model's loss, and how many samples were right: with their label at the top, and, where there are more
-// than five classes, among the five largest.
+// The model's loss, and as metrics the share of samples that were right: "accuracy", with their label at the
+// top, and, where there are more than five classes, "accuracy_top5", among the five largest.
 //   outputs [N, classes] of the model; labels int64 [N].
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
 

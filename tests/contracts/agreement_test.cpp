@@ -31,10 +31,11 @@ struct Way {
   TrainerOptions options = {.batch_size = 7};
 };
 
-LossOutputs model(Graph& graph, const Node& samples, const Node& labels, const Way& way) {
-  const Node x = dropout(samples, {.p = way.dropped});
+LossOutputs model(const ModelInputs& inputs, const Way& way) {
+  Graph& graph = inputs.graph();
+  const Node x = dropout(inputs["samples"], {.p = way.dropped});
   const Node outputs = matmul(way.relu ? relu(x) : tanh(x), graph.parameter("weight", weight));
-  return {softmax_cross_entropy(outputs + graph.parameter("bias", bias), labels), {}, {}};
+  return {softmax_cross_entropy(outputs + graph.parameter("bias", bias), inputs["labels"])};
 }
 
 // The sentence with which three ranks end when `change` is made on rank 1 alone; empty where they agree.
@@ -47,10 +48,9 @@ std::string verdict(const std::function<void(Way&)>& change) {
       ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()},
                             {"bias", bias, ParameterRole::trainable, Initialiser::zeros()}});
       const auto data = std::make_shared<const CountingRows>(22, 4);
-      const Trainer trainer(
-          {[&](Graph& graph, const Node& x, const Node& y) { return model(graph, x, y, way); }, store,
-           *backend, ranks, nullptr, data, data},
-          way.options);
+      const Trainer trainer({[&](const ModelInputs& inputs) { return model(inputs, way); }, store, *backend,
+                             data, data, &ranks},
+                            way.options);
       check_agreement(ranks, trainer.facts());
     });
   });
@@ -72,8 +72,8 @@ TEST_CASE("ranks that would compute something else are named, and nothing starts
   };
   refused([](Way& way) { way.dropped = 0.3; });
   refused([](Way& way) { way.relu = true; });
-  refused([](Way& way) { way.options.programs.solver.weight_decay = 0.1; });
-  refused([](Way& way) { way.options.programs.bucket_bytes = 1; });
+  refused([](Way& way) { way.options.solver.weight_decay = 0.1; });
+  refused([](Way& way) { way.options.bucket_bytes = 1; });
 }
 
 }  // namespace plexaura::testing

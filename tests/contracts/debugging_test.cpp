@@ -151,7 +151,7 @@ TEST_CASE("the watch shows a failed step to the other ranks, and its text to the
   const Batch batch{Tensor::of<float>({2, 1}, {-1, 1}), Tensor::of<float>({2, 1}, {0, 0})};
   const TensorType scalar{DType::float32, {1, 1}};
   const SmallTraining::Model model = [&](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
-    return {squared_error(sqrt(matmul(x, graph.parameter("w", scalar))), t), {}, {}};
+    return {squared_error(sqrt(matmul(x, graph.parameter("w", scalar))), t)};
   };
   SmallTraining run(test_backend(), {{"w", scalar, ParameterRole::trainable, Initialiser::ones()}}, model,
                     batch, {.sizes = {2}, .watch = true});

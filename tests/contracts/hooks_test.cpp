@@ -28,7 +28,7 @@ const TensorType third{DType::float32, {8, 2}};
 LossOutputs model(Graph& graph, const Node& x, const Node& t) {
   const Node a = tanh(conv2d(x, graph.parameter("first", first)));
   const Node b = tanh(matmul(flatten(a), graph.parameter("second", second)));
-  return {squared_error(matmul(b, graph.parameter("third", third)), t), {}, {}};
+  return {squared_error(matmul(b, graph.parameter("third", third)), t)};
 }
 
 std::vector<ParameterSpec> specs() {

@@ -21,9 +21,10 @@ namespace {
 const TensorType first{DType::float32, {4, 5}};
 const TensorType second{DType::float32, {5, 3}};
 
-LossOutputs model(Graph& graph, const Node& samples, const Node& labels) {
-  const Node hidden = tanh(matmul(samples, graph.parameter("first", first)));
-  return {softmax_cross_entropy(matmul(hidden, graph.parameter("second", second)), labels), {}, {}};
+LossOutputs model(const ModelInputs& inputs) {
+  Graph& graph = inputs.graph();
+  const Node hidden = tanh(matmul(inputs["samples"], graph.parameter("first", first)));
+  return {softmax_cross_entropy(matmul(hidden, graph.parameter("second", second)), inputs["labels"])};
 }
 
 ParameterStore make_store() {
@@ -67,23 +68,25 @@ class Late final : public Strategy {
 
 class Keeping final : public TrainingObserver {
  public:
-  void step(const StepRecord&, std::int64_t) override {}
   void epoch(const EpochRecord& record) override { losses.push_back(record.val_loss); }
   std::vector<double> losses;
 };
 
 struct Run {
   explicit Run(Strategy* strategy, std::optional<std::int64_t> steps) {
-    SingleProcess alone;
-    Trainer trainer({model, store, test_backend(), alone, strategy,
-                     std::make_shared<const CountingRows>(20, 4), std::make_shared<const CountingRows>(7, 4)},
+    Trainer trainer({.model = model,
+                     .store = store,
+                     .backend = test_backend(),
+                     .train = std::make_shared<const CountingRows>(20, 4),
+                     .validation = std::make_shared<const CountingRows>(7, 4),
+                     .strategy = strategy},
                     {.batch_size = 8,
                      .micro_batches = 2,
                      .epochs = 3,
                      .steps = steps,
-                     .schedule = Schedule({.peak = 0.1}),
+                     .learning_rate = 0.1,
                      .output = folder.path(),
-                     .programs = {.solver = {}, .bucket_bytes = 1}});
+                     .bucket_bytes = 1});
     trainer.run(seen);
   }
 

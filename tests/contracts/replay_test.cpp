@@ -93,7 +93,7 @@ TEST_CASE("learning rate, step and random state take effect in recorded training
   const std::vector<ParameterSpec> specs{{"w", weights, ParameterRole::trainable, Initialiser::uniform(1)}};
   const SmallTraining::Model model = [&](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
     const Node hidden = dropout(x, {.p = 0.5});
-    return {squared_error(tanh(matmul(hidden, graph.parameter("w", weights))), t), {}, {}};
+    return {squared_error(tanh(matmul(hidden, graph.parameter("w", weights))), t)};
   };
   const Batch batch{input_of(1), whole_numbers({DType::float32, {4, 3}}, 9, 1)};
   const SmallTraining::Options options{.solver = {.kind = SolverOptions::Kind::adam}, .seed = 3};

@@ -15,6 +15,7 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
+#include "training/data/dataset.h"
 #include "training/trainer.h"
 
 namespace plexaura {
@@ -36,12 +37,14 @@ std::vector<ParameterSpec> specs() {
   return {spec("conv.weight", Shape{5, 3, 3, 3}), spec("out.weight", Shape{kClasses, 20})};
 }
 
-LossOutputs build(Graph& graph, const Node& samples, const Node& labels) {
+LossOutputs build(const ModelInputs& inputs) {
+  Graph& graph = inputs.graph();
   const std::vector<ParameterSpec> all = specs();
   const Node conv = graph.parameter(all[0].name, all[0].type);
   const Node out = graph.parameter(all[1].name, all[1].type);
-  const Node logits = matmul(flatten(relu(conv2d(samples, conv))), out, {.transpose_b = true});
-  return {softmax_cross_entropy(logits, labels), top_k_correct(logits, labels), {}};
+  const Node logits = matmul(flatten(relu(conv2d(inputs["samples"], conv))), out, {.transpose_b = true});
+  return {softmax_cross_entropy(logits, inputs["labels"]),
+          {{.name = "accuracy", .sum = top_k_correct(logits, inputs["labels"])}}};
 }
 
 class Patches final : public Dataset {
@@ -168,22 +171,21 @@ class ServesItself final : public Strategy {
   std::vector<std::byte> held_;
 };
 
-struct Silent final : TrainingObserver {
-  void step(const StepRecord&, std::int64_t) override {}
-  void epoch(const EpochRecord&) override {}
-};
-
 void train(ParameterStore& store, Backend& backend, Strategy* strategy) {
-  SingleProcess only_trainer;
   const auto data = std::make_shared<Patches>();
   TrainerOptions options;
   options.batch_size = 4;
   options.epochs = kSteps;
   options.steps = kSteps;
-  options.schedule = Schedule({.peak = 0.1});
-  Trainer trainer({build, store, backend, only_trainer, strategy, data, data}, options);
-  Silent silent;
-  trainer.run(silent);
+  options.learning_rate = 0.1;
+  Trainer trainer({.model = build,
+                   .store = store,
+                   .backend = backend,
+                   .train = data,
+                   .validation = data,
+                   .strategy = strategy},
+                  options);
+  trainer.run();
 }
 
 void serve(Collective& ranks, ParameterStore& store, Backend& backend) {

@@ -35,14 +35,14 @@ SmallTraining::Model twice(bool tied) {
   return [tied](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
     const Node first = graph.parameter("encoder", square_type);
     const Node second = graph.parameter(tied ? "encoder" : "decoder", square_type);
-    return {squared_error(matmul(matmul(x, first), second), t), {}, {}};
+    return {squared_error(matmul(matmul(x, first), second), t)};
   };
 }
 
 LossOutputs three_filters(Graph& graph, const Node& x, const Node& t) {
   Node y = x;
   for (const char* name : {"a", "b", "c"}) y = conv2d(y, graph.parameter(name, filter));
-  return {squared_error(flatten(y), flatten(t)), {}, {}};
+  return {squared_error(flatten(y), flatten(t))};
 }
 
 }  // namespace

@@ -61,17 +61,15 @@ struct Run {
     const auto classes = static_cast<std::int64_t>(data.train->class_names().size());
     model = make_model(config.section("model"), data.train->sample_shape(), classes);
     store = std::make_unique<ParameterStore>(make_store(*model, DType::float32, 1));
-    const ModelBuilder build = [&](Graph&, Node samples, Node labels) {
-      return build_loss(*model, (*model)(samples), labels);
+    const ModelBuilder build = [&](const ModelInputs& inputs) {
+      return build_loss(*model, (*model)(inputs["samples"]), inputs["labels"]);
     };
-    Trainer trainer({build, *store, backend, alone, nullptr, data.train, data.validation},
-                    std::move(options));
+    Trainer trainer({build, *store, backend, data.train, data.validation}, std::move(options));
     trainer.run(seen);
     for (const ParameterSpec& spec : store->specs()) weights.emplace_back(spec.name, store->read(spec.name));
   }
 
   Config config;
-  SingleProcess alone;
   std::unique_ptr<Model> model;
   std::unique_ptr<ParameterStore> store;
   Quiet seen;
@@ -134,12 +132,12 @@ TEST_CASE("Iris trains to its accuracy, in the steps of the portable kernels") {
   TrainerOptions options;
   options.batch_size = 8;
   options.epochs = 30;
-  options.schedule = Schedule({.peak = 0.02});
+  options.learning_rate = 0.02;
   options.seed = 1;
-  options.programs.solver = {.momentum = 0.9, .weight_decay = 0.005};
+  options.solver = {.momentum = 0.9, .weight_decay = 0.005};
   const Data data = iris();
   const Run run(test_backend(), "iris.yaml", data, options);
-  CHECK(run.seen.last.val_accuracy >= 0.9);
+  CHECK(value_of("accuracy", run.seen.last.val_metrics) >= 0.9);
   check_follows(run, Run(oracle(), "iris.yaml", data, options), 1e-3);
 }
 
@@ -147,9 +145,9 @@ TEST_CASE("the net for digits does twenty steps at batch 8 like the portable ker
   TrainerOptions options;
   options.batch_size = 8;
   options.steps = 20;
-  options.schedule = Schedule({.peak = 0.001});
+  options.learning_rate = 0.001;
   options.seed = 1;
-  options.programs.solver = {.kind = SolverOptions::Kind::adam};
+  options.solver = {.kind = SolverOptions::Kind::adam};
   const Data data = digits();
   const Run run(test_backend(), "mnist_cnn.yaml", data, options);
   CHECK(std::isfinite(run.seen.loss));

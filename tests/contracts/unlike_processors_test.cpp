@@ -20,17 +20,13 @@ namespace {
 const TensorType weight{DType::float32, {2, 2}};
 const TensorType mean_type{DType::float32, {2}};
 
-LossOutputs model(Graph& graph, const Node& samples, const Node& /*labels*/) {
+LossOutputs model(const ModelInputs& inputs) {
+  Graph& graph = inputs.graph();
+  const Node samples = inputs["samples"];
   const Node seen = graph.buffer("seen", mean_type);
   if (graph.mode() == Mode::train) graph.update(seen, mean(samples, {.axes = {0}}));
-  return {squared_error(matmul(samples, graph.parameter("weight", weight)), samples), {}, {}};
+  return {squared_error(matmul(samples, graph.parameter("weight", weight)), samples)};
 }
-
-class Silent final : public TrainingObserver {
- public:
-  void step(const StepRecord&, std::int64_t) override {}
-  void epoch(const EpochRecord&) override {}
-};
 
 struct End {
   std::array<Tensor, 3> weights;  // of each rank
@@ -47,14 +43,11 @@ End train(std::int64_t steps, std::int64_t rebroadcast_every) {
                           {"seen", mean_type, ParameterRole::buffer, Initialiser::zeros()}},
                          1);
     const auto data = std::make_shared<const CountingRows>(60, 2);
-    Trainer trainer({model, store, *backend, ranks, nullptr, data, data},
-                    {.batch_size = 6,
-                     .steps = steps,
-                     .schedule = Schedule({.peak = 0.1}),
-                     .rebroadcast_every = rebroadcast_every});
+    Trainer trainer(
+        {model, store, *backend, data, data, &ranks},
+        {.batch_size = 6, .steps = steps, .learning_rate = 0.1, .rebroadcast_every = rebroadcast_every});
     end.compares_kernels.at(rank) = trainer.facts().contains("the plan's kernels");
-    Silent silent;
-    trainer.run(silent);
+    trainer.run();
     end.weights.at(rank) = store.read("weight");
     end.seen.at(rank) = store.read("seen");
   });

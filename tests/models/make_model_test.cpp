@@ -235,8 +235,9 @@ TEST_CASE("losses are means over the samples, and hits are counted") {
     Graph graph;
     const LossOutputs built =
         build_loss(model, graph.input("y", {DType::float64, {2, 3}}), graph.input("t", {DType::int64, {2}}));
-    CHECK_FALSE(built.correct_top5);
-    const auto found = run_graph(graph, store, {built.loss, built.correct}, {{"y", outputs}, {"t", labels}});
+    CHECK(built.metrics.size() == 1);
+    const auto found =
+        run_graph(graph, store, {built.loss, built.metrics[0].sum}, {{"y", outputs}, {"t", labels}});
     CHECK(found[1].to_doubles() == std::vector<double>{1});
     return found[0].to_doubles()[0];
   };
@@ -248,5 +249,6 @@ TEST_CASE("losses are means over the samples, and hits are counted") {
   Mlp wide({{4}, 6}, {});
   Graph graph;
   CHECK(build_loss(wide, graph.input("y", {DType::float64, {2, 6}}), graph.input("t", {DType::int64, {2}}))
-            .correct_top5);
+            .metrics[1]
+            .name == "accuracy_top5");
 }

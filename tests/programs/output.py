@@ -55,9 +55,10 @@ class Log(ProgramTest):
             support.write_idx(self.folder / "digits", part, 40, size=10, classes=10)
         result = self.run_one("convnet", *self.cnn("data.classes=10", "training.epochs=1"), "--log", "log")
         epoch = self.log("log")[-1]
-        self.assertEqual(list(epoch), [*EPOCH_KEYS, "val_accuracy_top5"])
+        self.assertEqual(list(epoch), [*EPOCH_KEYS[:-1], "val_accuracy_top5", "seconds"])
+        self.assertEqual(list(self.log("log")[0]), [*STEP_KEYS[:5], "accuracy_top5", *STEP_KEYS[5:]])
         self.assertTrue(epoch["val_accuracy"] <= epoch["val_accuracy_top5"] <= 1)
-        self.assertRegex(result.out, r"validation accuracy [\d.]+ % \(top 5: [\d.]+ %\)")
+        self.assertRegex(result.out, r"validation accuracy [\d.]+ %  validation accuracy_top5 [\d.]+ %")
 
     def test_nothing_to_validate_on(self):
         for ranks, setting in (((1, "data.validation_share=0"), (2, "data.validation_limit=0")) if support.HAS_MPI else ((1, "data.validation_share=0"),)):

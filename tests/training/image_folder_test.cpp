@@ -159,7 +159,7 @@ TEST_CASE("a broken picture and a file that is none are named when they are read
 
   Loader loader(std::make_shared<ImageFolderDataset>(folder.path, ImageFolderOptions{.image_size = 16}),
                 {.batch_size = 6, .workers = 2, .on_error = OnError::skip});
-  CHECK(loader.next().micro_batches.front().labels.elements() == 6);
+  CHECK(loader.next().micro_batches.front().fields[1].elements() == 6);
   CHECK(loader.skipped().size() == 3);
 }
 
@@ -172,7 +172,9 @@ TEST_CASE("what is not the picture's fault is not held against it") {
   const std::vector<std::int64_t> order{0, 1, 2};
   std::vector<float> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
   std::int64_t label = -1;
-  const auto read = [&] { reader.read({order}, sample, label); };
+  const std::span<std::byte> values[] = {std::as_writable_bytes(std::span(sample)),
+                                         std::as_writable_bytes(std::span(&label, 1))};
+  const auto read = [&] { reader.read({order}, values); };
   {
     const testing::NoDescriptors none;
     CHECK(contains(testing::device_error(read), "Too many open files"));
@@ -217,8 +219,8 @@ TEST_CASE("real photographs are all read, and training and validation set agree"
   std::int64_t samples = 0;
   for (bool more = true; more;) {
     const Step step = loader.next();
-    samples += step.micro_batches.front().labels.elements();
-    for (const float value : step.micro_batches.front().samples.as<float>()) {
+    samples += step.micro_batches.front().fields[1].elements();
+    for (const float value : step.micro_batches.front().fields[0].as<float>()) {
       REQUIRE(value > -2.2F);
       REQUIRE(value < 2.7F);
     }

@@ -15,10 +15,11 @@ TEST_CASE("a log holds one object a line, fields in the order given") {
   log.step({.step = 3,
             .epoch = 1,
             .loss = 0.5,
-            .accuracy = 0.25,
+            .metrics = {{"accuracy", 0.25}},
             .images_per_second = 120.5,
             .learning_rate = 0.01});
-  log.epoch({.epoch = 1, .train_loss = 1.5, .val_loss = 2, .val_accuracy = 0.75, .seconds = 12.25});
+  log.epoch(
+      {.epoch = 1, .train_loss = 1.5, .val_loss = 2, .val_metrics = {{"accuracy", 0.75}}, .seconds = 12.25});
   log.write({{"event", "note"}, {"flag", true}, {"text", "a \"quoted\"\nline"}});
   CHECK(
       read_text(folder / "log") ==

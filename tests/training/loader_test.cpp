@@ -28,9 +28,9 @@ StepContent content_of(const Step& step) {
   StepContent content{step.epoch, step.step_in_epoch, step.global_samples, {}, {}, {}};
   for (const MicroBatch& batch : step.micro_batches) {
     content.firsts.push_back(batch.first_sample);
-    const auto samples = batch.samples.as<float>();
+    const auto samples = batch.fields[0].as<float>();
     content.samples.insert(content.samples.end(), samples.begin(), samples.end());
-    const auto labels = batch.labels.as<std::int64_t>();
+    const auto labels = batch.fields[1].as<std::int64_t>();
     content.labels.insert(content.labels.end(), labels.begin(), labels.end());
   }
   return content;
@@ -124,7 +124,7 @@ TEST_CASE("an epoch ends visibly, holds every sample once, and the next is in an
   for (auto& seen : epochs) {
     for (bool more = true; more;) {
       const Step step = loader.next();
-      const auto samples = step.micro_batches.front().samples.as<float>();
+      const auto samples = step.micro_batches.front().fields[0].as<float>();
       for (std::size_t i = 0; i < samples.size(); i += 2) seen.push_back(samples[i]);
       more = !step.ends_epoch();
     }
@@ -153,8 +153,8 @@ TEST_CASE("a rank without samples has empty micro-batches") {
   const Step step = loader.next();
   REQUIRE(step.micro_batches.size() == 2);
   CHECK(step.global_samples == 2);
-  CHECK(step.micro_batches[0].samples.shape() == Shape{0, 2});
-  CHECK(step.micro_batches[1].labels.shape() == Shape{0});
+  CHECK(step.micro_batches[0].fields[0].shape() == Shape{0, 2});
+  CHECK(step.micro_batches[1].fields[1].shape() == Shape{0});
 }
 
 TEST_CASE("a sample that cannot be read ends the run with its own error, every time") {
@@ -224,7 +224,7 @@ TEST_CASE("recycled steps lend their memory to later ones") {
   std::set<const std::byte*> memory;
   for (int i = 0; i < 100; ++i) {
     Step step = loader.next();
-    memory.insert(step.micro_batches.front().samples.data());
+    memory.insert(step.micro_batches.front().fields[0].data());
     loader.recycle(std::move(step));
   }
   CHECK(memory.size() <= 3);

@@ -19,9 +19,15 @@ constexpr std::int64_t train_samples = 22;
 TrainingPrograms make(ParameterStore& store, Collective& collective, Backend& backend = test_backend(),
                       const ModelBuilder& model = small_model) {
   const std::int64_t ranks = collective.size();
-  return {
-      model, Shape{4}, store, backend, collective, nullptr, {train_samples, 7, ranks, 2}, {9, 7, ranks, 1},
-      {}};
+  return {model,
+          points(1)->fields(),
+          store,
+          backend,
+          collective,
+          nullptr,
+          {train_samples, 7, ranks, 2},
+          {9, 7, ranks, 1},
+          {}};
 }
 
 Tensor samples(std::int64_t count) {
@@ -37,32 +43,35 @@ Tensor labels(std::int64_t count) {
   return tensor;
 }
 
+Evaluation evaluate(TrainingPrograms& programs, std::int64_t count) {
+  return programs.evaluate(programs.feeds({samples(count), labels(count)}), count);
+}
+
 }  // namespace
 
 TEST_CASE("the evaluation sums over samples, without dropout") {
   ParameterStore store = small_store();
   SingleProcess alone;
   TrainingPrograms programs = make(store, alone);
-  const Evaluation once = programs.evaluate(samples(7), labels(7));
-  const Evaluation again = programs.evaluate(samples(7), labels(7));
+  const Evaluation once = evaluate(programs, 7);
+  const Evaluation again = evaluate(programs, 7);
   CHECK(once.samples == 7);
   CHECK(once.loss == again.loss);
-  CHECK(once.correct == again.correct);
-  CHECK(once.correct == std::round(once.correct));
-  CHECK(once.correct_top5 == 0);
-  CHECK(!programs.has_top5());
-  CHECK(programs.evaluate(samples(0), labels(0)).samples == 0);
+  CHECK(programs.metric_names() == std::vector<std::string>{"accuracy"});
+  CHECK(once.metrics == again.metrics);
+  CHECK(once.metrics[0] == std::round(once.metrics[0]));
+  CHECK(evaluate(programs, 0).samples == 0);
 }
 
 TEST_CASE("the evaluation reads the weights that training writes") {
   ParameterStore store = small_store();
   SingleProcess alone;
   TrainingPrograms programs = make(store, alone);
-  const double before = programs.evaluate(samples(7), labels(7)).loss;
+  const double before = evaluate(programs, 7).loss;
   Tensor doubled = store.read("second");
   for (double& value : doubled.as<double>()) value *= 2;
   store.write("second", doubled);
-  CHECK(programs.evaluate(samples(7), labels(7)).loss != before);
+  CHECK(evaluate(programs, 7).loss != before);
 }
 
 TEST_CASE("ranks have one placement, and programs for every size of their batches") {
@@ -107,9 +116,9 @@ TEST_CASE("a model that cannot be built on one rank ends all ranks") {
           ranks.run([](Collective& collective) {
             const auto backend = open_backend(test_backend().info().name);
             ParameterStore store = small_store();
-            make(store, collective, *backend, [&](Graph& graph, Node x, Node y) {
+            make(store, collective, *backend, [&](const ModelInputs& inputs) {
               if (collective.rank() == 1) throw UserError("this rank has no model");
-              return small_model(graph, x, y);
+              return small_model(inputs);
             });
           });
         }) == "this rank has no model");

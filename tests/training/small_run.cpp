@@ -6,6 +6,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
+#include "training/data/dataset.h"
 #include "training/data/random.h"
 
 namespace plexaura::testing {
@@ -39,7 +40,7 @@ class Points final : public Dataset {
 
 }  // namespace
 
-std::shared_ptr<const Dataset> points(std::int64_t count, std::int64_t first) {
+std::shared_ptr<const SampleSource> points(std::int64_t count, std::int64_t first) {
   return std::make_shared<Points>(count, first);
 }
 
@@ -51,20 +52,19 @@ ParameterStore small_store(std::uint64_t seed) {
   return ParameterStore({weight("first", features, 8), weight("second", 8, 3)}, seed);
 }
 
-LossOutputs small_model(Graph& graph, Node samples, Node labels) {
+LossOutputs small_model(const ModelInputs& inputs) {
+  Graph& graph = inputs.graph();
   const Node first = graph.parameter("first", {DType::float64, Shape{features, 8}});
   const Node second = graph.parameter("second", {DType::float64, Shape{8, 3}});
-  const Node hidden = dropout(tanh(matmul(samples, first)), {.p = 0.2});
+  const Node hidden = dropout(tanh(matmul(inputs["samples"], first)), {.p = 0.2});
   const Node outputs = matmul(hidden, second);
-  return {.loss = softmax_cross_entropy(outputs, labels), .correct = top_k_correct(outputs, labels, 1)};
+  return {.loss = softmax_cross_entropy(outputs, inputs["labels"]),
+          .metrics = {{.name = "accuracy", .sum = top_k_correct(outputs, inputs["labels"])}}};
 }
 
-void SmallRun::train(const TrainerOptions& options, std::shared_ptr<const Dataset> training,
-                     std::shared_ptr<const Dataset> validation) {
-  SingleProcess alone;
-  Trainer trainer(
-      {small_model, store, test_backend(), alone, nullptr, std::move(training), std::move(validation)},
-      options);
+void SmallRun::train(const TrainerOptions& options, std::shared_ptr<const SampleSource> training,
+                     std::shared_ptr<const SampleSource> validation) {
+  Trainer trainer({small_model, store, test_backend(), std::move(training), std::move(validation)}, options);
   result = trainer.run(seen);
 }
 

@@ -10,11 +10,11 @@
 namespace plexaura::testing {
 
 // Samples in memory: points around three centres, with a label each, the same for every seed of the run.
-std::shared_ptr<const Dataset> points(std::int64_t count, std::int64_t first = 0);
+std::shared_ptr<const SampleSource> points(std::int64_t count, std::int64_t first = 0);
 
 // A classifier of points: linear, dropout, linear. In float64.
 ParameterStore small_store(std::uint64_t seed = 1);
-LossOutputs small_model(Graph& graph, Node samples, Node labels);
+LossOutputs small_model(const ModelInputs& inputs);
 
 // Keeps everything that a trainer reports.
 class Recorder final : public TrainingObserver {
@@ -36,8 +36,8 @@ struct SmallRun {
   Recorder seen;
   TrainingResult result;
 
-  void train(const TrainerOptions& options, std::shared_ptr<const Dataset> training,
-             std::shared_ptr<const Dataset> validation);
+  void train(const TrainerOptions& options, std::shared_ptr<const SampleSource> training,
+             std::shared_ptr<const SampleSource> validation);
 };
 
 }  // namespace plexaura::testing

@@ -5,18 +5,25 @@
 #include <csignal>
 #include <doctest/doctest.h>
 
+#include "core/ops/binary.h"
+#include "core/ops/classes.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
+#include "core/ops/matmul.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/training/small_run.h"
+#include "training/data/dataset.h"
+#include "training/data/tensor_dataset.h"
 
 namespace plexaura::testing {
 
 namespace {
 
 TrainerOptions momentum() {
-  TrainerOptions options{.batch_size = 8, .epochs = 3, .schedule = Schedule({.peak = 0.1}), .seed = 3};
-  options.programs.solver = {.momentum = 0.9, .weight_decay = 0.001};
+  TrainerOptions options{.batch_size = 8, .epochs = 3, .learning_rate = 0.1, .seed = 3};
+  options.solver = {.momentum = 0.9, .weight_decay = 0.001};
   return options;
 }
 
@@ -44,7 +51,8 @@ TEST_CASE("a run reports every step and epoch, and learns") {
   CHECK(run.result.signal == 0);
   CHECK(run.seen.epochs[2].train_loss < run.seen.epochs[0].train_loss);
   CHECK(run.seen.epochs[2].val_loss < run.seen.epochs[0].val_loss);
-  CHECK(!run.seen.epochs[2].val_accuracy_top5);
+  CHECK(value_of("accuracy", run.seen.epochs[2].val_metrics) >
+        value_of("accuracy", run.seen.epochs[0].val_metrics));
 }
 
 TEST_CASE("an epoch's loss is the mean over its samples, its short last batch included") {
@@ -66,14 +74,14 @@ TEST_CASE("what is validated on, and whether, does not change training") {
   CHECK(weights(with.store) == weights(without.store));
   for (std::size_t i = 0; i < 12; ++i) CHECK(with.seen.steps[i].loss == without.seen.steps[i].loss);
   CHECK(std::isnan(without.seen.epochs[0].val_loss));
-  CHECK(std::isnan(without.seen.epochs[0].val_accuracy));
+  CHECK(std::isnan(value_of("accuracy", without.seen.epochs[0].val_metrics)));
   CHECK(with.seen.epochs[0].val_loss > 0);
 }
 
 TEST_CASE("validation has neither dropout nor padding, and sees the weights of the epoch's end") {
   TrainerOptions frozen = momentum();
-  frozen.schedule = Schedule({.peak = 1e-300});
-  frozen.programs.solver = {};
+  frozen.learning_rate = 1e-300;
+  frozen.solver = {};
   std::vector<double> losses;
   for (const std::int64_t batch_size : {1, 4, 9, 30}) {
     SmallRun run;
@@ -104,9 +112,7 @@ TEST_CASE("a run that stops anywhere and goes on ends bitwise equal") {
     CHECK(first.result.steps == stop);
     options.steps = std::nullopt;
     SmallRun second;
-    SingleProcess alone;
-    Trainer trainer({small_model, second.store, test_backend(), alone, nullptr, points(30), points(9, 100)},
-                    options);
+    Trainer trainer({small_model, second.store, test_backend(), points(30), points(9, 100)}, options);
     REQUIRE(trainer.resume());
     const TrainingResult result = trainer.run(second.seen);
     CHECK(result.steps == 12);
@@ -124,9 +130,7 @@ TEST_CASE("resuming needs the same seed, and within an epoch the same data and b
   SmallRun().train(options, points(30), points(0));
   const auto refusal = [&](const TrainerOptions& changed, std::int64_t samples) {
     ParameterStore store = small_store();
-    SingleProcess alone;
-    Trainer trainer({small_model, store, test_backend(), alone, nullptr, points(samples), points(0)},
-                    changed);
+    Trainer trainer({small_model, store, test_backend(), points(samples)}, changed);
     return user_error([&] { trainer.resume(); });
   };
   CHECK(refusal(options, 30).empty());
@@ -135,7 +139,7 @@ TEST_CASE("resuming needs the same seed, and within an epoch the same data and b
   CHECK(refusal(other_seed, 30)
             .ends_with("was made with seed 3 and training.seed is 4; resume with the same seed"));
   TrainerOptions other_solver = options;
-  other_solver.programs.solver = {.kind = SolverOptions::Kind::adam};
+  other_solver.solver = {.kind = SolverOptions::Kind::adam};
   CHECK(refusal(other_solver, 30).find("was made with training.solver.name sgd and now it is adam") !=
         std::string::npos);
   TrainerOptions other_batch = options;
@@ -205,6 +209,105 @@ TEST_CASE("a sample that cannot be read ends the run with its error") {
   CHECK(user_error([&] { run.train(momentum(), std::make_shared<Broken>(), points(3)); }) ==
         "picture 17 is broken");
   CHECK(run.seen.epochs.empty());
+}
+
+TEST_CASE("a run needs neither validation data, an observer nor a collective") {
+  ParameterStore store = small_store();
+  Trainer trainer({.model = small_model, .store = store, .backend = test_backend(), .train = points(30)},
+                  momentum());
+  CHECK(!trainer.validate());
+  const TrainingResult result = trainer.run();
+  CHECK(result.steps == 12);
+  CHECK(std::isnan(result.last_epoch->val_loss));
+  SmallRun empty;
+  empty.train(momentum(), points(30), points(0));
+  CHECK(weights(store) == weights(empty.store));
+}
+
+TEST_CASE("parts that are missing or do not fit each other are told before anything is compiled") {
+  ParameterStore store = small_store();
+  const auto refusal = [&](ModelBuilder model, std::shared_ptr<const SampleSource> train,
+                           std::shared_ptr<const SampleSource> validation) {
+    return user_error([&] {
+      Trainer({std::move(model), store, test_backend(), std::move(train), std::move(validation)}, {});
+    });
+  };
+  CHECK(refusal(nullptr, points(30), nullptr) == "the Trainer has no model; set TrainerParts::model");
+  CHECK(refusal(small_model, nullptr, points(3)) ==
+        "the Trainer has no training data; set TrainerParts::train");
+  CHECK(
+      refusal(small_model, points(30), tensor_dataset({{"x", Tensor({DType::float32, {3, 2}})}})) ==
+      "samples of the training data are float32[4] samples, int64[] labels and those of the validation data "
+      "float32[2] x; give both the same fields");
+  CHECK(
+      refusal([](const ModelInputs& inputs) { return LossOutputs{inputs["lables"]}; }, points(30), nullptr) ==
+      "the model asks for 'lables', and the data has samples, labels; did you mean 'labels'?");
+}
+
+TEST_CASE("a trainer runs once") {
+  SmallRun run;
+  Trainer trainer({small_model, run.store, test_backend(), points(30)}, momentum());
+  trainer.run();
+  CHECK(user_error([&] { trainer.run(); }).starts_with("Trainer::run was called twice; a Trainer runs once"));
+}
+
+TEST_CASE("validation by hand is that of the last epoch") {
+  SmallRun run;
+  Trainer trainer({small_model, run.store, test_backend(), points(30), points(9, 100)}, momentum());
+  const double before = trainer.validate()->loss;
+  trainer.run(run.seen);
+  const Validation after = *trainer.validate();
+  CHECK(after.loss == run.seen.epochs.back().val_loss);
+  CHECK(after.metrics == run.seen.epochs.back().val_metrics);
+  CHECK(after.loss < before);
+}
+
+TEST_CASE("a model has any inputs and targets, and several losses that are reported by name") {
+  // y = 2 a - b, and z = 1 where it is positive.
+  Tensor a({DType::float32, {64, 1}});
+  Tensor b({DType::float64, {64, 1}});
+  Tensor y({DType::float32, {64, 1}});
+  Tensor z({DType::int64, {64}});
+  for (std::size_t i = 0; i < 64; ++i) {
+    a.as<float>()[i] = 0.1F * static_cast<float>(i % 7);
+    b.as<double>()[i] = 0.1 * static_cast<double>(i % 11);
+    y.as<float>()[i] = 2 * a.as<float>()[i] - static_cast<float>(b.as<double>()[i]);
+    z.as<std::int64_t>()[i] = y.as<float>()[i] > 0 ? 1 : 0;
+  }
+  const TensorType weight{DType::float32, {1, 1}};
+  const TensorType head{DType::float32, {1, 2}};
+  const auto model = [&](const ModelInputs& inputs) {
+    Graph& graph = inputs.graph();
+    const Node sum = matmul(inputs["a"], graph.parameter("of_a", weight)) +
+                     matmul(inputs["b"], graph.parameter("of_b", weight));
+    const Node logits = matmul(sum, graph.parameter("head", head));
+    const Node distance = squared_error(sum, inputs["y"]);
+    const Node sign = softmax_cross_entropy(logits, inputs["z"]);
+    return LossOutputs{.loss = distance + 0.1 * sign,
+                       .metrics = {{.name = "distance", .mean = distance},
+                                   {.name = "sign", .mean = sign},
+                                   {.name = "accuracy", .sum = top_k_correct(logits, inputs["z"])}}};
+  };
+  ParameterStore store({{"of_a", weight, ParameterRole::trainable, Initialiser::ones()},
+                        {"of_b", weight, ParameterRole::trainable, Initialiser::ones()},
+                        {"head", head, ParameterRole::trainable, Initialiser::normal(0.1)}});
+  const auto data = tensor_dataset({{"a", a}, {"b", b}, {"y", y}, {"z", z}});
+  Recorder seen;
+  Trainer({.model = model, .store = store, .backend = test_backend(), .train = data, .validation = data},
+          {.batch_size = 16, .epochs = 200, .learning_rate = 0.3})
+      .run(seen);
+  const EpochRecord& last = seen.epochs.back();
+  CHECK(value_of("distance", last.val_metrics) < 0.01);
+  CHECK(value_of("accuracy", last.val_metrics) > 0.9);
+  CHECK(last.val_loss ==
+        doctest::Approx(value_of("distance", last.val_metrics) + 0.1 * value_of("sign", last.val_metrics))
+            .epsilon(1e-5));
+  CHECK(user_error([&] { value_of("acuracy", last.val_metrics); }) ==
+        "the model reports no metric 'acuracy'; did you mean 'accuracy'?");
+  const StepRecord& first = seen.steps.front();
+  CHECK(first.loss ==
+        doctest::Approx(value_of("distance", first.metrics) + 0.1 * value_of("sign", first.metrics))
+            .epsilon(1e-5));
 }
 
 }  // namespace plexaura::testing

@@ -22,9 +22,9 @@ const TensorType weights{DType::float32, {2, 1}};
 LossOutputs line(Graph& graph, std::int64_t samples) {
   const Node x = graph.input("x", {DType::float32, {samples, 2}});
   const Node y = matmul(x, graph.parameter("w", weights));
-  return {squared_error(y, graph.input("t", {DType::float32, {samples, 1}})),
-          sum(cast(gt(y, 0), DType::float32)),
-          {}};
+  return {.loss = squared_error(y, graph.input("t", {DType::float32, {samples, 1}})),
+          .metrics = {{.name = "above zero", .sum = sum(cast(gt(y, 0), DType::float32))},
+                      {.name = "output", .mean = mean(y)}}};
 }
 
 struct Trained {
@@ -80,7 +80,8 @@ TEST_CASE("a step is gradients, update and metrics") {
   CHECK(trained.run(2));
   const StepMetrics metrics = trained.step.metrics();
   CHECK(metrics.loss == 2.5);  // (1 + 4) / 2
-  CHECK(metrics.correct == 2);
+  CHECK(trained.step.metric_sum(0) == 2);
+  CHECK(trained.step.metric_sum(1) == 3);
   CHECK(metrics.samples == 2);
   CHECK(!metrics.stop);
   CHECK(!metrics.failed);
@@ -110,7 +111,8 @@ TEST_CASE("a rank without samples adds nothing and is finite") {
   const StepMetrics metrics = trained.step.metrics();
   CHECK(metrics.samples == 0);
   CHECK(metrics.loss == 0);
-  CHECK(metrics.correct == 0);
+  CHECK(trained.step.metric_sum(0) == 0);
+  CHECK(trained.step.metric_sum(1) == 0);
   CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0, 0});
   CHECK(trained.values() == std::vector<double>{0.5, 1});
 }
@@ -165,6 +167,30 @@ TEST_CASE("the number of the step is known at the border, and the store's versio
   trained.run(2, {.step = 17});
   CHECK(trained.step.border().step() == 17);
   CHECK(trained.store.version() > version);
+}
+
+TEST_CASE("a metric that cannot be reported is refused by its name") {
+  const ParameterStore store({{"w", weights, ParameterRole::trainable, Initialiser::ones()}});
+  const auto refusal = [&](const std::function<std::vector<Metric>(const Node&)>& metrics) {
+    Graph graph;
+    LossOutputs outputs = line(graph, 2);
+    outputs.metrics = metrics(outputs.loss);
+    return user_error([&] { training_outputs(graph, outputs, store, 2); });
+  };
+  CHECK(refusal([](const Node& loss) {
+          return std::vector<Metric>{{"a", loss}, {"a", loss}};
+        }) == "a metric is named 'a'; give each a name of its own");
+  CHECK(refusal([](const Node&) { return std::vector<Metric>{{"a"}}; }) ==
+        "the metric 'a' needs a mean or a sum, and not both");
+  CHECK(refusal([](const Node& loss) {
+          return std::vector<Metric>{{"a", cast(loss, DType::float64)}};
+        }).starts_with("the metric 'a' is float64[] and must be a scalar of float32"));
+  CHECK(refusal([](const Node& loss) {
+          std::vector<Metric> many;
+          for (std::size_t i = 0; i <= most_metrics; ++i) many.push_back({std::to_string(i), loss});
+          return many;
+        }) == "the model reports 13 metrics; report at most 12");
+  CHECK(most_metrics == 12);
 }
 
 TEST_CASE("a trainable parameter that the loss does not use is named, and so is a loss of another dtype") {

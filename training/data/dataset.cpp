@@ -7,7 +7,15 @@
 
 namespace plexaura {
 
-Dataset::~Dataset() = default;
+std::vector<Field> Dataset::fields() const {
+  return {{"samples", {DType::float32, sample_shape()}}, {"labels", {DType::int64, {}}}};
+}
+
+void Dataset::read_fields(std::int64_t index, const SampleContext& context,
+                          std::span<const std::span<std::byte>> values) const {
+  const std::span sample(reinterpret_cast<float*>(values[0].data()), values[0].size() / sizeof(float));
+  read(index, context, sample, *reinterpret_cast<std::int64_t*>(values[1].data()));
+}
 
 std::vector<std::int64_t> labels_of(const Dataset& dataset) {
   std::vector<std::int64_t> labels(static_cast<std::size_t>(dataset.size()));

@@ -5,27 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor/shape.h"
+#include "training/data/sample_source.h"
 
 namespace plexaura {
 
-// What augmentation may depend on besides the sample's index. A sample is a function of (seed, epoch, index)
-// alone, so that neither the number of workers nor that of ranks changes a run.
-struct SampleContext {
-  std::uint64_t seed = 0;
-  std::int64_t epoch = 0;
-};
-
-// Labelled samples with random access. All functions are const and may be called from several threads at
-// once. An index is in [0, size()); a label is in [0, class_names().size()).
-class Dataset {
+// Samples of classes: each has the fields "samples", float32, and "labels", int64 []. A label is in
+// [0, class_names().size()).
+class Dataset : public SampleSource {
  public:
-  Dataset() = default;
-  Dataset(const Dataset&) = delete;
-  Dataset& operator=(const Dataset&) = delete;
-  virtual ~Dataset();
-
-  virtual std::int64_t size() const = 0;
   // The shape of one sample, without the batch axis.
   virtual Shape sample_shape() const = 0;
   // The name of each label, at the label's place.
@@ -37,6 +24,10 @@ class Dataset {
   // is unspecified.
   virtual void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
                     std::int64_t& label) const = 0;
+
+  std::vector<Field> fields() const final;
+  void read_fields(std::int64_t index, const SampleContext& context,
+                   std::span<const std::span<std::byte>> values) const final;
 };
 
 // The labels of all samples, in the order of their indices.

@@ -14,13 +14,13 @@ namespace plexaura {
 
 namespace {
 
-std::shared_ptr<const Dataset> require_dataset(std::shared_ptr<const Dataset> dataset) {
-  if (!dataset) throw UserError("a loader was made without a dataset; give it one");
-  return dataset;
+std::shared_ptr<const SampleSource> require_source(std::shared_ptr<const SampleSource> source) {
+  if (!source) throw UserError("a loader was made without a dataset; give it one");
+  return source;
 }
 
-BatchPlan checked_plan(const Dataset& dataset, const LoaderOptions& options) {
-  const BatchPlan plan{dataset.size(), options.batch_size, options.ranks, options.micro_batches};
+BatchPlan checked_plan(const SampleSource& source, const LoaderOptions& options) {
+  const BatchPlan plan{source.size(), options.batch_size, options.ranks, options.micro_batches};
   plan.check();
   return plan;
 }
@@ -47,12 +47,12 @@ Shape batched(std::int64_t samples, const Shape& sample) {
 
 }  // namespace
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
-    : dataset_(require_dataset(std::move(dataset))),
+Loader::Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& options)
+    : source_(require_source(std::move(source))),
       options_(options),
-      plan_(checked_plan(*dataset_, options)),
-      sample_shape_(dataset_->sample_shape()),
-      reader_(*dataset_, plan_, options.rank, options.seed, options.on_error),
+      plan_(checked_plan(*source_, options)),
+      fields_(source_->fields()),
+      reader_(*source_, plan_, options.rank, options.seed, options.on_error),
       epoch_(options.first_epoch),
       step_(options.first_step) {
   check_options(options_, plan_);
@@ -112,13 +112,13 @@ void Loader::wait_for_front(std::unique_lock<std::mutex>& lock) {
 
 void Loader::recycle(Step step) {
   for (MicroBatch& batch : step.micro_batches) {
-    keep_tensor(std::move(batch.samples));
-    keep_tensor(std::move(batch.labels));
+    for (Tensor& field : batch.fields) keep_tensor(std::move(field));
   }
 }
 
 void Loader::keep_tensor(Tensor tensor) {
-  const auto most = static_cast<std::size_t>(2 * options_.micro_batches * (options_.prefetch + 1));
+  const auto most =
+      fields_.size() * static_cast<std::size_t>(options_.micro_batches * (options_.prefetch + 1));
   if (spare_.size() >= most) spare_.erase(spare_.begin());
   spare_.push_back(std::move(tensor));
 }
@@ -147,9 +147,11 @@ void Loader::schedule() {
   pending.step = {epoch_, step_, plan_.steps_per_epoch(), global.count, {}};
   for (std::int64_t micro = 0; micro < plan_.micro_batches; ++micro) {
     const Slice slice = plan_.micro_batch(step_, options_.rank, micro);
-    pending.step.micro_batches.push_back({take_tensor({DType::float32, batched(slice.count, sample_shape_)}),
-                                          take_tensor({DType::int64, Shape{slice.count}}),
-                                          slice.first - global.first});
+    MicroBatch& batch = pending.step.micro_batches.emplace_back();
+    for (const Field& field : fields_)
+      batch.fields.push_back(take_tensor({field.type.dtype, batched(slice.count, field.type.shape)}));
+    batch.samples = slice.count;
+    batch.first_sample = slice.first - global.first;
   }
   {
     const std::lock_guard lock(mutex_);
@@ -214,10 +216,12 @@ void Loader::read_sample(Pending& pending, std::int64_t position) {
       pending.step.micro_batches, [&](const MicroBatch& batch) { return in_batch < batch.first_sample; });
   const auto holder = std::prev(after);  // empty micro-batches begin behind the last sample
   const auto row = static_cast<std::size_t>(in_batch - holder->first_sample);
-  const auto width = static_cast<std::size_t>(sample_shape_.elements());
-  reader_.read({*pending.order, step.epoch, step.step_in_epoch, position},
-               holder->samples.as<float>().subspan(row * width, width),
-               holder->labels.as<std::int64_t>()[row]);
+  std::vector<std::span<std::byte>> values;
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const auto bytes = static_cast<std::size_t>(fields_[i].type.bytes());
+    values.emplace_back(holder->fields[i].data() + row * bytes, bytes);
+  }
+  reader_.read({*pending.order, step.epoch, step.step_in_epoch, position}, values);
 }
 
 // Keeps the error of the earliest sample, so that a step fails alike whatever the workers.

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/tensor/tensor.h"
-#include "training/data/dataset.h"
 #include "training/data/sample_reader.h"
+#include "training/data/sample_source.h"
 #include "training/data/sampler.h"
 
 namespace plexaura {
@@ -34,8 +34,8 @@ struct LoaderOptions {
 };
 
 struct MicroBatch {
-  Tensor samples;                 // float32 [n, ...sample_shape]; n may be 0
-  Tensor labels;                  // int64 [n]
+  std::vector<Tensor> fields;     // [samples, ...] each, in the order of SampleSource::fields()
+  std::int64_t samples = 0;       // may be 0
   std::int64_t first_sample = 0;  // position of the first sample within the step's global batch
 };
 
@@ -50,18 +50,17 @@ struct Step {
   bool ends_epoch() const { return step_in_epoch + 1 == steps_in_epoch; }
 };
 
-// Reads a dataset step after step, epoch after epoch without end, ahead of who asks. What next() gives is a
-// function of dataset, options and position alone, whatever the number of workers. The constructor throws
+// Reads samples step after step, epoch after epoch without end, ahead of who asks. What next() gives is a
+// function of source, options and position alone, whatever the number of workers. The constructor throws
 // UserError for an impossible option. One thread calls next() and recycle(); the other functions may be
 // called from any thread. Destruction waits at most for the samples that are just being read.
 class Loader {
  public:
-  Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
+  Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
   ~Loader();
 
-  const Dataset& dataset() const { return *dataset_; }
   const BatchPlan& plan() const { return plan_; }
 
   // The next step. Rethrows, as it was thrown, the error of the first sample of the step that could not be
@@ -108,10 +107,10 @@ class Loader {
   void start_workers();
   void stop();
 
-  std::shared_ptr<const Dataset> dataset_;
+  std::shared_ptr<const SampleSource> source_;
   LoaderOptions options_;
   BatchPlan plan_;
-  Shape sample_shape_;
+  std::vector<Field> fields_;
   SampleReader reader_;
 
   // The position of the next step to schedule, and that epoch's order; used by the calling thread alone.

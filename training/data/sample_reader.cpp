@@ -35,19 +35,19 @@ class RankRing {
 
 }  // namespace
 
-SampleReader::SampleReader(const Dataset& dataset, const BatchPlan& plan, std::int64_t rank,
+SampleReader::SampleReader(const SampleSource& source, const BatchPlan& plan, std::int64_t rank,
                            std::uint64_t seed, OnError on_error)
-    : dataset_(dataset), plan_(plan), rank_(rank), seed_(seed), on_error_(on_error) {}
+    : source_(source), plan_(plan), rank_(rank), seed_(seed), on_error_(on_error) {}
 
-void SampleReader::read(const EpochPosition& place, std::span<float> sample, std::int64_t& label) {
+void SampleReader::read(const EpochPosition& place, std::span<const std::span<std::byte>> values) {
   const auto index_at = [&](std::int64_t position) {
     return place.order[static_cast<std::size_t>(position)];
   };
   if (on_error_ == OnError::fail)
-    return dataset_.read(index_at(place.position), {seed_, place.epoch}, sample, label);
+    return source_.read_fields(index_at(place.position), {seed_, place.epoch}, values);
   RankRing ring(plan_, rank_, place.step, place.position);
   do {
-    if (try_read(index_at(ring.position()), place.epoch, sample, label)) return;
+    if (try_read(index_at(ring.position()), place.epoch, values)) return;
     ring.advance();
   } while (ring.position() != place.position);
   throw UserError(
@@ -56,11 +56,11 @@ void SampleReader::read(const EpochPosition& place, std::span<float> sample, std
                   rank_, skipped().front()));
 }
 
-bool SampleReader::try_read(std::int64_t index, std::int64_t epoch, std::span<float> sample,
-                            std::int64_t& label) {
+bool SampleReader::try_read(std::int64_t index, std::int64_t epoch,
+                            std::span<const std::span<std::byte>> values) {
   if (known_broken(index)) return false;
   try {
-    dataset_.read(index, {seed_, epoch}, sample, label);
+    source_.read_fields(index, {seed_, epoch}, values);
     return true;
   } catch (const UserError& error) {
     const std::lock_guard lock(mutex_);

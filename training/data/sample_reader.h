@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "training/data/dataset.h"
+#include "training/data/sample_source.h"
 #include "training/data/sampler.h"
 
 namespace plexaura {
@@ -30,22 +30,22 @@ struct EpochPosition {
 // timing, and the sizes of batches never change. Thread-safe.
 class SampleReader {
  public:
-  // `dataset` must outlive the reader.
-  SampleReader(const Dataset& dataset, const BatchPlan& plan, std::int64_t rank, std::uint64_t seed,
+  // `source` must outlive the reader.
+  SampleReader(const SampleSource& source, const BatchPlan& plan, std::int64_t rank, std::uint64_t seed,
                OnError on_error);
 
-  // As Dataset::read. Throws the dataset's error when it is not to be skipped, and UserError when none of the
-  // rank's samples can be read.
-  void read(const EpochPosition& place, std::span<float> sample, std::int64_t& label);
+  // As SampleSource::read_fields. Throws the source's error when it is not to be skipped, and UserError when
+  // none of the rank's samples can be read.
+  void read(const EpochPosition& place, std::span<const std::span<std::byte>> values);
 
   // The error of every sample that was skipped so far, each once, in the order of their indices.
   std::vector<std::string> skipped() const;
 
  private:
-  bool try_read(std::int64_t index, std::int64_t epoch, std::span<float> sample, std::int64_t& label);
+  bool try_read(std::int64_t index, std::int64_t epoch, std::span<const std::span<std::byte>> values);
   bool known_broken(std::int64_t index) const;
 
-  const Dataset& dataset_;
+  const SampleSource& source_;
   BatchPlan plan_;
   std::int64_t rank_;
   std::uint64_t seed_;

@@ -52,7 +52,8 @@ Node convolve(const std::vector<ParameterSpec>& specs, const std::string& name, 
 }
 
 LossOutputs loss_of(const Node& logits, const Node& labels) {
-  return {softmax_cross_entropy(logits, labels), top_k_correct(logits, labels, 1), {}};
+  return {softmax_cross_entropy(logits, labels),
+          {{.name = "accuracy", .sum = top_k_correct(logits, labels)}}};
 }
 
 SmallModel make_mlp(const Shape& sample, std::int64_t classes, DType dtype) {
@@ -60,9 +61,9 @@ SmallModel make_mlp(const Shape& sample, std::int64_t classes, DType dtype) {
   Specs specs{dtype, {}};
   specs.dense("hidden", sample.elements(), kHidden);
   specs.dense("out", kHidden, classes);
-  const auto build = [list = specs.list](Graph&, const Node& samples, const Node& labels) {
-    const Node hidden = dropout(relu(dense(list, "hidden", flatten(samples))), {.p = 0.3});
-    return loss_of(dense(list, "out", hidden), labels);
+  const auto build = [list = specs.list](const ModelInputs& inputs) {
+    const Node hidden = dropout(relu(dense(list, "hidden", flatten(inputs["samples"]))), {.p = 0.3});
+    return loss_of(dense(list, "out", hidden), inputs["labels"]);
   };
   return {specs.list, build};
 }
@@ -78,10 +79,10 @@ SmallModel make_cnn(const Shape& sample, std::int64_t classes, DType dtype) {
   specs.layer("conv2", {kSecond, kFirst, 3, 3}, kSecond);
   specs.dense("hidden", features, kHidden);
   specs.dense("out", kHidden, classes);
-  const auto build = [list = specs.list](Graph&, const Node& samples, const Node& labels) {
-    const Node pictures = convolve(list, "conv2", convolve(list, "conv1", samples));
+  const auto build = [list = specs.list](const ModelInputs& inputs) {
+    const Node pictures = convolve(list, "conv2", convolve(list, "conv1", inputs["samples"]));
     const Node hidden = relu(dense(list, "hidden", dropout(flatten(pictures))));
-    return loss_of(dense(list, "out", hidden), labels);
+    return loss_of(dense(list, "out", hidden), inputs["labels"]);
   };
   return {specs.list, build};
 }

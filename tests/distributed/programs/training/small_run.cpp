@@ -14,7 +14,6 @@ class CallingObserver final : public TrainingObserver {
   void step(const StepRecord& record, std::int64_t) override {
     if (options_.after_step) options_.after_step(record.step);
   }
-  void epoch(const EpochRecord&) override {}
 
  private:
   const SmallRunOptions& options_;
@@ -26,12 +25,12 @@ TrainerOptions trainer_options(const SmallRunOptions& options) {
   made.micro_batches = options.micro_batches;
   made.epochs = options.steps;  // more than enough
   made.steps = options.steps;
-  made.schedule = Schedule({.peak = 0.02});
+  made.learning_rate = 0.02;
   made.seed = options.seed;
   made.shuffle = options.shuffle;
   made.output = options.output;
-  made.programs.solver = {.momentum = 0.9};
-  made.programs.bucket_bytes = options.bucket_bytes;
+  made.solver = {.momentum = 0.9};
+  made.bucket_bytes = options.bucket_bytes;
   return made;
 }
 
@@ -45,7 +44,7 @@ SmallRunResult run_small(Collective& ranks, Strategy* strategy, const SmallRunOp
   const SmallModel model = make_small_model(options.model, train->sample_shape(), classes, options.dtype);
   ParameterStore store(model.specs, 1);
   if (options.change_weights) options.change_weights(store);
-  Trainer trainer({model.build, store, *backend, ranks, strategy, train, validation},
+  Trainer trainer({model.build, store, *backend, train, validation, &ranks, strategy},
                   trainer_options(options));
   if (options.resume && !trainer.resume()) throw UserError("there is nothing to resume");
   check_agreement(ranks, trainer.facts());

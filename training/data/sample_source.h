@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/tensor/shape.h"
+
+namespace plexaura {
+
+// What augmentation may depend on besides the sample's index. A sample is a function of (seed, epoch, index)
+// alone, so that neither the number of workers nor that of ranks changes a run.
+struct SampleContext {
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+};
+
+// One tensor of every sample: an input of the model, or a target of its loss.
+struct Field {
+  std::string name;  // as the model asks for it
+  TensorType type;   // of one sample, without the batch axis
+  bool operator==(const Field&) const = default;
+};
+
+// Samples with random access, each with the same fields. All functions are const and may be called from
+// several threads at once. An index is in [0, size()).
+class SampleSource {
+ public:
+  SampleSource() = default;
+  SampleSource(const SampleSource&) = delete;
+  SampleSource& operator=(const SampleSource&) = delete;
+  virtual ~SampleSource();
+
+  virtual std::int64_t size() const = 0;
+  virtual std::vector<Field> fields() const = 0;
+  // Writes each field of the sample, row-major, over the bytes of its place in `values`. Throws UserError
+  // that names the file or record when it cannot be read; what `values` holds then is unspecified.
+  virtual void read_fields(std::int64_t index, const SampleContext& context,
+                           std::span<const std::span<std::byte>> values) const = 0;
+};
+
+// "float32[4] samples, int64[] labels"
+std::string to_string(std::span<const Field> fields);
+
+}  // namespace plexaura

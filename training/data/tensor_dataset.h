@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+#include "training/data/sample_source.h"
+
+namespace plexaura {
+
+// Samples in memory: tensors by name whose first axis is the sample, with any number of inputs and targets of
+// any type. Thread-safe.
+class TensorDataset final : public SampleSource {
+ public:
+  // Throws UserError where there is no tensor, a name appears twice, or the tensors differ in their number of
+  // samples.
+  explicit TensorDataset(std::vector<std::pair<std::string, Tensor>> fields);
+
+  std::int64_t size() const override { return size_; }
+  std::vector<Field> fields() const override;
+  void read_fields(std::int64_t index, const SampleContext& context,
+                   std::span<const std::span<std::byte>> values) const override;
+
+ private:
+  std::vector<std::pair<std::string, Tensor>> fields_;
+  std::int64_t size_;
+};
+
+// For a Trainer: `.train = tensor_dataset({{"x", xs}, {"y", ys}})`.
+std::shared_ptr<const SampleSource> tensor_dataset(std::vector<std::pair<std::string, Tensor>> fields);
+
+}  // namespace plexaura
