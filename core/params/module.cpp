@@ -17,10 +17,11 @@ MemberVisitor::~MemberVisitor() = default;
 
 Node Parameter::in(Graph& graph, std::source_location where) const {
   if (name_.empty())
-    throw UserError(fmt::format(
-        "{}: a layer was called whose parameters have no names yet; name the model with specs_of() or "
-        "make_store() before calling it",
-        to_string(Origin::at(where))));
+    throw UserError(
+        fmt::format("{}: a parameter has no name yet; list it (or the layer that has it) in members(), and "
+                    "name the model "
+                    "with make_store() or specs_of() before calling it",
+                    to_string(Origin::at(where))));
   TensorType type{dtype_, shape_};
   return role_ == ParameterRole::buffer ? graph.buffer(name_, std::move(type), where)
                                         : graph.parameter(name_, std::move(type), where);
@@ -42,13 +43,15 @@ class Naming final : public MemberVisitor {
     open_.pop_back();
   }
 
-  void operator()(std::string_view name, Module& module) override {
-    const Longer longer(path_, name);
+  void operator()(MemberName name, Module& module) override {
+    const Longer longer(path_, name.text);
+    take_path(name);
     enter(module);
   }
 
-  void operator()(std::string_view name, Parameter& parameter) override {
-    const Longer longer(path_, name);
+  void operator()(MemberName name, Parameter& parameter) override {
+    const Longer longer(path_, name.text);
+    take_path(name);
     if (const auto found = index_of_.find(&parameter); found != index_of_.end()) {
       specs_[found->second].aliases.push_back(path_);
       return;
@@ -83,8 +86,18 @@ class Naming final : public MemberVisitor {
     std::size_t outer_length_;
   };
 
+  void take_path(const MemberName& name) {
+    const auto [taken, is_new] = taken_.emplace(path_, name.where);
+    if (!is_new)
+      throw UserError(
+          fmt::format("two members are named '{}', at {} and at {}; give each its own name, or share "
+                      "one object to tie weights",
+                      path_, to_string(Origin::at(taken->second)), to_string(Origin::at(name.where))));
+  }
+
   std::string path_;
   DType dtype_;
+  std::map<std::string, std::source_location> taken_;  // paths, and the lines that named them
   std::vector<const Module*> open_;
   std::set<const Module*> seen_;
   std::map<const Parameter*, std::size_t> index_of_;

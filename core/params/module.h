@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <source_location>
@@ -23,7 +24,7 @@ class PLEXAURA_API Parameter {
  public:
   Parameter(Shape shape, Initialiser initialiser, ParameterRole role = ParameterRole::trainable)
       : shape_(std::move(shape)), initialiser_(initialiser), role_(role) {}
-  Parameter(const Parameter&) = delete;
+  Parameter(const Parameter&) = delete;  // cannot be copied: to tie weights, share one object by reference
   Parameter& operator=(const Parameter&) = delete;
 
   const Shape& shape() const { return shape_; }
@@ -54,7 +55,7 @@ class PLEXAURA_API Parameter {
 class PLEXAURA_API Module {
  public:
   Module() = default;
-  Module(const Module&) = delete;
+  Module(const Module&) = delete;  // cannot be copied: share one object by reference, or construct another
   Module& operator=(const Module&) = delete;
   virtual ~Module();
 
@@ -75,31 +76,43 @@ class PLEXAURA_API Module {
   DType dtype_ = DType::float32;
 };
 
+// The name of a member, and the line that gave it.
+struct MemberName {
+  template <class Text>
+  requires std::convertible_to<const Text&, std::string_view> MemberName(
+      const Text& name, std::source_location where_named = std::source_location::current())
+      : text(name), where(where_named) {}
+
+  std::string_view text;
+  std::source_location where;
+};
+
 // What Module::members calls. Lists give their elements numbers: "layer1.0".
 class PLEXAURA_API MemberVisitor {
  public:
   virtual ~MemberVisitor();
 
-  virtual void operator()(std::string_view name, Parameter& parameter) = 0;
-  virtual void operator()(std::string_view name, Module& module) = 0;
+  virtual void operator()(MemberName name, Parameter& parameter) = 0;
+  virtual void operator()(MemberName name, Module& module) = 0;
 
   // Where there may be none.
   template <class T>
-  void operator()(std::string_view name, const std::unique_ptr<T>& member) {
+  void operator()(MemberName name, const std::unique_ptr<T>& member) {
     if (member) (*this)(name, *member);
   }
   template <class T>
-  void operator()(std::string_view name, const std::vector<std::unique_ptr<T>>& list) {
+  void operator()(MemberName name, const std::vector<std::unique_ptr<T>>& list) {
     for (std::size_t i = 0; i < list.size(); ++i)
-      (*this)(std::string(name) + '.' + std::to_string(i), list[i]);
+      (*this)({std::string(name.text) + '.' + std::to_string(i), name.where}, list[i]);
   }
 };
 
 // Names every parameter and module below `root` by its path, gives the parameters their dtype, and returns
 // what a ParameterStore is made from, in the order of members(). `prefix` is the path of `root` itself. A
 // parameter reached by several paths is one entry that is named by the first, with the others as aliases. May
-// be called again: with the same names, and perhaps another dtype. Throws UserError for a parameter that has
-// another name from another root, and for a module that contains itself.
+// be called again: with the same names, and perhaps another dtype, which is that of the model from then on.
+// Throws UserError for two members of one name, a parameter that has another name from another root, and a
+// module that contains itself.
 PLEXAURA_API std::vector<ParameterSpec> specs_of(Module& root, DType dtype, std::string_view prefix = {});
 
 // The store of a model: named as above, with starting values from the seed.

@@ -59,6 +59,27 @@ class Tied : public Module {
   Scale shared{2};
 };
 
+// Two members of one name.
+class Clashing : public Module {
+ public:
+  static constexpr int line = __LINE__ + 2;
+  void members(MemberVisitor& visit) override {
+    visit("scale", first);
+    visit("scale", second);
+  }
+  Scale first{2};
+  Scale second{2};
+};
+
+// Does not list one of its parts.
+class Forgetful : public Module {
+ public:
+  void members(MemberVisitor& visit) override { visit("first", first); }
+  Node operator()(Operand x) { return second(first(x)); }
+  Scale first{2};
+  Scale second{2};
+};
+
 class Selfish : public Module {
  public:
   void members(MemberVisitor& visit) override { visit("me", static_cast<Module&>(*this)); }
@@ -133,7 +154,37 @@ TEST_CASE("a layer without names cannot be called, and the error has the caller'
   const int line = __LINE__ + 1;
   const std::string text = user_error([&] { scale(x); });
   CHECK(text.find("module_test.cpp:" + std::to_string(line) + ":") != std::string::npos);
-  CHECK(text.find("specs_of()") != std::string::npos);
+  CHECK(text.find("make_store()") != std::string::npos);
+}
+
+TEST_CASE("a part that members() does not list is told, with what to do") {
+  Forgetful model;
+  specs_of(model, DType::float32);
+  Graph graph;
+  CHECK(user_error([&] {
+          model(graph.input("x", {DType::float32, {2}}));
+        }).find("a parameter has no name yet; list it (or the layer that has it) in members()") !=
+        std::string::npos);
+}
+
+TEST_CASE("two members of one name are told with both lines") {
+  Clashing model;
+  const std::string at = "module_test.cpp:";
+  const std::string text = user_error([&] { specs_of(model, DType::float32); });
+  CHECK(text.starts_with("two members are named 'scale', at "));
+  CHECK(text.find(at + std::to_string(Clashing::line) + " and") != std::string::npos);
+  CHECK(text.find(at + std::to_string(Clashing::line + 1) + ";") != std::string::npos);
+}
+
+TEST_CASE("a model that was named for a store of another dtype since is told so") {
+  Net net;
+  ParameterStore store = make_store(net, DType::float32);
+  make_store(net, DType::float64);
+  Graph graph;
+  const Node loss = mean(net.head(graph.input("x", {DType::float64, {3}})));
+  CHECK(user_error([&] {
+          training_outputs(graph, {.loss = loss}, store, 1);
+        }).find("a model has the dtype of the last store that was made for it") != std::string::npos);
 }
 
 TEST_CASE("an error within a layer names the caller's line and the module's path") {
