@@ -1,0 +1,96 @@
+#include "training/optimizer.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+
+#include "core/ops/binary.h"
+#include "core/ops/dropout.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const TensorType scalar{DType::float64, {}};
+const TensorType points{DType::float64, {5}};
+
+// y = a x + b, and how far it is from the points.
+struct Line {
+  Graph graph;
+  Node x = graph.input("x", points);
+  Node y = graph.input("y", points);
+  Node distance = graph.parameter("a", scalar) * x + graph.parameter("b", scalar) - y;
+  LossOutputs outputs{.loss = mean(square(distance)),
+                      .metrics = {{.name = "largest", .mean = max(abs(distance))},
+                                  {.name = "above", .sum = sum(cast(gt(distance, 0), DType::float64))}}};
+  ParameterStore store{{{"a", scalar, ParameterRole::trainable, Initialiser::ones()},
+                        {"b", scalar, ParameterRole::trainable, Initialiser::zeros()}}};
+
+  double value(const char* name) const { return store.read(name).to_doubles()[0]; }
+};
+
+const Tensor xs = Tensor::of<double>({5}, {-2, -1, 0, 1, 2});
+const Tensor ys = Tensor::of<double>({5}, {-5, -3, -1, 1, 3});
+
+}  // namespace
+
+TEST_CASE("a step follows the gradient and gives the loss before it, with its metrics") {
+  Line line;
+  Optimizer optimizer(line.outputs, line.store, test_backend(), {.learning_rate = 0.1});
+  // Distances are 1 - x from 3 to -1: the loss is 3, its gradient -4 for a and 2 for b.
+  CHECK(optimizer.step({{"x", xs}, {"y", ys}}) == doctest::Approx(3));
+  CHECK(optimizer.metric("largest") == doctest::Approx(3));
+  CHECK(optimizer.metric("above") == 3);
+  CHECK(line.value("a") == doctest::Approx(1.4));
+  CHECK(line.value("b") == doctest::Approx(-0.2));
+  CHECK(optimizer.steps() == 1);
+}
+
+TEST_CASE("every solver finds the line") {
+  const SolverOptions solvers[] = {
+      {}, {.momentum = 0.5, .nesterov = true}, {.kind = SolverOptions::adam}, {.kind = SolverOptions::adamw}};
+  for (const SolverOptions& solver : solvers) {
+    CAPTURE(solver_name(solver));
+    Line line;
+    Optimizer optimizer(line.outputs, line.store, test_backend(), {.solver = solver, .learning_rate = 0.1});
+    for (int step = 0; step < 500; ++step) optimizer.step({{"x", xs}, {"y", ys}});
+    CHECK(line.value("a") == doctest::Approx(2).epsilon(1e-3));
+    CHECK(line.value("b") == doctest::Approx(-1).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("the schedule and the random numbers count the steps") {
+  Line line;
+  Optimizer optimizer(line.outputs, line.store, test_backend(),
+                      {.learning_rate = Schedule({.peak = 0.1, .decay = StepDecay{1, 1e-9}})});
+  optimizer.step({{"x", xs}, {"y", ys}});
+  const double after_one = line.value("a");
+  optimizer.step({{"x", xs}, {"y", ys}});
+  CHECK(line.value("a") == doctest::Approx(after_one).epsilon(1e-7));
+
+  Graph graph;
+  const TensorType many{DType::float64, {64}};
+  const Node dropped = dropout(graph.parameter("w", many));
+  ParameterStore store({{"w", many, ParameterRole::trainable, Initialiser::uniform(1)}});
+  Optimizer random({.loss = mean(dropped)}, store, test_backend(), {.learning_rate = 1e-12});
+  CHECK(random.step({}) != random.step({}));
+}
+
+TEST_CASE("what a step cannot do is told") {
+  Line line;
+  Optimizer optimizer(line.outputs, line.store, test_backend());
+  CHECK(user_error([&] { optimizer.step({{"x", xs}}); }).find("'y' was not fed") != std::string::npos);
+  CHECK(optimizer.steps() == 0);
+  CHECK(user_error([&] { optimizer.metric("lagest"); }) ==
+        "the model reports no metric 'lagest'; did you mean 'largest'?");
+  ParameterStore idle({{"unused", scalar, ParameterRole::trainable, Initialiser::ones()}});
+  Graph graph;
+  const Node loss = mean(graph.input("x", points));
+  CHECK(user_error([&] { Optimizer({.loss = loss}, idle, test_backend()); }).find("'unused' is trainable") !=
+        std::string::npos);
+}
+
+}  // namespace plexaura::testing

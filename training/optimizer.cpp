@@ -1,0 +1,58 @@
+#include "training/optimizer.h"
+
+#include <algorithm>
+
+#include "training/records.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::int64_t one_sample = 1;  // the whole batch: the loss is weighted by nothing
+
+}  // namespace
+
+Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
+                     const OptimizerOptions& options)
+    : store_(store), options_(options) {
+  Graph& graph = outputs.loss.graph();
+  const std::vector<ProgramOutput> gradients = training_outputs(graph, outputs, store, one_sample);
+  const auto gradient_program = compile(graph, gradients, backend, {.apply_updates = false});
+  store.place(gradient_program->placement, backend);
+  store.require_states(state_count(options.solver));
+  step_ = std::make_unique<TrainingStep>(backend, store, nullptr, store.placement().gradient_count(),
+                                         options.watch);
+  Graph update;
+  build_update(update, options.solver, store.placement(), step_->border().buckets());
+  const auto update_program = compile(update, {}, backend, {.placement = &store.placement()});
+  const auto workspace = std::make_shared<Workspace>(
+      backend, std::max(gradient_program->arena_bytes, update_program->arena_bytes));
+  step_->add_gradient_program(one_sample, false, gradient_program, workspace);
+  step_->set_update_program(update_program, workspace);
+  for (const Metric& metric : outputs.metrics) metric_names_.push_back(metric.name);
+}
+
+double Optimizer::step(std::span<const Feed> feeds) {
+  const MicroBatchInputs batch[] = {{feeds, one_sample, 0}};
+  step_->run({.micro_batches = batch,
+              .global_samples = one_sample,
+              .step = steps_ + 1,
+              .learning_rate = options_.learning_rate.learning_rate(steps_),
+              .seed = options_.seed});
+  const double loss = step_->metrics().loss;
+  ++steps_;
+  return loss;
+}
+
+double Optimizer::step(std::initializer_list<Feed> feeds) {
+  return step(std::span(feeds.begin(), feeds.size()));
+}
+
+double Optimizer::metric(std::string_view name) const {
+  std::vector<MetricValue> values;
+  for (std::size_t i = 0; i < metric_names_.size(); ++i)
+    values.push_back({metric_names_[i], steps_ == 0 ? 0 : step_->metric_sum(i)});
+  return value_of(name, values);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/vm/training_step.h"
+#include "training/schedule.h"
+#include "training/solver.h"
+
+namespace plexaura {
+
+struct OptimizerOptions {
+  SolverOptions solver = {};
+  Schedule learning_rate = 0.01;  // a number, or a Schedule
+  std::int64_t seed = 0;          // of dropout
+  bool watch = false;             // fail with the op that makes the first NaN or infinite number
+};
+
+// Training by hand, on one rank: gradients of a loss and the update of its parameters, compiled once. The
+// graph says the shapes of the inputs; the loss may be of any kind, and need not be a mean over samples. The
+// store and the backend outlive the Optimizer.
+class Optimizer {
+ public:
+  // Extends the graph of the loss by its gradients, and places the store: a VM that was made with the store
+  // before has to be made anew. Throws UserError for a trainable parameter that the loss does not use.
+  Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
+            const OptimizerOptions& options = {});
+
+  // Feeds the graph's inputs, updates the parameters and returns the loss before the update. Feeds as for
+  // VM::run.
+  double step(std::span<const Feed> feeds);
+  double step(std::initializer_list<Feed> feeds);
+
+  // A metric of the last step: its mean, or its sum, as the model gave it. UserError for an unknown name.
+  double metric(std::string_view name) const;
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  ParameterStore& store_;
+  OptimizerOptions options_;
+  std::vector<std::string> metric_names_;
+  std::unique_ptr<TrainingStep> step_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace plexaura
