@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <set>
 #include <system_error>
 #include <unistd.h>
@@ -183,6 +184,29 @@ void read_state(const fs::path& path, ParameterStore& store, std::string_view so
   state.batch_size = file.scalar<std::int64_t>("run.batch_size");
 }
 
+bool matches(const std::string& name, const std::string& pattern) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(name, pattern); });
+}
+
+// What a pattern of load_weights() takes from the parameters that a file must have.
+void erase_matching(std::set<std::string>& names, const ParameterStore& store, const std::string& pattern) {
+  bool any = false;
+  std::vector<std::string> known;
+  for (const ParameterSpec& spec : store.specs()) {
+    known.push_back(spec.name);
+    if (!matches(spec.name, pattern)) continue;
+    names.erase(spec.name);
+    any = true;
+  }
+  if (!any)
+    throw UserError(fmt::format("no parameter is named like '{}', so that nothing would be skipped{}", pattern,
+                                did_you_mean(pattern, known)));
+}
+
 }  // namespace
 
 void prepare_checkpoints(const fs::path& directory) {
@@ -228,12 +252,17 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
   return state;
 }
 
-void load_weights(const fs::path& path, ParameterStore& store) {
+void save_weights(const fs::path& path, const ParameterStore& store) {
+  write_safetensors(path, weights_of(store));
+}
+
+void load_weights(const fs::path& path, ParameterStore& store, const std::vector<std::string>& skip) {
   const Reader file(path);
   std::set<std::string> missing;
   for (const ParameterSpec& spec : store.specs()) missing.insert(spec.name);
+  for (const std::string& pattern : skip) erase_matching(missing, store, pattern);
   for (const auto& [name, tensor] : file.contents().tensors) {
-    if (name.ends_with("num_batches_tracked")) continue;
+    if (name.ends_with("num_batches_tracked") || matches_any(name, skip)) continue;
     if (!store.contains(name)) {
       const std::vector<std::string> known(missing.begin(), missing.end());
       throw UserError(fmt::format("{}: the model has no parameter '{}'{}; load weights of the same model",
@@ -242,8 +271,9 @@ void load_weights(const fs::path& path, ParameterStore& store) {
     const ParameterSpec& spec = store.spec(name);
     if (tensor.shape() != spec.type.shape || !is_floating(tensor.dtype()))
       throw UserError(fmt::format(
-          "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes",
-          path.string(), name, to_string(tensor.type()), to_string(spec.type)));
+          "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes, or skip "
+          "it (--skip '{}')",
+          path.string(), name, to_string(tensor.type()), to_string(spec.type), name));
     store.write(spec.name, tensor.cast(spec.type.dtype));
     missing.erase(spec.name);
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/params/parameter_store.h"
 
@@ -51,9 +52,16 @@ std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, 
 // The newest checkpoint's folder, if any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);
 
+// Writes parameters and buffers under their names to a safetensors file, atomically. UserError for a weight that
+// is not finite, and as AtomicFile.
+void save_weights(const std::filesystem::path& path, const ParameterStore& store);
+
 // Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its
 // name or an alias, of its shape; float32 and float64 are converted. Names of the file that the model lacks
 // are an error, but for num_batches_tracked, a counter that other frameworks write and nobody here needs.
-void load_weights(const std::filesystem::path& path, ParameterStore& store);
+// What matches one of the patterns `skip` keeps its value, whatever the file says of it: in a pattern * stands
+// for any letters, dots too, and ? for one. UserError for a pattern that no parameter of the store matches.
+void load_weights(const std::filesystem::path& path, ParameterStore& store,
+                  const std::vector<std::string>& skip = {});
 
 }  // namespace plexaura

@@ -263,10 +263,47 @@ TEST_CASE("weights of another model are refused with the first name that does no
         " lacks 'bn.mean' and 0 more of the model's parameters; load weights of the same model");
   CHECK(refusal({{{"fc.weight", mean}, {"bn.mean", mean}}, {}}) ==
         ": 'fc.weight' is float32[2] and the model has float32[3,17]; load weights of the same model and "
-        "number of classes");
+        "number of classes, or skip it (--skip 'fc.weight')");
   CHECK(refusal({{{"fc.weight", weight}, {"bn.mean", Tensor(TensorType{DType::int64, Shape{2}})}}, {}}) ==
         ": 'bn.mean' is int64[2] and the model has float32[2]; load weights of the same model and number of "
-        "classes");
+        "classes, or skip it (--skip 'bn.mean')");
+}
+
+TEST_CASE("weights that are saved are loaded again, and those that are skipped keep their values") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "weights";
+  save_weights(path, Model(7).store);
+  Model whole(0);
+  load_weights(path, whole.store);
+  CHECK(whole.store.read("fc.weight") == Model(7).store.read("fc.weight"));
+  CHECK(whole.store.read("bn.mean").to_doubles() == std::vector<double>{7, 8});
+
+  Model tuned(0);
+  load_weights(path, tuned.store, {"fc.*"});
+  CHECK(tuned.store.read("fc.weight") == Model(0).store.read("fc.weight"));
+  CHECK(tuned.store.read("bn.mean").to_doubles() == std::vector<double>{7, 8});
+  // What is skipped may be missing in the file, and of another shape.
+  const Tensor mean = Model::counting({DType::float32, Shape{2}}, 3);
+  for (const SafeTensors& contents :
+       {SafeTensors{{{"bn.mean", mean}}, {}}, SafeTensors{{{"bn.mean", mean}, {"fc.weight", mean}}, {}}}) {
+    write_safetensors(path, contents);
+    load_weights(path, tuned.store, {"fc.*"});
+    CHECK(tuned.store.read("bn.mean").to_doubles() == std::vector<double>{3, 4});
+  }
+  CHECK(
+      user_error([&] {
+        load_weights(path, tuned.store, {"bn.*", "cf.weight"});
+      }) ==
+      "no parameter is named like 'cf.weight', so that nothing would be skipped; did you mean 'fc.weight'?");
+}
+
+TEST_CASE("weights that are not numbers are not saved") {
+  const TemporaryFolder folder;
+  Model model(0);
+  model.store.write("bn.mean", Tensor::of<float>({2}, {0, std::numeric_limits<float>::infinity()}));
+  CHECK(user_error([&] { save_weights(folder / "weights", model.store); }).find("'bn.mean'") !=
+        std::string::npos);
+  CHECK(!fs::exists(folder / "weights"));
 }
 
 }  // namespace plexaura::testing
