@@ -1,0 +1,55 @@
+#include "models/predictor.h"
+
+#include "core/vm/compile.h"
+#include "training/checkpoint.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr const char* samples_name = "samples";
+
+std::unique_ptr<ParameterStore> loaded_store(Model& model, const std::filesystem::path& weights) {
+  auto store = std::make_unique<ParameterStore>(make_store(model, DType::float32));
+  load_weights(weights, *store);
+  return store;
+}
+
+}  // namespace
+
+Predictor::Predictor(Forward model, ParameterStore& store, Backend& backend)
+    : model_(std::move(model)), store_(store), backend_(backend) {}
+
+Predictor::Predictor(const Config& config, const std::filesystem::path& weights, const Shape& sample_shape,
+                     std::int64_t classes, Backend& backend)
+    : own_model_(make_model(config.section("model"), sample_shape, classes)),
+      own_store_(loaded_store(*own_model_, weights)),
+      model_([model = own_model_.get()](const Node& samples) { return (*model)(samples); }),
+      store_(*own_store_),
+      backend_(backend) {}
+
+Tensor Predictor::operator()(const Tensor& samples) {
+  const DType dtype = is_floating(samples.dtype()) ? store_.dtype() : samples.dtype();
+  VM& machine = machine_for({dtype, samples.shape()});
+  if (samples.dtype() == dtype)
+    machine.run({{samples_name, samples}});
+  else
+    machine.run({{samples_name, samples.cast(dtype)}});
+  return machine.output();
+}
+
+VM& Predictor::machine_for(const TensorType& type) {
+  if (placed_times_ != store_.placed_times()) machines_.clear();
+  std::unique_ptr<VM>& machine = machines_[to_string(type)];
+  if (!machine) {
+    Graph graph(Mode::inference);
+    const std::vector<ProgramOutput> outputs{{.node = model_(graph.input(samples_name, type))}};
+    const auto program =
+        compile(graph, outputs, backend_, {.placement = store_.placed() ? &store_.placement() : nullptr});
+    machine = std::make_unique<VM>(program, backend_, VmOptions{.store = &store_});
+    placed_times_ = store_.placed_times();
+  }
+  return *machine;
+}
+
+}  // namespace plexaura
