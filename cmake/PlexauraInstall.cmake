@@ -3,14 +3,18 @@ include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Plexaura)
 get_property(libraries GLOBAL PROPERTY plexaura_libraries)
-install(TARGETS ${libraries} EXPORT PlexauraTargets
-  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(EXPORT PlexauraTargets NAMESPACE plexaura:: DESTINATION ${package_folder})
+# An export of its own for each library, so that a user of one needs nothing that only others link.
+foreach(library ${libraries})
+  install(TARGETS ${library} EXPORT ${library}
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  string(REPLACE plexaura_ Plexaura_ file ${library})
+  install(EXPORT ${library} NAMESPACE plexaura:: FILE ${file}.cmake DESTINATION ${package_folder})
+endforeach()
 
 # Headers of the parts that know a library which users of Plexaura need not have stay here.
-install(DIRECTORY core training backends distributed models DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
+install(DIRECTORY core training backends distributed models plexaura/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE PATTERN models/programs EXCLUDE)
 

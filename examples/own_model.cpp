@@ -2,17 +2,7 @@
 // Run it from the project's folder: build/examples/own_model
 
 #include <cstdio>
-
-#include "backends/registry.h"
-#include "core/ops/binary.h"
-#include "core/ops/classes.h"
-#include "core/ops/cross_entropy.h"
-#include "core/ops/unary.h"
-#include "models/layers/linear.h"
-#include "training/data/csv.h"
-#include "training/data/standardise.h"
-#include "training/data/subset.h"
-#include "training/trainer.h"
+#include <plexaura/plexaura.h>
 
 using namespace plexaura;
 

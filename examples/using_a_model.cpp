@@ -1,0 +1,82 @@
+// A model from its YAML file: trained, saved, loaded, asked. docs/using_a_model.md explains it.
+// Run it from the project's folder: build/examples/using_a_model
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <plexaura/plexaura.h>
+
+using namespace plexaura;
+
+// A flower that is measured by hand: sepal length and width, petal length and width, in centimetres.
+const Tensor flower = Tensor::of<float>({1, 4}, {5.9F, 3.0F, 5.1F, 1.8F});
+
+// Returns whether what was saved is what is loaded.
+bool save_and_load(Model& model, const ParameterStore& store, const std::filesystem::path& file) {
+  save_weights(file, store);
+  ParameterStore loaded = make_store(model, DType::float32);
+  load_weights(file, loaded);
+  // For another task with other classes: the last layer keeps its random start.
+  ParameterStore tuned = make_store(model, DType::float32, /*seed=*/2);
+  load_weights(file, tuned, {"fc3.*"});
+  return loaded.read("fc1.weight") == store.read("fc1.weight") &&
+         tuned.read("fc3.weight") != store.read("fc3.weight");
+}
+
+// How much each measurement moves the logit of a class.
+Tensor input_gradient(Model& model, ParameterStore& store, Backend& backend, std::int64_t label) {
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", {DType::float32, {1, 4}});
+  const Node logit =
+      sum(model(x) * one_hot(graph.constant(Tensor::of<std::int64_t>({1}, {label})), 3, DType::float32));
+  const std::vector<ProgramOutput> outputs{{.node = gradients(logit, {x})[0]}};
+  VM vm(compile(graph, outputs, backend, {.placement = &store.placement()}), backend, {.store = &store});
+  vm.run({{"x", flower}});
+  return vm.output();
+}
+
+// Any value of the graph, here the input of the model's first tanh.
+Tensor before_first_tanh(Model& model, ParameterStore& store, Backend& backend) {
+  Graph graph(Mode::inference);
+  const std::vector<ProgramOutput> outputs{{.node = model(graph.input("x", {DType::float32, {1, 4}}))}};
+  const auto program = compile(graph, outputs, backend, {.placement = &store.placement(), .keep_all = true});
+  VM vm(program, backend, {.store = &store});
+  vm.run({{"x", flower}});
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (graph.record(id).op->name() == "tanh") return vm.value(Node(graph, graph.record(id).inputs[0]));
+  throw UserError("the model has no tanh");
+}
+
+int main() try {
+  const auto backend = open_backend("cpu");
+  const Config config = Config::load("models/iris.yaml");
+  const auto data = std::make_shared<CsvDataset>("models/iris.csv");
+  const auto model = make_model(config.section("model"), data->sample_shape(), 3);
+  ParameterStore store = make_store(*model, DType::float32, /*seed=*/1);
+  const auto build = [&](const ModelInputs& inputs) {
+    return build_loss(*model, (*model)(inputs["samples"]), inputs["labels"]);
+  };
+  Trainer trainer(
+      {.model = build, .store = store, .backend = *backend, .train = data},
+      {.batch_size = 10, .epochs = 60, .solver = {.kind = SolverOptions::adam}, .learning_rate = 0.01});
+  trainer.run();
+
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / "iris.safetensors";
+  const bool same = save_and_load(*model, store, file);
+
+  Predictor predict(config, file, data->sample_shape(), 3, *backend);
+  const Tensor logits = predict(flower);
+  const auto best = std::max_element(logits.as<float>().begin(), logits.as<float>().end());
+  const std::int64_t label = best - logits.as<float>().begin();
+  std::printf("it is %s\n", data->class_names()[static_cast<std::size_t>(label)].c_str());
+
+  const Tensor slope = input_gradient(*model, store, *backend, label);
+  const Tensor hidden = before_first_tanh(*model, store, *backend);
+  std::printf("the petal's length moves its logit by %.2f a centimetre; %s units in the first layer\n",
+              slope.as<float>()[2], std::to_string(hidden.elements()).c_str());
+  std::filesystem::remove(file);
+  return same && label == 2 && slope.as<float>()[2] > 0 ? 0 : 1;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return error.exit_status();
+}

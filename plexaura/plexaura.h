@@ -1,0 +1,25 @@
+#pragma once
+
+// All that a program needs to write a model, train it and use it.
+
+#include "plexaura/core.h"
+
+#include "models/config.h"
+#include "models/layers/batch_norm2d.h"
+#include "models/layers/conv2d.h"
+#include "models/layers/linear.h"
+#include "models/layers/pool.h"
+#include "models/layers/sequential.h"
+#include "models/layers/simple.h"
+#include "models/predictor.h"
+#include "models/zoo/model.h"
+#include "models/zoo/summary.h"
+#include "training/checkpoint.h"
+#include "training/data/csv.h"
+#include "training/data/idx.h"
+#include "training/data/image_folder.h"
+#include "training/data/standardise.h"
+#include "training/data/subset.h"
+#include "training/data/tensor_dataset.h"
+#include "training/optimizer.h"
+#include "training/trainer.h"
