@@ -22,6 +22,10 @@ std::string describe_call(const Announcement& a) {
       return "gathering of texts";
     case Call::allocate:
       return fmt::format("shared window of {} bytes", a.count);
+    case Call::send:
+      return fmt::format("message of {} bytes to rank {}", a.count, a.place);
+    case Call::receive:
+      return fmt::format("message of {} bytes from rank {}", a.count, a.place);
     case Call::duplicate:
       return "duplicate of the communicator";
     case Call::split:

@@ -16,6 +16,8 @@ enum class Call : std::uint32_t {
   broadcast,
   gather,
   allocate,
+  send,
+  receive,
   duplicate,
   split,
   leave,           // the rank is done

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <string_view>
+#include <vector>
 
+#include "distributed/alarm.h"
 #include "distributed/announcement.h"
 #include "distributed/places.h"
 #include "distributed/roll_call.h"
@@ -18,12 +18,11 @@ class Board final : public RollCall {
   static std::size_t bytes_per_rank();
 
   // `window` is shared by the ranks of this node, zero at first; its first bytes_per_rank() bytes become the
-  // seats. The places must outlive the board.
-  Board(const SharedWindow& window, const Places& places, double deadline_seconds);
+  // seats. Places and alarm must outlive the board.
+  Board(const SharedWindow& window, const Places& places, Alarm& alarm, double deadline_seconds);
 
   // Of the ranks of this node only: a roll call of all ranks where there is one node.
   void meet(Announcement mine) override;
-  void leave_word(Announcement mine) noexcept override;
 
   // A barrier of the node in the middle of the call last announced to it or passed here: what the ranks wrote
   // before is visible to all after.
@@ -32,25 +31,18 @@ class Board final : public RollCall {
   // Tells waiting ranks that this one is at work: their deadlines count from now.
   void beat();
 
-  // Throws where another rank of the node has called fail().
-  void check_trouble();
-
-  // Ends the call for all ranks of the node: the first that fails speaks, the others end with its text.
-  [[noreturn]] void fail(const std::string& text);
-
  private:
   struct Seat;
   using Counter = std::uint64_t (*)(const Seat&);
 
   Seat& seat(int node_rank) const;
-  void wait_for_all(Counter counter, std::uint64_t value, const Announcement& mine);
-  void check_all_match(const Announcement& mine);
-  void check_alive(Counter counter, std::uint64_t value, const Announcement& mine);
+  void wait_for_all(Counter counter, std::uint64_t value, const Announcement& at);
+  void check_all_match();
   std::uint64_t beats() const;
-  std::string describe_missing(Counter counter, std::uint64_t value, const Announcement& mine) const;
 
   std::vector<std::byte*> seats_;
   const Places& places_;
+  Alarm& alarm_;
   double deadline_;
   std::uint64_t meetings_ = 0;
   std::uint64_t barriers_ = 0;

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "distributed/rank_wait.h"
 #include "distributed/reduce.h"
 #include "distributed/tags.h"
-#include "distributed/wait.h"
 
 namespace plexaura {
 namespace {
@@ -61,9 +61,10 @@ struct ChainSum::Job {
   std::size_t bytes(const Slot& slot) const { return static_cast<std::size_t>(slot.count) * size_of(dtype); }
 };
 
-ChainSum::ChainSum(Transport& transport, Route route, double deadline_seconds)
+ChainSum::ChainSum(Transport& transport, Route route, Alarm& alarm, double deadline_seconds)
     : transport_(transport),
       route_(std::move(route)),
+      alarm_(alarm),
       deadline_(deadline_seconds),
       slots_(kPiecesOnTheirWay) {
   for (int group = 0; group < static_cast<int>(route_.groups.size()); ++group) {
@@ -105,32 +106,27 @@ void ChainSum::plan_steps() {
   }
 }
 
-void ChainSum::run(DType dtype, std::span<std::byte* const> arrays, std::int64_t count,
-                   const std::function<void()>& on_progress, const OnTimeout& on_timeout) {
+void ChainSum::run(const Announcement& call, std::span<std::byte* const> arrays,
+                   const std::function<void()>& on_progress) {
   if (worker_ >= route_.workers) return;
-  const auto piece = static_cast<std::int64_t>(kPieceBytes / size_of(dtype));
-  Job job{dtype, arrays, count, piece, std::int64_t{kPiecesOnTheirWay} * route_.workers * piece};
+  const auto piece = static_cast<std::int64_t>(kPieceBytes / size_of(call.dtype));
+  const std::int64_t stride = std::int64_t{kPiecesOnTheirWay} * route_.workers * piece;
+  Job job{call.dtype, arrays, call.count, piece, stride};
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].buffer.resize(kPieceBytes);
     const std::int64_t first = (static_cast<std::int64_t>(i) * route_.workers + worker_) * piece;
     if (take_piece(slots_[i], first, job)) enter(slots_[i], i, job);
   }
-  Wait wait(deadline_);
+  RankWait wait(alarm_, call, deadline_);
   while (job.busy > 0) {
     bool moved = false;
     for (std::size_t i = 0; i < slots_.size(); ++i) moved = advance(slots_[i], i, job) || moved;
     if (moved) {
       wait.progressed();
       on_progress();
-      continue;
+    } else {
+      wait.pause();
     }
-    if (wait.expired()) {
-      const auto stuck = std::find_if(slots_.begin(), slots_.end(),
-                                      [](const Slot& s) { return s.state != Slot::State::idle; });
-      const Step& step = steps_[stuck->step];
-      on_timeout(rank_of(stuck->state == Slot::State::receiving ? step.from : step.to));
-    }
-    wait.pause();
   }
 }
 

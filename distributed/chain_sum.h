@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "core/tensor/dtype.h"
+#include "distributed/alarm.h"
+#include "distributed/announcement.h"
 #include "distributed/places.h"
 #include "distributed/transport.h"
 
@@ -36,17 +38,15 @@ struct Route {
 // forward and once back, which is what a ring does, too.
 class ChainSum {
  public:
-  // Called when nothing has moved for `deadline_seconds`; must throw.
-  using OnTimeout = std::function<void(int awaited_rank)>;
+  // Transport and alarm must outlive it. The route is the same on all ranks. A rank gives up when nothing
+  // has moved for `deadline_seconds`.
+  ChainSum(Transport& transport, Route route, Alarm& alarm, double deadline_seconds);
 
-  // The transport must outlive it. The route is the same on all ranks.
-  ChainSum(Transport& transport, Route route, double deadline_seconds);
-
-  // `arrays` are those of this rank's group in the order of ranks (its own alone where groups are single
-  // ranks); all ranks are known to be here. Afterwards the pieces that this rank carries hold the sums in all
-  // of them. `on_progress` is called for each piece.
-  void run(DType dtype, std::span<std::byte* const> arrays, std::int64_t count,
-           const std::function<void()>& on_progress, const OnTimeout& on_timeout);
+  // Sums `call.count` elements of type `call.dtype`. `arrays` are those of this rank's group in the order of
+  // ranks (its own alone where groups are single ranks); all ranks are known to be here. Afterwards the
+  // pieces that this rank carries hold the sums in all of them. `on_progress` is called for each piece.
+  void run(const Announcement& call, std::span<std::byte* const> arrays,
+           const std::function<void()>& on_progress);
 
  private:
   // One thing this group does with each piece: take in, add or store, pass on.
@@ -81,6 +81,7 @@ class ChainSum {
 
   Transport& transport_;
   Route route_;
+  Alarm& alarm_;
   double deadline_;
   int group_ = 0;
   int worker_ = 0;

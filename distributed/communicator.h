@@ -14,7 +14,7 @@ namespace plexaura {
 struct CommunicatorOptions {
   // How long a rank waits for another before it gives up with a sentence.
   double deadline_seconds = 60;
-  // Let the ranks of a node share memory where /dev/shm has room. Private where any rank wants it so.
+  // Let the ranks of a node share memory where they can. Private where any rank wants it so.
   bool shared_memory = true;
 };
 
@@ -60,8 +60,8 @@ class Communicator : public Collective {
   virtual std::unique_ptr<Communicator> duplicate(std::string_view what) = 0;
   virtual std::unique_ptr<Communicator> split(int colour, std::string_view what) = 0;
 
-  // Collective, the same number of bytes everywhere. Where sharing is off or any node lacks room, all ranks
-  // take private memory, and one of them says so, once. The window may be used with duplicates, too.
+  // Collective, the same number of bytes everywhere. Where sharing is off or not possible, all ranks
+  // take private memory, and one of them says why, once. The window may be used with duplicates, too.
   virtual SharedWindow allocate_shared(std::size_t bytes, std::string_view what) = 0;
 
   // Collective: sum() over `count` elements that lie `offset` bytes into the windows of all ranks, in place.

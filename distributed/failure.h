@@ -11,14 +11,6 @@ namespace plexaura {
 // that leaves, and the reporting rank has to have its sentence out by then.
 [[noreturn]] void throw_quietly(int reporting_rank, const std::string& text);
 
-// Where several groups of ranks notice the same loss without being able to talk, each waits for its turn (the
-// fifth at most) before it speaks: turns are as long as the launcher takes to end the job after the first,
-// three seconds where mpirun is not told otherwise.
-void wait_for_turn(int turn);
-
-// Throws a DeviceError that this rank reports, when it is its turn.
-[[noreturn]] void throw_in_turn(int turn, const std::string& text);
-
 // "rank 3", "ranks 1 and 3", "ranks 0, 1 and 3"
 std::string list_ranks(const std::vector<int>& ranks);
 

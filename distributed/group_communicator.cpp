@@ -7,11 +7,10 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "distributed/failure.h"
+#include "distributed/rank_wait.h"
 #include "distributed/reduce.h"
 #include "distributed/tags.h"
 #include "distributed/texts.h"
-#include "distributed/wait.h"
 
 namespace plexaura {
 namespace {
@@ -26,26 +25,28 @@ std::size_t bytes_of(DType dtype, std::int64_t count) {
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
 Places unknown_places(const Transport& transport) {
-  return {
-      std::vector<ProcessPlace>(static_cast<std::size_t>(transport.size()), ProcessPlace{"", 0, "unknown"}),
-      transport.rank()};
+  return {std::vector<ProcessPlace>(static_cast<std::size_t>(transport.size()),
+                                    ProcessPlace{"", 0, "unknown", "", 0}),
+          transport.rank()};
 }
 
 }  // namespace
 
 GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options,
-                                     bool is_part)
+                                     std::shared_ptr<Alarm> alarm)
     : options_(options),
       transport_(std::move(transport)),
       messages_(transport_->duplicate()),
-      is_part_(is_part),
+      is_part_(alarm != nullptr),
+      alarm_(alarm ? std::move(alarm) : std::make_shared<Alarm>(transport_->duplicate())),
       exceptions_at_start_(std::uncaught_exceptions()),
       places_(unknown_places(*transport_)),
-      message_roll_call_(make_message_roll_call(*transport_, places_, options_.deadline_seconds)) {
+      message_roll_call_(make_message_roll_call(*transport_, places_, *alarm_, options_.deadline_seconds)) {
   find_places();
+  if (!is_part_) alarm_->set_places(places_);
   agree_to_share();
-  rank_chain_.emplace(*transport_, Route::over_ranks(size()), options_.deadline_seconds);
-  node_chain_.emplace(*transport_, Route::over_nodes(places_), options_.deadline_seconds);
+  rank_chain_.emplace(*transport_, Route::over_ranks(size()), *alarm_, options_.deadline_seconds);
+  node_chain_.emplace(*transport_, Route::over_nodes(places_), *alarm_, options_.deadline_seconds);
   set_up_board();
 }
 
@@ -59,7 +60,9 @@ GroupCommunicator::~GroupCommunicator() {
 
 void GroupCommunicator::find_places() {
   std::vector<ProcessPlace> places;
-  for (const std::string& text : gather_all(encode(this_place()), "where the ranks are")) {
+  ProcessPlace own = this_place();
+  own.number = alarm_->rank();
+  for (const std::string& text : gather_all(encode(own), "where the ranks are")) {
     places.push_back(decode_place(text));
   }
   places_ = Places(std::move(places), rank());
@@ -78,7 +81,7 @@ void GroupCommunicator::set_up_board() {
   SharedWindow control = allocate_shared(Board::bytes_per_rank() + kStagingBytes, "the board of the node");
   if (!control.shared()) return;
   control_.emplace(std::move(control));
-  board_ = std::make_unique<Board>(*control_, places_, options_.deadline_seconds);
+  board_ = std::make_unique<Board>(*control_, places_, *alarm_, options_.deadline_seconds);
 }
 
 RollCall& GroupCommunicator::roll_call() {
@@ -100,32 +103,15 @@ auto GroupCommunicator::attempt(F&& work) {
   }
 }
 
-void GroupCommunicator::fail(const std::string& text) {
-  if (!board_) throw_in_turn(rank(), text);
-  wait_for_turn(places_.own_node());
-  board_->fail(text);
-}
-
 template <class Ready>
-void GroupCommunicator::wait_for(Ready&& ready, int peer, double deadline, const std::string& at) {
-  constexpr unsigned kPausesBetweenLooks = 256;
-  Wait wait(deadline);
-  for (unsigned pauses = 1; !ready(); ++pauses) {
-    if (pauses % kPausesBetweenLooks == 0) {
-      if (board_) board_->check_trouble();
-      if (places_.is_dead(peer))
-        fail(fmt::format("{} has died; rank {} waits for it at {}", places_.name(peer), rank(), at));
-    }
-    if (wait.expired()) {
-      fail(fmt::format("rank {} waited {:.3g} s for {} at {}: stopped, stuck, or at work elsewhere", rank(),
-                       deadline, places_.name(peer), at));
-    }
-    wait.pause();
-  }
+void GroupCommunicator::wait_for(Ready&& ready, const Announcement& at, double deadline) {
+  RankWait wait(*alarm_, at, deadline);
+  while (!ready()) wait.pause();
 }
 
-void GroupCommunicator::finish(Request& request, int peer, double deadline, const std::string& at) {
-  wait_for([&] { return transport_->done(request); }, peer, deadline, at);
+void GroupCommunicator::finish(Transport& transport, Request& request, const Announcement& at,
+                               double deadline) {
+  wait_for([&] { return transport.done(request); }, at, deadline);
 }
 
 void GroupCommunicator::barrier(std::string_view what) {
@@ -191,7 +177,10 @@ void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DTy
 
 void GroupCommunicator::sum_in_windows(const Announcement& call, const SharedWindow& window) {
   const auto offset = static_cast<std::size_t>(call.place);
-  if (!window.shared()) return sum_over_chain(*rank_chain_, call, arrays_at(window, offset));
+  if (!window.shared() || !board_) {
+    std::byte* const own = window.data() + offset;
+    return sum_over_chain(*rank_chain_, call, std::span(&own, 1));
+  }
   if (places_.nodes() == 1) {
     sum_own_part(call.dtype, window, offset, call.count);
   } else {
@@ -202,15 +191,9 @@ void GroupCommunicator::sum_in_windows(const Announcement& call, const SharedWin
 
 void GroupCommunicator::sum_over_chain(ChainSum& chain, const Announcement& call,
                                        std::span<std::byte* const> arrays) {
-  const auto on_progress = [this] {
+  chain.run(call, arrays, [this] {
     if (board_) board_->beat();
-  };
-  const auto on_timeout = [&](int awaited) {
-    fail(
-        fmt::format("rank {} waited {:.3g} s for {} in the middle of {}: stopped, stuck, or its link is down",
-                    rank(), options_.deadline_seconds, places_.name(awaited), describe(call)));
-  };
-  chain.run(call.dtype, arrays, call.count, on_progress, on_timeout);
+  });
 }
 
 void GroupCommunicator::broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) {
@@ -220,29 +203,28 @@ void GroupCommunicator::broadcast(std::byte* data, std::size_t bytes, int root, 
     const Announcement call =
         announce(Call::broadcast, what, DType::uint8, static_cast<std::int64_t>(bytes), root);
     roll_call().meet(call);
-    spread(data, bytes, root, describe(call));
+    spread(data, bytes, root, call);
   });
 }
 
 // Down a binomial tree, in pieces, so that all levels work at the same time.
-void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, const std::string& at) {
+void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, const Announcement& at) {
   const int place = (rank() - root + size()) % size();  // in the tree; the root is 0
   const int reach = place == 0 ? size() : place & -place;
   const auto rank_at = [&](int tree_place) { return (tree_place + root) % size(); };
-  std::vector<std::pair<Request, int>> sent;
+  std::vector<Request> sent;
   for (std::size_t begin = 0; begin < bytes; begin += kBroadcastPiece) {
     const std::span<std::byte> piece(data + begin, std::min(kBroadcastPiece, bytes - begin));
     if (place != 0) {
       const int parent = rank_at(place - reach);
       Request request = transport_->receive(piece, parent, tag::broadcast);
-      finish(request, parent, options_.deadline_seconds, at);
+      finish(*transport_, request, at, options_.deadline_seconds);
     }
     for (int step = 1; step < reach && place + step < size(); step *= 2) {
-      const int child = rank_at(place + step);
-      sent.emplace_back(transport_->send(piece, child, tag::broadcast), child);
+      sent.push_back(transport_->send(piece, rank_at(place + step), tag::broadcast));
     }
   }
-  for (auto& [request, child] : sent) finish(request, child, options_.deadline_seconds, at);
+  for (Request& request : sent) finish(*transport_, request, at, options_.deadline_seconds);
 }
 
 std::vector<std::string> GroupCommunicator::gather_all(const std::string& mine, std::string_view what) {
@@ -250,11 +232,11 @@ std::vector<std::string> GroupCommunicator::gather_all(const std::string& mine, 
   return attempt([&] {
     const Announcement call = announce(Call::gather, what);
     roll_call().meet(call);
-    return collect(mine, describe(call));
+    return collect(mine, call);
   });
 }
 
-std::vector<std::string> GroupCommunicator::collect(const std::string& mine, const std::string& at) {
+std::vector<std::string> GroupCommunicator::collect(const std::string& mine, const Announcement& at) {
   std::string packed = gather_at_root(mine, at);
   std::uint64_t length = packed.size();
   spread(reinterpret_cast<std::byte*>(&length), sizeof length, 0, at);
@@ -264,20 +246,20 @@ std::vector<std::string> GroupCommunicator::collect(const std::string& mine, con
 }
 
 // All texts on rank 0, "" elsewhere.
-std::string GroupCommunicator::gather_at_root(const std::string& mine, const std::string& at) {
+std::string GroupCommunicator::gather_at_root(const std::string& mine, const Announcement& at) {
   if (rank() != 0) {
     Request request = transport_->send(std::as_bytes(std::span(mine)), 0, tag::gather);
-    finish(request, 0, options_.deadline_seconds, at);
+    finish(*transport_, request, at, options_.deadline_seconds);
     return {};
   }
   std::vector<std::string> texts{mine};
   for (int from = 1; from < size(); ++from) {
-    std::optional<std::size_t> length;
-    wait_for([&] { return (length = transport_->waiting(from, tag::gather)).has_value(); }, from,
-             options_.deadline_seconds, at);
-    std::string text(*length, '\0');
+    std::optional<Envelope> envelope;
+    wait_for([&] { return (envelope = transport_->waiting(from, tag::gather)).has_value(); }, at,
+             options_.deadline_seconds);
+    std::string text(envelope->bytes, '\0');
     Request request = transport_->receive(as_bytes(text), from, tag::gather);
-    finish(request, from, options_.deadline_seconds, at);
+    finish(*transport_, request, at, options_.deadline_seconds);
     texts.push_back(std::move(text));
   }
   return pack(texts);
@@ -290,44 +272,48 @@ void GroupCommunicator::check_peer(const Peer& peer) const {
   }
 }
 
+double GroupCommunicator::deadline_of(const Peer& peer) const {
+  return peer.deadline_seconds > 0 ? peer.deadline_seconds : options_.deadline_seconds;
+}
+
 void GroupCommunicator::send(const Peer& to, std::span<const std::byte> data, std::string_view what) {
   check_peer(to);
   attempt([&] {
+    const Announcement at =
+        announce(Call::send, what, DType::uint8, static_cast<std::int64_t>(data.size()), to.rank);
     Request request = messages_->send(data, to.rank, to.tag);
-    const double deadline = to.deadline_seconds > 0 ? to.deadline_seconds : options_.deadline_seconds;
-    wait_for([&] { return messages_->done(request); }, to.rank, deadline,
-             fmt::format("'{}' (a message to it)", what));
+    finish(*messages_, request, at, deadline_of(to));
   });
 }
 
 void GroupCommunicator::receive(const Peer& from, std::span<std::byte> data, std::string_view what) {
   check_peer(from);
   attempt([&] {
-    const double deadline = from.deadline_seconds > 0 ? from.deadline_seconds : options_.deadline_seconds;
-    const std::string at = fmt::format("'{}' (a message from it)", what);
-    std::optional<std::size_t> length;
-    wait_for([&] { return (length = messages_->waiting(from.rank, from.tag)).has_value(); }, from.rank,
-             deadline, at);
-    if (*length != data.size()) {
-      fail(fmt::format("rank {} expects {} bytes for '{}', but {} sent {}", rank(), data.size(), what,
-                       places_.name(from.rank), *length));
+    const Announcement at =
+        announce(Call::receive, what, DType::uint8, static_cast<std::int64_t>(data.size()), from.rank);
+    std::optional<Envelope> envelope;
+    wait_for([&] { return (envelope = messages_->waiting(from.rank, from.tag)).has_value(); }, at,
+             deadline_of(from));
+    if (envelope->bytes != data.size()) {
+      alarm_->fail(fmt::format("{} expects {} bytes for '{}', but {} sent {}", places_.name(rank()),
+                               data.size(), what, places_.name(from.rank), envelope->bytes));
     }
     Request request = messages_->receive(data, from.rank, from.tag);
-    wait_for([&] { return messages_->done(request); }, from.rank, deadline, at);
+    finish(*messages_, request, at, deadline_of(from));
   });
 }
 
 std::unique_ptr<Communicator> GroupCommunicator::duplicate(std::string_view what) {
   return attempt([&]() -> std::unique_ptr<Communicator> {
     if (size() > 1) roll_call().meet(announce(Call::duplicate, what));
-    return std::make_unique<GroupCommunicator>(transport_->duplicate(), options_, true);
+    return std::make_unique<GroupCommunicator>(transport_->duplicate(), options_, alarm_);
   });
 }
 
 std::unique_ptr<Communicator> GroupCommunicator::split(int colour, std::string_view what) {
   return attempt([&]() -> std::unique_ptr<Communicator> {
     if (size() > 1) roll_call().meet(announce(Call::split, what));
-    return std::make_unique<GroupCommunicator>(transport_->split(colour), options_, true);
+    return std::make_unique<GroupCommunicator>(transport_->split(colour), options_, alarm_);
   });
 }
 
@@ -338,51 +324,63 @@ SharedWindow GroupCommunicator::allocate_shared(std::size_t bytes, std::string_v
     const Announcement call = announce(Call::allocate, what, DType::uint8, static_cast<std::int64_t>(bytes));
     roll_call().meet(call);
     if (options_.shared_memory && !nobody_to_share_with) {
-      if (std::optional<SharedWindow> window = try_to_share(bytes, describe(call))) return std::move(*window);
+      if (std::optional<SharedWindow> window = try_to_share(bytes, call)) return std::move(*window);
     }
     return SharedWindow::make_private(bytes);
   });
 }
 
 // All ranks share, or none does.
-std::optional<SharedWindow> GroupCommunicator::try_to_share(std::size_t bytes, const std::string& at) {
-  std::optional<SharedSegment> own = SharedSegment::create(bytes);
-  const std::vector<std::string> names = collect(own ? own->name() : "", at);
+std::optional<SharedWindow> GroupCommunicator::try_to_share(std::size_t bytes, const Announcement& at) {
+  std::string problem;
+  std::vector<SharedSegment> segments = open_segments(bytes, at, problem);
+  for (const std::string& found : collect(problem, at)) {
+    if (found.empty()) continue;
+    options_.shared_memory = false;  // said once, and not tried again
+    if (rank() == 0) {
+      fmt::print(stderr, "{}: all ranks take private memory, and sums are slower\n", found);
+    }
+    return std::nullopt;
+  }
+  segments[static_cast<std::size_t>(place_.rank)].close_to_others();
+  return SharedWindow(std::move(segments), place_.rank, bytes);
+}
+
+// One for each rank of the node. Where this is not possible says why.
+std::vector<SharedSegment> GroupCommunicator::open_segments(std::size_t bytes, const Announcement& at,
+                                                            std::string& problem) {
   std::vector<SharedSegment> segments;
+  std::optional<SharedSegment> own;
+  try {
+    own = SharedSegment::create(bytes);
+  } catch (const DeviceError& error) {
+    problem = fmt::format("{} cannot make memory that ranks share: {}", places_.name(rank()), error.what());
+  }
+  const std::vector<std::string> addresses = collect(own ? own->address() : "", at);
   for (const int member : places_.own_node_ranks()) {
-    const std::string& name = names[static_cast<std::size_t>(member)];
-    std::optional<SharedSegment> segment =
-        member == rank() ? std::exchange(own, std::nullopt) : SharedSegment::attach(name, bytes);
-    if (!segment) break;
-    segments.push_back(std::move(*segment));
+    const std::string& address = addresses[static_cast<std::size_t>(member)];
+    if (!own || address.empty()) return {};
+    std::optional<SharedSegment> theirs;
+    if (member != rank()) theirs = SharedSegment::attach(address, bytes);
+    if (member != rank() && !theirs) {
+      problem =
+          fmt::format("{} cannot open the memory of {} through /proc, as if it ran in another container",
+                      places_.name(rank()), places_.name(member));
+      return {};
+    }
+    segments.push_back(member == rank() ? std::move(*own) : std::move(*theirs));
   }
-  const bool complete = segments.size() == places_.own_node_ranks().size();
-  const std::vector<std::string> lacking = collect(complete ? "" : place_.host, at);
-  const auto poor =
-      std::find_if(lacking.begin(), lacking.end(), [](const std::string& host) { return !host.empty(); });
-  if (poor == lacking.end()) {
-    segments[static_cast<std::size_t>(place_.rank)].forget_name();
-    return SharedWindow(std::move(segments), place_.rank, bytes);
-  }
-  options_.shared_memory = false;  // said once, and not tried again
-  if (rank() == 0) {
-    fmt::print(stderr,
-               "/dev/shm on {} has no room for {:.1f} MB per rank: all ranks take private memory, and sums "
-               "are slower\n",
-               *poor, static_cast<double>(bytes) / 1e6);
-  }
-  return std::nullopt;
+  return segments;
 }
 
 void GroupCommunicator::leave(bool in_error) {
   if (std::exchange(left_, true) || broken_ || transport_->abandoned() || size() == 1) return;
-  const Announcement word = announce(in_error ? Call::leave_in_error : Call::leave, "");
   if (is_part_) {
-    if (in_error) roll_call().leave_word(word);
+    if (in_error) alarm_->tell_left_in_error(alarm_->rank());
     return;
   }
   try {
-    roll_call().meet(word);
+    roll_call().meet(announce(in_error ? Call::leave_in_error : Call::leave, ""));
   } catch (const std::exception&) {
     transport_->abandon();
     throw;

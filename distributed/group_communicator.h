@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "distributed/alarm.h"
 #include "distributed/board.h"
 #include "distributed/chain_sum.h"
 #include "distributed/communicator.h"
@@ -18,9 +19,10 @@ namespace plexaura {
 // The communicator over any transport.
 class GroupCommunicator final : public Communicator {
  public:
-  // Collective. `is_part`: a duplicate or split, whose closing waits for nobody.
+  // Collective. `alarm`: that of the communicator of which this is a duplicate or split, whose closing waits
+  // for nobody. Null: the communicator of all ranks.
   GroupCommunicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options,
-                    bool is_part = false);
+                    std::shared_ptr<Alarm> alarm = nullptr);
   ~GroupCommunicator() override;
 
   int rank() const override { return transport_->rank(); }
@@ -44,29 +46,31 @@ class GroupCommunicator final : public Communicator {
   template <class F>
   auto attempt(F&& work);
   template <class Ready>
-  void wait_for(Ready&& ready, int peer, double deadline, const std::string& at);
-  void finish(Request& request, int peer, double deadline, const std::string& at);
-  [[noreturn]] void fail(const std::string& text);
+  void wait_for(Ready&& ready, const Announcement& at, double deadline);
+  void finish(Transport& transport, Request& request, const Announcement& at, double deadline);
+  double deadline_of(const Peer& peer) const;
 
   RollCall& roll_call();
   void find_places();
   void agree_to_share();
   void set_up_board();
-  std::optional<SharedWindow> try_to_share(std::size_t bytes, const std::string& at);
+  std::optional<SharedWindow> try_to_share(std::size_t bytes, const Announcement& at);
+  std::vector<SharedSegment> open_segments(std::size_t bytes, const Announcement& at, std::string& problem);
   void sum_staged(const Announcement& call, std::byte* data);
   void sum_own_part(DType dtype, const SharedWindow& window, std::size_t offset, std::int64_t count);
   std::span<std::byte*> arrays_at(const SharedWindow& window, std::size_t offset);
   void sum_in_windows(const Announcement& call, const SharedWindow& window);
   void sum_over_chain(ChainSum& chain, const Announcement& call, std::span<std::byte* const> arrays);
-  void spread(std::byte* data, std::size_t bytes, int root, const std::string& at);
-  std::vector<std::string> collect(const std::string& mine, const std::string& at);
-  std::string gather_at_root(const std::string& mine, const std::string& at);
+  void spread(std::byte* data, std::size_t bytes, int root, const Announcement& at);
+  std::vector<std::string> collect(const std::string& mine, const Announcement& at);
+  std::string gather_at_root(const std::string& mine, const Announcement& at);
   void check_peer(const Peer& peer) const;
 
   CommunicatorOptions options_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Transport> messages_;  // the users' own
   bool is_part_;
+  std::shared_ptr<Alarm> alarm_;
   bool broken_ = false;
   bool left_ = false;
   int exceptions_at_start_;

@@ -5,11 +5,13 @@
 
 namespace plexaura {
 
-// Where one rank runs. Ranks are on one node when their host names are equal.
+// Where one rank runs. Ranks are on one node when both host and machine are equal.
 struct ProcessPlace {
   std::string host;
   int process = 0;            // its process id
   std::string process_space;  // ids mean the same to two processes only within one space (container)
+  std::string machine;        // drawn by the kernel when it started: two machines may bear one name
+  int number = 0;             // its rank in the whole run
 };
 
 // Where all ranks of a communicator run.
@@ -28,8 +30,13 @@ class Places {
 
   // Whether the process of this rank is known to be gone. False where that cannot be seen from here.
   bool is_dead(int rank) const;
-  // "rank 2 on h1"
-  std::string name(int rank) const;
+  // The rank in the whole run, which is what a sentence names.
+  int number(int rank) const { return of(rank).number; }
+  // "rank 2", and "ranks 1 and 2 on h1, rank 4 on h2" where there are several nodes
+  std::string name(int rank) const { return list({rank}); }
+  std::string list(const std::vector<int>& ranks) const;
+  // The hosts of other nodes on which nobody is but these ranks.
+  std::vector<std::string> hosts_without(const std::vector<int>& ranks) const;
 
  private:
   std::vector<ProcessPlace> places_;

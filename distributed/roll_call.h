@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "distributed/alarm.h"
 #include "distributed/announcement.h"
 #include "distributed/places.h"
 #include "distributed/transport.h"
@@ -18,13 +19,10 @@ class RollCall {
   // the deadline, or two ranks that mean different calls. What a rank wrote to memory before is visible to
   // all ranks of its node after.
   virtual void meet(Announcement mine) = 0;
-
-  // Says the same without waiting for anyone, so that ranks which do wait learn it. Best effort.
-  virtual void leave_word(Announcement mine) noexcept = 0;
 };
 
-// Over messages: rank 0 hears everyone and answers. The transport and the places must outlive it.
-std::unique_ptr<RollCall> make_message_roll_call(Transport& transport, const Places& places,
+// Over messages: rank 0 hears everyone and answers. Transport, places and alarm must outlive it.
+std::unique_ptr<RollCall> make_message_roll_call(Transport& transport, const Places& places, Alarm& alarm,
                                                  double deadline_seconds);
 
 }  // namespace plexaura

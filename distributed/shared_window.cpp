@@ -1,24 +1,49 @@
 #include "distributed/shared_window.h"
 
-#include <atomic>
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <new>
 #include <random>
 #include <sys/mman.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
+
+#include "core/error.h"
 
 namespace plexaura {
 namespace {
 
 constexpr std::size_t kAlignment = std::size_t{2} << 20;
 
+// What the kernel says that an open file is: for ours "/memfd:" and the name.
+std::string target_of(const std::string& link) {
+  std::array<char, 256> target{};
+  const ssize_t length = readlink(link.c_str(), target.data(), target.size());
+  return {target.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
+// Tells it from every other memory, for process ids mean something else in another container.
 std::string fresh_name() {
-  static std::atomic<unsigned> counter{0};
   std::random_device random;
-  return fmt::format("/plexaura-{}-{}-{:08x}", getpid(), counter++, random());
+  return fmt::format("plexaura-{:08x}{:08x}", random(), random());
+}
+
+[[noreturn]] void throw_reason(const char* call, int error) {
+  throw DeviceError(fmt::format("{}: {}", call, std::generic_category().message(error)));
+}
+
+// Memory without a name is not bounded by the size of a folder, so asking for too much would end processes.
+void check_room(std::size_t bytes) {
+  const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  if (bytes / page < pages) return;
+  throw DeviceError(
+      fmt::format("{:.1f} MB are more than this machine has", static_cast<double>(bytes) / 1e6));
 }
 
 std::size_t at_least_a_page(std::size_t bytes) { return bytes == 0 ? 4096 : bytes; }
@@ -30,26 +55,28 @@ std::byte* align(std::byte* address) {
 
 }  // namespace
 
-std::optional<SharedSegment> SharedSegment::create(std::size_t bytes) {
+SharedSegment SharedSegment::create(std::size_t bytes) {
+  check_room(bytes);
   SharedSegment segment;
-  segment.name_ = fresh_name();
-  const int file = shm_open(segment.name_.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600);
-  if (file < 0) return std::nullopt;
-  segment.named_ = true;
+  const std::string name = fresh_name();
+  segment.file_ = memfd_create(name.c_str(), MFD_CLOEXEC);
+  if (segment.file_ < 0) throw_reason("memfd_create", errno);
   // Asking for the pages now is what turns "no room" into an answer; later it would be a SIGBUS.
-  const bool has_room = posix_fallocate(file, 0, static_cast<off_t>(at_least_a_page(bytes))) == 0;
-  const bool mapped = has_room && segment.map(file, at_least_a_page(bytes));
-  close(file);
-  if (!mapped) return std::nullopt;
+  const int error = posix_fallocate(segment.file_, 0, static_cast<off_t>(at_least_a_page(bytes)));
+  if (error != 0) throw_reason("posix_fallocate", error);
+  if (!segment.map(segment.file_, at_least_a_page(bytes))) throw_reason("mmap", errno);
+  segment.address_ = fmt::format("/proc/{}/fd/{} {}", getpid(), segment.file_, name);
   return segment;
 }
 
-std::optional<SharedSegment> SharedSegment::attach(const std::string& name, std::size_t bytes) {
-  const int file = shm_open(name.c_str(), O_RDWR, 0600);
+std::optional<SharedSegment> SharedSegment::attach(const std::string& address, std::size_t bytes) {
+  const std::size_t space = address.find(' ');
+  const int file = open(address.substr(0, space).c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return std::nullopt;
   SharedSegment segment;
-  segment.name_ = name;
-  const bool mapped = segment.map(file, at_least_a_page(bytes));
+  const std::string wanted = fmt::format("/memfd:{} (deleted)", address.substr(space + 1));
+  const bool found = target_of(fmt::format("/proc/self/fd/{}", file)) == wanted;
+  const bool mapped = found && segment.map(file, at_least_a_page(bytes));
   close(file);
   if (!mapped) return std::nullopt;
   return segment;
@@ -68,16 +95,11 @@ bool SharedSegment::map(int file, std::size_t bytes) {
   return true;
 }
 
-SharedSegment::SharedSegment(SharedSegment&& other) noexcept
-    : name_(std::move(other.name_)),
-      named_(std::exchange(other.named_, false)),
-      base_(std::exchange(other.base_, nullptr)),
-      reservation_(std::exchange(other.reservation_, nullptr)),
-      reserved_(std::exchange(other.reserved_, 0)) {}
+SharedSegment::SharedSegment(SharedSegment&& other) noexcept { *this = std::move(other); }
 
 SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
-  std::swap(name_, other.name_);
-  std::swap(named_, other.named_);
+  std::swap(address_, other.address_);
+  std::swap(file_, other.file_);
   std::swap(base_, other.base_);
   std::swap(reservation_, other.reservation_);
   std::swap(reserved_, other.reserved_);
@@ -85,12 +107,12 @@ SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
 }
 
 SharedSegment::~SharedSegment() {
-  forget_name();
+  close_to_others();
   if (reservation_ != nullptr) munmap(reservation_, reserved_);
 }
 
-void SharedSegment::forget_name() noexcept {
-  if (std::exchange(named_, false)) shm_unlink(name_.c_str());
+void SharedSegment::close_to_others() noexcept {
+  if (file_ >= 0) close(std::exchange(file_, -1));
 }
 
 SharedWindow::SharedWindow(std::vector<SharedSegment> segments, int own, std::size_t bytes)

@@ -8,32 +8,31 @@
 
 namespace plexaura {
 
-// A piece of memory that other processes of this machine may map, too: a file in /dev/shm. Its pages exist
-// and are mapped from the start, so that later accesses can neither fault nor fail. Aligned to 2 MiB, zero at
-// first.
+// A piece of memory that other processes of this machine may map, too. It has no name in any folder, so
+// nothing stays behind however the processes end. Its pages exist and are mapped from the start, so that
+// later accesses can neither fault nor fail. Aligned to 2 MiB, zero at first.
 class SharedSegment {
  public:
-  // Nothing where /dev/shm has no room or cannot be used.
-  static std::optional<SharedSegment> create(std::size_t bytes);
-  // Nothing where the name is unknown here (another machine or container).
-  static std::optional<SharedSegment> attach(const std::string& name, std::size_t bytes);
+  // Throws a DeviceError that says why where there is no such memory.
+  static SharedSegment create(std::size_t bytes);
+  // Nothing where the memory of this address cannot be opened from here: another machine, container or user.
+  static std::optional<SharedSegment> attach(const std::string& address, std::size_t bytes);
 
   SharedSegment(SharedSegment&& other) noexcept;
   SharedSegment& operator=(SharedSegment&& other) noexcept;
   ~SharedSegment();  // unmaps; the memory lives on while another process has it mapped
 
-  const std::string& name() const { return name_; }
+  // Where other processes find it, until close_to_others(): called once everyone has attached.
+  const std::string& address() const { return address_; }
+  void close_to_others() noexcept;
   std::byte* data() const { return base_; }
-  // Takes the name away, so that nothing stays behind when the processes end. Called once everyone has
-  // attached; the destructor of the creator does it otherwise.
-  void forget_name() noexcept;
 
  private:
   SharedSegment() = default;
   bool map(int file, std::size_t bytes);
 
-  std::string name_;
-  bool named_ = false;
+  std::string address_;
+  int file_ = -1;
   std::byte* base_ = nullptr;
   std::byte* reservation_ = nullptr;
   std::size_t reserved_ = 0;

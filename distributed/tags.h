@@ -4,9 +4,10 @@
 namespace plexaura::tag {
 
 inline constexpr int roll_call = 1;
-inline constexpr int verdict = 2;
+inline constexpr int answer = 2;
 inline constexpr int gather = 3;
 inline constexpr int broadcast = 4;
+inline constexpr int note = 5;
 inline constexpr int chain = 16;  // and all above
 
 }  // namespace plexaura::tag

@@ -13,6 +13,12 @@ struct Request {
   std::uint64_t handle = 0;
 };
 
+// A message that waits to be received.
+struct Envelope {
+  int from = 0;
+  std::size_t bytes = 0;
+};
+
 // Messages between ranks, and nothing more: what `Communicator` needs of MPI (or of threads, in tests).
 // Messages of one sender and tag arrive in the order in which they were sent. One thread at a time may use an
 // object; two objects, even duplicates of each other, may be used by two threads. Errors of the library come
@@ -32,8 +38,9 @@ class Transport {
   // Whether the message has arrived (or left); makes progress, never waits. Not to be asked again after true.
   virtual bool done(Request& request) = 0;
 
-  // The bytes of the next message of this sender and tag, if one is waiting to be received.
-  virtual std::optional<std::size_t> waiting(int from, int tag) = 0;
+  // The next message of this sender (or of `anyone`) and tag, if one is waiting to be received.
+  static constexpr int anyone = -1;
+  virtual std::optional<Envelope> waiting(int from, int tag) = 0;
 
   // The same ranks with messages of their own; the ranks of the same colour, in the order of ranks. Every
   // rank must call at the same point, and may block until all have: callers make sure that all are there.

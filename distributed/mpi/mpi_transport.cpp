@@ -74,14 +74,15 @@ class MpiTransport final : public Transport {
     return flag != 0;
   }
 
-  std::optional<std::size_t> waiting(int from, int tag) override {
+  std::optional<Envelope> waiting(int from, int tag) override {
     MPI_Status status;
     int flag = 0;
-    MpiSession::check(MPI_Iprobe(from, tag, comm_, &flag, &status), "MPI_Iprobe");
+    MpiSession::check(MPI_Iprobe(from == anyone ? MPI_ANY_SOURCE : from, tag, comm_, &flag, &status),
+                      "MPI_Iprobe");
     if (flag == 0) return std::nullopt;
     int bytes = 0;
     MPI_Get_count(&status, MPI_BYTE, &bytes);
-    return static_cast<std::size_t>(bytes);
+    return Envelope{status.MPI_SOURCE, static_cast<std::size_t>(bytes)};
   }
 
   std::unique_ptr<Transport> duplicate() override {

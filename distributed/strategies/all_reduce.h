@@ -8,7 +8,7 @@ namespace plexaura {
 
 // The strategy `allreduce`. Where the backend's memory is host memory the gradient arena is a window that the
 // ranks of a node share: each rank sums its part of a bucket right in the arenas of all, and nothing is
-// copied. Between nodes, and where /dev/shm has no room, sums travel in messages.
+// copied. Between nodes, and where ranks cannot share memory, sums travel in messages.
 class AllReduce final : public BucketSum {
  public:
   using BucketSum::BucketSum;

@@ -1,6 +1,8 @@
 // The pieces that communicators are made of, as far as they need no ranks.
 #include <doctest/doctest.h>
+#include <filesystem>
 #include <numeric>
+#include <set>
 
 #include "core/error.h"
 #include "distributed/announcement.h"
@@ -11,15 +13,12 @@
 #include "distributed/reduce.h"
 #include "distributed/shared_window.h"
 #include "distributed/texts.h"
+#include "tests/distributed/places_support.h"
 
 namespace plexaura {
 namespace {
 
-Places on_hosts(const std::vector<std::string>& hosts, int own) {
-  std::vector<ProcessPlace> places;
-  for (const std::string& host : hosts) places.push_back({host, 1, "1"});
-  return {std::move(places), own};
-}
+using testing::on_hosts;
 
 }  // namespace
 
@@ -44,6 +43,26 @@ TEST_CASE("places: nodes are counted by their lowest rank") {
   const ProcessPlace here = decode_place(encode(this_place()));
   CHECK(here.process == this_place().process);
   CHECK(here.host == this_place().host);
+  CHECK(here.machine == this_place().machine);
+}
+
+TEST_CASE("places: two machines that bear one name are two nodes, and do not see each other's processes") {
+  ProcessPlace here = this_place();
+  ProcessPlace there = here;
+  there.machine = "another";
+  there.process = 1 << 30;  // no such process here
+  here.number = 1;
+  const Places places({there, here}, 1);
+  CHECK(places.nodes() == 2);
+  CHECK_FALSE(places.is_dead(0));
+}
+
+TEST_CASE("places: ranks are named with their hosts where there are several") {
+  const Places places = on_hosts({"a", "a", "b", "a", "b"}, 0);
+  CHECK(places.name(2) == "rank 2 on b");
+  CHECK(places.list({1, 2, 3}) == "ranks 1 and 3 on a, rank 2 on b");
+  CHECK(places.hosts_without({1, 2, 4}) == std::vector<std::string>{"b"});
+  CHECK(on_hosts({"a", "a"}, 0).list({0, 1}) == "ranks 0 and 1");
 }
 
 TEST_CASE("route: runs follow the ranks, the way back visits each group once") {
@@ -81,20 +100,42 @@ TEST_CASE("sum_in_place: every array gets the sum; other types are refused") {
   CHECK_THROWS_AS(check_summable(DType::float16), UserError);
 }
 
-TEST_CASE("shared segments: aligned, zero, seen under their name, gone after it is forgotten") {
+TEST_CASE("shared segments: aligned, zero, seen at their address until that is closed") {
   std::optional<SharedSegment> one = SharedSegment::create(5000);
-  REQUIRE(one);
   CHECK(reinterpret_cast<std::uintptr_t>(one->data()) % (std::size_t{2} << 20) == 0);
   CHECK(one->data()[4999] == std::byte{0});
-  std::optional<SharedSegment> same = SharedSegment::attach(one->name(), 5000);
+  std::optional<SharedSegment> same = SharedSegment::attach(one->address(), 5000);
   REQUIRE(same);
   one->data()[7] = std::byte{42};
   CHECK(same->data()[7] == std::byte{42});
-  one->forget_name();
-  CHECK_FALSE(SharedSegment::attach(one->name(), 5000));
+  one->close_to_others();
+  CHECK_FALSE(SharedSegment::attach(one->address(), 5000));
   one.reset();
   CHECK(same->data()[7] == std::byte{42});
-  CHECK_FALSE(SharedSegment::create(std::size_t{1} << 50));
+}
+
+TEST_CASE("shared segments: another memory at the same address is refused") {
+  const SharedSegment mine = SharedSegment::create(5000);
+  const std::string theirs = mine.address().substr(0, mine.address().find(' ')) + " plexaura-0000";
+  CHECK_FALSE(SharedSegment::attach(theirs, 5000));
+}
+
+TEST_CASE("shared segments: nothing appears in /dev/shm") {
+  const auto names = [] {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      if (entry.path().string().find("plexaura") != std::string::npos) found.insert(entry.path());
+    }
+    return found;
+  };
+  const std::set<std::string> before = names();
+  const SharedSegment segment = SharedSegment::create(5000);
+  CHECK(names() == before);
+}
+
+TEST_CASE("shared segments: more than the machine has is refused") {
+  CHECK_THROWS_WITH_AS(SharedSegment::create(std::size_t{1} << 50),
+                       "1125899906.8 MB are more than this machine has", DeviceError);
 }
 
 TEST_CASE("a program that runs alone: a communicator of one rank") {

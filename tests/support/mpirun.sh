@@ -1,31 +1,32 @@
 #!/bin/bash
 # Runs a program on several ranks of this machine, and checks how it ends.
-#   mpirun.sh -n RANKS [--status N|failure] [--says REGEX]... [--within SECONDS] [--shm SIZE] [--mpirun OPTIONS] -- PROGRAM ARGUMENTS...
+#   mpirun.sh -n RANKS [--status N|failure] [--says REGEX]... [--within SECONDS] [--own-pids] [--mpirun OPTIONS] -- PROGRAM ARGUMENTS...
 # --status   the exit status that mpirun must return (default 0); "failure": any but 0 and the time limit's
 # --says     a line that exactly one rank must print
 # --within   a hard limit (default 60)
-# --shm      in a private /dev/shm of this size, e.g. 1m; skipped (77) where mounting is not allowed
+# --own-pids each rank in a process id namespace of its own, as in containers; skipped (77) where that is not allowed
 # --mpirun   more options for mpirun, in one word
 set -u
-ranks=1 status=0 within=60 shm="" says=() options=()
+ranks=1 status=0 within=60 own_pids="" says=() options=()
 while [ "$1" != -- ]; do
   case "$1" in
     -n) ranks=$2; shift 2 ;;
     --status) status=$2; shift 2 ;;
     --says) says+=("$2"); shift 2 ;;
     --within) within=$2; shift 2 ;;
-    --shm) shm=$2; shift 2 ;;
+    --own-pids) own_pids=1; shift ;;
     --mpirun) read -ra more <<< "$2"; options+=("${more[@]}"); shift 2 ;;
     *) echo "mpirun.sh: unknown option $1"; exit 2 ;;
   esac
 done
 shift
 
-if [ -n "$shm" ]; then
-  if ! unshare --mount true 2>/dev/null; then
-    echo "skipped: a private /dev/shm needs root"
+if [ -n "$own_pids" ]; then
+  if ! unshare --pid --fork true 2>/dev/null; then
+    echo "skipped: a process id namespace needs root"
     exit 77
   fi
+  set -- unshare --pid --fork "$@"
 fi
 
 # Most of these runs are to fail, and none of those has a step to finish.
@@ -36,9 +37,6 @@ export OMP_NUM_THREADS=1
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}fast_unwind_on_malloc=0"
 
 command=(mpirun "${options[@]}" -n "$ranks" "$@")
-if [ -n "$shm" ]; then
-  command=(unshare --mount bash -c 'mount -t tmpfs -o size="$0" tmpfs /dev/shm && exec "$@"' "$shm" "${command[@]}")
-fi
 start=$SECONDS
 output=$(timeout --kill-after=5 "$within" "${command[@]}" 2>&1)
 got=$?

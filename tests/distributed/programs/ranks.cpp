@@ -10,6 +10,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "core/error.h"
@@ -122,6 +123,18 @@ void silenced(Communicator& ranks, int rank, int signal) {
   while (true) some_work(ranks, "bucket 3 of step 18");
 }
 
+// Somewhere within the sums, without a word.
+void killed_in_sum(Communicator& ranks) {
+  some_work(ranks, "bucket 2 of step 17");
+  if (ranks.rank() == 1) {
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      kill(getpid(), SIGKILL);
+    }).detach();
+  }
+  while (true) some_work(ranks, "bucket 3 of step 18", 4'000'000);
+}
+
 void left_early(Communicator& ranks) {
   if (ranks.rank() != 1) some_work(ranks, "bucket 3 of step 17");
 }
@@ -208,8 +221,14 @@ const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
       {"throws-alone", throws_alone},
       {"disagree", disagree},
       {"measure", measure},
+      {"killed-in-sum", killed_in_sum},
       {"killed", [](Communicator& ranks) { silenced(ranks, 1, SIGKILL); }},
       {"stopped", [](Communicator& ranks) { silenced(ranks, 1, SIGSTOP); }},
+      {"last-host-stopped",
+       [](Communicator& ranks) {
+         const bool is_last = ranks.place().index + 1 == ranks.place().count;
+         silenced(ranks, is_last ? ranks.rank() : -1, SIGSTOP);
+       }},
       {"root-stopped", [](Communicator& ranks) { silenced(ranks, 0, SIGSTOP); }},
       {"shared", [](Communicator& ranks) { expect_shared(ranks, true); }},
       {"not-shared", [](Communicator& ranks) { expect_shared(ranks, false); }},
