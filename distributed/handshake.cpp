@@ -83,14 +83,30 @@ std::optional<std::string> first_difference(const std::vector<Facts>& all) {
   return std::nullopt;
 }
 
+[[noreturn]] void throw_on_all(Collective& collective, const std::string& text) {
+  if (collective.rank() == 0) throw UserError(text);
+  throw Remote<UserError>(0, text);
+}
+
 }  // namespace
 
 void check_agreement(Collective& collective, const std::map<std::string, std::string>& facts) {
   const std::optional<std::string> difference = first_difference(exchange(collective, facts));
   if (!difference) return;
-  const std::string text = *difference + ": start all ranks with the same";
-  if (collective.rank() == 0) throw UserError(text);
-  throw Remote<UserError>(0, text);
+  throw_on_all(collective, *difference + ": start all ranks with the same");
+}
+
+void check_all_or_none(Collective& collective, bool found, std::string_view what) {
+  std::vector<int> with;
+  std::vector<int> without;
+  for (const std::string& text : collective.gather_all(found ? "found" : "", what)) {
+    std::vector<int>& ranks = text.empty() ? without : with;
+    ranks.push_back(static_cast<int>(with.size() + without.size()));
+  }
+  if (with.empty() || without.empty()) return;
+  throw_on_all(collective,
+               fmt::format("{} found {} and {} did not: all ranks must be able to read the same files",
+                           list_ranks(with), what, list_ranks(without)));
 }
 
 std::string find_difference(Collective& collective, std::string_view name, const std::string& value) {

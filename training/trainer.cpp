@@ -225,8 +225,16 @@ StepMetrics Trainer::run_step(const Step& data, std::exception_ptr failure) {
   inputs.seed = options_.seed;
   inputs.stop = noted_signal_ != 0;
   inputs.failure = std::move(failure);
-  programs_->step().run(inputs);
-  return agreed_metrics();
+  const auto run = [&] { programs_->step().run(inputs); };
+  if (options_.watch) {
+    // All ranks make the same update, and may all meet the same bad number in it: one says so.
+    together(ranks(), fmt::format("the watch over step {}", inputs.step), run);
+  } else {
+    run();
+  }
+  const StepMetrics metrics = agreed_metrics();
+  if (result_.steps_now == 0) check_tail(metrics, inputs.global_samples);
+  return metrics;
 }
 
 void Trainer::note_step(const Step& data, const StepMetrics& metrics, double seconds,
@@ -269,6 +277,18 @@ StepMetrics Trainer::agreed_metrics() {
   }
   if (mine || metrics.failed) agree_on_error(ranks(), mine, fmt::format("step {}", state_.step + 1));
   return metrics;
+}
+
+// A strategy may forget the tail. Each rank would then report losses of its own samples, and stop alone.
+void Trainer::check_tail(const StepMetrics& metrics, std::int64_t global_samples) {
+  if (parts_.strategy == nullptr) return;
+  together(ranks(), "the tail of the first step", [&] {
+    if (metrics.samples == static_cast<double>(global_samples)) return;
+    throw UserError(
+        fmt::format("the strategy leaves rank {} with a tail of {} samples where the step has {}: the last "
+                    "bucket carries loss and counts, and must be summed over all ranks like the others",
+                    ranks().rank(), metrics.samples, global_samples));
+  });
 }
 
 void Trainer::rebroadcast_weights() {

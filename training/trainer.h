@@ -111,6 +111,7 @@ class Trainer {
   StepMetrics run_step(const Step& data, std::exception_ptr failure);
   void note_step(const Step& data, const StepMetrics& metrics, double seconds, TrainingObserver& observer);
   StepMetrics agreed_metrics();
+  void check_tail(const StepMetrics& metrics, std::int64_t global_samples);
   void rebroadcast_weights();
   void check_finite(double loss, const std::string& name);
   Step next_step(Loader& loader) const;

@@ -61,4 +61,23 @@ TEST_CASE("find_difference: says what differs, on every rank, and goes on") {
             3, "the ranks differ in 'the processor': rank 1 has 'b', but ranks 0 and 2 have 'a'"));
 }
 
+TEST_CASE("check_all_or_none: names the ranks that found something, and those that did not") {
+  const auto sentence = [](const std::vector<bool>& found) -> std::string {
+    try {
+      testing::ThreadRanks(static_cast<int>(found.size())).run([&](Collective& ranks) {
+        check_all_or_none(ranks, found[static_cast<std::size_t>(ranks.rank())], "a checkpoint in runs");
+      });
+      return "";
+    } catch (const UserError& error) {
+      return error.what();
+    }
+  };
+  CHECK(sentence({true, true}).empty());
+  CHECK(sentence({false, false}).empty());
+  CHECK(
+      sentence({true, false, false}) ==
+      "rank 0 found a checkpoint in runs and ranks 1 and 2 did not: all ranks must be able to read the same "
+      "files");
+}
+
 }  // namespace plexaura
