@@ -1,15 +1,19 @@
-// Times the training step of a model on one random batch: what the engine can do without a data source.
+// Times the training step, or the forward pass, of a model on one random batch: what the engine can do
+// without a data source.
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
+#include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <sys/resource.h>
 #include <vector>
 
 #include "tools/tool.h"
+#include "tools/watched_backend.h"
 
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
@@ -28,6 +32,8 @@ struct Options {
   std::int64_t classes = 1000;
   std::string backend = "cpu";
   double seconds = 20;
+  bool inference = false;
+  bool plan = false;
 };
 
 constexpr int warm_up_steps = 3;
@@ -64,56 +70,131 @@ Tensor random_labels(std::int64_t count, std::int64_t classes) {
   return labels;
 }
 
-std::string measure(const Options& options) {
-  const Config config = Config::load(options.config, options.set);
-  const Shape sample(options.sample);
-  const auto model = make_model(config.section("model"), sample, options.classes);
-  const std::int64_t batch = config.section("training").integer("batch_size", {.minimum = 1});
-  const RunOptions run = read_options(config, batch, 1);
-  for (const char* section : {"model", "training"}) config.section(section).check_all_used();
-  const int threads = use_cores(1);
-  const auto backend = open_backend(options.backend);
-  ParameterStore store = make_store(*model, run.dtype);
-  const ModelBuilder build = [&](const ModelInputs& inputs) {
-    return build_loss(*model, (*model)(inputs["samples"]), inputs["labels"]);
-  };
-  SingleProcess alone;
-  const BatchPlan plan{batch, batch, 1, 1};
-  TrainingPrograms programs(build, {{"samples", {DType::float32, sample}}, {"labels", {DType::int64, {}}}},
-                            store, *backend, alone, nullptr, plan, plan, {.solver = run.trainer.solver});
+// What is timed: a model on one backend, with a batch for it.
+struct Bench {
+  Bench(const Options& options, const Config& config)
+      : sample(options.sample),
+        model(make_model(config.section("model"), sample, options.classes)),
+        batch(config.section("training").integer("batch_size", {.minimum = 1})),
+        run(read_options(config, batch, 1)),
+        backend(std::make_unique<WatchedBackend>(open_backend(options.backend))),
+        store(make_store(*model, run.dtype)) {
+    for (const char* section : {"model", "training"}) config.section(section).check_all_used();
+    std::vector<std::int64_t> shape{batch};
+    shape.insert(shape.end(), sample.begin(), sample.end());
+    samples = random_samples(run.dtype, Shape(shape));
+    labels = random_labels(batch, options.classes);
+  }
 
-  std::vector<std::int64_t> shape{batch};
-  shape.insert(shape.end(), sample.begin(), sample.end());
-  const Tensor samples = random_samples(run.dtype, Shape(shape));
-  const Tensor labels = random_labels(batch, options.classes);
-  const Feed feeds[] = {{"samples", samples}, {"labels", labels}};
-  const MicroBatchInputs micro_batch[] = {{feeds, batch, 0}};
-  StepInputs inputs{.micro_batches = micro_batch, .global_samples = batch, .seed = run.trainer.seed};
-  const auto step = [&] {
-    inputs.learning_rate = run.trainer.learning_rate.learning_rate(inputs.step - 1);
-    programs.step().run(inputs);
-    ++inputs.step;
-    return programs.step().metrics().loss;
-  };
+  Shape sample;
+  std::unique_ptr<Model> model;
+  std::int64_t batch;
+  RunOptions run;
+  std::unique_ptr<WatchedBackend> backend;
+  ParameterStore store;
+  Tensor samples;
+  Tensor labels;
+};
 
-  const double first_loss = step();
-  for (int i = 1; i < warm_up_steps; ++i) step();
+// One run of a program; gives the loss, or 0 where there is none.
+using Step = std::function<double()>;
+
+struct Timed {
+  std::size_t workspace_bytes;
+  Step step;
+};
+
+class Training {
+ public:
+  explicit Training(Bench& of)
+      : of_(of),
+        plan_{of.batch, of.batch, 1, 1},
+        programs_(
+            [&](const ModelInputs& inputs) {
+              return build_loss(*of.model, (*of.model)(inputs["samples"]), inputs["labels"]);
+            },
+            {{"samples", {DType::float32, of.sample}}, {"labels", {DType::int64, {}}}}, of.store, *of.backend,
+            alone_, nullptr, plan_, plan_, {.solver = of.run.trainer.solver}) {}
+
+  Timed timed() {
+    return {programs_.workspace_bytes(), [this] { return step(); }};
+  }
+
+ private:
+  double step() {
+    const Feed feeds[] = {{"samples", of_.samples}, {"labels", of_.labels}};
+    const MicroBatchInputs micro_batch[] = {{feeds, of_.batch, 0}};
+    ++steps_;
+    const StepInputs inputs{.micro_batches = micro_batch,
+                            .global_samples = of_.batch,
+                            .step = steps_,
+                            .learning_rate = of_.run.trainer.learning_rate.learning_rate(steps_ - 1),
+                            .seed = of_.run.trainer.seed};
+    programs_.step().run(inputs);
+    return programs_.step().metrics().loss;
+  }
+
+  Bench& of_;
+  SingleProcess alone_;
+  BatchPlan plan_;
+  TrainingPrograms programs_;
+  std::int64_t steps_ = 0;
+};
+
+class Inference {
+ public:
+  explicit Inference(Bench& of) : of_(of) {
+    Graph graph(Mode::inference);
+    const Node x = graph.input("samples", of.samples.type());
+    program_ = compile(graph, std::vector<ProgramOutput>{{(*of.model)(x)}}, *of.backend);
+    of.store.place(program_->placement, *of.backend);
+    vm_ = std::make_unique<VM>(program_, *of.backend, VmOptions{.store = &of.store});
+  }
+
+  Timed timed() {
+    return {program_->arena_bytes, [this] {
+              const Feed feeds[] = {{"samples", of_.samples}};
+              vm_->run(feeds);
+              vm_->wait();
+              return 0.0;
+            }};
+  }
+
+ private:
+  Bench& of_;
+  std::shared_ptr<const Program> program_;
+  std::unique_ptr<VM> vm_;
+};
+
+std::string measure(const Options& options, const Bench& of, const Timed& timed, int threads) {
+  const double first_loss = timed.step();
+  for (int i = 1; i < warm_up_steps; ++i) timed.step();
   std::vector<double> times;
   double last_loss = 0;
   const long faults = usage().ru_minflt;
   const double begin = now();
   while (times.size() < fewest_steps || now() - begin < options.seconds) {
     const double start = now();
-    last_loss = step();
+    last_loss = timed.step();
     times.push_back(now() - start);
   }
   return fmt::format(
       R"({{"model":"{}","backend":"{}","threads":{},"batch":{},"parameters":{},"steps":{},"median_s":{:.9f},"min_s":{:.9f},)"
       R"("images_per_second":{:.2f},"loss":[{:.6g},{:.6g}],"page_faults_per_step":{:.2f},"peak_rss_mb":{},"arena_mb":{:.1f}}})",
-      options.config, options.backend, threads, batch, store.trainable_elements(), times.size(),
-      median(times), std::ranges::min(times), static_cast<double>(batch) / median(times), first_loss,
+      options.config, options.backend, threads, of.batch, of.store.trainable_elements(), times.size(),
+      median(times), std::ranges::min(times), static_cast<double>(of.batch) / median(times), first_loss,
       last_loss, static_cast<double>(usage().ru_minflt - faults) / static_cast<double>(times.size()),
-      usage().ru_maxrss / 1024, static_cast<double>(programs.workspace_bytes()) / (1 << 20));
+      usage().ru_maxrss / 1024, static_cast<double>(timed.workspace_bytes) / (1 << 20));
+}
+
+template <class Program>
+std::string look_at(const Options& options) {
+  const Config config = Config::load(options.config, options.set);
+  const int threads = use_cores(1);
+  Bench of(options, config);
+  Program program(of);
+  const Timed timed = program.timed();
+  return options.plan ? of.backend->plan() : measure(options, of, timed, threads);
 }
 
 }  // namespace
@@ -140,5 +221,9 @@ int main(int argc, char** argv) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--seconds", options.seconds, "at least so long, and five steps")->check(above_zero());
   app.add_option("--backend", options.backend, "as of the programs");
-  return run_tool(app, argc, argv, [&] { fmt::print("{}\n", measure(options)); });
+  app.add_flag("--inference", options.inference, "times the forward pass alone");
+  app.add_flag("--plan", options.plan, "times nothing, and prints what share of the work which kernels do");
+  return run_tool(app, argc, argv, [&] {
+    fmt::print("{}\n", options.inference ? look_at<Inference>(options) : look_at<Training>(options));
+  });
 }

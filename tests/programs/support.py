@@ -20,7 +20,9 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else SOURCE / "build"
 MPIRUN = SOURCE / "tests/support/mpirun.sh"
-HAS_MPI = "no MPI" not in subprocess.run([BUILD / "models/mlp", "--version"], capture_output=True, text=True).stdout
+VERSION = subprocess.run([BUILD / "models/mlp", "--version"], capture_output=True, text=True).stdout
+HAS_MPI = "no MPI" not in VERSION
+HAS_ONEDNN = "no oneDNN" not in VERSION
 
 CNN = """
 model:

@@ -2,9 +2,11 @@
 
 import json
 import subprocess
+import sys
+import unittest
 
 import support
-from support import BUILD, SOURCE, ProgramTest
+from support import BUILD, HAS_ONEDNN, SOURCE, ProgramTest
 
 
 class Tools(ProgramTest):
@@ -38,6 +40,22 @@ class Tools(ProgramTest):
         self.assertGreaterEqual(said["steps"], 5)
         self.assertTrue(0 < said["min_s"] <= said["median_s"])
         self.assertAlmostEqual(said["images_per_second"], 8 / said["median_s"], delta=0.01 * said["images_per_second"])
+
+    def test_bench_says_which_kernels_a_model_gets(self):
+        model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--plan"]
+        said = json.loads(self.tool("bench", *model, "--backend", "portable"))
+        self.assertAlmostEqual(said["portable_share"], 1)
+        self.assertIn("conv2d_weight_grad", said["portable"])
+        inference = json.loads(self.tool("bench", *model, "--inference"))
+        self.assertLess(inference["kernels"], said["kernels"])
+
+    @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
+    def test_no_random_net_gets_slow_kernels(self):
+        for mode in ([], ["--inference"]):
+            done = subprocess.run([sys.executable, SOURCE / "tools/sweep", "--build", BUILD, "--count", "30", *mode], cwd=self.folder,
+                                  env=support.environment(), capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("30 nets", done.stdout)
 
     def test_what_is_wrong(self):
         model = SOURCE / "models/iris.yaml"

@@ -1,6 +1,7 @@
 #include "backends/cpu/onednn/convolution_layouts.h"
 
 #include "backends/cpu/costs.h"
+#include "backends/cpu/fast/channel_view.h"
 
 namespace plexaura::onednn {
 
@@ -102,6 +103,11 @@ double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t grou
   if (!depthwise) along = rounded_up(along, narrow ? 8 : lanes);
   return 2 * places * static_cast<double>(groups * in * out) /
          (narrow ? costs::operations_on_8_lanes : costs::operations);
+}
+
+double seconds_to_leave(const Shape& result, const Layout& layout) {
+  if (result.rank() != 4 || fast::channel_view(layout, result)) return 0;
+  return 2 * static_cast<double>(layout.bytes({DType::float32, result})) / costs::bytes_of_memory;
 }
 
 }  // namespace plexaura::onednn

@@ -48,4 +48,8 @@ enum class VectorAxis : std::uint8_t { src, dst };
 double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t groups, const Layout& src,
                               const Layout& dst, VectorAxis vector, const std::string& implementation);
 
+// What it adds to a convolution that its result lies without whole vectors of channels: most of what reads
+// images moves them first.
+double seconds_to_leave(const Shape& result, const Layout& layout);
+
 }  // namespace plexaura::onednn

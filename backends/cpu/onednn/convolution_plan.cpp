@@ -133,6 +133,10 @@ std::optional<ConvolutionPlan> plan_with(const Described& described, const Probl
       problem.shapes, groups, layout_of_number(operands, plan.candidate, {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC}),
       layout_of_number(operands, plan.candidate, {DNNL_ARG_DST, DNNL_ARG_DIFF_DST}), problem.vector,
       implementation);
+  for (const Operand& operand : operands)
+    if (operand.argument.space == Space::output && !is_weights(operand))
+      plan.candidate.seconds +=
+          seconds_to_leave(operand.shape, plan.candidate.outputs[operand.argument.index]);
   plan.make = [described, recipe = std::move(recipe)] {
     return std::make_shared<PrimitiveKernel>(recipe.template steps<Primitive>(described));
   };

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/device/backend.h"
+
+namespace plexaura {
+
+// A backend that keeps an account of the kernels that programs get from it.
+class WatchedBackend final : public Backend {
+ public:
+  explicit WatchedBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+  // A line of JSON: the kernels, the seconds that the backend expects of them, the share of portable kernels
+  // in these with their names, and what was left to the reference code of a library.
+  std::string plan() const;
+
+  const BackendInfo& info() const override { return backend_->info(); }
+  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
+    return backend_->allocate(bytes, use);
+  }
+  void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
+    backend_->copy(stream, dst, src, bytes);
+  }
+  std::unique_ptr<Event> make_event() override { return backend_->make_event(); }
+  std::unique_ptr<Recording> record(const std::function<void()>& body) override {
+    return backend_->record(body);
+  }
+  std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
+    return backend_->regions(graph, last, uses);
+  }
+  std::vector<Candidate> propose(const RegionQuery& query) const override { return backend_->propose(query); }
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override;
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  int kernels_ = 0;
+  double seconds_ = 0;
+  std::map<std::string, double> portable_;  // seconds by kind of region
+  std::set<std::string> reference_;         // kinds of regions
+};
+
+}  // namespace plexaura
