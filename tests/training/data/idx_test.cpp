@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <zlib.h>
 
-#include "tests/training/data_support.h"
+#include "tests/training/data/data_support.h"
 #include "training/file.h"
 
 namespace plexaura {

@@ -4,7 +4,7 @@
 #include <array>
 #include <doctest/doctest.h>
 
-#include "tests/training/data_support.h"
+#include "tests/training/data/data_support.h"
 
 namespace plexaura {
 

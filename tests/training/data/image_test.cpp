@@ -13,7 +13,7 @@
 #include <jpeglib.h>
 // clang-format on
 
-#include "tests/training/data_support.h"
+#include "tests/training/data/data_support.h"
 #include "training/data/resample.h"
 #include "training/file.h"
 

@@ -1,4 +1,4 @@
-#include "tests/training/data_support.h"
+#include "tests/training/data/data_support.h"
 
 #include <algorithm>
 #include <cstdlib>

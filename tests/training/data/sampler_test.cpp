@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <doctest/doctest.h>
 
-#include "tests/training/data_support.h"
+#include "tests/training/data/data_support.h"
 
 namespace plexaura {
 

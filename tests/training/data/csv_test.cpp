@@ -3,7 +3,7 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
-#include "tests/training/data_support.h"
+#include "tests/training/data/data_support.h"
 #include "training/data/standardise.h"
 #include "training/data/subset.h"
 

@@ -7,7 +7,7 @@
 
 #include "tests/support/error_text.h"
 #include "tests/support/no_descriptors.h"
-#include "tests/training/data_support.h"
+#include "tests/training/data/data_support.h"
 #include "training/data/crop.h"
 #include "training/data/loader.h"
 #include "training/data/sample_reader.h"

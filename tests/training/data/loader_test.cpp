@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "tests/training/data_support.h"
+#include "tests/training/data/data_support.h"
 
 namespace plexaura {
 
