@@ -101,6 +101,12 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   }
 }
 
+std::vector<std::uint8_t> InputFile::read_all() const {
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(bytes_));
+  read(0, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
 std::string read_text_file(const fs::path& path, std::uint64_t limit) {
   const InputFile file(path);
   if (file.bytes() > limit)

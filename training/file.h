@@ -38,6 +38,7 @@ class InputFile {
   std::uint64_t bytes() const { return bytes_; }
   // Fills `into` with the bytes from `offset` on.
   void read(std::uint64_t offset, std::span<std::byte> into) const;
+  std::vector<std::uint8_t> read_all() const;
 
  private:
   std::filesystem::path path_;

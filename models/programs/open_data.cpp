@@ -20,7 +20,7 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 
 struct Pair {
   DatasetPtr train;
-  DatasetPtr validation;
+  DatasetPtr validation = {};        // null where data.validation_limit is 0 and nothing was opened
   std::uint64_t origin = fnv_start;  // see RunData
   std::int64_t ignored_files = 0;
 };
@@ -31,6 +31,10 @@ std::uint64_t hash_of(const std::vector<std::int64_t>& labels) {
 
 DatasetPtr subset(const DatasetPtr& whole, std::vector<std::int64_t> indices) {
   return std::make_shared<SubsetDataset>(whole, std::move(indices));
+}
+
+bool validates(const Section& data) {
+  return !data.has("validation_limit") || data.integer("validation_limit", {.minimum = 0}) > 0;
 }
 
 // One table is cut in two: by folds, of which one is for validation, or by a share.
@@ -59,7 +63,11 @@ Pair split(const Section& data, const DatasetPtr& whole) {
 }
 
 Pair open_csv(const Section& data, const fs::path& path) {
-  CsvOptions options{.header = data.flag_or("header", true)};
+  CsvOptions options{.header = data.flag_or("header", true), .names_may_be_numbers = data.has("header")};
+  const std::string delimiter = data.text_or("delimiter", ",");
+  if (delimiter.size() != 1 || delimiter == "\"" || delimiter == "\n")
+    throw data.error("delimiter", "must be one character, for example \";\" or \"\\t\" for a tab");
+  options.delimiter = delimiter.front();
   if (!options.header)
     options.label = data.integer_or("label", -1);
   else if (data.has("label"))
@@ -88,12 +96,16 @@ Pair open_idx(const Section& data, const fs::path& path) {
   options.mean = static_cast<float>(data.number_or("mean", 0, {.minimum = -largest, .maximum = largest}));
   options.stddev =
       static_cast<float>(data.number_or("stddev", 1, {.minimum = 1 / largest, .maximum = largest}));
+  const auto images = [&](const std::string& part) { return idx_file(path, part + "-images-idx3-ubyte"); };
   const auto open = [&](const std::string& part) {
-    return std::make_shared<IdxDataset>(idx_file(path, part + "-images-idx3-ubyte"),
-                                        idx_file(path, part + "-labels-idx1-ubyte"), options);
+    return std::make_shared<IdxDataset>(images(part), idx_file(path, part + "-labels-idx1-ubyte"), options);
   };
-  const auto train = open("train");
-  return {train, open("t10k"), hash_of(labels_of(*train))};
+  Pair pair{.train = open("train")};
+  pair.origin = hash_of(labels_of(*pair.train));
+  if (!validates(data)) return pair;
+  pair.validation = open("t10k");
+  check_same_shape(*pair.train, images("train").string(), *pair.validation, images("t10k").string());
+  return pair;
 }
 
 Pair open_image_folder(const Section& data, const fs::path& path) {
@@ -106,9 +118,12 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
     augmented.mirror = data.flag_or("mirror", true);
   }
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
+  if (!validates(data)) return {.train = train, .ignored_files = train->ignored_files()};
   const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
   check_same_classes(*train, (path / "train").string(), *validation, (path / "val").string());
-  return {train, validation, fnv_start, train->ignored_files() + validation->ignored_files()};
+  return {.train = train,
+          .validation = validation,
+          .ignored_files = train->ignored_files() + validation->ignored_files()};
 }
 
 }  // namespace
@@ -134,12 +149,11 @@ RunData open_data(const Config& config) {
   if (data.has("limit"))
     pair.train = subset(pair.train,
                         stratified_limit(labels_of(*pair.train), data.integer("limit", {.minimum = 1}), 1));
-  if (data.has("validation_limit")) {
-    const std::int64_t limit = data.integer("validation_limit", {.minimum = 0});
-    pair.validation =
-        subset(pair.validation, limit == 0 ? std::vector<std::int64_t>{}
-                                           : stratified_limit(labels_of(*pair.validation), limit, 1));
-  }
+  if (!validates(data))
+    pair.validation = subset(pair.train, {});
+  else if (data.has("validation_limit"))
+    pair.validation = subset(
+        pair.validation, stratified_limit(labels_of(*pair.validation), data.integer("validation_limit"), 1));
   std::string description =
       fmt::format("{} samples of {} classes, {} for validation, {} from {}", pair.train->size(),
                   pair.train->class_names().size(), pair.validation->size(), format, path.string());

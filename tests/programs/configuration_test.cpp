@@ -183,6 +183,57 @@ TEST_CASE("a table with one other number is another table") {
   CHECK(origin("4,b\n") != origin("4,a\n"));
 }
 
+TEST_CASE("validation digits of another size are refused when the data is opened") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  write_text(folder / "digits/t10k-images-idx3-ubyte",
+             std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02"
+                         "abcd",
+                         20));
+  const std::string idx = fmt::format("format: idx, path: {}", (folder / "digits").string());
+  const std::string sgd = "batch_size: 2, solver: {name: sgd, learning_rate: 0.1}";
+  CHECK(user_error([&] { read(idx, sgd); }) ==
+        fmt::format("{0}/t10k-images-idx3-ubyte: its samples have the shape [1,1,2] and those of "
+                    "{0}/train-images-idx3-ubyte have [1,1,1]; give validation samples of the same shape",
+                    (folder / "digits").string()));
+}
+
+TEST_CASE("without validation no validation set is needed") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  write_pictures(folder / "pictures");
+  fs::remove(folder / "digits/t10k-images-idx3-ubyte");
+  fs::remove_all(folder / "pictures/val");
+  for (const std::string data :
+       {"idx, path: " + (folder / "digits").string(), "image_folder, path: " + (folder / "pictures").string(),
+        fmt::format("csv, path: {}/models/iris.csv", PLEXAURA_SOURCE)}) {
+    CAPTURE(data);
+    const Config config =
+        Config::parse(fmt::format("data: {{format: {}, validation_limit: 0}}\n", data), "test.yaml");
+    const RunData opened = open_data(config);
+    CHECK(opened.validation->size() == 0);
+    CHECK(opened.train->size() >= 2);
+  }
+}
+
+TEST_CASE("a table may be separated by another character, and its header may be told") {
+  const TemporaryFolder folder;
+  const auto open = [&](const std::string& table, const std::string& keys) {
+    write_text(folder / "t.csv", table);
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}, validation_share: 0{}}}\n",
+                                               (folder / "t.csv").string(), keys),
+                                   "test.yaml"))
+        .train->size();
+  };
+  CHECK(open("a;k\n1;x\n", ", delimiter: ';'") == 1);
+  CHECK(open("a\tk\n1\tx\n", ", delimiter: \"\\t\"") == 1);
+  CHECK(user_error([&] { open("a;k\n1;x\n", ", delimiter: ';;'"); })
+            .ends_with(": data.delimiter must be one character, for example \";\" or \"\\t\" for a tab"));
+  CHECK(user_error([&] { open("1,x\n2,y\n", ""); }).find("set data.header to false") != std::string::npos);
+  CHECK(open("1,x\n2,y\n", ", header: true") == 1);
+  CHECK(open("1,x\n2,y\n", ", header: false") == 2);
+}
+
 TEST_CASE("files that are no pictures are counted where the data are described") {
   const TemporaryFolder folder;
   write_pictures(folder / "pictures");

@@ -100,15 +100,47 @@ std::vector<std::int64_t> place_labels(const std::vector<NamedLabel>& labels,
   return placed;
 }
 
-float parse_feature(const std::string& text, const std::string& place, const std::string& column) {
-  const char* first = text.data() + (text.starts_with('+') ? 1 : 0);
+// Reads the whole of `text` as a finite number.
+std::errc parse_number(const std::string& text, float& value) {
+  const bool has_plus = text.starts_with('+') && !text.starts_with("+-");  // from_chars knows no plus
   const char* last = text.data() + text.size();
+  const auto result = std::from_chars(text.data() + (has_plus ? 1 : 0), last, value);
+  const bool is_whole = result.ptr == last && std::isfinite(value);
+  return result.ec == std::errc{} && !is_whole ? std::errc::invalid_argument : result.ec;
+}
+
+// One cell where there should be several: the file separates its columns by something else.
+void check_delimiter(const CsvText& text, const CsvRow& first) {
+  if (first.size() > 1) return;
+  const std::string& only = first.front().text;
+  const std::size_t other = only.find_first_of(",;\t|");
+  if (other != std::string::npos)
+    throw UserError(fmt::format(
+        "{}: the first line is one column and holds {}; if that separates the columns, set data.delimiter to "
+        "it",
+        text.place(first.front()), only[other] == '\t' ? "a tab" : fmt::format("'{}'", only[other])));
+}
+
+// A first line whose features are numbers would be lost as names of columns.
+void check_header(const CsvText& text, const CsvRow& first, const std::vector<std::size_t>& features) {
+  const auto is_number = [&](std::size_t column) {
+    float ignored = 0;
+    return parse_number(first[column].text, ignored) == std::errc{};
+  };
+  if (std::ranges::all_of(features, is_number))
+    throw UserError(
+        fmt::format("{}: the first line holds numbers where the names of the columns should be; set "
+                    "data.header to false if it is a sample, or to true if these are the names",
+                    text.place(first.front())));
+}
+
+float parse_feature(const std::string& text, const std::string& place, const std::string& column) {
   float value = 0;
-  const auto result = std::from_chars(first, last, value);
-  if (result.ec == std::errc::result_out_of_range)
+  const std::errc error = parse_number(text, value);
+  if (error == std::errc::result_out_of_range)
     throw UserError(
         fmt::format("{}: '{}' in {} is out of the range of float32; scale the column", place, text, column));
-  if (result.ec != std::errc{} || result.ptr != last || !std::isfinite(value))
+  if (error != std::errc{})
     throw UserError(
         fmt::format("{}: '{}' in {} is not a finite number; features are numbers, so correct the cell or "
                     "leave the column out",
@@ -134,6 +166,9 @@ struct Table {
     for (const std::size_t column : features)
       values.push_back(parse_feature(row[column].text, text.place(row[column]), columns.name(column)));
     labels.push_back({row[label].text, text.place(row[label])});
+    if (labels.back().text.empty())
+      throw UserError(fmt::format("{}: the label in {} is missing; fill in the class or remove the row",
+                                  labels.back().place, columns.name(label)));
   }
 
   std::vector<std::string> classes() const {
@@ -151,12 +186,14 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   CsvRow row;
   if (!text.next(row))
     throw UserError(fmt::format("{}: the file is empty; it needs rows of samples", path.string()));
+  check_delimiter(text, row);
   const Columns columns(path.string(), row, options.header);
   const std::size_t label = columns.find(options.label);
   const std::vector<std::size_t> features = feature_columns(columns, options, label);
   if (features.empty())
     throw UserError(
         fmt::format("{}: the label is the only column; features need one at least", path.string()));
+  if (options.header && !options.names_may_be_numbers) check_header(text, row, features);
   for (const std::size_t column : features) feature_names_.push_back(columns.name(column));
 
   Table table;

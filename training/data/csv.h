@@ -16,6 +16,8 @@ using ColumnRef = std::variant<std::int64_t, std::string>;
 
 struct CsvOptions {
   bool header = true;  // whether the first line names the columns
+  // Whether a header may name all features by numbers. Otherwise such a line is an error: it may be a sample.
+  bool names_may_be_numbers = false;
   ColumnRef label = std::int64_t{-1};
   // In the order of a sample; empty: all columns but the label's, in the file's order.
   std::vector<ColumnRef> features{};
@@ -27,9 +29,9 @@ struct CsvOptions {
 
 // A table of numbers and one column of class labels, read into memory at construction. A sample is float32
 // [features]; its label is its class's place in class_names(). Lines end in LF or CRLF, cells may be quoted
-// ("a ""b"""), blanks around a cell and empty lines are ignored, every cell of a feature is a finite number.
-// The constructor throws UserError naming file:line:column (both counted from 1, the column in characters)
-// for whatever is otherwise. Thread-safe.
+// ("a ""b"""), blanks around a cell and empty lines are ignored, every cell of a feature is a finite number
+// and no label is empty. The text is UTF-8. The constructor throws UserError naming file:line:column (both
+// counted from 1, the column in characters) for whatever is otherwise. Thread-safe.
 class CsvDataset final : public Dataset {
  public:
   explicit CsvDataset(const std::filesystem::path& path, const CsvOptions& options = {});

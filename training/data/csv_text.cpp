@@ -10,6 +10,16 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+constexpr std::string_view utf16_little = "\xff\xfe";
+constexpr std::string_view utf16_big = "\xfe\xff";
+
+void check_encoding(const std::string& name, std::string_view text) {
+  if (text.starts_with(utf16_little) || text.starts_with(utf16_big))
+    throw UserError(fmt::format("{}: the text is UTF-16 by its first bytes; save it as UTF-8", name));
+  if (text.find('\0') != std::string_view::npos)
+    throw UserError(fmt::format(
+        "{}: holds a zero byte, as UTF-16 text and binary files do; save it as UTF-8 text", name));
+}
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -17,6 +27,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 CsvText::CsvText(std::string name, std::string_view text, char delimiter)
     : name_(std::move(name)), text_(text), delimiter_(delimiter) {
+  check_encoding(name_, text_);
   if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
 }
 

@@ -20,7 +20,8 @@ using CsvRow = std::vector<CsvCell>;
 // copy of the whole.
 class CsvText {
  public:
-  // `name` is the file's, for errors; `text` must outlive this.
+  // `name` is the file's, for errors; `text` must outlive this. Throws UserError for what cannot be UTF-8:
+  // the byte order mark of UTF-16, or a zero byte.
   CsvText(std::string name, std::string_view text, char delimiter);
 
   // The next row that is not empty; false behind the last. Throws UserError at a quote that is not closed, or

@@ -39,4 +39,15 @@ void check_same_classes(const Dataset& train, const std::string& train_name, con
       name(difference.in1, expected)));
 }
 
+void check_same_shape(const Dataset& train, const std::string& train_name, const Dataset& validation,
+                      const std::string& validation_name) {
+  const Shape expected = train.sample_shape();
+  const Shape found = validation.sample_shape();
+  if (found != expected)
+    throw UserError(
+        fmt::format("{}: its samples have the shape {} and those of {} have {}; give validation samples of "
+                    "the same shape",
+                    validation_name, to_string(found), train_name, to_string(expected)));
+}
+
 }  // namespace plexaura

@@ -38,4 +38,8 @@ std::vector<std::int64_t> labels_of(const Dataset& dataset);
 void check_same_classes(const Dataset& train, const std::string& train_name, const Dataset& validation,
                         const std::string& validation_name);
 
+// Throws UserError unless the samples of both sets have the same shape. The names as above.
+void check_same_shape(const Dataset& train, const std::string& train_name, const Dataset& validation,
+                      const std::string& validation_name);
+
 }  // namespace plexaura

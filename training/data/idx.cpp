@@ -1,14 +1,11 @@
 #include "training/data/idx.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <fmt/format.h>
-#include <limits>
-#include <memory>
-#include <system_error>
-#include <zlib.h>
+#include <span>
 
 #include "core/error.h"
+#include "training/data/unzip.h"
 
 namespace plexaura {
 
@@ -17,30 +14,30 @@ namespace {
 constexpr std::uint32_t image_magic = 2051;
 constexpr std::uint32_t label_magic = 2049;
 
-// A file that is read through gzip's decoder where it is gzip, and as it is otherwise.
+// The header and records of an IDX file.
 class IdxFile {
  public:
-  explicit IdxFile(const std::filesystem::path& path)
-      : name_(path.string()), file_(gzopen(path.c_str(), "rb")) {
-    if (!file_)
-      throw UserError(fmt::format("{}: cannot be opened: {}; check the path and its permissions", name_,
-                                  std::generic_category().message(errno)));
-    gzbuffer(file_.get(), 1 << 17);
-  }
+  explicit IdxFile(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
 
   std::uint32_t big_endian() {
-    std::vector<std::uint8_t> bytes;
-    append(bytes, 4);
-    return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 |
-           bytes[3];
+    const std::vector<std::uint8_t> four = bytes(4);
+    return std::uint32_t{four[0]} << 24 | std::uint32_t{four[1]} << 16 | std::uint32_t{four[2]} << 8 |
+           four[3];
   }
 
   // Exactly `count` bytes. Memory grows with what is really there, so that a header that lies is an error and
   // no more.
   std::vector<std::uint8_t> bytes(std::uint64_t count) {
+    constexpr std::uint64_t largest_piece = 1 << 20;
     std::vector<std::uint8_t> all;
-    while (all.size() < count)
-      append(all, static_cast<unsigned>(std::min<std::uint64_t>(count - all.size(), 1 << 20)));
+    while (all.size() < count) {
+      const std::size_t before = all.size();
+      all.resize(before + std::min(count - before, largest_piece));
+      const std::span<std::uint8_t> piece = std::span(all).subspan(before);
+      if (file_.read(piece) < piece.size())
+        throw UserError(fmt::format(
+            "{}: ends before the last record that its header counts; fetch the file again", name_));
+    }
     return all;
   }
 
@@ -55,42 +52,16 @@ class IdxFile {
 
   void expect_end() {
     std::uint8_t surplus = 0;
-    const int count = gzread(file_.get(), &surplus, 1);
-    if (count > 0)
+    if (file_.read({&surplus, 1}) > 0)
       throw UserError(fmt::format(
           "{}: goes on behind the last record that its header counts; make the file anew", name_));
-    check_read(count);
   }
 
  private:
-  struct Close {
-    void operator()(gzFile file) const noexcept { gzclose(file); }
-  };
-
-  bool is_not_gzip_as_called() const { return name_.ends_with(".gz") && gzdirect(file_.get()) == 1; }
-
-  void append(std::vector<std::uint8_t>& bytes, unsigned count) {
-    const std::size_t before = bytes.size();
-    bytes.resize(before + count);
-    const int found = gzread(file_.get(), bytes.data() + before, count);
-    check_read(found);
-    if (static_cast<unsigned>(found) < count)
-      throw UserError(
-          fmt::format("{}: ends before the last record that its header counts; fetch the file again", name_));
-  }
-
-  void check_read(int count) const {
-    int code = Z_OK;
-    const char* text = gzerror(file_.get(), &code);
-    if (count >= 0 && code == Z_OK) return;
-    if (code == Z_BUF_ERROR)
-      throw UserError(fmt::format("{}: the gzip stream is cut off; fetch the file again", name_));
-    const std::string why = code == Z_ERRNO ? std::generic_category().message(errno) : text;
-    throw UserError(fmt::format("{}: cannot be read: {}; fetch the file again", name_, why));
-  }
+  bool is_not_gzip_as_called() const { return name_.ends_with(".gz") && !file_.is_gzip(); }
 
   std::string name_;
-  std::unique_ptr<std::remove_pointer_t<gzFile>, Close> file_;
+  UnzippedFile file_;
 };
 
 void check_labels(const std::filesystem::path& path, const std::vector<std::uint8_t>& labels,

@@ -19,8 +19,8 @@ struct IdxOptions {
 // Grey pictures and their labels in the IDX files of MNIST (unsigned bytes; magic numbers 2051 and 2049),
 // each plain or gzipped as its content says, read into memory at construction, a byte a pixel. A sample is
 // float32 [1, rows, columns]; classes are called "0", "1", …. The constructor throws UserError that names the
-// file, and the record where it is one, when a file is of another kind, is shorter or longer than its header
-// says, the two differ in length, or a label is not below `classes`. Thread-safe.
+// file, and the record where it is one, when a file is no regular file or of another kind, is shorter or
+// longer than its header says, the two differ in length, or a label is not below `classes`. Thread-safe.
 class IdxDataset final : public Dataset {
  public:
   IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,

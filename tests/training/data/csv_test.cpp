@@ -83,6 +83,56 @@ TEST_CASE("errors in a table name file, line and column") {
   CHECK(error_in("a,k\n\"1\n\"\"\",x\n4,y,5\n").starts_with(":2:1: '1\n\"' in a"));
 }
 
+TEST_CASE("a label that is missing is an error, and no class") {
+  CHECK(error_in("a,k\n1,x\n2,\n") == ":3:3: the label in k is missing; fill in the class or remove the row");
+  CHECK(error_in("a,k,b\n1,x,3\n2, ,3\n", {.label = "k"}).starts_with(":3:4: the label in k is missing"));
+  CHECK(error_in("a,k\n1,x\n2,\"\"\n").starts_with(":3:3: the label in k is missing"));
+  CHECK(error_in("1,x\n2,\n", {.header = false}).starts_with(":2:3: the label in column 1 is missing"));
+}
+
+TEST_CASE("a number has one sign") {
+  for (const std::string cell : {"+-5", "-+5", "++5", "--5", "+", "-"})
+    CHECK(error_in("a,k\n" + cell + ",x\n").starts_with(":2:1: '" + cell + "' in a is not a finite number"));
+}
+
+TEST_CASE("a table that is separated by something else is told so") {
+  CHECK(error_in("a;b;k\n1;2;x\n", {.label = "k"}) ==
+        ":1:1: the first line is one column and holds ';'; if that separates the columns, set data.delimiter "
+        "to "
+        "it");
+  CHECK(error_in("a\tb\tk\n").starts_with(":1:1: the first line is one column and holds a tab;"));
+  CHECK(error_in("1,2,x\n", {.header = false, .delimiter = ';'})
+            .starts_with(":1:1: the first line is one column and holds ',';"));
+  const testing::TempFolder folder;
+  const CsvDataset tabs(folder.write("t.csv", "a\tb\tk\n1\t 2\tx y\n"), {.delimiter = '\t'});
+  CHECK(tabs.class_names() == std::vector<std::string>{"x y"});
+  CHECK(values_of(tabs, 0) == std::vector<float>{1, 2});
+}
+
+TEST_CASE("a first line of numbers is no header unless the caller says so") {
+  CHECK(
+      error_in("1,2,x\n3,4,y\n") ==
+      ":1:1: the first line holds numbers where the names of the columns should be; set data.header to false "
+      "if it is a sample, or to true if these are the names");
+  CHECK(error_in("x,1\ny,2\n", {.label = std::int64_t{0}}).starts_with(":1:1: the first line holds numbers"));
+  const testing::TempFolder folder;
+  const CsvDataset named(folder.write("t.csv", "0,1,label\n3,4,y\n"), {.names_may_be_numbers = true});
+  CHECK(named.feature_names() == std::vector<std::string>{"0", "1"});
+  CHECK(named.size() == 1);
+  const CsvDataset partly(folder.write("u.csv", "150,b,label\n3,4,y\n"));
+  CHECK(partly.size() == 1);
+}
+
+TEST_CASE("text that is not UTF-8 but UTF-16 is told so") {
+  using namespace std::string_literals;
+  for (const std::string& text : {"\xff\xfe"
+                                  "a\0,\0k\0"s,
+                                  "\xfe\xff\0a\0,\0k"s})
+    CHECK(error_in(text) == ": the text is UTF-16 by its first bytes; save it as UTF-8");
+  CHECK(error_in("a\0,\0k\0\n\0"s) ==
+        ": holds a zero byte, as UTF-16 text and binary files do; save it as UTF-8 text");
+}
+
 TEST_CASE("errors of a whole table say what it lacks") {
   CHECK(contains(error_in(""), "the file is empty"));
   CHECK(contains(error_in("\n\n"), "the file is empty"));

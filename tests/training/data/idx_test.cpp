@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include "tests/training/data/data_support.h"
@@ -93,7 +94,7 @@ TEST_CASE("broken IDX files are refused in a sentence that names them") {
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 9}), "labels: record 1 has label 9"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 0}), "must be positive"));
   CHECK(contains(testing::error_of([] { const IdxDataset dataset("/nowhere/i", "/nowhere/l"); }),
-                 "/nowhere/i: cannot be"));
+                 "cannot read '/nowhere/i': No such file"));
 }
 
 TEST_CASE("a file that is called .gz and is neither gzip data nor an IDX file is told apart") {
@@ -126,6 +127,41 @@ TEST_CASE("a gzip stream that is cut off anywhere is refused") {
     const auto cut = folder.write("cut", std::span(bytes).first(size));
     CHECK(contains(testing::error_of([&] { const IdxDataset dataset(cut, labels); }), "cut: "));
   }
+}
+
+TEST_CASE("a gzip file of several streams is read as one, and anything else behind a stream is refused") {
+  const testing::TempFolder folder;
+  const auto labels = folder.write("labels", label_text());
+  write_gzip(folder.path / "first", image_text().substr(0, 20));
+  write_gzip(folder.path / "second", image_text().substr(20));
+  auto bytes = read_file(folder.path / "first");
+  const auto second = read_file(folder.path / "second");
+  bytes.insert(bytes.end(), second.begin(), second.end());
+  CHECK(IdxDataset(folder.write("images", bytes), labels).size() == 2);
+
+  bytes.push_back('x');
+  const auto images = folder.write("images", bytes);
+  CHECK(testing::error_of([&] { const IdxDataset dataset(images, labels); }) ==
+        images.string() +
+            ": goes on behind the end of its gzip stream with something else; fetch the file again");
+}
+
+TEST_CASE("a damaged gzip stream is refused") {
+  const testing::TempFolder folder;
+  const auto labels = folder.write("labels", label_text());
+  write_gzip(folder.path / "images", image_text());
+  auto bytes = read_file(folder.path / "images");
+  bytes[bytes.size() - 6] ^= 1;  // of its checksum
+  CHECK(contains(testing::error_of([&] { const IdxDataset dataset(folder.write("images", bytes), labels); }),
+                 "images: the gzip stream is damaged: incorrect data check; fetch the file again"));
+}
+
+TEST_CASE("a named pipe that nobody writes to is refused, and not waited for") {
+  const testing::TempFolder folder;
+  REQUIRE(mkfifo((folder.path / "pipe").c_str(), 0600) == 0);
+  CHECK(contains(
+      testing::error_of([&] { const IdxDataset dataset(folder.path / "pipe", folder.path / "pipe"); }),
+      "pipe': it is not a regular file"));
 }
 
 TEST_CASE("MNIST has its known sizes, first labels, mean and deviation") {
