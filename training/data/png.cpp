@@ -1,37 +1,94 @@
+#include <algorithm>
+#include <array>
+#include <csetjmp>
 #include <png.h>
 
 #include "training/data/codecs.h"
 
+// libpng reports an error by a function that must not return, and no C++ exception may pass through its
+// frames. So errors jump out, and each member function below that calls libpng has a setjmp of its own and no
+// object with a destructor behind it.
 namespace plexaura::codecs {
 
 namespace {
 
-// libpng's simplified reader: it converts every kind of PNG by itself.
+struct PngErrors {
+  std::jmp_buf escape{};
+  std::array<char, 256> message{};
+};
+
+[[noreturn]] void fail(png_structp png, png_const_charp message) {
+  auto& errors = *static_cast<PngErrors*>(png_get_error_ptr(png));
+  const std::string_view text(message);
+  text.copy(errors.message.data(), errors.message.size() - 1);
+  std::longjmp(errors.escape, 1);
+}
+
+void ignore_warning(png_structp, png_const_charp) {}
+
+void read_bytes(png_structp png, png_bytep into, std::size_t count) {
+  auto& left = *static_cast<std::span<const std::uint8_t>*>(png_get_io_ptr(png));
+  if (count > left.size()) png_error(png, "premature end of file");
+  std::copy_n(left.begin(), count, into);
+  left = left.subspan(count);
+}
+
 class PngReader {
  public:
-  explicit PngReader(std::span<const std::uint8_t> bytes) {
-    image_.version = PNG_IMAGE_VERSION;
-    if (png_image_begin_read_from_memory(&image_, bytes.data(), bytes.size()) == 0)
-      throw CodecError{image_.message};
-    image_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // as for 8 bits; libpng would take 16 bits for linear light
+  explicit PngReader(std::span<const std::uint8_t> bytes) : PngReader() {  // so that a throw destroys
+    left_ = bytes;
+    if (!read_header()) throw_error();
   }
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
-  ~PngReader() { png_image_free(&image_); }
+  ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  ImageSize size() const { return {image_.width, image_.height}; }
+  ImageSize size() const { return {png_get_image_width(png_, info_), png_get_image_height(png_, info_)}; }
 
   Image read() {
-    image_.format = PNG_FORMAT_RGB;
-    Image result = make_image(image_.width, image_.height);
-    constexpr png_color white{255, 255, 255};
-    if (png_image_finish_read(&image_, &white, result.pixels.data(), 0, nullptr) == 0)
-      throw CodecError{image_.message};
-    return result;
+    Image image = make_image(size().width, size().height);
+    std::vector<png_bytep> rows;
+    for (std::int64_t y = 0; y < image.height; ++y) rows.push_back(image.pixels.data() + y * image.width * 3);
+    if (!read_pixels(rows.data())) throw_error();
+    return image;
   }
 
  private:
-  png_image image_{};
+  PngReader() {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &errors_, fail, ignore_warning);
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+    if (info_ == nullptr) {
+      png_destroy_read_struct(&png_, nullptr, nullptr);
+      throw std::bad_alloc();
+    }
+    png_set_read_fn(png_, &left_, read_bytes);
+  }
+
+  [[noreturn]] void throw_error() const { throw CodecError{errors_.message.data()}; }
+
+  bool read_header() {
+    if (setjmp(errors_.escape) != 0) return false;
+    png_read_info(png_, info_);
+    return true;
+  }
+
+  // Values as the file holds them: its gamma, colour profile and transparency change nothing.
+  bool read_pixels(png_bytepp rows) {
+    if (setjmp(errors_.escape) != 0) return false;
+    png_set_expand(png_);    // palettes become colours, fewer than 8 bits become 8
+    png_set_strip_16(png_);  // to the upper 8 bits
+    png_set_strip_alpha(png_);
+    png_set_gray_to_rgb(png_);
+    png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+    png_read_image(png_, rows);
+    return true;
+  }
+
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  std::span<const std::uint8_t> left_;
+  PngErrors errors_;
 };
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <filesystem>
-#include <png.h>
 
 // clang-format off
 #include <jpeglib.h>
@@ -63,29 +62,6 @@ Bytes plain_jpeg(J_COLOR_SPACE space, J_COLOR_SPACE stored, const Bytes& colour,
   Bytes bytes(memory, memory + size);
   jpeg_destroy_compress(&info);
   std::free(memory);
-  return bytes;
-}
-
-// A PNG by libpng's own writer: `type` and `depth` are PNG's, a row is given as the file holds it.
-Bytes plain_png(int type, int depth, const Bytes& row, int width, int height,
-                const std::vector<png_color>& palette = {}) {
-  Bytes bytes;
-  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
-  png_infop info = png_create_info_struct(png);
-  png_set_write_fn(
-      png, &bytes,
-      [](png_structp writer, png_bytep data, png_size_t count) {
-        auto& all = *static_cast<Bytes*>(png_get_io_ptr(writer));
-        all.insert(all.end(), data, data + count);
-      },
-      nullptr);
-  png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), depth, type,
-               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-  if (!palette.empty()) png_set_PLTE(png, info, palette.data(), static_cast<int>(palette.size()));
-  png_write_info(png, info);
-  for (int y = 0; y < height; ++y) png_write_row(png, row.data());
-  png_write_end(png, info);
-  png_destroy_write_struct(&png, &info);
   return bytes;
 }
 
@@ -154,31 +130,6 @@ TEST_CASE("a JPEG with damage inside is refused") {
     bytes[i] = static_cast<std::uint8_t>(0xff);
   CHECK(contains(testing::error_of([&] { decode_image(bytes, "b.jpg"); }),
                  "b.jpg: the picture cannot be decoded: "));
-}
-
-TEST_CASE("PNG in grey, palette, 16 bits and with transparency becomes RGB") {
-  const auto decoded = [](const Bytes& bytes) { return pixel_of(decode_image(bytes, "x", 0.5), 1, 1); };
-  CHECK(decoded(plain_png(PNG_COLOR_TYPE_RGB, 8, {1, 2, 3, 200, 100, 50}, 2, 2)) == Pixel{200, 100, 50});
-  CHECK(decoded(plain_png(PNG_COLOR_TYPE_GRAY, 8, {1, 77}, 2, 2)) == Pixel{77, 77, 77});
-  CHECK(decoded(plain_png(PNG_COLOR_TYPE_GRAY, 1, {0x40}, 2, 2)) == Pixel{255, 255, 255});
-  CHECK(decoded(plain_png(PNG_COLOR_TYPE_PALETTE, 8, {0, 1}, 2, 2, {{1, 2, 3}, {9, 8, 7}})) ==
-        Pixel{9, 8, 7});
-  CHECK(near(decoded(plain_png(PNG_COLOR_TYPE_RGB, 16, {0, 0, 0, 0, 0, 0, 200, 0, 100, 0, 50, 0}, 2, 2)),
-             {200, 100, 50}, 1));
-  CHECK(decoded(plain_png(PNG_COLOR_TYPE_RGB_ALPHA, 8, {0, 0, 0, 0, 200, 100, 50, 255}, 2, 2)) ==
-        Pixel{200, 100, 50});
-  CHECK(decoded(plain_png(PNG_COLOR_TYPE_RGB_ALPHA, 8, {0, 0, 0, 0, 10, 20, 30, 0}, 2, 2)) ==
-        Pixel{255, 255, 255});
-}
-
-TEST_CASE("a PNG that is cut off in its data is refused by name") {
-  const Bytes whole = plain_png(PNG_COLOR_TYPE_RGB, 8, {1, 2, 3, 200, 100, 50}, 2, 2);
-  constexpr std::size_t end_chunk = 12;
-  for (std::size_t size = 0; size < whole.size() - end_chunk - 4; ++size) {
-    CAPTURE(size);
-    CHECK(
-        contains(testing::error_of([&] { decode_image(std::span(whole).first(size), "b.png"); }), "b.png: "));
-  }
 }
 
 TEST_CASE("what is no picture is refused by name") {
