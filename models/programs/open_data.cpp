@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <span>
 
 #include "core/fnv.h"
@@ -23,6 +25,7 @@ struct Pair {
   DatasetPtr validation = {};        // null where data.validation_limit is 0 and nothing was opened
   std::uint64_t origin = fnv_start;  // see RunData
   std::int64_t ignored_files = 0;
+  std::string preparation = {};  // see RunData
 };
 
 std::uint64_t hash_of(const std::vector<std::int64_t>& labels) {
@@ -75,7 +78,9 @@ Pair open_csv(const Section& data, const fs::path& path) {
   const auto table = std::make_shared<CsvDataset>(path, options);
   Pair pair = split(data, table);
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
+  pair.preparation = "the columns as they are";
   if (data.flag_or("standardise", true)) {
+    pair.preparation = "every column less its mean, by its deviation, both of the training rows";
     const Standardisation measured = measure_standardisation(*pair.train);
     pair.train = std::make_shared<StandardisedDataset>(pair.train, measured);
     pair.validation = std::make_shared<StandardisedDataset>(pair.validation, measured);
@@ -89,28 +94,59 @@ fs::path idx_file(const fs::path& directory, const std::string& name) {
   return fs::exists(zipped) ? zipped : directory / name;
 }
 
+// Far beyond what values from 0 to 1 need, and well within what a float can hold.
+constexpr double largest = 1e6;
+constexpr NumberRange mean_range{.minimum = -largest, .maximum = largest};
+constexpr NumberRange stddev_range{.minimum = 1 / largest, .maximum = largest};
+
+template <class Figures>
+std::string normalisation_text(const Figures& mean, const Figures& stddev) {
+  return fmt::format("(value / 255 - {}) / {}", mean, stddev);
+}
+
 Pair open_idx(const Section& data, const fs::path& path) {
-  // Far beyond what values from 0 to 1 need, and well within what a float can hold.
-  constexpr double largest = 1e6;
   IdxOptions options{.classes = data.integer_or("classes", 10, {.minimum = 2, .maximum = 1'000'000})};
-  options.mean = static_cast<float>(data.number_or("mean", 0, {.minimum = -largest, .maximum = largest}));
-  options.stddev =
-      static_cast<float>(data.number_or("stddev", 1, {.minimum = 1 / largest, .maximum = largest}));
+  options.mean = static_cast<float>(data.number_or("mean", 0, mean_range));
+  options.stddev = static_cast<float>(data.number_or("stddev", 1, stddev_range));
   const auto images = [&](const std::string& part) { return idx_file(path, part + "-images-idx3-ubyte"); };
   const auto open = [&](const std::string& part) {
     return std::make_shared<IdxDataset>(images(part), idx_file(path, part + "-labels-idx1-ubyte"), options);
   };
   Pair pair{.train = open("train")};
   pair.origin = hash_of(labels_of(*pair.train));
+  pair.preparation = normalisation_text(options.mean, options.stddev);
   if (!validates(data)) return pair;
   pair.validation = open("t10k");
   check_same_shape(*pair.train, images("train").string(), *pair.validation, images("t10k").string());
   return pair;
 }
 
+std::array<float, 3> read_channels(const Section& data, const char* key, std::vector<double> standard,
+                                   NumberRange range) {
+  const std::vector<double> numbers = data.numbers_or(key, std::move(standard), range);
+  std::array<float, 3> channels{};
+  if (numbers.size() != channels.size())
+    throw data.error(key, fmt::format("has {} numbers; give three, for red, green and blue", numbers.size()));
+  std::ranges::transform(numbers, channels.begin(), [](double number) { return static_cast<float>(number); });
+  return channels;
+}
+
+std::string preparation_text(const ImageFolderOptions& train, const ImageFolderOptions& validation) {
+  const std::int64_t side = validation.image_size;
+  const std::string centre = fmt::format("shorter side scaled to {}, {}x{} from the centre",
+                                         shorter_side_of(validation), side, side);
+  const std::string random = fmt::format(
+      "random crop of {:g} to 1 of the area, scaled to {}x{}{}; validation: ", train.smallest_crop, side,
+      side, train.mirror ? ", half of them mirrored" : "");
+  return fmt::format("{}{}; {}", train.augment ? random : "", centre,
+                     normalisation_text(validation.mean, validation.stddev));
+}
+
 Pair open_image_folder(const Section& data, const fs::path& path) {
   ImageFolderOptions options{.image_size =
                                  data.integer_or("image_size", 224, {.minimum = 1, .maximum = 4096})};
+  options.mean = read_channels(data, "mean", {0.485, 0.456, 0.406}, mean_range);
+  options.stddev = read_channels(data, "stddev", {0.229, 0.224, 0.225}, stddev_range);
   ImageFolderOptions augmented = options;
   augmented.augment = data.flag_or("augment", true);
   if (augmented.augment) {
@@ -118,12 +154,14 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
     augmented.mirror = data.flag_or("mirror", true);
   }
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
-  if (!validates(data)) return {.train = train, .ignored_files = train->ignored_files()};
+  Pair pair{.train = train, .ignored_files = train->ignored_files()};
+  pair.preparation = preparation_text(augmented, options);
+  if (!validates(data)) return pair;
   const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
   check_same_classes(*train, (path / "train").string(), *validation, (path / "val").string());
-  return {.train = train,
-          .validation = validation,
-          .ignored_files = train->ignored_files() + validation->ignored_files()};
+  pair.validation = validation;
+  pair.ignored_files += validation->ignored_files();
+  return pair;
 }
 
 }  // namespace
@@ -161,7 +199,7 @@ RunData open_data(const Config& config) {
     description += pair.ignored_files == 1
                        ? " (ignored: 1 file that is no picture)"
                        : fmt::format(" (ignored: {} files that are no pictures)", pair.ignored_files);
-  return {pair.train, pair.validation, description, origin};
+  return {pair.train, pair.validation, description, pair.preparation, origin};
 }
 
 }  // namespace plexaura

@@ -78,6 +78,7 @@ void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, c
   const Program& program = trainer.programs().largest();
   report.say(summary(*setup.model));
   report.say(fmt::format("data         {}", setup.data.description));
+  report.say(fmt::format("samples      {}", setup.data.preparation));
   report.say(fmt::format(
       "memory       {} for activations of the largest micro-batch (no plan can need less than {})",
       bytes_text(static_cast<double>(program.arena_bytes)),

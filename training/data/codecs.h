@@ -6,7 +6,7 @@
 
 #include "training/data/image.h"
 
-// One pair of functions per file format, behind those of image.h. They throw CodecError.
+// One function per file format, behind decode_image. They throw CodecError.
 namespace plexaura::codecs {
 
 // What is wrong with the file, without its name: "premature end of file".
@@ -14,10 +14,7 @@ struct CodecError {
   std::string what;
 };
 
-ImageSize jpeg_size(std::span<const std::uint8_t> bytes);
-Image decode_jpeg(std::span<const std::uint8_t> bytes, double scale);
-
-ImageSize png_size(std::span<const std::uint8_t> bytes);
+Image decode_jpeg(std::span<const std::uint8_t> bytes);
 Image decode_png(std::span<const std::uint8_t> bytes);
 
 // An image of this size with undefined pixels. Throws CodecError when it is too large to be true.

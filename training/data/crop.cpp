@@ -1,6 +1,5 @@
 #include "training/data/crop.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace plexaura {
@@ -10,46 +9,55 @@ namespace {
 constexpr double narrowest = 3.0 / 4.0;  // width / height
 constexpr double widest = 4.0 / 3.0;
 
-Box centred(double width, double height, double of_width, double of_height) {
-  return {(of_width - width) / 2, (of_height - height) / 2, width, height};
+// To the nearest whole number, a half to the even one.
+std::int64_t rounded(double value) { return static_cast<std::int64_t>(std::nearbyint(value)); }
+
+// The largest part of a permitted shape, in the middle.
+Box largest_box(ImageSize size) {
+  const auto width = static_cast<double>(size.width);
+  const auto height = static_cast<double>(size.height);
+  Box box{.width = size.width, .height = size.height};
+  if (width / height < narrowest) box.height = rounded(width / narrowest);
+  if (width / height > widest) box.width = rounded(height * widest);
+  box.left = (size.width - box.width) / 2;
+  box.top = (size.height - box.height) / 2;
+  return box;
 }
 
-Box random_box(double width, double height, double smallest_area, Random& random) {
+Box random_box(ImageSize size, double smallest_area, Random& random) {
   constexpr int tries = 10;
   for (int i = 0; i < tries; ++i) {
-    const double area = width * height * random.uniform(smallest_area, 1);
+    const double area = static_cast<double>(size.width * size.height) * random.uniform(smallest_area, 1);
     const double ratio = std::exp(random.uniform(std::log(narrowest), std::log(widest)));
-    const double box_width = std::sqrt(area * ratio);
-    const double box_height = std::sqrt(area / ratio);
-    if (box_width <= width && box_height <= height) {
-      const double left = random.uniform(0, width - box_width);
-      return {left, random.uniform(0, height - box_height), box_width, box_height};
-    }
+    Box box{.width = rounded(std::sqrt(area * ratio)), .height = rounded(std::sqrt(area / ratio))};
+    if (box.width < 1 || box.width > size.width || box.height < 1 || box.height > size.height) continue;
+    box.left =
+        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size.width - box.width + 1)));
+    box.top =
+        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(size.height - box.height + 1)));
+    return box;
   }
-  return centred(std::min(width, height * widest), std::min(height, width / narrowest), width, height);
+  return largest_box(size);
 }
 
 }  // namespace
 
-Crop centre_crop(ImageSize size, double fraction) {
-  const auto width = static_cast<double>(size.width);
-  const auto height = static_cast<double>(size.height);
-  const double side = fraction * std::min(width, height);
-  return {centred(side, side, width, height), false};
+Crop centre_crop(ImageSize size, std::int64_t shorter_side, std::int64_t side) {
+  const ImageSize scaled = size.width <= size.height
+                               ? ImageSize{shorter_side, shorter_side * size.height / size.width}
+                               : ImageSize{shorter_side * size.width / size.height, shorter_side};
+  const auto offset = [&](std::int64_t whole) { return rounded(static_cast<double>(whole - side) / 2); };
+  return {.source = {0, 0, size.width, size.height},
+          .scaled = scaled,
+          .window = {offset(scaled.width), offset(scaled.height), side, side}};
 }
 
-Crop random_crop(ImageSize size, double smallest_area, bool may_mirror, Random& random) {
-  Crop crop;
-  crop.mirror = may_mirror && random.below(2) == 1;
-  crop.box =
-      random_box(static_cast<double>(size.width), static_cast<double>(size.height), smallest_area, random);
-  return crop;
-}
-
-Box scaled(const Box& box, ImageSize from, ImageSize to) {
-  const double across = static_cast<double>(to.width) / static_cast<double>(from.width);
-  const double down = static_cast<double>(to.height) / static_cast<double>(from.height);
-  return {box.left * across, box.top * down, box.width * across, box.height * down};
+Crop random_crop(ImageSize size, std::int64_t side, double smallest_area, bool may_mirror, Random& random) {
+  const bool mirror = may_mirror && random.below(2) == 1;
+  return {.source = random_box(size, smallest_area, random),
+          .scaled = {side, side},
+          .window = {0, 0, side, side},
+          .mirror = mirror};
 }
 
 }  // namespace plexaura

@@ -1,26 +1,42 @@
 #pragma once
 
-#include "training/data/image.h"
+#include <cstdint>
+
 #include "training/data/random.h"
-#include "training/data/resample.h"
 
 namespace plexaura {
 
-// The part of a picture that becomes a sample, and whether it is mirrored.
+struct ImageSize {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+};
+
+// A part of a picture, in pixels from its upper left corner.
+struct Box {
+  std::int64_t left = 0;
+  std::int64_t top = 0;
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+};
+
+// How a picture becomes a sample: `source` is cut out and scaled to the size `scaled`, of which `window` is
+// the sample, mirrored left to right or not.
 struct Crop {
-  Box box;
+  Box source;
+  ImageSize scaled;
+  Box window;
   bool mirror = false;
 };
 
-// The square in the middle whose side is `fraction` of the picture's shorter side.
-Crop centre_crop(ImageSize size, double fraction);
+// The crops of torchvision's transforms, with its rounding. The sample has `side` pixels on both sides.
 
-// A part of random area (uniform from smallest_area to 1, of the picture's), shape (width / height
-// log-uniform from 3/4 to 4/3) and place. A picture so long that ten tries find none gives the largest part
-// of a permitted shape, in the middle. Where `may_mirror`, half of all are mirrored.
-Crop random_crop(ImageSize size, double smallest_area, bool may_mirror, Random& random);
+// Resize(shorter_side), then CenterCrop(side); `shorter_side` is not below `side`.
+Crop centre_crop(ImageSize size, std::int64_t shorter_side, std::int64_t side);
 
-// The same part of the same picture at another size.
-Box scaled(const Box& box, ImageSize from, ImageSize to);
+// RandomResizedCrop(side, scale=(smallest_area, 1)): a part of random area (uniform, as a share of the
+// picture's), shape (width / height, log-uniform from 3/4 to 4/3) and place. A picture so long that ten tries
+// find none gives the largest part of a permitted shape, in the middle. Where `may_mirror`, then
+// RandomHorizontalFlip(): half of all are mirrored.
+Crop random_crop(ImageSize size, std::int64_t side, double smallest_area, bool may_mirror, Random& random);
 
 }  // namespace plexaura

@@ -29,35 +29,22 @@ bool begins_with(std::span<const std::uint8_t> bytes, std::span<const std::uint8
   return bytes.size() >= signature.size() && std::ranges::equal(bytes.first(signature.size()), signature);
 }
 
-// Calls what belongs to the format, and gives errors their name.
-template <class OfJpeg, class OfPng>
-auto by_format(std::span<const std::uint8_t> bytes, const std::string& name, OfJpeg of_jpeg, OfPng of_png) {
-  try {
-    if (begins_with(bytes, jpeg_signature)) return of_jpeg();
-    if (begins_with(bytes, png_signature)) return of_png();
-  } catch (const codecs::CodecError& error) {
-    throw UserError(
-        fmt::format("{}: the picture cannot be decoded: {}; replace or remove the file", name, error.what));
-  }
-  throw UserError(
-      fmt::format("{}: is neither JPEG nor PNG by its content; convert or remove the file", name));
-}
-
 }  // namespace
 
 bool is_image(std::span<const std::uint8_t> bytes) {
   return begins_with(bytes, jpeg_signature) || begins_with(bytes, png_signature);
 }
 
-ImageSize read_image_size(std::span<const std::uint8_t> bytes, const std::string& name) {
-  return by_format(
-      bytes, name, [&] { return codecs::jpeg_size(bytes); }, [&] { return codecs::png_size(bytes); });
-}
-
-Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name, double scale) {
-  return by_format(
-      bytes, name, [&] { return codecs::decode_jpeg(bytes, scale); },
-      [&] { return codecs::decode_png(bytes); });
+Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name) {
+  try {
+    if (begins_with(bytes, jpeg_signature)) return codecs::decode_jpeg(bytes);
+    if (begins_with(bytes, png_signature)) return codecs::decode_png(bytes);
+  } catch (const codecs::CodecError& error) {
+    throw UserError(
+        fmt::format("{}: the picture cannot be decoded: {}; replace or remove the file", name, error.what));
+  }
+  throw UserError(
+      fmt::format("{}: is neither JPEG nor PNG by its content; convert or remove the file", name));
 }
 
 }  // namespace plexaura

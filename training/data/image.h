@@ -7,11 +7,6 @@
 
 namespace plexaura {
 
-struct ImageSize {
-  std::int64_t width = 0;
-  std::int64_t height = 0;
-};
-
 // A picture in 8-bit sRGB.
 struct Image {
   std::int64_t width = 0;
@@ -25,14 +20,11 @@ struct Image {
 // Whether the bytes begin as a JPEG or PNG does.
 bool is_image(std::span<const std::uint8_t> bytes);
 
-// The size that the header gives. Throws UserError for what is neither JPEG nor PNG, and for a broken header.
-ImageSize read_image_size(std::span<const std::uint8_t> bytes, const std::string& name);
-
-// The picture as RGB: grey, CMYK and YCCK JPEG, and PNG with a palette, 16 bits or transparency (over white),
-// are converted. Of a JPEG whose picture is wanted at `scale` (0 < scale <= 1) no more is decoded than the
-// smallest of 1/8, 1/4, 1/2 and 1 that is not below it. Throws UserError for what is neither, is broken or
-// cut off anywhere, or has more than 2^27 pixels.
-Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name, double scale = 1);
+// The picture as RGB, with the values that Pillow's convert("RGB") gives: grey, CMYK and YCCK JPEG, and PNG
+// of every kind, are converted; gamma and colour profiles are ignored, transparency is dropped. One thing
+// differs: of grey PNG with 16 bits the upper 8 are taken, where Pillow clips. Throws UserError for what is
+// neither, is broken or cut off anywhere, or has more than 2^27 pixels.
+Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name);
 
 // A JPEG file with `quality` from 1 to 100. Throws UserError for a picture that JPEG cannot hold (a side of 0
 // or above 65,500).

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <fmt/format.h>
+#include <functional>
 #include <system_error>
 
 #include "core/error.h"
@@ -17,16 +18,26 @@ namespace plexaura {
 
 namespace {
 
-enum class Kind { folder, file };
+// Whether an entry of the root is the folder of a class. A link that leads nowhere is an error: a class would
+// be missing.
+bool is_class(const std::filesystem::directory_entry& entry) {
+  std::error_code error;
+  if (entry.is_directory(error)) return true;
+  if (error || !entry.exists(error))
+    throw UserError(
+        fmt::format("{}: is a link that leads nowhere; mend or remove it", entry.path().string()));
+  return false;
+}
 
-// The names of one kind in a folder, sorted, without those that begin with a dot.
-std::vector<std::string> names_in(const std::filesystem::path& folder, Kind kind) {
+// The names in a folder that are `wanted`, sorted, without those that begin with a dot.
+std::vector<std::string> names_in(
+    const std::filesystem::path& folder,
+    const std::function<bool(const std::filesystem::directory_entry&)>& wanted) {
   std::vector<std::string> names;
   try {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       std::string name = entry.path().filename().string();
-      const bool wanted = kind == Kind::folder ? entry.is_directory() : entry.is_regular_file();
-      if (wanted && !name.starts_with('.')) names.push_back(std::move(name));
+      if (!name.starts_with('.') && wanted(entry)) names.push_back(std::move(name));
     }
   } catch (const std::filesystem::filesystem_error& error) {
     throw UserError(fmt::format("{}: cannot be listed: {}; check the path and its permissions",
@@ -43,6 +54,13 @@ bool has_image_extension(const std::string& name) {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
   });
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+// Whatever is called a picture must be one: a folder, a pipe or a link that leads nowhere is an error when it
+// is read, as a broken picture is.
+bool may_be_image(const std::filesystem::directory_entry& entry) {
+  std::error_code ignored;
+  return has_image_extension(entry.path().filename().string()) || entry.is_regular_file(ignored);
 }
 
 bool begins_like_image(const std::filesystem::path& path) {
@@ -72,16 +90,19 @@ void check_options(const std::filesystem::path& root, const ImageFolderOptions& 
 void normalise(std::span<float> planes, const ImageFolderOptions& options) {
   const std::size_t pixels = planes.size() / 3;
   for (std::size_t channel = 0; channel < 3; ++channel) {
-    const float factor = 1 / (255 * options.stddev[channel]);
-    const float offset = -options.mean[channel] / options.stddev[channel];
-    for (float& value : planes.subspan(channel * pixels, pixels)) value = value * factor + offset;
+    for (float& value : planes.subspan(channel * pixels, pixels))
+      value = (value / 255 - options.mean[channel]) / options.stddev[channel];
   }
 }
 
 }  // namespace
 
+std::int64_t shorter_side_of(const ImageFolderOptions& options) {
+  return std::llround(static_cast<double>(options.image_size) * 256 / 224);
+}
+
 ImageFolderDataset::ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options)
-    : root_(root), options_(options), class_names_(names_in(root, Kind::folder)) {
+    : root_(root), options_(options), class_names_(names_in(root, is_class)) {
   check_options(root, options);
   if (class_names_.empty())
     throw UserError(
@@ -90,7 +111,7 @@ ImageFolderDataset::ImageFolderDataset(const std::filesystem::path& root, const 
   for (std::size_t label = 0; label < class_names_.size(); ++label) {
     const std::filesystem::path folder = root / class_names_[label];
     const auto looks_inside = [&](const std::string& name) { return begins_like_image(folder / name); };
-    std::vector<std::string> names = names_in(folder, Kind::file);
+    std::vector<std::string> names = names_in(folder, may_be_image);
     ignored_files_ += static_cast<std::int64_t>(std::erase_if(
         names, [&](const std::string& name) { return !has_image_extension(name) && !looks_inside(name); }));
     if (std::ranges::none_of(names, looks_inside))
@@ -110,16 +131,14 @@ std::filesystem::path ImageFolderDataset::path(std::int64_t index) const {
 void ImageFolderDataset::read(std::int64_t index, const SampleContext& context, std::span<float> sample,
                               std::int64_t& label) const {
   const std::filesystem::path file = path(index);
-  const std::vector<std::uint8_t> bytes = read_file(file);
-  const ImageSize size = read_image_size(bytes, file.string());
+  const Image image = decode_image(InputFile(file).read_all(), file.string());
+  const ImageSize size{image.width, image.height};
   Random random{context.seed, static_cast<std::uint64_t>(context.epoch), static_cast<std::uint64_t>(index)};
-  Crop crop = options_.augment ? random_crop(size, options_.smallest_crop, options_.mirror, random)
-                               : centre_crop(size, 224.0 / 256.0);
-  const auto target = static_cast<double>(options_.image_size);
-  const double scale = std::min(1.0, target / std::min(crop.box.width, crop.box.height));
-  const Image image = decode_image(bytes, file.string(), scale);
-  crop.box = scaled(crop.box, size, {image.width, image.height});
-  resample(image, crop.box, options_.image_size, options_.image_size, crop.mirror, sample);
+  const std::int64_t side = options_.image_size;
+  const Crop crop = options_.augment
+                        ? random_crop(size, side, options_.smallest_crop, options_.mirror, random)
+                        : centre_crop(size, shorter_side_of(options_), side);
+  resample(image, crop, sample);
   normalise(sample, options_);
   label = files_[static_cast<std::size_t>(index)].label;
 }

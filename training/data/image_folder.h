@@ -13,7 +13,7 @@ namespace plexaura {
 struct ImageFolderOptions {
   std::int64_t image_size = 224;  // pixels of both sides of a sample
   // Whether samples are random crops, each shape and place a function of (seed, epoch, index), half of them
-  // mirrored. Otherwise the shorter side is scaled to image_size * 256 / 224 and the centre is taken.
+  // mirrored. Otherwise the shorter side is scaled to shorter_side_of() and the centre is taken.
   bool augment = false;
   double smallest_crop = 0.08;  // of the picture's area
   bool mirror = true;           // whether augmentation mirrors
@@ -22,12 +22,17 @@ struct ImageFolderOptions {
   std::array<float, 3> stddev{0.229F, 0.224F, 0.225F};
 };
 
+// image_size * 256 / 224, rounded: to what the shorter side of a picture is scaled that is not augmented.
+std::int64_t shorter_side_of(const ImageFolderOptions& options);
+
 // Pictures in folders, root/CLASS/picture. Classes are the folders in root, sorted by name, and samples their
 // files that begin as JPEG or PNG does, sorted by class and name; those called .jpg, .jpeg or .png are
-// believed to, so that they need not be opened. Other files, folders in a class's folder and names that begin
-// with a dot are passed over. Only names are held in memory. A sample is float32 [3, image_size, image_size],
-// RGB. The constructor throws UserError when root cannot be read, holds no folder, or a folder holds no
-// picture; read() when a file is no picture or broken, naming it. Thread-safe.
+// believed to, so that they need not be opened. Other files, other folders in a class's folder and names that
+// begin with a dot are passed over. Only names are held in memory. A sample is float32 [3, image_size,
+// image_size], RGB, prepared as torchvision's transforms do it: see crop.h and resample.h. The constructor
+// throws UserError when root cannot be read, holds no folder or a link that leads nowhere, or a folder holds
+// no picture; read() when what is called a picture is none, is broken, or is no regular file, naming it.
+// Thread-safe.
 class ImageFolderDataset final : public Dataset {
  public:
   explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});

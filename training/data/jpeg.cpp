@@ -72,10 +72,8 @@ class JpegReader {
   JpegReader& operator=(const JpegReader&) = delete;
   ~JpegReader() { jpeg_destroy_decompress(&info_); }
 
-  ImageSize size() const { return {info_.image_width, info_.image_height}; }
-
-  Image read(double scale) {
-    if (!start(scale)) throw_error();
+  Image read() {
+    if (!start()) throw_error();
     Image image = make_image(info_.output_width, info_.output_height);
     const bool is_cmyk = info_.out_color_space == JCS_CMYK;
     std::vector<std::uint8_t> cmyk(is_cmyk ? static_cast<std::size_t>(image.width * 4) : 0);
@@ -104,11 +102,8 @@ class JpegReader {
     return true;
   }
 
-  bool start(double scale) {
+  bool start() {
     if (setjmp(errors_.escape) != 0) return false;
-    info_.scale_num = 1;
-    info_.scale_denom = 8;
-    while (info_.scale_denom > 1 && scale * info_.scale_denom > 1) info_.scale_denom /= 2;
     const bool four_inks = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
     info_.out_color_space = four_inks ? JCS_CMYK : JCS_RGB;
     jpeg_start_decompress(&info_);
@@ -187,9 +182,7 @@ class JpegWriter {
 
 }  // namespace
 
-ImageSize jpeg_size(std::span<const std::uint8_t> bytes) { return JpegReader(bytes).size(); }
-
-Image decode_jpeg(std::span<const std::uint8_t> bytes, double scale) { return JpegReader(bytes).read(scale); }
+Image decode_jpeg(std::span<const std::uint8_t> bytes) { return JpegReader(bytes).read(); }
 
 }  // namespace plexaura::codecs
 

@@ -43,10 +43,8 @@ class PngReader {
   PngReader& operator=(const PngReader&) = delete;
   ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  ImageSize size() const { return {png_get_image_width(png_, info_), png_get_image_height(png_, info_)}; }
-
   Image read() {
-    Image image = make_image(size().width, size().height);
+    Image image = make_image(png_get_image_width(png_, info_), png_get_image_height(png_, info_));
     std::vector<png_bytep> rows;
     for (std::int64_t y = 0; y < image.height; ++y) rows.push_back(image.pixels.data() + y * image.width * 3);
     if (!read_pixels(rows.data())) throw_error();
@@ -92,8 +90,6 @@ class PngReader {
 };
 
 }  // namespace
-
-ImageSize png_size(std::span<const std::uint8_t> bytes) { return PngReader(bytes).size(); }
 
 Image decode_png(std::span<const std::uint8_t> bytes) { return PngReader(bytes).read(); }
 

@@ -1,24 +1,17 @@
 #pragma once
 
-#include <cstdint>
 #include <span>
 
+#include "training/data/crop.h"
 #include "training/data/image.h"
 
 namespace plexaura {
 
-// A part of a picture, in pixels from its upper left corner; edges may lie within pixels.
-struct Box {
-  double left = 0;
-  double top = 0;
-  double width = 0;
-  double height = 0;
-};
-
-// Scales a part of a picture to width x height by a triangle filter as wide as two steps between the new
-// pixels, two old pixels at least: bilinear interpolation when it grows, an average without aliasing when it
-// shrinks. Writes [3, height, width] values from 0 to 255, mirrored left to right on wish. Thread-safe.
-void resample(const Image& image, const Box& box, std::int64_t width, std::int64_t height, bool mirror,
-              std::span<float> planes);
+// Makes the sample that `crop` describes, as the resize of Pillow up to 12 does with BILINEAR, to the bit (13
+// may take columns first where the height shrinks most, and then differs by 1): a triangle filter as wide as
+// two steps between the new pixels, two old pixels at least, first along rows, then along columns, rounded to
+// 8 bits after each. So it interpolates where it grows and averages where it shrinks. Writes [3,
+// window.height, window.width] whole numbers from 0 to 255. Thread-safe.
+void resample(const Image& image, const Crop& crop, std::span<float> planes);
 
 }  // namespace plexaura

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <doctest/doctest.h>
 #include <set>
+#include <sys/stat.h>
 
 #include "tests/support/error_text.h"
 #include "tests/support/no_descriptors.h"
 #include "tests/training/data/data_support.h"
-#include "training/data/crop.h"
 #include "training/data/loader.h"
 #include "training/data/sample_reader.h"
 #include "training/file.h"
@@ -106,26 +106,6 @@ TEST_CASE("augmentation is a function of seed, epoch and index, and mirrors half
   CHECK(red_right > 100);
 }
 
-TEST_CASE("random crops lie within the picture and have the area and shape that were asked for") {
-  Random random{3};
-  bool mirrored = false;
-  for (const ImageSize size : {ImageSize{100, 80}, ImageSize{1, 1}, ImageSize{1000, 10}})
-    for (int i = 0; i < 1000; ++i) {
-      const Crop crop = random_crop(size, 0.08, true, random);
-      const auto width = static_cast<double>(size.width);
-      const auto height = static_cast<double>(size.height);
-      CHECK(crop.box.left >= 0);
-      CHECK(crop.box.top >= 0);
-      CHECK(crop.box.left + crop.box.width <= width + 1e-9);
-      CHECK(crop.box.top + crop.box.height <= height + 1e-9);
-      const double ratio = crop.box.width / crop.box.height;
-      CHECK(ratio > 0.7499);
-      CHECK(ratio < 1.3334);
-      mirrored = mirrored || crop.mirror;
-    }
-  CHECK(mirrored);
-}
-
 TEST_CASE("a folder that is no data set is refused in a sentence that names it") {
   const testing::TempFolder folder;
   const auto error = [&](const ImageFolderOptions& options = {}) {
@@ -161,6 +141,47 @@ TEST_CASE("a broken picture and a file that is none are named when they are read
                 {.batch_size = 6, .workers = 2, .on_error = OnError::skip});
   CHECK(loader.next().micro_batches.front().fields[1].elements() == 6);
   CHECK(loader.skipped().size() == 3);
+}
+
+TEST_CASE(
+    "what is called a picture and is a folder, a pipe or a link that leads nowhere is an error when read") {
+  const testing::TempFolder folder;
+  write_pets(folder);
+  std::filesystem::create_symlink("/nowhere", folder.path / "cat/c.jpg");
+  std::filesystem::create_directory(folder.path / "cat/d.jpg");
+  REQUIRE(mkfifo((folder.path / "cat/e.png").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("f.jpg", folder.path / "cat/f.jpg");
+  const auto dataset =
+      std::make_shared<ImageFolderDataset>(folder.path, ImageFolderOptions{.image_size = 16});
+  REQUIRE(dataset->size() == 7);
+  CHECK(dataset->ignored_files() == 0);
+  for (const auto& [index, name] :
+       {std::pair{2, "cat/c.jpg"}, {3, "cat/d.jpg"}, {4, "cat/e.png"}, {5, "cat/f.jpg"}})
+    CHECK(contains(testing::error_of([&] { sample_of(*dataset, index); }), name));
+  Loader loader(dataset, {.batch_size = 7, .on_error = OnError::skip});
+  loader.next();
+  CHECK(loader.skipped().size() == 4);
+}
+
+TEST_CASE("a class that is a link that leads nowhere is an error") {
+  const testing::TempFolder folder;
+  write_pets(folder);
+  std::filesystem::create_directory_symlink("cat", folder.path / "eel");
+  CHECK(ImageFolderDataset(folder.path).class_names().size() == 3);
+  std::filesystem::create_directory_symlink("/nowhere", folder.path / "fox");
+  CHECK(testing::error_of([&] { const ImageFolderDataset dataset(folder.path); }) ==
+        (folder.path / "fox").string() + ": is a link that leads nowhere; mend or remove it");
+}
+
+TEST_CASE("values are normalised as torchvision's Normalize does it, by ImageNet's figures unless given") {
+  const testing::TempFolder folder;
+  folder.write("black/x.jpg", encode_jpeg(testing::two_colours(16, 16, {0, 0, 0}, {0, 0, 0})));
+  folder.write("white/x.jpg", encode_jpeg(testing::two_colours(16, 16, {255, 255, 255}, {255, 255, 255})));
+  const ImageFolderDataset dataset(folder.path, {.image_size = 1});
+  CHECK(sample_of(dataset, 0) ==
+        std::vector<float>{-2.1179039478302F, -2.0357141494750977F, -1.804444432258606F});
+  CHECK(sample_of(dataset, 1) ==
+        std::vector<float>{2.248908281326294F, 2.4285714626312256F, 2.640000104904175F});
 }
 
 TEST_CASE("what is not the picture's fault is not held against it") {

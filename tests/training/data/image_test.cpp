@@ -13,7 +13,6 @@
 // clang-format on
 
 #include "tests/training/data/data_support.h"
-#include "training/data/resample.h"
 #include "training/file.h"
 
 namespace plexaura {
@@ -80,26 +79,14 @@ TEST_CASE("a JPEG comes back nearly as it was written") {
   const Image image = gradient(61, 47);
   const Bytes bytes = encode_jpeg(image, 95);
   CHECK(is_image(bytes));
-  const ImageSize size = read_image_size(bytes, "x");
-  CHECK(size.width == 61);
-  CHECK(size.height == 47);
   const Image decoded = decode_image(bytes, "x");
+  CHECK(decoded.width == 61);
+  CHECK(decoded.height == 47);
   REQUIRE(decoded.pixels.size() == image.pixels.size());
   double difference = 0;
   for (std::size_t i = 0; i < image.pixels.size(); ++i)
     difference += std::abs(image.pixels[i] - decoded.pixels[i]);
   CHECK(difference / static_cast<double>(image.pixels.size()) < 2);
-}
-
-TEST_CASE("a JPEG is decoded no smaller than asked") {
-  const Bytes bytes = encode_jpeg(gradient(160, 80));
-  for (const auto& [scale, width] :
-       {std::pair{1.0, 160}, {0.6, 160}, {0.5, 80}, {0.3, 80}, {0.25, 40}, {0.1, 20}, {0.01, 20}}) {
-    const Image image = decode_image(bytes, "x", scale);
-    CHECK(image.width == width);
-    CHECK(image.height == width / 2);
-    CHECK(near(pixel_of(image, width / 2, width / 4), {128, 128, 128}, 12));
-  }
 }
 
 TEST_CASE("JPEG in grey, progressive, CMYK and YCCK becomes RGB") {
@@ -136,54 +123,12 @@ TEST_CASE("what is no picture is refused by name") {
   const std::string text = "GIF89a and so on";
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   CHECK_FALSE(is_image(bytes));
-  CHECK(contains(testing::error_of([&] { read_image_size(bytes, "x.jpg"); }),
-                 "x.jpg: is neither JPEG nor PNG"));
+  CHECK(contains(testing::error_of([&] { decode_image(bytes, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
   CHECK(contains(testing::error_of([&] { decode_image({}, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
 }
 
 TEST_CASE("a picture that JPEG cannot hold is refused") {
   CHECK(contains(testing::error_of([] { encode_jpeg({}); }), "a picture of 0x0 cannot be encoded"));
-}
-
-TEST_CASE("resampling to the same size changes nothing, and mirrors on wish") {
-  const Image image = gradient(5, 3);
-  std::vector<float> planes(3UL * 3 * 5);
-  std::vector<float> mirrored(planes.size());
-  resample(image, {0, 0, 5, 3}, 5, 3, false, planes);
-  resample(image, {0, 0, 5, 3}, 5, 3, true, mirrored);
-  for (std::size_t y = 0; y < 3; ++y)
-    for (std::size_t x = 0; x < 5; ++x)
-      for (std::size_t channel = 0; channel < 3; ++channel) {
-        CHECK(planes[(channel * 3 + y) * 5 + x] ==
-              static_cast<float>(image.pixels[(y * 5 + x) * 3 + channel]));
-        CHECK(mirrored[(channel * 3 + y) * 5 + 4 - x] == planes[(channel * 3 + y) * 5 + x]);
-      }
-}
-
-TEST_CASE("shrinking averages: a fine chequerboard becomes grey") {
-  Image image{64, 64, {}};
-  for (int i = 0; i < 64 * 64; ++i)
-    image.pixels.insert(image.pixels.end(), 3, (i + i / 64) % 2 == 0 ? std::uint8_t{255} : std::uint8_t{0});
-  std::vector<float> planes(3UL * 8 * 8);
-  resample(image, {0, 0, 64, 64}, 8, 8, false, planes);
-  for (const float value : planes) CHECK(std::abs(value - 127.5F) < 1);
-}
-
-TEST_CASE("resampling keeps a plane of one slope, shrinking and growing, within the borders") {
-  const Image image = gradient(100, 100);
-  for (const std::int64_t side : {10, 40, 250}) {
-    std::vector<float> planes(static_cast<std::size_t>(3 * side * side));
-    resample(image, {20.5, 30, 60, 40}, side, side, false, planes);
-    for (std::int64_t i = 0; i < side; ++i) {
-      const auto centre = (static_cast<double>(i) + 0.5) / static_cast<double>(side);
-      const double x = 20.5 + 60 * centre;
-      CHECK(planes[static_cast<std::size_t>(i)] ==
-            doctest::Approx((x - 0.5) * 2.55).epsilon(0.01).scale(100));
-      const double y = 30 + 40 * centre;
-      CHECK(planes[static_cast<std::size_t>((side + i) * side)] ==
-            doctest::Approx((y - 0.5) * 2.55).epsilon(0.01).scale(100));
-    }
-  }
 }
 
 }  // namespace plexaura
