@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 
+#include "core/export.h"
 #include "core/params/placement.h"
 #include "core/vm/bind_kernels.h"
 
@@ -20,6 +21,7 @@ struct Assignment {
 // Plans the arena: lifetimes from the order of the steps, work in place where a kernel allows it and the
 // input dies there. Values with a home (leaves, targets) are given by `homes`. With `reuse` off every value
 // keeps memory of its own for the whole program.
-Assignment assign_memory(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse);
+PLEXAURA_API Assignment assign_memory(const Lowered& lowered, const std::map<Value, Place>& homes,
+                                      bool reuse);
 
 }  // namespace plexaura
