@@ -134,3 +134,17 @@ TEST_CASE("a NaN goes through batch norm, the addition and the ReLU behind it, f
       CHECK(result.worst() < bound);
     }
 }
+
+TEST_CASE("batch norm writes results of more than 8 MiB past the caches, and they agree as well") {
+  const Shape shape{2, 17, 256, 260};
+  for (const Layout& layout : {Layout::row_major(4), blocked_channels(16)}) {
+    const Agreement result = agreement_of_node(
+        [&](Graph& graph, DType dtype) -> std::vector<Node> {
+          const auto [x, scale, shift] = operands(graph, dtype, shape);
+          return {batch_norm(x, scale, shift).y};
+        },
+        {layout}, {.low = -0.5, .high = 1});
+    CHECK(result.uses("fast"));
+    CHECK(result.worst() < bound);
+  }
+}
