@@ -29,7 +29,8 @@ class Walk {
     mark_dependents(wrt);
   }
 
-  bool reaches(const Node& node) const { return node.id() < end_ && depends_[node.id()]; }
+  // Whether the loss is a function of an entry of wrt.
+  bool loss_depends() const { return depends_[loss_.id()]; }
 
   void run(Node seed) {
     cotangents_[loss_.value()] = seed;
@@ -46,10 +47,8 @@ class Walk {
   // Sets a bit for every node whose value depends on an entry of wrt.
   void mark_dependents(std::span<const Node> wrt) {
     depends_.assign(end_, false);
-    for (const Node& node : wrt) {
-      wrt_.push_back(node.value());
+    for (const Node& node : wrt)
       if (node.id() < end_) depends_[node.id()] = true;
-    }
     for (NodeId id = 0; id < end_; ++id)
       for (const Value input : graph_.record(id).inputs)
         if (carries_gradient(input)) depends_[id] = true;
@@ -117,7 +116,6 @@ class Walk {
   Node loss_;
   NodeId end_;
   std::vector<bool> depends_;
-  std::vector<Value> wrt_;
   std::map<Value, Node> cotangents_;
 };
 
@@ -137,24 +135,29 @@ void check_arguments(const Node& loss, std::span<const Node> wrt, const Node& se
 
 }  // namespace
 
-std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed) {
+std::vector<Node> gradients_or_empty(Node loss, std::span<const Node> wrt, Node seed) {
   check_arguments(loss, wrt, seed);
-  Graph& graph = loss.graph();
   Walk walk(loss, wrt);
-  for (const Node& node : wrt)
-    if (!walk.reaches(node) || !walk.reaches(loss))
-      throw UserError(fmt::format(
-          "gradients({}): the loss does not depend on {}; leave it out, or check for a stop_gradient between",
-          name_of(graph, loss.id()), name_of(graph, node.id())));
-  if (!seed) seed = graph.constant(Tensor::scalar(1.0).cast(loss.dtype()));
+  if (!walk.loss_depends()) return std::vector<Node>(wrt.size());
+  if (!seed) seed = loss.graph().constant(Tensor::scalar(1.0).cast(loss.dtype()));
   walk.run(seed);
   std::vector<Node> result;
-  for (const Node& node : wrt) {
-    result.push_back(walk.cotangent(node.value()));
-    if (!result.back())
-      throw UserError(
-          fmt::format("gradients({}): no gradient reaches {}; every path to it passes an op without one",
-                      name_of(graph, loss.id()), name_of(graph, node.id())));
+  for (const Node& node : wrt) result.push_back(walk.cotangent(node.value()));
+  return result;
+}
+
+std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed) {
+  std::vector<Node> result = gradients_or_empty(loss, wrt, seed);
+  const Graph& graph = loss.graph();
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    if (result[i]) continue;
+    if (!Walk(loss, wrt.subspan(i, 1)).loss_depends())
+      throw UserError(fmt::format(
+          "gradients({}): the loss does not depend on {}; leave it out, or check for a stop_gradient between",
+          name_of(graph, loss.id()), name_of(graph, wrt[i].id())));
+    throw UserError(
+        fmt::format("gradients({}): no gradient reaches {}; every path to it passes an op without one",
+                    name_of(graph, loss.id()), name_of(graph, wrt[i].id())));
   }
   return result;
 }

@@ -17,4 +17,7 @@ namespace plexaura {
 PLEXAURA_API std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed = {});
 PLEXAURA_API std::vector<Node> gradients(Node loss, std::initializer_list<Node> wrt, Node seed = {});
 
+// The same, but an empty Node for an entry on which the loss does not depend or that no gradient reaches.
+PLEXAURA_API std::vector<Node> gradients_or_empty(Node loss, std::span<const Node> wrt, Node seed = {});
+
 }  // namespace plexaura

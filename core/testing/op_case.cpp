@@ -75,15 +75,11 @@ std::vector<Node> add_gradients(Graph& graph, const OpCase& op_case, std::vector
                                 DType like) {
   const std::vector<Node> nodes = add_inputs(graph, inputs);
   const Node loss = add_loss(graph, op_case.build(graph, nodes), inputs, like);
-  std::vector<Node> grads;
-  for (const Node& node : nodes) {
-    if (!is_floating(node.dtype())) continue;
-    try {
-      grads.push_back(gradients(loss, {node})[0]);
-    } catch (const UserError&) {
-      // An operand that the op gives no gradient: check_gradients sees to it that it has no influence.
-    }
-  }
+  std::vector<Node> wrt;
+  for (const Node& node : nodes)
+    if (is_floating(node.dtype())) wrt.push_back(node);
+  std::vector<Node> grads = gradients_or_empty(loss, wrt);
+  std::erase_if(grads, [](const Node& grad) { return !grad; });
   return grads;
 }
 

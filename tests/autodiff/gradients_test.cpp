@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "core/graph/print.h"
+#include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/classes.h"
 #include "core/ops/matmul.h"
@@ -140,6 +141,30 @@ TEST_CASE("what gradients() refuses, with the nodes' names") {
   Graph another;
   const Node stranger = vector_input(another, "x");
   CHECK(says(user_error([&] { gradients(loss, {stranger}); }), {"another graph"}));
+}
+
+TEST_CASE("what has no gradient is empty where that is allowed") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node other = vector_input(graph, "other");
+  const std::vector<Node> grads =
+      gradients_or_empty(sum(x) + sum(stop_gradient(other)), std::vector{x, other});
+  CHECK(grads[0].type() == x.type());
+  CHECK(!grads[1]);
+  CHECK(!gradients_or_empty(sum(x), std::vector{other})[0]);
+}
+
+TEST_CASE("no gradient flows through a saved output") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {4, 1}});
+  const Node scale = graph.input("scale", {DType::float64, {1}});
+  const BatchNormResult normal = batch_norm(x, scale, scale);
+  CHECK(says(user_error([&] { gradients(sum(normal.mean), {x}); }), {"no gradient reaches"}));
+  const Node grad = gradients(sum(square(normal.y)) + sum(normal.variance), {x})[0];
+  const Node alone = gradients(sum(square(normal.y)), {x})[0];
+  const auto results = Runner(graph, {grad, alone}, test_backend())(
+      {Tensor::of<double>({4, 1}, {1, 2, 4, -3}), Tensor::of<double>({1}, {0.5})});
+  CHECK(results[0] == results[1]);
 }
 
 TEST_CASE("gradients stop at integers") {
