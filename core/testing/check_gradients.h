@@ -19,44 +19,53 @@ using BuildFunction = std::function<std::vector<Node>(Graph& graph, std::span<co
 
 struct GradientOptions {
   double step = 1e-3;              // of the differences; inputs must be further than twice that from a kink
-  double tolerance = 1e-6;         // of the relative error of first derivatives
-  double second_tolerance = 1e-5;  // of second derivatives
+  double tolerance = 1e-8;         // of the relative error of first derivatives
+  double second_tolerance = 1e-7;  // of second derivatives
   bool second_order = true;
-  std::int64_t element_limit = 128;  // of an input with more elements so many are compared, chosen at random
-  std::int64_t jacobian_limit =
-      400;  // every entry of the Jacobian is compared where it has no more entries than this
+  // Of an input with more elements, so many groups of elements are moved together; all elements take part.
+  std::int64_t element_limit = 64;
+  // Every entry of the Jacobian is compared where it has no more entries than this.
+  std::int64_t jacobian_limit = 400;
+  std::int64_t draws = 3;  // random cotangents
   std::uint64_t seed = 1;
   StepBlock block = {};  // for functions that read step scalars
 };
 
-// One derivative that was compared with differences.
+// One derivative that was found wrong, or an exception that was thrown on the way.
 struct GradientEntry {
-  std::string check;  // "gradient", "direction", "jacobian", "second", "second direction"
+  std::string check;  // "gradient", "jacobian", "gradient wanted alone", "second gradient", "symmetry", ...
   std::string input;  // "input 1", or "cotangent 0" in second derivatives
-  std::string index;  // "[0,2]"; empty for a direction
+  std::string index;  // "[0,2]"; "64 elements" where a group moved
   double analytic = 0;
   double numeric = 0;
-  double error = 0;  // relative
+  double error = 0;  // relative, beyond what the rounding of the function's values explains
   double limit = 0;
+  std::string note = {};  // why: a kink, or what was thrown
 };
 
 struct GradientReport {
   bool passed = true;
   std::int64_t compared = 0;            // derivatives in all
-  double worst = 0;                     // relative error of first derivatives
+  double worst = 0;                     // error of first derivatives; infinite where one is not a number
   double worst_second = 0;              // of second derivatives
   std::vector<GradientEntry> failures;  // the first twenty
 };
 
-// One line a failure: what, where, analytic, numeric, relative error and limit.
+// One line a failure: what, where, analytic, numeric, relative error and limit, and a note.
 PLEXAURA_API std::string to_string(const GradientReport& report);
 
-// Compares the gradients of a function with central differences (of fourth order) in float64: along a random
-// direction, for every element under a random cotangent, for every entry of the Jacobian where it is small;
-// and likewise the derivative of the gradient along a random direction with respect to inputs and cotangents.
-// The floating inputs must be float64; others are held fixed. Saved outputs take no part. The relative error
-// is |analytic - numeric| over the largest of the two and a thousandth of the largest derivative by the same
-// input.
+// Compares the gradients of a function with central differences (of fourth order) in float64.
+//
+// The gradients by all floating inputs are wanted at once, as in training, under several random cotangents,
+// under those of each output alone, and where the Jacobian is small under those of each element. What an
+// input is given when it is wanted alone, and what all are given when an output has no cotangent, must be the
+// same. Second derivatives are checked likewise, as the gradients of these gradients by inputs and
+// cotangents, and must be symmetric.
+//
+// A derivative is wrong where it differs by more than the tolerance, as a fraction of the larger one, and by
+// more than rounding explains; finer steps are tried before that is said. A failure's note tells a function
+// that has a kink at this point, and an exception from a vjp. The floating inputs must be float64; others are
+// held fixed. Saved outputs take no part.
 PLEXAURA_API GradientReport check_gradients(const BuildFunction& build, const std::vector<Tensor>& inputs,
                                             Backend& backend, const GradientOptions& options = {});
 
