@@ -73,8 +73,8 @@ class Communicator : public Collective {
   // Collective: the end of this rank's work; waits for all others to come here, so that the library can be
   // closed without waiting. The destructor does it where this was not called, and then prints what goes
   // wrong. `in_error`: this rank reports an error of its own; ranks that wait for it elsewhere end at once,
-  // without a word.
-  virtual void leave(bool in_error) = 0;
+  // without a word. Returns whether all ranks have come.
+  virtual bool leave(bool in_error) = 0;
 };
 
 // The communicator of all ranks that mpirun or srun has started; of one rank where the program runs by

@@ -373,14 +373,16 @@ std::vector<SharedSegment> GroupCommunicator::open_segments(std::size_t bytes, c
   return segments;
 }
 
-void GroupCommunicator::leave(bool in_error) {
-  if (std::exchange(left_, true) || broken_ || transport_->abandoned() || size() == 1) return;
+bool GroupCommunicator::leave(bool in_error) {
+  if (std::exchange(left_, true) || broken_ || transport_->abandoned()) return false;
+  if (size() == 1) return true;
   if (is_part_) {
     if (in_error) alarm_->tell_left_in_error(alarm_->rank());
-    return;
+    return false;
   }
   try {
     roll_call().meet(announce(in_error ? Call::leave_in_error : Call::leave, ""));
+    return true;
   } catch (const std::exception&) {
     transport_->abandon();
     throw;

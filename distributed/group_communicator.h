@@ -40,7 +40,7 @@ class GroupCommunicator final : public Communicator {
   SharedWindow allocate_shared(std::size_t bytes, std::string_view what) override;
   void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                   std::string_view what) override;
-  void leave(bool in_error) override;
+  bool leave(bool in_error) override;
 
  private:
   template <class F>

@@ -6,6 +6,8 @@
 #include <new>
 #include <string>
 
+#include "distributed/launcher.h"
+
 namespace plexaura {
 namespace {
 
@@ -25,8 +27,12 @@ int report(const std::exception& error) {
   return known != nullptr ? known->exit_status() : 1;
 }
 
-// The body's status, and whether it ended in an error.
-int run_body(Communicator& communicator, const std::function<int(Communicator&)>& body) {
+struct Ending {
+  int status = 0;
+  bool together = false;  // all ranks have come to the end of their work
+};
+
+Ending run_body(Communicator& communicator, const std::function<int(Communicator&)>& body) {
   int status = 0;
   bool failed = false;
   try {
@@ -36,22 +42,28 @@ int run_body(Communicator& communicator, const std::function<int(Communicator&)>
     failed = true;
   }
   try {
-    communicator.leave(failed);
+    return {status, communicator.leave(failed)};
   } catch (const std::exception& error) {
-    return failed ? status : report(error);  // one sentence a rank is enough
+    return {failed ? status : report(error), false};  // one sentence a rank is enough
   }
-  return status;
+}
+
+// MPI is closed when this returns.
+Ending run_all(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body) {
+  try {
+    const std::unique_ptr<Communicator> communicator = make_communicator(options);
+    return run_body(*communicator, body);
+  } catch (const std::exception& error) {
+    return {report(error), false};
+  }
 }
 
 }  // namespace
 
 int run_ranks(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body) {
-  try {
-    const std::unique_ptr<Communicator> communicator = make_communicator(options);
-    return run_body(*communicator, body);
-  } catch (const std::exception& error) {
-    return report(error);
-  }
+  const Ending ending = run_all(options, body);
+  if (ending.status != 0 && ending.together) hurry_launcher();
+  return ending.status;
 }
 
 }  // namespace plexaura

@@ -55,6 +55,20 @@ TEST_CASE("communicator: sums, windows, broadcasts and texts, with shared memory
   }
 }
 
+TEST_CASE("communicator: a window of shared memory is summed by a communicator that has none") {
+  ThreadNetwork network(kRanks);
+  const auto ends = with_communicators({}, [&](GroupCommunicator& ranks) {
+    SharedWindow window = ranks.allocate_shared(4000, "a window");
+    GroupCommunicator others(network.transport(ranks.rank()), {.shared_memory = false});
+    auto* const values = reinterpret_cast<float*>(window.data());
+    std::fill_n(values, 1000, 1.0F);
+    others.sum_window(window, 0, DType::float32, 1000, "a window");
+    if (std::count(values, values + 1000, 3.0F) != 1000) throw InternalError("the sum is wrong");
+    others.leave(false);
+  });
+  CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+}
+
 TEST_CASE("communicator: ranks that wait in different communicators are told so by one of them") {
   for (const bool shared : {true, false}) {
     const CommunicatorOptions options{.deadline_seconds = 0.25, .shared_memory = shared};
