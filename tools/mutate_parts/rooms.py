@@ -1,0 +1,42 @@
+"""The rooms of the project: where faults are sown, and which tests should notice them."""
+
+import dataclasses
+import fnmatch
+
+
+@dataclasses.dataclass
+class Room:
+    name: str
+    sources: list  # patterns of paths
+    tests: list    # patterns of names that ctest knows; a program of doctest cases is run file by file
+    targets: list  # what these tests need
+
+    def holds(self, path):
+        return any(fnmatch.fnmatch(path, pattern) for pattern in self.sources)
+
+
+ENGINE = ["core_tests", "core_tests.portable"]
+DEVICES = ["core_tests.far", "core_tests.far_lazy", "contract_tests_far", "contract_tests_far_lazy"]
+KERNELS = ["backends_tests", *ENGINE]
+KERNEL_TARGETS = ["backends_tests", "core_tests"]
+
+# The first room that holds a source has it. Headers of kernels hold their loops; other headers mostly declare.
+ROOMS = [
+    Room("functors", ["core/ops/functors.h", "core/ops/philox.h"], KERNELS, KERNEL_TARGETS),
+    Room("ops", ["core/ops/*.cpp"], KERNELS, KERNEL_TARGETS),
+    Room("autodiff", ["core/autodiff/*.cpp"], KERNELS, KERNEL_TARGETS),
+    Room("portable", ["backends/cpu/portable/*"], KERNELS, KERNEL_TARGETS),
+    Room("fast", ["backends/cpu/fast/*"], KERNELS, KERNEL_TARGETS),
+    Room("onednn", ["backends/cpu/onednn/*"], KERNELS, KERNEL_TARGETS),
+    Room("testing", ["core/testing/*.cpp"], KERNELS, KERNEL_TARGETS),
+    Room("planner", ["core/vm/*.cpp", "core/passes/*.cpp", "core/params/placement.cpp"],
+         [*KERNELS, "contract_tests_cpu", *DEVICES], [*KERNEL_TARGETS, "contract_tests"]),
+    Room("training", ["training/*.cpp"], ["training_tests"], ["training_tests"]),
+    Room("distributed", ["distributed/*.cpp"],
+         ["distributed_tests", "distributed.alone.*", "distributed.*.[23]", "distributed.mismatch_*"],
+         ["distributed_tests", "distributed_ranks"]),
+]
+
+
+def room_of(path):
+    return next((room for room in ROOMS if room.holds(path)), None)
