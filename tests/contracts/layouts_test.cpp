@@ -1,6 +1,7 @@
 // Programs of other layouts on one store: the placement that the first one makes, or that comes from
 // elsewhere, holds for all, and changes no result.
 
+#include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
 
@@ -51,11 +52,14 @@ Placement with_layout(const Placement& from, const Layout& filters) {
   return placement;
 }
 
+// Other layouts may bring other kernels, which add in another order.
 void check_close(const Tensor& a, const Tensor& b) {
   const auto left = a.to_doubles();
   const auto right = b.to_doubles();
   REQUIRE(left.size() == right.size());
-  for (std::size_t i = 0; i < left.size(); ++i) CHECK(std::abs(left[i] - right[i]) < 1e-4);
+  double largest = 0;
+  for (const double value : left) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < left.size(); ++i) CHECK(std::abs(left[i] - right[i]) < 1e-5 * largest);
 }
 
 const Layout row_major = Layout::row_major(4);
@@ -66,9 +70,10 @@ const Layout blocked({0, 1, 2, 3}, {{0, 16}, {1, 4}});
 
 TEST_CASE("a placement from elsewhere, in any layout, trains alike") {
   const Batch batch = some_batch(4);
+  constexpr double rate = 1e-3;  // a larger one amplifies what rounding leaves of a difference
   const SmallTraining::Options options{.solver = {.momentum = 0.9}};
   SmallTraining own(test_backend(), specs(), model, batch, options);
-  for (int i = 0; i < 3; ++i) own.step(batch, 0.01);
+  for (int i = 0; i < 3; ++i) own.step(batch, rate);
   for (const Layout& layout : {row_major, channels_last, blocked}) {
     CAPTURE(to_string(layout));
     const Placement placement = with_layout(own.store().placement(), layout);
@@ -76,7 +81,7 @@ TEST_CASE("a placement from elsewhere, in any layout, trains alike") {
     given.placement = &placement;
     SmallTraining other(test_backend(), specs(), model, batch, given);
     CHECK(other.store().placement() == placement);
-    for (int i = 0; i < 3; ++i) other.step(batch, 0.01);
+    for (int i = 0; i < 3; ++i) other.step(batch, rate);
     for (const ParameterSpec& spec : specs()) {
       check_close(other.value(spec.name), own.value(spec.name));
       check_close(other.store().read_gradient(spec.name), own.store().read_gradient(spec.name));
