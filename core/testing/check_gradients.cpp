@@ -19,7 +19,7 @@ namespace {
 using namespace testing;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-// Of sums of the same terms that were added up in another order, as a fraction of their largest term.
+// By which sums of the same terms in another order may differ, as a fraction of the sum of their sizes.
 constexpr double roundings = 64 * std::numeric_limits<double>::epsilon();
 constexpr double tolerance_of_equals = 1e-10;
 constexpr std::size_t most_failures = 20;
@@ -172,7 +172,7 @@ class Level {
       for (std::size_t i = 0; i < sizes_[output]; ++i) body(output, element++);
   }
 
-  // Where a group of elements is wrong, those that are wrong by themselves are named.
+  // Where a group of elements is wrong, names those that are wrong by themselves.
   void check_course(Course& course, const Derivatives& grads, const Cotangents& cotangents) {
     const GradientEntry entry = compare(course, grads, cotangents);
     const auto known = report_.failures.size();
@@ -215,7 +215,8 @@ class Level {
     return course.slopes[step] = differences_.along(course.direction, step);
   }
 
-  // The slopes of both sides meet as the step shrinks, or else the function has a kink or a jump.
+  // Says so where the function has a kink or a jump: there the slopes of both sides do not meet as the step
+  // shrinks.
   std::string note_of_kink(Course& course, const std::vector<double>& cotangents) {
     const auto below = [&](double step) { return dot(cotangents, along(course, step).below); };
     const auto above = [&](double step) { return dot(cotangents, along(course, step).above); };
@@ -227,7 +228,8 @@ class Level {
                        below(fine), above(fine));
   }
 
-  // Every way to ask must give what everything at once gives where the cotangents that it lacks are zero.
+  // Each way of asking must give the gradients that asking for everything at once gives when the cotangents
+  // that it leaves out are zero.
   void check_ways() {
     const std::vector<double> drawn = program_.random_cotangents(random_);
     for (std::size_t way = 1; way < program_.ways().size(); ++way) {

@@ -144,7 +144,7 @@ TEST_CASE("one small element of many that is wrong by half is found, and named")
     if (entry.input == "input 0") CHECK(entry.index == "[3210]");
 }
 
-TEST_CASE("a gradient that is wrong only where both operands' are wanted is found, and where one's is") {
+TEST_CASE("a gradient that is wrong only when both operands want one is found, or only when one does") {
   const auto wrong_where = [](bool both) {
     return [=](const VjpRequest& request) {
       const bool wanted_both = request.wanted[0] && request.wanted[1];
@@ -176,13 +176,13 @@ TEST_CASE("a gradient that is wrong only where an output has no cotangent is fou
   CHECK(names(report_where(true), "gradient without a cotangent of output 1"));
 }
 
-TEST_CASE("a gradient that is no linear function of the cotangent is found") {
+TEST_CASE("a gradient that is not linear in the cotangent is found") {
   CHECK(!checked(built("square", [](const VjpRequest& request) {
            return std::vector{abs(request.grad_outputs[0]) * request.inputs[0] * 2};
          })).passed);
 }
 
-TEST_CASE("a vjp that throws is a failure, with what it says, though the function be constant") {
+TEST_CASE("an exception from a vjp is a failure and is shown, even where the function is constant") {
   register_host_kernel("nothing_of_this_test", run_nothing);
   const GradientReport report = checked(built(
       "nothing_of_this_test", [](const VjpRequest&) -> std::vector<Node> { throw UserError("so it is"); }));
@@ -199,7 +199,7 @@ TEST_CASE("a gradient that is not a number is a failure, and is not reported as 
   CHECK(to_string(report).find("worst relative error inf") != std::string::npos);
 }
 
-TEST_CASE("a kink is told from a wrong gradient") {
+TEST_CASE("a kink is distinguished from a wrong gradient") {
   const auto with_kink = [](Graph&, std::span<const Node> x) { return std::vector{relu(x[0])}; };
   const GradientReport kink = checked(with_kink, {Tensor::of<double>({2}, {0, 1})});
   CHECK(!kink.passed);

@@ -73,14 +73,14 @@ TEST_CASE("a chain of kernels that work in place lies in one piece") {
   CHECK(memory.arena_bytes == 64);
 }
 
-TEST_CASE("nothing is worked on in place that lies at home, in a feed or a parameter") {
+TEST_CASE("a feed is never overwritten in place") {
   Steps steps;
   const Node x = steps.input("x");
   const Node y = steps.bind(neg(x), in_place);
   CHECK(!same_place(steps.assigned({y}), x, y));
 }
 
-TEST_CASE("a value that is read again is not worked on in place") {
+TEST_CASE("a value that is read again is not overwritten in place") {
   Steps steps;
   const Node a = steps.bind(neg(steps.input("x")), {});
   const Node b = steps.bind(neg(a), in_place);
@@ -90,7 +90,7 @@ TEST_CASE("a value that is read again is not worked on in place") {
   CHECK(same_place(memory, a, c));
 }
 
-TEST_CASE("a value that the kernel reads through another operand, too, is not worked on in place") {
+TEST_CASE("a value that the kernel also reads through another operand is not overwritten in place") {
   const auto lies_in_place = [](std::vector<bool> reads) {
     Steps steps;
     const Node a = steps.bind(neg(steps.input("x")), {});
@@ -101,7 +101,7 @@ TEST_CASE("a value that the kernel reads through another operand, too, is not wo
   CHECK(lies_in_place({true, false}));
 }
 
-TEST_CASE("a value that is asked for is not worked on in place") {
+TEST_CASE("an output of the program is not overwritten in place") {
   Steps steps;
   const Node a = steps.bind(neg(steps.input("x")), {});
   const Node b = steps.bind(neg(a), in_place);
@@ -115,7 +115,7 @@ TEST_CASE("a value of another size is not put in place") {
   CHECK(!same_place(steps.assigned({b}), a, b));
 }
 
-TEST_CASE("a value of the prologue, which the next run reads, is worked on in the prologue alone") {
+TEST_CASE("only the prologue overwrites its values in place, because the next run reads them") {
   Steps steps;
   const Node a = steps.bind(neg(steps.input("x")), {.prologue = true});
   const Node b = steps.bind(neg(a), {.in_place = true, .prologue = true});

@@ -135,7 +135,7 @@ TEST_CASE("a NaN goes through batch norm, the addition and the ReLU behind it, f
     }
 }
 
-TEST_CASE("batch norm writes results of more than 8 MiB past the caches, and they agree as well") {
+TEST_CASE("batch norm of more than 8 MiB, which is written past the caches, agrees as well") {
   const Shape shape{2, 17, 256, 260};
   for (const Layout& layout : {Layout::row_major(4), blocked_channels(16)}) {
     const Agreement result = agreement_of_node(
