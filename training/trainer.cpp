@@ -333,7 +333,7 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
 
 std::optional<Validation> Trainer::validate() {
   if (validation_plan_.samples == 0) return std::nullopt;
-  programs_->step().await_weights();
+  if (ran_) programs_->step().await_weights();  // before, the strategy has not begun
   const Evaluation mine = together(ranks(), "validation", [&] { return evaluate_share(); });
   std::vector<double> all{mine.loss, mine.samples};
   all.insert(all.end(), mine.metrics.begin(), mine.metrics.end());

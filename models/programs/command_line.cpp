@@ -31,6 +31,20 @@ std::string at_least_one(const std::string& text) {
              : fmt::format("'{}' must be a whole number above 0", text);
 }
 
+// Options that leave each other no work.
+void check_modes(const std::string& program, const CommandLine& line) {
+  if (!line.skip.empty() && line.weights.empty())
+    throw UserError(fmt::format("{}: --skip needs --weights", program));
+  if (!line.evaluate && line.predict.empty()) return;
+  if (line.evaluate && !line.predict.empty())
+    throw UserError(
+        fmt::format("{}: --evaluate and --predict exclude each other; give one of them", program));
+  if (line.resume || line.dry_run || line.steps)
+    throw UserError(fmt::format("{}: {} does not train; leave out {}", program,
+                                line.evaluate ? "--evaluate" : "--predict",
+                                line.resume ? "--resume" : (line.dry_run ? "--dry-run" : "--steps")));
+}
+
 }  // namespace
 
 CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv) {
@@ -52,6 +66,17 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   app.add_option("--backend", line.backend, "cpu, portable or a plugin such as cuda")->type_name("NAME");
   app.add_option("--log", line.log, "appends a JSON object per step and per epoch")->type_name("FILE");
   app.add_option("--weights", line.weights, "starts from a safetensors file")->type_name("FILE");
+  app.add_option("--skip", line.skip, "with --weights: parameters that keep their start, as in 'fc.*'")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag(
+      "--evaluate", line.evaluate,
+      "prints loss and metrics on the validation data, with --weights or the newest checkpoint, and ends");
+  app.add_option("--predict", line.predict,
+                 "prints class and probability of each picture, or of each row of a table, and ends")
+      ->type_name("FILE ...")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--profile", line.profile,
                  "writes a trace for chrome://tracing or Perfetto; slows the run down")
       ->type_name("FILE");
@@ -74,6 +99,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
         fmt::format("{}: no YAML file was named; for example: {} models/iris.yaml", program, program));
   if (line.print_program && !line.dry_run)
     throw UserError(fmt::format("{}: --program needs --dry-run", program));
+  check_modes(program, line);
   if (line.resume && !line.weights.empty())
     throw UserError(
         fmt::format("{}: --resume and --weights exclude each other: a checkpoint has weights of its own; "

@@ -16,10 +16,13 @@ struct CommandLine {
   bool dry_run = false;
   bool print_program = false;
   std::string backend = "cpu";
-  std::string log;      // JSON lines; empty: none
-  std::string weights;  // safetensors to start from; empty: none
-  std::string profile;  // trace file; empty: none
-  std::string message;  // --help, --version: to be printed instead of anything else
+  std::string log;                   // JSON lines; empty: none
+  std::string weights;               // safetensors to start from; empty: none
+  std::vector<std::string> skip;     // patterns of parameters that are not taken from there
+  bool evaluate = false;             // validate and end
+  std::vector<std::string> predict;  // files to tell the classes of; empty: train
+  std::string profile;               // trace file; empty: none
+  std::string message;               // --help, --version: to be printed instead of anything else
 };
 
 // Throws UserError in one sentence for what is no option, lacks its value, or has one too many.

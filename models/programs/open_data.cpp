@@ -2,6 +2,7 @@
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
 #include <span>
 
 #include "core/fnv.h"
@@ -26,6 +27,7 @@ struct Pair {
   std::uint64_t origin = fnv_start;  // see RunData
   std::int64_t ignored_files = 0;
   std::string preparation = {};  // see RunData
+  ReadSamples read_samples = {};
 };
 
 std::uint64_t hash_of(const std::vector<std::int64_t>& labels) {
@@ -65,6 +67,28 @@ Pair split(const Section& data, const DatasetPtr& whole) {
           fnv(fmt::format("share {}, seed {}", share, seed), hash_of(labels))};
 }
 
+// All rows of a table without labels, which has the features of `trained`.
+NamedSamples read_rows(const std::string& file, CsvOptions options, const CsvDataset& trained,
+                       const std::optional<Standardisation>& measured) {
+  options.labelled = false;
+  if (options.header) options.features.assign(trained.feature_names().begin(), trained.feature_names().end());
+  DatasetPtr rows = std::make_shared<CsvDataset>(file, options);
+  if (rows->sample_shape() != trained.sample_shape())
+    throw UserError(
+        fmt::format("{}: a row has {} columns and the model takes {}; leave out the label's column", file,
+                    rows->sample_shape()[0], trained.sample_shape()[0]));
+  if (measured) rows = std::make_shared<StandardisedDataset>(rows, *measured);
+  NamedSamples found{{}, Tensor(TensorType{DType::float32, {rows->size(), rows->sample_shape()[0]}})};
+  const auto width = static_cast<std::size_t>(rows->sample_shape()[0]);
+  for (std::int64_t row = 0; row < rows->size(); ++row) {
+    std::int64_t none = 0;
+    rows->read(row, {}, found.samples.as<float>().subspan(static_cast<std::size_t>(row) * width, width),
+               none);
+    found.names.push_back(fmt::format("{} row {}", file, row + 1));
+  }
+  return found;
+}
+
 Pair open_csv(const Section& data, const fs::path& path) {
   CsvOptions options{.header = data.flag_or("header", true), .names_may_be_numbers = data.has("header")};
   const std::string delimiter = data.text_or("delimiter", ",");
@@ -79,12 +103,14 @@ Pair open_csv(const Section& data, const fs::path& path) {
   Pair pair = split(data, table);
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
   pair.preparation = "the columns as they are";
+  std::optional<Standardisation> measured;
   if (data.flag_or("standardise", true)) {
     pair.preparation = "every column less its mean, by its deviation, both of the training rows";
-    const Standardisation measured = measure_standardisation(*pair.train);
-    pair.train = std::make_shared<StandardisedDataset>(pair.train, measured);
-    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, measured);
+    measured = measure_standardisation(*pair.train);
+    pair.train = std::make_shared<StandardisedDataset>(pair.train, *measured);
+    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, *measured);
   }
+  pair.read_samples = [=](const std::string& file) { return read_rows(file, options, *table, measured); };
   return pair;
 }
 
@@ -156,6 +182,10 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
   Pair pair{.train = train, .ignored_files = train->ignored_files()};
   pair.preparation = preparation_text(augmented, options);
+  pair.read_samples = [options](const std::string& file) {
+    const Shape batch{1, 3, options.image_size, options.image_size};
+    return NamedSamples{{file}, read_picture(file, options).reshaped(batch)};
+  };
   if (!validates(data)) return pair;
   const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
   check_same_classes(*train, (path / "train").string(), *validation, (path / "val").string());
@@ -199,7 +229,11 @@ RunData open_data(const Config& config) {
     description += pair.ignored_files == 1
                        ? " (ignored: 1 file that is no picture)"
                        : fmt::format(" (ignored: {} files that are no pictures)", pair.ignored_files);
-  return {pair.train, pair.validation, description, pair.preparation, origin};
+  if (!pair.read_samples)
+    pair.read_samples = [format](const std::string&) -> NamedSamples {
+      throw UserError(fmt::format("--predict reads pictures and tables, and not data.format {}", format));
+    };
+  return {pair.train, pair.validation, description, pair.preparation, pair.read_samples, origin};
 }
 
 }  // namespace plexaura

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
@@ -12,6 +13,7 @@
 #include "models/programs/command_line.h"
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
+#include "models/programs/use_model.h"
 #include "models/programs/version.h"
 #include "models/zoo/summary.h"
 
@@ -64,14 +66,11 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--resume"] = given(line.resume);
   facts["--dry-run"] = given(line.dry_run);
   facts["--weights"] = given(!line.weights.empty());
+  facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));
+  facts["--evaluate"] = given(line.evaluate);
+  facts["--predict"] = given(!line.predict.empty());
   facts["--profile"] = given(!line.profile.empty());
   return facts;
-}
-
-ModelBuilder builder_of(Model& model) {
-  return [&model](const ModelInputs& inputs) {
-    return build_loss(model, model(inputs["samples"]), inputs["labels"]);
-  };
 }
 
 void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, const CommandLine& line) {
@@ -107,7 +106,7 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   ParameterStore store = together(ranks, "making the parameters", [&] {
     ParameterStore made =
         make_store(*setup.model, setup.options.dtype, static_cast<std::uint64_t>(setup.options.trainer.seed));
-    if (!line.weights.empty()) load_weights(line.weights, made);
+    if (!line.weights.empty()) load_weights(line.weights, made, line.skip);
     return made;
   });
   const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
@@ -181,6 +180,8 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
     Setup setup =
         together(ranks, "reading the configuration", [&] { return read_setup(kind, line, ranks.size()); });
     check_agreement(ranks, facts_of(setup, line));
+    if (line.evaluate || !line.predict.empty())
+      return use_model(line, ranks, setup.data, setup.options, *setup.model);
     return train(line, ranks, std::move(setup));
   });
 }

@@ -50,13 +50,12 @@ std::string metrics_text(const std::vector<MetricValue>& metrics, std::string_vi
   return text;
 }
 
-std::string validation_text(const EpochRecord& epoch) {
-  if (std::isnan(epoch.val_loss)) return "no validation";
-  return fmt::format("validation loss {:.4f}{}", epoch.val_loss,
-                     metrics_text(epoch.val_metrics, "validation "));
-}
-
 }  // namespace
+
+std::string validation_text(double loss, const std::vector<MetricValue>& metrics) {
+  if (std::isnan(loss)) return "no validation";
+  return fmt::format("validation loss {:.4f}{}", loss, metrics_text(metrics, "validation "));
+}
 
 RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
     : speaks_(speaks), console_(STDOUT_FILENO), columns_(terminal_columns()), epochs_(epochs) {
@@ -106,7 +105,7 @@ void RunReport::epoch(const EpochRecord& record) {
   if (!speaks_) return;
   if (log_) log_->epoch(record);
   say(fmt::format("epoch {}/{}  done in {:.2f} s  train loss {:.4f}  {}", record.epoch + 1, epochs_,
-                  record.seconds, record.train_loss, validation_text(record)));
+                  record.seconds, record.train_loss, validation_text(record.val_loss, record.val_metrics)));
 }
 
 void RunReport::say(const std::string& line) {

@@ -45,6 +45,9 @@ class RunReport final : public TrainingObserver {
   StepRecord last_step_;
 };
 
+// "validation loss 0.1234  validation accuracy 97.00 %"
+std::string validation_text(double loss, const std::vector<MetricValue>& metrics);
+
 // "1.25 GB"
 std::string bytes_text(double bytes);
 

@@ -6,6 +6,7 @@
 
 #include "core/tensor/dtype.h"
 #include "models/config.h"
+#include "models/programs/predict.h"
 #include "training/data/dataset.h"
 #include "training/trainer.h"
 
@@ -14,8 +15,9 @@ namespace plexaura {
 struct RunData {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> validation;
-  std::string description;  // "400 samples of 5 classes, 125 for validation, from ..."
-  std::string preparation;  // how a sample is made of what the files hold: crops, scales, normalisation
+  std::string description;   // "400 samples of 5 classes, 125 for validation, from ..."
+  std::string preparation;   // how a sample is made of what the files hold: crops, scales, normalisation
+  ReadSamples read_samples;  // for --predict
   // Hash of what a run may not change when it goes on: the classes, and what is held out of a table.
   std::uint64_t origin = 0;
 };

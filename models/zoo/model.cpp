@@ -27,4 +27,10 @@ LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
   return result;
 }
 
+ModelBuilder builder_of(Model& model) {
+  return [&model](const ModelInputs& inputs) {
+    return build_loss(model, model(inputs["samples"]), inputs["labels"]);
+  };
+}
+
 }  // namespace plexaura

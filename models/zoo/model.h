@@ -6,6 +6,7 @@
 #include "core/vm/training_step.h"
 #include "models/config.h"
 #include "models/layers/layer.h"
+#include "training/programs.h"
 
 namespace plexaura {
 
@@ -54,5 +55,9 @@ std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape
 // top, and, where there are more than five classes, "accuracy_top5", among the five largest.
 //   outputs [N, classes] of the model; labels int64 [N].
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels);
+
+// For a Trainer: build_loss() of the model on the fields "samples" and "labels" of a Dataset. The model
+// outlives it.
+ModelBuilder builder_of(Model& model);
 
 }  // namespace plexaura

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +17,8 @@
 namespace plexaura {
 
 namespace {
+
+constexpr std::size_t no_column = std::numeric_limits<std::size_t>::max();
 
 // The columns of a file by name and number.
 class Columns {
@@ -165,8 +168,8 @@ struct Table {
     check_width(text, row, columns.size());
     for (const std::size_t column : features)
       values.push_back(parse_feature(row[column].text, text.place(row[column]), columns.name(column)));
-    labels.push_back({row[label].text, text.place(row[label])});
-    if (labels.back().text.empty())
+    labels.push_back(label == no_column ? NamedLabel{} : NamedLabel{row[label].text, text.place(row[label])});
+    if (label != no_column && labels.back().text.empty())
       throw UserError(fmt::format("{}: the label in {} is missing; fill in the class or remove the row",
                                   labels.back().place, columns.name(label)));
   }
@@ -188,7 +191,7 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
     throw UserError(fmt::format("{}: the file is empty; it needs rows of samples", path.string()));
   check_delimiter(text, row);
   const Columns columns(path.string(), row, options.header);
-  const std::size_t label = columns.find(options.label);
+  const std::size_t label = options.labelled ? columns.find(options.label) : no_column;
   const std::vector<std::size_t> features = feature_columns(columns, options, label);
   if (features.empty())
     throw UserError(
@@ -202,7 +205,8 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   if (table.labels.empty())
     throw UserError(fmt::format("{}: no row follows the header; add samples", path.string()));
   class_names_ = options.class_names.empty() ? table.classes() : options.class_names;
-  labels_ = place_labels(table.labels, class_names_);
+  labels_ =
+      label ? place_labels(table.labels, class_names_) : std::vector<std::int64_t>(table.labels.size(), 0);
   values_ = std::move(table.values);
 }
 

@@ -19,6 +19,7 @@ struct CsvOptions {
   // Whether a header may name all features by numbers. Otherwise such a line is an error: it may be a sample.
   bool names_may_be_numbers = false;
   ColumnRef label = std::int64_t{-1};
+  bool labelled = true;  // otherwise no column is the label's, and every label is 0
   // In the order of a sample; empty: all columns but the label's, in the file's order.
   std::vector<ColumnRef> features{};
   char delimiter = ',';

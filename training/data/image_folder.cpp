@@ -143,4 +143,14 @@ void ImageFolderDataset::read(std::int64_t index, const SampleContext& context, 
   label = files_[static_cast<std::size_t>(index)].label;
 }
 
+Tensor read_picture(const std::filesystem::path& file, const ImageFolderOptions& options) {
+  check_options(file, options);
+  const Image image = decode_image(InputFile(file).read_all(), file.string());
+  Tensor sample(TensorType{DType::float32, {3, options.image_size, options.image_size}});
+  const ImageSize size{image.width, image.height};
+  resample(image, centre_crop(size, shorter_side_of(options), options.image_size), sample.as<float>());
+  normalise(sample.as<float>(), options);
+  return sample;
+}
+
 }  // namespace plexaura

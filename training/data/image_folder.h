@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tensor/tensor.h"
 #include "training/data/dataset.h"
 
 namespace plexaura {
@@ -63,5 +64,9 @@ class ImageFolderDataset final : public Dataset {
   std::vector<File> files_;
   std::int64_t ignored_files_ = 0;
 };
+
+// A picture by its path, as a sample of an ImageFolderDataset without augmentation: float32 [3, image_size,
+// image_size]. Throws as ImageFolderDataset::read().
+Tensor read_picture(const std::filesystem::path& file, const ImageFolderOptions& options);
 
 }  // namespace plexaura

@@ -34,6 +34,17 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
+TEST_CASE("a table without labels has features alone, in the order that is asked for") {
+  const testing::TempFolder folder;
+  const auto path = folder.write("t.csv", "y,x,note\n1,2,a\n3,4,b\n");
+  const CsvDataset dataset(path, {.labelled = false, .features = {"x", "y"}});
+  CHECK(dataset.size() == 2);
+  CHECK(values_of(dataset, 1) == std::vector<float>{4, 3});
+  CHECK(dataset.label(1) == 0);
+  CHECK(error_in("x\n1\n", {.labelled = false, .features = {"x", "y"}}) ==
+        ": no column is called 'y'; the columns are: x");
+}
+
 TEST_CASE("a table with a header gives samples by name, and classes in sorted order") {
   const testing::TempFolder folder;
   const auto path = folder.write("t.csv", "x,kind,y\n1,pear,2.5\n-3e2,apple,+4\n");

@@ -1,0 +1,49 @@
+#include "models/programs/predict.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "core/ops/softmax.h"
+#include "models/predictor.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::int64_t most_at_once = 256;
+
+// Some of the samples, from `first` on.
+Tensor part(const Tensor& samples, std::int64_t first, std::int64_t count) {
+  std::vector<std::int64_t> extents = samples.shape().extents();
+  const std::size_t bytes = samples.bytes() / static_cast<std::size_t>(extents[0]);
+  extents[0] = count;
+  Tensor tensor(TensorType{samples.dtype(), Shape(std::move(extents))});
+  std::copy_n(samples.data() + static_cast<std::size_t>(first) * bytes, tensor.bytes(), tensor.data());
+  return tensor;
+}
+
+}  // namespace
+
+std::vector<std::string> predictions(const NamedSamples& file, Model& model,
+                                     const std::vector<std::string>& class_names, ParameterStore& store,
+                                     Backend& backend) {
+  const auto outputs = [&](const Node& x) {
+    return model.info().loss == Loss::softmax_cross_entropy ? softmax(model(x), 1) : model(x);
+  };
+  Predictor predict(outputs, store, backend);
+  std::vector<std::string> lines;
+  const auto all = static_cast<std::int64_t>(file.names.size());
+  for (std::int64_t first = 0; first < all; first += most_at_once) {
+    const std::int64_t count = std::min(most_at_once, all - first);
+    const std::vector<double> values = predict(part(file.samples, first, count)).to_doubles();
+    for (std::int64_t row = 0; row < count; ++row) {
+      const auto begin = values.begin() + row * model.classes();
+      const auto best = std::max_element(begin, begin + model.classes());
+      lines.push_back(fmt::format("{}\t{}\t{:.4f}", file.names[static_cast<std::size_t>(first + row)],
+                                  class_names[static_cast<std::size_t>(best - begin)], *best));
+    }
+  }
+  return lines;
+}
+
+}  // namespace plexaura

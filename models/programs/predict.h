@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+#include "models/zoo/model.h"
+
+namespace plexaura {
+
+// Samples without labels, prepared as those of the validation data.
+struct NamedSamples {
+  std::vector<std::string> names;
+  Tensor samples;  // float32 [names, ...]
+};
+
+// Reads a file that was named for --predict: a picture, or a table with a sample in each row. Throws
+// UserError.
+using ReadSamples = std::function<NamedSamples(const std::string& file)>;
+
+// One line for each sample of the file, with tabs between: its name, the class that the model ranks first,
+// and the probability of that class (for a model of loss squared_error: its output). The store holds the
+// weights.
+std::vector<std::string> predictions(const NamedSamples& file, Model& model,
+                                     const std::vector<std::string>& class_names, ParameterStore& store,
+                                     Backend& backend);
+
+}  // namespace plexaura

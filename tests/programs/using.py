@@ -1,0 +1,109 @@
+"""A model that was trained: evaluated, asked for classes, and trained on for another task."""
+
+import re
+
+import support
+from support import SOURCE, ProgramTest
+
+
+class Evaluate(ProgramTest):
+    def test_figures_are_those_of_the_last_epoch(self):
+        arguments = self.cnn("training.epochs=2")
+        figures = re.compile(r"validation loss \S+  validation accuracy \S+ %")
+        trained = figures.findall(self.run_one("convnet", *arguments).out)[-1]
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            for weights in ([], ["--weights", self.checkpoint("run") / "weights.safetensors"]):
+                self.assertEqual(figures.findall(self.run_ranks(ranks, "convnet", *arguments, "--evaluate", *weights).out), [trained])
+
+    def test_without_weights_or_samples(self):
+        result = self.run_one("mlp", *self.iris(), "--evaluate", status=2)
+        self.assertIn("there are no weights to use; name a file with --weights", result.err)
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        result = self.run_one("mlp", *self.iris("output.dir=run", "data.validation_share=0"), "--evaluate", status=2)
+        self.assertIn("there are no samples for validation", result.err)
+
+    def test_what_excludes_each_other(self):
+        for options, text in ((["--evaluate", "--predict", "x"], "--evaluate and --predict exclude each other"),
+                              (["--evaluate", "--resume"], "--evaluate does not train; leave out --resume"),
+                              (["--predict", "x", "--steps", "3"], "--predict does not train; leave out --steps"),
+                              (["--skip", "x"], "--skip needs --weights")):
+            self.assertIn(text, self.run_one("mlp", *self.iris(), *options, status=2).err)
+
+
+class Predict(ProgramTest):
+    def predictions(self, program, *arguments):
+        """[[name, class, probability]]"""
+        return [line.split("\t") for line in self.run_one(program, *arguments).out.splitlines()]
+
+    def test_rows_of_a_table(self):
+        self.run_one("mlp", *self.iris("training.epochs=20", "output.dir=run"))
+        table = SOURCE / "models/iris.csv"
+        rows = [line.split(",") for line in table.read_text().split()[1:]]
+        found = self.predictions("mlp", *self.iris("output.dir=run"), "--predict", table)
+        self.assertEqual([name for name, _, _ in found], [f"{table} row {i + 1}" for i in range(150)])
+        self.assertGreater(sum(name == row[4] for (_, name, _), row in zip(found, rows)), 140)
+        self.assertTrue(all(1 / 3 <= float(probability) <= 1 for _, _, probability in found))
+        # Other columns, in another order, and no label.
+        text = "petal_width,note,petal_length,sepal_width,sepal_length\n" + "".join(
+            f"{row[3]},x,{row[2]},{row[1]},{row[0]}\n" for row in rows)
+        self.write("new.csv", text)
+        again = self.predictions("mlp", *self.iris("output.dir=run"), "--predict", "new.csv", "new.csv")
+        self.assertEqual([line[1:] for line in again], [line[1:] for line in found] * 2)
+        self.write("short.csv", "petal_width\n1\n")
+        result = self.run_one("mlp", *self.iris("output.dir=run"), "--predict", "short.csv", status=2)
+        self.assertIn("short.csv: no column is called 'sepal_length'", result.err)
+
+    def test_rows_without_a_header(self):
+        rows = (SOURCE / "models/iris.csv").read_text().split()[1:]
+        self.write("rows.csv", "\n".join(rows))
+        settings = self.settings("data.path=rows.csv", "data.header=false", "output.dir=run", "training.epochs=1")
+        yaml = self.write("rows.yaml", (SOURCE / "models/iris.yaml").read_text().replace("label: species", "label: -1"))
+        self.run_one("mlp", yaml, *settings)
+        self.write("new.csv", "5.1,3.5,1.4,0.2\n")
+        self.assertEqual(len(self.predictions("mlp", yaml, *settings, "--predict", "new.csv")), 1)
+        self.write("more.csv", "5.1,3.5,1.4,0.2,7\n")
+        result = self.run_one("mlp", yaml, *settings, "--predict", "more.csv", status=2)
+        self.assertIn("more.csv: a row has 5 columns and the model takes 4; leave out the label's column", result.err)
+
+    def test_pictures(self):
+        support.draw_pictures(self.folder / "pictures")
+        arguments = [SOURCE / "models/resnet18.yaml", *self.settings("data.path=pictures", "data.image_size=32", "training.batch_size=6",
+                                                                     "training.schedule.warmup_epochs=1", "output.dir=run")]
+        self.run_one("resnet", *arguments, "--steps", 1)
+        pictures = sorted((self.folder / "pictures/val").glob("*/*"))[:2]
+        found = self.predictions("resnet", *arguments, "--predict", *pictures)
+        self.assertEqual([name for name, _, _ in found], list(map(str, pictures)))
+        self.assertEqual(found, [self.predictions("resnet", *arguments, "--predict", picture)[0] for picture in pictures])
+        classes = {path.name for path in (self.folder / "pictures/train").iterdir()}
+        self.assertTrue(all(name in classes and 1 / 3 <= float(probability) <= 1 for _, name, probability in found))
+        self.write("no.png", "no picture")
+        self.assertIn("no.png", self.run_one("resnet", *arguments, "--predict", "no.png", status=2).err)
+
+    def test_what_cannot_be_predicted(self):
+        self.run_one("convnet", *self.cnn("training.epochs=1"))
+        result = self.run_one("convnet", *self.cnn(), "--predict", "digits", status=2)
+        self.assertIn("--predict reads pictures and tables, and not data.format idx", result.err)
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        if support.HAS_MPI:
+            result = self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--predict", "x.csv", status=2)
+            self.assertIn("--predict is for one rank; start the program without mpirun", result.text)
+
+
+class FineTune(ProgramTest):
+    def test_skipped_parameters_keep_their_start(self):
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        weights = self.checkpoint("run") / "weights.safetensors"
+        still = ["training.solver.learning_rate=1e-30", "training.solver.weight_decay=0", "training.epochs=1"]
+        self.run_one("mlp", *self.iris(*still, "output.dir=start"))
+        self.run_one("mlp", *self.iris(*still, "output.dir=tuned"), "--weights", weights, "--skip", "fc3.*", "--skip", "fc2.bias")
+        old, start, tuned = self.weights("run"), self.weights("start"), self.weights("tuned")
+        for name in old:
+            kept = start if name.startswith("fc3.") or name == "fc2.bias" else old
+            self.assertLess(max(abs(a - b) for a, b in zip(tuned[name], kept[name])), 1e-20, name)
+            self.assertGreater(max(abs(a - b) for a, b in zip(old[name], start[name])), 1e-6, name)
+        result = self.run_one("mlp", *self.iris(), "--weights", weights, "--skip", "fc4.*", status=2)
+        self.assertIn("no parameter is named like 'fc4.*', so that nothing would be skipped", result.err)
+
+
+if __name__ == "__main__":
+    support.main()
