@@ -128,6 +128,12 @@ class MutateTest(unittest.TestCase):
         copy = Copy(self.folder, self.faults)
         self.assertEqual([bad], copy.named_in(self.compile(self.sown(self.faults), "refused")))
 
+    @unittest.skipUnless((ROOT / ".git").exists(), "the files of the tree are those that git knows")
+    def test_the_tool_tells_a_score(self):
+        command = [ROOT / "tools" / "mutate", "--only", "no such fault", "--folder", self.folder]
+        output = subprocess.run(command, check=True, text=True, capture_output=True).stdout
+        self.assertIn("score", output)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

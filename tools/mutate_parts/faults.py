@@ -8,7 +8,7 @@ from cpp import STATEMENT_WORDS, STRENGTH, Source
 
 # How an edit is written into the copy: `before` stays where it is, and the switch chooses between it and `after`.
 VALUE = ("(mutant({number}) ? ({after}) : (", "))")
-CONDITION = ("(mutant({number}) ? {after} : static_cast<bool>(", "))")
+CONDITION = ("(mutant({number}) ? static_cast<bool>({after}) : static_cast<bool>(", "))")
 STATEMENT = ("(mutant({number}) ? void() : void(", "))")
 
 # A header of the system may have unused variables and comparisons that are always true: the compiler says nothing.
@@ -122,9 +122,10 @@ class Finder:
             if first == i or a is None or b is None or '"' in a + b:
                 return
             kind, other = OTHER_OPERATOR[op]
-            yield self.fault(kind, first, last, f"{a} {other} {b}")
+            form = CONDITION if op in ("&&", "||") else VALUE
+            yield self.fault(kind, first, last, f"{a} {other} {b}", form)
             for kept in DROPPED.get(op, ""):
-                yield self.fault("dropped term", first, last, a if kept == "a" else b)
+                yield self.fault("dropped term", first, last, a if kept == "a" else b, form)
         elif op in ("-", "!") and source.tokens[i].is_prefix() and not source.ends_value(i - 1):
             last = source.postfix_end(i + 1)
             yield self.fault("sign" if op == "-" else "condition", i, last, source.plain(i + 1, last))
