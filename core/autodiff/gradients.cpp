@@ -22,6 +22,12 @@ bool covers(const Shape& large, const Shape& small) {
   }
 }
 
+bool is_saved(const Graph& graph, Value value) {
+  const NodeRecord& producer = graph.record(value.node);
+  const auto saved = static_cast<std::size_t>(producer.op->traits().saved_outputs);
+  return value.output >= producer.types.size() - saved;
+}
+
 // One reverse walk over the arena.
 class Walk {
  public:
@@ -96,10 +102,7 @@ class Walk {
   // A saved output of a node is a function of its inputs, and the consumers' total derivatives have taken
   // that into account.
   void accumulate(const Node& input, const Node& grad, NodeId from) {
-    const NodeRecord& producer = graph_.record(input.id());
-    const auto differentiable =
-        producer.types.size() - static_cast<std::size_t>(producer.op->traits().saved_outputs);
-    if (input.value().output >= differentiable) return;
+    if (is_saved(graph_, input.value())) return;
     if (grad.dtype() != input.dtype())
       throw InternalError(fmt::format("the vjp of {} returned {} for an input of {}", name_of(graph_, from),
                                       to_string(grad.type()), to_string(input.type())));
@@ -133,6 +136,51 @@ void check_arguments(const Node& loss, std::span<const Node> wrt, const Node& se
   }
 }
 
+// The nodes on the ways from a node to the loss, itself excluded.
+std::vector<NodeId> ways(const Node& from, const Node& loss) {
+  const Graph& graph = loss.graph();
+  std::vector<bool> follows(graph.size(), false);
+  std::vector<bool> leads(graph.size(), false);
+  follows[from.id()] = true;
+  leads[loss.id()] = true;
+  for (NodeId id = from.id() + 1; id <= loss.id(); ++id)
+    for (const Value input : graph.record(id).inputs)
+      if (follows[input.node]) follows[id] = true;
+  std::vector<NodeId> found;
+  for (NodeId id = loss.id(); id > from.id(); --id) {
+    if (!follows[id] || !leads[id]) continue;
+    found.push_back(id);
+    for (const Value input : graph.record(id).inputs) leads[input.node] = true;
+  }
+  return found;
+}
+
+UserError not_differentiable(const Node& loss, const Node& node, NodeId barrier) {
+  const Graph& graph = loss.graph();
+  return UserError(
+      fmt::format("gradients({}): no gradient passes {} on the way to {}; leave that out, or use an "
+                  "op that has a gradient",
+                  name_of(graph, loss.id()), name_of(graph, barrier), name_of(graph, node.id())));
+}
+
+UserError does_not_depend(const Node& loss, const Node& node) {
+  for (const NodeId id : ways(node, loss))
+    if (!is_floating(loss.graph().record(id).types[0].dtype)) return not_differentiable(loss, node, id);
+  return UserError(fmt::format("gradients({}): the loss does not depend on {}; leave it out",
+                               name_of(loss.graph(), loss.id()), name_of(loss.graph(), node.id())));
+}
+
+// The barrier is the last node whose own gradient is known, for those before it got none; or one of these,
+// where it is asked for what it saves.
+UserError gets_no_gradient(const Node& loss, const Node& node, const Walk& walk) {
+  NodeId barrier = loss.id();
+  for (const NodeId id : ways(node, loss))
+    if (walk.cotangent({id, 0})) barrier = id;
+  for (const Value input : loss.graph().record(barrier).inputs)
+    if (is_saved(loss.graph(), input)) return not_differentiable(loss, node, input.node);
+  return not_differentiable(loss, node, barrier);
+}
+
 }  // namespace
 
 std::vector<Node> gradients_or_empty(Node loss, std::span<const Node> wrt, Node seed) {
@@ -148,16 +196,12 @@ std::vector<Node> gradients_or_empty(Node loss, std::span<const Node> wrt, Node 
 
 std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed) {
   std::vector<Node> result = gradients_or_empty(loss, wrt, seed);
-  const Graph& graph = loss.graph();
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     if (result[i]) continue;
-    if (!Walk(loss, wrt.subspan(i, 1)).loss_depends())
-      throw UserError(fmt::format(
-          "gradients({}): the loss does not depend on {}; leave it out, or check for a stop_gradient between",
-          name_of(graph, loss.id()), name_of(graph, wrt[i].id())));
-    throw UserError(
-        fmt::format("gradients({}): no gradient reaches {}; every path to it passes an op without one",
-                    name_of(graph, loss.id()), name_of(graph, wrt[i].id())));
+    Walk walk(loss, wrt.subspan(i, 1));
+    if (!walk.loss_depends()) throw does_not_depend(loss, wrt[i]);
+    walk.run(loss.graph().constant(Tensor::scalar(1.0).cast(loss.dtype())));
+    throw gets_no_gradient(loss, wrt[i], walk);
   }
   return result;
 }
