@@ -70,6 +70,8 @@ const Cases cases({
     average("overlapping, padding counted", {1, 2, 5, 4},
             {.kernel = {3, 2}, .stride = Size2d{2, 1}, .padding = {1, 1}}),
     average("overlapping, padding not counted", {1, 2, 5, 4}, padding_not_counted),
+    average("12 channels, stride 2 that leaves a rest", {1, 12, 5, 6},
+            {.kernel = {3, 3}, .stride = Size2d{2, 2}, .padding = {1, 1}}),
     average("17 channels", {1, 17, 3, 4}, {.kernel = {3, 4}}),
     {"avg_pool2d_grad",
      "avg_pool2d_grad",
