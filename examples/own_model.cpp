@@ -65,7 +65,7 @@ int main() try {
       {.batch_size = 8, .epochs = 40, .solver = {.momentum = 0.9}, .learning_rate = 0.02});
   Report report;
   trainer.run(report);
-  const double accuracy = value_of("accuracy", trainer.validate()->metrics);
+  const double accuracy = value_of("accuracy", trainer.validate().metrics);
   std::printf("%.1f %% of the held-out flowers are classified correctly\n", 100 * accuracy);
   return accuracy > 0.9 ? 0 : 1;
 } catch (const Error& error) {

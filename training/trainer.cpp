@@ -320,9 +320,10 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
                      .val_loss = none,
                      .val_metrics = means_of(programs_->metric_names(), nothing, none),
                      .seconds = seconds};
-  if (auto validation = validate()) {
-    record.val_loss = validation->loss;
-    record.val_metrics = std::move(validation->metrics);
+  if (validation_plan_.samples > 0) {
+    Validation validation = validate();
+    record.val_loss = validation.loss;
+    record.val_metrics = std::move(validation.metrics);
     check_finite(record.val_loss, fmt::format("the validation loss after step {}", state_.step));
   }
   result_.last_epoch = record;
@@ -331,8 +332,11 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   save();
 }
 
-std::optional<Validation> Trainer::validate() {
-  if (validation_plan_.samples == 0) return std::nullopt;
+Validation Trainer::validate() {
+  if (validation_plan_.samples == 0)
+    throw UserError(
+        "there are no samples for validation; set TrainerParts::validation, or in YAML give "
+        "data.validation_share or data.validation_limit more");
   if (ran_) programs_->step().await_weights();  // before, the strategy has not begun
   const Evaluation mine = together(ranks(), "validation", [&] { return evaluate_share(); });
   std::vector<double> all{mine.loss, mine.samples};

@@ -101,8 +101,8 @@ class Trainer {
   // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run();
-  // The validation data under the weights as they are; nothing where there is none. All ranks together.
-  std::optional<Validation> validate();
+  // The validation data under the weights as they are. All ranks together. UserError where there is none.
+  Validation validate();
 
  private:
   Collective& ranks() { return *parts_.collective; }

@@ -19,12 +19,9 @@ std::filesystem::path weights_file(const CommandLine& line, const RunOptions& op
 }
 
 void evaluate(Trainer& trainer, const RunData& data, RunReport& report) {
-  const auto validation = trainer.validate();
-  if (!validation)
-    throw UserError(
-        "there are no samples for validation; give data.validation_share or validation_limit more");
+  const Validation validation = trainer.validate();
   report.say(data.description);
-  report.say(validation_text(validation->loss, validation->metrics));
+  report.say(validation_text(validation.loss, validation.metrics));
 }
 
 }  // namespace

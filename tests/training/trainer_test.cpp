@@ -215,7 +215,7 @@ TEST_CASE("a run needs neither validation data, an observer nor a collective") {
   ParameterStore store = small_store();
   Trainer trainer({.model = small_model, .store = store, .backend = test_backend(), .train = points(30)},
                   momentum());
-  CHECK(!trainer.validate());
+  CHECK(user_error([&] { trainer.validate(); }).starts_with("there are no samples for validation; set "));
   const TrainingResult result = trainer.run();
   CHECK(result.steps == 12);
   CHECK(std::isnan(result.last_epoch->val_loss));
@@ -254,9 +254,9 @@ TEST_CASE("a trainer runs once") {
 TEST_CASE("validation by hand is that of the last epoch") {
   SmallRun run;
   Trainer trainer({small_model, run.store, test_backend(), points(30), points(9, 100)}, momentum());
-  const double before = trainer.validate()->loss;
+  const double before = trainer.validate().loss;
   trainer.run(run.seen);
-  const Validation after = *trainer.validate();
+  const Validation after = trainer.validate();
   CHECK(after.loss == run.seen.epochs.back().val_loss);
   CHECK(after.metrics == run.seen.epochs.back().val_metrics);
   CHECK(after.loss < before);
