@@ -18,11 +18,6 @@ constexpr double kSecondsAfterDeath = 0.2;
 // How long a verdict may need to leave this rank: less than ranks that hear it keep silent.
 constexpr double kSecondsToTell = 0.1;
 
-template <class T>
-std::span<std::byte> bytes_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
 }  // namespace
 
 Alarm::Alarm(std::unique_ptr<Transport> transport)
@@ -102,7 +97,7 @@ void Alarm::check_over() const {
 void Alarm::hear(const Announcement& at) {
   while (const auto envelope = transport_->waiting(Transport::anyone, tag::note)) {
     Note note;
-    Request request = transport_->receive(bytes_of(note), envelope->from, tag::note);
+    Request request = transport_->receive(as_message(note), envelope->from, tag::note);
     while (!transport_->done(request)) {  // it is here already
     }
     take(note, envelope->from, at);
@@ -125,7 +120,7 @@ void Alarm::send(Note::Kind kind, int speaker, std::string_view text, std::span<
   sent.note.kind = kind;
   sent.note.speaker = speaker;
   std::copy_n(text.begin(), std::min(text.size(), sent.note.text.size() - 1), sent.note.text.begin());
-  for (const int rank : to) sent.requests.push_back(transport_->send(bytes_of(sent.note), rank, tag::note));
+  for (const int rank : to) sent.requests.push_back(transport_->send(as_message(sent.note), rank, tag::note));
 }
 
 // Not everyone is there to take what was sent.

@@ -8,11 +8,6 @@
 namespace plexaura {
 namespace {
 
-template <class T>
-std::span<std::byte> bytes_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
 class MessageRollCall final : public RollCall {
  public:
   MessageRollCall(Transport& transport, const Places& places, Alarm& alarm, double deadline_seconds)
@@ -36,7 +31,7 @@ class MessageRollCall final : public RollCall {
   void hear_everyone(const Announcement& mine) {
     const int size = transport_.size();
     for (int rank = 1; rank < size; ++rank) {
-      requests_[at(rank)] = transport_.receive(bytes_of(heard_[at(rank)]), rank, tag::roll_call);
+      requests_[at(rank)] = transport_.receive(as_message(heard_[at(rank)]), rank, tag::roll_call);
     }
     std::fill(present_.begin(), present_.end(), false);
     RankWait wait(alarm_, mine, deadline_);
@@ -74,7 +69,7 @@ class MessageRollCall final : public RollCall {
 
   void ask_root(const Announcement& mine) {
     Request answer = transport_.receive(std::span(&answer_, 1), 0, tag::answer);
-    Request sent = transport_.send(bytes_of(heard_[0]), 0, tag::roll_call);
+    Request sent = transport_.send(as_message(heard_[0]), 0, tag::roll_call);
     RankWait wait(alarm_, mine, deadline_);
     while (!transport_.done(answer)) wait.pause();
     while (!transport_.done(sent)) wait.pause();

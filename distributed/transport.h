@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 namespace plexaura {
 
@@ -18,6 +19,13 @@ struct Envelope {
   int from = 0;
   std::size_t bytes = 0;
 };
+
+// The bytes of a plain value.
+template <class T>
+std::span<std::byte> as_message(T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_writable_bytes(std::span(&value, 1));
+}
 
 // Messages between ranks, and nothing more: what `Communicator` needs of MPI (or of threads, in tests).
 // Messages of one sender and tag arrive in the order in which they were sent. One thread at a time may use an
