@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/error.h"
 #include "core/graph/print.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
@@ -199,6 +200,29 @@ TEST_CASE("what a gradient is made of has the place of what it belongs to") {
   }();
   const Node grad = gradients(sum(y), {x})[0];
   CHECK(to_string(graph.record(grad.id()).origin) == "gradient of models/iris.yaml:7:5 (hidden1)");
+}
+
+TEST_CASE("what stands behind an inner node is not asked for its gradient") {
+  Graph graph;
+  const Node labels = graph.input("labels", {DType::int64, {2}});
+  const Node x = one_hot(labels, 3, DType::float64);  // has no gradient itself
+  CHECK_NOTHROW(gradients(sum(x * x), {x}));
+}
+
+TEST_CASE("the loss must be floating") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node count = graph.input("count", {DType::int64, {}});
+  CHECK_THROWS_WITH_AS(gradients(count, {x}), doctest::Contains("the loss must be floating"), UserError);
+}
+
+TEST_CASE("no gradient passes through a saved output") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {4, 2, 3, 3}});
+  const Node scale = vector_input(graph, "scale", 2);
+  const Node mean = batch_norm(x, scale, vector_input(graph, "shift", 2)).mean;
+  CHECK_THROWS_WITH_AS(gradients(sum(square(mean)), {x}), doctest::Contains("no gradient reaches"),
+                       UserError);
 }
 
 }  // namespace plexaura::testing

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gradients.h"
+#include "core/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/testing/run.h"
@@ -174,6 +175,13 @@ TEST_CASE("conv2d agrees with figures of PyTorch") {
               {0.25,  0.875, 1.5,    -0.375, 0.25,  0.875, -0.375, 0.125, 0.625, -0.875, -0.375, 0.125,
                2.375, 2.5,   -4.375, -3.0,   2.375, 2.5,   4.0,    -3.0,  2.25,  -3.875, 4.0,    -3.0});
   check_close(results[3], {0.0, -0.5});
+}
+
+TEST_CASE("the gradient of a convolution has as many channels as the weights give") {
+  Graph graph;
+  const Node weights = graph.input("w", {DType::float32, {4, 1, 3, 3}});
+  const Node grad = graph.input("g", {DType::float32, {1, 2, 2, 2}});
+  CHECK_THROWS_AS(conv2d_input_grad(weights, grad, {4, 4}, {}), UserError);
 }
 
 }  // namespace plexaura::testing

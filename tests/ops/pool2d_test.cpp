@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/autodiff/gradients.h"
+#include "core/error.h"
 #include "core/ops/reduce.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
@@ -203,6 +204,12 @@ TEST_CASE("average pooling averages, and global average pooling has a gradient")
       {Tensor::of<double>({1, 2, 2, 2}, {1, 2, 3, 6, -1, -2, -3, -6})});
   check_close(results[0], {3, -3});
   check_close(results[1], std::vector<double>(8, 0.25));
+}
+
+TEST_CASE("a gradient of pooling has four axes") {
+  Graph graph;
+  const Node five_axes = graph.input("g", {DType::float32, {1, 1, 2, 2, 7}});
+  CHECK_THROWS_AS(avg_pool2d_grad(five_axes, {4, 4}, {.kernel = {2, 2}}), UserError);
 }
 
 }  // namespace plexaura::testing

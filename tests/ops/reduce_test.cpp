@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/autodiff/gradients.h"
+#include "core/error.h"
 #include "core/ops/pool2d.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
@@ -186,6 +187,12 @@ TEST_CASE("sums of integers and of nothing") {
   CHECK(results[0] == Tensor::of<std::int64_t>({2}, {4, (1LL << 60) + 2}));
   CHECK(results[1].to_doubles()[0] == 0);
   CHECK(std::isnan(results[2].to_doubles()[0]));
+}
+
+TEST_CASE("nothing has no largest element") {
+  Graph graph;
+  const Node none = graph.input("none", {DType::float32, {2, 0}});
+  CHECK_THROWS_AS(argmax(none, 1), UserError);
 }
 
 }  // namespace plexaura::testing

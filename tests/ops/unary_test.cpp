@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/autodiff/gradients.h"
+#include "core/error.h"
 #include "core/ops/reduce.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
@@ -176,6 +177,12 @@ TEST_CASE("a cast to integers truncates, and takes the nearest value where there
   const double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(apply_to(+to_int32, DType::float64, {-1.9, 1.9, 1e20, -1e20, nan}) ==
         std::vector<double>{-1, 1, 2147483647.0, -2147483648.0, 0});
+}
+
+TEST_CASE("the gradient of relu is no integer") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::int64, {2}});
+  CHECK_THROWS_AS(relu_grad(x, x), UserError);
 }
 
 }  // namespace plexaura::testing

@@ -1,0 +1,47 @@
+#include "core/ops/elementwise.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "tests/support/cases.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+// The op of a case, and the types of what it reads; no op where the case does not need it for this dtype.
+struct Use {
+  std::shared_ptr<const Op> op;
+  std::vector<TensorType> inputs;
+};
+
+Use use_in(const OpCase& op_case, DType dtype) {
+  Graph graph;
+  std::vector<Node> inputs;
+  for (const CaseInput& input : op_case.inputs)
+    inputs.push_back(
+        graph.input(fmt::format("{}", inputs.size()), {input.dtype.value_or(dtype), input.shape}));
+  op_case.build(graph, inputs);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const NodeRecord& record = graph.record(id);
+    if (record.op->name() != op_case.op) continue;
+    Use use{record.op, {}};
+    for (const Value input : record.inputs) use.inputs.push_back(graph.type(input));
+    return use;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("every op refuses an input too many") {
+  for (const OpCase& op_case : all_cases()) {
+    Use use = use_in(op_case, DType::float64);
+    if (!use.op) use = use_in(op_case, DType::float32);
+    REQUIRE_MESSAGE(!use.inputs.empty(), op_case.name);
+    use.inputs.push_back(use.inputs.back());
+    CHECK_THROWS_AS_MESSAGE(use.op->infer(use.inputs), RuleError, op_case.name);
+  }
+}
+
+}  // namespace plexaura::testing
