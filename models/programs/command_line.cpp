@@ -70,9 +70,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->type_name("PATTERN")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag(
-      "--evaluate", line.evaluate,
-      "prints loss and metrics on the validation data, with --weights or the newest checkpoint, and ends");
+  app.add_flag("--evaluate", line.evaluate,
+               "prints the validation figures of --weights or of the newest checkpoint, and ends");
   app.add_option("--predict", line.predict,
                  "prints class and probability of each picture, or of each row of a table, and ends")
       ->type_name("FILE ...")
