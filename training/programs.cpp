@@ -57,13 +57,14 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
       fields_(std::move(fields)),
       store_(store),
       backend_(backend),
-      solver_(options.solver) {
+      collective_(collective),
+      options_(options) {
   const std::int64_t rank = collective.rank();
   const std::int64_t first = train.micro_batch(0, 0, 0).count;
   place(collective, strategy, first);
   together(collective, "compiling", [&] {
     compile_all(train, validation, rank);
-    make_machines(strategy, collective, options);
+    make_machines(strategy);
     plan_hash_ = hash_of_plan(first);
     kernels_hash_ = hash_of_kernels(train);
   });
@@ -113,7 +114,7 @@ void TrainingPrograms::place(Collective& collective, Strategy* strategy, std::in
     };
   together(collective, "placing the parameters", [&] {
     store_.place(parse_placement(placement), backend_, shared);
-    store_.require_states(state_count(solver_));
+    store_.require_states(state_count(options_.solver));
   });
 }
 
@@ -127,12 +128,11 @@ void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& vali
     if (samples > 0) evaluations_[samples] = compile_evaluation(samples);
 }
 
-void TrainingPrograms::make_machines(Strategy* strategy, Collective& collective,
-                                     const ProgramOptions& options) {
-  step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options.bucket_bytes, options.watch,
-                                         options.profile);
+void TrainingPrograms::make_machines(Strategy* strategy) {
+  step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options_.bucket_bytes, options_.watch,
+                                         options_.profile);
   Graph graph;
-  build_update(graph, solver_, store_.placement(), step_->border().buckets());
+  build_update(graph, options_.solver, store_.placement(), step_->border().buckets());
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
   std::size_t bytes = update_->arena_bytes;
   for (const auto& [key, program] : gradients_) bytes = std::max(bytes, program->arena_bytes);
@@ -140,10 +140,24 @@ void TrainingPrograms::make_machines(Strategy* strategy, Collective& collective,
   workspace_ = std::make_shared<Workspace>(backend_, bytes);
   step_->set_update_program(update_, workspace_);
   for (const auto& [key, program] : gradients_)
-    step_->add_gradient_program(key.first, key.second, program, workspace_, &collective);
-  for (const auto& [samples, program] : evaluations_)
-    evaluators_[samples] = std::make_unique<VM>(
-        program, backend_, VmOptions{&store_, workspace_, &collective, {}, options.watch, options.profile});
+    step_->add_gradient_program(key.first, key.second, program, workspace_, &collective_);
+  for (const auto& [samples, program] : evaluations_) add_evaluator(samples);
+}
+
+void TrainingPrograms::add_evaluator(std::int64_t samples) {
+  const std::shared_ptr<const Program>& program = evaluations_.at(samples);
+  const bool fits = program->arena_bytes <= workspace_->bytes();
+  evaluators_[samples] = std::make_unique<VM>(
+      program, backend_,
+      VmOptions{&store_, fits ? workspace_ : nullptr, &collective_, {}, options_.watch, options_.profile});
+}
+
+VM& TrainingPrograms::evaluator(std::int64_t samples) {
+  if (!evaluators_.contains(samples)) {
+    evaluations_[samples] = compile_evaluation(samples);
+    add_evaluator(samples);
+  }
+  return *evaluators_.at(samples);
 }
 
 std::uint64_t TrainingPrograms::hash_of_kernels(const BatchPlan& train) const {
@@ -174,7 +188,7 @@ std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) con
 Evaluation TrainingPrograms::evaluate(std::span<const Feed> feeds, std::int64_t samples) {
   Evaluation sums{.metrics = std::vector<double>(metric_names_.size())};
   if (samples == 0) return sums;
-  VM& vm = *evaluators_.at(samples);
+  VM& vm = evaluator(samples);
   vm.run(feeds);
   const auto scalar = [&](std::size_t index) { return vm.output(index).to_doubles()[0]; };
   sums.samples = static_cast<double>(samples);
@@ -190,7 +204,7 @@ std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
   Graph gradients(Mode::train);
   const auto outputs = training_outputs(gradients, build(gradients, samples), store_, samples);
   Graph update;
-  build_update(update, solver_, store_.placement(), buckets);
+  build_update(update, options_.solver, store_.placement(), buckets);
   std::string text = to_text(store_.placement());
   for (const ProgramOutput& output : outputs)
     text += fmt::format("%{}.{} {} {}\n", output.node.value().node, output.node.value().output,

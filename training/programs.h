@@ -52,8 +52,9 @@ struct Evaluation {
 };
 
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
-// has, the update, and validation. They share one store and one workspace of the largest peak. The store,
-// the backend, the collective, the strategy and the profile must outlive it. One thread at a time.
+// has, the update, and validation (but for batches that lack samples which could not be read). They share one
+// store and one workspace of the largest peak. The store, the backend, the collective, the strategy and the
+// profile must outlive it. One thread at a time.
 class TrainingPrograms {
  public:
   // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere. All ranks
@@ -65,7 +66,8 @@ class TrainingPrograms {
   TrainingStep& step() { return *step_; }
   // What the programs are fed: the fields of a micro-batch, floating ones in the dtype of the store.
   std::vector<Feed> feeds(const std::vector<Tensor>& values) const;
-  // Loss and metrics of one batch, in inference mode.
+  // Loss and metrics of one batch, in inference mode. A size that the plan did not foresee is compiled when
+  // it first comes.
   Evaluation evaluate(std::span<const Feed> feeds, std::int64_t samples);
 
   // The gradient program of the largest micro-batch: what --dry-run prints.
@@ -87,7 +89,9 @@ class TrainingPrograms {
   LossOutputs build(Graph& graph, std::int64_t samples);
   void place(Collective& collective, Strategy* strategy, std::int64_t samples);
   void compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank);
-  void make_machines(Strategy* strategy, Collective& collective, const ProgramOptions& options);
+  void make_machines(Strategy* strategy);
+  VM& evaluator(std::int64_t samples);
+  void add_evaluator(std::int64_t samples);
   std::uint64_t hash_of_plan(std::int64_t samples);
   std::uint64_t hash_of_kernels(const BatchPlan& train) const;
 
@@ -95,7 +99,8 @@ class TrainingPrograms {
   std::vector<Field> fields_;
   ParameterStore& store_;
   Backend& backend_;
-  SolverOptions solver_;
+  Collective& collective_;
+  ProgramOptions options_;
   std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Program>>
       gradients_;  // by samples, accumulate
   std::map<std::int64_t, std::shared_ptr<const Program>> evaluations_;

@@ -188,7 +188,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   result_.steps = state_.step;
   result_.images_per_second = median(rates_);
   result_.stall_share = loader->stall_seconds() / std::max(now() - begin, 1e-9);
-  result_.skipped = loader->skipped();
+  result_.skipped = gather(loader->skipped(), "the samples that could not be read");
   return result_;
 }
 
@@ -324,6 +324,7 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
     Validation validation = validate();
     record.val_loss = validation.loss;
     record.val_metrics = std::move(validation.metrics);
+    result_.skipped_validation = std::move(validation.skipped);
     check_finite(record.val_loss, fmt::format("the validation loss after step {}", state_.step));
   }
   result_.last_epoch = record;
@@ -338,16 +339,28 @@ Validation Trainer::validate() {
         "there are no samples for validation; set TrainerParts::validation, or in YAML give "
         "data.validation_share or data.validation_limit more");
   if (ran_) programs_->step().await_weights();  // before, the strategy has not begun
-  const Evaluation mine = together(ranks(), "validation", [&] { return evaluate_share(); });
+  std::map<std::int64_t, std::string> skipped;
+  const Evaluation mine = together(ranks(), "validation", [&] { return evaluate_share(skipped); });
   std::vector<double> all{mine.loss, mine.samples};
   all.insert(all.end(), mine.metrics.begin(), mine.metrics.end());
   ranks().sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), static_cast<std::int64_t>(all.size()),
               "the validation of an epoch");
-  return Validation{all[0] / all[1],
-                    means_of(programs_->metric_names(), {all.begin() + 2, all.end()}, all[1])};
+  Validation result{.skipped = gather(skipped, "the validation samples that could not be read")};
+  if (all[1] == 0) {
+    const UserError error(fmt::format("none of the {} validation samples can be read; the first error is: {}",
+                                      result.skipped.count, result.skipped.first));
+    agree_on_error(ranks(), std::make_exception_ptr(error), "validation");
+  }
+  result.loss = all[0] / all[1];
+  result.metrics = means_of(programs_->metric_names(), {all.begin() + 2, all.end()}, all[1]);
+  return result;
 }
 
-Evaluation Trainer::evaluate_share() {
+Skipped Trainer::gather(const std::map<std::int64_t, std::string>& skipped, std::string_view what) {
+  return options_.on_error == OnError::skip ? gather_skipped(ranks(), skipped, what) : Skipped{};
+}
+
+Evaluation Trainer::evaluate_share(std::map<std::int64_t, std::string>& skipped) {
   Evaluation sums{.metrics = std::vector<double>(programs_->metric_names().size())};
   Loader loader(parts_.validation, {.batch_size = options_.batch_size,
                                     .ranks = ranks().size(),
@@ -355,7 +368,8 @@ Evaluation Trainer::evaluate_share() {
                                     .shuffle = false,
                                     .workers = options_.workers,
                                     .prefetch = options_.prefetch,
-                                    .on_error = options_.on_error});
+                                    .on_error = options_.on_error,
+                                    .replace = false});
   for (std::int64_t i = 0; i < validation_plan_.steps_per_epoch(); ++i) {
     Step data = next_step(loader);
     const MicroBatch& batch = data.micro_batches[0];
@@ -366,6 +380,7 @@ Evaluation Trainer::evaluate_share() {
       sums.metrics[metric] += part.metrics[metric];
     loader.recycle(std::move(data));
   }
+  skipped = loader.skipped();
   return sums;
 }
 

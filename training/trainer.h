@@ -14,6 +14,7 @@
 #include "training/programs.h"
 #include "training/records.h"
 #include "training/schedule.h"
+#include "training/skipped.h"
 
 namespace plexaura {
 
@@ -61,20 +62,24 @@ class TrainingObserver {
   virtual void epoch(const EpochRecord& /*record*/) {}
 };
 
-// The loss and the metrics of the model as means over the validation data.
+// The loss and the metrics of the model as means over the validation data, those left out that cannot be
+// read.
 struct Validation {
   double loss = 0;
   std::vector<MetricValue> metrics = {};
+  Skipped skipped = {};
 };
 
 struct TrainingResult {
   std::int64_t steps = 0;      // updates in all, earlier runs included
   std::int64_t steps_now = 0;  // of this run
   std::optional<EpochRecord> last_epoch;
-  double images_per_second = 0;      // median over the steps
-  double stall_share = 0;            // of the time, spent waiting for data
-  int signal = 0;                    // that ended the run; 0 where it came to its end
-  std::vector<std::string> skipped;  // samples that could not be read
+  double images_per_second = 0;  // median over the steps
+  double stall_share = 0;        // of the time, spent waiting for data
+  int signal = 0;                // that ended the run; 0 where it came to its end
+  // Samples that could not be read (OnError::skip).
+  Skipped skipped = {};             // of the training data: replaced by others
+  Skipped skipped_validation = {};  // of the validation data: left out
 };
 
 // Trains a model: epochs of steps, validation with a program of its own after each epoch, a checkpoint after
@@ -101,7 +106,8 @@ class Trainer {
   // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run();
-  // The validation data under the weights as they are. All ranks together. UserError where there is none.
+  // The validation data under the weights as they are. All ranks together. UserError where there is none, or
+  // none of it can be read.
   Validation validate();
 
  private:
@@ -115,7 +121,8 @@ class Trainer {
   void rebroadcast_weights();
   void check_finite(double loss, const std::string& name);
   Step next_step(Loader& loader) const;
-  Evaluation evaluate_share();
+  Evaluation evaluate_share(std::map<std::int64_t, std::string>& skipped);
+  Skipped gather(const std::map<std::int64_t, std::string>& skipped, std::string_view what);
   void finish_epoch(TrainingObserver& observer, double seconds);
   void save();
   bool done() const;

@@ -138,9 +138,13 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
   text += row("parameters", with_commas(store.trainable_elements()));
   text += row("checkpoint", checkpoints.empty() ? "none (output.dir is not set)" : checkpoints);
   text += row("log", log.empty() ? "none (--log FILE writes one)" : log);
-  if (!result.skipped.empty())
-    text +=
-        row("unreadable samples", fmt::format("{}, the first: {}", result.skipped.size(), result.skipped[0]));
+  if (result.skipped.count > 0)
+    text += row("unreadable samples", fmt::format("{} of training, replaced by others; the first: {}",
+                                                  result.skipped.count, result.skipped.first));
+  if (result.skipped_validation.count > 0)
+    text += row("unreadable samples",
+                fmt::format("{} of validation, left out of its figures; the first: {}",
+                            result.skipped_validation.count, result.skipped_validation.first));
   text.pop_back();
   say("");
   say(text);

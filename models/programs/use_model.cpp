@@ -22,6 +22,9 @@ void evaluate(Trainer& trainer, const RunData& data, RunReport& report) {
   const Validation validation = trainer.validate();
   report.say(data.description);
   report.say(validation_text(validation.loss, validation.metrics));
+  if (validation.skipped.count > 0)
+    report.say(fmt::format("{} unreadable samples were left out; the first: {}", validation.skipped.count,
+                           validation.skipped.first));
 }
 
 }  // namespace

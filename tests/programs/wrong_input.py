@@ -98,13 +98,18 @@ class WrongInput(MistakeTest):
         shutil.rmtree(self.folder / "pictures/val")
         self.check("pictures/val", "resnet", broken, *settings)
 
-    def test_a_truncated_picture_can_be_skipped(self):
+    def test_truncated_pictures_can_be_skipped(self):
+        """Those of all ranks are counted, wherever the samples of an epoch fall."""
         support.draw_pictures(self.folder / "pictures")
-        picture = sorted((self.folder / "pictures/train").glob("*/*.jpg"))[3]
-        picture.write_bytes(picture.read_bytes()[:400])
+        broken = sorted((self.folder / "pictures/train").glob("*/*.jpg"))[3:11:2]
+        broken.append(sorted((self.folder / "pictures/val").glob("*/*.jpg"))[1])
+        for picture in broken:
+            picture.write_bytes(picture.read_bytes()[:400])
         result = self.run_ranks(2 if support.HAS_MPI else 1, "resnet", SOURCE / "models/resnet18.yaml", *self.settings(
             "data.path=pictures", "data.image_size=32", "training.batch_size=6", "data.on_error=skip", "training.epochs=5"), "--steps", 3)
-        self.assertIn("samples/s", result.out)
+        name = lambda picture: re.escape(str(picture.relative_to(self.folder)))
+        self.assertRegex(result.out, f"unreadable samples +4 of training, replaced by others; the first: {name(broken[0])}: ")
+        self.assertRegex(result.out, f"unreadable samples +1 of validation, left out of its figures; the first: {name(broken[4])}: ")
 
     def test_labels_out_of_range(self):
         for part in ("train", "t10k"):

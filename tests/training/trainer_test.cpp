@@ -4,6 +4,7 @@
 #include <cmath>
 #include <csignal>
 #include <doctest/doctest.h>
+#include <set>
 
 #include "core/ops/binary.h"
 #include "core/ops/classes.h"
@@ -33,7 +34,69 @@ std::vector<double> weights(const ParameterStore& store) {
   return all;
 }
 
+// Other samples, of which some cannot be read.
+class Damaged final : public SampleSource {
+ public:
+  Damaged(std::shared_ptr<const SampleSource> whole, std::set<std::int64_t> broken)
+      : whole_(std::move(whole)), broken_(std::move(broken)) {}
+  std::int64_t size() const override { return whole_->size(); }
+  std::vector<Field> fields() const override { return whole_->fields(); }
+  void read_fields(std::int64_t index, const SampleContext& context,
+                   std::span<const std::span<std::byte>> values) const override {
+    if (broken_.contains(index)) throw UserError("sample " + std::to_string(index) + " is broken");
+    whole_->read_fields(index, context, values);
+  }
+
+ private:
+  std::shared_ptr<const SampleSource> whole_;
+  std::set<std::int64_t> broken_;
+};
+
+std::shared_ptr<const SampleSource> damaged(std::shared_ptr<const SampleSource> whole,
+                                            std::set<std::int64_t> broken) {
+  return std::make_shared<Damaged>(std::move(whole), std::move(broken));
+}
+
 }  // namespace
+
+TEST_CASE("validation samples that cannot be read are left out of the figures, counted and named") {
+  TrainerOptions options = momentum();
+  options.on_error = OnError::skip;
+  struct Case {
+    std::set<std::int64_t> broken;
+    std::shared_ptr<const SampleSource> rest;
+  };
+  for (const Case& at : {Case{{0, 1, 2}, points(6, 103)}, Case{{6, 7, 8}, points(6, 100)}}) {
+    SmallRun all;
+    SmallRun rest;
+    all.train(options, points(30), damaged(points(9, 100), at.broken));
+    rest.train(options, points(30), at.rest);
+    for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+      CHECK(all.seen.epochs[epoch].val_loss ==
+            doctest::Approx(rest.seen.epochs[epoch].val_loss).epsilon(1e-12));
+      CHECK(value_of("accuracy", all.seen.epochs[epoch].val_metrics) ==
+            doctest::Approx(value_of("accuracy", rest.seen.epochs[epoch].val_metrics)).epsilon(1e-12));
+    }
+    CHECK(all.result.skipped_validation.count == 3);
+    CHECK(all.result.skipped_validation.first ==
+          "sample " + std::to_string(*at.broken.begin()) + " is broken");
+    CHECK(all.result.skipped.count == 0);
+  }
+}
+
+TEST_CASE(
+    "training samples that cannot be read are counted once, and validation of none of them ends the run") {
+  TrainerOptions options = momentum();
+  options.on_error = OnError::skip;
+  SmallRun run;
+  run.train(options, damaged(points(30), {4, 17}), points(9, 100));
+  CHECK(run.result.skipped.count == 2);
+  CHECK(run.result.skipped.first == "sample 4 is broken");
+  CHECK(run.result.skipped_validation.count == 0);
+  CHECK(user_error([&] {
+          SmallRun().train(options, points(30), damaged(points(2, 100), {0, 1}));
+        }) == "none of the 2 validation samples can be read; the first error is: sample 0 is broken");
+}
 
 TEST_CASE("a run reports every step and epoch, and learns") {
   SmallRun run;

@@ -1,11 +1,32 @@
 #include "training/data/dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 #include "core/error.h"
 
 namespace plexaura {
+
+namespace {
+
+void check_label(std::int64_t index, std::int64_t label, std::int64_t classes) {
+  if (label < 0 || label >= classes)
+    throw UserError(
+        fmt::format("sample {} has label {} and there are {} classes, so that labels go from 0 to {}; "
+                    "correct the label or name its class",
+                    index, label, classes, classes - 1));
+}
+
+void check_finite(std::int64_t index, std::span<const float> sample) {
+  const auto wrong = std::ranges::find_if(sample, [](float value) { return !std::isfinite(value); });
+  if (wrong != sample.end())
+    throw UserError(
+        fmt::format("value {} of sample {} is {}; the values of samples are finite, so correct the data",
+                    wrong - sample.begin(), index, *wrong));
+}
+
+}  // namespace
 
 std::vector<Field> Dataset::fields() const {
   return {{"samples", {DType::float32, sample_shape()}}, {"labels", {DType::int64, {}}}};
@@ -14,7 +35,10 @@ std::vector<Field> Dataset::fields() const {
 void Dataset::read_fields(std::int64_t index, const SampleContext& context,
                           std::span<const std::span<std::byte>> values) const {
   const std::span sample(reinterpret_cast<float*>(values[0].data()), values[0].size() / sizeof(float));
-  read(index, context, sample, *reinterpret_cast<std::int64_t*>(values[1].data()));
+  auto& label = *reinterpret_cast<std::int64_t*>(values[1].data());
+  read(index, context, sample, label);
+  check_label(index, label, static_cast<std::int64_t>(class_names().size()));
+  check_finite(index, sample);
 }
 
 std::vector<std::int64_t> labels_of(const Dataset& dataset) {

@@ -26,6 +26,7 @@ class Dataset : public SampleSource {
                     std::int64_t& label) const = 0;
 
   std::vector<Field> fields() const final;
+  // Throws UserError, too, for a label that no class has, and for a value that is not finite.
   void read_fields(std::int64_t index, const SampleContext& context,
                    std::span<const std::span<std::byte>> values) const final;
 };

@@ -45,6 +45,15 @@ Shape batched(std::int64_t samples, const Shape& sample) {
   return Shape(std::move(extents));
 }
 
+Tensor rows_of(const Tensor& whole, std::span<const std::int64_t> rows, const TensorType& of_row) {
+  Tensor part({of_row.dtype, batched(static_cast<std::int64_t>(rows.size()), of_row.shape)});
+  const auto bytes = static_cast<std::size_t>(of_row.bytes());
+  std::byte* to = part.data();
+  for (const std::int64_t row : rows)
+    to = std::copy_n(whole.data() + static_cast<std::size_t>(row) * bytes, bytes, to);
+  return part;
+}
+
 }  // namespace
 
 Loader::Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& options)
@@ -52,7 +61,7 @@ Loader::Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& 
       options_(options),
       plan_(checked_plan(*source_, options)),
       fields_(source_->fields()),
-      reader_(*source_, plan_, options.rank, options.seed, options.on_error),
+      reader_(*source_, plan_, options.rank, options.seed, options.on_error, options.replace),
       epoch_(options.first_epoch),
       step_(options.first_step) {
   check_options(options_, plan_);
@@ -97,6 +106,7 @@ Step Loader::next() {
       stall_seconds_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Pending& front = pending_.front();
   if (front.error) std::rethrow_exception(front.error);
+  close_gaps(front);
   Step step = std::move(front.step);
   pending_.pop_front();
   return step;
@@ -176,9 +186,9 @@ void Loader::work() {
     Pending& pending = *unclaimed();
     const Slice positions = claim(pending);
     lock.unlock();
-    Failure failure = read(pending, positions);
+    Outcome outcome = read(pending, positions);
     lock.lock();
-    finish(pending, positions, std::move(failure));
+    finish(pending, positions, std::move(outcome));
   }
 }
 
@@ -198,18 +208,21 @@ Slice Loader::claim(Pending& pending) const {
   return positions;
 }
 
-Loader::Failure Loader::read(Pending& pending, Slice positions) {
+Loader::Outcome Loader::read(Pending& pending, Slice positions) {
+  Outcome outcome;
   std::int64_t position = positions.first;
   try {
     for (; position < positions.first + positions.count && !stopping_; ++position)
-      read_sample(pending, position);
-    return {};
+      if (!read_sample(pending, position)) outcome.left_out.push_back(position);
   } catch (...) {
-    return {position, std::current_exception()};
+    outcome.failed_position = position;
+    outcome.error = std::current_exception();
   }
+  return outcome;
 }
 
-void Loader::read_sample(Pending& pending, std::int64_t position) {
+// False where the sample is left out.
+bool Loader::read_sample(Pending& pending, std::int64_t position) {
   const Step& step = pending.step;
   const std::int64_t in_batch = position - plan_.global_batch(step.step_in_epoch).first;
   const auto after = std::ranges::find_if(
@@ -221,17 +234,33 @@ void Loader::read_sample(Pending& pending, std::int64_t position) {
     const auto bytes = static_cast<std::size_t>(fields_[i].type.bytes());
     values.emplace_back(holder->fields[i].data() + row * bytes, bytes);
   }
-  reader_.read({*pending.order, step.epoch, step.step_in_epoch, position}, values);
+  return reader_.read({*pending.order, step.epoch, step.step_in_epoch, position}, values);
 }
 
 // Keeps the error of the earliest sample, so that a step fails alike whatever the workers.
-void Loader::finish(Pending& pending, Slice positions, Failure failure) {
+void Loader::finish(Pending& pending, Slice positions, Outcome outcome) {
   pending.finished += positions.count;
-  if (failure.error && (!pending.error || failure.position < pending.failed_position)) {
-    pending.failed_position = failure.position;
-    pending.error = std::move(failure.error);
+  pending.left_out.insert(pending.left_out.end(), outcome.left_out.begin(), outcome.left_out.end());
+  if (outcome.error && (!pending.error || outcome.failed_position < pending.failed_position)) {
+    pending.failed_position = outcome.failed_position;
+    pending.error = std::move(outcome.error);
   }
   if (pending.complete()) step_ready_.notify_all();
+}
+
+// Makes every micro-batch one without the samples that are left out.
+void Loader::close_gaps(Pending& pending) {
+  if (pending.left_out.empty()) return;
+  const std::int64_t first = plan_.global_batch(pending.step.step_in_epoch).first;
+  for (MicroBatch& batch : pending.step.micro_batches) {
+    std::vector<std::int64_t> rows;
+    for (std::int64_t row = 0; row < batch.samples; ++row)
+      if (std::ranges::find(pending.left_out, first + batch.first_sample + row) == pending.left_out.end())
+        rows.push_back(row);
+    batch.samples = static_cast<std::int64_t>(rows.size());
+    for (std::size_t i = 0; i < fields_.size(); ++i)
+      batch.fields[i] = rows_of(batch.fields[i], rows, fields_[i].type);
+  }
 }
 
 }  // namespace plexaura

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,6 +29,9 @@ struct LoaderOptions {
   std::int64_t workers = 1;   // threads that read ahead; 0: next() reads on the calling thread
   std::int64_t prefetch = 2;  // steps read ahead of the one that next() gives; memory is bounded by these
   OnError on_error = OnError::fail;
+  // With OnError::skip: whether another sample of the rank takes the place of one that cannot be read, so
+  // that the sizes of batches never change. Otherwise it is left out, and its micro-batch is smaller by one.
+  bool replace = true;
   // Where to begin; a resumed run gives the epoch and the step that it would do next.
   std::int64_t first_epoch = 0;
   std::int64_t first_step = 0;
@@ -35,7 +39,7 @@ struct LoaderOptions {
 
 struct MicroBatch {
   std::vector<Tensor> fields;     // [samples, ...] each, in the order of SampleSource::fields()
-  std::int64_t samples = 0;       // may be 0
+  std::int64_t samples = 0;       // may be 0; without those that are left out
   std::int64_t first_sample = 0;  // position of the first sample within the step's global batch
 };
 
@@ -44,7 +48,7 @@ struct Step {
   std::int64_t epoch = 0;
   std::int64_t step_in_epoch = 0;
   std::int64_t steps_in_epoch = 0;
-  std::int64_t global_samples = 0;  // of all ranks
+  std::int64_t global_samples = 0;  // of all ranks, those included that are left out
   std::vector<MicroBatch> micro_batches;
 
   bool ends_epoch() const { return step_in_epoch + 1 == steps_in_epoch; }
@@ -72,8 +76,9 @@ class Loader {
   // Seconds that next() has waited for data since construction (all of its reading when there are no
   // workers).
   double stall_seconds() const { return stall_seconds_.load(); }
-  // The samples that were replaced because they could not be read (OnError::skip), each once.
-  std::vector<std::string> skipped() const { return reader_.skipped(); }
+  // The samples that were replaced or left out because they could not be read (OnError::skip): index and
+  // error.
+  std::map<std::int64_t, std::string> skipped() const { return reader_.skipped(); }
 
  private:
   struct Pending {
@@ -84,12 +89,15 @@ class Loader {
     std::int64_t finished = 0;
     std::int64_t failed_position = 0;
     std::exception_ptr error;
+    std::vector<std::int64_t> left_out;  // positions
 
     bool complete() const { return finished == share.count; }
   };
-  struct Failure {
-    std::int64_t position = 0;
+  // Of reading a few samples.
+  struct Outcome {
+    std::int64_t failed_position = 0;
     std::exception_ptr error;
+    std::vector<std::int64_t> left_out;
   };
 
   void schedule_ahead();
@@ -99,9 +107,10 @@ class Loader {
   void keep_tensor(Tensor tensor);
   Pending* unclaimed();
   Slice claim(Pending& pending) const;
-  Failure read(Pending& pending, Slice positions);
-  void read_sample(Pending& pending, std::int64_t position);
-  void finish(Pending& pending, Slice positions, Failure failure);
+  Outcome read(Pending& pending, Slice positions);
+  bool read_sample(Pending& pending, std::int64_t position);
+  void finish(Pending& pending, Slice positions, Outcome outcome);
+  void close_gaps(Pending& pending);
   void work();
   void wait_for_front(std::unique_lock<std::mutex>& lock);
   void start_workers();

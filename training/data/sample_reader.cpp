@@ -36,24 +36,30 @@ class RankRing {
 }  // namespace
 
 SampleReader::SampleReader(const SampleSource& source, const BatchPlan& plan, std::int64_t rank,
-                           std::uint64_t seed, OnError on_error)
-    : source_(source), plan_(plan), rank_(rank), seed_(seed), on_error_(on_error) {}
+                           std::uint64_t seed, OnError on_error, bool replace)
+    : source_(source), plan_(plan), rank_(rank), seed_(seed), on_error_(on_error), replace_(replace) {}
 
-void SampleReader::read(const EpochPosition& place, std::span<const std::span<std::byte>> values) {
-  const auto index_at = [&](std::int64_t position) {
-    return place.order[static_cast<std::size_t>(position)];
-  };
-  if (on_error_ == OnError::fail)
-    return source_.read_fields(index_at(place.position), {seed_, place.epoch}, values);
+bool SampleReader::read(const EpochPosition& place, std::span<const std::span<std::byte>> values) {
+  const std::int64_t index = place.order[static_cast<std::size_t>(place.position)];
+  if (on_error_ == OnError::fail) {
+    source_.read_fields(index, {seed_, place.epoch}, values);
+    return true;
+  }
+  const bool could_be_read = try_read(index, place.epoch, values);
+  if (could_be_read || !replace_) return could_be_read;
+  read_replacement(place, values);
+  return true;
+}
+
+void SampleReader::read_replacement(const EpochPosition& place,
+                                    std::span<const std::span<std::byte>> values) {
   RankRing ring(plan_, rank_, place.step, place.position);
-  do {
-    if (try_read(index_at(ring.position()), place.epoch, values)) return;
-    ring.advance();
-  } while (ring.position() != place.position);
+  for (ring.advance(); ring.position() != place.position; ring.advance())
+    if (try_read(place.order[static_cast<std::size_t>(ring.position())], place.epoch, values)) return;
   throw UserError(
       fmt::format("none of the samples of rank {} can be read, so on_error: skip finds no replacement; the "
                   "first error is: {}",
-                  rank_, skipped().front()));
+                  rank_, skipped().begin()->second));
 }
 
 bool SampleReader::try_read(std::int64_t index, std::int64_t epoch,
@@ -74,11 +80,9 @@ bool SampleReader::known_broken(std::int64_t index) const {
   return broken_.contains(index);
 }
 
-std::vector<std::string> SampleReader::skipped() const {
+std::map<std::int64_t, std::string> SampleReader::skipped() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::string> errors;
-  for (const auto& [index, error] : broken_) errors.push_back(error);
-  return errors;
+  return broken_;
 }
 
 }  // namespace plexaura

@@ -12,8 +12,8 @@
 
 namespace plexaura {
 
-// What happens to a sample that cannot be read: the run ends with its error, or another sample takes its
-// place. Only a UserError is the sample's fault: a disk or a system that fails ends the run.
+// What happens to a sample that cannot be read: the run ends with its error, or goes on without it. Only a
+// UserError is the sample's fault: a disk or a system that fails ends the run.
 enum class OnError { fail, skip };
 
 // A place in an epoch.
@@ -25,23 +25,24 @@ struct EpochPosition {
 };
 
 // Reads the sample at a position of an epoch's order for one rank. With OnError::skip a sample that cannot be
-// read is replaced by the next readable one among this rank's samples: first those of the same step, then of
-// the following steps, round to the epoch's beginning. So the replacement depends on neither workers nor
-// timing, and the sizes of batches never change. Thread-safe.
+// read is left out or, where `replace`, replaced by the next readable one among this rank's samples: first
+// those of the same step, then of the following steps, round to the epoch's beginning. So the replacement
+// depends on neither workers nor timing, and the sizes of batches never change. Thread-safe.
 class SampleReader {
  public:
   // `source` must outlive the reader.
   SampleReader(const SampleSource& source, const BatchPlan& plan, std::int64_t rank, std::uint64_t seed,
-               OnError on_error);
+               OnError on_error, bool replace);
 
-  // As SampleSource::read_fields. Throws the source's error when it is not to be skipped, and UserError when
-  // none of the rank's samples can be read.
-  void read(const EpochPosition& place, std::span<const std::span<std::byte>> values);
+  // As SampleSource::read_fields; false where the sample is left out. Throws the source's error when it is
+  // not to be skipped, and UserError when none of the rank's samples can replace it.
+  bool read(const EpochPosition& place, std::span<const std::span<std::byte>> values);
 
-  // The error of every sample that was skipped so far, each once, in the order of their indices.
-  std::vector<std::string> skipped() const;
+  // The index and the error of every sample that was skipped so far.
+  std::map<std::int64_t, std::string> skipped() const;
 
  private:
+  void read_replacement(const EpochPosition& place, std::span<const std::span<std::byte>> values);
   bool try_read(std::int64_t index, std::int64_t epoch, std::span<const std::span<std::byte>> values);
   bool known_broken(std::int64_t index) const;
 
@@ -50,6 +51,7 @@ class SampleReader {
   std::int64_t rank_;
   std::uint64_t seed_;
   OnError on_error_;
+  bool replace_;
   mutable std::mutex mutex_;
   std::map<std::int64_t, std::string> broken_;  // index of the sample -> its error
 };

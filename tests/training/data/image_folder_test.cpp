@@ -189,7 +189,7 @@ TEST_CASE("what is not the picture's fault is not held against it") {
   write_pets(folder);
   const ImageFolderDataset dataset(folder.path, {.image_size = 16});
   const BatchPlan plan{dataset.size(), dataset.size()};
-  SampleReader reader(dataset, plan, 0, 1, OnError::skip);
+  SampleReader reader(dataset, plan, 0, 1, OnError::skip, true);
   const std::vector<std::int64_t> order{0, 1, 2};
   std::vector<float> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
   std::int64_t label = -1;

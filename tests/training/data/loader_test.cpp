@@ -183,13 +183,35 @@ TEST_CASE("a skipped sample is replaced by the next of the same rank, counted an
     CHECK(content_of(first.next()).samples == std::vector<float>{0, 1.0F * epoch, 4, 1.0F * epoch});
     CHECK(content_of(first.next()).samples == std::vector<float>{4, 1.0F * epoch, 5, 1.0F * epoch});
   }
-  CHECK(first.skipped() == std::vector<std::string>{"sample 1 is broken"});
+  CHECK(first.skipped() == std::map<std::int64_t, std::string>{{1, "sample 1 is broken"}});
 
   options.rank = 1;  // has 2 3 | 6 7
   Loader second(dataset, options);
   CHECK(content_of(second.next()).samples == std::vector<float>{3, 0, 3, 0});
   CHECK(content_of(second.next()).samples == std::vector<float>{6, 0, 3, 0});
   CHECK(second.skipped().size() == 2);
+}
+
+TEST_CASE("where nothing is replaced a sample that cannot be read leaves no gap") {
+  const auto dataset = std::make_shared<testing::CountingDataset>(8, std::vector<std::int64_t>{1, 2, 6, 7});
+  for (const std::int64_t workers : {0, 2}) {
+    Loader loader(dataset, {.batch_size = 4,
+                            .micro_batches = 2,
+                            .shuffle = false,
+                            .workers = workers,
+                            .on_error = OnError::skip,
+                            .replace = false});
+    const Step first = loader.next();
+    CHECK(content_of(first).samples == std::vector<float>{0, 0, 3, 0});
+    CHECK(content_of(first).labels == std::vector<std::int64_t>{0, 0});
+    CHECK(first.micro_batches[0].samples == 1);
+    CHECK(first.micro_batches[1].samples == 1);
+    CHECK(first.global_samples == 4);
+    const Step second = loader.next();
+    CHECK(content_of(second).samples == std::vector<float>{4, 0, 5, 0});
+    CHECK(second.micro_batches[1].samples == 0);
+    CHECK(loader.skipped().size() == 4);
+  }
 }
 
 TEST_CASE("with no readable sample at all, skipping ends in an error that shows the first") {
