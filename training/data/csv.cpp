@@ -205,8 +205,8 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   if (table.labels.empty())
     throw UserError(fmt::format("{}: no row follows the header; add samples", path.string()));
   class_names_ = options.class_names.empty() ? table.classes() : options.class_names;
-  labels_ =
-      label ? place_labels(table.labels, class_names_) : std::vector<std::int64_t>(table.labels.size(), 0);
+  labels_ = options.labelled ? place_labels(table.labels, class_names_)
+                             : std::vector<std::int64_t>(table.labels.size(), 0);
   values_ = std::move(table.values);
 }
 
