@@ -1,12 +1,12 @@
 #include "distributed/group_communicator.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
 #include <utility>
 
+#include "core/print.h"
 #include "distributed/rank_wait.h"
 #include "distributed/reduce.h"
 #include "distributed/tags.h"
@@ -54,7 +54,7 @@ GroupCommunicator::~GroupCommunicator() {
   try {
     leave(std::uncaught_exceptions() > exceptions_at_start_);
   } catch (const std::exception& error) {
-    if (speaks(error)) fmt::print(stderr, "{}\n", error.what());
+    if (speaks(error)) print_error(error.what());
   }
 }
 
@@ -338,7 +338,7 @@ std::optional<SharedWindow> GroupCommunicator::try_to_share(std::size_t bytes, c
     if (found.empty()) continue;
     options_.shared_memory = false;  // said once, and not tried again
     if (rank() == 0) {
-      fmt::print(stderr, "{}: all ranks take private memory, and sums are slower\n", found);
+      print_error(found + ": all ranks take private memory, and sums are slower");
     }
     return std::nullopt;
   }

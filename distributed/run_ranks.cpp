@@ -1,11 +1,10 @@
 #include "distributed/run_ranks.h"
 
-#include <cstdio>
 #include <exception>
-#include <fmt/format.h>
 #include <new>
 #include <string>
 
+#include "core/print.h"
 #include "distributed/launcher.h"
 
 namespace plexaura {
@@ -19,10 +18,7 @@ std::string text_of(const std::exception& error) {
 }
 
 int report(const std::exception& error) {
-  if (speaks(error)) {
-    fmt::print(stderr, "{}\n", text_of(error));
-    std::fflush(stderr);
-  }
+  if (speaks(error)) print_error(text_of(error));
   const auto* known = dynamic_cast<const Error*>(&error);
   return known != nullptr ? known->exit_status() : 1;
 }

@@ -18,6 +18,7 @@
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
 #include "core/error.h"
+#include "core/print.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
 
@@ -224,6 +225,6 @@ int main(int argc, char** argv) {
   app.add_flag("--inference", options.inference, "times the forward pass alone");
   app.add_flag("--plan", options.plan, "times nothing, and prints what share of the work which kernels do");
   return run_tool(app, argc, argv, [&] {
-    fmt::print("{}\n", options.inference ? look_at<Inference>(options) : look_at<Training>(options));
+    print_output((options.inference ? look_at<Inference>(options) : look_at<Training>(options)) + "\n");
   });
 }

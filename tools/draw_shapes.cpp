@@ -10,6 +10,7 @@
 #include "tools/tool.h"
 
 #include "core/error.h"
+#include "core/print.h"
 #include "training/data/image.h"
 #include "training/data/random.h"
 #include "training/file.h"
@@ -65,9 +66,9 @@ void draw_all(const Options& options) {
     draw(options, options.folder / "train" / name, kind, 0, options.train);
     draw(options, options.folder / "val" / name, kind, options.train, options.val);
   }
-  fmt::print("{}: {} classes, {} pictures each to train on and {} to validate on, {}x{} pixels\n",
-             options.folder.string(), options.classes, options.train, options.val, options.size,
-             options.size);
+  print_output(fmt::format(
+      "{}: {} classes, {} pictures each to train on and {} to validate on, {}x{} pixels\n",
+      options.folder.string(), options.classes, options.train, options.val, options.size, options.size));
 }
 
 }  // namespace

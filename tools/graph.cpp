@@ -12,6 +12,7 @@
 #include "backends/registry.h"
 #include "core/error.h"
 #include "core/graph/print.h"
+#include "core/print.h"
 #include "core/vm/training_step.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
@@ -92,14 +93,14 @@ void show(const Options& options) {
   Graph graph(options.mode == "inference" ? Mode::inference : Mode::train);
   const std::vector<ProgramOutput> outputs = build(graph, *model, store, options);
   if (options.format == "text") {
-    fmt::print("{}", to_text(graph));
+    print_output(to_text(graph));
   } else if (options.format == "dot") {
-    fmt::print("{}", to_dot(graph));
+    print_output(to_dot(graph));
   } else if (options.format == "svg") {
     draw(to_dot(graph));
   } else {
     const auto backend = open_backend(options.backend);
-    fmt::print("{}", compile(graph, outputs, *backend, {.apply_updates = false})->to_text());
+    print_output(compile(graph, outputs, *backend, {.apply_updates = false})->to_text());
   }
 }
 

@@ -1,10 +1,10 @@
 #include "tools/tool.h"
 
-#include <cstdio>
 #include <exception>
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/print.h"
 
 namespace plexaura {
 
@@ -23,23 +23,31 @@ CLI::Validator number_check(const std::string& rule, Holds holds) {
       "");
 }
 
+// False where help was asked for, and given.
+bool parse_or_help(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    print_output(app.help());
+    return false;
+  }
+}
+
 }  // namespace
 
 int run_tool(CLI::App& app, int argc, const char* const* argv, const std::function<void()>& work) {
   try {
-    app.parse(argc, argv);
-    work();
+    if (parse_or_help(app, argc, argv)) work();
     return 0;
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "{}: {}; see --help\n", app.get_name(), error.what());
+    print_error(fmt::format("{}: {}; see --help", app.get_name(), error.what()));
     return 2;
   } catch (const Error& error) {
-    fmt::print(stderr, "{}: {}\n", app.get_name(), error.what());
+    print_error(fmt::format("{}: {}", app.get_name(), error.what()));
     return error.exit_status();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", app.get_name(), error.what());
+    print_error(fmt::format("{}: {}", app.get_name(), error.what()));
     return 1;
   }
 }

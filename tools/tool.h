@@ -8,7 +8,7 @@
 namespace plexaura {
 
 // The main function of a tool: reads the arguments, works, and says in one sentence what went wrong. Returns
-// the exit status: 0, 2 for a mistake of the user's, 1 for one of ours.
+// the exit status: 0, 2 for what the user can mend, 1 for a fault of ours or the machine's.
 int run_tool(CLI::App& app, int argc, const char* const* argv, const std::function<void()>& work);
 
 // For options that take a number.

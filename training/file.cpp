@@ -27,11 +27,6 @@ std::string failure(std::string_view what, const fs::path& path, int error, std:
                      advice);
 }
 
-bool user_can_mend(int error) {
-  constexpr std::array mendable{ENOENT, EACCES, EPERM, ENOTDIR, EISDIR, EROFS, ENAMETOOLONG, ELOOP, EINVAL};
-  return std::ranges::find(mendable, error) != mendable.end();
-}
-
 [[noreturn]] void throw_read_error(const fs::path& path, int error) {
   if (user_can_mend(error))
     throw UserError(failure("read", path, error, "check the path and its permissions"));
@@ -144,7 +139,7 @@ void write_file(const fs::path& path, std::span<const std::uint8_t> bytes) {
   try {
     write_all(file, std::as_bytes(bytes), path);
     if (!file.close()) throw_write_error(path, errno);
-  } catch (const DeviceError&) {
+  } catch (const Error&) {
     ::unlink(path.c_str());
     throw;
   }
@@ -181,8 +176,16 @@ void write_all(const FileDescriptor& file, std::span<const std::byte> bytes, con
   }
 }
 
+bool user_can_mend(int error) {
+  constexpr std::array mendable{ENOENT,       EACCES, EPERM,  ENOTDIR, EISDIR, EROFS, ELOOP,
+                                ENAMETOOLONG, EINVAL, ENOSPC, EDQUOT,  EFBIG,  EPIPE};
+  return std::ranges::find(mendable, error) != mendable.end();
+}
+
 void throw_write_error(const fs::path& path, int error) {
-  throw DeviceError(failure("write", path, error, "free space or name another place"));
+  const std::string text = failure("write", path, error, "free space or name another place");
+  if (user_can_mend(error)) throw UserError(text);
+  throw DeviceError(text);
 }
 
 void throw_create_error(const fs::path& path, int error) {

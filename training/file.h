@@ -61,8 +61,8 @@ void write_file(const std::filesystem::path& path, std::span<const std::uint8_t>
 // `commit` writes through to the disk and renames. Without `commit` (or when it throws) the temporary file is
 // removed and a file that stood under the name stays as it was. A process that is killed leaves its temporary
 // file behind, ".NAME.unfinished-PID-NUMBER". Throws UserError where the file cannot be created (no such
-// folder, no permission, the name is that of a folder or a device), DeviceError with the system's reason
-// where writing fails (a full disk). One thread at a time.
+// folder, no permission, the name is that of a folder or a device) or the disk is full, DeviceError with the
+// system's reason where writing fails otherwise. One thread at a time.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -82,15 +82,19 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-// Writes all bytes, in one system call where the system takes them at once. Throws DeviceError that names
-// `path` and the system's reason.
+// Writes all bytes, in one system call where the system takes them at once. Throws as throw_write_error()
+// does.
 void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
                const std::filesystem::path& path);
 
-// A DeviceError with the file, the reason `error` (an errno) and what to do: "cannot write 'a/b': No space
-// left on device; ...".
+// Whether `error` (an errno) is for the user to mend, as a wrong path or a full disk is, and not a failure of
+// the machine.
+bool user_can_mend(int error);
+
+// An error with the file, the reason `error` (an errno) and what to do: "cannot write 'a/b': No space left on
+// device; ...". UserError where its user can mend it, DeviceError otherwise.
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
-// The same for a file that could not be created: UserError where its user can mend it, DeviceError otherwise.
+// The same for a file that could not be created.
 [[noreturn]] void throw_create_error(const std::filesystem::path& path, int error);
 
 }  // namespace plexaura

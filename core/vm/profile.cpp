@@ -55,7 +55,7 @@ void Profile::write(const std::string& path) const {
   file << "]}\n";
   file.flush();
   if (!file)
-    throw DeviceError(
+    throw UserError(
         fmt::format("cannot write '{}': {}; free space or name another place", path, std::strerror(errno)));
 }
 

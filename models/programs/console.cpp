@@ -24,6 +24,11 @@ FileDescriptor without_blocking(int output) {
 
 }  // namespace
 
+void reserve_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);  // the lowest free number: this one
+}
+
 Console::Console(int output) : output_(output), unblocked_(without_blocking(output)) {}
 
 void Console::print(std::string_view text) {

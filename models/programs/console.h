@@ -6,6 +6,10 @@
 
 namespace plexaura {
 
+// Takes the numbers of the standard streams that the program was started without (`mlp iris.yaml >&-`), so
+// that no file which it opens gets one of them, and with it what is said to a person.
+void reserve_standard_streams();
+
 // Where a person reads what the program says. A reader that is slow is waited for; but once a signal has
 // asked the program to end (see StopSignals) it must not be held up by one that has stopped reading, as
 // mpirun has when it ends its ranks: what finds no room then is lost.

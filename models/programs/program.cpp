@@ -6,6 +6,7 @@
 
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
+#include "core/print.h"
 #include "core/vm/profile.h"
 #include "distributed/handshake.h"
 #include "distributed/run_ranks.h"
@@ -34,8 +35,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
   const Section model = setup.config->section("model");
   if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
-    throw model.error("name", fmt::format("is '{}' and this program trains {} alone; run build/models/{}",
-                                          name, kind, name));
+    throw model.error("name",
+                      fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
   setup.data = open_data(*setup.config);
   const Dataset& train = *setup.data.train;
   setup.options = read_options(*setup.config, train.size(), ranks);
@@ -75,7 +76,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
 
 void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, const CommandLine& line) {
   const Program& program = trainer.programs().largest();
-  report.say(summary(*setup.model));
+  report.show(summary(*setup.model));
   report.say(fmt::format("data         {}", setup.data.description));
   report.say(fmt::format("samples      {}", setup.data.preparation));
   report.say(fmt::format(
@@ -84,7 +85,7 @@ void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, c
       bytes_text(static_cast<double>(program.arena_lower_bound))));
   report.say(fmt::format("program      {} instructions, {} reorders", program.instructions.size(),
                          program.reorders));
-  if (line.print_program) report.say(program.to_text());
+  if (line.print_program) report.show(program.to_text());
 }
 
 // Whatever is to be written later is tried now, so that a bad place is not found after hours of training.
@@ -167,13 +168,17 @@ CommunicatorOptions communicator_options(const std::string& kind, int argc, cons
 }  // namespace
 
 int run_program(const std::string& kind, int argc, const char* const* argv) {
+  reserve_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit on the size of files then fails as on a full disk
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away, as head does, does not end the run
   return run_ranks(communicator_options(kind, argc, argv), [&](Communicator& ranks) {
     const CommandLine line =
         together(ranks, "reading the command line", [&] { return parse_command_line(kind, argc, argv); });
     check_agreement(ranks, {{"--help or --version", given(!line.message.empty())}});
     if (!line.message.empty()) {
-      if (ranks.rank() == 0) fmt::print("{}\n", line.message);
+      together(ranks, "printing", [&] {
+        if (ranks.rank() == 0) print_output(line.message + "\n");
+      });
       return 0;
     }
     use_cores(ranks.place().size);

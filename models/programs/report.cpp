@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "core/print.h"
 #include "models/programs/terminal.h"
 #include "models/zoo/summary.h"
 
@@ -21,7 +22,7 @@ double now() {
 }
 
 std::string row(std::string_view name, const std::string& value) {
-  return fmt::format("  {:<26}{}\n", name, value);
+  return fmt::format("  {:<26}{}\n", name, printable(value));
 }
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
@@ -72,9 +73,12 @@ void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
   if (!speaks_) return;
   if (log_) log_->step(record);
   const double time = now();
-  if (time - last_line_ < (columns_ > 0 ? seconds_on_terminal : seconds_in_file)) return;
-  last_line_ = time;
   const std::int64_t done = record.step_in_epoch;
+  // The end of an epoch that was followed so far is shown, however soon it comes.
+  const bool ends_shown_epoch = done == steps_in_epoch && shown_epoch_ == record.epoch;
+  if (time - last_line_ < (columns_ > 0 ? seconds_on_terminal : seconds_in_file) && !ends_shown_epoch) return;
+  last_line_ = time;
+  shown_epoch_ = record.epoch;
   if (columns_ > 0) {
     console_.print(clear_line + progress(record, done, steps_in_epoch).substr(0, columns_ - 1));
     line_is_open_ = true;
@@ -108,9 +112,11 @@ void RunReport::epoch(const EpochRecord& record) {
                   record.seconds, record.train_loss, validation_text(record.val_loss, record.val_metrics)));
 }
 
-void RunReport::say(const std::string& line) {
+void RunReport::say(const std::string& line) { show(printable(line)); }
+
+void RunReport::show(const std::string& text) {
   if (!speaks_) return;
-  console_.print((line_is_open_ ? clear_line : "") + line + "\n");
+  console_.print((line_is_open_ ? clear_line : "") + text + "\n");
   line_is_open_ = false;
 }
 
@@ -146,8 +152,7 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
                 fmt::format("{} of validation, left out of its figures; the first: {}",
                             result.skipped_validation.count, result.skipped_validation.first));
   text.pop_back();
-  say("");
-  say(text);
+  show("\n" + text);
 }
 
 std::string bytes_text(double bytes) {

@@ -22,7 +22,8 @@ class RunReport final : public TrainingObserver {
 
   void step(const StepRecord& record, std::int64_t steps_in_epoch) override;
   void epoch(const EpochRecord& record) override;
-  void say(const std::string& line);
+  void say(const std::string& line);   // as printable() shows it
+  void show(const std::string& text);  // several lines, as they are
 
   // The table at the end.
   void summary(const TrainingResult& result, const ParameterStore& store, const std::string& log,
@@ -37,7 +38,8 @@ class RunReport final : public TrainingObserver {
   std::optional<JsonLog> log_;
   std::int64_t epochs_;
   double last_line_ = 0;
-  bool line_is_open_ = false;  // on a terminal, with a progress bar
+  std::int64_t shown_epoch_ = -1;  // of the last line
+  bool line_is_open_ = false;      // on a terminal, with a progress bar
   // Where the clock of an epoch was started, to tell the time left.
   std::int64_t clocked_epoch_ = -1;
   std::int64_t clocked_step_ = 0;

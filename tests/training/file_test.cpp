@@ -47,13 +47,13 @@ TEST_CASE("without commit the old file stays and the temporary one goes") {
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("a full disk is a device error with the system's reason, and keeps the old file") {
+TEST_CASE("a full disk is the user's to mend, is told with the system's reason, and keeps the old file") {
   const TemporaryFolder folder;
   write_text(folder / "a", "old");
   std::string text;
   {
     const FullDisk full(1000);
-    text = device_error([&] {
+    text = user_error([&] {
       AtomicFile file(folder / "a");
       file.write(std::string(5000, 'x'));
       file.commit();
@@ -116,7 +116,7 @@ TEST_CASE("writing a file anew") {
   CHECK(read_file(folder / "a") == bytes);
   CHECK(user_error([&] { write_file(folder / "none/a", bytes); }).starts_with("cannot create '"));
   const FullDisk full(1000);
-  CHECK(device_error([&] { write_file(folder / "b", bytes); }).find("File too large") != std::string::npos);
+  CHECK(user_error([&] { write_file(folder / "b", bytes); }).find("File too large") != std::string::npos);
   CHECK(!std::filesystem::exists(folder / "b"));
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("a line is in the file as soon as it is written") {
 
 TEST_CASE("a log that cannot be written names its file") {
   JsonLog log("/dev/full");
-  CHECK(device_error([&] { log.step({}); }) ==
+  CHECK(user_error([&] { log.step({}); }) ==
         "cannot write '/dev/full': No space left on device; free space or name another place");
   CHECK(user_error([] { JsonLog missing("no/such/folder/log"); }) ==
         "cannot create 'no/such/folder/log': No such file or directory; name a file in a folder that exists "

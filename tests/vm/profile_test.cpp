@@ -94,11 +94,11 @@ TEST_CASE("times grow") {
   CHECK(first >= 0);
 }
 
-TEST_CASE("a profile that cannot be created is the user's to mend, a full disk is not") {
+TEST_CASE("a profile that cannot be created is the user's to mend, and so is a full disk") {
   CHECK(user_error([] { Profile().write("/nowhere/at/all/trace.json"); }) ==
         "cannot create '/nowhere/at/all/trace.json': No such file or directory; name a file in a folder that "
         "exists and can be written");
-  CHECK(device_error([] { Profile().write("/dev/full"); }) ==
+  CHECK(user_error([] { Profile().write("/dev/full"); }) ==
         "cannot write '/dev/full': No space left on device; free space or name another place");
 }
 
