@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <set>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "core/nearest.h"
@@ -24,27 +26,40 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view prefix = "checkpoint-";
+// In the metadata of a state: the checksum of its weights, and before the key of each setting.
+const std::string weights_key = "weights";
+constexpr std::string_view setting_prefix = "setting.";
+
+using Settings = std::map<std::string, std::string>;
 
 std::string state_name(std::int64_t index, const std::string& parameter) {
   return fmt::format("state{}.{}", index, parameter);
 }
 
+Tensor finite_value(const ParameterStore& store, const std::string& name) {
+  Tensor tensor = store.read(name);
+  if (!all_finite(tensor))
+    throw UserError(fmt::format(
+        "{} of '{}' after the last step: training diverged, or a sample holds such a number; lower "
+        "training.solver.learning_rate, or set training.watch=true to see which op made the first "
+        "one; no checkpoint was touched",
+        first_bad(tensor), name));
+  return tensor;
+}
+
 SafeTensors weights_of(const ParameterStore& store) {
   SafeTensors weights;
-  for (const ParameterSpec& spec : store.specs()) {
-    const Tensor& tensor = weights.tensors.emplace_back(spec.name, store.read(spec.name)).second;
-    if (!all_finite(tensor))
-      throw UserError(
-          fmt::format("{} of '{}' after the last step: training diverged, and such weights are not saved; "
-                      "lower training.solver.learning_rate; no checkpoint was touched",
-                      first_bad(tensor), spec.name));
-  }
+  for (const ParameterSpec& spec : store.specs())
+    weights.tensors.emplace_back(spec.name, finite_value(store, spec.name));
   return weights;
 }
 
-SafeTensors state_of(const ParameterStore& store, const RunState& state) {
+SafeTensors state_of(const ParameterStore& store, const RunState& state, std::string weights) {
   SafeTensors file;
-  file.metadata = {{"solver", state.solver}, {"precision", std::string(name_of(store.dtype()))}};
+  file.metadata = {{"solver", state.solver},
+                   {"precision", std::string(name_of(store.dtype()))},
+                   {weights_key, std::move(weights)}};
+  for (const auto& [key, value] : state.settings) file.metadata[std::string(setting_prefix) + key] = value;
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs())
       if (spec.role == ParameterRole::trainable)
@@ -73,20 +88,21 @@ std::optional<std::int64_t> number_of(const fs::path& path) {
   return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }
 
-std::vector<std::pair<std::int64_t, fs::path>> checkpoints_in(const fs::path& directory) {
-  std::vector<std::pair<std::int64_t, fs::path>> found;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(directory, none))
-    if (const auto number = number_of(entry.path())) found.emplace_back(*number, entry.path());
-  std::ranges::sort(found);
-  return found;
-}
-
 [[noreturn]] void cannot(const char* what, const fs::path& path, const std::error_code& error) {
   const std::string text = fmt::format("cannot {} {}: {}; name a folder that can be written in output.dir",
                                        what, path.string(), error.message());
-  if (error == std::errc::no_space_on_device) throw DeviceError(text);
-  throw UserError(text);
+  if (user_can_mend(error.value())) throw UserError(text);
+  throw DeviceError(text);
+}
+
+std::vector<std::pair<std::int64_t, fs::path>> checkpoints_in(const fs::path& directory) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
+    if (const auto number = number_of(entry->path())) found.emplace_back(*number, entry->path());
+  if (error && error != std::errc::no_such_file_or_directory) cannot("read", directory, error);
+  std::ranges::sort(found);
+  return found;
 }
 
 // Also over a folder of that name, in one move where the file system can do that.
@@ -113,7 +129,7 @@ void remove_others(const fs::path& directory, std::int64_t step, std::size_t kee
 
 class Reader {
  public:
-  explicit Reader(const fs::path& path) : path_(path), file_(read_safetensors(path)) {}
+  explicit Reader(fs::path path) : path_(std::move(path)), file_(read_safetensors(path_)) {}
 
   const Tensor& tensor(const std::string& name) const {
     const auto found = std::ranges::find(file_.tensors, name, [](const auto& entry) { return entry.first; });
@@ -130,19 +146,27 @@ class Reader {
                                   to_string(value.type()), name_of(dtype_of<T>)));
     return value.as<T>()[0];
   }
-  // Of the metadata.
-  const std::string& text(const std::string& name) const {
-    const auto found = file_.metadata.find(name);
-    if (found == file_.metadata.end())
-      throw UserError(fmt::format(
-          "{} does not say its {}, as older versions did not; start from its weights with --weights",
-          path_.string(), name));
-    return found->second;
+  // A scalar that counts.
+  std::int64_t count(const std::string& name) const {
+    const auto number = scalar<std::int64_t>(name);
+    if (number < 0) fail(fmt::format("'{}' is {}, which counts from 0", name, number));
+    return number;
   }
+  // A scalar that adds up losses or samples.
+  double total(const std::string& name) const {
+    const auto number = scalar<double>(name);
+    if (!std::isfinite(number)) fail(fmt::format("'{}' is {}, which no run comes to", name, number));
+    return number;
+  }
+  const fs::path& path() const { return path_; }
   const SafeTensors& contents() const { return file_; }
 
  private:
-  const fs::path& path_;
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UserError(fmt::format("{}: {}; the file is damaged: take another copy", path_.string(), what));
+  }
+
+  fs::path path_;
   SafeTensors file_;
 };
 
@@ -154,34 +178,73 @@ void require_same(const fs::path& path, std::string_view key, std::string_view t
                   path.string(), key, then, now));
 }
 
-void read_state(const fs::path& path, ParameterStore& store, std::string_view solver, RunState& state) {
-  const Reader file(path);
-  require_same(path, "training.precision", file.text("precision"), name_of(store.dtype()));
-  require_same(path, "training.solver.name", file.text("solver"), solver);
-  state.solver = solver;
+Settings settings_in(const Settings& metadata) {
+  Settings settings;
+  for (const auto& [key, value] : metadata)
+    if (key.starts_with(setting_prefix)) settings.emplace(key.substr(setting_prefix.size()), value);
+  return settings;
+}
+
+void require_same_settings(const fs::path& path, const Settings& then, const Settings& now) {
+  if (then.empty() || now.empty()) return;
+  Settings all = then;
+  all.insert(now.begin(), now.end());
+  const auto value_in = [](const Settings& settings, const std::string& key) {
+    const auto found = settings.find(key);
+    return found == settings.end() ? "not given" : found->second;
+  };
+  for (const auto& [key, value] : all) require_same(path, key, value_in(then, key), value_in(now, key));
+}
+
+// What the metadata of a state says of its run, beside `now`.
+void require_same_run(const fs::path& path, const Settings& metadata, const RunState& now, DType precision) {
+  const auto text = [&](const std::string& name) -> const std::string& {
+    const auto found = metadata.find(name);
+    if (found == metadata.end())
+      throw UserError(fmt::format(
+          "{} does not say its {}, as older versions did not; start from its weights with --weights",
+          path.string(), name));
+    return found->second;
+  };
+  require_same(path, "training.precision", text("precision"), name_of(precision));
+  require_same(path, "training.solver.name", text("solver"), now.solver);
+  require_same_settings(path, settings_in(metadata), now.settings);
+}
+
+// Two files of equal shapes may come from two runs.
+void require_pair(const Reader& weights, const fs::path& state, const Settings& metadata) {
+  const auto found = metadata.find(weights_key);
+  if (found == metadata.end() || found->second == checksum_of(weights.contents())) return;
+  throw UserError(
+      fmt::format("{} and {} were not written together; take both from one checkpoint, or start from the "
+                  "weights alone with --weights",
+                  weights.path().string(), state.filename().string()));
+}
+
+void read_state(const Reader& file, ParameterStore& store, RunState& state) {
   if (const std::string name = state_name(store.states(), ""); std::ranges::any_of(
           file.contents().tensors, [&](const auto& entry) { return entry.first.starts_with(name); }))
     throw UserError(fmt::format("{} holds the state of another solver; resume with the same training.solver",
-                                path.string()));
+                                file.path().string()));
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs()) {
       if (spec.role != ParameterRole::trainable) continue;
       const Tensor& tensor = file.tensor(state_name(index, spec.name));
       if (tensor.type() != spec.type)
-        throw UserError(fmt::format("{}: '{}' is {} and the parameter is {}", path.string(),
+        throw UserError(fmt::format("{}: '{}' is {} and the parameter is {}", file.path().string(),
                                     state_name(index, spec.name), to_string(tensor.type()),
                                     to_string(spec.type)));
       store.write_state(index, spec.name, tensor);
     }
-  state.step = file.scalar<std::int64_t>("run.step");
-  state.epoch = file.scalar<std::int64_t>("run.epoch");
-  state.step_in_epoch = file.scalar<std::int64_t>("run.step_in_epoch");
+  state.step = file.count("run.step");
+  state.epoch = file.count("run.epoch");
+  state.step_in_epoch = file.count("run.step_in_epoch");
   state.seed = file.scalar<std::int64_t>("run.seed");
-  state.epoch_loss = file.scalar<double>("run.epoch_loss");
-  state.epoch_samples = file.scalar<double>("run.epoch_samples");
+  state.epoch_loss = file.total("run.epoch_loss");
+  state.epoch_samples = file.total("run.epoch_samples");
   state.data_origin = static_cast<std::uint64_t>(file.scalar<std::int64_t>("run.data_origin"));
-  state.samples = file.scalar<std::int64_t>("run.samples");
-  state.batch_size = file.scalar<std::int64_t>("run.batch_size");
+  state.samples = file.count("run.samples");
+  state.batch_size = file.count("run.batch_size");
 }
 
 bool matches(const std::string& name, const std::string& pattern) {
@@ -203,11 +266,48 @@ void erase_matching(std::set<std::string>& names, const ParameterStore& store, c
     any = true;
   }
   if (!any)
-    throw UserError(fmt::format("no parameter is named like '{}', so that nothing would be skipped{}", pattern,
-                                did_you_mean(pattern, known)));
+    throw UserError(fmt::format("no parameter is named like '{}', so that nothing would be skipped{}",
+                                pattern, did_you_mean(pattern, known)));
+}
+
+// "fc.*" for "fc.weight": a layer is skipped as a whole.
+std::string layer_pattern(const std::string& name) { return name.substr(0, name.rfind('.') + 1) + "*"; }
+
+void put_weights(const Reader& file, ParameterStore& store, const std::vector<std::string>& skip = {}) {
+  std::set<std::string> missing;
+  for (const ParameterSpec& spec : store.specs()) missing.insert(spec.name);
+  for (const std::string& pattern : skip) erase_matching(missing, store, pattern);
+  for (const auto& [name, tensor] : file.contents().tensors) {
+    if (name.ends_with("num_batches_tracked") || matches_any(name, skip)) continue;
+    if (!store.contains(name)) {
+      const std::vector<std::string> known(missing.begin(), missing.end());
+      throw UserError(fmt::format("{}: the model has no parameter '{}'{}; load weights of the same model",
+                                  file.path().string(), name, did_you_mean(name, known)));
+    }
+    const ParameterSpec& spec = store.spec(name);
+    if (tensor.shape() != spec.type.shape || !is_floating(tensor.dtype()))
+      throw UserError(fmt::format(
+          "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes, or "
+          "skip "
+          "it (--skip '{}')",
+          file.path().string(), name, to_string(tensor.type()), to_string(spec.type), layer_pattern(name)));
+    if (!all_finite(tensor))
+      throw UserError(fmt::format("{}: {} of '{}'; load weights of a run that did not diverge",
+                                  file.path().string(), first_bad(tensor), name));
+    store.write(spec.name, tensor.cast(spec.type.dtype));
+    missing.erase(spec.name);
+  }
+  if (!missing.empty())
+    throw UserError(
+        fmt::format("{} lacks '{}' and {} more of the model's parameters; load weights of the same model",
+                    file.path().string(), *missing.begin(), missing.size() - 1));
 }
 
 }  // namespace
+
+void check_weights(const ParameterStore& store) {
+  for (const ParameterSpec& spec : store.specs()) finite_value(store, spec.name);
+}
 
 void prepare_checkpoints(const fs::path& directory) {
   std::error_code error;
@@ -227,8 +327,8 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
   fs::create_directory(unfinished, error);
   if (error) cannot("create", unfinished, error);
   try {
-    write_safetensors(unfinished / "weights.safetensors", weights_of(store));
-    write_safetensors(unfinished / "state.safetensors", state_of(store, state));
+    std::string weights = write_safetensors(unfinished / "weights.safetensors", weights_of(store));
+    write_safetensors(unfinished / "state.safetensors", state_of(store, state, std::move(weights)));
   } catch (...) {
     fs::remove_all(unfinished, error);
     throw;
@@ -243,12 +343,19 @@ std::optional<fs::path> newest_checkpoint(const fs::path& directory) {
 }
 
 std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStore& store,
-                                        std::string_view solver) {
+                                        std::string_view solver, const Settings& settings) {
   const auto newest = newest_checkpoint(directory);
   if (!newest) return std::nullopt;
-  RunState state;
-  load_weights(*newest / "weights.safetensors", store);
-  read_state(*newest / "state.safetensors", store, solver, state);
+  RunState state{.solver = std::string(solver), .settings = settings};
+  const fs::path state_path = *newest / "state.safetensors";
+  const Settings metadata = read_safetensors_header(state_path).metadata;
+  require_same_run(state_path, metadata, state, store.dtype());
+  {
+    const Reader weights(*newest / "weights.safetensors");
+    require_pair(weights, state_path, metadata);
+    put_weights(weights, store);
+  }
+  read_state(Reader(state_path), store, state);
   return state;
 }
 
@@ -257,30 +364,7 @@ void save_weights(const fs::path& path, const ParameterStore& store) {
 }
 
 void load_weights(const fs::path& path, ParameterStore& store, const std::vector<std::string>& skip) {
-  const Reader file(path);
-  std::set<std::string> missing;
-  for (const ParameterSpec& spec : store.specs()) missing.insert(spec.name);
-  for (const std::string& pattern : skip) erase_matching(missing, store, pattern);
-  for (const auto& [name, tensor] : file.contents().tensors) {
-    if (name.ends_with("num_batches_tracked") || matches_any(name, skip)) continue;
-    if (!store.contains(name)) {
-      const std::vector<std::string> known(missing.begin(), missing.end());
-      throw UserError(fmt::format("{}: the model has no parameter '{}'{}; load weights of the same model",
-                                  path.string(), name, did_you_mean(name, known)));
-    }
-    const ParameterSpec& spec = store.spec(name);
-    if (tensor.shape() != spec.type.shape || !is_floating(tensor.dtype()))
-      throw UserError(fmt::format(
-          "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes, or skip "
-          "it (--skip '{}')",
-          path.string(), name, to_string(tensor.type()), to_string(spec.type), name));
-    store.write(spec.name, tensor.cast(spec.type.dtype));
-    missing.erase(spec.name);
-  }
-  if (!missing.empty())
-    throw UserError(
-        fmt::format("{} lacks '{}' and {} more of the model's parameters; load weights of the same model",
-                    path.string(), *missing.begin(), missing.size() - 1));
+  put_weights(Reader(path), store, skip);
 }
 
 }  // namespace plexaura

@@ -28,6 +28,15 @@ struct OpenedFile {
   std::uint64_t data_start = 0;
 };
 
+// PyTorch's own files are zip archives, and pickles before version 1.6.
+bool is_pytorch_file(std::uint64_t first_bytes) {
+  constexpr std::uint64_t zip = 0x04034b50;  // "PK", 3, 4
+  constexpr std::uint64_t pickle = 0x80;     // and the protocol's number, from 2 to 5
+  const std::uint64_t protocol = first_bytes >> 8 & 0xff;
+  return (first_bytes & 0xffffffff) == zip ||
+         ((first_bytes & 0xff) == pickle && protocol >= 2 && protocol <= 5);
+}
+
 std::uint64_t read_header_length(const InputFile& file) {
   if (file.bytes() < length_bytes)
     throw UserError(
@@ -35,6 +44,11 @@ std::uint64_t read_header_length(const InputFile& file) {
   std::array<std::byte, length_bytes> raw{};
   file.read(0, raw);
   const auto length = std::bit_cast<std::uint64_t>(raw);
+  if (length > longest_header && is_pytorch_file(length))
+    throw UserError(fmt::format(
+        "'{0}' looks like a file of PyTorch's (.pth), not of safetensors; convert it in Python with "
+        "safetensors.torch.save_file(torch.load('{0}'), '{0}.safetensors')",
+        file.path().string()));
   if (length > longest_header || length > file.bytes() - length_bytes)
     throw UserError(
         fmt::format("'{}': a header of {} bytes does not fit in a file of {}; the file is damaged or not a "
@@ -96,9 +110,7 @@ SafeTensorsTable table_of(const SafeTensors& contents, const std::vector<std::si
     end += contents.tensors[index].second.bytes();
   }
   table.metadata = contents.metadata;
-  std::uint64_t hash = fnv_start;
-  for (const auto& [name, tensor] : contents.tensors) hash = hash_of(tensor, hash);
-  table.metadata[checksum_key] = checksum_text(hash);
+  table.metadata[checksum_key] = checksum_of(contents);
   return table;
 }
 
@@ -131,9 +143,16 @@ SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path) {
   return header;
 }
 
-void write_safetensors(const std::filesystem::path& path, const SafeTensors& contents) {
+std::string checksum_of(const SafeTensors& contents) {
+  std::uint64_t hash = fnv_start;
+  for (const auto& [name, tensor] : contents.tensors) hash = hash_of(tensor, hash);
+  return checksum_text(hash);
+}
+
+std::string write_safetensors(const std::filesystem::path& path, const SafeTensors& contents) {
   const std::vector<std::size_t> order = order_of_data(contents);
-  const std::string header = format_safetensors_header(table_of(contents, order), path);
+  SafeTensorsTable table = table_of(contents, order);
+  const std::string header = format_safetensors_header(table, path);
   AtomicFile file(path);
   const auto length = std::bit_cast<std::array<std::byte, length_bytes>>(std::uint64_t{header.size()});
   file.write(length);
@@ -143,6 +162,7 @@ void write_safetensors(const std::filesystem::path& path, const SafeTensors& con
     file.write(std::span<const std::byte>(tensor.data(), tensor.bytes()));
   }
   file.commit();
+  return std::move(table.metadata[checksum_key]);
 }
 
 }  // namespace plexaura

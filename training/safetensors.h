@@ -32,11 +32,15 @@ struct SafeTensorsHeader {
 SafeTensors read_safetensors(const std::filesystem::path& path);
 SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path);
 
+// The sum that write_safetensors() puts into the metadata: sixteen digits, the FNV-1a hash of the tensors'
+// bytes in their order.
+std::string checksum_of(const SafeTensors& contents);
+
 // Writes atomically (see AtomicFile, also for the errors). The same contents give the same bytes: neither
 // time nor path is written. Tensors keep their order in the header; their data lie by falling element size,
-// so that each is aligned. The text "checksum.fnv1a64" is added to the metadata: sixteen digits, the FNV-1a
-// hash of the tensors' bytes in the order of the header. Throws UserError for a name given twice, the name
+// so that each is aligned. The text "checksum.fnv1a64" is added to the metadata; it is returned. Throws
+// UserError for a name given twice, the name
 // "__metadata__" or text that is not UTF-8.
-void write_safetensors(const std::filesystem::path& path, const SafeTensors& contents);
+std::string write_safetensors(const std::filesystem::path& path, const SafeTensors& contents);
 
 }  // namespace plexaura

@@ -48,8 +48,11 @@ class Place {
     place.text_ += ": tensor " + shown(name);
     return place;
   }
+  [[noreturn]] void refuse(std::string_view what) const {
+    throw UserError(fmt::format("{}: {}", text_, what));
+  }
   [[noreturn]] void fail(std::string_view what) const {
-    throw UserError(fmt::format("{}: {}; the file is damaged or not a safetensors file", text_, what));
+    refuse(fmt::format("{}; the file is damaged or not a safetensors file", what));
   }
 
  private:
@@ -100,12 +103,14 @@ std::int64_t read_count(const Json& value, std::string_view what, const Place& p
 }
 
 DType read_dtype(const Json& value, const Place& place) {
-  const auto* found = value.is_string() ? std::ranges::find(dtype_names, value.get_ref<const std::string&>(),
-                                                            &std::pair<DType, std::string_view>::second)
-                                        : dtype_names.end();
+  if (!value.is_string()) place.fail(fmt::format("the dtype is {}, not a text", shown(value)));
+  const auto* found = std::ranges::find(dtype_names, value.get_ref<const std::string&>(),
+                                        &std::pair<DType, std::string_view>::second);
   if (found == dtype_names.end())
-    place.fail(
-        fmt::format("the dtype is {}, not one of F64, F32, BF16, F16, I64, I32, U8, BOOL", shown(value)));
+    place.refuse(
+        fmt::format("the dtype is {}, not one of F64, F32, BF16, F16, I64, I32, U8, BOOL; convert the tensor "
+                    "to one of these",
+                    shown(value)));
   return found->first;
 }
 

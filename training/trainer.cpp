@@ -84,6 +84,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     if (parts_.validation) validation_plan_.samples = parts_.validation->size();
     train_plan_.check();
   });
+  lock_output();
   programs_ = std::make_unique<TrainingPrograms>(
       parts_.model, parts_.train->fields(), parts_.store, parts_.backend, ranks(), parts_.strategy,
       train_plan_, validation_plan_,
@@ -93,6 +94,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
   state_.solver = solver_name(options_.solver);
+  state_.settings = options_.settings;
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
@@ -108,7 +110,7 @@ std::map<std::string, std::string> Trainer::facts() const {
 }
 
 bool Trainer::resume() {
-  const auto state = load_checkpoint(options_.output, parts_.store, state_.solver);
+  const auto state = load_checkpoint(options_.output, parts_.store, state_.solver, state_.settings);
   if (!state) return false;
   if (state->seed != options_.seed)
     throw UserError(fmt::format(
@@ -384,11 +386,25 @@ Evaluation Trainer::evaluate_share(std::map<std::int64_t, std::string>& skipped)
   return sums;
 }
 
+// Before anything is computed, so that no work is lost.
+void Trainer::lock_output() {
+  together(ranks(), "the folder of checkpoints", [&] {
+    if (options_.output.empty() || ranks().rank() != 0) return;
+    prepare_checkpoints(options_.output);
+    output_lock_.emplace(options_.output);
+  });
+}
+
+// The loss may be finite where weights are not: an op can turn NaN into a number. They are looked at in any
+// case.
 void Trainer::save() {
-  if (options_.output.empty()) return;
   programs_->step().await_weights();
   together(ranks(), "saving a checkpoint", [&] {
-    if (ranks().rank() == 0) save_checkpoint(options_.output, parts_.store, state_, options_.keep);
+    if (ranks().rank() != 0) return;
+    if (options_.output.empty())
+      check_weights(parts_.store);
+    else
+      save_checkpoint(options_.output, parts_.store, state_, options_.keep);
   });
   saved_ = true;
 }

@@ -11,6 +11,7 @@
 #include "core/device/collective.h"
 #include "training/checkpoint.h"
 #include "training/data/loader.h"
+#include "training/folder_lock.h"
 #include "training/programs.h"
 #include "training/records.h"
 #include "training/schedule.h"
@@ -40,6 +41,7 @@ struct TrainerOptions {
   std::int64_t seed = 0;
   // Hash of what must be the same when a run goes on: which samples are held out, what classes mean.
   std::uint64_t data_origin = 0;
+  std::map<std::string, std::string> settings = {};  // see RunState
   bool shuffle = true;
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
@@ -83,13 +85,15 @@ struct TrainingResult {
 };
 
 // Trains a model: epochs of steps, validation with a program of its own after each epoch, a checkpoint after
-// each epoch and when a signal ends the run. A loss that is not finite ends it with a UserError. Whatever
-// fails on one rank ends all of them after the same step with the same error. A resumed run ends bitwise
-// equal to one that was never stopped.
+// each epoch and when a signal ends the run. A loss that is not finite ends it with a UserError, and so do
+// weights that are not where a checkpoint is due, whether one is written or not. Whatever fails on one rank
+// ends all of them after the same step with the same error. A resumed run ends bitwise equal to one that was
+// never stopped.
 class Trainer {
  public:
-  // Compiles every program and places the store. All ranks construct together. Throws UserError for parts
-  // that are missing, and validation data of other fields than the training data's.
+  // Compiles every program and places the store. All ranks construct together. As long as the trainer lives
+  // nobody else may write into options.output. Throws UserError where another run does, for parts that are
+  // missing, and for validation data of other fields than the training data's.
   Trainer(TrainerParts parts, TrainerOptions options);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -100,8 +104,8 @@ class Trainer {
   const TrainingPrograms& programs() const { return *programs_; }
 
   // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
-  // the run that wrote it had another precision, solver or seed, another origin of its data or, within an
-  // epoch, another number of samples or other batches.
+  // the run that wrote it had another precision, solver or seed, other settings, another origin of its data
+  // or, within an epoch, another number of samples or other batches.
   bool resume();
   // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
@@ -124,6 +128,7 @@ class Trainer {
   Evaluation evaluate_share(std::map<std::int64_t, std::string>& skipped);
   Skipped gather(const std::map<std::int64_t, std::string>& skipped, std::string_view what);
   void finish_epoch(TrainingObserver& observer, double seconds);
+  void lock_output();
   void save();
   bool done() const;
 
@@ -132,6 +137,7 @@ class Trainer {
   TrainerOptions options_;
   BatchPlan train_plan_;
   BatchPlan validation_plan_;
+  std::optional<FolderLock> output_lock_;  // of rank 0
   std::unique_ptr<TrainingPrograms> programs_;
   RunState state_;
   TrainingResult result_;

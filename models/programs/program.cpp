@@ -30,6 +30,17 @@ struct Setup {
   std::unique_ptr<Model> model;
 };
 
+// What a resumed run may not change: the model, and how samples are scaled.
+std::map<std::string, std::string> settings_of(const Config& config) {
+  std::map<std::string, std::string> settings = config.values();
+  std::erase_if(settings, [](const auto& setting) {
+    const std::string& key = setting.first;
+    return !key.starts_with("model.") && key != "data.standardise" && key != "data.mean" &&
+           key != "data.stddev";
+  });
+  return settings;
+}
+
 Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   Setup setup;
   setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
@@ -45,8 +56,10 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   setup.config->check_all_used();
   setup.options.trainer.steps = line.steps;
   setup.options.trainer.data_origin = setup.data.origin;
+  setup.options.trainer.settings = settings_of(*setup.config);
   if (line.resume && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
+  if (line.dry_run) setup.options.trainer.output.clear();
   return setup;
 }
 
@@ -91,14 +104,14 @@ void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, c
 // Whatever is to be written later is tried now, so that a bad place is not found after hours of training.
 void prepare_outputs(const CommandLine& line, const std::string& checkpoints) {
   if (!checkpoints.empty()) prepare_checkpoints(checkpoints);
-  if (!line.profile.empty()) Profile().write(line.profile);
+  if (!line.profile.empty() && !line.dry_run) Profile().write(line.profile);
 }
 
 int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   const std::string output = setup.options.trainer.output.string();
   const auto report = together(ranks, "opening the outputs", [&] {
     const bool speaks = ranks.rank() == 0;
-    if (speaks && !line.dry_run) prepare_outputs(line, output);
+    if (speaks) prepare_outputs(line, output);
     return std::make_unique<RunReport>(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
   });
   Profile profile;

@@ -73,7 +73,7 @@ class Resume(ProgramTest):
         self.run_one("mlp", *arguments, "--steps", 20)
         result = self.run_one("mlp", *arguments, "--steps", 10)
         self.assertIn("the checkpoint in run will be replaced; --resume goes on from it", result.out)
-        self.assertEqual([path.name for path in (self.folder / "run").iterdir()], ["checkpoint-000010"])
+        self.assertEqual(self.checkpoints("run"), ["checkpoint-000010"])
 
     def test_what_was_changed_in_between(self):
         def resume(pattern, *settings):
@@ -88,7 +88,10 @@ class Resume(ProgramTest):
         for setting in ("split_seed=2", "validation_share=0.1", "folds=5", "path=shorter.csv"):
             resume(held_out, f"data.{setting}")
         resume("in batches of 8 and now there are 120 in batches of 9; resume with the same", "training.batch_size=9")
-        resume("'fc1.weight' is float32\\[30,4\\] and the model has float32\\[7,4\\]", "model.hidden=[7]")
+        resume("made with model.hidden \\[30, 20\\] and now it is \\[7\\]; resume with the same", "model.hidden=[7]")
+        resume('made with model.activation "tanh" and now it is "relu"; resume with the same', "model.activation=relu")
+        resume('made with model.loss "\\w+" and now it is "\\w+"; resume with the same', "model.loss=squared_error")
+        resume("made with data.standardise true and now it is false; resume with the same", "data.standardise=false")
         resume("made with training.precision float32 and now it is float64; resume with the same", "training.precision=float64")
 
     def test_another_solver(self):
@@ -122,8 +125,7 @@ class Files(ProgramTest):
     def test_older_checkpoints_go(self):
         for keep, left in ((1, ["000045"]), (2, ["000030", "000045"])):
             self.run_one("mlp", *self.iris("training.epochs=3", f"output.keep={keep}", f"output.dir=keep{keep}"))
-            self.assertEqual(sorted(path.name for path in (self.folder / f"keep{keep}").iterdir()),
-                             [f"checkpoint-{number}" for number in left])
+            self.assertEqual(self.checkpoints(f"keep{keep}"), [f"checkpoint-{number}" for number in left])
 
     def test_a_kill_leaves_a_readable_checkpoint(self):
         arguments = self.iris("training.epochs=20000", "output.dir=run")
@@ -148,14 +150,14 @@ class Files(ProgramTest):
         arguments = self.iris("model.hidden=[30, 20]", "output.dir=run", "training.epochs=2")
         self.run_one("mlp", *arguments, "--steps", 15)
         before = self.weight_bytes("run")
-        result = self.run_one("mlp", *arguments, "--resume", status=1, limit="-f 1")
+        result = self.run_one("mlp", *arguments, "--resume", status=2, limit="-f 1")
         self.assertRegex(result.err, r"\Acannot write 'run/checkpoint.unfinished/\w+.safetensors\S*': File too large; free space or name another place\n\Z")
-        self.assertEqual([path.name for path in (self.folder / "run").iterdir()], ["checkpoint-000015"])
+        self.assertEqual(self.checkpoints("run"), ["checkpoint-000015"])
         self.assertEqual(before, self.weight_bytes("run"))
 
     def test_a_full_disk_on_two_ranks(self):
         arguments = self.iris("output.dir=run", "training.epochs=2")
-        result = self.mpirun(2, ["bash", "-c", 'ulimit -f 1 && exec "$@"', "-", *self.command("mlp", *arguments)], status=1)
+        result = self.mpirun(2, ["bash", "-c", 'ulimit -f 1 && exec "$@"', "-", *self.command("mlp", *arguments)], status=2)
         self.assertEqual(sum("File too large" in line for line in support.without_mpirun(result.text)), 1, result.text)
 
     def test_an_output_folder_that_cannot_be_written_is_found_at_the_start(self):
@@ -176,8 +178,41 @@ class Files(ProgramTest):
             self.assertEqual(files(), before)
 
     def test_a_full_log(self):
-        result = self.run_one("mlp", *self.iris(), "--log", "/dev/full", status=1)
+        result = self.run_one("mlp", *self.iris(), "--log", "/dev/full", status=2)
         self.assertEqual(result.err, "cannot write '/dev/full': No space left on device; free space or name another place\n")
+
+
+class OneFolder(ProgramTest):
+    """Of two runs in one folder the second is refused, by one rank; it does not touch what is there."""
+
+    def test_two_runs(self):
+        arguments = self.iris("training.epochs=1000000", "output.dir=run")
+        first = subprocess.Popen(self.command("mlp", *arguments), cwd=self.folder, env=support.environment(), stdout=subprocess.DEVNULL)
+        self.addCleanup(first.wait)
+        self.addCleanup(first.kill)
+        end = time.monotonic() + 60
+        while not (self.folder / "run/.lock").exists() or not self.checkpoints("run"):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            for resume in ([], ["--resume"]):
+                said = support.without_mpirun(self.run_ranks(ranks, "mlp", *arguments, *resume, status=2).text)
+                self.assertEqual(len(said), 1, said)
+                self.assertRegex(said[0], f"^another run, process {first.pid} on \\S+, writes its checkpoints into run: "
+                                          "wait until it has ended, or name another folder in output.dir$")
+        self.assertEqual(self.run_one("mlp", *arguments, "--dry-run").err, "")
+        first.kill()
+        first.wait()
+        self.assertIn("resumed", self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"), "--resume").out)
+
+    def test_a_checkpoint_of_two_runs(self):
+        for name, size in (("one", 8), ("two", 9)):
+            self.run_one("mlp", *self.iris(f"output.dir={name}", f"training.batch_size={size}"), "--steps", 5)
+        state = "checkpoint-000005/state.safetensors"
+        (self.folder / "one" / state).write_bytes((self.folder / "two" / state).read_bytes())
+        error = self.run_one("mlp", *self.iris("output.dir=one"), "--resume", status=2).err
+        self.assertEqual(error, "one/checkpoint-000005/weights.safetensors and state.safetensors were not written together; take both from "
+                                "one checkpoint, or start from the weights alone with --weights\n")
 
 
 class Weights(ProgramTest):

@@ -89,12 +89,12 @@ class ProgramTest(unittest.TestCase):
     def command(self, program, *arguments):
         return [str(BUILD / "models" / program), *map(str, arguments)]
 
-    def run_one(self, program, *arguments, status=0, within=120, limit=""):
-        """Without mpirun. `limit`: a ulimit to set, such as "-f 100"."""
+    def run_one(self, program, *arguments, status=0, within=120, limit="", user=None):
+        """Without mpirun. `limit`: a ulimit to set, such as "-f 100"; `user`: another one's number."""
         command = self.command(program, *arguments)
         if limit:
             command = ["bash", "-c", f'ulimit {limit} && exec "$@"', "-", *command]
-        done = subprocess.run(command, cwd=self.folder, env=environment(), capture_output=True, text=True, timeout=within)
+        done = subprocess.run(command, cwd=self.folder, env=environment(), capture_output=True, text=True, timeout=within, user=user)
         self.assertEqual(done.returncode, status, f"{command}\n{done.stdout}{done.stderr}")
         return Result(done.returncode, done.stdout, done.stderr)
 
@@ -137,6 +137,10 @@ class ProgramTest(unittest.TestCase):
     def checkpoint(self, output):
         """The newest checkpoint's folder."""
         return max((self.folder / output).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+
+    def checkpoints(self, output):
+        """The names of all that is there to be seen."""
+        return sorted(path.name for path in (self.folder / output).iterdir() if not path.name.startswith("."))
 
     def weights(self, output):
         return read_safetensors(self.checkpoint(output) / "weights.safetensors")

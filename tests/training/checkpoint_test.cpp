@@ -1,7 +1,10 @@
 #include "training/checkpoint.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <limits>
 #include <set>
 #include <sys/inotify.h>
@@ -130,6 +133,74 @@ TEST_CASE("a checkpoint of another solver or precision is refused, though its te
         }).starts_with(file + " does not say its precision"));
 }
 
+TEST_CASE("a checkpoint of other settings is refused with the key, what it was and what it is") {
+  const TemporaryFolder folder;
+  const std::map<std::string, std::string> settings{{"model.activation", "relu"}, {"model.name", "mlp"}};
+  save_checkpoint(folder.path(), Model(1).store, {.step = 1, .settings = settings});
+  const std::string file = (folder / "checkpoint-000001/state.safetensors").string();
+  const auto refusal = [&](const std::map<std::string, std::string>& now) {
+    Model model(0);
+    return user_error([&] { load_checkpoint(folder.path(), model.store, "", now); });
+  };
+  const std::string advice = "; resume with the same, or start from its weights with --weights";
+  CHECK(refusal(settings).empty());
+  CHECK(refusal({{"model.activation", "tanh"}, {"model.name", "mlp"}}) ==
+        file + " was made with model.activation relu and now it is tanh" + advice);
+  CHECK(refusal({{"model.name", "mlp"}}) ==
+        file + " was made with model.activation relu and now it is not given" + advice);
+  std::map<std::string, std::string> more = settings;
+  more["model.loss"] = "hinge";
+  CHECK(refusal(more) == file + " was made with model.loss not given and now it is hinge" + advice);
+}
+
+TEST_CASE("weights and a state that two runs have written are refused together") {
+  const TemporaryFolder folder;
+  save_checkpoint(folder / "one", Model(1).store, {.step = 1});
+  save_checkpoint(folder / "two", Model(2).store, {.step = 1});
+  fs::copy_file(folder / "two/checkpoint-000001/state.safetensors",
+                folder / "one/checkpoint-000001/state.safetensors", fs::copy_options::overwrite_existing);
+  Model model(0);
+  CHECK(user_error([&] { load_checkpoint(folder / "one", model.store); }) ==
+        (folder / "one/checkpoint-000001/weights.safetensors").string() +
+            " and state.safetensors were not written together; take both from one checkpoint, or start from "
+            "the "
+            "weights alone with --weights");
+  CHECK(model.weight() == 0);
+}
+
+TEST_CASE("a checkpoint of an older version, which names neither settings nor weights, is read") {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), Model(1).store, {.step = 1, .settings = {{"model.name", "mlp"}}});
+  const fs::path file = folder / "checkpoint-000001/state.safetensors";
+  SafeTensors older = read_safetensors(file);
+  older.metadata = {{"solver", ""}, {"precision", "float32"}};
+  write_safetensors(file, older);
+  Model model(0);
+  CHECK(load_checkpoint(folder.path(), model.store, "", {{"model.name", "convnet"}}));
+  CHECK(model.weight() == 1);
+}
+
+TEST_CASE("a state that no run comes to is refused") {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), Model(1).store, {.step = 1});
+  const fs::path file = folder / "checkpoint-000001/state.safetensors";
+  const SafeTensors good = read_safetensors(file);
+  const auto refusal = [&](const std::string& name, const Tensor& value) {
+    SafeTensors bad = good;
+    std::ranges::find(bad.tensors, name, [](const auto& entry) { return entry.first; })->second = value;
+    write_safetensors(file, bad);
+    Model model(0);
+    return user_error([&] { load_checkpoint(folder.path(), model.store); });
+  };
+  const std::string rest = "; the file is damaged: take another copy";
+  for (const char* name : {"step", "epoch", "step_in_epoch", "samples", "batch_size"})
+    CHECK(refusal(fmt::format("run.{}", name), Tensor::scalar(std::int64_t{-5})) ==
+          fmt::format("{}: 'run.{}' is -5, which counts from 0{}", file.string(), name, rest));
+  for (const char* name : {"epoch_loss", "epoch_samples"})
+    CHECK(refusal(fmt::format("run.{}", name), Tensor::scalar(std::nan(""))) ==
+          fmt::format("{}: 'run.{}' is nan, which no run comes to{}", file.string(), name, rest));
+}
+
 TEST_CASE("there may be none") {
   const TemporaryFolder folder;
   Model model(1);
@@ -202,6 +273,7 @@ TEST_CASE("weights that are not numbers do not take the place of good ones") {
   model.store.write("fc.weight", spoilt);
   const std::string text = user_error([&] { save_checkpoint(folder.path(), model.store, {.step = 4}); });
   CHECK(text.starts_with("NaN at element 5 of 'fc.weight' after the last step: training diverged"));
+  CHECK(user_error([&] { check_weights(model.store); }) == text);
   CHECK(names(folder.path()) == "checkpoint-000003 ");
 }
 
@@ -263,10 +335,14 @@ TEST_CASE("weights of another model are refused with the first name that does no
         " lacks 'bn.mean' and 0 more of the model's parameters; load weights of the same model");
   CHECK(refusal({{{"fc.weight", mean}, {"bn.mean", mean}}, {}}) ==
         ": 'fc.weight' is float32[2] and the model has float32[3,17]; load weights of the same model and "
-        "number of classes, or skip it (--skip 'fc.weight')");
+        "number of classes, or skip it (--skip 'fc.*')");
   CHECK(refusal({{{"fc.weight", weight}, {"bn.mean", Tensor(TensorType{DType::int64, Shape{2}})}}, {}}) ==
         ": 'bn.mean' is int64[2] and the model has float32[2]; load weights of the same model and number of "
-        "classes, or skip it (--skip 'bn.mean')");
+        "classes, or skip it (--skip 'bn.*')");
+  Tensor spoilt = mean;
+  spoilt.as<float>()[1] = std::numeric_limits<float>::infinity();
+  CHECK(refusal({{{"fc.weight", weight}, {"bn.mean", spoilt}}, {}}) ==
+        ": Inf at element 1 of 'bn.mean'; load weights of a run that did not diverge");
 }
 
 TEST_CASE("weights that are saved are loaded again, and those that are skipped keep their values") {

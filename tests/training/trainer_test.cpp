@@ -251,6 +251,32 @@ TEST_CASE("a loss that is no number ends the run before anything is saved") {
   }
 }
 
+TEST_CASE("weights that are no numbers at the end of an epoch end the run, also where none are saved") {
+  TrainerOptions options = momentum();
+  options.epochs = 1;
+  SmallRun run;
+  run.seen.after_step = [&](const StepRecord& record) {
+    if (record.step != 4) return;
+    Tensor whole = run.store.read("second");
+    whole.as<double>()[7] = std::nan("");
+    run.store.write("second", whole);
+  };
+  CHECK(user_error([&] {
+          run.train(options, points(30), points(0));
+        }).starts_with("NaN at element 7 of 'second' after the last step: training diverged"));
+}
+
+TEST_CASE("while a trainer lives no other may write into its folder") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder.path();
+  ParameterStore store = small_store();
+  const Trainer trainer({small_model, store, test_backend(), points(30)}, options);
+  CHECK(user_error([&] {
+          SmallRun().train(options, points(30), points(0));
+        }).find("writes its checkpoints into " + folder.path().string()) != std::string::npos);
+}
+
 TEST_CASE("a sample that cannot be read ends the run with its error") {
   class Broken final : public Dataset {
    public:

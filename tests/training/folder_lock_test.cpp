@@ -1,0 +1,50 @@
+#include "training/folder_lock.h"
+
+#include <csignal>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <optional>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace plexaura;
+using namespace plexaura::testing;
+
+TEST_CASE("a folder has one holder at a time, and the refusal names it") {
+  const TemporaryFolder folder;
+  std::optional<FolderLock> first(folder.path());
+  const std::string text = user_error([&] { const FolderLock second(folder.path()); });
+  CHECK(text.starts_with(fmt::format("another run, process {} on ", ::getpid())));
+  CHECK(text.ends_with(" writes its checkpoints into " + folder.path().string() +
+                       ": wait until it has ended, or name another folder in output.dir"));
+  first.reset();
+  CHECK(user_error([&] { const FolderLock second(folder.path()); }).empty());
+}
+
+TEST_CASE("a holder that is killed holds nothing, whatever it leaves in the folder") {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const FolderLock held(folder.path());
+    write_text(folder / "held", "");
+    for (;;) ::pause();
+  }
+  while (!std::filesystem::exists(folder / "held")) ::usleep(1000);
+  CHECK(user_error([&] {
+          const FolderLock lock(folder.path());
+        }).starts_with(fmt::format("another run, process {} on ", child)));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  CHECK(user_error([&] { const FolderLock lock(folder.path()); }).empty());
+}
+
+TEST_CASE("a folder that is not there cannot be locked") {
+  const TemporaryFolder folder;
+  CHECK(
+      user_error([&] {
+        const FolderLock lock(folder / "none");
+      }).starts_with("cannot create '" + (folder / "none/.lock").string() + "': No such file or directory"));
+}

@@ -1,0 +1,59 @@
+#include "training/folder_lock.h"
+
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <span>
+#include <string>
+#include <sys/file.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t longest_name = 300;
+
+// "process 4711 on node3"
+std::string this_process() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("process {} on {}", ::getpid(), host.data());
+}
+
+// What its holder wrote into the file; it may be about to.
+std::string holder_of(const FileDescriptor& file) {
+  std::string name(longest_name, '\0');
+  const ssize_t count = ::pread(file.get(), name.data(), name.size(), 0);
+  if (count <= 0) return "another run";
+  name.resize(static_cast<std::size_t>(count));
+  return "another run, " + name + ",";
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const fs::path& folder) {
+  const fs::path path = folder / ".lock";
+  file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file_.get() < 0) throw_create_error(path, errno);
+  while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK)
+      throw UserError(fmt::format(
+          "{} writes its checkpoints into {}: wait until it has ended, or name another folder in output.dir",
+          holder_of(file_), folder.string()));
+    throw UserError(fmt::format("cannot lock '{}': {}; name a folder on a file system that has locks",
+                                path.string(), std::generic_category().message(errno)));
+  }
+  const std::string name = this_process();
+  if (::ftruncate(file_.get(), 0) != 0) throw_write_error(path, errno);
+  write_all(file_, std::as_bytes(std::span(name)), path);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+
+#include "training/file.h"
+
+namespace plexaura {
+
+// The right to write into a folder: one holder at a time, in this process or another one, on this machine or
+// another one that shares the folder. It ends with the object, or with the process however that ends: the
+// system sees to it, and the file ".lock" that stays in the folder is no sign of a holder. Throws UserError
+// that names the folder and the holder where there is one, and where the file cannot be made or locked.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);
+
+ private:
+  FileDescriptor file_;
+};
+
+}  // namespace plexaura
