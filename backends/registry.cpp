@@ -20,15 +20,6 @@ struct BuiltIn {
 
 constexpr BuiltIn built_in[] = {{"cpu", make_cpu_backend}, {"portable", make_portable_backend}};
 
-// Backends that exist as plugins, and what is missing where there is none.
-struct Announced {
-  std::string_view name;
-  std::string_view remedy;
-};
-
-constexpr Announced announced[] = {
-    {"cuda", "build it with the CUDA Toolkit on a machine that has it, or use the backend 'cpu'"}};
-
 void require_no_options(std::string_view name, const BackendOptions& options) {
   if (!options.empty())
     throw UserError(
@@ -36,11 +27,8 @@ void require_no_options(std::string_view name, const BackendOptions& options) {
 }
 
 [[noreturn]] void throw_missing(std::string_view name) {
-  for (const Announced& plugin : announced)
-    if (plugin.name == name)
-      throw UserError(
-          fmt::format("the backend '{0}' needs its plugin plexaura_{0}.so, which is missing in {1}; {2}",
-                      name, fmt::join(plugin_folders(), ", "), plugin.remedy));
+  if (name == "cuda")
+    throw UserError("the backend 'cuda' is not part of this version of Plexaura; use the backend 'cpu'");
   throw UserError(
       fmt::format("there is no backend '{}'; there are: {} (a plugin plexaura_{}.so is missing in {})", name,
                   fmt::join(known_backends(), ", "), name, fmt::join(plugin_folders(), ", ")));

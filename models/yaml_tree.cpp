@@ -12,6 +12,7 @@
 #include <yaml-cpp/parser.h>
 
 #include "core/error.h"
+#include "core/print.h"
 
 namespace plexaura {
 namespace {
@@ -43,6 +44,8 @@ class TreeBuilder final : public YAML::EventHandler {
                 const std::string& text) override {
     YamlValue value = begin(Kind::scalar, mark, tag, anchor);
     if (tag == "!") check_closed(mark);
+    if (text.find('\0') != std::string::npos)
+      fail(value.position, "the text holds the character 0, which no name and no path can; leave it out");
     value.text = text;
     add(std::move(value));
   }
@@ -232,6 +235,7 @@ void apply_override(YamlValue& root, const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos) fail(position, "an override is written as key=value");
   YamlValue value = parse_yaml(assignment.substr(equals + 1), position.file);
+  if (equals + 1 == assignment.size()) value.kind = Kind::scalar;  // nothing behind it: the empty text
   move_to(value, position);
   YamlValue* target = &root;
   for (const std::string& step : split_path(assignment.substr(0, equals), position))
@@ -244,10 +248,7 @@ std::string quoted_for_error(std::string_view text) {
   std::size_t end = std::min(text.size(), longest);
   while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
     --end;  // whole characters
-  std::string shown(text.substr(0, end));
-  std::ranges::replace_if(
-      shown, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  return fmt::format("'{}{}'", shown, end < text.size() ? "…" : "");
+  return fmt::format("'{}{}'", printable(text.substr(0, end)), end < text.size() ? "…" : "");
 }
 
 }  // namespace plexaura

@@ -23,6 +23,12 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
+// A file that comes with Plexaura.
+const char* example_for(const std::string& program) {
+  if (program == "convnet") return "models/mnist_cnn.yaml";
+  return program == "resnet" ? "models/resnet18.yaml" : "models/iris.yaml";
+}
+
 std::string at_least_one(const std::string& text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -50,9 +56,8 @@ void check_modes(const std::string& program, const CommandLine& line) {
 CommandLine parse_command_line(const std::string& program, int argc, const char* const* argv) {
   CommandLine line;
   bool version = false;
-  CLI::App app(
-      fmt::format("Trains the {} of a YAML file, alone or as ranks: mpirun -n 4 build/models/{} FILE.yaml",
-                  program, program));
+  CLI::App app(fmt::format("Trains the {} of a YAML file, alone or as ranks: mpirun -n 4 {} FILE.yaml",
+                           program, argc > 0 ? argv[0] : program));
   app.name(program);
   app.add_option("FILE.yaml", line.config, "model, data, training, distributed and output of the run");
   app.add_option("--set", line.set, "overrides a key of the file: --set training.batch_size=8")
@@ -63,7 +68,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->type_name("N")
       ->check(at_least_one);
   app.add_flag("--resume", line.resume, "goes on from the newest checkpoint in output.dir");
-  app.add_option("--backend", line.backend, "cpu, portable or a plugin such as cuda")->type_name("NAME");
+  app.add_option("--backend", line.backend, "cpu, portable or a plugin")->type_name("NAME");
   app.add_option("--log", line.log, "appends a JSON object per step and per epoch")->type_name("FILE");
   app.add_option("--weights", line.weights, "starts from a safetensors file")->type_name("FILE");
   app.add_option("--skip", line.skip, "with --weights: parameters that keep their start, as in 'fc.*'")
@@ -94,8 +99,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   if (version)
     line.message = version_text();
   else if (line.config.empty())
-    throw UserError(
-        fmt::format("{}: no YAML file was named; for example: {} models/iris.yaml", program, program));
+    throw UserError(fmt::format("{}: no YAML file was named; for example: {} {}", program, program,
+                                example_for(program)));
   if (line.print_program && !line.dry_run)
     throw UserError(fmt::format("{}: --program needs --dry-run", program));
   check_modes(program, line);

@@ -2,8 +2,10 @@
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <optional>
 #include <span>
+#include <system_error>
 
 #include "core/fnv.h"
 #include "models/programs/run_config.h"
@@ -30,12 +32,45 @@ struct Pair {
   ReadSamples read_samples = {};
 };
 
+std::string counted(std::int64_t number, const char* one, const char* several) {
+  return fmt::format("{} {}", number, number == 1 ? one : several);
+}
+
 std::uint64_t hash_of(const std::vector<std::int64_t>& labels) {
   return fnv(std::as_bytes(std::span(labels)));
 }
 
 DatasetPtr subset(const DatasetPtr& whole, std::vector<std::int64_t> indices) {
   return std::make_shared<SubsetDataset>(whole, std::move(indices));
+}
+
+// A file of a folder that cannot be looked into is none: who opens it says why.
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// Where the program looked for a relative path, and the file of that name that may be meant.
+std::string where_looked(const Section& data, const fs::path& path) {
+  if (path.is_absolute()) return "";
+  std::error_code error;
+  std::string text = fmt::format(" in {}", fs::current_path(error).string());
+  const fs::path beside = fs::path(data.position().file).parent_path() / path.filename();
+  if (is_there(beside)) text += fmt::format(", but {} does", beside.string());
+  return text;
+}
+
+void require_path(const Section& data, const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status)) return;
+  if (status.type() != fs::file_type::not_found)
+    throw data.error("path", fmt::format("'{}' cannot be opened: {}; check the path and its permissions",
+                                         path.string(), error.message()));
+  throw data.error(
+      "path",
+      fmt::format("'{}' does not exist{}; name the data's place, for example with --set data.path=...",
+                  path.string(), where_looked(data, path)));
 }
 
 bool validates(const Section& data) {
@@ -47,6 +82,8 @@ Pair split(const Section& data, const DatasetPtr& whole) {
   const auto seed = static_cast<std::uint64_t>(data.integer_or("split_seed", 1, {.minimum = 0}));
   const std::vector<std::int64_t> labels = labels_of(*whole);
   if (data.has("folds")) {
+    if (data.has("validation_share"))
+      throw data.error("validation_share", "and folds are both given; give one of them");
     const std::int64_t count = data.integer("folds", {.minimum = 2});
     if (count > whole->size())
       throw data.error("folds", fmt::format("is {} and there are {} samples; give at most one part a sample",
@@ -56,6 +93,7 @@ Pair split(const Section& data, const DatasetPtr& whole) {
     return {subset(whole, without_fold(folds, fold)), subset(whole, folds[static_cast<std::size_t>(fold)]),
             fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), hash_of(labels))};
   }
+  if (data.has("fold")) throw data.error("fold", "needs folds, the number of parts");
   const double share = data.number_or("validation_share", 0.2, {.minimum = 0, .below = 1});
   auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
   if (parts[0].empty())
@@ -117,7 +155,7 @@ Pair open_csv(const Section& data, const fs::path& path) {
 // MNIST's names, plain or gzipped.
 fs::path idx_file(const fs::path& directory, const std::string& name) {
   const fs::path zipped = directory / (name + ".gz");
-  return fs::exists(zipped) ? zipped : directory / name;
+  return is_there(zipped) ? zipped : directory / name;
 }
 
 // Far beyond what values from 0 to 1 need, and well within what a float can hold.
@@ -200,11 +238,7 @@ RunData open_data(const Config& config) {
   const Section data = config.section("data");
   const std::string format = data.choice("format", {"csv", "idx", "image_folder"});
   const fs::path path = data.text("path");
-  if (!fs::exists(path))
-    throw data.error(
-        "path",
-        fmt::format("'{}' does not exist; name the data's place, for example with --set data.path=...",
-                    path.string()));
+  require_path(data, path);
   Pair pair = format == "csv"   ? open_csv(data, path)
               : format == "idx" ? open_idx(data, path)
                                 : open_image_folder(data, path);
@@ -223,8 +257,9 @@ RunData open_data(const Config& config) {
     pair.validation = subset(
         pair.validation, stratified_limit(labels_of(*pair.validation), data.integer("validation_limit"), 1));
   std::string description =
-      fmt::format("{} samples of {} classes, {} for validation, {} from {}", pair.train->size(),
-                  pair.train->class_names().size(), pair.validation->size(), format, path.string());
+      fmt::format("{} of {}, {} for validation, {} from {}", counted(pair.train->size(), "sample", "samples"),
+                  counted(std::ssize(pair.train->class_names()), "class", "classes"), pair.validation->size(),
+                  format, path.string());
   if (pair.ignored_files > 0)
     description += pair.ignored_files == 1
                        ? " (ignored: 1 file that is no picture)"

@@ -31,12 +31,23 @@ std::string scope_of(std::string_view parameter) {
   return std::string(dot == std::string_view::npos ? std::string_view{} : parameter.substr(0, dot));
 }
 
-// The rows of a graph: its ops by scope.
-std::vector<Row> rows_of(const Graph& graph, const std::vector<ParameterSpec>& specs) {
+// The nodes that the output needs: not, for one, what batch norm notes for inference.
+std::vector<bool> needed_by(const Node& output) {
+  std::vector<bool> needed(output.graph().size());
+  needed[output.id()] = true;
+  for (NodeId id = output.id() + 1; id-- > 0;)
+    if (needed[id])
+      for (const Value& input : output.graph().record(id).inputs) needed[input.node] = true;
+  return needed;
+}
+
+// The rows of a model: its ops by scope.
+std::vector<Row> rows_of(const Node& output, const std::vector<ParameterSpec>& specs) {
+  const std::vector<bool> needed = needed_by(output);
   std::map<std::string, Row> by_scope;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const NodeRecord& record = graph.record(id);
-    if (as_leaf(*record.op) != nullptr) continue;
+  for (NodeId id = 0; id < needed.size(); ++id) {
+    const NodeRecord& record = output.graph().record(id);
+    if (!needed[id] || as_leaf(*record.op) != nullptr) continue;
     Row& row = by_scope[record.origin.scope];
     row.path = record.origin.scope;
     row.last = id;
@@ -88,10 +99,10 @@ std::string with_commas(std::int64_t number) {
 
 std::string summary(Model& model) {
   const std::vector<ParameterSpec> specs = specs_of(model, model.dtype());
-  Graph graph(Mode::inference);
-  model(one_sample(graph, model.sample_shape(), model.dtype()));
+  Graph graph(Mode::train);  // where dropout is an op
+  const Node output = model(one_sample(graph, model.sample_shape(), model.dtype()));
   std::vector<std::vector<std::string>> lines{{"layer", "ops", "output", "parameters"}};
-  for (const Row& row : rows_of(graph, specs))
+  for (const Row& row : rows_of(output, specs))
     lines.push_back({row.path.empty() ? "-" : row.path, fmt::format("{}", fmt::join(row.ops, ", ")),
                      to_string(row.output), with_commas(row.parameters)});
   return table_of(lines) + fmt::format("{} parameters, {} elements of buffers; samples {}, {} classes\n",

@@ -32,7 +32,7 @@ TEST_CASE("cuda without its plugin says what is missing") {
   const auto known = known_backends();
   if (std::ranges::find(known, "cuda") != known.end()) return;
   CHECK_THROWS_WITH_AS(open_backend("cuda"),
-                       doctest::Contains("needs its plugin plexaura_cuda.so, which is missing in /"),
+                       doctest::Contains("is not part of this version of Plexaura; use the backend 'cpu'"),
                        UserError);
 }
 

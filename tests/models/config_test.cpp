@@ -314,6 +314,10 @@ TEST_CASE("what is not a configuration") {
         "iris.yaml:1:4: the control character 0x04; a configuration is plain text");
   CHECK(parse_error(std::string("a: 1\0b", 6)) ==
         "iris.yaml:1:5: the control character 0x00; a configuration is plain text");
+  CHECK(parse_error(R"(a: "x\0y")") ==
+        "iris.yaml:1:4: the text holds the character 0, which no name and no path can; leave it out");
+  CHECK(parse_error("\"a\\e[31m\": 1\n\"a\\e[31m\": 2\n") ==
+        "iris.yaml:2:1: the key 'a\\x1b[31m' is given twice; it stands already at 1:1");
   CHECK(parse_error("a: 1\nb: 2\na: 3\n") ==
         "iris.yaml:3:1: the key 'a' is given twice; it stands already at 1:1");
   CHECK(parse_error("s:\n  a: 1\n  a: 1\n") ==

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <map>
+#include <sstream>
 
 #include "core/autodiff/gradients.h"
 #include "models/zoo/mlp.h"
@@ -133,7 +135,27 @@ TEST_CASE("a list of layers infers sizes, numbers names by kind, and gives each 
   Graph graph;
   const Node y = (*model)(graph.input("x", {DType::float32, {3, 2, 8, 8}}));
   CHECK(to_string(graph.record(y.id()).origin) == "x.yaml:12:7 (fc1)");
-  CHECK(contains(summary(*model), "fc1"));
+}
+
+TEST_CASE("the summary shows the model as it trains") {
+  const auto model = make(
+      "  name: convnet\n"
+      "  layers:\n"
+      "    - {type: conv, channels: 6, kernel: 3}\n"
+      "    - {type: batch_norm}\n"
+      "    - {type: dropout, p: 0.1}\n"
+      "    - {type: flatten}\n"
+      "    - {type: linear}\n",
+      {2, 8, 8}, 7);
+  std::istringstream lines(summary(*model));
+  std::map<std::string, std::string> ops_and_shape;
+  for (std::string name, ops, shape, line; std::getline(lines, line);) {
+    std::istringstream(line) >> name >> ops >> shape;
+    ops_and_shape[name] = ops + " " + shape;
+  }
+  CHECK(ops_and_shape["bn1"] == "batch_norm [6,6,6]");
+  CHECK(ops_and_shape["dropout1"] == "dropout [6,6,6]");
+  CHECK(ops_and_shape.contains("fc1"));
 }
 
 TEST_CASE("residual layers are lists within the list") {

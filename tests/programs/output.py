@@ -136,7 +136,7 @@ class Words(ProgramTest):
         for word in ("--set", "--steps", "--resume", "--backend", "--log", "--weights", "--profile", "--dry-run", "--version", "mpirun -n"):
             self.assertIn(word, text)
         self.assertLess(max(map(len, text.splitlines())), 121)
-        self.assertRegex(text, r"\ATrains the mlp of a YAML file, alone or as ranks: mpirun -n 4 build/models/mlp FILE.yaml\n")
+        self.assertRegex(text, r"\ATrains the mlp of a YAML file, alone or as ranks: mpirun -n 4 \S+/models/mlp FILE.yaml\n")
         self.assertRegex(text, r"\S\n\Z")
 
     def test_version(self):
@@ -158,12 +158,21 @@ class Words(ProgramTest):
         self.assertNotIn("instruction 0", text)
         self.assertFalse((self.folder / "run").exists())
         self.assertIn("conv2d", self.run_one("convnet", *self.cnn(), "--dry-run", "--program").out)
+        self.assertRegex(text, r"(?m)^dropout1 +dropout +\[64\]")
 
     def test_the_table_at_the_end(self):
         text = self.run_one("mlp", *self.iris("training.epochs=2", "output.dir=run"), "--log", "log").out
         for pattern in (r"steps +30", r"training loss +\d", r"validation loss +\d", r"validation accuracy +[\d.]+ %", r"samples/s +[\d,]+ \(median",
                         r"parameters +833", r"checkpoint +run", r"log +log"):
             self.assertRegex(text, pattern)
+
+    def test_the_end_of_an_epoch_is_shown(self):
+        """Of the first, whose first step is shown: however soon it comes."""
+        self.assertRegex(self.run_one("mlp", *self.iris("training.epochs=2")).out, r"(?m)^epoch 1/2  step 15/15  loss")
+
+    def test_an_empty_text(self):
+        said = self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=")).out
+        self.assertIn("none (output.dir is not set)", said)
 
     def test_a_terminal_gets_a_progress_line(self):
         iris = self.command("mlp", *self.iris("training.epochs=40"))

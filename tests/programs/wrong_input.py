@@ -1,5 +1,6 @@
 """What a user can get wrong: one sentence, by one rank, status 2, and nothing hangs."""
 
+import os
 import re
 import shutil
 
@@ -36,7 +37,8 @@ class WrongInput(MistakeTest):
     def test_the_command_line(self):
         iris = self.iris("output.dir=run")
         self.check_ranks("--bogus.*; see mlp --help$", "mlp", *iris, "--bogus")
-        self.check("^mlp: no YAML file was named; for example: mlp models/iris.yaml$", "mlp")
+        for program, example in (("mlp", "iris"), ("convnet", "mnist_cnn"), ("resnet", "resnet18")):
+            self.check(f"^{program}: no YAML file was named; for example: {program} models/{example}.yaml$", program)
         self.check("--steps: '0' must be a whole number above 0", "mlp", *iris, "--steps", "0")
         self.check("--steps: 'many' must be a whole number above 0", "mlp", *iris, "--steps", "many")
         self.check("--steps.*; see mlp --help$", "mlp", *iris, "--steps")
@@ -61,7 +63,7 @@ class WrongInput(MistakeTest):
         self.check_ranks("unknown key 'momentum' in training.solver", "mlp", self.yaml(("name: sgd", "name: adam")).name)
         self.check("batch_size and batch_per_rank are both given; give one of them$", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
         self.check("has no effect|unknown key 'mirror' in data", "mlp", self.yaml(("split_seed: 1", "mirror: true")).name)
-        self.check("model.name is 'resnet' and this program trains mlp alone; run build/models/resnet$", "mlp",
+        self.check("model.name is 'resnet' and this program trains mlp alone; run resnet$", "mlp",
                    self.yaml(("name: mlp", "name: resnet")).name)
         self.check("model.name is 'perceptron'; it must be one of convnet, mlp, resnet$", "mlp", self.yaml(("name: mlp", "name: perceptron")).name)
         self.check("warmup_epochs is '61'; it must be a number >= 0 and <= 60", "mlp", self.yaml(("warmup_epochs: 0", "warmup_epochs: 61")).name)
@@ -76,11 +78,50 @@ class WrongInput(MistakeTest):
         self.check_ranks("'no/such/log'.*No such file", "mlp", *self.iris(), "--log", "no/such/log")
         self.check_ranks("^cannot create 'no/such/trace': No such file or directory; name a file in a folder that exists and can be written$", "mlp",
                          *self.iris("output.dir=run"), "--profile", "no/such/trace")
-        self.assertFalse(list((self.folder / "run").iterdir()), "trained before the profile was tried")
+        self.assertFalse(self.checkpoints("run"), "trained before the profile was tried")
         self.check("--resume needs output.dir", "mlp", self.yaml(("output:\n  dir: runs/iris", "")).name, "--resume")
 
+    def test_paths_that_lead_nowhere(self):
+        (self.folder / "loop").symlink_to("loop")
+        for name, reason in (("loop", "Too many levels of symbolic links"), ("x" * 300, "File name too long")):
+            self.check_ranks(f"data.path '{name}' cannot be opened: {reason}; check the path and its permissions$", "mlp", *self.iris(f"data.path={name}"))
+            self.check(f"^cannot read '{name}': {reason}; check the path and its permissions$", "mlp", name)
+            self.check(f"^cannot create {name}: {reason}; name a folder that can be written in output.dir$", "mlp", *self.iris(f"output.dir={name}"))
+            self.check(f"^cannot read '{name}': {reason}; ", "mlp", *self.iris(), "--weights", name)
+            self.check(f"^cannot create '{name}': {reason}; ", "mlp", *self.iris(), "--log", name)
+        self.cnn()
+        images = self.folder / "digits/train-images-idx3-ubyte"
+        images.unlink()
+        images.symlink_to(images.name)
+        (self.folder / "digits/train-images-idx3-ubyte.gz").symlink_to(images.name)
+        self.check("^digits/train-images-idx3-ubyte: cannot be opened: Too many levels of symbolic links; ", "convnet", *self.cnn())
+
+    def test_folders_that_may_not_be_read(self):
+        """By another user than root, to whom nothing is forbidden."""
+        cnn = self.cnn()
+        self.folder.chmod(0o755)
+        (self.folder / "run").mkdir()
+        for name, mode in (("digits", 0), ("run", 0o333)):
+            (self.folder / name).chmod(mode)
+            self.addCleanup((self.folder / name).chmod, 0o777)
+        nobody = 65534 if os.geteuid() == 0 else None
+        def refusal(pattern, program, *arguments):
+            self.check_sentence(pattern, self.run_one(program, *arguments, status=2, user=nobody))
+        refusal("data.path 'digits/table.csv' cannot be opened: Permission denied; check the path and its permissions$", "mlp", *self.iris("data.path=digits/table.csv"))
+        refusal("^digits/train-images-idx3-ubyte: cannot be opened: Permission denied; ", "convnet", *cnn, *self.settings('output.dir=""'))
+        refusal("^cannot read run: Permission denied; name a folder that can be written in output.dir$", "mlp", *self.iris("output.dir=run"), "--resume")
+
+    def test_a_path_that_was_meant_from_elsewhere(self):
+        """The shipped YAML names its table from the root of the project."""
+        self.check(f"data.path 'models/iris.csv' does not exist in {self.folder}, but {SOURCE}/models/iris.csv does; name the data's place, "
+                   "for example with --set data.path=...$", "mlp", SOURCE / "models/iris.yaml")
+
+    def test_two_ways_to_hold_out(self):
+        self.check("data.validation_share and folds are both given; give one of them$", "mlp", *self.iris("data.folds=5", "data.validation_share=0.1"))
+        self.check("data.fold needs folds, the number of parts$", "mlp", *self.iris("data.fold=1"))
+
     def test_backends(self):
-        self.check_ranks("^the backend 'cuda' needs its plugin plexaura_cuda.so", "mlp", *self.iris(), "--backend", "cuda")
+        self.check_ranks("^the backend 'cuda' is not part of this version of Plexaura; use the backend 'cpu'$", "mlp", *self.iris(), "--backend", "cuda")
         self.check("^there is no backend 'gpu'; there are: cpu", "mlp", *self.iris(), "--backend", "gpu")
 
     def test_pictures(self):
@@ -97,6 +138,9 @@ class WrongInput(MistakeTest):
         empty.rmdir()
         shutil.rmtree(self.folder / "pictures/val")
         self.check("pictures/val", "resnet", broken, *settings)
+        picture.unlink()
+        said = self.run_one("resnet", broken, *settings, *self.settings("data.validation_limit=0"), "--dry-run").out
+        self.assertIn("17 samples of 3 classes, 0 for validation", said)
 
     def test_truncated_pictures_can_be_skipped(self):
         """Those of all ranks are counted, wherever the samples of an epoch fall."""
@@ -150,7 +194,7 @@ class WrongInput(MistakeTest):
     def test_a_place_without_room_or_folder(self):
         for option in ("--log", "--profile"):
             arguments = [*self.iris("output.dir=run"), "--steps", 1, option]
-            self.assertEqual(self.run_one("mlp", *arguments, "/dev/full", status=1).err,
+            self.assertEqual(self.run_one("mlp", *arguments, "/dev/full", status=2).err,
                              "cannot write '/dev/full': No space left on device; free space or name another place\n")
             self.assertEqual(self.run_one("mlp", *arguments, "no/such/file", status=2).err,
                              "cannot create 'no/such/file': No such file or directory; name a file in a folder that exists and can be written\n")
