@@ -205,25 +205,28 @@ std::string look_at(const Options& options) {
 int main(int argc, char** argv) {
   using namespace plexaura;
   CLI::App app(
-      "Times the training step of a model on one random batch, and prints a line of JSON: seconds, MiB, "
+      "Times training steps of a model on one random batch and prints one line of JSON: seconds, MiB, the "
       "losses of the first and the last step",
       "bench");
   Options options;
   app.option_defaults()->always_capture_default();
-  app.add_option("FILE.yaml", options.config, "its sections model and training are read")->required();
+  app.add_option("FILE.yaml", options.config,
+                 "a configuration; only the sections model and training are used")
+      ->required();
   app.add_option("--sample", options.sample, "the shape of one sample, such as 3,224,224")
       ->delimiter(',')
       ->check(whole_number(1))
       ->required();
-  app.add_option("--classes", options.classes, "of the labels")->check(whole_number(1));
+  app.add_option("--classes", options.classes, "number of classes")->check(whole_number(1));
   app.add_option("--set", options.set, "overrides a key of the file: training.batch_size=16")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--seconds", options.seconds, "at least so long, and five steps")->check(above_zero());
-  app.add_option("--backend", options.backend, "as of the programs");
-  app.add_flag("--inference", options.inference, "times the forward pass alone");
-  app.add_flag("--plan", options.plan, "times nothing, and prints what share of the work which kernels do");
+  app.add_option("--seconds", options.seconds, "minimum duration; at least five steps are timed")
+      ->check(above_zero());
+  app.add_option("--backend", options.backend, "cpu, portable or the name of a plugin");
+  app.add_flag("--inference", options.inference, "times only the forward pass");
+  app.add_flag("--plan", options.plan, "times nothing; prints the share of the work that each kernel does");
   return run_tool(app, argc, argv, [&] {
     print_output((options.inference ? look_at<Inference>(options) : look_at<Training>(options)) + "\n");
   });

@@ -33,11 +33,12 @@ void declare(CLI::App& app, Options& options) {
   const auto kinds = static_cast<std::int64_t>(shape_names().size());
   app.add_option("DIR", options.folder, "where to write DIR/train/CLASS/*.jpg and DIR/val/CLASS/*.jpg")
       ->required();
-  app.add_option("--classes", options.classes, "kinds of shape")->check(whole_number(2, kinds));
-  app.add_option("--train", options.train, "pictures of each class to train on")->check(whole_number(1));
-  app.add_option("--val", options.val, "pictures of each class to validate on")->check(whole_number(1));
-  app.add_option("--size", options.size, "pixels of a picture's sides")->check(whole_number(8, 4096));
-  app.add_option("--seed", options.seed, "another seed gives other pictures");
+  app.add_option("--classes", options.classes, "number of shapes")->check(whole_number(2, kinds));
+  app.add_option("--train", options.train, "training images per class")->check(whole_number(1));
+  app.add_option("--val", options.val, "validation images per class")->check(whole_number(1));
+  app.add_option("--size", options.size, "width and height of an image in pixels")
+      ->check(whole_number(8, 4096));
+  app.add_option("--seed", options.seed, "seed of the random numbers");
 }
 
 void make_folder(const std::filesystem::path& folder) {
@@ -77,7 +78,7 @@ void draw_all(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace plexaura;
-  CLI::App app("Draws a small data set of pictures to classify", "draw_shapes");
+  CLI::App app("Draws a small data set of images to classify", "draw_shapes");
   Options options;
   declare(app, options);
   return run_tool(app, argc, argv, [&] { draw_all(options); });

@@ -75,13 +75,13 @@ int main(int argc, char** argv) {
   CLI::App app("Computes a model's logits, loss and gradients for one batch", "dump_gradients");
   Options options;
   app.option_defaults()->always_capture_default();
-  app.add_option("FILE.yaml", options.config, "its section model describes the model")->required();
-  app.add_option("WEIGHTS", options.weights, "safetensors file of its parameters and buffers")->required();
-  app.add_option("BATCH", options.batch, "safetensors file of 'samples' and 'labels'")->required();
+  app.add_option("FILE.yaml", options.config, "a configuration; only the section model is used")->required();
+  app.add_option("WEIGHTS", options.weights, "safetensors file with the parameters and buffers")->required();
+  app.add_option("BATCH", options.batch, "safetensors file with 'samples' and 'labels'")->required();
   app.add_option("RESULT", options.result, "safetensors file to write")->required();
-  app.add_option("--backend", options.backend, "as of the programs");
+  app.add_option("--backend", options.backend, "cpu, portable or the name of a plugin");
   app.add_option("--precision", options.precision, "float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}));
-  app.add_option("--classes", options.classes, "of the model")->check(whole_number(1));
+  app.add_option("--classes", options.classes, "number of classes")->check(whole_number(1));
   return run_tool(app, argc, argv, [&] { write_safetensors(options.result, compute(options)); });
 }

@@ -33,7 +33,7 @@ struct Options {
 };
 
 void declare(CLI::App& app, Options& options) {
-  app.add_option("FILE.yaml", options.file, "the model")->required();
+  app.add_option("FILE.yaml", options.file, "configuration of the model")->required();
   app.add_option("--set", options.set, "overrides a key of the file: --set model.depth=18")
       ->type_name("KEY=VALUE")
       ->expected(1);
@@ -42,15 +42,17 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"text", "dot", "svg", "program"}))
       ->capture_default_str();
   app.add_option("--mode", options.mode,
-                 "inference: the outputs; loss: as trained, with the loss; training: gradients, too")
+                 "inference: outputs; loss: outputs in training mode and the loss; training: also gradients")
       ->check(CLI::IsMember({"inference", "loss", "training"}))
       ->capture_default_str();
-  app.add_option("--batch", options.batch, "samples")->check(whole_number(1))->capture_default_str();
+  app.add_option("--batch", options.batch, "number of samples")
+      ->check(whole_number(1))
+      ->capture_default_str();
   app.add_option("--sample", options.sample,
-                 "shape of a sample, such as 1,28,28; with --classes no data is read")
+                 "shape of a sample, such as 1,28,28; with --classes, no data is read")
       ->delimiter(',');
-  app.add_option("--classes", options.classes, "how many classes there are")->check(whole_number(1));
-  app.add_option("--backend", options.backend, "what --format program compiles for")->capture_default_str();
+  app.add_option("--classes", options.classes, "number of classes")->check(whole_number(1));
+  app.add_option("--backend", options.backend, "backend for --format program")->capture_default_str();
 }
 
 std::unique_ptr<Model> read_model(const Options& options) {

@@ -59,34 +59,37 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   CLI::App app(fmt::format("Trains the {} of a YAML file, alone or as ranks: mpirun -n 4 {} FILE.yaml",
                            program, argc > 0 ? argv[0] : program));
   app.name(program);
-  app.add_option("FILE.yaml", line.config, "model, data, training, distributed and output of the run");
-  app.add_option("--set", line.set, "overrides a key of the file: --set training.batch_size=8")
+  app.add_option("FILE.yaml", line.config, "describes the run: model, data, training, distributed, output");
+  app.add_option("--set", line.set, "overrides a key of the file: --set training.batch_size=8; repeatable")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--steps", line.steps, "stops after so many updates in all")
+  app.add_option("--steps", line.steps,
+                 "stops when the run has made N updates, including those before --resume")
       ->type_name("N")
       ->check(at_least_one);
-  app.add_flag("--resume", line.resume, "goes on from the newest checkpoint in output.dir");
-  app.add_option("--backend", line.backend, "cpu, portable or a plugin")->type_name("NAME");
-  app.add_option("--log", line.log, "appends a JSON object per step and per epoch")->type_name("FILE");
+  app.add_flag("--resume", line.resume, "continues from the newest checkpoint in output.dir");
+  app.add_option("--backend", line.backend, "cpu, portable or the name of a plugin")->type_name("NAME");
+  app.add_option("--log", line.log, "appends one JSON object per step and per epoch")->type_name("FILE");
   app.add_option("--weights", line.weights, "starts from a safetensors file")->type_name("FILE");
-  app.add_option("--skip", line.skip, "with --weights: parameters that keep their start, as in 'fc.*'")
+  app.add_option("--skip", line.skip,
+                 "with --weights: parameters that keep their initial values, for example 'fc.*'")
       ->type_name("PATTERN")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--evaluate", line.evaluate,
-               "prints the validation figures of --weights or of the newest checkpoint, and ends");
+               "prints the validation loss and metrics of --weights or the newest checkpoint, and exits");
   app.add_option("--predict", line.predict,
-                 "prints class and probability of each picture, or of each row of a table, and ends")
+                 "prints the class and probability of each image, or of each row of a table, and exits")
       ->type_name("FILE ...")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--profile", line.profile,
-                 "writes a trace for chrome://tracing or Perfetto; slows the run down")
+                 "writes a trace for Perfetto or chrome://tracing; slows down the run")
       ->type_name("FILE");
-  app.add_flag("--dry-run", line.dry_run, "prints the model, the memory plan and the data found, and ends");
+  app.add_flag("--dry-run", line.dry_run,
+               "prints the model, the memory plan and a description of the data, and exits");
   app.add_flag("--program", line.print_program,
-               "with --dry-run: every instruction of the training program, too");
+               "with --dry-run: also prints every instruction of the training program");
   app.add_flag("--version", version, "prints the versions of this build, oneDNN, MPI and the processor");
   try {
     app.parse(argc, argv);

@@ -11,7 +11,7 @@ struct ImageSize {
   std::int64_t height = 0;
 };
 
-// A part of a picture, in pixels from its upper left corner.
+// A part of an image, in pixels from its upper left corner.
 struct Box {
   std::int64_t left = 0;
   std::int64_t top = 0;
@@ -19,8 +19,8 @@ struct Box {
   std::int64_t height = 0;
 };
 
-// How a picture becomes a sample: `source` is cut out and scaled to the size `scaled`, of which `window` is
-// the sample, mirrored left to right or not.
+// How an image becomes a sample: `source` is cut out and scaled to the size `scaled`; the sample is the part
+// `window` of the result, optionally flipped horizontally.
 struct Crop {
   Box source;
   ImageSize scaled;
@@ -34,9 +34,9 @@ struct Crop {
 Crop centre_crop(ImageSize size, std::int64_t shorter_side, std::int64_t side);
 
 // RandomResizedCrop(side, scale=(smallest_area, 1)): a part of random area (uniform, as a share of the
-// picture's), shape (width / height, log-uniform from 3/4 to 4/3) and place. A picture so long that ten tries
-// find none gives the largest part of a permitted shape, in the middle. Where `may_mirror`, then
-// RandomHorizontalFlip(): half of all are mirrored.
+// image's), aspect ratio (width / height, log-uniform from 3/4 to 4/3) and place. If ten tries find none
+// because the image is too long, the largest part with a permitted ratio, in the middle. With `may_mirror`,
+// then RandomHorizontalFlip(): flips with probability 1/2.
 Crop random_crop(ImageSize size, std::int64_t side, double smallest_area, bool may_mirror, Random& random);
 
 }  // namespace plexaura

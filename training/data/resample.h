@@ -7,11 +7,11 @@
 
 namespace plexaura {
 
-// Makes the sample that `crop` describes, as the resize of Pillow up to 12 does with BILINEAR, to the bit (13
-// may take columns first where the height shrinks most, and then differs by 1): a triangle filter as wide as
-// two steps between the new pixels, two old pixels at least, first along rows, then along columns, rounded to
-// 8 bits after each. So it interpolates where it grows and averages where it shrinks. Writes [3,
-// window.height, window.width] whole numbers from 0 to 255. Thread-safe.
+// Makes the sample that `crop` describes, bit for bit as the BILINEAR resize of Pillow up to version 12. (If
+// the height shrinks most, version 13 may filter columns first and then differs by 1.) A triangle filter runs
+// along rows, then along columns, and rounds to 8 bits after each. It is as wide as two new pixels but at
+// least two old ones, so it interpolates to enlarge and averages to shrink. Writes whole numbers from 0 to
+// 255 of shape [3, window.height, window.width]. Thread-safe.
 void resample(const Image& image, const Crop& crop, std::span<float> planes);
 
 }  // namespace plexaura
