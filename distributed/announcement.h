@@ -27,7 +27,7 @@ enum class Call : std::uint32_t {
 // What a rank says before it takes part in a collective call, so that ranks which do not mean the same call
 // find out before any data moves. A plain value: it lies in shared memory and travels as bytes.
 struct Announcement {
-  std::uint64_t sequence = 0;  // the how-manieth call of this communicator; set by the roll call
+  std::uint64_t sequence = 0;  // sequence number of the call in this communicator; set by the roll call
   std::uint64_t what_hash = 0;
   std::int64_t count = 0;  // elements, or bytes where there is no element type
   std::int64_t place = 0;  // root of a broadcast, offset in a window

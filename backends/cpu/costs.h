@@ -10,8 +10,8 @@ constexpr double bytes_of_portable_kernels = 2e9;
 
 // Floating-point operations of matrix products and convolutions, those on padding included.
 constexpr double operations = 2e11;
-constexpr double operations_on_8_lanes =
-    1.6e11;                                     // vectors of 8 channels leave the widest registers half empty
+// Vectors of 8 channels leave the widest registers half empty.
+constexpr double operations_on_8_lanes = 1.6e11;
 constexpr double operations_on_columns = 4e10;  // a convolution that copies its source to a matrix first
 
 }  // namespace plexaura::costs

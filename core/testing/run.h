@@ -11,9 +11,9 @@
 
 namespace plexaura::testing {
 
-// A program for looking at values: compiles some outputs of a graph for a backend and runs it as often as one
-// likes. The graph has inputs only, no parameters, and may go when this is made; the backend must outlive it.
-// One thread at a time.
+// A program for looking at values: compiles some outputs of a graph for a backend and can run them any number
+// of times. The graph has inputs but no parameters and need not outlive the constructor; the backend must
+// outlive the runner. One thread at a time.
 class PLEXAURA_API Runner {
  public:
   Runner(const Graph& graph, const std::vector<Node>& outputs, Backend& backend,

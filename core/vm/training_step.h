@@ -32,9 +32,9 @@ struct LossOutputs {
 };
 
 // Extends a model's graph by gradients, changes of buffers and the tail: what the gradient program computes.
-// With `samples` = 0 everything that a mean over no samples would spoil is zero. Throws UserError for a
-// trainable parameter that the loss does not use, for more than `most_metrics` metrics, two of one name, and
-// one that is no scalar of the store's dtype.
+// With `samples` = 0, gradients, buffer changes and loss are zero. Throws UserError for a trainable parameter
+// that the loss does not use, for more than `most_metrics` metrics, for two metrics with one name, and for a
+// metric that is not a scalar of the store's dtype.
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
                                                          const ParameterStore& store, std::int64_t samples);
 

@@ -13,8 +13,8 @@
 namespace plexaura {
 namespace {
 
-constexpr double kStartSeconds =
-    60;  // starting many processes takes its time, whatever the deadline between them
+// Starting many processes takes time, whatever the deadline between them.
+constexpr double kStartSeconds = 60;
 
 // MPI_Abort tells the launcher, but may itself wait for a lock that the stuck call holds.
 void end_job(const std::string& sentence) {

@@ -13,9 +13,8 @@ struct Conv2dOptions {
   Size2d dilation{1, 1};
   std::int64_t groups = 1;
   bool bias = true;
-  Initialiser weight =
-      Initialiser::lecun_uniform();            // uniform within 1 / sqrt(inputs of an output), as in PyTorch
-  std::optional<Initialiser> bias_start = {};  // within the same limit where nothing is said
+  Initialiser weight = Initialiser::lecun_uniform();  // within 1 / sqrt(inputs of an output), as in PyTorch
+  std::optional<Initialiser> bias_start = {};         // by default like the weight
 };
 
 // Convolution, the op conv2d: x [N, in, H, W] -> [N, out, OH, OW].

@@ -9,9 +9,9 @@ namespace plexaura::layers {
 struct LinearOptions {
   bool bias = true;
   Initialiser weight = Initialiser::lecun_uniform();  // uniform within 1 / sqrt(in), as in PyTorch
-  std::optional<Initialiser> bias_start = {};  // as the weight where nothing is said: within 1 / sqrt(in) too
-  Parameter* tied_weight =
-      nullptr;  // the weight of another layer, which must live longer, instead of one of its own
+  std::optional<Initialiser> bias_start = {};         // by default like the weight: within 1 / sqrt(in)
+  // The weight of another layer, which must outlive this one; null: the layer has its own weight.
+  Parameter* tied_weight = nullptr;
 };
 
 // y = x weight^T + bias: x [..., in] -> [..., out].

@@ -13,8 +13,7 @@ struct MlpOptions {
   std::vector<std::int64_t> hidden;  // widths of the hidden layers
   std::string activation = "relu";   // of the hidden layers: relu, sigmoid, tanh
   bool sigmoid_outputs = false;      // whether the outputs go through a sigmoid too
-  bool standardise =
-      false;  // each sample to mean 0 and variance 1, as input and again before each layer but the first
+  bool standardise = false;          // scales the input of every layer to mean 0 and variance 1 per sample
 };
 
 // A multilayer perceptron. Samples of any shape are flattened.

@@ -12,12 +12,12 @@
 namespace plexaura {
 
 struct ResNetOptions {
-  std::vector<std::int64_t> stages{3, 4, 6,
-                                   3};  // blocks of each stage; each but the first halves height and width
-  bool bottleneck = true;               // 1x1, 3x3, 1x1 with four times the width at the end; else two 3x3
+  // Blocks of each stage; each stage after the first halves height and width.
+  std::vector<std::int64_t> stages{3, 4, 6, 3};
+  bool bottleneck = true;   // 1x1, 3x3, 1x1 with four times the width at the end; else two 3x3
   std::int64_t width = 64;  // of the first stage; each stage has twice the width of the one before
-  bool zero_init_residual =
-      true;  // the last batch-norm scale of each block starts at 0: blocks start as identities
+  // Sets the initial scale of the last batch norm of each block to 0, so that blocks start as identities.
+  bool zero_init_residual = true;
 
   // Depths 18, 34, 50, 101 and 152 of the paper; UserError for others.
   static ResNetOptions of_depth(std::int64_t depth);

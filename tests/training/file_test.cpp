@@ -105,7 +105,7 @@ TEST_CASE("a file that cannot be read is the user's to mend, a system that canno
   write_text(path, "sound");
   const NoDescriptors none;
   CHECK(device_error([&] { read_file(path); }) ==
-        "cannot read '" + path + "': Too many open files; see to the machine; the file may be sound");
+        "cannot read '" + path + "': Too many open files; check the machine; the file itself may be intact");
 }
 
 TEST_CASE("writing a file anew") {

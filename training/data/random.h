@@ -21,8 +21,8 @@ class Random {
 
   // A whole number in [0, limit), each equally likely; `limit` is at least 1.
   std::uint64_t below(std::uint64_t limit) {
-    const std::uint64_t surplus =
-        (0 - limit) % limit;  // 2^64 modulo limit: values that would favour small numbers
+    // 2^64 modulo limit: so many values would favour small numbers.
+    const std::uint64_t surplus = (0 - limit) % limit;
     std::uint64_t value = bits();
     while (value < surplus) value = bits();
     return value % limit;

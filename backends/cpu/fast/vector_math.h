@@ -31,15 +31,15 @@ struct VectorMath {
     sum = sum * r + 1.66666667e-1F;
     sum = sum * r + 0.5F;
     sum = sum * (r * r) + r + 1.F;
-    const std::int32_t half =
-        n >> 1;  // in two factors, so that neither over- nor underflows before the result does
+    // Two factors, so that neither overflows or underflows before the result does.
+    const std::int32_t half = n >> 1;
     return sum * power_of_two(half) * power_of_two(n - half);
   }
 
   // log(2^e m) with m in [sqrt(1/2), sqrt(2)): log(m) = 2 artanh(s), s = (m - 1) / (m + 1).
   static PLEXAURA_INLINE float log(float x) {
-    const auto bits =
-        static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(x) - 0x3f3504f3U);  // wraps for x < 0
+    // Wraps for x < 0.
+    const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(x) - 0x3f3504f3U);
     const std::int32_t exponent = bits >> 23;
     const float m = std::bit_cast<float>((bits & 0x007fffff) + 0x3f3504f3);
     const float s = (m - 1.F) / (m + 1.F);

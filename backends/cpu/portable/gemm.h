@@ -61,9 +61,9 @@ class GemmTile {
 
 // `products` independent matrix products of rows x inner by inner x columns.
 //   load_a(product, row, k, count, dst): the elements (row, k), (row, k + 1), ... of the left operand
-//   load_b(product, k, column, count, dst): the elements (k, column), (k, column + 1), ... of the right
-//   operand store(product, row, column, count, src): a piece of a row of the result
-// The same result whatever the number of threads.
+//   load_b(product, k, column, count, dst): the elements (k, column), (k, column + 1), ... of the right one
+//   store(product, row, column, count, src): a piece of a row of the result
+// The result does not depend on the number of threads.
 template <class Sum, class LoadA, class LoadB, class Store>
 void gemm(std::int64_t products, std::int64_t rows, std::int64_t columns, std::int64_t inner,
           const LoadA& load_a, const LoadB& load_b, const Store& store) {
