@@ -14,9 +14,9 @@
 #include "core/graph/graph.h"
 #include "core/tensor/layout.h"
 
-// The porting manual: all that the engine asks of a device. A backend implements Backend, Memory, Event,
-// Kernel and Launch, and Recording where it can record. Calls come from one thread at a time unless a comment
-// says otherwise.
+// The porting manual: everything that the engine requires of a device. A backend implements Backend, Memory,
+// Event, Kernel and Launch, and, if it can record, Recording. Calls come from one thread at a time unless a
+// comment says otherwise.
 
 namespace plexaura {
 
@@ -44,8 +44,8 @@ class PLEXAURA_API Event {
   virtual void record(Stream stream) = 0;  // passed when all that stands in the stream now is done
   virtual void signal() = 0;               // passed now, by the host; from any thread
   virtual void reset() = 0;
-  virtual void hold(
-      Stream stream) = 0;  // what enters the stream from now on starts after the event; returns at once
+  // Work that enters the stream from now on starts after the event. Returns at once.
+  virtual void hold(Stream stream) = 0;
   virtual bool passed() const = 0;  // any thread
   // Blocks the host until it is passed. Throws the first failure of the device since the last wait, a
   // DeviceError that names the launch. Any thread.
@@ -71,8 +71,8 @@ struct Region {
 struct RegionQuery {
   const Graph& graph;
   const Region& region;
-  std::vector<std::optional<Layout>>
-      given;  // of each input; empty: a parameter not yet placed, that takes any layout for free
+  // The layout of each input; empty for a parameter without a place, which takes any layout for free.
+  std::vector<std::optional<Layout>> given;
   std::vector<bool> wanted;  // of each output: whether anybody reads it
   bool accumulate = false;   // output 0 is to be added to what its memory holds
 
@@ -86,8 +86,9 @@ struct Candidate {
   std::vector<Layout> inputs;   // wanted
   std::vector<Layout> outputs;  // given
   std::size_t workspace = 0;    // bytes of scratch memory, uninitialised
-  std::vector<bool> reads;  // per input: whether the kernel reads it at all, else the input may be gone by
-                            // then and its address is null; empty: all of them
+  // Per input: whether the kernel reads it. If not, it may be freed earlier, and its address is null. Empty:
+  // the kernel reads all inputs.
+  std::vector<bool> reads;
   std::vector<std::pair<std::size_t, std::size_t>> in_place;  // output i may lie in the memory of input j
   bool accumulates = false;                                   // can honour RegionQuery::accumulate
   double seconds = 0;  // estimate, to choose between candidates and against reorders
@@ -121,8 +122,8 @@ class PLEXAURA_API Kernel {
 struct BackendInfo {
   std::string name;         // "cpu"
   std::string description;  // for --version: library, processor
-  bool host_memory =
-      false;  // addresses are host addresses, copies and kernels are done when the call returns
+  // Addresses are host addresses, and copies and kernels are finished when the call returns.
+  bool host_memory = false;
   // The processor, its instructions and the threads in use: where builds and these are equal, so are all bits
   // of results.
   std::string kind = {};

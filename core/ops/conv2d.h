@@ -10,15 +10,15 @@ struct Conv2dOptions {
   Size2d stride = {};
   Size2d padding{0, 0};  // zeros on both sides
   Size2d dilation = {};  // steps between the kernel's elements
-  // Input and output channels are parted into as many groups, each convolved by itself.
+  // Input and output channels are split into this many groups; each group is convolved separately.
   std::int64_t groups = 1;
 };
 
 // Cross-correlation, which everyone calls convolution:
-//   y[n, o, i, j] = bias[o] + sum over c, a, b of x[n, c, i stride - padding + a dilation, ...] weights[o, c,
-//   a, b].
-// x [N, C, H, W]; weights [O, C / groups, KH, KW]; bias [O] -> [N, O, OH, OW] with OH = (H + 2 padding -
-// dilation (KH - 1) - 1) / stride + 1. Floating, one dtype.
+//   y[n, o, i, j] = bias[o] + sum over c, a, b of
+//       x[n, c, i stride - padding + a dilation, j stride - padding + b dilation] weights[o, c, a, b]
+// x [N, C, H, W]; weights [O, C / groups, KH, KW]; bias [O] -> [N, O, OH, OW] with
+//   OH = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1, rounded down. Floating, one dtype.
 PLEXAURA_API Node conv2d(Operand x, Operand weights, Conv2dOptions options = {});
 PLEXAURA_API Node conv2d(Operand x, Operand weights, Operand bias, Conv2dOptions options = {});
 

@@ -6,9 +6,8 @@
 // T is the type that is computed in: double, float or an integer (16-bit floats are widened to float by the
 // caller). Math is where exp, log and the like come from: a struct of static functions of T that the
 // including file provides, because a plain kernel, a vectorised one and a device want other ones:
-//   struct Math { static T exp(T); static T log(T); static T sqrt(T); static T tanh(T); static T abs(T); ...
-//   };
-// Functors that need none take it all the same, so that kernels are written once for all of them.
+//   struct Math { static T exp(T); static T log(T); static T sqrt(T); static T tanh(T); ... };
+// Functors that need no Math take it as well, so that kernels are written once for all of them.
 
 #ifndef PLEXAURA_HD
 #define PLEXAURA_HD
