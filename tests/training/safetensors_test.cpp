@@ -157,11 +157,16 @@ TEST_CASE("files that are too short or no files") {
 TEST_CASE("a file of PyTorch's own is told from a damaged one") {
   const TemporaryFolder folder;
   const std::string path = (folder / "resnet18.pth").string();
-  for (const std::string& begin : {std::string("PK\x03\x04\0\0\x08\x08\0\0", 10), std::string("\x80\x02\x8a\nl\xfc\x9c" "F\xf9 j", 11)}) {
+  for (const std::string& begin :
+       {std::string("PK\x03\x04\0\0\x08\x08\0\0", 10), std::string("\x80\x02\x8a\nl\xfc\x9c"
+                                                                   "F\xf9 j",
+                                                                   11)}) {
     write_text(path, begin);
     CHECK(user_error([&] { read_safetensors(path); }) ==
-          "'" + path + "' looks like a file of PyTorch's (.pth), not of safetensors; convert it in Python with "
-              "safetensors.torch.save_file(torch.load('" + path + "'), '" + path + ".safetensors')");
+          "'" + path +
+              "' looks like a file of PyTorch's (.pth), not of safetensors; convert it in Python with "
+              "safetensors.torch.save_file(torch.load('" +
+              path + "'), '" + path + ".safetensors')");
   }
 }
 
@@ -187,8 +192,9 @@ TEST_CASE("entries that contradict themselves or the file") {
     REQUIRE(text.starts_with(start));
     return text.substr(start.size());
   };
-  CHECK(error_for("I16", "[4]", "[0,8]") ==
-        R"(the dtype is "I16", not one of F64, F32, BF16, F16, I64, I32, U8, BOOL; convert the tensor to one of these)");
+  CHECK(
+      error_for("I16", "[4]", "[0,8]") ==
+      R"(the dtype is "I16", not one of F64, F32, BF16, F16, I64, I32, U8, BOOL; convert the tensor to one of these)");
   CHECK(error_for("U8", "8", "[0,8]") == "the shape is not a list");
   CHECK(error_for("U8", "[-8]", "[0,8]") == "an extent is -8, not a whole number of at most 63 bits");
   CHECK(error_for("U8", "[8.0]", "[0,8]") == "an extent is 8.0, not a whole number of at most 63 bits");

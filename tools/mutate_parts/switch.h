@@ -3,10 +3,9 @@
 // Stands in the copy of the sources that tools/mutate makes, above every source with faults in it. Chooses which fault
 // this process has, and notes which ones it comes by.
 
+#include <cstdlib>
 #include <fcntl.h>
 #include <sys/mman.h>
-
-#include <cstdlib>
 
 struct MutantSwitch {
   MutantSwitch() {
