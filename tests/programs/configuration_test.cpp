@@ -117,7 +117,7 @@ TEST_CASE("keys without effect are errors") {
         std::string::npos);
   CHECK(user_error([&] {
           read(csv + ", folds: 5, validation_share: 0.5", sgd);
-        }).find("'validation_share'") != std::string::npos);
+        }).find("validation_share and folds are both given") != std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd + ", schedule: {name: one_cycle, warmup_epochs: 1}");
         }).find("'warmup_epochs'") != std::string::npos);
