@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/ops/softmax.h"
+#include "core/print.h"
 #include "models/predictor.h"
 
 namespace plexaura {
@@ -39,8 +40,9 @@ std::vector<std::string> predictions(const NamedSamples& file, Model& model,
     for (std::int64_t row = 0; row < count; ++row) {
       const auto begin = values.begin() + row * model.classes();
       const auto best = std::max_element(begin, begin + model.classes());
-      lines.push_back(fmt::format("{}\t{}\t{:.4f}", file.names[static_cast<std::size_t>(first + row)],
-                                  class_names[static_cast<std::size_t>(best - begin)], *best));
+      lines.push_back(fmt::format("{}\t{}\t{:.4f}",
+                                  printable(file.names[static_cast<std::size_t>(first + row)]),
+                                  printable(class_names[static_cast<std::size_t>(best - begin)]), *best));
     }
   }
   return lines;

@@ -141,7 +141,7 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
     return 0;
   }
   const bool resumed = line.resume && together(ranks, "resuming", [&] { return trainer.resume(); });
-  if (line.resume) check_all_or_none(ranks, resumed, "a checkpoint in " + output);
+  if (line.resume) check_all_or_none(ranks, resumed, "a checkpoint in output.dir");
   const bool replaces = !line.resume && newest_checkpoint(output).has_value();
   check_agreement(ranks, trainer.facts());
   report->say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/registry.h"
+#include "core/print.h"
 #include "models/programs/report.h"
 
 namespace plexaura {
@@ -41,20 +42,22 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
     return made;
   });
   if (line.evaluate) {
+    TrainerOptions trainer_options = options.trainer;
+    trainer_options.output.clear();  // nothing is written, and another run may be writing there
     Trainer trainer({.model = builder_of(model),
                      .store = store,
                      .backend = *backend,
                      .train = data.train,
                      .validation = data.validation,
                      .collective = &ranks},
-                    options.trainer);
+                    trainer_options);
     evaluate(trainer, data, report);
     return 0;
   }
   for (const std::string& file : line.predict)
     for (const std::string& text :
          predictions(data.read_samples(file), model, data.train->class_names(), store, *backend))
-      report.say(text);
+      print_output(text + "\n");
   return 0;
 }
 

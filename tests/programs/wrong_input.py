@@ -94,7 +94,7 @@ class WrongInput(MistakeTest):
         images.unlink()
         images.symlink_to(images.name)
         (self.folder / "digits/train-images-idx3-ubyte.gz").symlink_to(images.name)
-        self.check("^digits/train-images-idx3-ubyte: cannot be opened: Too many levels of symbolic links; ", "convnet", *self.cnn())
+        self.check("^cannot read 'digits/train-images-idx3-ubyte': Too many levels of symbolic links; ", "convnet", *self.cnn())
 
     def test_folders_that_may_not_be_read(self):
         """By another user than root, to whom nothing is forbidden."""
@@ -108,7 +108,7 @@ class WrongInput(MistakeTest):
         def refusal(pattern, program, *arguments):
             self.check_sentence(pattern, self.run_one(program, *arguments, status=2, user=nobody))
         refusal("data.path 'digits/table.csv' cannot be opened: Permission denied; check the path and its permissions$", "mlp", *self.iris("data.path=digits/table.csv"))
-        refusal("^digits/train-images-idx3-ubyte: cannot be opened: Permission denied; ", "convnet", *cnn, *self.settings('output.dir=""'))
+        refusal("^cannot read 'digits/train-images-idx3-ubyte': Permission denied; ", "convnet", *cnn, *self.settings('output.dir=""'))
         refusal("^cannot read run: Permission denied; name a folder that can be written in output.dir$", "mlp", *self.iris("output.dir=run"), "--resume")
 
     def test_a_path_that_was_meant_from_elsewhere(self):
