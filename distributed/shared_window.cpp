@@ -62,7 +62,10 @@ SharedSegment SharedSegment::create(std::size_t bytes) {
   segment.file_ = memfd_create(name.c_str(), MFD_CLOEXEC);
   if (segment.file_ < 0) throw_reason("memfd_create", errno);
   // Asking for the pages now is what turns "no room" into an answer; later it would be a SIGBUS.
-  const int error = posix_fallocate(segment.file_, 0, static_cast<off_t>(at_least_a_page(bytes)));
+  int error = 0;
+  do {
+    error = posix_fallocate(segment.file_, 0, static_cast<off_t>(at_least_a_page(bytes)));
+  } while (error == EINTR);
   if (error != 0) throw_reason("posix_fallocate", error);
   if (!segment.map(segment.file_, at_least_a_page(bytes))) throw_reason("mmap", errno);
   segment.address_ = fmt::format("/proc/{}/fd/{} {}", getpid(), segment.file_, name);

@@ -14,14 +14,15 @@ constexpr std::int64_t one_sample = 1;  // the whole batch: the loss is weighted
 
 Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
                      const OptimizerOptions& options)
-    : store_(store), options_(options) {
+    : options_(options) {
   Graph& graph = outputs.loss.graph();
   const std::vector<ProgramOutput> gradients = training_outputs(graph, outputs, store, one_sample);
   const auto gradient_program = compile(graph, gradients, backend, {.apply_updates = false});
   store.place(gradient_program->placement, backend);
   store.require_states(state_count(options.solver));
-  step_ = std::make_unique<TrainingStep>(backend, store, nullptr, store.placement().gradient_count(),
-                                         options.watch);
+  step_ = std::make_unique<TrainingStep>(
+      backend, store, nullptr,
+      store.placement().gradient_count() * static_cast<std::int64_t>(size_of(store.dtype())), options.watch);
   Graph update;
   build_update(update, options.solver, store.placement(), step_->border().buckets());
   const auto update_program = compile(update, {}, backend, {.placement = &store.placement()});

@@ -40,7 +40,6 @@ class Optimizer {
   std::int64_t steps() const { return steps_; }
 
  private:
-  ParameterStore& store_;
   OptimizerOptions options_;
   std::vector<std::string> metric_names_;
   std::unique_ptr<TrainingStep> step_;

@@ -4,6 +4,7 @@
 
 #include "backends/registry.h"
 #include "core/print.h"
+#include "distributed/handshake.h"
 #include "models/programs/report.h"
 
 namespace plexaura {
@@ -51,6 +52,7 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
                      .validation = data.validation,
                      .collective = &ranks},
                     trainer_options);
+    check_agreement(ranks, trainer.facts());
     evaluate(trainer, data, report);
     return 0;
   }

@@ -26,6 +26,9 @@ class Evaluate(ProgramTest):
         for options, text in ((["--evaluate", "--predict", "x"], "--evaluate and --predict exclude each other"),
                               (["--evaluate", "--resume"], "--evaluate does not train; leave out --resume"),
                               (["--predict", "x", "--steps", "3"], "--predict does not train; leave out --steps"),
+                              (["--evaluate", "--log", "x"], "--evaluate does not train; leave out --log"),
+                              (["--predict", "x", "--profile", "x"], "--predict does not train; leave out --profile"),
+                              (["--evaluate", "--weights", "x", "--skip", "x"], "--evaluate does not train; leave out --skip"),
                               (["--skip", "x"], "--skip needs --weights")):
             self.assertIn(text, self.run_one("mlp", *self.iris(), *options, status=2).err)
 

@@ -251,6 +251,7 @@ class DifferentRanks(MistakeTest):
             self.run_one("mlp", *self.iris(f"output.dir={seed}", f"training.seed={seed}"), "--steps", 1)
         weights = lambda seed: self.command("mlp", *self.iris(), "--weights", self.checkpoint(str(seed)) / "weights.safetensors")
         self.check_apart("^the ranks differ in 'initial weights'", weights(1), weights(2))
+        self.check_apart("^the ranks differ in 'initial weights'", [*weights(1), "--evaluate"], [*weights(2), "--evaluate"])
 
     def test_other_checkpoints(self):
         """Hosts have folders of their own: there the ranks may find different checkpoints."""

@@ -95,7 +95,8 @@ TEST_CASE("the bytes of a file, and of a pipe that comes in pieces") {
   writer.join();
 }
 
-TEST_CASE("a file that cannot be read is the user's to mend, a system that cannot read is not") {
+TEST_CASE("a file that cannot be read is the user's to mend, a system that cannot read is not" *
+          doctest::skip(!can_lack_descriptors)) {
   const TemporaryFolder folder;
   const std::string path = (folder / "a").string();
   CHECK(user_error([&] { read_file(path); }) ==

@@ -28,11 +28,18 @@ TEST_CASE("a holder that is killed holds nothing, whatever it leaves in the fold
   const TemporaryFolder folder;
   const pid_t child = ::fork();
   if (child == 0) {
-    const FolderLock held(folder.path());
-    write_text(folder / "held", "");
-    for (;;) ::pause();
+    try {
+      const FolderLock held(folder.path());
+      write_text(folder / "held", "");
+      for (;;) ::pause();
+    } catch (...) {
+      ::_exit(1);
+    }
   }
-  while (!std::filesystem::exists(folder / "held")) ::usleep(1000);
+  while (!std::filesystem::exists(folder / "held")) {
+    REQUIRE(::waitpid(child, nullptr, WNOHANG) == 0);
+    ::usleep(1000);
+  }
   CHECK(user_error([&] {
           const FolderLock lock(folder.path());
         }).starts_with(fmt::format("another run, process {} on ", child)));

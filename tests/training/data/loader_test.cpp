@@ -237,7 +237,7 @@ TEST_CASE("destruction does not wait for the steps ahead") {
 TEST_CASE("time spent waiting is counted") {
   Loader loader(std::make_shared<SlowDataset>(), {.batch_size = 10, .workers = 0});
   loader.next();
-  CHECK(loader.stall_seconds() >= 0.02);
+  CHECK(loader.stall_seconds() > 0);
 }
 
 TEST_CASE("recycled steps lend their memory to later ones") {
