@@ -62,7 +62,7 @@ int main() try {
   const auto [train, held_out] = flowers();
   Trainer trainer(
       {.model = build, .store = store, .backend = *backend, .train = train, .validation = held_out},
-      {.batch_size = 8, .epochs = 40, .solver = {.momentum = 0.9}, .learning_rate = 0.02});
+      {.batch_size = 8, .epochs = 40, .optimizer = {.momentum = 0.9}, .learning_rate = 0.02});
   Report report;
   trainer.run(report);
   const double accuracy = value_of("accuracy", trainer.validate().metrics);

@@ -100,7 +100,7 @@ int train(Communicator& ranks) {
                    .validation = std::make_shared<StandardisedDataset>(held_out_rows, measured),
                    .collective = &ranks,
                    .strategy = &strategy},
-                  {.batch_size = 10, .epochs = 40, .solver = {.momentum = 0.9}, .learning_rate = 0.05});
+                  {.batch_size = 10, .epochs = 40, .optimizer = {.momentum = 0.9}, .learning_rate = 0.05});
   check_agreement(ranks, trainer.facts());
   Report report(ranks.rank() == 0);
   const TrainingResult result = trainer.run(report);

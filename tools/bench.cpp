@@ -115,7 +115,7 @@ class Training {
               return build_loss(*of.model, (*of.model)(inputs["samples"]), inputs["labels"]);
             },
             {{"samples", {DType::float32, of.sample}}, {"labels", {DType::int64, {}}}}, of.store, *of.backend,
-            alone_, nullptr, plan_, plan_, {.solver = of.run.trainer.solver}) {}
+            alone_, nullptr, plan_, plan_, {.optimizer = of.run.trainer.optimizer}) {}
 
   Timed timed() {
     return {programs_.workspace_bytes(), [this] { return step(); }};

@@ -1,4 +1,4 @@
-// Draws a small data set of pictures to classify: DIR/train/CLASS/*.jpg and DIR/val/CLASS/*.jpg.
+// Draws a small data set of images to classify: DIR/train/CLASS/*.jpg and DIR/val/CLASS/*.jpg.
 
 #include <cstdio>
 #include <filesystem>
@@ -49,7 +49,7 @@ void make_folder(const std::filesystem::path& folder) {
                                 error.message()));
 }
 
-// Pictures of one class. `first` keeps those to train on and those to validate on apart.
+// Images of one class. `first` keeps those to train on and those to validate on apart.
 void draw(const Options& options, const std::filesystem::path& folder, std::int64_t kind, std::int64_t first,
           std::int64_t count) {
   constexpr int quality = 92;
@@ -67,9 +67,9 @@ void draw_all(const Options& options) {
     draw(options, options.folder / "train" / name, kind, 0, options.train);
     draw(options, options.folder / "val" / name, kind, options.train, options.val);
   }
-  print_output(fmt::format(
-      "{}: {} classes, {} pictures each to train on and {} to validate on, {}x{} pixels\n",
-      options.folder.string(), options.classes, options.train, options.val, options.size, options.size));
+  print_output(fmt::format("{}: {} classes, {} images each to train on and {} to validate on, {}x{} pixels\n",
+                           options.folder.string(), options.classes, options.train, options.val, options.size,
+                           options.size));
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ class Figure {
   Pattern surface_;
 };
 
-// A picture over the square from (-1, -1) to (1, 1): shapes of one kind, one in most cells of a grid, where
+// An image over the square from (-1, -1) to (1, 1): shapes of one kind, one in most cells of a grid, where
 // they do not overlap.
 class Scene {
  public:
@@ -223,7 +223,7 @@ Image draw_shapes(std::int64_t kind, std::int64_t size, std::uint64_t seed) {
     throw UserError(
         fmt::format("shape {} does not exist; shapes go from 0 to {}", kind, outlines.size() - 1));
   if (size < 8)
-    throw UserError(fmt::format("a picture of {} pixels is too small for a shape; give 8 or more", size));
+    throw UserError(fmt::format("an image of {} pixels is too small for a shape; give 8 or more", size));
   Random random{seed, static_cast<std::uint64_t>(kind)};
   const Scene scene(outlines[static_cast<std::size_t>(kind)], random);
   const double pixel = 2 / static_cast<double>(size);

@@ -41,7 +41,7 @@ Tensor finite_value(const ParameterStore& store, const std::string& name) {
   if (!all_finite(tensor))
     throw UserError(fmt::format(
         "{} of '{}' after the last step: training diverged, or a sample holds such a number; lower "
-        "training.solver.learning_rate, or set training.watch=true to see which op made the first "
+        "training.optimizer.learning_rate, or set training.watch=true to see which op made the first "
         "one; no checkpoint was touched",
         first_bad(tensor), name));
   return tensor;
@@ -56,7 +56,7 @@ SafeTensors weights_of(const ParameterStore& store) {
 
 SafeTensors state_of(const ParameterStore& store, const RunState& state, std::string weights) {
   SafeTensors file;
-  file.metadata = {{"solver", state.solver},
+  file.metadata = {{"optimizer", state.optimizer},
                    {"precision", std::string(name_of(store.dtype()))},
                    {weights_key, std::move(weights)}};
   for (const auto& [key, value] : state.settings) file.metadata[std::string(setting_prefix) + key] = value;
@@ -134,8 +134,8 @@ class Reader {
   const Tensor& tensor(const std::string& name) const {
     const auto found = std::ranges::find(file_.tensors, name, [](const auto& entry) { return entry.first; });
     if (found == file_.tensors.end())
-      throw UserError(
-          fmt::format("{} has no tensor '{}'; it belongs to another model or solver", path_.string(), name));
+      throw UserError(fmt::format("{} has no tensor '{}'; it belongs to another model or optimizer",
+                                  path_.string(), name));
     return found->second;
   }
   template <class T>
@@ -207,7 +207,7 @@ void require_same_run(const fs::path& path, const Settings& metadata, const RunS
     return found->second;
   };
   require_same(path, "training.precision", text("precision"), name_of(precision));
-  require_same(path, "training.solver.name", text("solver"), now.solver);
+  require_same(path, "training.optimizer.name", text("optimizer"), now.optimizer);
   require_same_settings(path, settings_in(metadata), now.settings);
 }
 
@@ -224,8 +224,9 @@ void require_pair(const Reader& weights, const fs::path& state, const Settings& 
 void read_state(const Reader& file, ParameterStore& store, RunState& state) {
   if (const std::string name = state_name(store.states(), ""); std::ranges::any_of(
           file.contents().tensors, [&](const auto& entry) { return entry.first.starts_with(name); }))
-    throw UserError(fmt::format("{} holds the state of another solver; resume with the same training.solver",
-                                file.path().string()));
+    throw UserError(
+        fmt::format("{} holds the state of another optimizer; resume with the same training.optimizer",
+                    file.path().string()));
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs()) {
       if (spec.role != ParameterRole::trainable) continue;
@@ -343,10 +344,10 @@ std::optional<fs::path> newest_checkpoint(const fs::path& directory) {
 }
 
 std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStore& store,
-                                        std::string_view solver, const Settings& settings) {
+                                        std::string_view optimizer, const Settings& settings) {
   const auto newest = newest_checkpoint(directory);
   if (!newest) return std::nullopt;
-  RunState state{.solver = std::string(solver), .settings = settings};
+  RunState state{.optimizer = std::string(optimizer), .settings = settings};
   const fs::path state_path = *newest / "state.safetensors";
   const Settings metadata = read_safetensors_header(state_path).metadata;
   require_same_run(state_path, metadata, state, store.dtype());

@@ -24,7 +24,7 @@ struct RunState {
   std::uint64_t data_origin = 0;  // a hash, see TrainerOptions
   std::int64_t samples = 0;       // of the training set
   std::int64_t batch_size = 0;    // over all ranks; with `samples`, what a step within an epoch means
-  std::string solver = {};        // its name: what the state means
+  std::string optimizer = {};     // its name: what the state means
   // What a run that goes on may not change, by key of the configuration: "model.activation" is "relu". Empty:
   // nothing is compared.
   std::map<std::string, std::string> settings = {};
@@ -32,7 +32,7 @@ struct RunState {
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors,
 // parameters and buffers under their own names, with neither time nor path, and state.safetensors, the
-// solver's state, the RunState and the checksum of the weights that they belong to. It appears under its name
+// optimizer's state, the RunState and the checksum of the weights that they belong to. It appears under its name
 // whole or not at all: a run that is killed while writing leaves the one before.
 //
 // Writes it, and only then removes the older ones but for the newest `keep`, and those of later steps, which
@@ -52,12 +52,12 @@ void check_weights(const ParameterStore& store);
 void prepare_checkpoints(const std::filesystem::path& directory);
 
 // Reads the newest checkpoint into the store (placed, with its state arenas). Nothing where there is none.
-// Throws UserError that names the file for one of another precision, another solver or other settings, for
+// Throws UserError that names the file for one of another precision, another optimizer or other settings, for
 // two files that were not written together, and with the tensor for one that does not fit the model.
 // Checkpoints of older versions name neither settings nor the weights that the state belongs to: they are
 // taken as they are.
 std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store,
-                                        std::string_view solver = {},
+                                        std::string_view optimizer = {},
                                         const std::map<std::string, std::string>& settings = {});
 
 // The newest checkpoint's folder, if any.

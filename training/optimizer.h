@@ -9,12 +9,12 @@
 
 #include "core/vm/training_step.h"
 #include "training/schedule.h"
-#include "training/solver.h"
+#include "training/update_rule.h"
 
 namespace plexaura {
 
 struct OptimizerOptions {
-  SolverOptions solver = {};
+  UpdateRule rule = {};
   Schedule learning_rate = 0.01;  // a number, or a Schedule
   std::int64_t seed = 0;          // of dropout
   bool watch = false;             // fail with the op that makes the first NaN or infinite number

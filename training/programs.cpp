@@ -114,7 +114,7 @@ void TrainingPrograms::place(Collective& collective, Strategy* strategy, std::in
     };
   together(collective, "placing the parameters", [&] {
     store_.place(parse_placement(placement), backend_, shared);
-    store_.require_states(state_count(options_.solver));
+    store_.require_states(state_count(options_.optimizer));
   });
 }
 
@@ -132,7 +132,7 @@ void TrainingPrograms::make_machines(Strategy* strategy) {
   step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options_.bucket_bytes, options_.watch,
                                          options_.profile);
   Graph graph;
-  build_update(graph, options_.solver, store_.placement(), step_->border().buckets());
+  build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets());
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
   std::size_t bytes = update_->arena_bytes;
   for (const auto& [key, program] : gradients_) bytes = std::max(bytes, program->arena_bytes);
@@ -204,7 +204,7 @@ std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
   Graph gradients(Mode::train);
   const auto outputs = training_outputs(gradients, build(gradients, samples), store_, samples);
   Graph update;
-  build_update(update, options_.solver, store_.placement(), buckets);
+  build_update(update, options_.optimizer, store_.placement(), buckets);
   std::string text = to_text(store_.placement());
   for (const ProgramOutput& output : outputs)
     text += fmt::format("%{}.{} {} {}\n", output.node.value().node, output.node.value().output,

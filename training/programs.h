@@ -13,7 +13,7 @@
 #include "core/vm/training_step.h"
 #include "training/data/sample_source.h"
 #include "training/data/sampler.h"
-#include "training/solver.h"
+#include "training/update_rule.h"
 
 namespace plexaura {
 
@@ -38,7 +38,7 @@ class ModelInputs {
 using ModelBuilder = std::function<LossOutputs(const ModelInputs& inputs)>;
 
 struct ProgramOptions {
-  SolverOptions solver = {};
+  UpdateRule optimizer = {};
   std::int64_t bucket_bytes = 25 << 20;
   bool watch = false;
   Profile* profile = nullptr;

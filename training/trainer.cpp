@@ -88,12 +88,12 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   programs_ = std::make_unique<TrainingPrograms>(
       parts_.model, parts_.train->fields(), parts_.store, parts_.backend, ranks(), parts_.strategy,
       train_plan_, validation_plan_,
-      ProgramOptions{options_.solver, options_.bucket_bytes, options_.watch, options_.profile});
+      ProgramOptions{options_.optimizer, options_.bucket_bytes, options_.watch, options_.profile});
   state_.seed = options_.seed;
   state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
-  state_.solver = solver_name(options_.solver);
+  state_.optimizer = update_rule_name(options_.optimizer);
   state_.settings = options_.settings;
 }
 
@@ -105,12 +105,12 @@ std::map<std::string, std::string> Trainer::facts() const {
       {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
   if (options_.rebroadcast_every == 0)
     facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
-  if (state_.step > 0) facts["the solver's state"] = fmt::format("{:016x}", hash_of_states(parts_.store));
+  if (state_.step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", hash_of_states(parts_.store));
   return facts;
 }
 
 bool Trainer::resume() {
-  const auto state = load_checkpoint(options_.output, parts_.store, state_.solver, state_.settings);
+  const auto state = load_checkpoint(options_.output, parts_.store, state_.optimizer, state_.settings);
   if (!state) return false;
   if (state->seed != options_.seed)
     throw UserError(fmt::format(
@@ -307,7 +307,7 @@ void Trainer::rebroadcast_weights() {
 void Trainer::check_finite(double loss, const std::string& name) {
   if (std::isfinite(loss)) return;
   const UserError error(fmt::format(
-      "{} is {}: training diverged; lower training.solver.learning_rate, or set "
+      "{} is {}: training diverged; lower training.optimizer.learning_rate, or set "
       "training.watch=true (TrainerOptions::watch) to see which op made the first such number; no "
       "checkpoint was touched",
       name, std::isnan(loss) ? "nan" : "infinite"));

@@ -36,7 +36,7 @@ struct TrainerOptions {
   std::int64_t micro_batches = 1;
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps = {};  // stop after so many updates in all
-  SolverOptions solver = {};
+  UpdateRule optimizer = {};
   Schedule learning_rate = 0.01;  // a number, or a Schedule
   std::int64_t seed = 0;
   // Hash of what must be the same when a run goes on: which samples are held out, what classes mean.
@@ -99,12 +99,12 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   // What must be equal on all ranks before data moves: the seed, hashes of the plan, the weights and the
-  // solver's state, the next step; and the choice of kernels, unless processors are of several kinds.
+  // optimizer's state, the next step; and the choice of kernels, unless processors are of several kinds.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const { return *programs_; }
 
   // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
-  // the run that wrote it had another precision, solver or seed, other settings, another origin of its data
+  // the run that wrote it had another precision, optimizer or seed, other settings, another origin of its data
   // or, within an epoch, another number of samples or other batches.
   bool resume();
   // Trains to the end, once: UserError for a second call.

@@ -20,7 +20,7 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(fast::make_class_source());
   sources.push_back(fast::make_dropout_source());
   sources.push_back(fast::make_transfer_source());
-  sources.push_back(fast::make_solver_source());
+  sources.push_back(fast::make_optimizer_source());
   return sources;
 }
 

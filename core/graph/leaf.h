@@ -27,7 +27,7 @@ enum class StepScalar : std::uint8_t {
 
 enum class ArenaKind : std::uint8_t { value, gradient, state };
 
-// `count` physical elements from `offset` on of an arena of the parameter store; `state` numbers the solver's
+// `count` physical elements from `offset` on of an arena of the parameter store; `state` numbers the optimizer's
 // arenas.
 struct ArenaSlice {
   ArenaKind arena = ArenaKind::value;

@@ -136,7 +136,7 @@ namespace {
 
 void require_state(const Placement::Entry& entry) {
   if (entry.role != ParameterRole::trainable)
-    throw UserError(fmt::format("'{}' is {} and has no solver state", entry.name,
+    throw UserError(fmt::format("'{}' is {} and has no optimizer state", entry.name,
                                 entry.role == ParameterRole::frozen ? "frozen" : "a buffer"));
 }
 

@@ -37,7 +37,7 @@ using MemoryProvider = std::function<std::unique_ptr<Memory>(std::size_t bytes)>
 
 // The named parameters and buffers of a model in flat arenas. Until it is placed it holds logical tensors in
 // host memory, so that weights can be read and written before anything is compiled; then values, gradients
-// and solver state lie in the layout and order of the placement. Not thread-safe; reading and writing wait
+// and optimizer state lie in the layout and order of the placement. Not thread-safe; reading and writing wait
 // for nothing: between steps only.
 class PLEXAURA_API ParameterStore {
  public:
@@ -68,7 +68,7 @@ class PLEXAURA_API ParameterStore {
   bool placed() const { return backend_ != nullptr; }
   const Placement& placement() const { return placement_; }
 
-  // State arenas of the solver: zeros at first. Needs a placement.
+  // State arenas of the optimizer: zeros at first. Needs a placement.
   void require_states(std::int64_t count);
   std::int64_t states() const { return static_cast<std::int64_t>(states_.size()); }
   Tensor read_state(std::int64_t index, std::string_view name) const;

@@ -11,7 +11,7 @@
 namespace plexaura {
 
 enum class ParameterRole : std::uint8_t {
-  trainable,  // has a gradient and solver state
+  trainable,  // has a gradient and optimizer state
   buffer,     // running statistics: changed by updates
   frozen      // read only
 };
@@ -28,7 +28,7 @@ constexpr TailSlot metric_slot(std::size_t index) {
 
 // Where each parameter lies in the store: a value, made by the first training program and an input of every
 // other compile. All offsets and counts are elements, multiples of 16. The value arena is trainables,
-// buffers, frozen; the gradient arena is trainables, buffers (their changes), tail; the solver's state arenas
+// buffers, frozen; the gradient arena is trainables, buffers (their changes), tail; the optimizer's state arenas
 // are trainables. One index means the same in all of them. Several threads may read it at once.
 struct PLEXAURA_API Placement {
   struct Entry {

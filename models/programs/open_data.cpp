@@ -200,8 +200,8 @@ std::string preparation_text(const ImageFolderOptions& train, const ImageFolderO
   const std::string centre = fmt::format("shorter side scaled to {}, {}x{} from the centre",
                                          shorter_side_of(validation), side, side);
   const std::string random = fmt::format(
-      "random crop of {:g} to 1 of the area, scaled to {}x{}{}; validation: ", train.smallest_crop, side,
-      side, train.mirror ? ", half of them mirrored" : "");
+      "random crop of {:g} to 1 of the area, scaled to {}x{}{}; validation: ", train.min_crop_scale, side,
+      side, train.horizontal_flip ? ", half of them flipped" : "");
   return fmt::format("{}{}; {}", train.augment ? random : "", centre,
                      normalisation_text(validation.mean, validation.stddev));
 }
@@ -214,15 +214,15 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   ImageFolderOptions augmented = options;
   augmented.augment = data.flag_or("augment", true);
   if (augmented.augment) {
-    augmented.smallest_crop = data.number_or("smallest_crop", 0.08, {.maximum = 1, .above = 0});
-    augmented.mirror = data.flag_or("mirror", true);
+    augmented.min_crop_scale = data.number_or("min_crop_scale", 0.08, {.maximum = 1, .above = 0});
+    augmented.horizontal_flip = data.flag_or("horizontal_flip", true);
   }
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
   Pair pair{.train = train, .ignored_files = train->ignored_files()};
   pair.preparation = preparation_text(augmented, options);
   pair.read_samples = [options](const std::string& file) {
     const Shape batch{1, 3, options.image_size, options.image_size};
-    return NamedSamples{{file}, read_picture(file, options).reshaped(batch)};
+    return NamedSamples{{file}, read_image(file, options).reshaped(batch)};
   };
   if (!validates(data)) return pair;
   const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
@@ -262,11 +262,11 @@ RunData open_data(const Config& config) {
                   format, path.string());
   if (pair.ignored_files > 0)
     description += pair.ignored_files == 1
-                       ? " (ignored: 1 file that is no picture)"
-                       : fmt::format(" (ignored: {} files that are no pictures)", pair.ignored_files);
+                       ? " (ignored: 1 file that is not an image)"
+                       : fmt::format(" (ignored: {} files that are not images)", pair.ignored_files);
   if (!pair.read_samples)
     pair.read_samples = [format](const std::string&) -> NamedSamples {
-      throw UserError(fmt::format("--predict reads pictures and tables, and not data.format {}", format));
+      throw UserError(fmt::format("--predict reads images and tables, and not data.format {}", format));
     };
   return {pair.train, pair.validation, description, pair.preparation, pair.read_samples, origin};
 }

@@ -15,7 +15,7 @@ struct NamedSamples {
   Tensor samples;  // float32 [names, ...]
 };
 
-// Reads a file that was named for --predict: a picture, or a table with a sample in each row. Throws
+// Reads a file that was named for --predict: an image, or a table with a sample in each row. Throws
 // UserError.
 using ReadSamples = std::function<NamedSamples(const std::string& file)>;
 

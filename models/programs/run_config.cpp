@@ -15,23 +15,24 @@ constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_epochs = 1'000'000'000;
 constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, and few enough for any clock
 
-SolverOptions read_solver(const Section& training, double& learning_rate) {
-  const Section yaml = training.section("solver");
-  SolverOptions solver;
+UpdateRule read_optimizer(const Section& training, double& learning_rate) {
+  const Section yaml = training.section("optimizer");
+  UpdateRule optimizer;
   const std::string name = yaml.choice("name", {"sgd", "adam", "adamw"});
   learning_rate = yaml.number("learning_rate", {.above = 0});
-  solver.weight_decay = yaml.number_or("weight_decay", 0, {.minimum = 0});
+  optimizer.weight_decay = yaml.number_or("weight_decay", 0, {.minimum = 0});
   if (name == "sgd") {
-    solver.momentum = yaml.number_or("momentum", 0, {.minimum = 0, .below = 1});
-    solver.nesterov = yaml.flag_or("nesterov", false);
-    if (solver.nesterov && solver.momentum == 0) throw yaml.error("nesterov", "needs a momentum above 0");
-    return solver;
+    optimizer.momentum = yaml.number_or("momentum", 0, {.minimum = 0, .below = 1});
+    optimizer.nesterov = yaml.flag_or("nesterov", false);
+    if (optimizer.nesterov && optimizer.momentum == 0)
+      throw yaml.error("nesterov", "needs a momentum above 0");
+    return optimizer;
   }
-  solver.kind = name == "adam" ? SolverOptions::Kind::adam : SolverOptions::Kind::adamw;
-  solver.beta1 = yaml.number_or("beta1", 0.9, {.minimum = 0, .below = 1});
-  solver.beta2 = yaml.number_or("beta2", 0.999, {.minimum = 0, .below = 1});
-  solver.epsilon = yaml.number_or("epsilon", 1e-8, {.above = 0});
-  return solver;
+  optimizer.kind = name == "adam" ? UpdateRule::Kind::adam : UpdateRule::Kind::adamw;
+  optimizer.beta1 = yaml.number_or("beta1", 0.9, {.minimum = 0, .below = 1});
+  optimizer.beta2 = yaml.number_or("beta2", 0.999, {.minimum = 0, .below = 1});
+  optimizer.epsilon = yaml.number_or("epsilon", 1e-8, {.above = 0});
+  return optimizer;
 }
 
 // Epochs in the file, steps in the schedule.
@@ -101,7 +102,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.seed = training.integer_or("seed", 1, {.minimum = 0});
   trainer.watch = training.flag_or("watch", false);
   double peak = 0;
-  trainer.solver = read_solver(training, peak);
+  trainer.optimizer = read_optimizer(training, peak);
   const std::int64_t steps_per_epoch = (samples + trainer.batch_size - 1) / trainer.batch_size;
   trainer.learning_rate = read_schedule(training, peak, steps_per_epoch, trainer.epochs);
   trainer.shuffle = data.flag_or("shuffle", true);

@@ -14,8 +14,7 @@ constexpr std::int64_t widest = 1 << 16;
 
 std::int64_t channels_of(const Shape& sample) {
   if (sample.rank() == 3) return sample[0];
-  throw UserError(
-      fmt::format("a ResNet takes pictures [C, H, W], and the samples are {}", to_string(sample)));
+  throw UserError(fmt::format("a ResNet takes images [C, H, W], and the samples are {}", to_string(sample)));
 }
 
 }  // namespace
@@ -89,7 +88,7 @@ std::unique_ptr<Model> make_resnet(const Section& yaml, ModelInfo info) {
   }
   options.zero_init_residual = yaml.flag_or("zero_init_residual", true);
   if (info.sample_shape.rank() != 3)
-    throw yaml.error("name", fmt::format("is resnet, which takes pictures [C, H, W], and the samples are {}",
+    throw yaml.error("name", fmt::format("is resnet, which takes images [C, H, W], and the samples are {}",
                                          to_string(info.sample_shape)));
   return std::make_unique<ResNet>(std::move(info), options);
 }

@@ -290,7 +290,7 @@ TEST_CASE("another thread may wait while one records") {
   CHECK(waited);
 }
 
-TEST_CASE("pictures lie channels last, padded with zeros") {
+TEST_CASE("images lie channels last, padded with zeros") {
   const auto backend = open_far();
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {2, 3, 4, 5}});

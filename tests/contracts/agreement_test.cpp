@@ -72,7 +72,7 @@ TEST_CASE("ranks that would compute something else are named, and nothing starts
   };
   refused([](Way& way) { way.dropped = 0.3; });
   refused([](Way& way) { way.relu = true; });
-  refused([](Way& way) { way.options.solver.weight_decay = 0.1; });
+  refused([](Way& way) { way.options.optimizer.weight_decay = 0.1; });
   refused([](Way& way) { way.options.bucket_bytes = 1; });
 }
 

@@ -27,9 +27,9 @@ namespace {
 
 std::unique_ptr<Backend> another_backend() { return open_backend(test_backend().info().name); }
 
-const TensorType pictures{DType::float64, {2, 3, 4, 4}};
+const TensorType images{DType::float64, {2, 3, 4, 4}};
 
-Tensor of_rank(int rank) { return whole_numbers(pictures, static_cast<std::uint64_t>(rank) + 1); }
+Tensor of_rank(int rank) { return whole_numbers(images, static_cast<std::uint64_t>(rank) + 1); }
 
 constexpr std::int64_t all_samples = 6;
 const TensorType filter{DType::float64, {5, 3, 3, 3}};
@@ -73,7 +73,7 @@ std::vector<Tensor> trained(const std::vector<std::int64_t>& shares) {
     SmallTraining placing(*backend, specs(), centred, part(whole_batch(), 0, 1),
                           {.collective = &collective, .sizes = {1}});
     SmallTraining run(*backend, specs(), centred, mine,
-                      {.solver = {.momentum = 0.5},
+                      {.optimizer = {.momentum = 0.5},
                        .strategy = &strategy,
                        .collective = &collective,
                        .sizes = {shares[rank]},
@@ -97,14 +97,14 @@ TEST_CASE("two ranks sum a value inside a replayed program, and its gradient") {
     const auto inner = another_backend();
     CountingBackend backend(*inner);
     Graph graph;
-    const Node x = graph.input("x", pictures);
-    const Node w = graph.input("w", pictures);
+    const Node x = graph.input("x", images);
+    const Node w = graph.input("w", images);
     const Node total = all_reduce_sum(x * w);
     const Node loss = sum(square(total));
     const std::vector<ProgramOutput> outputs{{.node = total}, {.node = gradients(loss, {{w}})[0]}};
     VM vm(compile(graph, outputs, backend), backend, {.collective = &collective});
     for (int step = 1; step <= 5; ++step) {
-      Tensor factor(pictures);
+      Tensor factor(images);
       for (double& element : factor.as<double>()) element = step;
       const Tensor mine = of_rank(collective.rank());
       vm.run({{"x", mine}, {"w", factor}});
@@ -149,7 +149,7 @@ TEST_CASE(
 TEST_CASE("summing over ranks allocates nothing in a run") {
   CountingBackend backend(test_backend());
   Graph graph;
-  const Node x = graph.input("x", pictures);
+  const Node x = graph.input("x", images);
   const std::vector<ProgramOutput> outputs{
       {.node = all_reduce_sum(square(all_reduce_sum(x))) + all_reduce_sum(sum(x))}};
   SingleProcess alone;
@@ -166,7 +166,7 @@ TEST_CASE("summing over ranks allocates nothing in a run") {
 
 TEST_CASE("a program with such an op wants to know the ranks") {
   Graph graph;
-  const std::vector<ProgramOutput> outputs{{.node = all_reduce_sum(graph.input("x", pictures))}};
+  const std::vector<ProgramOutput> outputs{{.node = all_reduce_sum(graph.input("x", images))}};
   const auto program = compile(graph, outputs, test_backend());
   CHECK_THROWS_WITH_AS(VM(program, test_backend()), doctest::Contains("give the VM a collective"), UserError);
 }

@@ -25,7 +25,7 @@ namespace plexaura::testing {
 
 namespace {
 
-const TensorType pictures{DType::float32, {4, 3, 6, 6}};
+const TensorType images{DType::float32, {4, 3, 6, 6}};
 const TensorType filter{DType::float32, {5, 3, 3, 3}};
 const TensorType channels{DType::float32, {5}};
 
@@ -44,7 +44,7 @@ struct Net {
     outputs.push_back({.node = running});
   }
   Graph graph;
-  Node x = graph.input("x", pictures);
+  Node x = graph.input("x", images);
   Node loss;
   Node unused;
   std::vector<ProgramOutput> outputs;
@@ -74,7 +74,7 @@ TEST_CASE("with keep_all every value can be read, and is what the optimised run 
           {.store = &kept_store});
   VM plain(compile(net.graph, net.outputs, test_backend()), test_backend(), {.store = &plain_store});
   for (int run = 0; run < 2; ++run) {
-    const Tensor x = whole_numbers(pictures, static_cast<std::uint64_t>(run) + 1);
+    const Tensor x = whole_numbers(images, static_cast<std::uint64_t>(run) + 1);
     const Tensor before = kept_store.read("running");
     kept.run({{"x", x}});
     plain.run({{"x", x}});

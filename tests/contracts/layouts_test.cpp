@@ -71,7 +71,7 @@ const Layout blocked({0, 1, 2, 3}, {{0, 16}, {1, 4}});
 TEST_CASE("a placement from elsewhere, in any layout, trains alike") {
   const Batch batch = some_batch(4);
   constexpr double rate = 1e-3;  // a larger one amplifies what rounding leaves of a difference
-  const SmallTraining::Options options{.solver = {.momentum = 0.9}};
+  const SmallTraining::Options options{.optimizer = {.momentum = 0.9}};
   SmallTraining own(test_backend(), specs(), model, batch, options);
   for (int i = 0; i < 3; ++i) own.step(batch, rate);
   for (const Layout& layout : {row_major, channels_last, blocked}) {

@@ -38,16 +38,16 @@ Batch some_batch() {
 }  // namespace
 
 TEST_CASE("a loss scale of 1024 leaves the same bits") {
-  using Kind = SolverOptions::Kind;
-  for (const SolverOptions& solver : {SolverOptions{.weight_decay = 0.01},
+  using Kind = UpdateRule::Kind;
+  for (const UpdateRule& optimizer : {UpdateRule{.weight_decay = 0.01},
                                       {.momentum = 0.9, .nesterov = true, .weight_decay = 0.01},
                                       {.kind = Kind::adam, .weight_decay = 0.01},
                                       {.kind = Kind::adamw, .weight_decay = 0.01}}) {
-    SmallTraining plain(test_backend(), specs(), model, some_batch(), {.solver = solver});
-    SolverOptions dividing = solver;
+    SmallTraining plain(test_backend(), specs(), model, some_batch(), {.optimizer = optimizer});
+    UpdateRule dividing = optimizer;
     dividing.scaled_loss = true;
     SmallTraining scaled(test_backend(), specs(), model, some_batch(),
-                         {.solver = dividing, .loss_scale = 1024});
+                         {.optimizer = dividing, .loss_scale = 1024});
     for (int i = 0; i < 3; ++i)
       CHECK(scaled.step(some_batch(), 0.05).loss == plain.step(some_batch(), 0.05).loss);
     check_same_values(scaled.store(), plain.store());

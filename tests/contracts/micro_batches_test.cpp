@@ -51,16 +51,18 @@ struct Pair {
   Pair(DType dtype, std::int64_t samples, const std::vector<std::int64_t>& sizes,
        const SmallTraining::Model& model)
       : batch(whole_batch(dtype, samples)),
-        one(test_backend(), specs(dtype), model, batch, {.solver = solver(), .sizes = {samples}}),
-        many(
-            test_backend(), specs(dtype), model, batch,
-            {.solver = solver(), .sizes = sizes, .accumulate = true, .placement = &one.store().placement()}) {
+        one(test_backend(), specs(dtype), model, batch, {.optimizer = optimizer(), .sizes = {samples}}),
+        many(test_backend(), specs(dtype), model, batch,
+             {.optimizer = optimizer(),
+              .sizes = sizes,
+              .accumulate = true,
+              .placement = &one.store().placement()}) {
     for (std::int64_t first = 0; const std::int64_t size : sizes) {
       parts.push_back(part(batch, first, size));
       first += size;
     }
   }
-  static SolverOptions solver() { return {.momentum = 0.5}; }
+  static UpdateRule optimizer() { return {.momentum = 0.5}; }
 
   Batch batch;
   std::vector<Batch> parts;

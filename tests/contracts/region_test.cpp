@@ -57,14 +57,14 @@ struct Backends {
   std::unique_ptr<Backend> fusing;
 };
 
-// A gradient that is a product plus something: [4, 6] for matmul, else pictures, which lie in padded channels
+// A gradient that is a product plus something: [4, 6] for matmul, else images, which lie in padded channels
 // on the far device.
 struct Gradient {
-  explicit Gradient(bool pictures) : type{DType::float32, pictures ? Shape{2, 3, 4, 4} : Shape{4, 6}} {
+  explicit Gradient(bool images) : type{DType::float32, images ? Shape{2, 3, 4, 4} : Shape{4, 6}} {
     const Node w = graph.parameter("w", type);
     const Node x = graph.input("x", type);
     const Node product =
-        pictures ? w * x : matmul(x, graph.constant(whole_numbers({DType::float32, {6, 6}}, 8)));
+        images ? w * x : matmul(x, graph.constant(whole_numbers({DType::float32, {6, 6}}, 8)));
     outputs.push_back({.node = product + x, .gradient_of = "w"});
     outputs.push_back({.node = w});  // so that w is read
   }
@@ -109,9 +109,9 @@ Tensor accumulated(const Gradient& gradient, Backend& backend, bool optimise, st
 
 TEST_CASE("a region of two nodes adds into the gradient arena like its nodes one by one") {
   const Backends backends;
-  for (const bool pictures : {false, true}) {
-    CAPTURE(pictures);
-    const Gradient gradient(pictures);
+  for (const bool images : {false, true}) {
+    CAPTURE(images);
+    const Gradient gradient(images);
     const Tensor fused = accumulated(gradient, *backends.fusing, true, 1);
     CHECK(fused == accumulated(gradient, *backends.fusing, false, 0));
     CHECK(fused == accumulated(gradient, oracle(), true, 0));

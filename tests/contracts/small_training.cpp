@@ -37,11 +37,11 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
                                   ? *options_.placement
                                   : compile_gradients(options_.sizes[0], false, nullptr)->placement;
   store_.place(placement, backend_, options_.gradient_memory);
-  store_.require_states(state_count(options_.solver));
+  store_.require_states(state_count(options_.optimizer));
   step_ = std::make_unique<TrainingStep>(backend_, store_, options_.strategy, options_.bucket_bytes,
                                          options_.watch);
   Graph graph;
-  build_update(graph, options_.solver, store_.placement(), step_->border().buckets());
+  build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets());
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
   std::size_t bytes = update_->arena_bytes;
   for (const std::int64_t samples : options_.sizes)

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/vm/training_step.h"
-#include "training/solver.h"
+#include "training/update_rule.h"
 
 namespace plexaura::testing {
 
@@ -28,7 +28,7 @@ class SmallTraining {
   using Model = std::function<LossOutputs(Graph& graph, const Node& x, const Node& t)>;
 
   struct Options {
-    SolverOptions solver = {};
+    UpdateRule optimizer = {};
     Strategy* strategy = nullptr;
     Collective* collective = nullptr;
     std::int64_t bucket_bytes = 1;          // a bucket for each parameter

@@ -71,7 +71,7 @@ TEST_CASE("frozen parameters lie behind all others and never change") {
                     whole_numbers({DType::float32, {2, 3, 2, 2}}, 8)};
   SmallTraining run(test_backend(),
                     {spec("a", filter), spec("b", filter, ParameterRole::frozen), spec("c", filter)},
-                    three_filters, batch, {.solver = {.momentum = 0.5}, .sizes = {2}});
+                    three_filters, batch, {.optimizer = {.momentum = 0.5}, .sizes = {2}});
   fill(run.store());
   const Tensor before = run.value("b");
   for (int i = 0; i < 3; ++i) run.step(batch, 0.0625);
@@ -90,7 +90,7 @@ TEST_CASE("changing the frozen set keeps values and state by name") {
   const Batch batch{whole_numbers({DType::float32, {2, 3, 2, 2}}, 7),
                     whole_numbers({DType::float32, {2, 3, 2, 2}}, 8)};
   SmallTraining run(test_backend(), {spec("a", filter), spec("b", filter), spec("c", filter)}, three_filters,
-                    batch, {.solver = {.momentum = 0.5}, .sizes = {2}});
+                    batch, {.optimizer = {.momentum = 0.5}, .sizes = {2}});
   fill(run.store());
   run.step(batch, 0.0625);
   ParameterStore& store = run.store();

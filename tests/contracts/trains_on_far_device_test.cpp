@@ -29,7 +29,7 @@ struct Quiet final : TrainingObserver {
   EpochRecord last;
 };
 
-// Pictures that are noise around a picture of their class.
+// Images that are noise around an image of their class.
 class DrawnDigits final : public Dataset {
  public:
   std::int64_t size() const override { return 160; }
@@ -92,13 +92,13 @@ Data iris() {
 Data digits() {
   const char* data = std::getenv("PLEXAURA_DATA");
   const std::filesystem::path folder = std::filesystem::path(data == nullptr ? "" : data) / "mnist";
-  std::shared_ptr<const Dataset> pictures = std::make_shared<DrawnDigits>();
+  std::shared_ptr<const Dataset> images = std::make_shared<DrawnDigits>();
   for (const char* end : {"", ".gz"})
     if (const auto file = folder / (std::string("train-images-idx3-ubyte") + end);
         std::filesystem::exists(file))
-      pictures = std::make_shared<IdxDataset>(file, folder / (std::string("train-labels-idx1-ubyte") + end),
-                                              IdxOptions{});
-  return {pictures, pictures};
+      images = std::make_shared<IdxDataset>(file, folder / (std::string("train-labels-idx1-ubyte") + end),
+                                            IdxOptions{});
+  return {images, images};
 }
 
 double largest_difference(const Tensor& a, const Tensor& b) {
@@ -134,7 +134,7 @@ TEST_CASE("Iris trains to its accuracy, in the steps of the portable kernels") {
   options.epochs = 30;
   options.learning_rate = 0.02;
   options.seed = 1;
-  options.solver = {.momentum = 0.9, .weight_decay = 0.005};
+  options.optimizer = {.momentum = 0.9, .weight_decay = 0.005};
   const Data data = iris();
   const Run run(test_backend(), "iris.yaml", data, options);
   CHECK(value_of("accuracy", run.seen.last.val_metrics) >= 0.9);
@@ -147,7 +147,7 @@ TEST_CASE("the net for digits does twenty steps at batch 8 like the portable ker
   options.steps = 20;
   options.learning_rate = 0.001;
   options.seed = 1;
-  options.solver = {.kind = SolverOptions::Kind::adam};
+  options.optimizer = {.kind = UpdateRule::Kind::adam};
   const Data data = digits();
   const Run run(test_backend(), "mnist_cnn.yaml", data, options);
   CHECK(std::isfinite(run.seen.loss));

@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "core/ops/binary.h"
+#include "core/ops/optimizer_steps.h"
 #include "core/ops/shape.h"
-#include "core/ops/solver.h"
 #include "core/ops/unary.h"
 #include "core/vm/vm.h"
 #include "tests/contracts/small_training.h"

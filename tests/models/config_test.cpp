@@ -21,7 +21,7 @@ const std::string iris =
     "training:\n"
     "  batch_size: 4\n"
     "  learning_rate: 1e-2\n"
-    "  solver: sgd\n"
+    "  optimizer: sgd\n"
     "  shuffle: true\n"
     "  steps: [10, 20]\n"
     "output:\n"
@@ -51,7 +51,7 @@ void read_all(const Config& config) {
   const Section training = config.section("training");
   training.integer("batch_size");
   training.number("learning_rate");
-  training.choice("solver", {"sgd", "adam"});
+  training.choice("optimizer", {"sgd", "adam"});
   training.flag("shuffle");
   training.integers("steps");
   training.number_or("momentum", 0.9);
@@ -66,8 +66,8 @@ TEST_CASE("values are read by the function of their type") {
   CHECK(training.integer("batch_size", {.minimum = 1}) == 4);
   CHECK(training.number("learning_rate", {.above = 0}) == 0.01);
   CHECK(training.number("batch_size") == 4);
-  CHECK(training.choice("solver", {"sgd", "adam"}) == "sgd");
-  CHECK(training.text("solver") == "sgd");
+  CHECK(training.choice("optimizer", {"sgd", "adam"}) == "sgd");
+  CHECK(training.text("optimizer") == "sgd");
   CHECK(training.flag("shuffle"));
   CHECK(training.integers("steps") == std::vector<std::int64_t>{10, 20});
   CHECK(training.numbers("steps") == std::vector<double>{10, 20});
@@ -185,7 +185,7 @@ TEST_CASE("a key that nobody read is an error with the nearest known one") {
     read_all(config);
     return user_error([&] { config.check_all_used(); });
   };
-  const std::string known = " (known keys: batch_size, learning_rate, momentum, shuffle, solver, steps)";
+  const std::string known = " (known keys: batch_size, learning_rate, momentum, optimizer, shuffle, steps)";
   CHECK(unused(iris).empty());
   CHECK(unused(iris, {"training.momentun=1"}) ==
         "--set training.momentun=1: unknown key 'momentun' in training; did you mean 'momentum'?" + known);
@@ -270,12 +270,13 @@ TEST_CASE("overrides") {
           "--set training.steps=[1, x]: training.steps[1] is 'x'; it must be a whole number");
   }
   SUBCASE("replace a whole section") {
-    const Config config = parsed(iris, {"training.solver={name: adam, beta1: x}"});
-    const Section solver = config.section("training").section("solver");
-    CHECK(solver.text("name") == "adam");
-    CHECK(!solver.has("momentum"));
-    CHECK(user_error([&] { solver.number("beta1"); }) ==
-          "--set training.solver={name: adam, beta1: x}: training.solver.beta1 is 'x'; it must be a number");
+    const Config config = parsed(iris, {"training.optimizer={name: adam, beta1: x}"});
+    const Section optimizer = config.section("training").section("optimizer");
+    CHECK(optimizer.text("name") == "adam");
+    CHECK(!optimizer.has("momentum"));
+    CHECK(user_error([&] { optimizer.number("beta1"); }) ==
+          "--set training.optimizer={name: adam, beta1: x}: training.optimizer.beta1 is 'x'; it must be a "
+          "number");
   }
   SUBCASE("fill an empty section") {
     CHECK(parsed("data:\n", {"data.a=1"}).section("data").integer("a") == 1);
@@ -373,17 +374,18 @@ TEST_CASE("files") {
   write_text(path, iris);
   const Config config = Config::load(path, {"training.batch_size=8"});
   CHECK(config.section("training").integer("batch_size") == 8);
-  CHECK(to_string(config.section("training").position("solver")) == path + ":10:11");
+  CHECK(to_string(config.section("training").position("optimizer")) == path + ":10:11");
 }
 
 TEST_CASE("the values do not depend on how the configuration was written") {
   const Config config = parsed(iris);
   const Config other = parsed(
-      "{output: {dir: runs/iris}, training: {solver: adam, steps: [10,  20], shuffle: True, learning_rate: "
+      "{output: {dir: runs/iris}, training: {optimizer: adam, steps: [10,  20], shuffle: True, "
+      "learning_rate: "
       "0.0100,\n"
       " momentum: 9e-1, batch_size: +4}, model: {layers: [{units: 30, type: linear}, {type: linear, bias: "
       "true}]}}",
-      {"training.solver=sgd", "model.layers.1.units=20"});
+      {"training.optimizer=sgd", "model.layers.1.units=20"});
   read_all(config);
   read_all(other);
   CHECK(other.values() == config.values());

@@ -237,7 +237,7 @@ TEST_CASE("keys that are wrong are reported with line, column and the nearest on
   CHECK(contains(error_of("  name: resnet\n  depth: 50\n  stages: [1]\n", {3, 64, 64}, 3), "x.yaml:3:10"));
   CHECK(contains(error_of("  name: resnet\n  depth: 50\n  block: basic\n", {3, 64, 64}, 3), "'block'"));
   CHECK(contains(error_of("  name: resnet\n  depth: 50\n", {784}, 3),
-                 "x.yaml:2:9: model.name is resnet, which takes pictures"));
+                 "x.yaml:2:9: model.name is resnet, which takes images"));
 }
 
 TEST_CASE("a ResNet can be described by its stages") {

@@ -145,7 +145,7 @@ TEST_CASE("every block adds its input and has ReLU between its convolutions") {
   CHECK(count_ops(graph, "max_pool2d") == 1);
 }
 
-TEST_CASE("the stride is on the 3x3 convolution, and stages halve the picture") {
+TEST_CASE("the stride is on the 3x3 convolution, and stages halve the image") {
   ResNet net(photos(10), ResNetOptions::of_depth(50));
   specs_of(net, DType::float32);
   Graph graph(Mode::inference);

@@ -105,7 +105,7 @@ TEST_CASE("wrong names and types are refused in words") {
   store.place(placement(), test_backend());
   store.require_states(1);
   check([&] { store.read_gradient("still"); }, "'still' is frozen");
-  check([&] { store.read_state(0, "running"); }, "no solver state");
+  check([&] { store.read_state(0, "running"); }, "no optimizer state");
   check([&] { store.write_state(0, "conv.bias", Tensor(filter)); }, "'conv.bias'");
 }
 

@@ -18,7 +18,7 @@ namespace plexaura::testing {
 
 namespace {
 
-const TensorType pictures{DType::float32, {2, 4, 6, 6}};
+const TensorType images{DType::float32, {2, 4, 6, 6}};
 
 // Whether two nodes are one after merging.
 bool merges(Graph& graph, const Node& a, const Node& b) {
@@ -29,7 +29,7 @@ bool merges(Graph& graph, const Node& a, const Node& b) {
 
 struct Fixture {
   Graph graph;
-  Node x = graph.input("x", pictures);
+  Node x = graph.input("x", images);
   Node w = graph.input("w", {DType::float32, {4, 4, 3, 3}});
   Node m = graph.input("m", {DType::float32, {6, 6}});
   Node s = graph.input("s", {DType::float32, {4}});
@@ -53,7 +53,7 @@ TEST_CASE_FIXTURE(Fixture, "equal ops of equal inputs become one, all their outp
 TEST_CASE_FIXTURE(Fixture, "ops that differ in name, in inputs or in the order of inputs stay two") {
   CHECK(!one(exp(x), tanh(x)));
   CHECK(!one(exp(x), exp(x * 2)));
-  const Node y = graph.input("y", pictures);
+  const Node y = graph.input("y", images);
   CHECK(!one(x - y, y - x));
   CHECK(!one(graph.constant(Tensor::scalar(2.F)), graph.constant(Tensor::scalar(3.F))));
   CHECK(!one(graph.constant(Tensor::scalar(2.F)), graph.constant(Tensor::scalar(2.0))));

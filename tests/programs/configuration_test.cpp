@@ -43,7 +43,7 @@ void write_digits(const fs::path& folder) {
   }
 }
 
-void write_pictures(const fs::path& folder) {
+void write_images(const fs::path& folder) {
   const Image image{4, 4, std::vector<std::uint8_t>(48, 100)};
   for (const char* part : {"train/a", "train/b", "val/a", "val/b"}) {
     fs::create_directories(folder / part);
@@ -66,18 +66,18 @@ Keys read(const std::string& data, const std::string& training) {
 TEST_CASE("docs/configuration.md has every key that is read, with its default") {
   const TemporaryFolder folder;
   write_digits(folder / "digits");
-  write_pictures(folder / "pictures");
+  write_images(folder / "images");
   const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
   const std::string idx = fmt::format("format: idx, path: {}", (folder / "digits").string());
-  const std::string pictures = fmt::format("format: image_folder, path: {}", (folder / "pictures").string());
-  const std::string sgd = "batch_size: 2, solver: {name: sgd, learning_rate: 0.1}";
-  const std::string adam = "batch_per_rank: 1, solver: {name: adam, learning_rate: 0.1}";
+  const std::string images = fmt::format("format: image_folder, path: {}", (folder / "images").string());
+  const std::string sgd = "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}";
+  const std::string adam = "batch_per_rank: 1, optimizer: {name: adam, learning_rate: 0.1}";
   const std::array runs{
       read(csv + ", label: species", sgd),
       read(csv + ", folds: 5", adam),
       read(idx + ", limit: 1, validation_limit: 1", sgd + ", schedule: {name: step, every_epochs: 1}"),
       read(idx + ", use_fraction: 0.5", sgd + ", schedule: {name: cosine}"),
-      read(pictures, sgd + ", schedule: {name: one_cycle}"),
+      read(images, sgd + ", schedule: {name: one_cycle}"),
   };
   const std::array given{"data.format",
                          "data.path",
@@ -89,8 +89,8 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
                          "training.epochs",
                          "training.batch_size",
                          "training.batch_per_rank",
-                         "training.solver.name",
-                         "training.solver.learning_rate",
+                         "training.optimizer.name",
+                         "training.optimizer.learning_rate",
                          "training.schedule.name",
                          "training.schedule.every_epochs"};
   const auto written = documented();
@@ -112,9 +112,10 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
 
 TEST_CASE("keys without effect are errors") {
   const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
-  const std::string sgd = "batch_size: 2, solver: {name: sgd, learning_rate: 0.1}";
-  CHECK(user_error([&] { read(csv + ", mirror: true", sgd); }).find("unknown key 'mirror' in data") !=
-        std::string::npos);
+  const std::string sgd = "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}";
+  CHECK(user_error([&] {
+          read(csv + ", horizontal_flip: true", sgd);
+        }).find("unknown key 'horizontal_flip' in data") != std::string::npos);
   CHECK(user_error([&] {
           read(csv + ", folds: 5, validation_share: 0.5", sgd);
         }).find("validation_share and folds are both given") != std::string::npos);
@@ -122,7 +123,7 @@ TEST_CASE("keys without effect are errors") {
           read(csv, sgd + ", schedule: {name: one_cycle, warmup_epochs: 1}");
         }).find("'warmup_epochs'") != std::string::npos);
   CHECK(user_error([&] {
-          read(csv, "batch_size: 2, solver: {name: adam, learning_rate: 0.1, momentum: 0.9}");
+          read(csv, "batch_size: 2, optimizer: {name: adam, learning_rate: 0.1, momentum: 0.9}");
         }).find("'momentum'") != std::string::npos);
 }
 
@@ -131,7 +132,7 @@ TEST_CASE("sizes have bounds, and each error names its key") {
   write_digits(folder / "digits");
   const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
   const std::string idx = fmt::format("format: idx, path: {}", (folder / "digits").string());
-  const std::string solver = "solver: {name: sgd, learning_rate: 0.1}";
+  const std::string optimizer = "optimizer: {name: sgd, learning_rate: 0.1}";
   const auto check = [](const std::string& data, const std::string& training, const std::string& wanted) {
     const std::string text = user_error([&] { read(data, training); });
     CAPTURE(text);
@@ -139,19 +140,19 @@ TEST_CASE("sizes have bounds, and each error names its key") {
     CHECK(text.starts_with("test.yaml:"));
     CHECK(text.find(wanted) != std::string::npos);
   };
-  const std::string sgd = "batch_size: 2, " + solver;
-  check(csv, "batch_size: 2147483649, " + solver,
+  const std::string sgd = "batch_size: 2, " + optimizer;
+  check(csv, "batch_size: 2147483649, " + optimizer,
         "training.batch_size is '2147483649'; it must be a whole number >= 1 and <= 2147483648");
-  check(csv, "batch_per_rank: 1073741825, " + solver,
+  check(csv, "batch_per_rank: 1073741825, " + optimizer,
         "training.batch_per_rank is '1073741825'; it must be a whole number >= 1 and <= 1073741824");
-  check(csv, "batch_size: 2, batch_per_rank: 1, " + solver,
+  check(csv, "batch_size: 2, batch_per_rank: 1, " + optimizer,
         "training.batch_size and batch_per_rank are both given; give one of them");
-  check(csv, solver,
+  check(csv, optimizer,
         "training.batch_size is missing; give the samples of a step over all ranks, or those of one rank as "
         "batch_per_rank");
   check(csv, sgd + ", micro_batches: 3",
         "training.micro_batches is '3'; it must be a whole number >= 1 and <= 2");
-  check(csv, "batch_size: 1000, micro_batches: 121, " + solver,
+  check(csv, "batch_size: 1000, micro_batches: 121, " + optimizer,
         "training.micro_batches is '121'; it must be a whole number >= 1 and <= 120");
   check(csv, sgd + ", schedule: {name: step, every_epochs: 1e300}",
         "training.schedule.every_epochs is '1e300'");
@@ -167,7 +168,7 @@ TEST_CASE("sizes have bounds, and each error names its key") {
   check(idx + ", stddev: 1e-300", sgd,
         "data.stddev is '1e-300'; it must be a number >= 1e-06 and <= 1000000");
   check(idx + ", mean: 1e300", sgd, "data.mean is '1e300'; it must be a number >= -1000000 and <= 1000000");
-  CHECK_NOTHROW(read(csv + ", folds: 150", "batch_size: 2147483648, micro_batches: 120, " + solver));
+  CHECK_NOTHROW(read(csv + ", folds: 150", "batch_size: 2147483648, micro_batches: 120, " + optimizer));
 }
 
 TEST_CASE("a table with one other number is another table") {
@@ -192,7 +193,7 @@ TEST_CASE("validation digits of another size are refused when the data is opened
                          "abcd",
                          20));
   const std::string idx = fmt::format("format: idx, path: {}", (folder / "digits").string());
-  const std::string sgd = "batch_size: 2, solver: {name: sgd, learning_rate: 0.1}";
+  const std::string sgd = "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}";
   CHECK(user_error([&] { read(idx, sgd); }) ==
         fmt::format("{0}/t10k-images-idx3-ubyte: its samples have the shape [1,1,2] and those of "
                     "{0}/train-images-idx3-ubyte have [1,1,1]; give validation samples of the same shape",
@@ -202,11 +203,11 @@ TEST_CASE("validation digits of another size are refused when the data is opened
 TEST_CASE("without validation no validation set is needed") {
   const TemporaryFolder folder;
   write_digits(folder / "digits");
-  write_pictures(folder / "pictures");
+  write_images(folder / "images");
   fs::remove(folder / "digits/t10k-images-idx3-ubyte");
-  fs::remove_all(folder / "pictures/val");
+  fs::remove_all(folder / "images/val");
   for (const std::string& data :
-       {"idx, path: " + (folder / "digits").string(), "image_folder, path: " + (folder / "pictures").string(),
+       {"idx, path: " + (folder / "digits").string(), "image_folder, path: " + (folder / "images").string(),
         fmt::format("csv, path: {}/models/iris.csv", PLEXAURA_SOURCE)}) {
     CAPTURE(data);
     const Config config =
@@ -239,43 +240,42 @@ TEST_CASE("a table may be separated by another character, and its header may be 
 TEST_CASE("how samples are prepared is told, with every figure") {
   const TemporaryFolder folder;
   write_digits(folder / "digits");
-  write_pictures(folder / "pictures");
+  write_images(folder / "images");
   const auto preparation = [&](const std::string& data) {
     return open_data(Config::parse(fmt::format("data: {{format: {}}}\n", data), "test.yaml")).preparation;
   };
-  const std::string pictures = "image_folder, path: " + (folder / "pictures").string();
-  CHECK(preparation(pictures) ==
-        "random crop of 0.08 to 1 of the area, scaled to 224x224, half of them mirrored; validation: shorter "
+  const std::string images = "image_folder, path: " + (folder / "images").string();
+  CHECK(preparation(images) ==
+        "random crop of 0.08 to 1 of the area, scaled to 224x224, half of them flipped; validation: shorter "
         "side "
         "scaled to 256, 224x224 from the centre; (value / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, "
         "0.225]");
-  CHECK(preparation(pictures + ", image_size: 64, augment: false, mean: [0, 0.25, 1], stddev: [1, 2, 4]") ==
+  CHECK(preparation(images + ", image_size: 64, augment: false, mean: [0, 0.25, 1], stddev: [1, 2, 4]") ==
         "shorter side scaled to 73, 64x64 from the centre; (value / 255 - [0, 0.25, 1]) / [1, 2, 4]");
   CHECK(preparation(fmt::format("idx, path: {}, mean: 0.5", (folder / "digits").string())) ==
         "(value / 255 - 0.5) / 1");
   CHECK(preparation(fmt::format("csv, path: {}/models/iris.csv, standardise: false", PLEXAURA_SOURCE)) ==
         "the columns as they are");
   CHECK(user_error([&] {
-          preparation(pictures + ", mean: [0.5]");
+          preparation(images + ", mean: [0.5]");
         }).ends_with(": data.mean has 1 numbers; give three, for red, green and blue"));
-  CHECK(user_error([&] { preparation(pictures + ", stddev: [1, 0, 1]"); }).find("data.stddev[1] is '0'") !=
+  CHECK(user_error([&] { preparation(images + ", stddev: [1, 0, 1]"); }).find("data.stddev[1] is '0'") !=
         std::string::npos);
 }
 
-TEST_CASE("files that are no pictures are counted where the data are described") {
+TEST_CASE("files that are not images are counted where the data are described") {
   const TemporaryFolder folder;
-  write_pictures(folder / "pictures");
+  write_images(folder / "images");
   const auto description = [&] {
     const Config config = Config::parse(
-        fmt::format("data: {{format: image_folder, path: {}}}\n", (folder / "pictures").string()),
-        "test.yaml");
+        fmt::format("data: {{format: image_folder, path: {}}}\n", (folder / "images").string()), "test.yaml");
     return open_data(config).description;
   };
-  CHECK(description().ends_with("pictures"));
-  write_text(folder / "pictures/train/a/Thumbs.db", "");
-  CHECK(description().ends_with("pictures (ignored: 1 file that is no picture)"));
-  write_text(folder / "pictures/val/b/notes", "");
-  CHECK(description().ends_with("pictures (ignored: 2 files that are no pictures)"));
+  CHECK(description().ends_with("images"));
+  write_text(folder / "images/train/a/Thumbs.db", "");
+  CHECK(description().ends_with("images (ignored: 1 file that is not an image)"));
+  write_text(folder / "images/val/b/notes", "");
+  CHECK(description().ends_with("images (ignored: 2 files that are not images)"));
 }
 
 }  // namespace plexaura::testing

@@ -45,8 +45,8 @@ class Ranks(ProgramTest):
         self.check("convnet", self.cnn("training.epochs=13", "training.batch_size=7", "data.limit=22"), "float64", 1e-10)
 
     def test_a_net_with_dropout_in_float(self):
-        self.check("convnet", self.cnn("training.epochs=10", "training.solver.name=sgd", "training.solver.learning_rate=0.01",
-                                       "training.solver.momentum=0.9"), "float32", 1e-5, counts=(2,))
+        self.check("convnet", self.cnn("training.epochs=10", "training.optimizer.name=sgd", "training.optimizer.learning_rate=0.01",
+                                       "training.optimizer.momentum=0.9"), "float32", 1e-5, counts=(2,))
 
     def test_both_strategies_give_the_same_bytes(self):
         for strategy in ("allreduce", "reduce-broadcast"):
@@ -80,20 +80,20 @@ class Mnist(ProgramTest):
 class ResNet(ProgramTest):
     def test_one_batch_is_learnt_by_heart(self):
         """From the first step on, because the last scale of each block begins at zero: otherwise the loss climbs to 7 first."""
-        support.draw_pictures(self.folder / "pictures", classes=5, train=4, val=1, size=64)
+        support.draw_images(self.folder / "images", classes=5, train=4, val=1, size=64)
         self.run_ranks(2 if support.HAS_MPI else 1, "resnet", SOURCE / "models/resnet50.yaml", *self.settings(
-            "data.path=pictures", "data.image_size=64", "data.limit=16", "data.augment=false", "data.shuffle=false", "data.validation_limit=0",
-            "training.batch_size=16", "training.schedule={name: constant}", "training.solver.weight_decay=0", 'output.dir=""'),
+            "data.path=images", "data.image_size=64", "data.limit=16", "data.augment=false", "data.shuffle=false", "data.validation_limit=0",
+            "training.batch_size=16", "training.schedule={name: constant}", "training.optimizer.weight_decay=0", 'output.dir=""'),
             "--steps", "20", "--log", "log", within=600)
         losses = [line["loss"] for line in self.log("log") if line["event"] == "step"]
         self.assertEqual(len(losses), 20)
         self.assertEqual(max(losses), losses[0], losses)
         self.assertLess(losses[-1], 0.3, losses)
 
-    def test_a_short_run_on_pictures(self):
-        support.draw_pictures(self.folder / "pictures")
+    def test_a_short_run_on_images(self):
+        support.draw_images(self.folder / "images")
         yaml = SOURCE / "models/resnet18.yaml"
-        self.run_ranks(2 if support.HAS_MPI else 1, "resnet", yaml, *self.settings("data.path=pictures", "data.image_size=32", "training.batch_size=6",
+        self.run_ranks(2 if support.HAS_MPI else 1, "resnet", yaml, *self.settings("data.path=images", "data.image_size=32", "training.batch_size=6",
                        "training.epochs=1", "training.schedule.warmup_epochs=0", "output.dir=run"), "--log", "log", within=200)
         self.assertEqual([line["event"] for line in self.log("log")], ["step", "step", "step", "epoch"])
 

@@ -42,7 +42,7 @@ class Log(ProgramTest):
                     self.assertAlmostEqual(one[key], more[key], places=9) if key != "event" else self.assertEqual(one[key], more[key])
 
     def test_an_epochs_loss_counts_every_sample_once(self):
-        self.run_one("convnet", *self.cnn("training.precision=float64", "training.solver.learning_rate=1e-30"), "--log", "log")
+        self.run_one("convnet", *self.cnn("training.precision=float64", "training.optimizer.learning_rate=1e-30"), "--log", "log")
         steps = [line for line in self.log("log") if line["event"] == "step" and line["epoch"] == 0]
         sizes = [10, 10, 10, 10, 7]
         expected = sum(size * line["loss"] for size, line in zip(sizes, steps, strict=True)) / 47
@@ -88,7 +88,7 @@ training:
   batch_size: 16
   epochs: 3
   precision: float64
-  solver: {name: sgd, learning_rate: 0.01, momentum: 0.9}
+  optimizer: {name: sgd, learning_rate: 0.01, momentum: 0.9}
 """
 
     def run_net(self, name, *settings):
@@ -101,8 +101,8 @@ training:
         """Neither batch statistics nor dropout act, and no batch is filled up: 13 samples in batches of 16, 13, 5 and 1."""
         figures = []
         for size in (16, 13, 5, 1):
-            epoch = self.run_net(f"batch{size}", f"training.batch_size={size}", "training.epochs=1", "training.solver.learning_rate=1e-300",
-                                 "training.solver.momentum=0")[-1]
+            epoch = self.run_net(f"batch{size}", f"training.batch_size={size}", "training.epochs=1", "training.optimizer.learning_rate=1e-300",
+                                 "training.optimizer.momentum=0")[-1]
             figures.append((round(epoch["val_loss"], 9), round(epoch["val_accuracy"] * 13, 9)))
         self.assertEqual(len(set(figures)), 1, figures)
         self.assertEqual(figures[0][1], round(figures[0][1]))
@@ -125,7 +125,7 @@ training:
 
     def test_dropout_acts_after_the_first_validation(self):
         """With weights that stand still, the losses of a sample differ from epoch to epoch by dropout alone."""
-        settings = ["training.batch_size=47", "training.solver.learning_rate=1e-300", "training.solver.momentum=0", "data.shuffle=false"]
+        settings = ["training.batch_size=47", "training.optimizer.learning_rate=1e-300", "training.optimizer.momentum=0", "data.shuffle=false"]
         losses = [line["loss"] for line in self.run_net("run", *settings) if line["event"] == "step"]
         self.assertEqual(len(set(losses)), 3, losses)
 

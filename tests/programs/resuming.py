@@ -37,10 +37,10 @@ class Resume(ProgramTest):
     def test_adam_and_dropout_on_two_ranks(self):
         self.check(2, "convnet", self.cnn("training.epochs=3", "training.micro_batches=2"), [8])
 
-    def test_augmented_pictures_on_two_ranks(self):
-        support.draw_pictures(self.folder / "pictures")
+    def test_augmented_images_on_two_ranks(self):
+        support.draw_images(self.folder / "images")
         yaml = support.SOURCE / "models/resnet18.yaml"
-        settings = ["data.path=pictures", "data.image_size=32", "training.batch_size=6", "training.epochs=2",
+        settings = ["data.path=images", "data.image_size=32", "training.batch_size=6", "training.epochs=2",
                     "training.schedule.warmup_epochs=1"]
         self.check(2, "resnet", [yaml, *self.settings(*settings)], [4])
 
@@ -94,19 +94,19 @@ class Resume(ProgramTest):
         resume("made with data.standardise true and now it is false; resume with the same", "data.standardise=false")
         resume("made with training.precision float32 and now it is float64; resume with the same", "training.precision=float64")
 
-    def test_another_solver(self):
+    def test_another_optimizer(self):
         """Adam has two states, as AdamW has, SGD with momentum one; none may be taken for another."""
         adam = self.cnn("output.dir=run")
         self.run_one("convnet", *adam, "--steps", 3)
         text = (self.folder / "cnn.yaml").read_text().replace("{name: adam, learning_rate: 0.005}",
                                                               "{name: sgd, learning_rate: 0.01, momentum: 0.9}")
         sgd = [self.write("sgd.yaml", text), *self.settings("output.dir=run")]
-        adamw = [*adam, *self.settings("training.solver.name=adamw")]
+        adamw = [*adam, *self.settings("training.optimizer.name=adamw")]
         refusal = lambda arguments: self.run_one("convnet", *arguments, "--resume", status=2).err
-        self.assertRegex(refusal(adamw), "made with training.solver.name adam and now it is adamw; resume with the same")
-        self.assertRegex(refusal(sgd), "made with training.solver.name adam and now it is sgd; resume with the same")
+        self.assertRegex(refusal(adamw), "made with training.optimizer.name adam and now it is adamw; resume with the same")
+        self.assertRegex(refusal(sgd), "made with training.optimizer.name adam and now it is sgd; resume with the same")
         self.run_one("convnet", *sgd, "--steps", 3)
-        self.assertRegex(refusal(adam), "made with training.solver.name sgd and now it is adam; resume with the same")
+        self.assertRegex(refusal(adam), "made with training.optimizer.name sgd and now it is adam; resume with the same")
 
     def test_a_broken_checkpoint(self):
         arguments = self.iris("output.dir=run")
@@ -173,8 +173,8 @@ class Files(ProgramTest):
         files = lambda: {path: path.read_bytes() for path in (self.folder / "run").rglob("*.safetensors")}
         before = files()
         for ranks in (1, 2) if support.HAS_MPI else (1,):
-            result = self.run_ranks(ranks, "mlp", *arguments, *self.settings("training.solver.learning_rate=1e30"), status=2)
-            self.assertRegex(result.text, r"(?m)^the loss of step \d+ is (nan|infinite): training diverged; lower training.solver.learning_rate")
+            result = self.run_ranks(ranks, "mlp", *arguments, *self.settings("training.optimizer.learning_rate=1e30"), status=2)
+            self.assertRegex(result.text, r"(?m)^the loss of step \d+ is (nan|infinite): training diverged; lower training.optimizer.learning_rate")
             self.assertEqual(result.text.count("diverged"), 1, result.text)
             self.assertEqual(files(), before)
 
@@ -221,7 +221,7 @@ class Weights(ProgramTest):
     def test_training_starts_from_them(self):
         self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 40)
         saved = self.checkpoint("first") / "weights.safetensors"
-        slow = self.iris("output.dir=second", "training.solver.learning_rate=1e-12")
+        slow = self.iris("output.dir=second", "training.optimizer.learning_rate=1e-12")
         self.run_one("mlp", *slow, "--weights", saved, "--steps", 1)
         self.assertLess(support.difference(self.weights("first"), self.weights("second")), 1e-6)
 

@@ -44,7 +44,7 @@ training:
   batch_size: 10
   epochs: 2
   seed: 7
-  solver: {name: adam, learning_rate: 0.005}
+  optimizer: {name: adam, learning_rate: 0.005}
 output:
   dir: run
 """
@@ -124,7 +124,7 @@ class ProgramTest(unittest.TestCase):
         return [SOURCE / "models/iris.yaml", "--set", f"data.path={SOURCE / 'models/iris.csv'}", *self.settings(*settings)]
 
     def cnn(self, *settings, samples=47):
-        """A small convolutional net with dropout, on small pictures."""
+        """A small convolutional net with dropout, on small images."""
         if not (self.folder / "digits").exists():
             write_idx(self.folder / "digits", "train", samples)
             write_idx(self.folder / "digits", "t10k", 13)
@@ -174,7 +174,7 @@ def difference(a, b):
 
 
 def write_idx(folder, part, count, size=10, classes=3, labels=None):
-    """Pictures in MNIST's format: a bright bar on noise, whose place tells the class."""
+    """Images in MNIST's format: a bright bar on noise, whose place tells the class."""
     source = random.Random(part)
     pixels, marks = bytearray(), bytearray()
     for i in range(count):
@@ -188,7 +188,7 @@ def write_idx(folder, part, count, size=10, classes=3, labels=None):
     (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, count) + marks)
 
 
-def draw_pictures(folder, classes=3, train=6, val=2, size=32):
+def draw_images(folder, classes=3, train=6, val=2, size=32):
     subprocess.run([BUILD / "tools/draw_shapes", folder, "--classes", str(classes), "--train", str(train), "--val",
                     str(val), "--size", str(size)], check=True, stdout=subprocess.DEVNULL)
 

@@ -16,15 +16,15 @@ class Tools(ProgramTest):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout if status == 0 else done.stderr
 
-    def test_draw_shapes_draws_the_same_pictures_again(self):
+    def test_draw_shapes_draws_the_same_images_again(self):
         for folder in ("one", "two"):
             said = self.tool("draw_shapes", folder, "--classes", 2, "--train", 3, "--val", 1, "--size", 16)
-            self.assertIn("2 classes, 3 pictures each to train on and 1 to validate on", said)
-        pictures = {path.relative_to(self.folder / "one"): path.read_bytes() for path in (self.folder / "one").rglob("*.jpg")}
-        self.assertEqual(len(pictures), 8)
-        self.assertEqual(len(set(pictures.values())), 8)
-        for name, picture in pictures.items():
-            self.assertEqual((self.folder / "two" / name).read_bytes(), picture)
+            self.assertIn("2 classes, 3 images each to train on and 1 to validate on", said)
+        images = {path.relative_to(self.folder / "one"): path.read_bytes() for path in (self.folder / "one").rglob("*.jpg")}
+        self.assertEqual(len(images), 8)
+        self.assertEqual(len(set(images.values())), 8)
+        for name, image in images.items():
+            self.assertEqual((self.folder / "two" / name).read_bytes(), image)
 
     def test_graph_shows_a_model(self):
         sample = [SOURCE / "models/iris.yaml", "--sample", 4, "--classes", 3]

@@ -68,24 +68,24 @@ class Predict(ProgramTest):
         result = self.run_one("mlp", yaml, *settings, "--predict", "more.csv", status=2)
         self.assertIn("more.csv: a row has 5 columns and the model takes 4; leave out the label's column", result.err)
 
-    def test_pictures(self):
-        support.draw_pictures(self.folder / "pictures")
-        arguments = [SOURCE / "models/resnet18.yaml", *self.settings("data.path=pictures", "data.image_size=32", "training.batch_size=6",
+    def test_images(self):
+        support.draw_images(self.folder / "images")
+        arguments = [SOURCE / "models/resnet18.yaml", *self.settings("data.path=images", "data.image_size=32", "training.batch_size=6",
                                                                      "training.schedule.warmup_epochs=1", "output.dir=run")]
         self.run_one("resnet", *arguments, "--steps", 1)
-        pictures = sorted((self.folder / "pictures/val").glob("*/*"))[:2]
-        found = self.predictions("resnet", *arguments, "--predict", *pictures)
-        self.assertEqual([name for name, _, _ in found], list(map(str, pictures)))
-        self.assertEqual(found, [self.predictions("resnet", *arguments, "--predict", picture)[0] for picture in pictures])
-        classes = {path.name for path in (self.folder / "pictures/train").iterdir()}
+        images = sorted((self.folder / "images/val").glob("*/*"))[:2]
+        found = self.predictions("resnet", *arguments, "--predict", *images)
+        self.assertEqual([name for name, _, _ in found], list(map(str, images)))
+        self.assertEqual(found, [self.predictions("resnet", *arguments, "--predict", image)[0] for image in images])
+        classes = {path.name for path in (self.folder / "images/train").iterdir()}
         self.assertTrue(all(name in classes and 1 / 3 <= float(probability) <= 1 for _, name, probability in found))
-        self.write("no.png", "no picture")
+        self.write("no.png", "not an image")
         self.assertIn("no.png", self.run_one("resnet", *arguments, "--predict", "no.png", status=2).err)
 
     def test_what_cannot_be_predicted(self):
         self.run_one("convnet", *self.cnn("training.epochs=1"))
         result = self.run_one("convnet", *self.cnn(), "--predict", "digits", status=2)
-        self.assertIn("--predict reads pictures and tables, and not data.format idx", result.err)
+        self.assertIn("--predict reads images and tables, and not data.format idx", result.err)
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
         if support.HAS_MPI:
             result = self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--predict", "x.csv", status=2)
@@ -96,7 +96,7 @@ class FineTune(ProgramTest):
     def test_skipped_parameters_keep_their_start(self):
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
         weights = self.checkpoint("run") / "weights.safetensors"
-        still = ["training.solver.learning_rate=1e-30", "training.solver.weight_decay=0", "training.epochs=1"]
+        still = ["training.optimizer.learning_rate=1e-30", "training.optimizer.weight_decay=0", "training.epochs=1"]
         self.run_one("mlp", *self.iris(*still, "output.dir=start"))
         self.run_one("mlp", *self.iris(*still, "output.dir=tuned"), "--weights", weights, "--skip", "fc3.*", "--skip", "fc2.bias")
         old, start, tuned = self.weights("run"), self.weights("start"), self.weights("tuned")

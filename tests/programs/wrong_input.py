@@ -60,9 +60,9 @@ class WrongInput(MistakeTest):
                    "mlp", self.yaml(("epochs:", "epoch:")).name)
         self.check("^wrong.yaml:\\d+:\\d+: training.batch_size is 'eight'; it must be a whole number >= 1 and <= 2147483648$", "mlp",
                    self.yaml(("batch_size: 8", "batch_size: eight")).name)
-        self.check_ranks("unknown key 'momentum' in training.solver", "mlp", self.yaml(("name: sgd", "name: adam")).name)
+        self.check_ranks("unknown key 'momentum' in training.optimizer", "mlp", self.yaml(("name: sgd", "name: adam")).name)
         self.check("batch_size and batch_per_rank are both given; give one of them$", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
-        self.check("has no effect|unknown key 'mirror' in data", "mlp", self.yaml(("split_seed: 1", "mirror: true")).name)
+        self.check("has no effect|unknown key 'horizontal_flip' in data", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
         self.check("model.name is 'resnet' and this program trains mlp alone; run resnet$", "mlp",
                    self.yaml(("name: mlp", "name: resnet")).name)
         self.check("model.name is 'perceptron'; it must be one of convnet, mlp, resnet$", "mlp", self.yaml(("name: mlp", "name: perceptron")).name)
@@ -124,34 +124,34 @@ class WrongInput(MistakeTest):
         self.check_ranks("^the backend 'cuda' is not part of this version of Plexaura; use the backend 'cpu'$", "mlp", *self.iris(), "--backend", "cuda")
         self.check("^there is no backend 'gpu'; there are: cpu", "mlp", *self.iris(), "--backend", "gpu")
 
-    def test_pictures(self):
-        support.draw_pictures(self.folder / "pictures")
+    def test_images(self):
+        support.draw_images(self.folder / "images")
         broken = SOURCE / "models/resnet18.yaml"
-        settings = self.settings("data.path=pictures", "data.image_size=32", "training.batch_size=6", "output.dir=run")
+        settings = self.settings("data.path=images", "data.image_size=32", "training.batch_size=6", "output.dir=run")
         self.check("data.image_size is '0'; it must be a whole number >= 1", "resnet", broken, *settings, *self.settings("data.image_size=0"))
-        picture = sorted((self.folder / "pictures/train").glob("*/*.jpg"))[3]
-        picture.write_bytes(picture.read_bytes()[:400])
-        self.check_ranks(str(picture.relative_to(self.folder)), "resnet", broken, *settings)
-        empty = self.folder / "pictures/train/nothing"
+        image = sorted((self.folder / "images/train").glob("*/*.jpg"))[3]
+        image.write_bytes(image.read_bytes()[:400])
+        self.check_ranks(str(image.relative_to(self.folder)), "resnet", broken, *settings)
+        empty = self.folder / "images/train/nothing"
         empty.mkdir()
-        self.check_ranks("pictures/train/nothing", "resnet", broken, *settings)
+        self.check_ranks("images/train/nothing", "resnet", broken, *settings)
         empty.rmdir()
-        shutil.rmtree(self.folder / "pictures/val")
-        self.check("pictures/val", "resnet", broken, *settings)
-        picture.unlink()
+        shutil.rmtree(self.folder / "images/val")
+        self.check("images/val", "resnet", broken, *settings)
+        image.unlink()
         said = self.run_one("resnet", broken, *settings, *self.settings("data.validation_limit=0"), "--dry-run").out
         self.assertIn("17 samples of 3 classes, 0 for validation", said)
 
-    def test_truncated_pictures_can_be_skipped(self):
+    def test_truncated_images_can_be_skipped(self):
         """Those of all ranks are counted, wherever the samples of an epoch fall."""
-        support.draw_pictures(self.folder / "pictures")
-        broken = sorted((self.folder / "pictures/train").glob("*/*.jpg"))[3:11:2]
-        broken.append(sorted((self.folder / "pictures/val").glob("*/*.jpg"))[1])
-        for picture in broken:
-            picture.write_bytes(picture.read_bytes()[:400])
+        support.draw_images(self.folder / "images")
+        broken = sorted((self.folder / "images/train").glob("*/*.jpg"))[3:11:2]
+        broken.append(sorted((self.folder / "images/val").glob("*/*.jpg"))[1])
+        for image in broken:
+            image.write_bytes(image.read_bytes()[:400])
         result = self.run_ranks(2 if support.HAS_MPI else 1, "resnet", SOURCE / "models/resnet18.yaml", *self.settings(
-            "data.path=pictures", "data.image_size=32", "training.batch_size=6", "data.on_error=skip", "training.epochs=5"), "--steps", 3)
-        name = lambda picture: re.escape(str(picture.relative_to(self.folder)))
+            "data.path=images", "data.image_size=32", "training.batch_size=6", "data.on_error=skip", "training.epochs=5"), "--steps", 3)
+        name = lambda image: re.escape(str(image.relative_to(self.folder)))
         self.assertRegex(result.out, f"unreadable samples +4 of training, replaced by others; the first: {name(broken[0])}: ")
         self.assertRegex(result.out, f"unreadable samples +1 of validation, left out of its figures; the first: {name(broken[4])}: ")
 
@@ -173,7 +173,7 @@ class WrongInput(MistakeTest):
         layers("layers\\[0\\].type is 'convolution'; it must be one of", "type: conv,", "type: convolution,")
         layers("layers\\[4\\].p is '1.5'; it must be a number >= 0 and < 1", "p: 0.3", "p: 1.5")
 
-    def test_pictures_too_small_for_the_net(self):
+    def test_images_too_small_for_the_net(self):
         for part in ("train", "t10k"):
             support.write_idx(self.folder / "tiny", part, 20, size=8, classes=10)
         yaml = (SOURCE / "models/mnist_cnn.yaml").read_text()
@@ -210,13 +210,13 @@ class WrongInput(MistakeTest):
                              "mlp", *arguments, "--resume")
             file.write_bytes(whole)
 
-    def test_files_beside_pictures_are_ignored(self):
-        support.draw_pictures(self.folder / "pictures")
-        settings = self.settings("data.path=pictures", "data.image_size=32", "training.batch_size=6", "output.dir=run")
-        folder = sorted((self.folder / "pictures/train").iterdir())[0]
-        (folder / "Thumbs.db").write_text("no picture")
+    def test_files_beside_images_are_ignored(self):
+        support.draw_images(self.folder / "images")
+        settings = self.settings("data.path=images", "data.image_size=32", "training.batch_size=6", "output.dir=run")
+        folder = sorted((self.folder / "images/train").iterdir())[0]
+        (folder / "Thumbs.db").write_text("not an image")
         result = self.run_one("resnet", SOURCE / "models/resnet18.yaml", *settings, "--steps", 3)
-        self.assertIn("(ignored: 1 file that is no picture)", result.out)
+        self.assertIn("(ignored: 1 file that is not an image)", result.out)
 
 
 class DifferentRanks(MistakeTest):

@@ -37,7 +37,7 @@ bool takes(const OpCase& op_case, const Shape& shape) {
   }
 }
 
-// A case of an elementwise op, with pictures of 1, 3 and 17 channels.
+// A case of an elementwise op, with images of 1, 3 and 17 channels.
 std::vector<OpCase> with_channels(const OpCase& op_case) {
   std::vector<OpCase> variants;
   const auto same_shape = [&](const CaseInput& input) { return input.shape == op_case.inputs[0].shape; };

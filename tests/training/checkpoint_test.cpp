@@ -110,17 +110,17 @@ TEST_CASE("what is saved is read again, bit for bit") {
   CHECK(state->data_origin == ~std::uint64_t{5});
   CHECK(state->samples == 100);
   CHECK(state->batch_size == 8);
-  CHECK(state->solver == "adam");
+  CHECK(state->optimizer == "adam");
 }
 
-TEST_CASE("a checkpoint of another solver or precision is refused, though its tensors would fit") {
+TEST_CASE("a checkpoint of another optimizer or precision is refused, though its tensors would fit") {
   const TemporaryFolder folder;
-  save_checkpoint(folder.path(), Model(1, DType::float32, 0).store, {.step = 1, .solver = "sgd"});
+  save_checkpoint(folder.path(), Model(1, DType::float32, 0).store, {.step = 1, .optimizer = "sgd"});
   const std::string file = (folder / "checkpoint-000001/state.safetensors").string();
   const std::string advice = "; resume with the same, or start from its weights with --weights";
   Model same(0, DType::float32, 0);
   CHECK(user_error([&] { load_checkpoint(folder.path(), same.store, "adam"); }) ==
-        file + " was made with training.solver.name sgd and now it is adam" + advice);
+        file + " was made with training.optimizer.name sgd and now it is adam" + advice);
   Model wide(0, DType::float64, 0);
   CHECK(user_error([&] { load_checkpoint(folder.path(), wide.store, "sgd"); }) ==
         file + " was made with training.precision float32 and now it is float64" + advice);
@@ -173,7 +173,7 @@ TEST_CASE("a checkpoint of an older version, which names neither settings nor we
   save_checkpoint(folder.path(), Model(1).store, {.step = 1, .settings = {{"model.name", "mlp"}}});
   const fs::path file = folder / "checkpoint-000001/state.safetensors";
   SafeTensors older = read_safetensors(file);
-  older.metadata = {{"solver", ""}, {"precision", "float32"}};
+  older.metadata = {{"optimizer", ""}, {"precision", "float32"}};
   write_safetensors(file, older);
   Model model(0);
   CHECK(load_checkpoint(folder.path(), model.store, "", {{"model.name", "convnet"}}));
@@ -293,16 +293,16 @@ TEST_CASE("a checkpoint with a changed byte is refused") {
   }
 }
 
-TEST_CASE("the state of another solver is refused") {
+TEST_CASE("the state of another optimizer is refused") {
   const TemporaryFolder folder;
   save_checkpoint(folder.path(), Model(1).store, {.step = 1});
   const std::string file = (folder / "checkpoint-000001/state.safetensors").string();
   Model fewer(0, DType::float32, 0);
   CHECK(user_error([&] { load_checkpoint(folder.path(), fewer.store); }) ==
-        file + " holds the state of another solver; resume with the same training.solver");
+        file + " holds the state of another optimizer; resume with the same training.optimizer");
   Model more(0, DType::float32, 2);
   CHECK(user_error([&] { load_checkpoint(folder.path(), more.store); }) ==
-        file + " has no tensor 'state1.fc.weight'; it belongs to another model or solver");
+        file + " has no tensor 'state1.fc.weight'; it belongs to another model or optimizer");
 }
 
 TEST_CASE("weights load from files of other makers: names, aliases, counters, types") {

@@ -52,7 +52,7 @@ std::vector<std::string> spoken(TrainerOptions options) {
 
 TEST_CASE("the watch tells once what all ranks meet in the update") {
   const auto sentences = spoken<SummingStrategy>(
-      {.steps = 2, .solver = {.weight_decay = 1e300}, .learning_rate = 1e300, .watch = true});
+      {.steps = 2, .optimizer = {.weight_decay = 1e300}, .learning_rate = 1e300, .watch = true});
   REQUIRE(sentences.size() == 1);
   CAPTURE(sentences[0]);
   CHECK(sentences[0].find(" produced ") != std::string::npos);

@@ -24,7 +24,7 @@ namespace {
 
 TrainerOptions momentum() {
   TrainerOptions options{.batch_size = 8, .epochs = 3, .learning_rate = 0.1, .seed = 3};
-  options.solver = {.momentum = 0.9, .weight_decay = 0.001};
+  options.optimizer = {.momentum = 0.9, .weight_decay = 0.001};
   return options;
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("what is validated on, and whether, does not change training") {
 TEST_CASE("validation has neither dropout nor padding, and sees the weights of the epoch's end") {
   TrainerOptions frozen = momentum();
   frozen.learning_rate = 1e-300;
-  frozen.solver = {};
+  frozen.optimizer = {};
   std::vector<double> losses;
   for (const std::int64_t batch_size : {1, 4, 9, 30}) {
     SmallRun run;
@@ -201,9 +201,9 @@ TEST_CASE("resuming needs the same seed, and within an epoch the same data and b
   other_seed.seed = 4;
   CHECK(refusal(other_seed, 30)
             .ends_with("was made with seed 3 and training.seed is 4; resume with the same seed"));
-  TrainerOptions other_solver = options;
-  other_solver.solver = {.kind = SolverOptions::Kind::adam};
-  CHECK(refusal(other_solver, 30).find("was made with training.solver.name sgd and now it is adam") !=
+  TrainerOptions other_optimizer = options;
+  other_optimizer.optimizer = {.kind = UpdateRule::Kind::adam};
+  CHECK(refusal(other_optimizer, 30).find("was made with training.optimizer.name sgd and now it is adam") !=
         std::string::npos);
   TrainerOptions other_batch = options;
   other_batch.batch_size = 10;
@@ -245,7 +245,8 @@ TEST_CASE("a loss that is no number ends the run before anything is saved") {
       run.store.write("first", Tensor::of(whole.shape(), nothing));
     };
     const std::string text = user_error([&] { run.train(options, points(30), points(9, 100)); });
-    CHECK(text.starts_with(std::string(first) + ": training diverged; lower training.solver.learning_rate"));
+    CHECK(
+        text.starts_with(std::string(first) + ": training diverged; lower training.optimizer.learning_rate"));
     CHECK(run.seen.epochs.size() == 1);
     CHECK(newest_checkpoint(folder.path()) == folder / "checkpoint-000004");
   }
@@ -286,7 +287,7 @@ TEST_CASE("a sample that cannot be read ends the run with its error") {
     std::int64_t label(std::int64_t) const override { return 0; }
     void read(std::int64_t index, const SampleContext&, std::span<float> sample,
               std::int64_t& label) const override {
-      if (index == 17) throw UserError("picture 17 is broken");
+      if (index == 17) throw UserError("image 17 is broken");
       std::ranges::fill(sample, 1.0F);
       label = 0;
     }
@@ -296,7 +297,7 @@ TEST_CASE("a sample that cannot be read ends the run with its error") {
   };
   SmallRun run;
   CHECK(user_error([&] { run.train(momentum(), std::make_shared<Broken>(), points(3)); }) ==
-        "picture 17 is broken");
+        "image 17 is broken");
   CHECK(run.seen.epochs.empty());
 }
 

@@ -27,7 +27,7 @@ namespace plexaura::testing {
 namespace {
 
 const TensorType vector{DType::float32, {16}};
-const TensorType pictures{DType::float32, {2, 3, 6, 6}};
+const TensorType images{DType::float32, {2, 3, 6, 6}};
 const TensorType filter{DType::float32, {5, 3, 3, 3}};
 
 std::shared_ptr<const Program> compiled(const Graph& graph, const std::vector<Node>& nodes,
@@ -112,7 +112,7 @@ TEST_CASE("views of inputs, constants and of nothing else can be outputs") {
 
 TEST_CASE("a reorder is made once for all who need it") {
   Graph graph;
-  const Node x = graph.input("x", pictures);
+  const Node x = graph.input("x", images);
   const Node w = graph.input("w", filter);
   const Node v = graph.input("v", filter);
   const auto program = compiled(graph, {conv2d(x, w), conv2d(x, v), max_pool2d(x, {.kernel = {2, 2}})});
@@ -131,7 +131,7 @@ TEST_CASE("a reorder is made once for all who need it") {
 
 TEST_CASE("what a training step computes lies where the plan says, whole") {
   Graph graph;
-  const Node x = graph.input("x", pictures);
+  const Node x = graph.input("x", images);
   const Node w = graph.input("w", filter);
   const Node s = graph.input("s", {DType::float32, {5}});
   const Node norm = batch_norm(conv2d(x, w), s, s).y;
@@ -141,7 +141,7 @@ TEST_CASE("what a training step computes lies where the plan says, whole") {
   nodes.push_back(loss);
   Random random(1);
   check_like_plain(graph, nodes,
-                   {{"x", random.tensor(pictures, -1, 1)},
+                   {{"x", random.tensor(images, -1, 1)},
                     {"w", random.tensor(filter, -1, 1)},
                     {"s", random.tensor({DType::float32, {5}}, 0.5, 1)}});
 }
@@ -301,7 +301,7 @@ TEST_CASE("passes are printed in their order, and the program with its places an
 
 TEST_CASE("the log tells what of a program is reordered, and what stands in its prologue") {
   Graph graph(Mode::inference);
-  const Node x = graph.input("x", pictures);
+  const Node x = graph.input("x", images);
   const auto program = compiled(graph, {conv2d(x, graph.parameter("w", filter) * 2)});
   CHECK(program->passes[4] == fmt::format("bind: {} kernels, {} of them reorders, {} in the prologue",
                                           program->instructions.size() + program->prologue.size(),

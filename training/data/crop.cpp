@@ -52,12 +52,12 @@ Crop centre_crop(ImageSize size, std::int64_t shorter_side, std::int64_t side) {
           .window = {offset(scaled.width), offset(scaled.height), side, side}};
 }
 
-Crop random_crop(ImageSize size, std::int64_t side, double smallest_area, bool may_mirror, Random& random) {
-  const bool mirror = may_mirror && random.below(2) == 1;
+Crop random_crop(ImageSize size, std::int64_t side, double smallest_area, bool may_flip, Random& random) {
+  const bool horizontal_flip = may_flip && random.below(2) == 1;
   return {.source = random_box(size, smallest_area, random),
           .scaled = {side, side},
           .window = {0, 0, side, side},
-          .mirror = mirror};
+          .horizontal_flip = horizontal_flip};
 }
 
 }  // namespace plexaura

@@ -25,7 +25,7 @@ struct Crop {
   Box source;
   ImageSize scaled;
   Box window;
-  bool mirror = false;
+  bool horizontal_flip = false;
 };
 
 // The crops of torchvision's transforms, with its rounding. The sample has `side` pixels on both sides.
@@ -35,8 +35,8 @@ Crop centre_crop(ImageSize size, std::int64_t shorter_side, std::int64_t side);
 
 // RandomResizedCrop(side, scale=(smallest_area, 1)): a part of random area (uniform, as a share of the
 // image's), aspect ratio (width / height, log-uniform from 3/4 to 4/3) and place. If ten tries find none
-// because the image is too long, the largest part with a permitted ratio, in the middle. With `may_mirror`,
+// because the image is too long, the largest part with a permitted ratio, in the middle. With `may_flip`,
 // then RandomHorizontalFlip(): flips with probability 1/2.
-Crop random_crop(ImageSize size, std::int64_t side, double smallest_area, bool may_mirror, Random& random);
+Crop random_crop(ImageSize size, std::int64_t side, double smallest_area, bool may_flip, Random& random);
 
 }  // namespace plexaura

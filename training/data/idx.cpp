@@ -83,14 +83,14 @@ IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesyste
     throw UserError(fmt::format("{}: classes is {} and stddev is {}; both must be positive", images.string(),
                                 options.classes, options.stddev));
   IdxFile image_file(images);
-  image_file.expect_magic(image_magic, "pictures");
+  image_file.expect_magic(image_magic, "images");
   const std::uint64_t count = image_file.big_endian();
   rows_ = image_file.big_endian();
   columns_ = image_file.big_endian();
   constexpr std::int64_t largest_side = 1 << 16;
   if (count == 0 || std::min(rows_, columns_) < 1 || std::max(rows_, columns_) > largest_side)
     throw UserError(
-        fmt::format("{}: holds {} pictures of {}x{}; there must be one at least, with sides from 1 to {}",
+        fmt::format("{}: holds {} images of {}x{}; there must be one at least, with sides from 1 to {}",
                     images.string(), count, rows_, columns_, largest_side));
   pixels_ = image_file.bytes(count * static_cast<std::uint64_t>(rows_ * columns_));
   image_file.expect_end();
@@ -100,7 +100,7 @@ IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesyste
   const std::uint64_t label_count = label_file.big_endian();
   if (label_count != count)
     throw UserError(
-        fmt::format("{}: holds {} labels where {} holds {} pictures; give the labels of these pictures",
+        fmt::format("{}: holds {} labels where {} holds {} images; give the labels of these images",
                     labels.string(), label_count, images.string(), count));
   labels_ = label_file.bytes(label_count);
   label_file.expect_end();

@@ -16,7 +16,7 @@ struct IdxOptions {
   float stddev = 1;
 };
 
-// Grey pictures and their labels in the IDX files of MNIST (unsigned bytes; magic numbers 2051 and 2049),
+// Grey images and their labels in the IDX files of MNIST (unsigned bytes; magic numbers 2051 and 2049),
 // each plain or gzipped as its content says, read into memory at construction, a byte a pixel. A sample is
 // float32 [1, rows, columns]; classes are called "0", "1", …. The constructor throws UserError that names the
 // file, and the record where it is one, when a file is no regular file or of another kind, is shorter or

@@ -41,7 +41,7 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name)
     if (begins_with(bytes, png_signature)) return codecs::decode_png(bytes);
   } catch (const codecs::CodecError& error) {
     throw UserError(
-        fmt::format("{}: the picture cannot be decoded: {}; replace or remove the file", name, error.what));
+        fmt::format("{}: the image cannot be decoded: {}; replace or remove the file", name, error.what));
   }
   throw UserError(
       fmt::format("{}: is neither JPEG nor PNG by its content; convert or remove the file", name));

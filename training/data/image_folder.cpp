@@ -56,8 +56,8 @@ bool has_image_extension(const std::string& name) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-// Whatever is called a picture must be one: a folder, a pipe or a link that leads nowhere is an error when it
-// is read, as a broken picture is.
+// Whatever is called an image must be one: a folder, a pipe or a link that leads nowhere is an error when it
+// is read, as a broken image is.
 bool may_be_image(const std::filesystem::directory_entry& entry) {
   std::error_code ignored;
   return has_image_extension(entry.path().filename().string()) || entry.is_regular_file(ignored);
@@ -78,9 +78,9 @@ void check_options(const std::filesystem::path& root, const ImageFolderOptions& 
   if (options.image_size < 1)
     throw UserError(
         fmt::format("{}: image_size is {}; give 1 pixel or more", root.string(), options.image_size));
-  if (!(options.smallest_crop > 0 && options.smallest_crop <= 1))
-    throw UserError(fmt::format("{}: the smallest crop is {} of a picture; give more than 0 and at most 1",
-                                root.string(), options.smallest_crop));
+  if (!(options.min_crop_scale > 0 && options.min_crop_scale <= 1))
+    throw UserError(fmt::format("{}: the smallest crop is {} of an image; give more than 0 and at most 1",
+                                root.string(), options.min_crop_scale));
   if (!std::ranges::all_of(options.stddev, [](float value) { return value > 0; }))
     throw UserError(
         fmt::format("{}: a standard deviation of the channels is not positive; give three positive numbers",
@@ -105,9 +105,8 @@ ImageFolderDataset::ImageFolderDataset(const std::filesystem::path& root, const 
     : root_(root), options_(options), class_names_(names_in(root, is_class)) {
   check_options(root, options);
   if (class_names_.empty())
-    throw UserError(
-        fmt::format("{}: holds no folder; pictures lie in one folder per class, {}/CLASS/picture.jpg",
-                    root.string(), root.string()));
+    throw UserError(fmt::format("{}: holds no folder; images lie in one folder per class, {}/CLASS/image.jpg",
+                                root.string(), root.string()));
   for (std::size_t label = 0; label < class_names_.size(); ++label) {
     const std::filesystem::path folder = root / class_names_[label];
     const auto looks_inside = [&](const std::string& name) { return begins_like_image(folder / name); };
@@ -116,7 +115,7 @@ ImageFolderDataset::ImageFolderDataset(const std::filesystem::path& root, const 
         names, [&](const std::string& name) { return !has_image_extension(name) && !looks_inside(name); }));
     if (std::ranges::none_of(names, looks_inside))
       throw UserError(fmt::format(
-          "{}: the folder of class '{}' holds no picture (a JPEG or PNG file); add some or remove "
+          "{}: the folder of class '{}' holds not an image (a JPEG or PNG file); add some or remove "
           "it",
           folder.string(), class_names_[label]));
     for (const std::string& name : names) files_.push_back({name, static_cast<std::int64_t>(label)});
@@ -136,14 +135,14 @@ void ImageFolderDataset::read(std::int64_t index, const SampleContext& context, 
   Random random{context.seed, static_cast<std::uint64_t>(context.epoch), static_cast<std::uint64_t>(index)};
   const std::int64_t side = options_.image_size;
   const Crop crop = options_.augment
-                        ? random_crop(size, side, options_.smallest_crop, options_.mirror, random)
+                        ? random_crop(size, side, options_.min_crop_scale, options_.horizontal_flip, random)
                         : centre_crop(size, shorter_side_of(options_), side);
   resample(image, crop, sample);
   normalise(sample, options_);
   label = files_[static_cast<std::size_t>(index)].label;
 }
 
-Tensor read_picture(const std::filesystem::path& file, const ImageFolderOptions& options) {
+Tensor read_image(const std::filesystem::path& file, const ImageFolderOptions& options) {
   check_options(file, options);
   const Image image = decode_image(InputFile(file).read_all(), file.string());
   Tensor sample(TensorType{DType::float32, {3, options.image_size, options.image_size}});

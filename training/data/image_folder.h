@@ -14,25 +14,25 @@ namespace plexaura {
 struct ImageFolderOptions {
   std::int64_t image_size = 224;  // pixels of both sides of a sample
   // Whether samples are random crops, each shape and place a function of (seed, epoch, index), half of them
-  // mirrored. Otherwise the shorter side is scaled to shorter_side_of() and the centre is taken.
+  // flipped. Otherwise the shorter side is scaled to shorter_side_of() and the centre is taken.
   bool augment = false;
-  double smallest_crop = 0.08;  // of the picture's area
-  bool mirror = true;           // whether augmentation mirrors
+  double min_crop_scale = 0.08;  // of the image's area
+  bool horizontal_flip = true;   // whether augmentation flips
   // A channel is (value / 255 - mean) / stddev; ImageNet's unless given.
   std::array<float, 3> mean{0.485F, 0.456F, 0.406F};
   std::array<float, 3> stddev{0.229F, 0.224F, 0.225F};
 };
 
-// image_size * 256 / 224, rounded: to what the shorter side of a picture is scaled that is not augmented.
+// image_size * 256 / 224, rounded: to what the shorter side of an image is scaled that is not augmented.
 std::int64_t shorter_side_of(const ImageFolderOptions& options);
 
-// Pictures in folders, root/CLASS/picture. Classes are the folders in root, sorted by name, and samples their
+// Images in folders, root/CLASS/image. Classes are the folders in root, sorted by name, and samples their
 // files that begin as JPEG or PNG does, sorted by class and name; those called .jpg, .jpeg or .png are
 // believed to, so that they need not be opened. Other files, other folders in a class's folder and names that
 // begin with a dot are passed over. Only names are held in memory. A sample is float32 [3, image_size,
 // image_size], RGB, prepared as torchvision's transforms do it: see crop.h and resample.h. The constructor
 // throws UserError when root cannot be read, holds no folder or a link that leads nowhere, or a folder holds
-// no picture; read() when what is called a picture is none, is broken, or is no regular file, naming it.
+// not an image; read() when what is called an image is none, is broken, or is no regular file, naming it.
 // Thread-safe.
 class ImageFolderDataset final : public Dataset {
  public:
@@ -49,7 +49,7 @@ class ImageFolderDataset final : public Dataset {
 
   // The file of a sample.
   std::filesystem::path path(std::int64_t index) const;
-  // How many files of the classes' folders were passed over because they are no pictures.
+  // How many files of the classes' folders were passed over because they are not images.
   std::int64_t ignored_files() const { return ignored_files_; }
 
  private:
@@ -65,8 +65,8 @@ class ImageFolderDataset final : public Dataset {
   std::int64_t ignored_files_ = 0;
 };
 
-// A picture by its path, as a sample of an ImageFolderDataset without augmentation: float32 [3, image_size,
+// An image by its path, as a sample of an ImageFolderDataset without augmentation: float32 [3, image_size,
 // image_size]. Throws as ImageFolderDataset::read().
-Tensor read_picture(const std::filesystem::path& file, const ImageFolderOptions& options);
+Tensor read_image(const std::filesystem::path& file, const ImageFolderOptions& options);
 
 }  // namespace plexaura

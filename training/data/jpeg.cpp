@@ -34,7 +34,7 @@ struct JpegErrors {
   std::longjmp(errors->escape, 1);
 }
 
-// Warnings after which libjpeg would fill the rest of the picture with grey or noise.
+// Warnings after which libjpeg would fill the rest of the image with grey or noise.
 bool is_damage(int code) {
   constexpr std::array damage{JWRN_JPEG_EOF,       JWRN_HIT_MARKER,  JWRN_HUFF_BAD_CODE,
                               JWRN_ARITH_BAD_CODE, JWRN_MUST_RESYNC, JWRN_BOGUS_PROGRESSION};
@@ -192,7 +192,7 @@ std::vector<std::uint8_t> encode_jpeg(const Image& image, int quality) {
   try {
     return codecs::JpegWriter().write(image, quality);
   } catch (const codecs::CodecError& error) {
-    throw UserError(fmt::format("a picture of {}x{} cannot be encoded as JPEG: {}; sides go from 1 to {}",
+    throw UserError(fmt::format("an image of {}x{} cannot be encoded as JPEG: {}; sides go from 1 to {}",
                                 image.width, image.height, error.what, JPEG_MAX_DIMENSION));
   }
 }

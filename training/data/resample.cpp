@@ -51,7 +51,7 @@ std::uint8_t to_byte(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::min(sum >> fraction_bits, 255));
 }
 
-// One row of the picture, [width, 3], as [taps, 3].
+// One row of the image, [width, 3], as [taps, 3].
 void resample_row(const std::uint8_t* row, const std::vector<Taps>& taps, std::uint8_t* result) {
   for (const Taps& tap : taps) {
     std::int32_t sums[3] = {half, half, half};
@@ -65,10 +65,10 @@ void resample_row(const std::uint8_t* row, const std::vector<Taps>& taps, std::u
 }  // namespace
 
 void resample(const Image& image, const Crop& crop, std::span<float> planes) {
-  const auto& [source, scaled, window, mirror] = crop;
+  const auto& [source, scaled, window, horizontal_flip] = crop;
   std::vector<Taps> across = make_taps(source.width, scaled.width, window.left, window.width);
   const std::vector<Taps> down = make_taps(source.height, scaled.height, window.top, window.height);
-  if (mirror) std::ranges::reverse(across);
+  if (horizontal_flip) std::ranges::reverse(across);
 
   const std::int64_t first_row = down.front().first;
   const std::int64_t row_count = down.back().end() - first_row;

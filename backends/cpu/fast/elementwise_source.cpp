@@ -144,7 +144,7 @@ bool is_fit(const RegionQuery& query) {
 }
 
 // Whether a value per channel is spread over pixels, as pooling over all of them does backward: what reads it
-// is a picture too.
+// is an image too.
 bool is_stretched_to_pixels(const RegionQuery& query) {
   const Shape& from = query.type(query.region.inputs[0]).shape;
   const Shape& to = query.type(query.region.outputs[0]).shape;

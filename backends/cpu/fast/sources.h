@@ -17,7 +17,7 @@ std::unique_ptr<const KernelSource> make_elementwise_source();
 // reorder: a copy, or a sum.
 std::unique_ptr<const KernelSource> make_transfer_source();
 // sgd_step, adam_step.
-std::unique_ptr<const KernelSource> make_solver_source();
+std::unique_ptr<const KernelSource> make_optimizer_source();
 // batch_norm and its neighbours.
 std::unique_ptr<const KernelSource> make_batch_norm_source();
 // max_pool2d, avg_pool2d and their gradients.

@@ -183,7 +183,7 @@ TEST_CASE("a single element in a block stands beside one that lies plain") {
     }
 }
 
-TEST_CASE("a picture of one channel between convolutions keeps its elements and gradients") {
+TEST_CASE("an image of one channel between convolutions keeps its elements and gradients") {
   const Agreement result = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
     const Node x = graph.input("x", {dtype, {2, 16, 6, 6}});
     const Node narrow = graph.input("narrow", {dtype, {1, 16, 3, 3}});

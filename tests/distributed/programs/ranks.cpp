@@ -141,7 +141,7 @@ void left_early(Communicator& ranks) {
 
 void throws(Communicator& ranks) {
   together(ranks, [&] {
-    if (ranks.rank() >= 1) throw UserError(fmt::format("photos/{}.jpg is no picture", ranks.rank()));
+    if (ranks.rank() >= 1) throw UserError(fmt::format("photos/{}.jpg is not an image", ranks.rank()));
   });
 }
 
@@ -153,7 +153,7 @@ void out_of_memory(Communicator& ranks) {
 
 void throws_alone(Communicator& ranks) {
   const std::unique_ptr<Communicator> other = ranks.duplicate("another thread's");
-  if (ranks.rank() == 1) throw UserError("photos/1.jpg is no picture");
+  if (ranks.rank() == 1) throw UserError("photos/1.jpg is not an image");
   while (true) some_work(*other, "bucket 3 of step 17");
 }
 

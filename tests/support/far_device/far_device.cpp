@@ -36,7 +36,7 @@ struct Device {
   Streams streams;
 };
 
-// Channels last, padded to 8, for what may be a batch of pictures or a filter.
+// Channels last, padded to 8, for what may be a batch of images or a filter.
 Layout preferred_layout(const TensorType& type) {
   if (type.shape.rank() == 4 && is_floating(type.dtype)) return Layout({0, 2, 3, 1}, {{1, 8}});
   return row_major_layout(type);

@@ -4,9 +4,9 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
+#include "core/ops/optimizer_steps.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/reduce.h"
-#include "core/ops/solver.h"
 #include "core/testing/op_case.h"
 
 // What every op must compute, written from its definition with plain loops and std:: functions, one element

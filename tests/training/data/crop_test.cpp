@@ -47,11 +47,11 @@ TEST_CASE("the centre is scaled and placed as torchvision's Resize(256) and Cent
     CHECK(crop.window.height == 224);
     CHECK(crop.source.width == expected.size.width);
     CHECK(crop.source.height == expected.size.height);
-    CHECK_FALSE(crop.mirror);
+    CHECK_FALSE(crop.horizontal_flip);
   }
 }
 
-TEST_CASE("random crops lie within the picture, in every place, and become the whole sample") {
+TEST_CASE("random crops lie within the image, in every place, and become the whole sample") {
   for (const ImageSize size : {ImageSize{100, 80}, ImageSize{1, 1}, ImageSize{1000, 10}, ImageSize{2, 9}}) {
     bool touches_left = false;
     bool touches_right = false;
@@ -74,7 +74,7 @@ TEST_CASE("random crops lie within the picture, in every place, and become the w
   }
 }
 
-// On a square picture a shape and its inverse are equally likely, log-uniform or not at all; the logarithm is
+// On a square image a shape and its inverse are equally likely, log-uniform or not at all; the logarithm is
 // spread evenly between log(3/4) and log(4/3).
 TEST_CASE("the shape of random crops is log-uniform from 3/4 to 4/3") {
   const auto crops = random_crops({4000, 4000}, 0.05);
@@ -109,7 +109,7 @@ TEST_CASE("the area of random crops is uniform from the smallest to the whole") 
   CHECK(lower == doctest::Approx(middle).epsilon(0.01));
 }
 
-TEST_CASE("a picture too long for any shape gives the largest part in the middle") {
+TEST_CASE("an image too long for any shape gives the largest part in the middle") {
   Random random{5};
   const Box across = random_crop({1000, 10}, 16, 1, true, random).source;
   CHECK(across.width == 13);  // 10 * 4/3
@@ -121,11 +121,12 @@ TEST_CASE("a picture too long for any shape gives the largest part in the middle
   CHECK(down.top == 493);
 }
 
-TEST_CASE("half of all random crops are mirrored, or none") {
-  const double mirrored = share(random_crops({50, 50}, 0.08), [](const Crop& crop) { return crop.mirror; });
-  CHECK(mirrored == doctest::Approx(0.5).epsilon(0.01));
+TEST_CASE("half of all random crops are flipped, or none") {
+  const double flipped =
+      share(random_crops({50, 50}, 0.08), [](const Crop& crop) { return crop.horizontal_flip; });
+  CHECK(flipped == doctest::Approx(0.5).epsilon(0.01));
   Random random{3};
-  for (int i = 0; i < 100; ++i) CHECK_FALSE(random_crop({50, 50}, 16, 0.08, false, random).mirror);
+  for (int i = 0; i < 100; ++i) CHECK_FALSE(random_crop({50, 50}, 16, 0.08, false, random).horizontal_flip);
 }
 
 }  // namespace plexaura

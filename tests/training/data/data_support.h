@@ -46,7 +46,7 @@ std::string error_of(F&& f) {
   return {};
 }
 
-// A picture whose left half is of one colour and right half of another.
+// An image whose left half is of one colour and right half of another.
 Image two_colours(std::int64_t width, std::int64_t height, std::array<std::uint8_t, 3> left,
                   std::array<std::uint8_t, 3> right);
 

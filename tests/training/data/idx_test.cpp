@@ -18,7 +18,7 @@ std::string big_endian(std::uint32_t value) {
   return bytes;
 }
 
-// Two pictures of 2 x 3 pixels.
+// Two images of 2 x 3 pixels.
 std::string image_text() {
   return big_endian(2051) + big_endian(2) + big_endian(2) + big_endian(3) +
          std::string("\0\x33\x66\x99\xcc\xff", 6) + "abcdef";
@@ -78,7 +78,7 @@ TEST_CASE("pixels are normalised on wish") {
 
 TEST_CASE("broken IDX files are refused in a sentence that names them") {
   CHECK(contains(error_of_pair(label_text(), label_text()),
-                 "images: begins with 2049 where pictures begin with 2051"));
+                 "images: begins with 2049 where images begin with 2051"));
   CHECK(contains(error_of_pair(image_text(), image_text()),
                  "labels: begins with 2051 where labels begin with 2049"));
   CHECK(contains(error_of_pair(image_text().substr(0, 20), label_text()),
@@ -90,7 +90,7 @@ TEST_CASE("broken IDX files are refused in a sentence that names them") {
                  "holds 1 labels where"));
   CHECK(
       contains(error_of_pair(big_endian(2051) + big_endian(0) + big_endian(2) + big_endian(3), label_text()),
-               "holds 0 pictures of 2x3"));
+               "holds 0 images of 2x3"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 9}), "labels: record 1 has label 9"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 0}), "must be positive"));
   CHECK(contains(testing::error_of([] { const IdxDataset dataset("/nowhere/i", "/nowhere/l"); }),
@@ -103,10 +103,9 @@ TEST_CASE("a file that is called .gz and is neither gzip data nor an IDX file is
   const auto error = [&](const std::filesystem::path& images) {
     return testing::error_of([&] { const IdxDataset dataset(images, labels); });
   };
-  CHECK(
-      contains(error(folder.write("text.gz", "notgzip")),
-               "text.gz: begins with 1852798055 where pictures begin with 2051, and is not gzip data as its "
-               "name says; give an IDX file of unsigned bytes, plain or gzipped"));
+  CHECK(contains(error(folder.write("text.gz", "notgzip")),
+                 "text.gz: begins with 1852798055 where images begin with 2051, and is not gzip data as its "
+                 "name says; give an IDX file of unsigned bytes, plain or gzipped"));
   write_gzip(folder.path / "zipped.gz", label_text());
   CHECK(contains(error(folder.path / "zipped.gz"), "begin with 2051; give an IDX file"));
 }

@@ -46,9 +46,9 @@ TEST_CASE("classes are folders, samples are files, both sorted; what is hidden o
   write_pets(folder);
   folder.write("readme.txt", "no class");
   folder.write(".git/x.jpg", "no class");
-  folder.write("cat/.hidden", "no picture");
+  folder.write("cat/.hidden", "not an image");
   folder.write("cat/more/c.jpg", "not looked at");
-  folder.write("cat/Thumbs.db", "no picture");
+  folder.write("cat/Thumbs.db", "not an image");
   folder.write("dog/notes.txt", "nor this");
   folder.write("dog/jpg", "nor this");
   folder.write("dog/empty", "");
@@ -61,15 +61,15 @@ TEST_CASE("classes are folders, samples are files, both sorted; what is hidden o
   CHECK(dataset.path(0) == folder.path / "cat/a.JPEG");
 }
 
-TEST_CASE("a picture is one by its content, whatever it is called") {
+TEST_CASE("an image is one by its content, whatever it is called") {
   const testing::TempFolder folder;
   write_pets(folder);
-  folder.write("eel/picture", encode_jpeg(testing::two_colours(20, 20, red, red)));
-  folder.write("eel/picture.webp.1", encode_jpeg(testing::two_colours(20, 20, blue, blue)));
+  folder.write("eel/image", encode_jpeg(testing::two_colours(20, 20, red, red)));
+  folder.write("eel/image.webp.1", encode_jpeg(testing::two_colours(20, 20, blue, blue)));
   folder.write("eel/SOURCE.txt", "found on the beach");
   const ImageFolderDataset dataset(folder.path, {.image_size = 16});
   CHECK(labels_of(dataset) == std::vector<std::int64_t>{0, 0, 1, 2, 2});
-  CHECK(dataset.path(3) == folder.path / "eel/picture");
+  CHECK(dataset.path(3) == folder.path / "eel/image");
   CHECK(dataset.ignored_files() == 1);
   CHECK(sample_of(dataset, 3)[0] > sample_of(dataset, 4)[0]);  // red
 }
@@ -87,7 +87,7 @@ TEST_CASE("without augmentation the centre is seen, upright, normalised, in ever
   CHECK(sample == sample_of(dataset, 1, {7, 9}));
 }
 
-TEST_CASE("augmentation is a function of seed, epoch and index, and mirrors half of all") {
+TEST_CASE("augmentation is a function of seed, epoch and index, and flips half of all") {
   const testing::TempFolder folder;
   write_pets(folder);
   const ImageFolderDataset dataset(folder.path, {.image_size = 16, .augment = true});
@@ -114,19 +114,19 @@ TEST_CASE("a folder that is no data set is refused in a sentence that names it")
   CHECK(contains(error(), "holds no folder"));
   write_pets(folder);
   CHECK(contains(error({.image_size = 0}), "image_size is 0"));
-  CHECK(contains(error({.smallest_crop = 0}), "smallest crop is 0"));
+  CHECK(contains(error({.min_crop_scale = 0}), "smallest crop is 0"));
   CHECK(contains(error({.stddev = {1, 0, 1}}), "standard deviation"));
   std::filesystem::create_directory(folder.path / "eel");
-  CHECK(contains(error(), "eel: the folder of class 'eel' holds no picture"));
-  folder.write("eel/picture", "not a picture");
-  CHECK(contains(error(), "the folder of class 'eel' holds no picture"));
-  folder.write("eel/notes.jpg", "not a picture");
-  CHECK(contains(error(), "the folder of class 'eel' holds no picture"));
+  CHECK(contains(error(), "eel: the folder of class 'eel' holds not an image"));
+  folder.write("eel/image", "not an image");
+  CHECK(contains(error(), "the folder of class 'eel' holds not an image"));
+  folder.write("eel/notes.jpg", "not an image");
+  CHECK(contains(error(), "the folder of class 'eel' holds not an image"));
   CHECK(contains(testing::error_of([] { const ImageFolderDataset dataset("/nowhere"); }),
                  "/nowhere: cannot be listed"));
 }
 
-TEST_CASE("a broken picture and a file that is none are named when they are read") {
+TEST_CASE("a broken image and a file that is none are named when they are read") {
   const testing::TempFolder folder;
   write_pets(folder);
   const auto whole = read_file(folder.path / "cat/b.jpg");
@@ -144,7 +144,7 @@ TEST_CASE("a broken picture and a file that is none are named when they are read
 }
 
 TEST_CASE(
-    "what is called a picture and is a folder, a pipe or a link that leads nowhere is an error when read") {
+    "what is called an image and is a folder, a pipe or a link that leads nowhere is an error when read") {
   const testing::TempFolder folder;
   write_pets(folder);
   std::filesystem::create_symlink("/nowhere", folder.path / "cat/c.jpg");
@@ -184,7 +184,7 @@ TEST_CASE("values are normalised as torchvision's Normalize does it, by ImageNet
         std::vector<float>{2.248908281326294F, 2.4285714626312256F, 2.640000104904175F});
 }
 
-TEST_CASE("what is not the picture's fault is not held against it" *
+TEST_CASE("what is not the image's fault is not held against it" *
           doctest::skip(!testing::can_lack_descriptors)) {
   const testing::TempFolder folder;
   write_pets(folder);

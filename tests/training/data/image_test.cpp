@@ -116,10 +116,10 @@ TEST_CASE("a JPEG with damage inside is refused") {
   for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 40; ++i)
     bytes[i] = static_cast<std::uint8_t>(0xff);
   CHECK(contains(testing::error_of([&] { decode_image(bytes, "b.jpg"); }),
-                 "b.jpg: the picture cannot be decoded: "));
+                 "b.jpg: the image cannot be decoded: "));
 }
 
-TEST_CASE("what is no picture is refused by name") {
+TEST_CASE("what is not an image is refused by name") {
   const std::string text = "GIF89a and so on";
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   CHECK_FALSE(is_image(bytes));
@@ -127,8 +127,8 @@ TEST_CASE("what is no picture is refused by name") {
   CHECK(contains(testing::error_of([&] { decode_image({}, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
 }
 
-TEST_CASE("a picture that JPEG cannot hold is refused") {
-  CHECK(contains(testing::error_of([] { encode_jpeg({}); }), "a picture of 0x0 cannot be encoded"));
+TEST_CASE("an image that JPEG cannot hold is refused") {
+  CHECK(contains(testing::error_of([] { encode_jpeg({}); }), "an image of 0x0 cannot be encoded"));
 }
 
 }  // namespace plexaura

@@ -73,7 +73,7 @@ TEST_CASE("of 16 bits the upper 8 are taken") {
                            2)) == Bytes{1, 2, 3, 200, 100, 50});
   CHECK(first_row(make_png(PNG_COLOR_TYPE_GRAY_ALPHA, 16, {10, 255, 0, 0, 200, 255, 128, 0}, 2)) ==
         Bytes{10, 10, 10, 200, 200, 200});
-  // Pillow clips these values to 255 instead, so that such a picture would be white.
+  // Pillow clips these values to 255 instead, so that such an image would be white.
   CHECK(first_row(make_png(PNG_COLOR_TYPE_GRAY, 16, {77, 255, 200, 0}, 2)) ==
         Bytes{77, 77, 77, 200, 200, 200});
 }

@@ -63,19 +63,19 @@ TEST_CASE("resized_crop and hflip give the values of torchvision's: no pixel bey
                            170, 115, 93,  134, 146, 138, 130, 141, 145});
 }
 
-TEST_CASE("resampling to the same size changes nothing, and mirrors on wish") {
+TEST_CASE("resampling to the same size changes nothing, and flips it if asked") {
   const Image image = pattern(5, 3);
   const Crop crop{{0, 0, 5, 3}, {5, 3}, {0, 0, 5, 3}};
   Crop flipped = crop;
-  flipped.mirror = true;
+  flipped.horizontal_flip = true;
   const std::vector<float> planes = sample_of(image, crop);
-  const std::vector<float> mirrored = sample_of(image, flipped);
+  const std::vector<float> flipped = sample_of(image, flipped);
   for (std::size_t y = 0; y < 3; ++y)
     for (std::size_t x = 0; x < 5; ++x)
       for (std::size_t channel = 0; channel < 3; ++channel) {
         CHECK(planes[(channel * 3 + y) * 5 + x] ==
               static_cast<float>(image.pixels[(y * 5 + x) * 3 + channel]));
-        CHECK(mirrored[(channel * 3 + y) * 5 + 4 - x] == planes[(channel * 3 + y) * 5 + x]);
+        CHECK(flipped[(channel * 3 + y) * 5 + 4 - x] == planes[(channel * 3 + y) * 5 + x]);
       }
 }
 

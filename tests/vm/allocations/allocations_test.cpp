@@ -23,7 +23,7 @@
 #include "core/vm/training_step.h"
 #include "tests/support/backend.h"
 #include "tests/vm/allocations/interpose.h"
-#include "training/solver.h"
+#include "training/update_rule.h"
 
 namespace plexaura::testing {
 
@@ -124,12 +124,12 @@ TEST_CASE("runs and steps allocate nothing") {
                    {.placement = placement, .accumulate = accumulate, .apply_updates = false});
   };
   store.place(compile_gradients(false, nullptr)->placement, backend);
-  const SolverOptions solver{.kind = SolverOptions::Kind::adam};
-  store.require_states(state_count(solver));
+  const UpdateRule optimizer{.kind = UpdateRule::Kind::adam};
+  store.require_states(state_count(optimizer));
   Watching strategy;
   TrainingStep step(backend, store, &strategy, 1 << 10);
   Graph graph;
-  build_update(graph, solver, store.placement(), step.border().buckets());
+  build_update(graph, optimizer, store.placement(), step.border().buckets());
   step.set_update_program(compile(graph, {}, backend, {.placement = &store.placement()}), nullptr);
   for (const bool accumulate : {false, true})
     step.add_gradient_program(samples, accumulate, compile_gradients(accumulate, &store.placement()),

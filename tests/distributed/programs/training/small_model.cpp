@@ -80,8 +80,8 @@ SmallModel make_cnn(const Shape& sample, std::int64_t classes, DType dtype) {
   specs.dense("hidden", features, kHidden);
   specs.dense("out", kHidden, classes);
   const auto build = [list = specs.list](const ModelInputs& inputs) {
-    const Node pictures = convolve(list, "conv2", convolve(list, "conv1", inputs["samples"]));
-    const Node hidden = relu(dense(list, "hidden", dropout(flatten(pictures))));
+    const Node images = convolve(list, "conv2", convolve(list, "conv1", inputs["samples"]));
+    const Node hidden = relu(dense(list, "hidden", dropout(flatten(images))));
     return loss_of(dense(list, "out", hidden), inputs["labels"]);
   };
   return {specs.list, build};

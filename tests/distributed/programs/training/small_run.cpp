@@ -29,7 +29,7 @@ TrainerOptions trainer_options(const SmallRunOptions& options) {
   made.seed = options.seed;
   made.shuffle = options.shuffle;
   made.output = options.output;
-  made.solver = {.momentum = 0.9};
+  made.optimizer = {.momentum = 0.9};
   made.bucket_bytes = options.bucket_bytes;
   return made;
 }

@@ -9,11 +9,11 @@
 
 namespace plexaura {
 
-// How gradients become weights. The formulas are those of core/ops/solver.h. A value; the functions below
+// How gradients become weights. The formulas are those of core/ops/optimizer_steps.h. A value; the functions below
 // keep nothing of a call.
-struct SolverOptions {
+struct UpdateRule {
   enum class Kind : std::uint8_t { sgd, adam, adamw };
-  using enum Kind;  // SolverOptions::adam
+  using enum Kind;  // UpdateRule::adam
   Kind kind = Kind::sgd;
   double momentum = 0;    // sgd
   bool nesterov = false;  // sgd, needs momentum
@@ -26,14 +26,14 @@ struct SolverOptions {
 };
 
 // "sgd", "adam" or "adamw".
-std::string_view solver_name(const SolverOptions& options);
+std::string_view update_rule_name(const UpdateRule& options);
 
-// State arenas that the solver needs: 0, 1 or 2.
-std::int64_t state_count(const SolverOptions& options);
+// State arenas that the optimizer needs: 0, 1 or 2.
+std::int64_t state_count(const UpdateRule& options);
 
-// The update program's graph: one node of the solver per bucket, in place on the arena slices, and for the
+// The update program's graph: one node of the optimizer per bucket, in place on the arena slices, and for the
 // last bucket the buffers, which take their summed changes.
-void build_update(Graph& graph, const SolverOptions& options, const Placement& placement,
+void build_update(Graph& graph, const UpdateRule& options, const Placement& placement,
                   std::span<const Bucket> buckets);
 
 }  // namespace plexaura

@@ -5,7 +5,7 @@
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/sources.h"
 #include "backends/cpu/region_match.h"
-#include "core/ops/solver.h"
+#include "core/ops/optimizer_steps.h"
 
 namespace plexaura::fast {
 
@@ -135,7 +135,7 @@ void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t c
   });
 }
 
-class SolverSource final : public KernelSource {
+class OptimizerSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     const std::string& kind = query.region.kind;
@@ -172,6 +172,6 @@ class SolverSource final : public KernelSource {
 
 }  // namespace
 
-std::unique_ptr<const KernelSource> make_solver_source() { return std::make_unique<SolverSource>(); }
+std::unique_ptr<const KernelSource> make_optimizer_source() { return std::make_unique<OptimizerSource>(); }
 
 }  // namespace plexaura::fast

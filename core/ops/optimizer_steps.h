@@ -7,7 +7,7 @@
 
 namespace plexaura {
 
-// The steps of the solvers, as ops on arena slices: all values are 1-D of one dtype and length, and a step is
+// The steps of the optimizers, as ops on arena slices: all values are 1-D of one dtype and length, and a step is
 // the same function of each element. Zero padding stays zero. They have no gradient.
 
 // Elements [offset, offset + count) of the slice decay with this factor.

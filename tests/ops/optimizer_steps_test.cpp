@@ -1,4 +1,4 @@
-#include "core/ops/solver.h"
+#include "core/ops/optimizer_steps.h"
 
 #include <doctest/doctest.h>
 
@@ -148,8 +148,8 @@ Tensor three_adam_steps(const AdamOptions& options) {
 
 }  // namespace
 
-TEST_CASE("solver steps: values") { check_all(cases); }
-TEST_CASE("solver steps: what they refuse") { check_all(wrong); }
+TEST_CASE("optimizer steps: values") { check_all(cases); }
+TEST_CASE("optimizer steps: what they refuse") { check_all(wrong); }
 
 TEST_CASE("the steps of SGD agree with torch.optim.SGD") {
   check_close(three_sgd_steps({.momentum = 0.9}), {0.5245, -1.049, 0.26225});
@@ -164,7 +164,7 @@ TEST_CASE("the steps of Adam agree with torch.optim.Adam and AdamW") {
   check_close(three_adam_steps(options), {0.678053846548361, -1.6481499322661608, 0.19330924169025782});
 }
 
-TEST_CASE("no option of a solver is left out of its description") {
+TEST_CASE("no option of an optimizer is left out of its description") {
   CHECK(!(SgdStep({.momentum = 0.9}) == SgdStep({.momentum = 0.8})));
   CHECK(!(SgdStep({.momentum = 0.9}) == SgdStep({.momentum = 0.9, .nesterov = true})));
   CHECK(!(SgdStep({.decay = {{0, 3, 0.1}}}) == SgdStep({.decay = {{0, 3, 0.2}}})));

@@ -1,4 +1,4 @@
-#include "training/solver.h"
+#include "training/update_rule.h"
 
 #include <array>
 #include <cstring>
@@ -22,7 +22,7 @@ constexpr std::array<double, 3> rates{0.1, 0.05, 0.2};
 // program.
 class Updates {
  public:
-  explicit Updates(const SolverOptions& solver)
+  explicit Updates(const UpdateRule& optimizer)
       : store_({spec("a", 2, ParameterRole::trainable), spec("b", 1, ParameterRole::trainable),
                 spec("running", 3, ParameterRole::buffer)}) {
     Placement placement;
@@ -30,12 +30,12 @@ class Updates {
     for (const ParameterSpec& spec : store_.specs())
       placement.append(spec.name, spec.type, spec.role, Layout::row_major(1));
     store_.place(placement, test_backend());
-    store_.require_states(state_count(solver));
+    store_.require_states(state_count(optimizer));
     write({1, -2}, "a");
     write({0.5}, "b");
     write({10, 20, 30}, "running");
     Graph graph;
-    build_update(graph, solver, store_.placement(), make_buckets(store_.placement(), 1));
+    build_update(graph, optimizer, store_.placement(), make_buckets(store_.placement(), 1));
     program_ = compile(graph, {}, test_backend(), {.placement = &store_.placement()});
     vm_ = std::make_unique<VM>(program_, test_backend(), VmOptions{.store = &store_});
   }
@@ -79,8 +79,8 @@ class Updates {
   int steps_ = 0;
 };
 
-void check_three_steps(const SolverOptions& solver, const Three& expected) {
-  Updates updates(solver);
+void check_three_steps(const UpdateRule& optimizer, const Three& expected) {
+  Updates updates(optimizer);
   CHECK(updates.value() == start);
   for (std::size_t i = 0; i < 3; ++i) updates.step(gradients[i], rates[i]);
   for (std::size_t i = 0; i < 3; ++i)
@@ -88,7 +88,7 @@ void check_three_steps(const SolverOptions& solver, const Three& expected) {
   CHECK(updates.running() == std::vector<double>{13, 20, 27});
 }
 
-using Kind = SolverOptions::Kind;
+using Kind = UpdateRule::Kind;
 
 }  // namespace
 
@@ -128,7 +128,7 @@ TEST_CASE("three steps of AdamW, whose decay does not") {
                     {0.9657356313408292, -1.9255018624352607, 0.3825709151170033});
 }
 
-TEST_CASE("the states that a solver needs") {
+TEST_CASE("the states that an optimizer needs") {
   CHECK(state_count({}) == 0);
   CHECK(state_count({.momentum = 0.9}) == 1);
   CHECK(state_count({.kind = Kind::adam}) == 2);

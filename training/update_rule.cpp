@@ -1,7 +1,7 @@
-#include "training/solver.h"
+#include "training/update_rule.h"
 
 #include "core/ops/binary.h"
-#include "core/ops/solver.h"
+#include "core/ops/optimizer_steps.h"
 
 namespace plexaura {
 
@@ -9,7 +9,7 @@ namespace {
 
 class UpdateBuilder {
  public:
-  UpdateBuilder(Graph& graph, const SolverOptions& options, DType dtype)
+  UpdateBuilder(Graph& graph, const UpdateRule& options, DType dtype)
       : graph_(graph), options_(options), dtype_(dtype) {}
 
   void step(const Bucket& bucket) {
@@ -17,7 +17,7 @@ class UpdateBuilder {
     Node grad = slice(ArenaKind::gradient, 0, bucket);
     if (options_.scaled_loss) grad = grad / graph_.step_scalar(StepScalar::loss_scale, dtype_);
     const Node rate = graph_.step_scalar(StepScalar::learning_rate, dtype_);
-    if (options_.kind == SolverOptions::Kind::sgd)
+    if (options_.kind == UpdateRule::Kind::sgd)
       sgd(bucket, value, grad, rate);
     else
       adam(bucket, value, grad, rate);
@@ -50,7 +50,7 @@ class UpdateBuilder {
     const Node mean = slice(ArenaKind::state, 0, bucket);
     const Node square = slice(ArenaKind::state, 1, bucket);
     const Node step = graph_.step_scalar(StepScalar::step, dtype_);
-    const bool decoupled = options_.kind == SolverOptions::Kind::adamw;
+    const bool decoupled = options_.kind == UpdateRule::Kind::adamw;
     const AdamResult next =
         adam_step(value, grad, mean, square, rate, step,
                   {options_.beta1, options_.beta2, options_.epsilon, decoupled, decay(bucket)});
@@ -60,23 +60,23 @@ class UpdateBuilder {
   }
 
   Graph& graph_;
-  const SolverOptions& options_;
+  const UpdateRule& options_;
   DType dtype_;
 };
 
 }  // namespace
 
-std::string_view solver_name(const SolverOptions& options) {
-  if (options.kind == SolverOptions::Kind::sgd) return "sgd";
-  return options.kind == SolverOptions::Kind::adam ? "adam" : "adamw";
+std::string_view update_rule_name(const UpdateRule& options) {
+  if (options.kind == UpdateRule::Kind::sgd) return "sgd";
+  return options.kind == UpdateRule::Kind::adam ? "adam" : "adamw";
 }
 
-std::int64_t state_count(const SolverOptions& options) {
-  if (options.kind != SolverOptions::Kind::sgd) return 2;
+std::int64_t state_count(const UpdateRule& options) {
+  if (options.kind != UpdateRule::Kind::sgd) return 2;
   return options.momentum != 0 ? 1 : 0;
 }
 
-void build_update(Graph& graph, const SolverOptions& options, const Placement& placement,
+void build_update(Graph& graph, const UpdateRule& options, const Placement& placement,
                   std::span<const Bucket> buckets) {
   UpdateBuilder builder(graph, options, placement.dtype);
   for (const Bucket& bucket : buckets.first(buckets.size() - 1)) builder.step(bucket);

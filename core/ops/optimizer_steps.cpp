@@ -1,4 +1,4 @@
-#include "core/ops/solver.h"
+#include "core/ops/optimizer_steps.h"
 
 #include <fmt/format.h>
 
@@ -12,10 +12,10 @@ namespace {
 void require_slices(std::span<const TensorType> inputs, std::size_t count) {
   require_floating(inputs[0]);
   if (inputs[0].shape.rank() != 1)
-    throw RuleError("a solver works on 1-D slices; reshape the value to one axis");
+    throw RuleError("an optimizer works on 1-D slices; reshape the value to one axis");
   for (const TensorType& type : inputs.first(count))
     if (type != inputs[0])
-      throw RuleError("the value, its gradient and the solver's state must have one type and length");
+      throw RuleError("the value, its gradient and the optimizer's state must have one type and length");
 }
 
 void require_scalar(const TensorType& type, std::string_view what) {

@@ -1,4 +1,4 @@
-#include "core/ops/solver.h"
+#include "core/ops/optimizer_steps.h"
 
 #include <doctest/doctest.h>
 
