@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <string_view>
 
-#include "distributed/group_communicator.h"
-#include "distributed/transport.h"
+#include "distributed/group/group_communicator.h"
+#include "distributed/group/transport.h"
 #ifdef PLEXAURA_HAS_MPI
 #include "distributed/mpi/mpi_transport.h"
 #endif

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/device/collective.h"
-#include "distributed/shared_window.h"
+#include "core/ranks/collective.h"
+#include "distributed/group/shared_window.h"
 
 namespace plexaura {
 
@@ -38,7 +38,7 @@ struct NodePlace {
 //
 // One thread at a time may use a communicator, and all its ranks make the same collective calls in the same
 // order; a second thread takes a duplicate(), whose calls are independent. Every collective call begins with
-// a roll call (about a microsecond within a node), in which missing ranks and calls that do not match are
+// a call check (about a microsecond within a node), in which missing ranks and calls that do not match are
 // found before any data moves. After a DeviceError the ranks may be anywhere in their work: the communicator
 // refuses further calls, and closing it waits for nobody. UserError for arguments that can never work leaves
 // it usable.

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "distributed/failure.h"
+#include "distributed/failure/failure.h"
 #include "distributed/texts.h"
 
 namespace plexaura {

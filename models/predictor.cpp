@@ -1,6 +1,6 @@
 #include "models/predictor.h"
 
-#include "core/vm/compile.h"
+#include "core/compile/compile.h"
 #include "training/checkpoint.h"
 
 namespace plexaura {

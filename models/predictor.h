@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/vm/vm.h"
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/zoo/model.h"
 
 namespace plexaura {

@@ -4,13 +4,13 @@
 
 #include "plexaura/core.h"
 
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/layers/batch_norm2d.h"
 #include "models/layers/conv2d.h"
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"
 #include "models/layers/sequential.h"
-#include "models/layers/simple.h"
+#include "models/layers/functional.h"
 #include "models/predictor.h"
 #include "models/zoo/model.h"
 #include "models/zoo/summary.h"

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/graph/print.h"
 #include "core/print.h"
-#include "core/vm/training_step.h"
+#include "core/step/training_step.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/nearest.h"
+#include "core/did_you_mean.h"
 #include "core/vm/watch.h"
 #include "training/file.h"
 #include "training/safetensors.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/vm/training_step.h"
+#include "core/step/training_step.h"
 #include "training/schedule.h"
 #include "training/update_rule.h"
 

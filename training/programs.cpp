@@ -5,9 +5,9 @@
 #include <fmt/ranges.h>
 #include <set>
 
+#include "core/did_you_mean.h"
 #include "core/fnv.h"
 #include "core/graph/structure.h"
-#include "core/nearest.h"
 
 namespace plexaura {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/device/collective.h"
-#include "core/vm/training_step.h"
+#include "core/ranks/collective.h"
+#include "core/step/training_step.h"
 #include "training/data/sample_source.h"
 #include "training/data/sampler.h"
 #include "training/update_rule.h"

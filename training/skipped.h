@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/device/collective.h"
+#include "core/ranks/collective.h"
 
 namespace plexaura {
 

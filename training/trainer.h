@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "core/device/collective.h"
+#include "core/ranks/collective.h"
 #include "training/checkpoint.h"
 #include "training/data/loader.h"
 #include "training/folder_lock.h"

@@ -7,11 +7,11 @@
 #include <string>
 #include <thread>
 
+#include "backends/cpu/adapter/host_adapter.h"
 #include "backends/cpu/denormals.h"
 #include "backends/cpu/host_event.h"
 #include "backends/cpu/host_memory.h"
 #include "backends/cpu/kernel_cache.h"
-#include "backends/cpu/portable/host_adapter.h"
 #include "backends/cpu/portable/portable.h"
 #include "backends/cpu/threads.h"
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "core/ops/binary.h"
-#include "core/ops/classes.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/labels.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/softmax.h"

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "core/did_you_mean.h"
 #include "core/error.h"
-#include "core/nearest.h"
 
 namespace plexaura {
 

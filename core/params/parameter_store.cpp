@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "core/device/transfer.h"
+#include "core/did_you_mean.h"
 #include "core/error.h"
-#include "core/nearest.h"
 
 namespace plexaura {
 

@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "core/compile/step_block.h"
 #include "core/device/backend.h"
-#include "core/export.h"
 #include "core/graph/graph.h"
 #include "core/tensor/tensor.h"
-#include "core/vm/step_block.h"
 
 namespace plexaura {
 
@@ -52,7 +51,7 @@ struct GradientReport {
 };
 
 // One line a failure: what, where, analytic, numeric, relative error and limit, and a note.
-PLEXAURA_API std::string to_string(const GradientReport& report);
+std::string to_string(const GradientReport& report);
 
 // Compares the gradients of a function with central differences (of fourth order) in float64.
 //
@@ -66,7 +65,7 @@ PLEXAURA_API std::string to_string(const GradientReport& report);
 // more than rounding explains; finer steps are tried before that is said. A failure's note tells a function
 // that has a kink at this point, and an exception from a vjp. The floating inputs must be float64; others are
 // held fixed. Saved outputs take no part.
-PLEXAURA_API GradientReport check_gradients(const BuildFunction& build, const std::vector<Tensor>& inputs,
-                                            Backend& backend, const GradientOptions& options = {});
+GradientReport check_gradients(const BuildFunction& build, const std::vector<Tensor>& inputs,
+                               Backend& backend, const GradientOptions& options = {});
 
 }  // namespace plexaura

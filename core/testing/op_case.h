@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "core/export.h"
 #include "core/testing/check_gradients.h"
 #include "core/testing/values.h"
 
@@ -67,29 +66,29 @@ struct CaseReport {
   std::string failures;
 
   bool passed() const { return failures.empty(); }
-  PLEXAURA_API void merge(const CaseReport& other);
+  void merge(const CaseReport& other);
 };
 
 // The functions below keep nothing of a call. One thread at a time uses a backend.
 
 // Results of a backend against what is expected of the same (rounded) inputs. Throws UserError for a case
 // that expects nothing.
-PLEXAURA_API CaseReport check_forward(const OpCase& op_case, DType dtype, Backend& backend);
+CaseReport check_forward(const OpCase& op_case, DType dtype, Backend& backend);
 
 // Gradients of a backend, under a random cotangent, against the oracle, which computes in float64 from the
 // same (rounded) inputs.
-PLEXAURA_API CaseReport check_backward(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
+CaseReport check_backward(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
 
 // Whether padding is zero in every value of the op and of its gradient.
-PLEXAURA_API CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend);
+CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend);
 
 // The oracle's gradients against differences.
-PLEXAURA_API GradientReport check_gradients(const OpCase& op_case, Backend& oracle);
+GradientReport check_gradients(const OpCase& op_case, Backend& oracle);
 
 // All of these, in every dtype of the case.
-PLEXAURA_API CaseReport check(const OpCase& op_case, Backend& backend, Backend& oracle);
+CaseReport check(const OpCase& op_case, Backend& backend, Backend& oracle);
 
 // The op throws UserError that names the place, itself and the words.
-PLEXAURA_API CaseReport check(const WrongCase& wrong);
+CaseReport check(const WrongCase& wrong);
 
 }  // namespace plexaura::testing

@@ -3,8 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/export.h"
-#include "core/vm/program.h"
+#include "core/compile/program.h"
 #include "core/vm/vm.h"
 
 namespace plexaura::testing {
@@ -17,11 +16,9 @@ struct PaddingReport {
 };
 
 // Whether all bytes at `address` outside of the value's elements are zero, once what was enqueued is done.
-PLEXAURA_API bool padding_is_zero(Backend& backend, Address address, const Layout& layout,
-                                  const TensorType& type);
+bool padding_is_zero(Backend& backend, Address address, const Layout& layout, const TensorType& type);
 
 // Looks at every value of a program that was compiled with keep_all and has run in this workspace.
-PLEXAURA_API PaddingReport check_padding(const Program& program, const Workspace& workspace,
-                                         Backend& backend);
+PaddingReport check_padding(const Program& program, const Workspace& workspace, Backend& backend);
 
 }  // namespace plexaura::testing

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/export.h"
+#include "core/compile/compile.h"
 #include "core/testing/padding.h"
-#include "core/vm/compile.h"
 #include "core/vm/vm.h"
 
 namespace plexaura::testing {
@@ -14,7 +13,7 @@ namespace plexaura::testing {
 // A program for looking at values: compiles some outputs of a graph for a backend and can run them any number
 // of times. The graph has inputs but no parameters and need not outlive the constructor; the backend must
 // outlive the runner. One thread at a time.
-class PLEXAURA_API Runner {
+class Runner {
  public:
   Runner(const Graph& graph, const std::vector<Node>& outputs, Backend& backend,
          const CompileOptions& options = {});

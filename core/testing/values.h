@@ -4,13 +4,12 @@
 #include <functional>
 #include <span>
 
-#include "core/export.h"
 #include "core/tensor/tensor.h"
 
 namespace plexaura::testing {
 
 // Random numbers that are the same on every machine. One thread at a time draws from one.
-class PLEXAURA_API Random {
+class Random {
  public:
   explicit Random(std::uint64_t seed) : seed_(seed) {}
   double between(double low, double high);  // low <= x < high
@@ -26,13 +25,13 @@ class PLEXAURA_API Random {
 // nothing of a call: several threads may use one, each with a Random of its own.
 using Values = std::function<void(std::span<double> values, Random& random)>;
 
-PLEXAURA_API Values between(double low, double high);
-PLEXAURA_API Values away_from_zero(double smallest = 0.1, double largest = 2);  // of either sign
+Values between(double low, double high);
+Values away_from_zero(double smallest = 0.1, double largest = 2);  // of either sign
 // All different, at least `spacing` from each other, in random order, around zero: no ties under a maximum.
-PLEXAURA_API Values distinct(double spacing = 0.1);
-PLEXAURA_API Values whole(std::int64_t low, std::int64_t high);  // whole numbers, low <= x < high
-PLEXAURA_API Values these(std::vector<double> values);
+Values distinct(double spacing = 0.1);
+Values whole(std::int64_t low, std::int64_t high);  // whole numbers, low <= x < high
+Values these(std::vector<double> values);
 
-PLEXAURA_API Tensor make(const TensorType& type, const Values& values, Random& random);
+Tensor make(const TensorType& type, const Values& values, Random& random);
 
 }  // namespace plexaura::testing

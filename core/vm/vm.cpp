@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "core/device/transfer.h"
+#include "core/did_you_mean.h"
 #include "core/error.h"
 #include "core/graph/print.h"
-#include "core/nearest.h"
 #include "core/vm/profile.h"
 #include "core/vm/watch.h"
 

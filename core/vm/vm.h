@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/device/collective.h"
+#include "core/compile/program.h"
+#include "core/compile/step_block.h"
 #include "core/export.h"
 #include "core/params/parameter_store.h"
-#include "core/vm/program.h"
-#include "core/vm/step_block.h"
+#include "core/ranks/collective.h"
 
 namespace plexaura {
 

@@ -3,9 +3,9 @@
 #include <functional>
 #include <string>
 
+#include "core/compile/program.h"
 #include "core/export.h"
 #include "core/tensor/tensor.h"
-#include "core/vm/program.h"
 
 namespace plexaura {
 

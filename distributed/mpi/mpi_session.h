@@ -3,7 +3,7 @@
 #include <atomic>
 #include <mpi.h>
 
-#include "distributed/watchdog.h"
+#include "distributed/failure/watchdog.h"
 
 namespace plexaura {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "distributed/transport.h"
+#include "distributed/group/transport.h"
 
 namespace plexaura {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <fmt/format.h>
 
-#include "distributed/reduce.h"
+#include "distributed/group/reduce.h"
 
 namespace plexaura {
 

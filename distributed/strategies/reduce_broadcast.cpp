@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "distributed/reduce.h"
+#include "distributed/group/reduce.h"
 
 namespace plexaura {
 namespace {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/did_you_mean.h"
 #include "core/error.h"
-#include "core/nearest.h"
 #include "distributed/strategies/all_reduce.h"
 #include "distributed/strategies/reduce_broadcast.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/tensor/dtype.h"
-#include "models/config.h"
+#include "models/config/config.h"
 #include "models/programs/predict.h"
 #include "training/data/dataset.h"
 #include "training/trainer.h"

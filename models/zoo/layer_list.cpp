@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <map>
 
+#include "models/config/yaml_tree.h"
 #include "models/layers/batch_norm2d.h"
 #include "models/layers/conv2d.h"
+#include "models/layers/functional.h"
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"
-#include "models/layers/simple.h"
-#include "models/yaml_tree.h"
 #include "models/zoo/yaml_origin.h"
 
 namespace plexaura {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "models/layers/functional.h"
 #include "models/layers/linear.h"
-#include "models/layers/simple.h"
 #include "models/zoo/model.h"
 
 namespace plexaura {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "core/ops/classes.h"
+#include "core/ops/labels.h"
 #include "core/ops/losses.h"
 
 namespace plexaura {

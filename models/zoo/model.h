@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "core/vm/training_step.h"
-#include "models/config.h"
+#include "core/step/training_step.h"
+#include "models/config/config.h"
 #include "models/layers/layer.h"
 #include "training/programs.h"
 

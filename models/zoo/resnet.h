@@ -4,9 +4,9 @@
 
 #include "models/layers/batch_norm2d.h"
 #include "models/layers/conv2d.h"
+#include "models/layers/functional.h"
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"
-#include "models/layers/simple.h"
 #include "models/zoo/model.h"
 
 namespace plexaura {

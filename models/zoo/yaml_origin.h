@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/graph/origin.h"
-#include "models/yaml_tree.h"
+#include "models/config/yaml_tree.h"
 
 namespace plexaura {
 

@@ -6,7 +6,7 @@
 #include "core/graph/print.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
-#include "core/ops/classes.h"
+#include "core/ops/labels.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"

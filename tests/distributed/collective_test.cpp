@@ -1,4 +1,4 @@
-#include "core/device/collective.h"
+#include "core/ranks/collective.h"
 
 #include <array>
 #include <atomic>

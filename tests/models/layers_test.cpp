@@ -6,10 +6,10 @@
 #include "core/ops/reduce.h"
 #include "models/layers/batch_norm2d.h"
 #include "models/layers/conv2d.h"
+#include "models/layers/functional.h"
 #include "models/layers/linear.h"
 #include "models/layers/pool.h"
 #include "models/layers/sequential.h"
-#include "models/layers/simple.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_graph.h"
 

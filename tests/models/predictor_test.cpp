@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "models/layers/functional.h"
 #include "models/layers/linear.h"
-#include "models/layers/simple.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"

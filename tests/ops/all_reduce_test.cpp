@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gradients.h"
+#include "core/compile/compile.h"
 #include "core/graph/print.h"
 #include "core/ops/reduce.h"
-#include "core/vm/compile.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"

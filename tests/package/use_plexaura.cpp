@@ -5,11 +5,11 @@
 
 #include "backends/registry.h"
 #include "core/autodiff/gradients.h"
+#include "core/compile/compile.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/params/module.h"
-#include "core/vm/compile.h"
 #include "core/vm/vm.h"
 #include "distributed/run_ranks.h"
 #include "models/zoo/model.h"

@@ -7,7 +7,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
-#include "core/vm/training_step.h"
+#include "core/step/training_step.h"
 #include "tests/support/error_text.h"
 
 using namespace plexaura;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/vm/program.h"
+#include "core/compile/program.h"
 
 namespace plexaura::testing {
 

@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "core/vm/compile.h"
+#include "core/compile/compile.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device/collective.h"
+#include "core/ranks/collective.h"
 
 namespace plexaura::testing {
 

@@ -1,8 +1,8 @@
 #include "tests/training/small_run.h"
 
-#include "core/ops/classes.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
+#include "core/ops/labels.h"
 #include "core/ops/matmul.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"

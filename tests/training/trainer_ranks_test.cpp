@@ -3,7 +3,7 @@
 #include <mutex>
 
 #include "backends/registry.h"
-#include "tests/contracts/summing_strategy.h"
+#include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
 #include "tests/training/small_run.h"

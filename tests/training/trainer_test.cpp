@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/ops/binary.h"
-#include "core/ops/classes.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/labels.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "tests/support/backend.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <doctest/doctest.h>
 
-#include "core/vm/compile.h"
+#include "core/compile/compile.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
 

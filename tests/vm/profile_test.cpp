@@ -4,11 +4,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/compile/compile.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/matmul.h"
 #include "core/ops/unary.h"
-#include "core/vm/compile.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"

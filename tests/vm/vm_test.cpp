@@ -4,12 +4,12 @@
 #include <stdexcept>
 
 #include "backends/registry.h"
+#include "core/compile/compile.h"
 #include "core/device/host_kernel.h"
 #include "core/error.h"
 #include "core/graph/print.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
-#include "core/vm/compile.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 

@@ -29,7 +29,7 @@ ROOMS = [
     Room("fast", ["backends/cpu/fast/*"], KERNELS, KERNEL_TARGETS),
     Room("onednn", ["backends/cpu/onednn/*"], KERNELS, KERNEL_TARGETS),
     Room("testing", ["core/testing/*.cpp"], KERNELS, KERNEL_TARGETS),
-    Room("planner", ["core/vm/*.cpp", "core/passes/*.cpp", "core/params/placement.cpp"],
+    Room("planner", ["core/compile/*.cpp", "core/vm/*.cpp", "core/step/*.cpp", "core/params/placement.cpp"],
          [*KERNELS, "contract_tests_cpu", *DEVICES], [*KERNEL_TARGETS, "contract_tests"]),
     Room("training", ["training/*.cpp"], ["training_tests"], ["training_tests"]),
     Room("distributed", ["distributed/*.cpp"],

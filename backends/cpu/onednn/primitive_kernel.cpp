@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "backends/cpu/fast/copy.h"
+#include "backends/cpu/fast/copy/copy.h"
 #include "core/error.h"
 
 namespace plexaura::onednn {
@@ -22,9 +22,9 @@ Address address_of(const Argument& argument, const Binding& binding) {
   return nullptr;
 }
 
-class BoundStep {
+class BoundInstruction {
  public:
-  BoundStep(const Step& step, const Binding& binding) : primitive_(step.primitive) {
+  BoundInstruction(const Step& step, const Binding& binding) : primitive_(step.primitive) {
     for (const Argument& argument : step.arguments)
       if (Address address = address_of(argument, binding); address != nullptr) {
         memories_.emplace_back(argument.desc, cpu_engine(), address);
@@ -58,7 +58,7 @@ class PrimitiveLaunch final : public Launch {
 
   void run() override {
     if (bytes_ > 0) fast::copy_bytes(src_, dst_, bytes_);
-    for (const BoundStep& step : steps_)
+    for (const BoundInstruction& step : steps_)
       if (const dnnl_status_t status = step.run(); status != dnnl_success)
         throw DeviceError(fmt::format("{}: oneDNN failed with status {}",
                                       name_ != nullptr ? *name_ : "a kernel", static_cast<int>(status)));
@@ -66,7 +66,7 @@ class PrimitiveLaunch final : public Launch {
 
  private:
   const std::string* name_;
-  std::vector<BoundStep> steps_;
+  std::vector<BoundInstruction> steps_;
   const std::byte* src_ = nullptr;
   std::byte* dst_ = nullptr;
   std::size_t bytes_ = 0;

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "backends/cpu/cpu_backend.h"
-#include "core/vm/compile.h"
+#include "core/compile/compile.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend_fixture.h"
 

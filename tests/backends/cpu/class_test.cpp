@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "core/ops/classes.h"
 #include "core/ops/cross_entropy.h"
+#include "core/ops/labels.h"
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/cases.h"

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
-#include "backends/cpu/fast/elementwise_loops.h"
+#include "backends/cpu/fast/elementwise/elementwise_loops.h"
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"

@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "backends/cpu/cpu_backend.h"
+#include "core/compile/rebuild.h"
 #include "core/ops/reorder.h"
-#include "core/passes/rebuild.h"
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/backend_fixture.h"
 

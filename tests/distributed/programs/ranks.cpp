@@ -188,8 +188,8 @@ double milliseconds(Communicator& ranks, int repeats, const std::function<void()
 
 // No test: what the calls cost here.
 void measure(Communicator& ranks) {
-  const double roll_call = milliseconds(ranks, 20'000, [&] { ranks.barrier("a barrier"); });
-  if (ranks.rank() == 0) fmt::print("roll call: {:.2f} us\n", roll_call * 1000);
+  const double call_check = milliseconds(ranks, 20'000, [&] { ranks.barrier("a barrier"); });
+  if (ranks.rank() == 0) fmt::print("call check: {:.2f} us\n", call_check * 1000);
   for (const std::size_t megabytes : {1, 4, 25, 100}) {
     const std::size_t bytes = megabytes * 1'000'000;
     const auto count = static_cast<std::int64_t>(bytes / 4);

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
-#include "backends/cpu/portable/host_adapter.h"
+#include "backends/cpu/adapter/host_adapter.h"
 #include "core/device/plugin.h"
 #include "core/error.h"
 #include "tests/support/far_device/far_memory.h"

@@ -66,10 +66,10 @@ TEST_CASE("resized_crop and hflip give the values of torchvision's: no pixel bey
 TEST_CASE("resampling to the same size changes nothing, and flips it if asked") {
   const Image image = pattern(5, 3);
   const Crop crop{{0, 0, 5, 3}, {5, 3}, {0, 0, 5, 3}};
-  Crop flipped = crop;
-  flipped.horizontal_flip = true;
+  Crop flipping = crop;
+  flipping.horizontal_flip = true;
   const std::vector<float> planes = sample_of(image, crop);
-  const std::vector<float> flipped = sample_of(image, flipped);
+  const std::vector<float> flipped = sample_of(image, flipping);
   for (std::size_t y = 0; y < 3; ++y)
     for (std::size_t x = 0; x < 5; ++x)
       for (std::size_t channel = 0; channel < 3; ++channel) {

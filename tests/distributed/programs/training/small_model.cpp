@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "core/ops/binary.h"
-#include "core/ops/classes.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
+#include "core/ops/labels.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/shape.h"

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "core/device/collective.h"
 #include "core/params/weights_immigration.h"
+#include "core/ranks/collective.h"
 #include "training/trainer.h"
 
 namespace plexaura::testing {

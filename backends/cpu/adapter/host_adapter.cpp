@@ -1,0 +1,173 @@
+#include "backends/cpu/adapter/host_adapter.h"
+
+#include <algorithm>
+
+#include "backends/cpu/adapter/in_place.h"
+#include "backends/cpu/adapter/inputs_read.h"
+#include "backends/cpu/adapter/region_plan.h"
+#include "backends/cpu/costs.h"
+#include "core/ops/reorder.h"
+#include "core/tensor/dispatch.h"
+#include "core/tensor/reorder_plan.h"
+
+namespace plexaura {
+
+namespace {
+
+// A plan with the tables of its conversions.
+struct Compiled {
+  explicit Compiled(RegionPlan region) : plan(std::move(region)) {
+    for (const auto& step : plan.before) before.emplace_back(step.from, step.to, step.type);
+    for (const auto& step : plan.after) after.emplace_back(step.from, step.to, step.type);
+  }
+  RegionPlan plan;
+  std::vector<ReorderPlan> before;
+  std::vector<ReorderPlan> after;
+};
+
+template <class T>
+void add_elements(std::byte* dst, const std::byte* src, std::int64_t count) {
+  auto* sum = reinterpret_cast<T*>(dst);
+  const auto* addend = reinterpret_cast<const T*>(src);
+  for (std::int64_t i = 0; i < count; ++i) sum[i] = static_cast<T>(sum[i] + addend[i]);
+}
+
+void add_elements(DType dtype, std::byte* dst, const std::byte* src, std::int64_t count) {
+  dispatch(dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (!std::is_same_v<T, bool>) add_elements<T>(dst, src, count);
+  });
+}
+
+class HostLaunch final : public Launch {
+ public:
+  HostLaunch(std::shared_ptr<const Compiled> code, const Binding& binding)
+      : code_(std::move(code)),
+        binding_(binding),
+        output_(binding.outputs.empty() ? nullptr : binding.outputs[0]) {
+    const RegionPlan& plan = code_->plan;
+    for (const auto& step : plan.before) before_.push_back({address(step.src), address(step.dst)});
+    for (const auto& step : plan.after) after_.push_back({address(step.src), address(step.dst)});
+    addend_ = address(plan.addend);
+    for (const auto& call : plan.calls)
+      calls_.push_back({views(call.inputs, call.input_types), views(call.outputs, call.output_types)});
+  }
+
+  void run() override {
+    const RegionPlan& plan = code_->plan;
+    for (std::size_t i = 0; i < before_.size(); ++i) code_->before[i].run(before_[i].src, before_[i].dst);
+    for (std::size_t i = 0; i < calls_.size(); ++i)
+      plan.calls[i].kernel(HostCall{*plan.calls[i].op, calls_[i].inputs, calls_[i].outputs});
+    for (std::size_t i = 0; i < after_.size(); ++i) code_->after[i].run(after_[i].src, after_[i].dst);
+    if (addend_ != nullptr) add_elements(plan.addend_dtype, output_, addend_, plan.addend_elements);
+  }
+
+ private:
+  struct Ends {
+    Address src;
+    Address dst;
+  };
+  struct Views {
+    std::vector<HostView> inputs;
+    std::vector<HostView> outputs;
+  };
+
+  Address address(RegionPlan::Spot spot) const {
+    switch (spot.space) {
+      case RegionPlan::Space::nowhere:
+        return nullptr;
+      case RegionPlan::Space::input:
+        return binding_.inputs[spot.at];
+      case RegionPlan::Space::output:
+        return binding_.outputs[spot.at];
+      case RegionPlan::Space::workspace:
+        return binding_.workspace + spot.at;
+    }
+    return nullptr;
+  }
+
+  std::vector<HostView> views(const std::vector<RegionPlan::Spot>& spots,
+                              const std::vector<TensorType>& types) const {
+    std::vector<HostView> result;
+    for (std::size_t i = 0; i < spots.size(); ++i) result.push_back({address(spots[i]), &types[i]});
+    return result;
+  }
+
+  std::shared_ptr<const Compiled> code_;
+  Binding binding_;
+  Address output_;
+  Address addend_ = nullptr;
+  std::vector<Ends> before_;
+  std::vector<Ends> after_;
+  std::vector<Views> calls_;
+};
+
+class HostAdapterKernel final : public Kernel {
+ public:
+  explicit HostAdapterKernel(RegionPlan plan) : code_(std::make_shared<const Compiled>(std::move(plan))) {}
+  std::unique_ptr<Launch> bind(const Binding& binding) const override {
+    return std::make_unique<HostLaunch>(code_, binding);
+  }
+
+ private:
+  std::shared_ptr<const Compiled> code_;
+};
+
+bool is_reorder(const RegionQuery& query) { return query.op().name() == "reorder"; }
+
+bool has_host_kernels(const RegionQuery& query) {
+  return std::ranges::all_of(query.region.nodes, [&](NodeId node) {
+    return find_host_kernel(query.graph.record(node).op->name()) != nullptr;
+  });
+}
+
+std::vector<TensorType> types_of(const RegionQuery& query, const std::vector<Value>& values) {
+  std::vector<TensorType> types;
+  for (const Value value : values) types.push_back(query.type(value));
+  return types;
+}
+
+double seconds_of(const RegionQuery& query, const Candidate& candidate) {
+  auto bytes = static_cast<double>(candidate.workspace);
+  for (std::size_t i = 0; i < candidate.inputs.size(); ++i)
+    bytes += static_cast<double>(candidate.inputs[i].bytes(query.type(query.region.inputs[i])));
+  for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
+    bytes += static_cast<double>(candidate.outputs[i].bytes(query.type(query.region.outputs[i])));
+  return bytes / costs::bytes_of_portable_kernels;
+}
+
+void choose_layouts(const RegionQuery& query, PreferredLayout preferred, Candidate& candidate) {
+  if (is_reorder(query)) {
+    const Layout& to = op_cast<Reorder>(query.op()).to();
+    candidate.inputs = {query.given[0].value_or(to)};
+    candidate.outputs = {to};
+    return;
+  }
+  for (const Value value : query.region.inputs) candidate.inputs.push_back(preferred(query.type(value)));
+  for (const Value value : query.region.outputs) candidate.outputs.push_back(preferred(query.type(value)));
+}
+
+}  // namespace
+
+Layout row_major_layout(const TensorType& type) { return Layout::row_major(type.shape.rank()); }
+
+std::vector<Candidate> propose_host_kernel(const RegionQuery& query, PreferredLayout preferred) {
+  if (!is_reorder(query) && !has_host_kernels(query)) return {};
+  Candidate candidate;
+  candidate.implementation = "portable";
+  choose_layouts(query, preferred, candidate);
+  candidate.reads = inputs_read(query);
+  candidate.workspace = plan_region(query, candidate.inputs, candidate.outputs).workspace;
+  candidate.accumulates = query.type(query.region.outputs[0]).dtype != DType::boolean;
+  const bool may_be_in_place = query.region.nodes.size() == 1 && !query.accumulate;
+  if (may_be_in_place)
+    candidate.in_place = in_place_pairs(query.op(), types_of(query, query.region.inputs),
+                                        types_of(query, query.region.outputs));
+  candidate.seconds = seconds_of(query, candidate);
+  return {std::move(candidate)};
+}
+
+std::shared_ptr<const Kernel> make_host_kernel(const RegionQuery& query, const Candidate& candidate) {
+  return std::make_shared<HostAdapterKernel>(plan_region(query, candidate.inputs, candidate.outputs));
+}
+
+}  // namespace plexaura

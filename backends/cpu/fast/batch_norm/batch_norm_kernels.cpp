@@ -1,0 +1,210 @@
+#include "backends/cpu/fast/batch_norm/batch_norm_kernels.h"
+
+#include <cmath>
+
+#include "backends/cpu/fast/batch_norm/batch_norm_loops.h"
+#include "backends/cpu/fast/lanes.h"
+#include "backends/cpu/fast/parallel.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+constexpr double nanoseconds_per_element = 0.6;
+// What is larger than this is written past the caches: it would not be found there again.
+constexpr std::int64_t bytes_to_stream = std::int64_t{8} << 20;
+
+Rows rows_of(const ChannelView& view) { return {view.rows, view.row_stride}; }
+
+// Two sums per lane for each block and sample.
+struct Partials {
+  double* sums;
+  const ChannelView& view;
+
+  double* first(std::int64_t block, std::int64_t sample) const {
+    return sums + (block * view.samples + sample) * 2 * view.lanes;
+  }
+  double* second(std::int64_t block, std::int64_t sample) const { return first(block, sample) + view.lanes; }
+};
+
+std::size_t partial_bytes(const ChannelView& view) {
+  return static_cast<std::size_t>(view.blocks * view.samples * 2 * view.lanes) * sizeof(double);
+}
+
+// collect(block, sample) for all samples, then distribute(block, prepare(block), sample). A thread does all
+// of a block, so that its second look finds the data in cache; where blocks are fewer than threads they share
+// the samples instead.
+template <class Collect, class Prepare, class Distribute>
+void in_two_passes(const ChannelView& view, const Collect& collect, const Prepare& prepare,
+                   const Distribute& distribute) {
+  const double per_sample = nanoseconds_per_element * static_cast<double>(view.rows * view.lanes);
+  const int threads = thread_count(view.blocks * view.samples, per_sample);
+  if (view.blocks >= threads) {
+    parallel_pieces(view.blocks, per_sample * static_cast<double>(view.samples),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t block = begin; block < end; ++block) {
+                        for (std::int64_t sample = 0; sample < view.samples; ++sample) collect(block, sample);
+                        const auto by = prepare(block, true);
+                        for (std::int64_t sample = view.samples; sample-- > 0;) distribute(block, sample, by);
+                      }
+                    });
+    return;
+  }
+  const auto for_all = [&](const auto& body) {
+    parallel_pieces(view.blocks * view.samples, per_sample, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) body(i / view.samples, i % view.samples);
+    });
+  };
+  for_all(collect);
+  for_all([&](std::int64_t block, std::int64_t sample) {
+    distribute(block, sample, prepare(block, sample == 0));
+  });
+}
+
+struct Moments {
+  double mean;
+  double variance;
+};
+
+// Joins the samples' sums: of x - shift with another shift for each sample.
+Moments moments_of(const ChannelView& view, const Partials& partials, const float* src, std::int64_t block,
+                   std::int64_t lane) {
+  const auto rows = static_cast<double>(view.rows);
+  double mean = 0;
+  double squares = 0;  // of the distances to the mean
+  double count = 0;
+  for (std::int64_t sample = 0; sample < view.samples; ++sample) {
+    const double shift = static_cast<double>(src[view.offset(sample, block) + lane]);
+    const double sum = partials.first(block, sample)[lane];
+    const double own_mean = shift + sum / rows;
+    const double own_squares = partials.second(block, sample)[lane] - sum * sum / rows;
+    const double distance = own_mean - mean;
+    const double total = count + rows;
+    mean += distance * rows / total;
+    squares += own_squares + distance * distance * count * rows / total;
+    count = total;
+  }
+  return {mean, std::max(squares, 0.0) / count};
+}
+
+void set_lane(NormaliseBy& by, std::int64_t lane, Moments moments, double scale, double shift,
+              double epsilon) {
+  by.mean[lane] = static_cast<float>(moments.mean);
+  by.factor[lane] = static_cast<float>(scale / std::sqrt(moments.variance + epsilon));
+  by.shift[lane] = static_cast<float>(shift);
+}
+
+}  // namespace
+
+std::size_t BatchNormForward::workspace() const { return partial_bytes(view); }
+
+// NOLINTNEXTLINE(readability-non-const-parameter): partial sums are written there
+void BatchNormForward::train(const Operands& of, double* workspace) const {
+  const Partials partials{workspace, view};
+  const bool streams =
+      view.samples * view.sample_stride * 4 > bytes_to_stream && of.addend != of.dst && of.src != of.dst;
+  const auto collect = [&](std::int64_t block, std::int64_t sample) {
+    double* sum = partials.first(block, sample);
+    std::fill(sum, sum + 2 * view.lanes, 0.0);
+    sum_moments(view.lanes, of.src + view.offset(sample, block), rows_of(view), sum,
+                partials.second(block, sample));
+  };
+  const auto prepare = [&](std::int64_t block, bool writes) {
+    NormaliseBy by{};
+    for (std::int64_t lane = 0; lane < view.lanes_of(block); ++lane) {
+      const std::int64_t channel = block * view.lanes + lane;
+      const Moments moments = moments_of(view, partials, of.src, block, lane);
+      if (writes && of.mean != nullptr) of.mean[channel] = static_cast<float>(moments.mean);
+      if (writes && of.variance != nullptr) of.variance[channel] = static_cast<float>(moments.variance);
+      set_lane(by, lane, moments, static_cast<double>(of.scale[channel]),
+               static_cast<double>(of.shift[channel]), static_cast<double>(epsilon));
+    }
+    return by;
+  };
+  const auto distribute = [&](std::int64_t block, std::int64_t sample, const NormaliseBy& by) {
+    if (of.dst == nullptr) return;
+    const std::int64_t at = view.offset(sample, block);
+    normalise(view.lanes,
+              {of.src + at, of.addend != nullptr ? of.addend + at : nullptr, of.dst + at, relu, streams},
+              rows_of(view), by);
+    if (streams) finish_streams();
+  };
+  in_two_passes(view, collect, prepare, distribute);
+}
+
+void BatchNormForward::infer(const Operands& of, const float* mean, const float* variance) const {
+  parallel_pieces(
+      view.blocks * view.samples, nanoseconds_per_element * static_cast<double>(view.rows * view.lanes),
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t block = i % view.blocks;
+          const std::int64_t at = view.offset(i / view.blocks, block);
+          NormaliseBy by{};
+          for (std::int64_t lane = 0; lane < view.lanes_of(block); ++lane) {
+            const std::int64_t channel = block * view.lanes + lane;
+            set_lane(by, lane, {static_cast<double>(mean[channel]), static_cast<double>(variance[channel])},
+                     static_cast<double>(of.scale[channel]), static_cast<double>(of.shift[channel]),
+                     static_cast<double>(epsilon));
+          }
+          normalise(view.lanes,
+                    {of.src + at, of.addend != nullptr ? of.addend + at : nullptr, of.dst + at, relu, false},
+                    rows_of(view), by);
+        }
+      });
+}
+
+std::size_t BatchNormBackward::workspace() const { return partial_bytes(view); }
+
+// NOLINTNEXTLINE(readability-non-const-parameter): partial sums are written there
+void BatchNormBackward::run(const Operands& of, double* workspace) const {
+  const Partials partials{workspace, view};
+  const auto arrays_at = [&](std::int64_t block, std::int64_t sample) {
+    const std::int64_t at = view.offset(sample, block);
+    return BackwardArrays{of.src + at, of.diff_dst + at, of.mask != nullptr ? of.mask + at : nullptr,
+                          of.masked != nullptr ? of.masked + at : nullptr, of.diff_src + at};
+  };
+  const auto collect = [&](std::int64_t block, std::int64_t sample) {
+    float mean[most_lanes] = {};
+    std::copy_n(of.mean + block * view.lanes, view.lanes_of(block), mean);
+    double* sum = partials.first(block, sample);
+    std::fill(sum, sum + 2 * view.lanes, 0.0);
+    sum_gradients(view.lanes, arrays_at(block, sample), rows_of(view), mean, sum,
+                  partials.second(block, sample));
+  };
+  const auto prepare = [&](std::int64_t block, bool writes) {
+    BackwardBy by{};
+    for (std::int64_t lane = 0; lane < view.lanes_of(block); ++lane) {
+      const std::int64_t channel = block * view.lanes + lane;
+      double sum = 0;
+      double along = 0;
+      for (std::int64_t sample = 0; sample < view.samples; ++sample) {
+        sum += partials.first(block, sample)[lane];
+        along += partials.second(block, sample)[lane];
+      }
+      const double inverse =
+          1 / std::sqrt(static_cast<double>(of.variance[channel]) + static_cast<double>(epsilon));
+      along *= inverse;
+      if (writes && of.diff_scale != nullptr) of.diff_scale[channel] = static_cast<float>(along);
+      if (writes && of.diff_shift != nullptr) of.diff_shift[channel] = static_cast<float>(sum);
+      const auto count = static_cast<double>(view.count());
+      by.mean[lane] = of.mean[channel];
+      by.factor[lane] = static_cast<float>(static_cast<double>(of.scale[channel]) * inverse);
+      by.mean_grad[lane] = static_cast<float>(sum / count);
+      by.tilt[lane] = static_cast<float>(along / count * inverse);
+    }
+    return by;
+  };
+  // Once the masked gradient is written it is read instead.
+  const auto distribute = [&](std::int64_t block, std::int64_t sample, const BackwardBy& by) {
+    if (of.diff_src == nullptr) return;
+    BackwardArrays arrays = arrays_at(block, sample);
+    if (arrays.masked != nullptr) {
+      arrays.diff_dst = arrays.masked;
+      arrays.mask = nullptr;
+    }
+    backward(view.lanes, arrays, rows_of(view), by);
+  };
+  in_two_passes(view, collect, prepare, distribute);
+}
+
+}  // namespace plexaura::fast

@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <memory>
+
+#include "backends/cpu/fast/copy/copy.h"
+#include "backends/cpu/fast/elementwise/elementwise_loops.h"
+#include "backends/cpu/fast/function_kernel.h"
+#include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/sources.h"
+#include "backends/cpu/region_match.h"
+#include "core/ops/reorder.h"
+#include "core/tensor/reorder_plan.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+constexpr double nanoseconds_per_element = 0.4;
+constexpr double nanoseconds_by_table = 1.5;
+
+// Copies by tables read more than the values.
+constexpr double traffic_of_tables = 4;
+
+void copy_by_table(const ReorderPlan& plan, double nanoseconds_per_piece, const std::byte* src,
+                   std::byte* dst) {
+  plan.clear_padding(dst);
+  parallel_pieces(plan.pieces(), nanoseconds_per_piece,
+                  [&](std::int64_t begin, std::int64_t end) { plan.copy_pieces(src, dst, begin, end); });
+}
+
+void add_elements(std::int64_t count, const float* src, float* dst) {
+  parallel_pieces(count, nanoseconds_per_element, 64, [=](std::int64_t begin, std::int64_t end) {
+    add_loop(src + begin, dst + begin, end - begin);
+  });
+}
+
+// Reorder: the same elements elsewhere, in the same layout or another one.
+class TransferSource final : public KernelSource {
+ public:
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    if (query.region.kind != "reorder") return {};
+    const TensorType& type = query.type(query.region.inputs[0]);
+    if (query.accumulate && type.dtype != DType::float32) return {};
+    const Layout& to = op_cast<Reorder>(query.op()).to();
+    Candidate candidate;
+    candidate.implementation = "fast";
+    candidate.inputs = {query.given[0].value_or(to)};
+    candidate.outputs = {to};
+    candidate.accumulates = true;
+    candidate.seconds = seconds_of_traffic(query, candidate);
+    if (candidate.inputs[0] == to) return {std::move(candidate)};
+    candidate.seconds *= traffic_of_tables;
+    if (query.accumulate) candidate.workspace = static_cast<std::size_t>(to.bytes(type));
+    return {std::move(candidate)};
+  }
+
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
+    const TensorType& type = query.type(query.region.inputs[0]);
+    const Layout& to = candidate.outputs[0];
+    const std::int64_t elements = to.elements(type.shape);
+    const auto bytes = static_cast<std::size_t>(to.bytes(type));
+    if (candidate.inputs[0] == to && query.accumulate)
+      return make_kernel([elements](const Binding& at) {
+        add_elements(elements, floats(at.inputs[0]), floats(at.outputs[0]));
+      });
+    if (candidate.inputs[0] == to)
+      return make_kernel([bytes](const Binding& at) {
+        if (at.inputs[0] != at.outputs[0]) copy_bytes(at.inputs[0], at.outputs[0], bytes);
+      });
+    const auto plan = std::make_shared<const ReorderPlan>(candidate.inputs[0], to, type);
+    const double per_piece = nanoseconds_by_table * static_cast<double>(type.shape.elements()) /
+                             static_cast<double>(std::max<std::int64_t>(plan->pieces(), 1));
+    if (!query.accumulate)
+      return make_kernel([plan, per_piece](const Binding& at) {
+        copy_by_table(*plan, per_piece, at.inputs[0], at.outputs[0]);
+      });
+    return make_kernel([plan, per_piece, elements](const Binding& at) {
+      copy_by_table(*plan, per_piece, at.inputs[0], at.workspace);
+      add_elements(elements, floats(at.workspace), floats(at.outputs[0]));
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const KernelSource> make_transfer_source() { return std::make_unique<TransferSource>(); }
+
+}  // namespace plexaura::fast

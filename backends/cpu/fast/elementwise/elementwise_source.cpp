@@ -1,0 +1,242 @@
+#include <algorithm>
+#include <optional>
+
+#include "backends/cpu/fast/channel_view.h"
+#include "backends/cpu/fast/elementwise/elementwise_loops.h"
+#include "backends/cpu/fast/function_kernel.h"
+#include "backends/cpu/fast/loop_nest.h"
+#include "backends/cpu/fast/padding_eraser.h"
+#include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/physical.h"
+#include "backends/cpu/fast/sources.h"
+#include "backends/cpu/region_match.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+constexpr double nanoseconds_from_memory =
+    0.25;  // per element: what leaves the cache costs as much for any function
+
+// How to call an op's innermost loop: with the addresses of a piece of each operand, and its steps, 0 or 1.
+using Inner = std::function<void(const std::byte* const* operands, const std::int64_t* steps, std::byte* y,
+                                 std::int64_t count)>;
+
+struct Elementwise {
+  Inner inner;
+  bool zeros_to_zero;
+  double nanoseconds;
+};
+
+std::optional<Elementwise> unary(std::string_view name) {
+  const UnaryLoops* loops = find_unary(name);
+  if (loops == nullptr) return std::nullopt;
+  const auto inner = [loop = loops->loop](const std::byte* const* x, const std::int64_t*, std::byte* y,
+                                          std::int64_t count) {
+    loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<float*>(y), count);
+  };
+  return Elementwise{inner, loops->zero_to_zero, loops->nanoseconds + nanoseconds_from_memory};
+}
+
+std::optional<Elementwise> binary(std::string_view name) {
+  const BinaryLoops* loops = find_binary(name);
+  if (loops == nullptr) return std::nullopt;
+  const auto inner = [loops](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
+                             std::int64_t count) {
+    const BinaryLoop loop = steps[0] == 0 ? loops->scalar_a : steps[1] == 0 ? loops->scalar_b : loops->both;
+    loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<const float*>(x[1]), y, count);
+  };
+  return Elementwise{inner, loops->zeros_to_zero, 2 * nanoseconds_from_memory};
+}
+
+std::optional<Elementwise> where(std::string_view name) {
+  if (name != "where") return std::nullopt;
+  const auto inner = [](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
+                        std::int64_t count) {
+    where_loop(reinterpret_cast<const bool*>(x[0]), reinterpret_cast<const float*>(x[1]),
+               reinterpret_cast<const float*>(x[2]), reinterpret_cast<float*>(y), count,
+               {steps[0], steps[1], steps[2]});
+  };
+  return Elementwise{inner, false, 2 * nanoseconds_from_memory};
+}
+
+std::optional<Elementwise> stretch(std::string_view name) {
+  if (name != "broadcast_to") return std::nullopt;
+  const auto inner = [](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
+                        std::int64_t count) {
+    const auto* src = reinterpret_cast<const float*>(x[0]);
+    auto* dst = reinterpret_cast<float*>(y);
+    if (steps[0] == 0)
+      std::fill_n(dst, count, *src);
+    else
+      std::copy_n(src, count, dst);
+  };
+  return Elementwise{inner, true, nanoseconds_from_memory};
+}
+
+std::optional<Elementwise> elementwise_of(std::string_view name) {
+  if (auto found = stretch(name)) return found;
+  if (auto found = unary(name)) return found;
+  if (auto found = binary(name)) return found;
+  return where(name);
+}
+
+// A piece of the nest's loops: the outer ones are counted as one number, of which each step is one call of
+// the inner loop.
+class NestedLaunch {
+ public:
+  NestedLaunch(LoopNest nest, std::vector<std::size_t> operand_bytes, std::size_t result_bytes,
+               Elementwise op)
+      : nest_(std::move(nest)),
+        operand_bytes_(std::move(operand_bytes)),
+        result_bytes_(result_bytes),
+        op_(std::move(op)) {
+    for (const auto& strides : nest_.strides) steps_.push_back(strides.back());
+    for (std::size_t loop = 0; loop + 1 < nest_.extents.size(); ++loop) rows_ *= nest_.extents[loop];
+  }
+
+  void run(const Binding& binding) const {
+    const std::int64_t width = nest_.extents.back();
+    if (rows_ == 1)
+      parallel_pieces(width, op_.nanoseconds, 64,
+                      [&](std::int64_t begin, std::int64_t end) { row(binding, 0, begin, end); });
+    else
+      parallel_pieces(rows_, op_.nanoseconds * static_cast<double>(width),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        for (std::int64_t index = begin; index < end; ++index) row(binding, index, 0, width);
+                      });
+  }
+
+ private:
+  static constexpr std::size_t most_operands = 3;
+
+  void row(const Binding& binding, std::int64_t index, std::int64_t begin, std::int64_t end) const {
+    const std::byte* operands[most_operands];
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+      operands[i] = binding.inputs[i] +
+                    (offset(i, index) + begin * steps_[i]) * static_cast<std::int64_t>(operand_bytes_[i]);
+    const std::int64_t place = index * nest_.extents.back() + begin;
+    op_.inner(operands, steps_.data(), binding.outputs[0] + place * static_cast<std::int64_t>(result_bytes_),
+              end - begin);
+  }
+
+  std::int64_t offset(std::size_t operand, std::int64_t index) const {
+    std::int64_t sum = 0;
+    for (std::size_t loop = nest_.extents.size() - 1; loop-- > 0;) {
+      sum += index % nest_.extents[loop] * nest_.strides[operand][loop];
+      index /= nest_.extents[loop];
+    }
+    return sum;
+  }
+
+  LoopNest nest_;
+  std::vector<std::size_t> operand_bytes_;
+  std::size_t result_bytes_;
+  Elementwise op_;
+  std::vector<std::int64_t> steps_;
+  std::int64_t rows_ = 1;
+};
+
+bool is_fit(const RegionQuery& query) {
+  if (query.region.nodes.size() != 1 || !elementwise_of(query.op().name())) return false;
+  const bool selects = query.op().name() == "where";
+  for (std::size_t i = 0; i < query.region.inputs.size(); ++i)
+    if (!(selects && i == 0) && !is_float32(query.graph, query.region.inputs[i])) return false;
+  return has_elements(query.graph, query.region.outputs[0]);
+}
+
+// Whether a value per channel is spread over pixels, as pooling over all of them does backward: what reads it
+// is an image too.
+bool is_stretched_to_pixels(const RegionQuery& query) {
+  const Shape& from = query.type(query.region.inputs[0]).shape;
+  const Shape& to = query.type(query.region.outputs[0]).shape;
+  return query.region.inputs.size() == 1 && to.rank() == 4 && from.rank() == 4 && from[1] == to[1] &&
+         from[2] == 1 && from[3] == 1 && to[1] % 16 == 0;
+}
+
+// The layouts that operands of the result's shape come in; blocked ones first, since what reads the result is
+// likely to want one.
+std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
+  const Shape& shape = query.type(query.region.outputs[0]).shape;
+  std::vector<Layout> layouts;
+  for (std::size_t i = 0; i < query.given.size(); ++i)
+    if (query.given[i] && query.type(query.region.inputs[i]).shape == shape &&
+        std::ranges::find(layouts, *query.given[i]) == layouts.end())
+      layouts.push_back(*query.given[i]);
+  if (layouts.empty())
+    layouts.push_back(is_stretched_to_pixels(query) ? blocked_layout(shape)
+                                                    : Layout::row_major(shape.rank()));
+  std::ranges::stable_sort(layouts, std::ranges::greater{},
+                           [](const Layout& layout) { return layout.blocks().size(); });
+  return layouts;
+}
+
+// What the loops read: a single element that lies without padding stands beside everything, whatever its
+// rank.
+std::vector<Shape> operand_shapes(const RegionQuery& query, const Candidate& candidate) {
+  std::vector<Shape> shapes;
+  for (std::size_t i = 0; i < query.region.inputs.size(); ++i) {
+    const Shape& shape = query.type(query.region.inputs[i]).shape;
+    shapes.push_back(candidate.inputs[i].elements(shape) == 1 ? Shape{} : shape);
+  }
+  return shapes;
+}
+
+Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
+  const TensorType& result = query.type(query.region.outputs[0]);
+  Candidate candidate;
+  candidate.implementation = "fast";
+  candidate.outputs = {layout};
+  for (std::size_t i = 0; i < query.region.inputs.size(); ++i) {
+    const TensorType& type = query.type(query.region.inputs[i]);
+    const bool one_element = type.shape.elements() == 1;
+    candidate.inputs.push_back(one_element && query.given[i] && query.given[i]->blocks().empty()
+                                   ? *query.given[i]
+                                   : beside(layout, result.shape, type.shape));
+    if (type == result && candidate.inputs[i] == layout) candidate.in_place.emplace_back(0, i);
+  }
+  candidate.seconds = seconds_of_traffic(query, candidate);
+  return candidate;
+}
+
+// Whether zeros beside zeros give zero: a stretched operand stands in the padding too, where only a product
+// forgets it.
+bool keeps_padding_zero(const Elementwise& op, const std::vector<Shape>& operands, const Shape& shape) {
+  return op.zeros_to_zero &&
+         std::ranges::all_of(operands, [&](const Shape& operand) { return operand == shape; });
+}
+
+class ElementwiseSource final : public KernelSource {
+ public:
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    std::vector<Candidate> candidates;
+    if (!is_fit(query)) return candidates;
+    for (const Layout& layout : layouts_to_offer(query)) candidates.push_back(candidate_for(query, layout));
+    return candidates;
+  }
+
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
+    const TensorType& result = query.type(query.region.outputs[0]);
+    const Layout& layout = candidate.outputs[0];
+    Elementwise op = *elementwise_of(query.op().name());
+    std::vector<std::size_t> bytes;
+    for (const Value input : query.region.inputs) bytes.push_back(size_of(query.type(input).dtype));
+    const std::vector<Shape> operands = operand_shapes(query, candidate);
+    const bool clean = !has_padding(layout, result.shape) || keeps_padding_zero(op, operands, result.shape);
+    const NestedLaunch launch(nest_of(layout, result.shape, operands), bytes, size_of(result.dtype),
+                              std::move(op));
+    if (clean) return make_kernel([launch](const Binding& binding) { launch.run(binding); });
+    return make_kernel([launch, eraser = PaddingEraser(layout, result)](const Binding& binding) {
+      launch.run(binding);
+      eraser.erase(binding.outputs[0]);
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const KernelSource> make_elementwise_source() {
+  return std::make_unique<ElementwiseSource>();
+}
+
+}  // namespace plexaura::fast

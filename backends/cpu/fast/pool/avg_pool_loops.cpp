@@ -1,0 +1,101 @@
+#include "backends/cpu/fast/pool/avg_pool_loops.h"
+
+#include "backends/cpu/fast/clones.h"
+#include "backends/cpu/fast/pool/pool_window.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+// What each element of a window counts, where the window has these parts inside.
+PLEXAURA_INLINE float weight_of(const AvgPoolShapes& shapes, Inside h, Inside w) {
+  const Size2d kernel = shapes.of.window.kernel;
+  const std::int64_t inside = (h.end - h.begin) * (w.end - w.begin);
+  return 1.F / static_cast<float>(shapes.count_include_pad ? kernel.h * kernel.w : inside);
+}
+
+template <int lanes>
+PLEXAURA_INLINE void avg_pool_body(const AvgPoolShapes& shapes, PoolPlace at, const float* src, float* dst) {
+  const Window2d window = shapes.of.window;
+  const PixelView& x = shapes.of.src;
+  const PixelView& y = shapes.of.dst;
+  const Inside h = inside(at.row, window.kernel.h, window.stride.h, window.padding.h, x.height);
+  for (std::int64_t column = 0; column < y.width; ++column) {
+    const Inside w = inside(column, window.kernel.w, window.stride.w, window.padding.w, x.width);
+    const float* pixel = src + x.offset(at.sample, at.block, h.first, w.first);
+    float sum[lanes] = {};
+    for (std::int64_t a = h.begin; a < h.end; ++a, pixel += x.width * x.pixel_stride)
+      for (std::int64_t b = 0; b < w.end - w.begin; ++b) {
+#pragma omp simd
+        for (int lane = 0; lane < lanes; ++lane) sum[lane] += pixel[b * x.pixel_stride + lane];
+      }
+    const float weight = weight_of(shapes, h, w);
+    float* to = dst + y.offset(at.sample, at.block, at.row, column);
+    for (int lane = 0; lane < lanes; ++lane) to[lane] = sum[lane] * weight;
+  }
+}
+
+// The windows along one axis that see a position: [begin, end).
+struct Seen {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+PLEXAURA_INLINE Seen windows_at(std::int64_t position, std::int64_t kernel, std::int64_t stride,
+                                std::int64_t padding, std::int64_t windows) {
+  const std::int64_t from = position + padding;  // in the padded input
+  const std::int64_t begin = from < kernel ? 0 : (from - kernel) / stride + 1;
+  const std::int64_t end = from / stride + 1;
+  return {begin, end < windows ? end : windows};
+}
+
+template <int lanes>
+PLEXAURA_INLINE void avg_pool_grad_body(const AvgPoolShapes& shapes, PoolPlace at, const float* diff_dst,
+                                        float* diff_src) {
+  const Window2d window = shapes.of.window;
+  const PixelView& x = shapes.of.src;
+  const PixelView& y = shapes.of.dst;
+  const Seen rows = windows_at(at.row, window.kernel.h, window.stride.h, window.padding.h, y.height);
+  for (std::int64_t column = 0; column < x.width; ++column) {
+    const Seen columns = windows_at(column, window.kernel.w, window.stride.w, window.padding.w, y.width);
+    float sum[lanes] = {};
+    for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+      const Inside h = inside(i, window.kernel.h, window.stride.h, window.padding.h, x.height);
+      for (std::int64_t j = columns.begin; j < columns.end; ++j) {
+        const Inside w = inside(j, window.kernel.w, window.stride.w, window.padding.w, x.width);
+        const float weight = weight_of(shapes, h, w);
+        const float* grad = diff_dst + y.offset(at.sample, at.block, i, j);
+#pragma omp simd
+        for (int lane = 0; lane < lanes; ++lane) sum[lane] += grad[lane] * weight;
+      }
+    }
+    float* to = diff_src + x.offset(at.sample, at.block, at.row, column);
+    for (int lane = 0; lane < lanes; ++lane) to[lane] = sum[lane];
+  }
+}
+
+#define PLEXAURA_FOR_LANES(lanes)                                                                    \
+  PLEXAURA_CLONES void avg_pool_##lanes(const AvgPoolShapes& shapes, PoolPlace at, const float* src, \
+                                        float* dst) {                                                \
+    avg_pool_body<lanes>(shapes, at, src, dst);                                                      \
+  }                                                                                                  \
+  PLEXAURA_CLONES void avg_pool_grad_##lanes(const AvgPoolShapes& shapes, PoolPlace at,              \
+                                             const float* diff_dst, float* diff_src) {               \
+    avg_pool_grad_body<lanes>(shapes, at, diff_dst, diff_src);                                       \
+  }
+PLEXAURA_FOR_LANES(8)
+PLEXAURA_FOR_LANES(16)
+#undef PLEXAURA_FOR_LANES
+
+}  // namespace
+
+void avg_pool_row(const AvgPoolShapes& shapes, PoolPlace at, const float* src, float* dst) {
+  shapes.of.dst.lanes == 16 ? avg_pool_16(shapes, at, src, dst) : avg_pool_8(shapes, at, src, dst);
+}
+
+void avg_pool_grad_row(const AvgPoolShapes& shapes, PoolPlace at, const float* diff_dst, float* diff_src) {
+  shapes.of.dst.lanes == 16 ? avg_pool_grad_16(shapes, at, diff_dst, diff_src)
+                            : avg_pool_grad_8(shapes, at, diff_dst, diff_src);
+}
+
+}  // namespace plexaura::fast

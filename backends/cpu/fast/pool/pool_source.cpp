@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <array>
+
+#include "backends/cpu/fast/channel_view.h"
+#include "backends/cpu/fast/function_kernel.h"
+#include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/pool/avg_pool_loops.h"
+#include "backends/cpu/fast/pool/pool_loops.h"
+#include "backends/cpu/fast/sources.h"
+#include "backends/cpu/region_match.h"
+#include "core/ops/pool2d.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+constexpr double nanoseconds_per_vector = 0.6;  // looked at in a window
+
+// Calls body(place) for the rows of all samples and blocks.
+template <class Body>
+void for_each_row(const PixelView& view, double nanoseconds_per_pixel, const Body& body) {
+  const std::int64_t rows = view.samples * view.blocks * view.height;
+  parallel_pieces(rows, nanoseconds_per_pixel * static_cast<double>(view.width),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t i = begin; i < end; ++i) {
+                      const std::int64_t plane = i / view.height;
+                      body(PoolPlace{plane / view.blocks, plane % view.blocks, i % view.height});
+                    }
+                  });
+}
+
+double nanoseconds_per_window(const Window2d& window) {
+  return nanoseconds_per_vector * static_cast<double>(window.kernel.h * window.kernel.w);
+}
+
+std::uint8_t* bytes(Address address) { return reinterpret_cast<std::uint8_t*>(address); }
+
+std::shared_ptr<const Kernel> make_forward(const PoolShapes& shapes) {
+  return make_kernel([shapes](const Binding& at) {
+    for_each_row(shapes.dst, nanoseconds_per_window(shapes.window), [&](PoolPlace place) {
+      max_pool_row(shapes, place, floats(at.inputs[0]), floats(at.outputs[0]), bytes(at.outputs[1]));
+    });
+  });
+}
+
+std::shared_ptr<const Kernel> make_grad(const PoolShapes& shapes) {
+  if (is_tiling(shapes.window))
+    return make_kernel([shapes](const Binding& at) {
+      for_each_row(shapes.src, nanoseconds_per_vector, [&](PoolPlace place) {
+        tiling_grad_row(shapes, place, floats(at.inputs[0]), bytes(at.inputs[1]), floats(at.outputs[0]));
+      });
+    });
+  return make_kernel([shapes](const Binding& at) {
+    const auto pixels = static_cast<double>(shapes.dst.height * shapes.dst.width);
+    const std::int64_t blocks = shapes.src.blocks;
+    parallel_pieces(shapes.src.samples * blocks, pixels * nanoseconds_per_window(shapes.window),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i)
+                        max_pool_grad_plane(shapes, {i / blocks, i % blocks, 0}, floats(at.inputs[0]),
+                                            bytes(at.inputs[1]), floats(at.outputs[0]));
+                    });
+  });
+}
+
+std::shared_ptr<const Kernel> make_average(const AvgPoolShapes& shapes) {
+  return make_kernel([shapes](const Binding& at) {
+    for_each_row(shapes.of.dst, nanoseconds_per_window(shapes.of.window), [&](PoolPlace place) {
+      avg_pool_row(shapes, place, floats(at.inputs[0]), floats(at.outputs[0]));
+    });
+  });
+}
+
+std::shared_ptr<const Kernel> make_average_grad(const AvgPoolShapes& shapes) {
+  const Window2d& window = shapes.of.window;
+  const double windows_of_pixel = static_cast<double>(window.kernel.h * window.kernel.w) /
+                                  static_cast<double>(window.stride.h * window.stride.w);
+  const double nanoseconds_per_pixel = nanoseconds_per_vector * (1 + windows_of_pixel);
+  return make_kernel([=](const Binding& at) {
+    for_each_row(shapes.of.src, nanoseconds_per_pixel, [&](PoolPlace place) {
+      avg_pool_grad_row(shapes, place, floats(at.inputs[0]), floats(at.outputs[0]));
+    });
+  });
+}
+
+constexpr auto max_forward = "max_pool2d";
+constexpr auto max_backward = "max_pool2d_grad";
+constexpr auto average_forward = "avg_pool2d";
+constexpr auto average_backward = "avg_pool2d_grad";
+
+bool is_known(const std::string& kind) {
+  constexpr std::array kinds{max_forward, max_backward, average_forward, average_backward};
+  return std::ranges::find(kinds, kind) != kinds.end();
+}
+
+// The layouts in which operands come, if they have vectors of channels; else blocked ones.
+std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
+  std::vector<Layout> layouts;
+  for (std::size_t i = 0; i < query.given.size(); ++i)
+    if (query.given[i] && pixel_view(*query.given[i], query.type(query.region.inputs[i]).shape) &&
+        std::ranges::find(layouts, *query.given[i]) == layouts.end())
+      layouts.push_back(*query.given[i]);
+  if (layouts.empty()) layouts.push_back(blocked_layout(query.type(query.region.inputs[0]).shape));
+  return layouts;
+}
+
+class PoolSource final : public KernelSource {
+ public:
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    std::vector<Candidate> candidates;
+    if (!is_known(query.region.kind)) return candidates;
+    if (!is_float32(query.graph, query.region.inputs[0]) ||
+        !has_elements(query.graph, query.region.inputs[0]) ||
+        !has_elements(query.graph, query.region.outputs[0]))
+      return candidates;
+    for (const Layout& layout : layouts_to_offer(query)) {
+      Candidate candidate;
+      candidate.implementation = "fast";
+      candidate.inputs.assign(query.region.inputs.size(), layout);
+      candidate.outputs.assign(query.region.outputs.size(), layout);
+      candidate.seconds = seconds_of_traffic(query, candidate);
+      candidates.push_back(std::move(candidate));
+    }
+    return candidates;
+  }
+
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
+    const PixelView in = *pixel_view(candidate.inputs[0], query.type(query.region.inputs[0]).shape);
+    const PixelView out = *pixel_view(candidate.outputs[0], query.type(query.region.outputs[0]).shape);
+    const Window2d& window = op_cast<PoolOp>(query.op()).window();
+    const std::string& kind = query.region.kind;
+    if (kind == max_forward) return make_forward({window, in, out});
+    if (kind == max_backward) return make_grad({window, out, in});
+    if (kind == average_forward)
+      return make_average({{window, in, out}, op_cast<AvgPool2d>(query.op()).count_include_pad()});
+    return make_average_grad({{window, out, in}, op_cast<AvgPool2dGrad>(query.op()).count_include_pad()});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const KernelSource> make_pool_source() { return std::make_unique<PoolSource>(); }
+
+}  // namespace plexaura::fast

@@ -1,0 +1,381 @@
+#include "core/compile/bind_kernels.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+#include "core/compile/rebuild.h"
+#include "core/compile/select_regions.h"
+#include "core/error.h"
+#include "core/graph/print.h"
+#include "core/ops/reorder.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr double bytes_per_second = 1e10;  // of a reorder, for the choice between candidates
+
+class Binder {
+ public:
+  Binder(BindRequest request, Backend& backend) : request_(std::move(request)), backend_(backend) {
+    result_.graph = std::move(request_.graph.graph);
+    result_.roots = std::move(request_.graph.roots);
+    kept_.insert(result_.roots.begin(), result_.roots.end());
+    for (const auto& [value, target] : request_.gradient_targets) kept_.insert(value);
+    for (const Update& update : result_.graph->updates()) kept_.insert(update.next);
+  }
+
+  Lowered run() && {
+    bind_leaves();
+    const std::vector<Value> kept(kept_.begin(), kept_.end());
+    const std::vector<Region> regions = select_regions(*result_.graph, kept, backend_, request_.fuse);
+    find_wanted(regions);
+    copy_targets([&](Value value) { return as_leaf(op(value.node)) != nullptr; });
+    for (const Region& region : regions) {
+      if (region.nodes.size() > 1 || !bind_view(region)) bind_region(region);
+      copy_targets(
+          [&](Value value) { return std::ranges::find(region.outputs, value) != region.outputs.end(); });
+    }
+    fix_unread();
+    save_old_values();
+    bind_updates();
+    return std::move(result_);
+  }
+
+ private:
+  Graph& graph() const { return *result_.graph; }
+  const Op& op(NodeId id) const { return *result_.graph->record(id).op; }
+  const TensorType& type(Value value) const { return result_.graph->type(value); }
+
+  void bind_leaves() {
+    for (NodeId id = 0; id < graph().size(); ++id) {
+      const Leaf* leaf = as_leaf(op(id));
+      if (leaf == nullptr) continue;
+      const Value value{id, 0};
+      if (request_.prologue && depends_on_parameters_alone(*leaf)) from_parameters_.insert(value);
+      if (leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::buffer)
+        bind_stored(*leaf, value);
+      else
+        result_.layouts[value] = Layout::row_major(leaf->type().shape.rank());
+    }
+  }
+
+  static bool depends_on_parameters_alone(const Leaf& leaf) {
+    return leaf.kind() == LeafKind::parameter || leaf.kind() == LeafKind::buffer ||
+           leaf.kind() == LeafKind::constant;
+  }
+
+  // A parameter that is not placed yet keeps no layout until its first reader chooses one.
+  void bind_stored(const Leaf& leaf, Value value) {
+    result_.stored[leaf.label()] = value;
+    if (request_.placement != nullptr) {
+      const Placement::Entry* entry = request_.placement->find(leaf.label());
+      if (entry == nullptr || entry->type != leaf.type())
+        throw UserError(fmt::format(
+            "{}: the placement of the parameters holds '{}' {}; compile the program that trains it first",
+            name_of(graph(), value.node), leaf.label(),
+            entry == nullptr ? "not at all" : "as " + to_string(entry->type)));
+      fix_layout(value, entry->layout);
+    } else if (leaf.kind() == LeafKind::buffer) {
+      fix_layout(value, Layout::row_major(leaf.type().shape.rank()));
+    }
+  }
+
+  void fix_layout(Value value, const Layout& layout) {
+    result_.layouts[value] = layout;
+    const Leaf* leaf = as_leaf(op(value.node));
+    if (leaf != nullptr && !leaf->label().empty()) result_.parameter_layouts[leaf->label()] = layout;
+  }
+
+  std::optional<Layout> layout_of(Value value) const {
+    const auto found = result_.layouts.find(value);
+    return found == result_.layouts.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void find_wanted(const std::vector<Region>& regions) {
+    wanted_ = kept_;
+    for (const Region& region : regions) wanted_.insert(region.inputs.begin(), region.inputs.end());
+  }
+
+  // Views are aliases: no kernel, at most a reorder to the row-major layout in which a new shape means the
+  // same elements.
+  bool bind_view(const Region& region) {
+    const NodeId id = region.nodes[0];
+    if (!op(id).traits().view) return false;
+    Value source = region.inputs[0];
+    const Value view{id, 0};
+    if (!layout_of(source)) fix_layout(source, Layout::row_major(type(source).shape.rank()));
+    if (type(source).shape != type(view).shape)
+      source = reordered(source, Layout::row_major(type(source).shape.rank()));
+    const bool same = type(source).shape == type(view).shape;
+    result_.layouts[view] = same ? *layout_of(source) : Layout::row_major(type(view).shape.rank());
+    result_.alias_of[view] = source;
+    if (from_parameters_.contains(source)) from_parameters_.insert(view);
+    return true;
+  }
+
+  void bind_region(const Region& region) {
+    const std::vector<Target*> targets = targets_of(region);
+    RegionQuery query{graph(), region, {}, {}, targets[0] != nullptr && targets[0]->accumulate};
+    for (const Value input : region.inputs) query.given.push_back(layout_of(input));
+    for (const Value output : region.outputs) query.wanted.push_back(wanted_.contains(output));
+    if (op(region.nodes.back()).traits().collective) return bind_collective(region, query);
+
+    const std::vector<Candidate> candidates = backend_.propose(query);
+    if (candidates.empty())
+      throw UserError(
+          fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; register one, or use "
+                      "another backend",
+                      name_of(graph(), region.nodes.back()), backend_.info().name, region.kind));
+    const Candidate& best = *std::ranges::min_element(
+        candidates, {}, [&](const Candidate& candidate) { return cost_of(region, candidate, targets); });
+    add_step(region, query, best, targets);
+  }
+
+  // In logical layout: ranks that chose other ones, for another batch size, still add element to element.
+  void bind_collective(const Region& region, const RegionQuery& query) {
+    Candidate candidate;
+    candidate.implementation = "collective";
+    BoundInstruction step{region, {}, nullptr, {}, query.wanted, false};
+    for (const Value value : region.inputs) {
+      candidate.inputs.push_back(row_major(value));
+      step.inputs.push_back(reordered(value, candidate.inputs.back()));
+    }
+    candidate.outputs = candidate.inputs;
+    step.candidate = candidate;
+    result_.layouts[region.outputs[0]] = candidate.outputs[0];
+    result_.steps.push_back(std::move(step));
+  }
+
+  Layout row_major(Value value) const { return Layout::row_major(type(value).shape.rank()); }
+
+  // The home of each output, null where it has none.
+  std::vector<Target*> targets_of(const Region& region) {
+    std::vector<Target*> targets(region.outputs.size(), nullptr);
+    for (auto& [value, target] : request_.gradient_targets) {
+      const auto output = std::ranges::find(region.outputs, value);
+      if (output != region.outputs.end())
+        targets[static_cast<std::size_t>(output - region.outputs.begin())] = &target;
+    }
+    return targets;
+  }
+
+  // That of the parameter, nothing while it is open. Of one that the program does not read, as after a loss
+  // that is linear in it, it is what the placement says.
+  std::optional<Layout> home_layout(const Target& target) const {
+    if (target.tail) return Layout();
+    const auto found = result_.parameter_layouts.find(target.gradient_of);
+    if (found != result_.parameter_layouts.end()) return found->second;
+    if (request_.placement != nullptr)
+      if (const Placement::Entry* entry = request_.placement->find(target.gradient_of)) return entry->layout;
+    return std::nullopt;
+  }
+
+  // Settles what is open: the parameter will lie as its gradient comes.
+  void settle_home(Target& target, const Layout& layout) {
+    target.layout = home_layout(target).value_or(layout);
+    if (target.tail) return;
+    const auto leaf = result_.stored.find(target.gradient_of);
+    if (leaf != result_.stored.end() && !layout_of(leaf->second))
+      fix_layout(leaf->second, target.layout);
+    else
+      result_.parameter_layouts.emplace(target.gradient_of, target.layout);
+  }
+
+  double cost_of(const Region& region, const Candidate& candidate,
+                 const std::vector<Target*>& targets) const {
+    double seconds = candidate.seconds;
+    for (std::size_t i = 0; i < region.inputs.size(); ++i) {
+      const bool read = candidate.reads.empty() || candidate.reads[i];
+      const auto given = layout_of(region.inputs[i]);
+      if (!read || !given || *given == candidate.inputs[i]) continue;
+      if (reorders_.contains({region.inputs[i], to_string(candidate.inputs[i])})) continue;
+      seconds += reorder_seconds(region.inputs[i], candidate.inputs[i]);
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      if (targets[i] != nullptr)
+        if (const auto home = home_layout(*targets[i]); home && candidate.outputs[i] != *home)
+          seconds += reorder_seconds(region.outputs[i], *home);
+    return seconds;
+  }
+
+  double reorder_seconds(Value value, const Layout& layout) const {
+    return 2 * static_cast<double>(layout.bytes(type(value))) / bytes_per_second;
+  }
+
+  void add_step(const Region& region, RegionQuery& query, const Candidate& candidate,
+                const std::vector<Target*>& targets) {
+    for (std::size_t i = 0; i < region.inputs.size(); ++i)
+      if ((candidate.reads.empty() || candidate.reads[i]) && !layout_of(region.inputs[i]))
+        fix_layout(region.inputs[i], candidate.inputs[i]);
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      if (targets[i] != nullptr) settle_home(*targets[i], candidate.outputs[i]);
+    query.accumulate = query.accumulate && candidate.accumulates &&
+                       candidate.outputs[0] == targets[0]->layout && !read_elsewhere(region.outputs[0]);
+    BoundInstruction step{region, candidate, nullptr, {}, query.wanted, false};
+    const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
+    bool parameters_alone = request_.prologue && !random && !region.inputs.empty();
+    for (std::size_t i = 0; i < region.inputs.size(); ++i) {
+      Value input = region.inputs[i];
+      if (step.reads(i)) input = reordered(input, candidate.inputs[i]);
+      parameters_alone = parameters_alone && from_parameters_.contains(input);
+      step.inputs.push_back(input);
+    }
+    step.kernel = backend_.make(query, candidate);
+    step.prologue = parameters_alone;
+    for (std::size_t i = 0; i < region.outputs.size(); ++i) {
+      result_.layouts[region.outputs[i]] = candidate.outputs[i];
+      if (parameters_alone) from_parameters_.insert(region.outputs[i]);
+      const bool fits = targets[i] != nullptr && candidate.outputs[i] == targets[i]->layout;
+      const bool overwrites = fits && !targets[i]->accumulate;
+      if (overwrites || (i == 0 && query.accumulate)) result_.targets[region.outputs[i]] = *targets[i];
+    }
+    result_.steps.push_back(std::move(step));
+  }
+
+  // A value that accumulates into its home no longer exists by itself.
+  bool read_elsewhere(Value value) const {
+    const auto targets =
+        std::ranges::count(request_.gradient_targets, value, &std::pair<Value, Target>::first);
+    const bool root = std::ranges::find(result_.roots, value) != result_.roots.end();
+    for (NodeId id = value.node + 1; id < result_.graph->size(); ++id)
+      if (std::ranges::find(result_.graph->record(id).inputs, value) !=
+          result_.graph->record(id).inputs.end())
+        return true;
+    const bool becomes_state =
+        std::ranges::find(result_.graph->updates(), value, &Update::next) != result_.graph->updates().end();
+    return root || becomes_state || targets > 1;
+  }
+
+  // The value in another layout: itself, a copy made before, or a new one.
+  Value reordered(Value value, const Layout& layout) {
+    if (!layout_of(value)) fix_layout(value, layout);
+    if (*layout_of(value) == layout) return value;
+    const auto known = reorders_.find({value, to_string(layout)});
+    if (known != reorders_.end()) return known->second;
+    const Value copy = add_reorder(value, layout, nullptr);
+    reorders_[{value, to_string(layout)}] = copy;
+    return copy;
+  }
+
+  Value add_reorder(Value value, const Layout& layout, const Target* target) {
+    const Origin origin = graph().record(value.node).origin;
+    const Value copy = append_with_origin(graph(), std::make_shared<Reorder>(layout), {value}, origin)[0];
+    const Region region = single(graph(), copy.node);
+    RegionQuery query{graph(), region, {*layout_of(value)}, {true}, target != nullptr && target->accumulate};
+    std::vector<Candidate> candidates = backend_.propose(query);
+    if (query.accumulate)
+      std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.accumulates; });
+    if (candidates.empty())
+      throw UserError(fmt::format("{}: the backend '{}' cannot reorder {} to {}", name_of(graph(), copy.node),
+                                  backend_.info().name, to_string(*layout_of(value)), to_string(layout)));
+    const Candidate& best = *std::ranges::min_element(candidates, {}, &Candidate::seconds);
+    const bool from_parameters = from_parameters_.contains(value);
+    result_.steps.push_back({region, best, backend_.make(query, best), {value}, {true}, from_parameters});
+    result_.layouts[copy] = layout;
+    if (from_parameters) from_parameters_.insert(copy);
+    if (target != nullptr) result_.targets[copy] = *target;
+    if (target == nullptr) ++result_.reorders;
+    return copy;
+  }
+
+  // As soon as a value is there, so that it need not live on and its bucket is final.
+  template <class F>
+  void copy_targets(F&& is_there) {
+    for (const auto& [value, target] : request_.gradient_targets)
+      if (is_there(value)) copy_to_target(value, target);
+  }
+
+  // What was not written straight to its home is copied, or added, there.
+  void copy_to_target(Value value, Target target) {
+    const auto direct = result_.targets.find(value);
+    if (direct != result_.targets.end() && direct->second.gradient_of == target.gradient_of &&
+        direct->second.tail == target.tail)
+      return;
+    settle_home(target, layout_of(value).value_or(row_major(value)));
+    if (target.accumulate || !layout_of(value)) value = reordered(value, target.layout);
+    add_reorder(value, target.layout, &target);
+  }
+
+  // A parameter that nothing reads lies as the user sees it.
+  void fix_unread() {
+    for (const auto& [name, value] : result_.stored)
+      if (!layout_of(value)) fix_layout(value, row_major(value));
+  }
+
+  // Outputs are read after the run: those that lie where an update writes are copied before.
+  void save_old_values() {
+    for (Value& root : result_.roots)
+      if (std::ranges::find(graph().updates(), result_.storage_of(root), &Update::buffer) !=
+          graph().updates().end())
+        root = add_reorder(root, *layout_of(root), nullptr);
+  }
+
+  // Every read within a run sees the old value of a buffer: what would write too early is copied at the end.
+  void bind_updates() {
+    std::vector<std::pair<Value, Value>> pending;
+    for (const Update& update : graph().updates()) {
+      Value next = reordered(update.next, *layout_of(update.buffer));
+      if (as_leaf(op(result_.storage_of(next).node)) != nullptr)
+        next = add_reorder(next, *layout_of(next), nullptr);
+      pending.emplace_back(update.buffer, next);
+    }
+    std::vector<std::pair<Value, Value>> late;
+    for (const auto& [buffer, next] : pending) {
+      const Target home{.gradient_of = {}, .tail = {}, .updated_leaf = buffer, .layout = *layout_of(buffer)};
+      if (can_write_early(buffer, next))
+        result_.targets[next] = home;
+      else
+        late.emplace_back(buffer, next);
+    }
+    for (const auto& [buffer, next] : late) {
+      const Target home{.gradient_of = {}, .tail = {}, .updated_leaf = buffer, .layout = *layout_of(buffer)};
+      add_reorder(next, home.layout, &home);
+    }
+  }
+
+  bool can_write_early(Value buffer, Value next) const {
+    if (result_.alias_of.contains(next) || result_.targets.contains(next)) return false;
+    const auto writer = std::ranges::find_if(result_.steps, [&](const BoundInstruction& step) {
+      return std::ranges::find(step.region.outputs, next) != step.region.outputs.end();
+    });
+    if (writer == result_.steps.end()) return false;
+    const auto reads_buffer = [&](const BoundInstruction& step, std::size_t input) {
+      return step.reads(input) && result_.storage_of(step.inputs[input]) == buffer;
+    };
+    for (auto later = writer + 1; later != result_.steps.end(); ++later)
+      for (std::size_t i = 0; i < later->inputs.size(); ++i)
+        if (reads_buffer(*later, i)) return false;
+    const auto output = static_cast<std::size_t>(std::ranges::find(writer->region.outputs, next) -
+                                                 writer->region.outputs.begin());
+    for (std::size_t i = 0; i < writer->inputs.size(); ++i) {
+      const bool in_place = std::ranges::find(writer->candidate.in_place, std::pair(output, i)) !=
+                            writer->candidate.in_place.end();
+      if (reads_buffer(*writer, i) && !in_place) return false;
+    }
+    return std::ranges::find(result_.roots, next) == result_.roots.end();
+  }
+
+  BindRequest request_;
+  Backend& backend_;
+  Lowered result_;
+  std::set<Value> kept_;
+  std::set<Value> wanted_;
+  std::set<Value> from_parameters_;
+  std::map<std::pair<Value, std::string>, Value> reorders_;
+};
+
+}  // namespace
+
+Value Lowered::storage_of(Value value) const {
+  for (auto found = alias_of.find(value); found != alias_of.end(); found = alias_of.find(value))
+    value = found->second;
+  return value;
+}
+
+Lowered bind_kernels(BindRequest request, Backend& backend) {
+  return Binder(std::move(request), backend).run();
+}
+
+}  // namespace plexaura

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/compile/compile.h"
+#include "core/compile/passes.h"
+#include "core/device/backend.h"
+
+namespace plexaura {
+
+// A value's home outside the arena, and the layout it must have there. Exactly one of the first three is set.
+struct Target {
+  std::string gradient_of;            // the gradient arena, at this parameter or buffer
+  std::optional<TailSlot> tail;       // the gradient arena, behind all parameters
+  std::optional<Value> updated_leaf;  // where this buffer or arena slice lies
+  bool accumulate = false;            // what is there is added to, not overwritten
+  Layout layout = {};
+};
+
+// An instruction before it has addresses.
+struct BoundInstruction {
+  Region region;
+  Candidate candidate;
+  std::shared_ptr<const Kernel> kernel;  // null for a collective
+  std::vector<Value> inputs;
+  std::vector<bool> wanted;  // per output
+  bool prologue = false;
+
+  bool reads(std::size_t input) const { return candidate.reads.empty() || candidate.reads[input]; }
+};
+
+// A graph whose every value has a layout and every region a kernel.
+struct Lowered {
+  std::unique_ptr<Graph> graph;         // reorders were appended
+  std::vector<Value> roots;             // as asked for
+  std::vector<BoundInstruction> steps;  // in order; those of the prologue are marked
+  std::map<Value, Layout> layouts;
+  std::map<Value, Value> alias_of;                  // a view -> what it is a view of
+  std::map<Value, Target> targets;                  // values written straight to their home
+  std::map<std::string, Value> stored;              // parameters and buffers in use
+  std::map<std::string, Layout> parameter_layouts;  // theirs
+  std::size_t reorders = 0;
+
+  Value storage_of(Value value) const;  // the value whose memory this one lies in, views followed
+};
+
+struct BindRequest {
+  PassGraph graph;
+  std::vector<std::pair<Value, Target>> gradient_targets;  // layouts are filled in by the binding
+  const Placement* placement;
+  bool fuse;
+  bool prologue;  // steps that depend on parameters alone may be taken out of the program
+};
+
+// The forward walk: for each region the cheapest candidate plus the reorders that it needs.
+Lowered bind_kernels(BindRequest request, Backend& backend);
+
+}  // namespace plexaura

@@ -1,0 +1,276 @@
+#include "core/compile/compile.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "core/compile/assign_memory.h"
+#include "core/compile/bind_kernels.h"
+#include "core/compile/memory_plan.h"
+#include "core/compile/step_block.h"
+#include "core/error.h"
+#include "core/graph/print.h"
+
+namespace plexaura {
+
+namespace {
+
+class Compiler {
+ public:
+  Compiler(const Graph& graph, std::span<const ProgramOutput> outputs, Backend& backend,
+           const CompileOptions& options)
+      : source_(graph),
+        outputs_(outputs),
+        backend_(backend),
+        options_(options),
+        program_(std::make_shared<Program>()) {
+    program_->backend = backend.info().name;
+  }
+
+  std::shared_ptr<const Program> run() {
+    lowered_ = bind_kernels(run_passes(), backend_);
+    log_binding();
+    program_->placement = options_.placement != nullptr ? *options_.placement : make_placement();
+    program_->reorders = lowered_.reorders;
+    find_homes();
+    assignment_ = assign_memory(lowered_, homes_, optimise());
+    program_->arena_bytes = assignment_.arena_bytes;
+    program_->arena_lower_bound = assignment_.arena_lower_bound;
+    program_->prologue_bytes = assignment_.prologue_bytes;
+    log_plan();
+    emit_instructions();
+    emit_outputs();
+    program_->graph = std::move(lowered_.graph);
+    return program_;
+  }
+
+ private:
+  bool optimise() const { return options_.optimise && !options_.keep_all; }
+
+  BindRequest run_passes() {
+    std::vector<Value> roots;
+    for (const ProgramOutput& output : outputs_) {
+      if (&output.node.graph() != &source_) throw UserError("compile: an output belongs to another graph");
+      roots.push_back(output.node.value());
+    }
+    verify(source_);
+    log("verify", source_);
+    PassGraph graph = options_.keep_all ? copy(source_, roots, options_.apply_updates)
+                                        : prune(source_, roots, options_.apply_updates);
+    log("prune", *graph.graph);
+    if (optimise()) {
+      graph = merge(graph);
+      log("merge", *graph.graph);
+      graph = fold(graph, backend_);
+      log("fold", *graph.graph);
+    }
+    BindRequest request{std::move(graph), {}, options_.placement, optimise(), false};
+    request.prologue = optimise() && request.graph.graph->updates().empty();
+    split_outputs(request);
+    return request;
+  }
+
+  void log(const char* pass, const Graph& graph) {
+    program_->passes.push_back(fmt::format("{}: {} nodes", pass, graph.size()));
+  }
+
+  void log_binding() {
+    const auto kernels = std::ranges::count_if(
+        lowered_.steps, [](const BoundInstruction& step) { return step.kernel != nullptr; });
+    program_->passes.push_back(
+        fmt::format("bind: {} kernels, {} of them reorders, {} in the prologue", kernels, lowered_.reorders,
+                    std::ranges::count_if(lowered_.steps, &BoundInstruction::prologue)));
+  }
+
+  void log_plan() {
+    program_->passes.push_back(fmt::format("plan memory: arena {} bytes (lower bound {}), prologue {} bytes",
+                                           assignment_.arena_bytes, assignment_.arena_lower_bound,
+                                           assignment_.prologue_bytes));
+  }
+
+  // Readable outputs stay roots; the others get a home in the gradient arena.
+  void split_outputs(BindRequest& request) {
+    std::vector<Value> readable;
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const ProgramOutput& output = outputs_[i];
+      const Value value = request.graph.roots[i];
+      if (output.gradient_of.empty() && !output.tail) {
+        readable.push_back(value);
+        continue;
+      }
+      request.prologue = false;
+      request.gradient_targets.emplace_back(value,
+                                            Target{output.gradient_of, output.tail, {}, options_.accumulate});
+    }
+    request.graph.roots = std::move(readable);
+    readable_ = request.graph.roots.size();
+    if (options_.keep_all)
+      for (NodeId id = 0; id < request.graph.graph->size(); ++id)
+        for (std::uint32_t output = 0; output < request.graph.graph->record(id).types.size(); ++output)
+          request.graph.roots.push_back({id, output});
+    asked_ = request.graph.roots;
+  }
+
+  // Trainables in the order in which this program finishes their gradients, then buffers, then what is only
+  // read.
+  Placement make_placement() const {
+    std::map<std::string, std::size_t> finished;
+    for (std::size_t index = 0; index < lowered_.steps.size(); ++index)
+      for (const Value output : lowered_.steps[index].region.outputs)
+        if (const auto target = lowered_.targets.find(output);
+            target != lowered_.targets.end() && !target->second.gradient_of.empty())
+          finished[target->second.gradient_of] = index;
+    std::map<ParameterRole, std::vector<const Leaf*>> by_role;
+    for (NodeId id = 0; id < source_.size(); ++id) {
+      const Leaf* leaf = as_leaf(*source_.record(id).op);
+      if (leaf == nullptr || !(lowered_.stored.contains(leaf->label()) || finished.contains(leaf->label())))
+        continue;
+      if (leaf->kind() == LeafKind::buffer)
+        by_role[ParameterRole::buffer].push_back(leaf);
+      else if (leaf->kind() == LeafKind::parameter)
+        by_role[finished.contains(leaf->label()) ? ParameterRole::trainable : ParameterRole::frozen]
+            .push_back(leaf);
+    }
+    std::ranges::stable_sort(by_role[ParameterRole::trainable], {},
+                             [&](const Leaf* leaf) { return finished.at(leaf->label()); });
+    Placement placement;
+    for (const auto& [role, leaves] : by_role)
+      for (const Leaf* leaf : leaves) {
+        if (placement.entries.empty()) placement.dtype = leaf->type().dtype;
+        const auto layout = lowered_.parameter_layouts.find(leaf->label());
+        placement.append(leaf->label(), leaf->type(), role,
+                         layout != lowered_.parameter_layouts.end()
+                             ? layout->second
+                             : Layout::row_major(leaf->type().shape.rank()));
+      }
+    return placement;
+  }
+
+  void find_homes() {
+    std::int64_t feed_end = step_block_bytes;
+    for (NodeId id = 0; id < lowered_.graph->size(); ++id)
+      if (const Leaf* leaf = as_leaf(*lowered_.graph->record(id).op))
+        homes_[{id, 0}] = home_of(*leaf, feed_end);
+    program_->feed_bytes = static_cast<std::size_t>(feed_end);
+    for (NodeId id = 0; id < source_.size(); ++id)
+      if (const Leaf* leaf = as_leaf(*source_.record(id).op);
+          leaf != nullptr && leaf->kind() == LeafKind::input)
+        if (std::ranges::find(program_->feeds, leaf->label(), &Program::Feed::name) == program_->feeds.end())
+          program_->unread_inputs.push_back(leaf->label());
+    for (const auto& [value, target] : lowered_.targets) homes_[value] = home_of(target);
+  }
+
+  Place home_of(const Leaf& leaf, std::int64_t& feed_end) {
+    switch (leaf.kind()) {
+      case LeafKind::input: {
+        const std::int64_t offset = feed_end;
+        program_->feeds.push_back({leaf.label(), leaf.type(), offset});
+        feed_end += static_cast<std::int64_t>(whole_granules(static_cast<std::size_t>(leaf.type().bytes())));
+        return {Place::Space::feed, 0, offset};
+      }
+      case LeafKind::step_scalar:
+        return {Place::Space::feed, 0,
+                static_cast<std::int64_t>(step_block_offset(leaf.scalar(), leaf.type().dtype))};
+      case LeafKind::constant:
+        return {Place::Space::constant, 0, add_constant(*leaf.value())};
+      case LeafKind::arena_slice:
+        return home_of(leaf.slice(), leaf.type().dtype);
+      default:
+        return {Place::Space::value, 0, element_bytes(entry_of(leaf.label()).offset)};
+    }
+  }
+
+  static Place home_of(const ArenaSlice& slice, DType dtype) {
+    const std::int64_t offset = slice.offset * static_cast<std::int64_t>(size_of(dtype));
+    switch (slice.arena) {
+      case ArenaKind::value:
+        return {Place::Space::value, 0, offset};
+      case ArenaKind::gradient:
+        return {Place::Space::gradient, 0, offset};
+      default:
+        return {Place::Space::state, slice.state, offset};
+    }
+  }
+
+  Place home_of(const Target& target) const {
+    if (target.updated_leaf) return homes_.at(*target.updated_leaf);
+    if (target.tail) {
+      const std::int64_t offset = program_->placement.tail_offset() + static_cast<std::int64_t>(*target.tail);
+      return {Place::Space::gradient, 0, element_bytes(offset)};
+    }
+    const Placement::Entry& entry = entry_of(target.gradient_of);
+    if (entry.role == ParameterRole::frozen)
+      throw UserError(fmt::format(
+          "the program computes the gradient of '{}', which the placement holds as frozen", entry.name));
+    return {Place::Space::gradient, 0, element_bytes(entry.offset)};
+  }
+
+  std::int64_t element_bytes(std::int64_t elements) const {
+    return elements * static_cast<std::int64_t>(size_of(program_->placement.dtype));
+  }
+
+  const Placement::Entry& entry_of(const std::string& name) const {
+    const Placement::Entry* entry = program_->placement.find(name);
+    if (entry == nullptr) throw InternalError(fmt::format("the placement lacks '{}'", name));
+    return *entry;
+  }
+
+  std::int64_t add_constant(const Tensor& tensor) {
+    auto& bytes = program_->constants;
+    const std::size_t offset = whole_granules(bytes.size());
+    bytes.resize(offset + tensor.bytes());
+    std::copy_n(tensor.data(), tensor.bytes(), bytes.data() + offset);
+    return static_cast<std::int64_t>(offset);
+  }
+
+  Slot slot(Value value) const {
+    return {value, lowered_.graph->type(value), lowered_.layouts.at(value), assignment_.places.at(value)};
+  }
+
+  void emit_instructions() {
+    for (std::size_t index = 0; index < lowered_.steps.size(); ++index) {
+      BoundInstruction& step = lowered_.steps[index];
+      Instruction instruction{name_of(*lowered_.graph, step.region.nodes.back()),
+                              step.candidate.implementation,
+                              step.region.nodes,
+                              step.kernel,
+                              {},
+                              {},
+                              step.candidate.workspace,
+                              assignment_.workspaces[index]};
+      if (step.region.nodes.size() > 1)
+        instruction.name = fmt::format("{} ({})", instruction.name, step.region.kind);
+      for (std::size_t i = 0; i < step.inputs.size(); ++i)
+        instruction.inputs.push_back(step.reads(i) ? std::optional(slot(step.inputs[i])) : std::nullopt);
+      for (std::size_t i = 0; i < step.region.outputs.size(); ++i)
+        instruction.outputs.push_back(step.wanted[i] ? std::optional(slot(step.region.outputs[i]))
+                                                     : std::nullopt);
+      (step.prologue ? program_->prologue : program_->instructions).push_back(std::move(instruction));
+    }
+  }
+
+  void emit_outputs() {
+    for (std::size_t i = 0; i < readable_; ++i) program_->outputs.push_back(slot(lowered_.roots[i]));
+    for (std::size_t i = readable_; i < lowered_.roots.size(); ++i)
+      program_->kept.emplace(asked_[i], slot(lowered_.roots[i]));
+  }
+
+  const Graph& source_;
+  std::span<const ProgramOutput> outputs_;
+  Backend& backend_;
+  const CompileOptions& options_;
+  std::shared_ptr<Program> program_;
+  Lowered lowered_;
+  std::map<Value, Place> homes_;
+  Assignment assignment_;
+  std::vector<Value> asked_;  // roots as they were before the binding: a copy may stand for one
+  std::size_t readable_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<const Program> compile(const Graph& graph, std::span<const ProgramOutput> outputs,
+                                       Backend& backend, const CompileOptions& options) {
+  return Compiler(graph, outputs, backend, options).run();
+}
+
+}  // namespace plexaura

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/compile/program.h"
+#include "core/export.h"
+
+namespace plexaura {
+
+// What a program is for.
+struct ProgramOutput {
+  Node node;
+  // Empty: VM::output reads it. Otherwise it is written to the gradient arena: as the gradient of the
+  // parameter, or the change of the buffer, of this name, ...
+  std::string gradient_of = {};
+  // ... or into this slot of the tail (a scalar).
+  std::optional<TailSlot> tail = {};
+};
+
+struct CompileOptions {
+  // Where the parameters lie. Null: the program makes the placement.
+  const Placement* placement = nullptr;
+  // Outputs to the gradient arena add to what is there (the second micro-batch and later ones).
+  bool accumulate = false;
+  // Off: updates of buffers are left out. The gradient program computes their change instead, and changes
+  // nothing by itself.
+  bool apply_updates = true;
+  // Off: no merging, folding, regions, memory reuse or work in place; the debugger's way.
+  bool optimise = true;
+  // Every value of the graph can be read with VM::value; implies optimise = false.
+  bool keep_all = false;
+};
+
+// Passes in fixed order: verify, prune, merge, fold, bind kernels and layouts, plan memory. Throws UserError
+// naming node and backend where the backend offers no kernel. The program keeps nothing of the graph, which
+// may go; the backend must outlive it. One thread at a time compiles for a backend.
+PLEXAURA_API std::shared_ptr<const Program> compile(const Graph& graph,
+                                                    std::span<const ProgramOutput> outputs, Backend& backend,
+                                                    const CompileOptions& options = {});
+
+}  // namespace plexaura

@@ -1,0 +1,90 @@
+#include "core/compile/memory_plan.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace plexaura {
+
+namespace {
+
+bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+
+std::size_t lower_bound_of(std::span<const Lifetime> lifetimes) {
+  std::size_t end = 0;
+  for (const Lifetime& lifetime : lifetimes) end = std::max(end, lifetime.last + 2);
+  std::vector<std::ptrdiff_t> change(end, 0);
+  for (const Lifetime& lifetime : lifetimes) {
+    change[lifetime.first] += static_cast<std::ptrdiff_t>(whole_granules(lifetime.bytes));
+    change[lifetime.last + 1] -= static_cast<std::ptrdiff_t>(whole_granules(lifetime.bytes));
+  }
+  std::ptrdiff_t alive = 0;
+  std::ptrdiff_t most = 0;
+  for (const std::ptrdiff_t step : change) most = std::max(most, alive += step);
+  return static_cast<std::size_t>(most);
+}
+
+// Places pieces one by one in the given order, each in the tightest gap between those already placed that
+// live at the same time.
+class Packing {
+ public:
+  explicit Packing(std::span<const Lifetime> lifetimes)
+      : lifetimes_(lifetimes), plan_{std::vector<std::size_t>(lifetimes.size()), 0, 0} {}
+
+  void place(std::size_t piece) {
+    const std::size_t bytes = whole_granules(lifetimes_[piece].bytes);
+    const std::size_t none = static_cast<std::size_t>(-1);
+    std::size_t best = none;
+    std::size_t least_slack = none;
+    std::size_t gap_start = 0;
+    for (const std::size_t other : placed_) {  // by offset
+      if (!overlap(lifetimes_[piece], lifetimes_[other])) continue;
+      const std::size_t start = plan_.offsets[other];
+      if (start >= gap_start + bytes && start - gap_start - bytes < least_slack) {
+        least_slack = start - gap_start - bytes;
+        best = gap_start;
+      }
+      gap_start = std::max(gap_start, start + whole_granules(lifetimes_[other].bytes));
+    }
+    plan_.offsets[piece] = best == none ? gap_start : best;
+    plan_.peak = std::max(plan_.peak, plan_.offsets[piece] + bytes);
+    const auto behind = std::ranges::upper_bound(placed_, plan_.offsets[piece], {},
+                                                 [&](std::size_t other) { return plan_.offsets[other]; });
+    placed_.insert(behind, piece);
+  }
+
+  MemoryPlan plan() && { return std::move(plan_); }
+
+ private:
+  std::span<const Lifetime> lifetimes_;
+  MemoryPlan plan_;
+  std::vector<std::size_t> placed_;
+};
+
+}  // namespace
+
+MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
+  const auto duration = [](const Lifetime& l) { return l.last - l.first + 1; };
+  using Key = std::function<double(const Lifetime&)>;
+  const std::vector<Key> orders{
+      [](const Lifetime& l) { return -static_cast<double>(l.bytes); },
+      [&](const Lifetime& l) { return -static_cast<double>(l.bytes) * static_cast<double>(duration(l)); },
+      [&](const Lifetime& l) { return -static_cast<double>(duration(l)); },
+      [](const Lifetime& l) { return static_cast<double>(l.first); },
+  };
+  MemoryPlan best;
+  best.peak = static_cast<std::size_t>(-1);
+  for (const Key& key : orders) {
+    std::vector<std::size_t> order(lifetimes.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t piece) { return key(lifetimes[piece]); });
+    Packing packing(lifetimes);
+    for (const std::size_t piece : order) packing.place(piece);
+    MemoryPlan plan = std::move(packing).plan();
+    if (plan.peak < best.peak) best = std::move(plan);
+  }
+  best.lower_bound = lower_bound_of(lifetimes);
+  return best;
+}
+
+}  // namespace plexaura

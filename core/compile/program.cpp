@@ -1,0 +1,98 @@
+#include "core/compile/program.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+#include "core/fnv.h"
+#include "core/graph/print.h"
+
+namespace plexaura {
+
+namespace {
+
+std::string place_text(const Place& place) {
+  static constexpr std::array<const char*, 7> spaces{"arena", "feed",     "constant", "prologue",
+                                                     "value", "gradient", "state"};
+  const char* space = spaces.at(static_cast<std::size_t>(place.space));
+  return place.space == Place::Space::state ? fmt::format("{}{}+{}", space, place.index, place.offset)
+                                            : fmt::format("{}+{}", space, place.offset);
+}
+
+std::string slot_text(const std::optional<Slot>& slot) {
+  if (!slot) return "-";
+  return fmt::format("%{}.{} {} {} @{} {}B", slot->value.node, slot->value.output, to_string(slot->type),
+                     to_string(slot->layout), place_text(slot->place), slot->layout.bytes(slot->type));
+}
+
+std::string instruction_text(const Instruction& instruction) {
+  std::string text = fmt::format("{} [{}]", instruction.name, instruction.implementation);
+  if (instruction.workspace_bytes > 0)
+    text += fmt::format(" workspace {}B @{}", instruction.workspace_bytes, place_text(instruction.workspace));
+  for (const auto& output : instruction.outputs) text += "\n    out " + slot_text(output);
+  for (const auto& input : instruction.inputs) text += "\n    in  " + slot_text(input);
+  return text + "\n";
+}
+
+bool intersects(const std::optional<Slot>& slot, Place::Space space, std::int64_t begin, std::int64_t end) {
+  if (!slot || slot->place.space != space) return false;
+  return slot->place.offset < end && slot->place.offset + slot->layout.bytes(slot->type) > begin;
+}
+
+}  // namespace
+
+std::size_t Program::gradients_ready_after(std::int64_t offset_end) const {
+  const std::int64_t end = offset_end * static_cast<std::int64_t>(size_of(placement.dtype));
+  for (std::size_t index = instructions.size(); index-- > 0;)
+    for (const auto& output : instructions[index].outputs)
+      if (intersects(output, Place::Space::gradient, 0, end)) return index + 1;
+  return 0;
+}
+
+namespace {
+
+std::size_t first_reader(const Program& program, Place::Space space, std::int64_t offset,
+                         std::int64_t offset_end) {
+  const auto element = static_cast<std::int64_t>(size_of(program.placement.dtype));
+  for (std::size_t index = 0; index < program.instructions.size(); ++index)
+    for (const auto& input : program.instructions[index].inputs)
+      if (intersects(input, space, offset * element, offset_end * element)) return index;
+  return program.instructions.size();
+}
+
+}  // namespace
+
+std::size_t Program::first_use(std::int64_t offset, std::int64_t offset_end) const {
+  return first_reader(*this, Place::Space::value, offset, offset_end);
+}
+
+std::size_t Program::first_gradient_use(std::int64_t offset) const {
+  return first_reader(*this, Place::Space::gradient, offset, placement.gradient_count());
+}
+
+std::string Program::to_text() const {
+  std::string text = fmt::format(
+      "program on {}: {} instructions, {} reorders, arena {} bytes (lower bound {}), prologue {} bytes\n",
+      backend, instructions.size(), reorders, arena_bytes, arena_lower_bound, prologue_bytes);
+  for (const std::string& pass : passes) text += "pass " + pass + "\n";
+  for (const Instruction& instruction : prologue) text += "prologue " + instruction_text(instruction);
+  for (std::size_t index = 0; index < instructions.size(); ++index)
+    text += fmt::format("{:4} {}", index, instruction_text(instructions[index]));
+  return text;
+}
+
+std::uint64_t Program::plan_hash() const {
+  std::uint64_t hash = fnv(plexaura::to_text(placement));
+  for (const Instruction& instruction : instructions) {
+    for (const NodeId id : instruction.nodes) {
+      hash = fnv(graph->record(id).op->name(), hash);
+      hash = fnv(to_string(describe(*graph->record(id).op)), hash);
+    }
+    for (const auto& output : instruction.outputs)
+      if (output) hash = fnv(to_string(output->type) + to_string(output->layout), hash);
+    hash = fnv(instruction.implementation, hash);
+  }
+  return hash;
+}
+
+}  // namespace plexaura

@@ -1,0 +1,140 @@
+#include "core/compile/select_regions.h"
+
+#include <algorithm>
+#include <queue>
+#include <set>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::size_t nobody = static_cast<std::size_t>(-1);
+
+class Selection {
+ public:
+  Selection(const Graph& graph, std::span<const Value> kept)
+      : graph_(graph), uses_(graph, kept), owner_(graph.size(), nobody) {
+    for (NodeId id = 0; id < graph.size(); ++id)
+      if (graph.record(id).op->traits().collective) collectives_.push_back(id);
+  }
+
+  void run(const Backend& backend, bool fuse) {
+    for (NodeId id = static_cast<NodeId>(graph_.size()); id-- > 0;) {
+      if (owner_[id] != nobody || as_leaf(*graph_.record(id).op) != nullptr) continue;
+      take(fuse ? best_region(backend, id) : single(graph_, id));
+    }
+  }
+
+  // Kahn's algorithm; of those that are ready, the one that ends first in the graph goes first.
+  std::vector<Region> in_order() && {
+    std::vector<std::set<std::size_t>> followers(regions_.size());
+    std::vector<std::size_t> missing(regions_.size(), 0);
+    for (std::size_t reader = 0; reader < regions_.size(); ++reader)
+      for (const Value input : regions_[reader].inputs) {
+        const std::size_t producer = owner_[input.node];
+        if (producer != nobody && followers[producer].insert(reader).second) ++missing[reader];
+      }
+    for (std::size_t i = 1; i < collectives_.size(); ++i)
+      if (const std::size_t later = owner_[collectives_[i]];
+          followers[owner_[collectives_[i - 1]]].insert(later).second)
+        ++missing[later];
+    using Entry = std::pair<NodeId, std::size_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    const auto enqueue = [&](std::size_t region) { ready.emplace(regions_[region].nodes.back(), region); };
+    for (std::size_t region = 0; region < regions_.size(); ++region)
+      if (missing[region] == 0) enqueue(region);
+    std::vector<Region> ordered;
+    while (!ready.empty()) {
+      const std::size_t next = ready.top().second;
+      ready.pop();
+      for (const std::size_t follower : followers[next])
+        if (--missing[follower] == 0) enqueue(follower);
+      ordered.push_back(std::move(regions_[next]));
+    }
+    if (ordered.size() != regions_.size()) throw InternalError("regions of a program wait for each other");
+    return ordered;
+  }
+
+ private:
+  Region best_region(const Backend& backend, NodeId last) const {
+    for (Region& region : backend.regions(graph_, last, uses_))
+      if (is_free(region) && is_closed(region) && !closes_cycle(region)) return std::move(region);
+    return single(graph_, last);
+  }
+
+  bool is_free(const Region& region) const {
+    return std::ranges::all_of(region.nodes, [&](NodeId id) { return owner_[id] == nobody; });
+  }
+
+  // Inner values, those that are no output of the region, are read inside only.
+  bool is_closed(const Region& region) const {
+    for (const NodeId id : region.nodes)
+      for (std::uint32_t output = 0; output < graph_.record(id).types.size(); ++output) {
+        const Value value{id, output};
+        if (std::ranges::find(region.outputs, value) != region.outputs.end()) continue;
+        const auto inside = [&](NodeId reader) {
+          return std::ranges::find(region.nodes, reader) != region.nodes.end();
+        };
+        if (uses_.kept(value) || !std::ranges::all_of(uses_.readers(value), inside)) return false;
+      }
+    return true;
+  }
+
+  // Whether something outside reads the region and feeds it again. Regions already taken count as one node,
+  // so that the way may lead over nodes behind the end of the region and come back.
+  bool closes_cycle(const Region& region) const {
+    std::set<NodeId> seen(region.nodes.begin(), region.nodes.end());
+    std::vector<NodeId> open(region.nodes.begin(), region.nodes.end());
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      const bool outside = std::ranges::find(region.nodes, id) == region.nodes.end();
+      for (const NodeId reader : readers_of(id)) {
+        const bool reader_inside = std::ranges::find(region.nodes, reader) != region.nodes.end();
+        if (outside && reader_inside) return true;
+        if (!reader_inside && seen.insert(reader).second) open.push_back(reader);
+      }
+    }
+    return false;
+  }
+
+  std::vector<NodeId> readers_of(NodeId id) const {
+    std::vector<NodeId> readers;
+    const auto add = [&](NodeId reader) {
+      readers.push_back(reader);
+      if (owner_[reader] == nobody) return;
+      const auto& partners = regions_[owner_[reader]].nodes;
+      readers.insert(readers.end(), partners.begin(), partners.end());
+    };
+    for (std::uint32_t output = 0; output < graph_.record(id).types.size(); ++output)
+      for (const NodeId reader : uses_.readers({id, output})) add(reader);
+    if (const auto next = std::ranges::upper_bound(collectives_, id);
+        next != collectives_.end() && graph_.record(id).op->traits().collective)
+      add(*next);
+    return readers;
+  }
+
+  void take(Region region) {
+    for (const NodeId id : region.nodes) owner_[id] = regions_.size();
+    regions_.push_back(std::move(region));
+  }
+
+  const Graph& graph_;
+  Uses uses_;
+  std::vector<std::size_t> owner_;  // node -> index of its region
+  std::vector<Region> regions_;
+  std::vector<NodeId> collectives_;  // run in this order on every rank, whatever it fuses
+};
+
+}  // namespace
+
+std::vector<Region> select_regions(const Graph& graph, std::span<const Value> kept, const Backend& backend,
+                                   bool fuse) {
+  Selection selection(graph, kept);
+  selection.run(backend, fuse);
+  return std::move(selection).in_order();
+}
+
+}  // namespace plexaura

@@ -1,0 +1,68 @@
+#include "core/ranks/collective.h"
+
+#include <fmt/format.h>
+#include <new>
+
+namespace plexaura {
+namespace {
+
+// One letter for the kind, then the text; "" where there is no error.
+std::string encode(const std::exception_ptr& error) {
+  if (!error) return {};
+  try {
+    std::rethrow_exception(error);
+  } catch (const UserError& user) {
+    return std::string("U") + user.what();
+  } catch (const DeviceError& device) {
+    return std::string("D") + device.what();
+  } catch (const std::bad_alloc&) {
+    return "Dout of memory";
+  } catch (const std::exception& other) {
+    return std::string("I") + other.what();
+  } catch (...) {
+    return "Ian exception of unknown type";
+  }
+}
+
+std::vector<std::string> gather_errors(Collective& collective, const std::exception_ptr& mine,
+                                       std::string_view what) {
+  try {
+    return collective.gather_all(encode(mine), what);
+  } catch (const std::exception&) {
+    // Often the error to agree on is that of the collective itself, which then refuses this call as well.
+    if (mine) std::rethrow_exception(mine);
+    throw;
+  }
+}
+
+[[noreturn]] void throw_remote(int rank, const std::string& encoded) {
+  const std::string text = fmt::format("rank {}: {}", rank, encoded.substr(1));
+  switch (encoded.front()) {
+    case 'U':
+      throw Remote<UserError>(rank, text);
+    case 'D':
+      throw Remote<DeviceError>(rank, text);
+    default:
+      throw Remote<InternalError>(rank, text);
+  }
+}
+
+}  // namespace
+
+Collective::~Collective() = default;
+RemoteError::~RemoteError() = default;
+
+bool speaks(const std::exception& error) noexcept {
+  return dynamic_cast<const RemoteError*>(&error) == nullptr;
+}
+
+void agree_on_error(Collective& collective, const std::exception_ptr& mine, std::string_view what) {
+  const std::vector<std::string> errors = gather_errors(collective, mine, what);
+  for (int rank = 0; rank < static_cast<int>(errors.size()); ++rank) {
+    if (errors[static_cast<std::size_t>(rank)].empty()) continue;
+    if (rank == collective.rank()) std::rethrow_exception(mine);
+    throw_remote(rank, errors[static_cast<std::size_t>(rank)]);
+  }
+}
+
+}  // namespace plexaura

@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+#include "core/autodiff/gradients.h"
+#include "core/error.h"
+#include "core/ops/binary.h"
+#include "core/step/training_step.h"
+
+namespace plexaura {
+
+namespace {
+
+std::map<std::string, Node> parameters_of(Graph& graph) {
+  std::map<std::string, Node> parameters;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Leaf* leaf = as_leaf(*graph.record(id).op);
+    if (leaf != nullptr && leaf->kind() == LeafKind::parameter)
+      parameters.emplace(leaf->label(), Node(graph, {id, 0}));
+  }
+  return parameters;
+}
+
+void add_gradients(Graph& graph, const Node& loss, const ParameterStore& store,
+                   std::vector<ProgramOutput>& outputs) {
+  const auto parameters = parameters_of(graph);
+  std::vector<Node> wanted;
+  for (const ParameterSpec& spec : store.specs()) {
+    if (spec.role != ParameterRole::trainable) continue;
+    const auto found = parameters.find(spec.name);
+    if (found == parameters.end())
+      throw UserError(fmt::format(
+          "the parameter '{}' is trainable and the model does not use it; use it or freeze it", spec.name));
+    wanted.push_back(found->second);
+    outputs.push_back({.node = {}, .gradient_of = spec.name});
+  }
+  const Node seed = graph.step_scalar(StepScalar::gradient_seed, loss.dtype());
+  const std::vector<Node> found = gradients(loss, wanted, seed);
+  for (std::size_t i = 0; i < found.size(); ++i) outputs[outputs.size() - found.size() + i].node = found[i];
+}
+
+// share x (new - old): summed over ranks and micro-batches this is one update of the buffer by the whole
+// batch.
+void add_buffer_changes(Graph& graph, std::int64_t samples, std::vector<ProgramOutput>& outputs) {
+  for (const Update& update : graph.updates()) {
+    const Node buffer(graph, update.buffer);
+    const Leaf* leaf = as_leaf(*graph.record(buffer.id()).op);
+    if (leaf->kind() != LeafKind::buffer) continue;
+    const Node share = graph.step_scalar(StepScalar::share, buffer.dtype());
+    const Node change =
+        samples == 0 ? graph.constant(Tensor(buffer.type())) : share * (Node(graph, update.next) - buffer);
+    outputs.push_back({.node = change, .gradient_of = leaf->label()});
+  }
+}
+
+void add_tail(Graph& graph, const LossOutputs& model, std::int64_t samples,
+              std::vector<ProgramOutput>& outputs) {
+  const DType dtype = model.loss.dtype();
+  const Node zero = graph.constant(Tensor(TensorType{dtype, {}}));
+  const auto add = [&](TailSlot slot, const Node& node) { outputs.push_back({.node = node, .tail = slot}); };
+  const auto scalar = [&](StepScalar which) { return graph.step_scalar(which, dtype); };
+  add(TailSlot::loss, samples == 0 ? zero : model.loss * scalar(StepScalar::samples));
+  for (std::size_t i = 0; i < model.metrics.size(); ++i) {
+    const Metric& metric = model.metrics[i];
+    const auto sum = [&] { return metric.sum ? metric.sum : metric.mean * scalar(StepScalar::samples); };
+    add(metric_slot(i), samples == 0 ? zero : sum());
+  }
+  add(TailSlot::samples, scalar(StepScalar::samples));
+  add(TailSlot::stop, scalar(StepScalar::stop));
+  add(TailSlot::failed, scalar(StepScalar::failed));
+}
+
+void check_metrics(const std::vector<Metric>& metrics, DType dtype) {
+  if (metrics.size() > most_metrics)
+    throw UserError(
+        fmt::format("the model reports {} metrics; report at most {}", metrics.size(), most_metrics));
+  std::set<std::string_view> names;
+  for (const Metric& metric : metrics) {
+    if (metric.name.empty() || !names.insert(metric.name).second)
+      throw UserError(fmt::format("a metric is named '{}'; give each a name of its own", metric.name));
+    if (static_cast<bool>(metric.mean) == static_cast<bool>(metric.sum))
+      throw UserError(fmt::format("the metric '{}' needs a mean or a sum, and not both", metric.name));
+    const TensorType& type = (metric.sum ? metric.sum : metric.mean).type();
+    if (type != TensorType{dtype, {}})
+      throw UserError(
+          fmt::format("the metric '{}' is {} and must be a scalar of {}; reduce it with mean() or "
+                      "sum(), and cast() it",
+                      metric.name, to_string(type), name_of(dtype)));
+  }
+}
+
+}  // namespace
+
+std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& model,
+                                            const ParameterStore& store, std::int64_t samples) {
+  if (model.loss.dtype() != store.dtype())
+    throw UserError(
+        fmt::format("the loss is {} and the parameters of the store are {}; cast() the inputs, or make the "
+                    "store anew: a model has the dtype of the last store that was made for it",
+                    name_of(model.loss.dtype()), name_of(store.dtype())));
+  check_metrics(model.metrics, store.dtype());
+  std::vector<ProgramOutput> outputs;
+  add_gradients(graph, model.loss, store, outputs);
+  add_buffer_changes(graph, samples, outputs);
+  add_tail(graph, model, samples, outputs);
+  return outputs;
+}
+
+}  // namespace plexaura

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <array>
+#include <exception>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/compile/compile.h"
+#include "core/export.h"
+#include "core/params/weights_immigration.h"
+#include "core/vm/vm.h"
+
+namespace plexaura {
+
+// A number that is reported beside the loss: a scalar of the store's dtype over the samples of one
+// micro-batch, either their mean or their sum. It is reported as a mean over all samples: the sum of hits as
+// the accuracy.
+struct Metric {
+  std::string name;
+  Node mean = {};
+  Node sum = {};  // exact for counts, whatever the division into micro-batches
+};
+
+// What a model gives to training.
+struct LossOutputs {
+  Node loss;  // the mean over the samples of one micro-batch, a scalar of the store's dtype
+  std::vector<Metric> metrics = {};
+};
+
+// Extends a model's graph by gradients, changes of buffers and the tail: what the gradient program computes.
+// With `samples` = 0, gradients, buffer changes and loss are zero. Throws UserError for a trainable parameter
+// that the loss does not use, for more than `most_metrics` metrics, for two metrics with one name, and for a
+// metric that is not a scalar of the store's dtype.
+PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
+                                                         const ParameterStore& store, std::int64_t samples);
+
+// The tail of a step, summed over ranks and micro-batches.
+struct StepMetrics {
+  double loss = 0;  // mean over all samples of the step
+  double samples = 0;
+  bool stop = false;    // some rank was asked to stop: all leave after this step
+  bool failed = false;  // some rank's own work failed
+};
+
+struct MicroBatchInputs {
+  std::span<const Feed> feeds;
+  std::int64_t samples = 0;       // of this micro-batch: chooses the program
+  std::int64_t first_sample = 0;  // position in the step's global batch
+};
+
+struct StepInputs {
+  std::span<const MicroBatchInputs> micro_batches = {};  // equally many on every rank, at least one
+  std::int64_t global_samples = 1;                       // over ranks and micro-batches
+  std::int64_t step = 1;                                 // number of this update, from 1
+  double learning_rate = 0;
+  double loss_scale = 1;  // of the gradients; another than 1 needs an update that divides it out
+  std::int64_t seed = 0;
+  bool stop = false;                // this rank was asked to stop
+  std::exception_ptr failure = {};  // this rank has no batch to show because of this
+};
+
+// One step of training, the same on every rank: gradients of each micro-batch, the strategy's exchange, the
+// update, bucket by bucket. Programs are compiled beforehand, one per number of samples, twice where a step
+// has several micro-batches.
+class PLEXAURA_API TrainingStep {
+ public:
+  // Allocates nothing after the last add_program. `strategy` may be null: one rank.
+  TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy, std::int64_t bucket_bytes,
+               bool watch = false, Profile* profile = nullptr);
+  ~TrainingStep();
+
+  WeightsImmigration& border() { return border_; }
+
+  // The program that computes the gradients of `samples` samples; `accumulate` as it was compiled.
+  void add_gradient_program(std::int64_t samples, bool accumulate, std::shared_ptr<const Program> program,
+                            std::shared_ptr<Workspace> workspace, Collective* collective = nullptr);
+  // The program that reads gradients and writes values and state, in bucket order.
+  void set_update_program(std::shared_ptr<const Program> program, std::shared_ptr<Workspace> workspace);
+
+  // Runs one step; on a device of its own returns before it is done. A failure of this rank's own work is
+  // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics(). Returns false where
+  // the strategy answered stop.
+  bool run(const StepInputs& inputs);
+
+  // Has the strategy bring all weights of the last update that it has not brought yet: comes before whatever
+  // reads the store outside of a step. All ranks call it together.
+  void await_weights();
+
+  // Of the last run; waits for it. Throws this rank's own failure.
+  StepMetrics metrics();
+  // The sum over the samples of the model's metric of this place in LossOutputs::metrics; after metrics().
+  double metric_sum(std::size_t index) const { return store_.read_tail(metric_slot(index)); }
+
+ private:
+  struct Key {
+    std::int64_t samples;
+    bool accumulate;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  std::vector<HostPoint> gradient_host_points(const Program& program);
+  void compute_gradients(const StepInputs& inputs);
+  void run_micro_batches(const StepInputs& inputs);
+  void fail(std::exception_ptr failure, const StepInputs& inputs);
+  void announce(std::size_t bucket);
+  // The hooks of the strategy, as events of the profile.
+  void before_use(std::size_t bucket);
+  UpdateAnswer before_update(std::size_t bucket);
+  void gradients_ready(std::size_t bucket);
+  void announce_rest();
+
+  Backend& backend_;
+  ParameterStore& store_;
+  Strategy* strategy_;
+  HookSet hooks_;
+  WeightsImmigration border_;
+  bool watch_;
+  Profile* profile_;
+  std::map<Key, std::unique_ptr<VM>> gradient_vms_;
+  std::unique_ptr<VM> update_vm_;
+  bool divides_loss_scale_ = false;  // the update
+  std::size_t announced_ = 0;        // buckets of this step
+  bool announcing_ = false;          // the last micro-batch runs
+  std::vector<bool> in_use_;         // per bucket: the strategy has brought its weights since the last update
+  std::exception_ptr failure_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "distributed/group/call_signature.h"
+#include "distributed/group/topology.h"
+#include "distributed/group/transport.h"
+
+namespace plexaura {
+
+// How the ranks of a run end together when one of them is lost. All communicators of a process share one
+// alarm, and every rank that waits in any of them listens to it. A rank that finds another one dead, or whose
+// deadline is over, asks all ranks where they are. Ranks that wait answer; ranks that do not answer are the
+// lost ones, even where the rank that asked was waiting for another. Of several ranks that ask, the lowest
+// speaks. It sends its sentence to the others, which end without a word. Where a link is cut, the ranks on
+// either side do this among themselves. All functions may be called from any thread.
+class Alarm {
+ public:
+  // Collective. The transport is for the alarm alone.
+  explicit Alarm(std::unique_ptr<Transport> transport);
+
+  int rank() const { return transport_->rank(); }
+
+  // Where the ranks run. Until this is known nobody is found dead.
+  void set_topology(const Topology& topology);
+
+  // Called now and then by a rank that waits at `at`. Throws a DeviceError (see speaks()) when the run is
+  // over or a rank has died.
+  void look(const CallSignature& at);
+
+  // The deadline of this rank at `at` is over.
+  [[noreturn]] void give_up(const CallSignature& at, double deadline_seconds);
+
+  // This rank ends the run with a sentence, which it speaks.
+  [[noreturn]] void fail(const std::string& text);
+
+  // The run is over because `rank` fails, which reports that itself: all others end without a word.
+  void tell_left_in_error(int rank) noexcept;
+  [[noreturn]] void end_with_error_of(int rank);
+
+  // Whether this rank knows that the run is over.
+  bool raised() const;
+
+ private:
+  struct Note {
+    enum class Kind : std::uint32_t { question, answer, verdict };
+    Kind kind = Kind::question;
+    std::int32_t speaker = 0;
+    std::array<char, 504> text{};
+  };
+  struct Sent {
+    Note note;
+    std::vector<Request> requests;
+  };
+  struct Verdict {
+    int speaker;
+    std::string text;
+  };
+
+  // All of these need the lock.
+  void hear(const CallSignature& at);
+  void take(const Note& note, int from, const CallSignature& at);
+  void send(Note::Kind kind, int speaker, std::string_view text, std::span<const int> to);
+  void push(double seconds);
+  void check_over() const;
+  void listen(double seconds, const CallSignature& at, bool until_all_have_answered);
+  [[noreturn]] void settle(const CallSignature& at, double deadline_seconds);
+  void tell(int speaker, const std::string& text) noexcept;
+  bool all_have_answered() const;
+  std::optional<int> find_dead() const;
+  std::string describe_loss(const CallSignature& at, double deadline_seconds) const;
+  std::string describe_absent(const std::vector<int>& absent, const CallSignature& at,
+                              double deadline_seconds) const;
+  std::string describe_stall(const CallSignature& at, double deadline_seconds) const;
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<Transport> transport_;
+  std::optional<Topology> topology_;
+  std::vector<int> others_;
+  std::vector<std::optional<std::string>> answers_;  // where each rank says it waits
+  std::deque<Sent> sent_;                            // messages under way read them
+  int lowest_asker_;
+  std::optional<Verdict> verdict_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,109 @@
+#include "distributed/failure/watchdog.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <utility>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+using Clock = std::chrono::steady_clock;
+
+Watchdog::Watchdog(std::string who, Alarm alarm)
+    : who_(std::move(who)),
+      alarm_(std::move(alarm)),
+      wake_descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (wake_descriptor_ < 0)
+    throw DeviceError("the watchdog cannot open an event descriptor: too many open files");
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake();
+  if (thread_.joinable()) thread_.join();
+  close(wake_descriptor_);
+}
+
+void Watchdog::rename(std::string who) {
+  const std::lock_guard lock(mutex_);
+  who_ = std::move(who);
+}
+
+void Watchdog::end_process(const std::string& sentence) {
+  const std::string line = sentence + "\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+  _exit(1);
+}
+
+Watchdog::Guard::Guard(Watchdog& watchdog, std::string what, double deadline_seconds) : watchdog_(watchdog) {
+  const auto begin = Clock::now();
+  const auto patience =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(deadline_seconds));
+  {
+    const std::lock_guard lock(watchdog_.mutex_);
+    call_ = watchdog_.calls_.insert(watchdog_.calls_.end(), {std::move(what), begin, begin + patience});
+    if (!watchdog_.thread_.joinable()) watchdog_.thread_ = std::thread([dog = &watchdog_] { dog->watch(); });
+  }
+  watchdog_.wake();
+}
+
+Watchdog::Guard::~Guard() {
+  const std::lock_guard lock(watchdog_.mutex_);
+  watchdog_.calls_.erase(call_);
+}
+
+void Watchdog::watch() {
+  for (;;) {
+    int timeout = -1;
+    std::string sentence;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) return;
+      sentence = overdue();
+      timeout = milliseconds_to_next();
+    }
+    if (!sentence.empty()) {
+      alarm_(sentence);
+      return;
+    }
+    pollfd wakening{wake_descriptor_, POLLIN, 0};
+    poll(&wakening, 1, timeout);
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto cleared = read(wake_descriptor_, &count, sizeof count);
+  }
+}
+
+int Watchdog::milliseconds_to_next() const {
+  if (calls_.empty()) return -1;
+  const auto earlier = [](const WatchedCall& a, const WatchedCall& b) { return a.deadline < b.deadline; };
+  const auto remaining = std::min_element(calls_.begin(), calls_.end(), earlier)->deadline - Clock::now();
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(remaining).count();
+  return static_cast<int>(std::clamp<std::int64_t>(milliseconds, 0, 60'000));
+}
+
+std::string Watchdog::overdue() {
+  const auto now = Clock::now();
+  for (const WatchedCall& call : calls_) {
+    if (now < call.deadline) continue;
+    const double waited = std::chrono::duration<double>(now - call.begin).count();
+    return fmt::format(
+        "{} has waited {:.1f} s in {}: another rank has died, is stopped or is stuck; look for its output",
+        who_, waited, call.what);
+  }
+  return {};
+}
+
+void Watchdog::wake() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(wake_descriptor_, &one, sizeof one);
+}
+
+}  // namespace plexaura

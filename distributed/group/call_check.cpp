@@ -1,0 +1,100 @@
+#include "distributed/group/call_check.h"
+
+#include <vector>
+
+#include "distributed/group/rank_wait.h"
+#include "distributed/group/tags.h"
+
+namespace plexaura {
+namespace {
+
+class MessageCallCheck final : public CallCheck {
+ public:
+  MessageCallCheck(Transport& transport, const Topology& topology, Alarm& alarm, double deadline_seconds)
+      : transport_(transport),
+        topology_(topology),
+        alarm_(alarm),
+        deadline_(deadline_seconds),
+        heard_(static_cast<std::size_t>(transport.size())),
+        requests_(heard_.size()),
+        present_(heard_.size()) {}
+
+  void meet(CallSignature mine) override {
+    mine.sequence = ++sequence_;
+    heard_[0] = mine;
+    if (transport_.rank() != 0) return ask_root(mine);
+    hear_everyone(mine);
+    answer_everyone(mine);
+  }
+
+ private:
+  void hear_everyone(const CallSignature& mine) {
+    const int size = transport_.size();
+    for (int rank = 1; rank < size; ++rank) {
+      requests_[at(rank)] = transport_.receive(as_message(heard_[at(rank)]), rank, tag::call_check);
+    }
+    std::fill(present_.begin(), present_.end(), false);
+    RankWait wait(alarm_, mine, deadline_);
+    for (int missing = size - 1; missing > 0;) {
+      for (int rank = 1; rank < size; ++rank) {
+        if (present_[at(rank)] || !transport_.done(requests_[at(rank)])) continue;
+        present_[at(rank)] = true;
+        --missing;
+        check_match(rank);
+      }
+      if (missing > 0) wait.pause();
+    }
+  }
+
+  void check_match(int rank) {
+    const CallSignature& mine = heard_[0];
+    const CallSignature& theirs = heard_[at(rank)];
+    if (match(mine, theirs)) return;
+    const int root = topology_.number(0);
+    const int other = topology_.number(rank);
+    if (mine.call == Call::leave_in_error) alarm_.end_with_error_of(root);
+    if (theirs.call == Call::leave_in_error) alarm_.end_with_error_of(other);
+    alarm_.fail(describe_mismatch(root, mine, other, theirs));
+  }
+
+  void answer_everyone(const CallSignature& mine) {
+    for (int rank = 1; rank < transport_.size(); ++rank) {
+      requests_[at(rank)] = transport_.send(std::span(&answer_, 1), rank, tag::answer);
+    }
+    RankWait wait(alarm_, mine, deadline_);
+    for (int rank = 1; rank < transport_.size(); ++rank) {
+      while (!transport_.done(requests_[at(rank)])) wait.pause();
+    }
+  }
+
+  void ask_root(const CallSignature& mine) {
+    Request answer = transport_.receive(std::span(&answer_, 1), 0, tag::answer);
+    Request sent = transport_.send(as_message(heard_[0]), 0, tag::call_check);
+    RankWait wait(alarm_, mine, deadline_);
+    while (!transport_.done(answer)) wait.pause();
+    while (!transport_.done(sent)) wait.pause();
+  }
+
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+
+  Transport& transport_;
+  const Topology& topology_;
+  Alarm& alarm_;
+  double deadline_;
+  std::uint64_t sequence_ = 0;
+  std::byte answer_{};
+  std::vector<CallSignature> heard_;
+  std::vector<Request> requests_;
+  std::vector<bool> present_;
+};
+
+}  // namespace
+
+CallCheck::~CallCheck() = default;
+
+std::unique_ptr<CallCheck> make_message_call_check(Transport& transport, const Topology& topology,
+                                                   Alarm& alarm, double deadline_seconds) {
+  return std::make_unique<MessageCallCheck>(transport, topology, alarm, deadline_seconds);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,394 @@
+#include "distributed/group/group_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <fmt/format.h>
+#include <utility>
+
+#include "core/print.h"
+#include "distributed/group/rank_wait.h"
+#include "distributed/group/reduce.h"
+#include "distributed/group/tags.h"
+#include "distributed/texts.h"
+
+namespace plexaura {
+namespace {
+
+constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
+constexpr std::size_t kBroadcastPiece = std::size_t{1} << 20;
+
+std::size_t bytes_of(DType dtype, std::int64_t count) {
+  return static_cast<std::size_t>(count) * size_of(dtype);
+}
+
+std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
+
+Topology unknown_topology(const Transport& transport) {
+  return {std::vector<ProcessPlace>(static_cast<std::size_t>(transport.size()),
+                                    ProcessPlace{"", 0, "unknown", "", 0}),
+          transport.rank()};
+}
+
+}  // namespace
+
+GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options,
+                                     std::shared_ptr<Alarm> alarm)
+    : options_(options),
+      transport_(std::move(transport)),
+      messages_(transport_->duplicate()),
+      is_part_(alarm != nullptr),
+      alarm_(alarm ? std::move(alarm) : std::make_shared<Alarm>(transport_->duplicate())),
+      exceptions_at_start_(std::uncaught_exceptions()),
+      topology_(unknown_topology(*transport_)),
+      message_call_check_(
+          make_message_call_check(*transport_, topology_, *alarm_, options_.deadline_seconds)) {
+  find_topology();
+  if (!is_part_) alarm_->set_topology(topology_);
+  agree_to_share();
+  rank_chain_.emplace(*transport_, Route::over_ranks(size()), *alarm_, options_.deadline_seconds);
+  node_chain_.emplace(*transport_, Route::over_nodes(topology_), *alarm_, options_.deadline_seconds);
+  set_up_rendezvous();
+}
+
+GroupCommunicator::~GroupCommunicator() {
+  try {
+    leave(std::uncaught_exceptions() > exceptions_at_start_);
+  } catch (const std::exception& error) {
+    if (speaks(error)) print_error(error.what());
+  }
+}
+
+void GroupCommunicator::find_topology() {
+  std::vector<ProcessPlace> places;
+  ProcessPlace own = this_place();
+  own.number = alarm_->rank();
+  for (const std::string& text : gather_all(encode(own), "where the ranks are")) {
+    places.push_back(decode_place(text));
+  }
+  topology_ = Topology(std::move(places), rank());
+  place_ = {topology_.of(rank()).host, topology_.own_node_rank(),
+            static_cast<int>(topology_.own_node_ranks().size()), topology_.own_node(), topology_.nodes()};
+}
+
+// One rank that does not want to share is enough: all have to take part in making shared memory.
+void GroupCommunicator::agree_to_share() {
+  for (const std::string& wish :
+       gather_all(options_.shared_memory ? "shared" : "private", "whether ranks share memory"))
+    if (wish == "private") options_.shared_memory = false;
+}
+
+void GroupCommunicator::set_up_rendezvous() {
+  SharedWindow control =
+      allocate_shared(ShmRendezvous::bytes_per_rank() + kStagingBytes, "the rendezvous of the node");
+  if (!control.shared()) return;
+  control_.emplace(std::move(control));
+  rendezvous_ = std::make_unique<ShmRendezvous>(*control_, topology_, *alarm_, options_.deadline_seconds);
+}
+
+CallCheck& GroupCommunicator::call_check() {
+  if (rendezvous_ && topology_.nodes() == 1) return *rendezvous_;
+  return *message_call_check_;
+}
+
+// Runs a call, and remembers when it failed in a way that leaves the ranks at different places.
+template <class F>
+auto GroupCommunicator::attempt(F&& work) {
+  if (broken_ || left_) throw InternalError("the communicator was used after an error or after leave()");
+  try {
+    return work();
+  } catch (const std::exception&) {
+    broken_ = true;
+    transport_->abandon();
+    messages_->abandon();
+    throw;
+  }
+}
+
+template <class Ready>
+void GroupCommunicator::wait_for(Ready&& ready, const CallSignature& at, double deadline) {
+  RankWait wait(*alarm_, at, deadline);
+  while (!ready()) wait.pause();
+}
+
+void GroupCommunicator::finish(Transport& transport, Request& request, const CallSignature& at,
+                               double deadline) {
+  wait_for([&] { return transport.done(request); }, at, deadline);
+}
+
+void GroupCommunicator::barrier(std::string_view what) {
+  if (size() == 1) return;
+  attempt([&] { call_check().meet(announce(Call::barrier, what)); });
+}
+
+void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) {
+  check_summable(dtype);
+  if (size() == 1) return;
+  attempt([&] {
+    const CallSignature call = announce(Call::sum, what, dtype, count);
+    call_check().meet(call);
+    if (rendezvous_ && topology_.nodes() == 1) return sum_staged(call, data);
+    sum_over_chain(*rank_chain_, call, std::span(&data, 1));
+  });
+}
+
+// Piece by piece through the staging areas of the node's shared memory.
+void GroupCommunicator::sum_staged(const CallSignature& call, std::byte* data) {
+  std::byte* const own = control_->data() + ShmRendezvous::bytes_per_rank();
+  const auto piece = static_cast<std::int64_t>(kStagingBytes / size_of(call.dtype));
+  for (std::int64_t first = 0; first < call.count; first += piece) {
+    const std::int64_t count = std::min(piece, call.count - first);
+    std::byte* const here = data + bytes_of(call.dtype, first);
+    std::memcpy(own, here, bytes_of(call.dtype, count));
+    rendezvous_->barrier(call);
+    sum_own_part(call.dtype, *control_, ShmRendezvous::bytes_per_rank(), count);
+    rendezvous_->barrier(call);
+    std::memcpy(here, own, bytes_of(call.dtype, count));
+  }
+}
+
+// The windows of the node from this byte on. The list is kept, so that a step allocates nothing.
+std::span<std::byte*> GroupCommunicator::arrays_at(const SharedWindow& window, std::size_t offset) {
+  arrays_.assign(window.bases().begin(), window.bases().end());
+  for (std::byte*& base : arrays_) base += offset;
+  return arrays_;
+}
+
+void GroupCommunicator::sum_own_part(DType dtype, const SharedWindow& window, std::size_t offset,
+                                     std::int64_t count) {
+  const Part part = part_of(count, dtype, place_.rank, place_.size);
+  sum_in_place(dtype, arrays_at(window, offset + bytes_of(dtype, part.first)), part.count);
+}
+
+void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
+                                   std::string_view what) {
+  check_summable(dtype);
+  if (count < 0 || offset % size_of(dtype) != 0 || offset + bytes_of(dtype, count) > window.bytes()) {
+    throw UserError(
+        fmt::format("'{}': {} {} at byte {} do not lie in a window of {} bytes, aligned to their size", what,
+                    count, name_of(dtype), offset, window.bytes()));
+  }
+  if (size() == 1) return;
+  attempt([&] {
+    const CallSignature call =
+        announce(Call::sum_window, what, dtype, count, static_cast<std::int64_t>(offset));
+    call_check().meet(call);
+    sum_in_windows(call, window);
+  });
+}
+
+void GroupCommunicator::sum_in_windows(const CallSignature& call, const SharedWindow& window) {
+  const auto offset = static_cast<std::size_t>(call.place);
+  if (!window.shared() || !rendezvous_) {
+    std::byte* const own = window.data() + offset;
+    return sum_over_chain(*rank_chain_, call, std::span(&own, 1));
+  }
+  if (topology_.nodes() == 1) {
+    sum_own_part(call.dtype, window, offset, call.count);
+  } else {
+    sum_over_chain(*node_chain_, call, arrays_at(window, offset));
+  }
+  rendezvous_->barrier(call);
+}
+
+void GroupCommunicator::sum_over_chain(ChainSum& chain, const CallSignature& call,
+                                       std::span<std::byte* const> arrays) {
+  chain.run(call, arrays, [this] {
+    if (rendezvous_) rendezvous_->beat();
+  });
+}
+
+void GroupCommunicator::broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) {
+  check_peer({root});
+  if (size() == 1) return;
+  attempt([&] {
+    const CallSignature call =
+        announce(Call::broadcast, what, DType::uint8, static_cast<std::int64_t>(bytes), root);
+    call_check().meet(call);
+    spread(data, bytes, root, call);
+  });
+}
+
+// Down a binomial tree, in pieces, so that all levels work at the same time.
+void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, const CallSignature& at) {
+  const int place = (rank() - root + size()) % size();  // in the tree; the root is 0
+  const int reach = place == 0 ? size() : place & -place;
+  const auto rank_at = [&](int tree_place) { return (tree_place + root) % size(); };
+  std::vector<Request> sent;
+  for (std::size_t begin = 0; begin < bytes; begin += kBroadcastPiece) {
+    const std::span<std::byte> piece(data + begin, std::min(kBroadcastPiece, bytes - begin));
+    if (place != 0) {
+      const int parent = rank_at(place - reach);
+      Request request = transport_->receive(piece, parent, tag::broadcast);
+      finish(*transport_, request, at, options_.deadline_seconds);
+    }
+    for (int step = 1; step < reach && place + step < size(); step *= 2) {
+      sent.push_back(transport_->send(piece, rank_at(place + step), tag::broadcast));
+    }
+  }
+  for (Request& request : sent) finish(*transport_, request, at, options_.deadline_seconds);
+}
+
+std::vector<std::string> GroupCommunicator::gather_all(const std::string& mine, std::string_view what) {
+  if (size() == 1) return {mine};
+  return attempt([&] {
+    const CallSignature call = announce(Call::gather, what);
+    call_check().meet(call);
+    return collect(mine, call);
+  });
+}
+
+std::vector<std::string> GroupCommunicator::collect(const std::string& mine, const CallSignature& at) {
+  std::string packed = gather_at_root(mine, at);
+  std::uint64_t length = packed.size();
+  spread(reinterpret_cast<std::byte*>(&length), sizeof length, 0, at);
+  packed.resize(length);
+  spread(as_bytes(packed).data(), length, 0, at);
+  return unpack(packed);
+}
+
+// All texts on rank 0, "" elsewhere.
+std::string GroupCommunicator::gather_at_root(const std::string& mine, const CallSignature& at) {
+  if (rank() != 0) {
+    Request request = transport_->send(std::as_bytes(std::span(mine)), 0, tag::gather);
+    finish(*transport_, request, at, options_.deadline_seconds);
+    return {};
+  }
+  std::vector<std::string> texts{mine};
+  for (int from = 1; from < size(); ++from) {
+    std::optional<Envelope> envelope;
+    wait_for([&] { return (envelope = transport_->waiting(from, tag::gather)).has_value(); }, at,
+             options_.deadline_seconds);
+    std::string text(envelope->bytes, '\0');
+    Request request = transport_->receive(as_bytes(text), from, tag::gather);
+    finish(*transport_, request, at, options_.deadline_seconds);
+    texts.push_back(std::move(text));
+  }
+  return pack(texts);
+}
+
+void GroupCommunicator::check_peer(const Peer& peer) const {
+  if (peer.rank < 0 || peer.rank >= size() || peer.tag < 0) {
+    throw UserError(fmt::format("there is no rank {} with tag {}: ranks are 0 to {}, tags at least 0",
+                                peer.rank, peer.tag, size() - 1));
+  }
+}
+
+double GroupCommunicator::deadline_of(const Peer& peer) const {
+  return peer.deadline_seconds > 0 ? peer.deadline_seconds : options_.deadline_seconds;
+}
+
+void GroupCommunicator::send(const Peer& to, std::span<const std::byte> data, std::string_view what) {
+  check_peer(to);
+  attempt([&] {
+    const CallSignature at =
+        announce(Call::send, what, DType::uint8, static_cast<std::int64_t>(data.size()), to.rank);
+    Request request = messages_->send(data, to.rank, to.tag);
+    finish(*messages_, request, at, deadline_of(to));
+  });
+}
+
+void GroupCommunicator::receive(const Peer& from, std::span<std::byte> data, std::string_view what) {
+  check_peer(from);
+  attempt([&] {
+    const CallSignature at =
+        announce(Call::receive, what, DType::uint8, static_cast<std::int64_t>(data.size()), from.rank);
+    std::optional<Envelope> envelope;
+    wait_for([&] { return (envelope = messages_->waiting(from.rank, from.tag)).has_value(); }, at,
+             deadline_of(from));
+    if (envelope->bytes != data.size()) {
+      alarm_->fail(fmt::format("{} expects {} bytes for '{}', but {} sent {}", topology_.name(rank()),
+                               data.size(), what, topology_.name(from.rank), envelope->bytes));
+    }
+    Request request = messages_->receive(data, from.rank, from.tag);
+    finish(*messages_, request, at, deadline_of(from));
+  });
+}
+
+std::unique_ptr<Communicator> GroupCommunicator::duplicate(std::string_view what) {
+  return attempt([&]() -> std::unique_ptr<Communicator> {
+    if (size() > 1) call_check().meet(announce(Call::duplicate, what));
+    return std::make_unique<GroupCommunicator>(transport_->duplicate(), options_, alarm_);
+  });
+}
+
+std::unique_ptr<Communicator> GroupCommunicator::split(int colour, std::string_view what) {
+  return attempt([&]() -> std::unique_ptr<Communicator> {
+    if (size() > 1) call_check().meet(announce(Call::split, what));
+    return std::make_unique<GroupCommunicator>(transport_->split(colour), options_, alarm_);
+  });
+}
+
+SharedWindow GroupCommunicator::allocate_shared(std::size_t bytes, std::string_view what) {
+  const bool nobody_to_share_with = topology_.nodes() == size();
+  if (size() == 1) return SharedWindow::make_private(bytes);
+  return attempt([&] {
+    const CallSignature call = announce(Call::allocate, what, DType::uint8, static_cast<std::int64_t>(bytes));
+    call_check().meet(call);
+    if (options_.shared_memory && !nobody_to_share_with) {
+      if (std::optional<SharedWindow> window = try_to_share(bytes, call)) return std::move(*window);
+    }
+    return SharedWindow::make_private(bytes);
+  });
+}
+
+// All ranks share, or none does.
+std::optional<SharedWindow> GroupCommunicator::try_to_share(std::size_t bytes, const CallSignature& at) {
+  std::string problem;
+  std::vector<SharedSegment> segments = open_segments(bytes, at, problem);
+  for (const std::string& found : collect(problem, at)) {
+    if (found.empty()) continue;
+    options_.shared_memory = false;  // said once, and not tried again
+    if (rank() == 0) {
+      print_error(found + ": all ranks take private memory, and sums are slower");
+    }
+    return std::nullopt;
+  }
+  segments[static_cast<std::size_t>(place_.rank)].close_to_others();
+  return SharedWindow(std::move(segments), place_.rank, bytes);
+}
+
+// One for each rank of the node. Where this is not possible says why.
+std::vector<SharedSegment> GroupCommunicator::open_segments(std::size_t bytes, const CallSignature& at,
+                                                            std::string& problem) {
+  std::vector<SharedSegment> segments;
+  std::optional<SharedSegment> own;
+  try {
+    own = SharedSegment::create(bytes);
+  } catch (const DeviceError& error) {
+    problem = fmt::format("{} cannot make memory that ranks share: {}", topology_.name(rank()), error.what());
+  }
+  const std::vector<std::string> addresses = collect(own ? own->address() : "", at);
+  for (const int member : topology_.own_node_ranks()) {
+    const std::string& address = addresses[static_cast<std::size_t>(member)];
+    if (!own || address.empty()) return {};
+    std::optional<SharedSegment> theirs;
+    if (member != rank()) theirs = SharedSegment::attach(address, bytes);
+    if (member != rank() && !theirs) {
+      problem =
+          fmt::format("{} cannot open the memory of {} through /proc, as if it ran in another container",
+                      topology_.name(rank()), topology_.name(member));
+      return {};
+    }
+    segments.push_back(member == rank() ? std::move(*own) : std::move(*theirs));
+  }
+  return segments;
+}
+
+bool GroupCommunicator::leave(bool in_error) {
+  if (std::exchange(left_, true) || broken_ || transport_->abandoned()) return false;
+  if (size() == 1) return true;
+  if (is_part_) {
+    if (in_error) alarm_->tell_left_in_error(alarm_->rank());
+    return false;
+  }
+  try {
+    call_check().meet(announce(in_error ? Call::leave_in_error : Call::leave, ""));
+    return true;
+  } catch (const std::exception&) {
+    transport_->abandon();
+    throw;
+  }
+}
+
+}  // namespace plexaura

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "distributed/communicator.h"
+#include "distributed/failure/alarm.h"
+#include "distributed/group/call_check.h"
+#include "distributed/group/chain_sum.h"
+#include "distributed/group/shm_rendezvous.h"
+#include "distributed/group/topology.h"
+#include "distributed/group/transport.h"
+
+namespace plexaura {
+
+// The communicator over any transport.
+class GroupCommunicator final : public Communicator {
+ public:
+  // Collective. `alarm`: that of the communicator of which this is a duplicate or split, whose closing waits
+  // for nobody. Null: the communicator of all ranks.
+  GroupCommunicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options,
+                    std::shared_ptr<Alarm> alarm = nullptr);
+  ~GroupCommunicator() override;
+
+  int rank() const override { return transport_->rank(); }
+  int size() const override { return transport_->size(); }
+  const NodePlace& place() const override { return place_; }
+
+  void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override;
+  void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override;
+  std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override;
+  void barrier(std::string_view what) override;
+  void send(const Peer& to, std::span<const std::byte> data, std::string_view what) override;
+  void receive(const Peer& from, std::span<std::byte> data, std::string_view what) override;
+  std::unique_ptr<Communicator> duplicate(std::string_view what) override;
+  std::unique_ptr<Communicator> split(int colour, std::string_view what) override;
+  SharedWindow allocate_shared(std::size_t bytes, std::string_view what) override;
+  void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
+                  std::string_view what) override;
+  bool leave(bool in_error) override;
+
+ private:
+  template <class F>
+  auto attempt(F&& work);
+  template <class Ready>
+  void wait_for(Ready&& ready, const CallSignature& at, double deadline);
+  void finish(Transport& transport, Request& request, const CallSignature& at, double deadline);
+  double deadline_of(const Peer& peer) const;
+
+  CallCheck& call_check();
+  void find_topology();
+  void agree_to_share();
+  void set_up_rendezvous();
+  std::optional<SharedWindow> try_to_share(std::size_t bytes, const CallSignature& at);
+  std::vector<SharedSegment> open_segments(std::size_t bytes, const CallSignature& at, std::string& problem);
+  void sum_staged(const CallSignature& call, std::byte* data);
+  void sum_own_part(DType dtype, const SharedWindow& window, std::size_t offset, std::int64_t count);
+  std::span<std::byte*> arrays_at(const SharedWindow& window, std::size_t offset);
+  void sum_in_windows(const CallSignature& call, const SharedWindow& window);
+  void sum_over_chain(ChainSum& chain, const CallSignature& call, std::span<std::byte* const> arrays);
+  void spread(std::byte* data, std::size_t bytes, int root, const CallSignature& at);
+  std::vector<std::string> collect(const std::string& mine, const CallSignature& at);
+  std::string gather_at_root(const std::string& mine, const CallSignature& at);
+  void check_peer(const Peer& peer) const;
+
+  CommunicatorOptions options_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Transport> messages_;  // the users' own
+  bool is_part_;
+  std::shared_ptr<Alarm> alarm_;
+  bool broken_ = false;
+  bool left_ = false;
+  int exceptions_at_start_;
+  Topology topology_;
+  NodePlace place_;
+  std::unique_ptr<CallCheck> message_call_check_;
+  std::optional<SharedWindow> control_;        // the rendezvous's seats, then the staging area of sum()
+  std::unique_ptr<ShmRendezvous> rendezvous_;  // where the ranks of this node share memory
+  std::vector<std::byte*> arrays_;             // scratch of arrays_at()
+  std::optional<ChainSum> rank_chain_;
+  std::optional<ChainSum> node_chain_;
+};
+
+}  // namespace plexaura

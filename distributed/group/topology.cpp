@@ -1,0 +1,100 @@
+#include "distributed/group/topology.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fmt/format.h>
+#include <fstream>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+#include "distributed/failure/failure.h"
+
+namespace plexaura {
+namespace {
+
+bool is_one_node(const ProcessPlace& a, const ProcessPlace& b) {
+  return a.host == b.host && a.machine == b.machine;
+}
+
+}  // namespace
+
+ProcessPlace this_place() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  struct stat space {};
+  const bool known = stat("/proc/self/ns/pid", &space) == 0;
+  std::string machine;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), machine);
+  return {host.data(), static_cast<int>(getpid()), known ? std::to_string(space.st_ino) : "unknown", machine};
+}
+
+std::string encode(const ProcessPlace& place) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n", place.host, place.process, place.process_space, place.machine,
+                     place.number);
+}
+
+ProcessPlace decode_place(const std::string& text) {
+  ProcessPlace place;
+  std::istringstream lines(text);
+  std::string process;
+  std::string number;
+  std::getline(lines, place.host);
+  std::getline(lines, process);
+  std::getline(lines, place.process_space);
+  std::getline(lines, place.machine);
+  std::getline(lines, number);
+  place.process = std::stoi(process);
+  place.number = std::stoi(number);
+  return place;
+}
+
+Topology::Topology(std::vector<ProcessPlace> places, int own_rank)
+    : places_(std::move(places)), own_rank_(own_rank) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    std::size_t node = 0;
+    while (node < nodes_.size() && !is_one_node(of(nodes_[node].front()), of(rank))) ++node;
+    if (node == nodes_.size()) nodes_.emplace_back();
+    nodes_[node].push_back(rank);
+    if (rank != own_rank_) continue;
+    own_node_ = static_cast<int>(node);
+    own_node_rank_ = static_cast<int>(nodes_[node].size()) - 1;
+  }
+}
+
+bool Topology::is_dead(int rank) const {
+  const ProcessPlace& mine = of(own_rank_);
+  const ProcessPlace& other = of(rank);
+  if (!is_one_node(mine, other) || other.process_space != mine.process_space ||
+      mine.process_space == "unknown")
+    return false;
+  return kill(other.process, 0) != 0 && errno == ESRCH;
+}
+
+std::string Topology::list(const std::vector<int>& ranks) const {
+  std::string text;
+  for (const std::vector<int>& node : nodes_) {
+    std::vector<int> numbers;
+    for (const int rank : node) {
+      if (std::ranges::find(ranks, rank) != ranks.end()) numbers.push_back(number(rank));
+    }
+    if (numbers.empty()) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", list_ranks(numbers));
+    if (nodes() > 1) text += " on " + of(node.front()).host;
+  }
+  return text;
+}
+
+std::vector<std::string> Topology::hosts_without(const std::vector<int>& ranks) const {
+  const auto is_listed = [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
+  std::vector<std::string> hosts;
+  for (const std::vector<int>& node : nodes_) {
+    if (std::ranges::all_of(node, is_listed)) hosts.push_back(of(node.front()).host);
+  }
+  return hosts;
+}
+
+}  // namespace plexaura

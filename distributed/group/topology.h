@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace plexaura {
+
+// Where one rank runs. Ranks are on one node when both host and machine are equal.
+struct ProcessPlace {
+  std::string host;
+  int process = 0;            // its process id
+  std::string process_space;  // ids mean the same to two processes only within one space (container)
+  std::string machine;        // drawn by the kernel when it started: two machines may bear one name
+  int number = 0;             // its rank in the whole run
+};
+
+// Where all ranks of a communicator run.
+class Topology {
+ public:
+  Topology(std::vector<ProcessPlace> places, int own_rank);
+
+  const ProcessPlace& of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+  int ranks() const { return static_cast<int>(places_.size()); }
+  int nodes() const { return static_cast<int>(nodes_.size()); }
+  // The ranks of each node, ascending; nodes in the order of their lowest rank.
+  const std::vector<std::vector<int>>& by_node() const { return nodes_; }
+  int own_node() const { return own_node_; }
+  int own_node_rank() const { return own_node_rank_; }
+  const std::vector<int>& own_node_ranks() const { return nodes_[static_cast<std::size_t>(own_node_)]; }
+
+  // Whether the process of this rank is known to be gone. False where that cannot be seen from here.
+  bool is_dead(int rank) const;
+  // The rank in the whole run, which is what a sentence names.
+  int number(int rank) const { return of(rank).number; }
+  // "rank 2", and "ranks 1 and 2 on h1, rank 4 on h2" where there are several nodes
+  std::string name(int rank) const { return list({rank}); }
+  std::string list(const std::vector<int>& ranks) const;
+  // The hosts of other nodes on which nobody is but these ranks.
+  std::vector<std::string> hosts_without(const std::vector<int>& ranks) const;
+
+ private:
+  std::vector<ProcessPlace> places_;
+  int own_rank_;
+  std::vector<std::vector<int>> nodes_;
+  int own_node_ = 0;
+  int own_node_rank_ = 0;
+};
+
+ProcessPlace this_place();
+std::string encode(const ProcessPlace& place);
+ProcessPlace decode_place(const std::string& text);
+
+}  // namespace plexaura

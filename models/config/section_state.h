@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/config/config.h"
+
+namespace plexaura {
+
+// What is known of a section: what was written there, and what has been asked for. Not for other files.
+struct Section::State {
+  // A key that was read: the value in force as YAML on one line, or the sections below it.
+  struct Read {
+    std::string value;
+    std::vector<std::shared_ptr<State>> sections;
+    enum class Kind { value, section, list_of_sections } kind = Kind::value;
+  };
+
+  std::shared_ptr<const YamlValue> written;  // a map or empty
+  YamlPosition position;
+  std::string path;
+  std::map<std::string, Read, std::less<>> read;
+  std::set<std::string, std::less<>> asked;  // every key that anyone read or looked for
+
+  const YamlMember* find(std::string_view key) const { return written->find(key); }
+  std::string path_of(std::string_view key) const {
+    return path.empty() ? std::string(key) : path + "." + std::string(key);
+  }
+};
+
+}  // namespace plexaura

@@ -1,0 +1,51 @@
+#include "models/layers/functional.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "core/did_you_mean.h"
+#include "core/error.h"
+#include "core/ops/binary.h"
+#include "core/ops/dropout.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "core/ops/unary.h"
+
+namespace plexaura::layers {
+
+const std::vector<std::string>& Activation::names() {
+  static const std::vector<std::string> names{"relu", "sigmoid", "tanh"};
+  return names;
+}
+
+Activation::Activation(std::string_view name) : name_(name) {
+  if (std::ranges::find(names(), name_) == names().end())
+    throw UserError(fmt::format("there is no activation '{}'{}", name_, did_you_mean(name_, names())));
+}
+
+Node Activation::operator()(Operand x) {
+  const auto scope = scope_in(x.node().graph());
+  if (name_ == "relu") return relu(x);
+  return name_ == "sigmoid" ? sigmoid(x) : tanh(x);
+}
+
+Node Flatten::operator()(Operand x) {
+  const auto scope = scope_in(x.node().graph());
+  return flatten(x);
+}
+
+Node Dropout::operator()(Operand x) {
+  const auto scope = scope_in(x.node().graph());
+  return dropout(x, {.p = p_});
+}
+
+Node Standardise::operator()(Operand x) {
+  const auto scope = scope_in(x.node().graph());
+  const auto where = x.where();
+  const ReduceOptions last{.axes = {-1}, .keepdims = true};
+  const Node centred = sub(x, mean(x, last));
+  const Node variance = mean({square({centred, where}), where}, last);
+  return div({centred, where}, sqrt({add({variance, where}, 1e-5), where}));
+}
+
+}  // namespace plexaura::layers

@@ -1,0 +1,92 @@
+#include <doctest/doctest.h>
+
+#include "core/compile/passes.h"
+#include "core/error.h"
+#include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/dropout.h"
+#include "core/ops/shape.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const Leaf* constant_of(const PassGraph& graph, std::size_t root) {
+  const Leaf* leaf = as_leaf(*graph.graph->record(graph.roots[root].node).op);
+  return leaf != nullptr && leaf->kind() == LeafKind::constant ? leaf : nullptr;
+}
+
+PassGraph folded(const Graph& graph, const std::vector<Node>& nodes) {
+  std::vector<Value> roots;
+  for (const Node& node : nodes) roots.push_back(node.value());
+  return fold(copy(graph, roots), test_backend());
+}
+
+Tensor counted(Shape shape) {
+  Tensor tensor(TensorType{DType::float32, std::move(shape)});
+  float next = 1;
+  for (float& element : tensor.as<float>()) element = next++;
+  return tensor;
+}
+
+}  // namespace
+
+TEST_CASE("what depends on constants alone becomes one") {
+  Graph graph;
+  const Node c = graph.constant(counted({2, 3}));
+  const Node x = graph.input("x", {DType::float32, {2, 3}});
+  const Node known = (c + 1) * c;
+  const PassGraph result = folded(graph, {known, known + x, reshape(known, {6})});
+  REQUIRE(constant_of(result, 0) != nullptr);
+  CHECK(constant_of(result, 0)->value()->to_doubles() == std::vector<double>{2, 6, 12, 20, 30, 42});
+  CHECK(constant_of(result, 1) == nullptr);
+  REQUIRE(constant_of(result, 2) != nullptr);
+  CHECK(constant_of(result, 2)->value()->shape() == Shape{6});
+  CHECK(result.graph->size() == 4);  // two constants, x and the sum
+}
+
+TEST_CASE("kernels of the backend fold, whatever layout they like") {
+  Graph graph;
+  const Node y = conv2d(graph.constant(counted({1, 3, 4, 4})), graph.constant(counted({2, 3, 3, 3}))) + 1;
+  Graph plain;
+  const Node expected =
+      conv2d(plain.constant(counted({1, 3, 4, 4})), plain.constant(counted({2, 3, 3, 3}))) + 1;
+  const PassGraph result = folded(graph, {y});
+  const std::vector<Value> roots{expected.value()};
+  const PassGraph reference = fold(copy(plain, roots), oracle());
+  REQUIRE(constant_of(result, 0) != nullptr);
+  const auto left = constant_of(result, 0)->value()->to_doubles();
+  const auto right = constant_of(reference, 0)->value()->to_doubles();
+  for (std::size_t i = 0; i < left.size(); ++i) CHECK(left[i] == doctest::Approx(right[i]).epsilon(1e-5));
+}
+
+TEST_CASE("draws, parameters and what is large are left alone") {
+  Graph graph;
+  const Node c = graph.constant(counted({4}));
+  const Node draw = dropout(c, {.p = 0.5});
+  const Node parameter = graph.parameter("w", {DType::float32, {4}}) * 2;
+  const Node large = broadcast_to(graph.constant(Tensor::scalar(1.F)), {1 << 19}) + 1;
+  const PassGraph result = folded(graph, {draw, parameter, large});
+  for (std::size_t root = 0; root < 3; ++root) CHECK(constant_of(result, root) == nullptr);
+}
+
+TEST_CASE("updates hold through folding") {
+  Graph graph;
+  const Node b = graph.buffer("b", {DType::float32, {4}});
+  graph.update(b, graph.constant(counted({4})) + 1);
+  const PassGraph result = folded(graph, {});
+  REQUIRE(result.graph->updates().size() == 1);
+  const Value next = result.graph->updates()[0].next;
+  CHECK(as_leaf(*result.graph->record(next.node).op) != nullptr);
+}
+
+TEST_CASE("verify takes what builders make") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4}});
+  graph.update(graph.buffer("b", {DType::float32, {4}}), exp(x));
+  verify(graph);
+}
+
+}  // namespace plexaura::testing

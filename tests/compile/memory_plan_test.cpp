@@ -1,0 +1,83 @@
+#include "core/compile/memory_plan.h"
+
+#include <doctest/doctest.h>
+
+#include "core/testing/values.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+std::vector<Lifetime> random_lifetimes(std::uint64_t seed, std::int64_t pieces, std::int64_t instructions) {
+  Random random(seed);
+  std::vector<Lifetime> lifetimes;
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    const auto first = static_cast<std::size_t>(random.below(instructions));
+    const auto last =
+        first + static_cast<std::size_t>(random.below(instructions - static_cast<std::int64_t>(first)));
+    lifetimes.push_back({static_cast<std::size_t>(random.below(5000)), first, last});
+  }
+  return lifetimes;
+}
+
+bool overlap(std::size_t a, std::size_t a_bytes, std::size_t b, std::size_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
+// The largest sum of what lives at one instruction, counted one by one.
+std::size_t most_alive(const std::vector<Lifetime>& lifetimes, std::size_t instructions) {
+  std::size_t most = 0;
+  for (std::size_t at = 0; at < instructions; ++at) {
+    std::size_t alive = 0;
+    for (const Lifetime& lifetime : lifetimes)
+      if (lifetime.first <= at && at <= lifetime.last) alive += (lifetime.bytes + 63) / 64 * 64;
+    most = std::max(most, alive);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("pieces that live at the same time never overlap") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    CAPTURE(seed);
+    const auto lifetimes = random_lifetimes(seed, 80, 40);
+    const MemoryPlan plan = plan_memory(lifetimes);
+    REQUIRE(plan.offsets.size() == lifetimes.size());
+    bool apart = true;
+    for (std::size_t a = 0; a < lifetimes.size(); ++a) {
+      CHECK(plan.offsets[a] % 64 == 0);
+      CHECK(plan.offsets[a] + lifetimes[a].bytes <= plan.peak);
+      for (std::size_t b = 0; b < a; ++b)
+        if (lifetimes[a].first <= lifetimes[b].last && lifetimes[b].first <= lifetimes[a].last)
+          apart = apart && !overlap(plan.offsets[a], lifetimes[a].bytes, plan.offsets[b], lifetimes[b].bytes);
+    }
+    CHECK(apart);
+    CHECK(plan.lower_bound == most_alive(lifetimes, 40));
+    CHECK(plan.peak >= plan.lower_bound);
+    CHECK(static_cast<double>(plan.peak) < 1.25 * static_cast<double>(plan.lower_bound));
+  }
+}
+
+TEST_CASE("equal lifetimes give equal plans") {
+  const auto lifetimes = random_lifetimes(7, 50, 20);
+  CHECK(plan_memory(lifetimes).offsets == plan_memory(lifetimes).offsets);
+}
+
+TEST_CASE("a chain reuses the memory of what died") {
+  std::vector<Lifetime> chain;
+  for (std::size_t i = 0; i < 10; ++i) chain.push_back({1000, i, i + 1});
+  const MemoryPlan plan = plan_memory(chain);
+  CHECK(plan.peak == 2048);
+  CHECK(plan.lower_bound == 2048);
+}
+
+TEST_CASE("nothing needs no memory") {
+  const MemoryPlan plan = plan_memory({});
+  CHECK(plan.peak == 0);
+  CHECK(plan.lower_bound == 0);
+  const std::vector<Lifetime> empty{{0, 0, 3}, {0, 1, 2}};
+  CHECK(plan_memory(empty).peak == 0);
+}
+
+}  // namespace plexaura::testing

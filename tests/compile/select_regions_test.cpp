@@ -1,0 +1,189 @@
+#include "core/compile/select_regions.h"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+
+#include "core/ops/all_reduce.h"
+#include "core/ops/binary.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend.h"
+#include "tests/support/forwarding_backend.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+using NodeLists = std::vector<std::vector<NodeId>>;
+
+// Offers the regions that it was given, whether they make sense or not.
+class Offering final : public ForwardingBackend {
+ public:
+  Offering() : ForwardingBackend(oracle()) {}
+  void offer(const std::vector<Node>& nodes, const std::vector<Node>& outputs) {
+    Region region{"offered", {}, {}, {}};
+    for (const Node& node : nodes) region.nodes.push_back(node.id());
+    for (const Node& output : outputs) region.outputs.push_back(output.value());
+    const Graph& graph = nodes[0].graph();
+    for (const NodeId id : region.nodes)
+      for (const Value input : graph.record(id).inputs)
+        if (std::ranges::find(region.nodes, input.node) == region.nodes.end()) region.inputs.push_back(input);
+    offered_.push_back(region);
+  }
+  std::vector<Region> regions(const Graph&, NodeId last, const Uses&) const override {
+    std::vector<Region> ending;
+    std::ranges::copy_if(offered_, std::back_inserter(ending),
+                         [&](const Region& region) { return region.nodes.back() == last; });
+    return ending;
+  }
+
+ private:
+  std::vector<Region> offered_;
+};
+
+NodeLists nodes_of(const Graph& graph, const Offering& backend, const std::vector<Node>& kept,
+                   bool fuse = true) {
+  std::vector<Value> values;
+  for (const Node& node : kept) values.push_back(node.value());
+  NodeLists nodes;
+  for (const Region& region : select_regions(graph, values, backend, fuse)) nodes.push_back(region.nodes);
+  return nodes;
+}
+
+std::vector<NodeId> ids(std::initializer_list<Node> nodes) {
+  std::vector<NodeId> result;
+  for (const Node& node : nodes) result.push_back(node.id());
+  return result;
+}
+
+bool holds(const NodeLists& regions, const std::vector<NodeId>& wanted) {
+  return std::ranges::find(regions, wanted) != regions.end();
+}
+
+struct Chain {
+  Graph graph;
+  Node x = graph.input("x", {DType::float32, {4}});
+  Node a = exp(x);
+  Node b = tanh(a);
+  Node c = sqrt(b);
+};
+
+}  // namespace
+
+TEST_CASE("the largest region that is free is taken") {
+  Chain chain;
+  Offering backend;
+  backend.offer({chain.a, chain.b, chain.c}, {chain.c});
+  backend.offer({chain.b, chain.c}, {chain.c});
+  CHECK(nodes_of(chain.graph, backend, {chain.c}) == NodeLists{ids({chain.a, chain.b, chain.c})});
+  CHECK(nodes_of(chain.graph, backend, {chain.c}, false).size() == 3);
+}
+
+TEST_CASE("an inner value that is read elsewhere refuses the region, and the next one is taken") {
+  Chain chain;
+  const Node elsewhere = chain.a * 2;
+  Offering backend;
+  backend.offer({chain.a, chain.b, chain.c}, {chain.c});
+  backend.offer({chain.b, chain.c}, {chain.c});
+  const auto regions = nodes_of(chain.graph, backend, {chain.c, elsewhere});
+  CHECK(holds(regions, ids({chain.b, chain.c})));
+  CHECK(holds(regions, ids({chain.a})));
+  // Read by nobody, but an output of the program.
+  CHECK(holds(nodes_of(chain.graph, backend, {chain.c, chain.b}), ids({chain.c})));
+}
+
+TEST_CASE("a value that the region gives out may be read elsewhere") {
+  Chain chain;
+  const Node elsewhere = tanh(chain.b);
+  Offering backend;
+  backend.offer({chain.b, chain.c}, {chain.b, chain.c});
+  CHECK(holds(nodes_of(chain.graph, backend, {chain.c, elsewhere}), ids({chain.b, chain.c})));
+}
+
+TEST_CASE("a region that would wait for itself is refused") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4}});
+  const Node a = exp(x);
+  const Node between = tanh(a);
+  const Node b = a + between;
+  Offering backend;
+  backend.offer({a, b}, {a, b});
+  CHECK(nodes_of(graph, backend, {b}).size() == 3);
+}
+
+TEST_CASE("regions that would wait for each other are refused") {
+  // r1 -> outside -> r2 and, by its other node, r2 -> r1: neither cycle is in one region.
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4}});
+  const Node p = exp(x);      // of the later region
+  const Node q = tanh(p);     // of the earlier region, reads p
+  const Node out = sqrt(q);   // reads the earlier region
+  const Node last = out + p;  // of the later region
+  Offering backend;
+  backend.offer({p, last}, {p, last});
+  CHECK(nodes_of(graph, backend, {last, q}).size() == 4);
+
+  // The way leads over a node behind the end of the second region.
+  Graph longer;
+  const Node y = longer.input("y", {DType::float32, {4}});
+  const Node first = exp(y);        // of region A
+  const Node second = tanh(first);  // of region B, reads A
+  const Node third = sqrt(y);
+  const Node end_of_b = second + third;
+  const Node behind = relu(end_of_b);
+  const Node end_of_a = behind + first;
+  Offering other;
+  other.offer({first, end_of_a}, {first, end_of_a});
+  other.offer({second, end_of_b}, {second, end_of_b});
+  const auto regions = nodes_of(longer, other, {end_of_a});
+  CHECK(!holds(regions, ids({first, end_of_a})));
+  CHECK(holds(regions, ids({second, end_of_b})));
+  std::size_t nodes = 0;
+  for (const auto& region : regions) nodes += region.size();
+  CHECK(nodes == 6);
+}
+
+TEST_CASE("a taken region counts whole, though it reaches behind the next one") {
+  // A = {a1, a2} is taken, and a2 follows B's result. B = {b1, b2} would need a1, which is computed with a2.
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4}});
+  const Node b1 = exp(x);
+  const Node a1 = tanh(x);
+  const Node b2 = b1 + a1;
+  const Node middle = relu(b1);
+  const Node a2 = sqrt(middle);
+  Offering backend;
+  backend.offer({a1, a2}, {a1, a2});
+  backend.offer({b1, b2}, {b1, b2});
+  const auto regions = nodes_of(graph, backend, {a2, b2});
+  CHECK(holds(regions, ids({a1, a2})));
+  CHECK(!holds(regions, ids({b1, b2})));
+}
+
+TEST_CASE("every region stands behind what it reads") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4}});
+  const Node a = exp(x);
+  const Node b = tanh(x);
+  const Node c = sqrt(b);
+  const Node d = a + 1;
+  const Node e = c + d;
+  Offering backend;
+  backend.offer({a, d}, {d});
+  const auto regions = nodes_of(graph, backend, {e});
+  CHECK(regions == NodeLists{ids({b}), ids({c}), ids({a, d}), ids({e})});
+}
+
+TEST_CASE("collective ops keep their order") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4}});
+  const Node late = exp(exp(exp(x)));
+  const Node first = all_reduce_sum(late);
+  const Node second = all_reduce_sum(x);
+  const auto regions = nodes_of(graph, Offering(), {first, second});
+  const auto place = [&](const Node& node) {
+    return std::ranges::find(regions, ids({node})) - regions.begin();
+  };
+  CHECK(place(first) < place(second));
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,156 @@
+// A kernel over two nodes that a backend offers, and that adds into its output: fused or not, from the first
+// micro-batch on or added to it, the gradient arena holds the same bits.
+
+#include <algorithm>
+#include <cstdlib>
+#include <doctest/doctest.h>
+
+#include "backends/cpu/adapter/host_adapter.h"
+#include "backends/registry.h"
+#include "core/device/transfer.h"
+#include "core/ops/binary.h"
+#include "core/ops/matmul.h"
+#include "core/vm/vm.h"
+#include "tests/contracts/training/small_training.h"
+#include "tests/support/backend.h"
+#include "tests/support/forwarding_backend.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+// A backend with host memory that also fuses a product and the addition behind it.
+class WithProductSums final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
+    const NodeRecord& sum = graph.record(last);
+    if (sum.op->name() != "add") return {};
+    const Value product = sum.inputs[0];
+    const auto name = graph.record(product.node).op->name();
+    if ((name != "mul" && name != "matmul") || !uses.only_read_by(product, last)) return {};
+    Region region{
+        std::string(name) + "+add", {product.node, last}, graph.record(product.node).inputs, {{last, 0}}};
+    region.inputs.push_back(sum.inputs[1]);
+    return {region};
+  }
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    return query.region.nodes.size() > 1 ? propose_host_kernel(query) : inner().propose(query);
+  }
+  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override {
+    return query.region.nodes.size() > 1 ? make_host_kernel(query, candidate)
+                                         : inner().make(query, candidate);
+  }
+};
+
+struct Backends {
+  Backends() {
+    if (test_backend().info().host_memory) {
+      inner = open_backend("portable");
+      fusing = std::make_unique<WithProductSums>(*inner);
+    } else {
+      const char* lazy = std::getenv("PLEXAURA_FAR_LAZY");
+      fusing = open_backend("far", {{"regions", "1"}, {"lazy", lazy == nullptr ? "0" : lazy}});
+    }
+  }
+  std::unique_ptr<Backend> inner;
+  std::unique_ptr<Backend> fusing;
+};
+
+// A gradient that is a product plus something: [4, 6] for matmul, else images, which lie in padded channels
+// on the far device.
+struct Gradient {
+  explicit Gradient(bool images) : type{DType::float32, images ? Shape{2, 3, 4, 4} : Shape{4, 6}} {
+    const Node w = graph.parameter("w", type);
+    const Node x = graph.input("x", type);
+    const Node product =
+        images ? w * x : matmul(x, graph.constant(whole_numbers({DType::float32, {6, 6}}, 8)));
+    outputs.push_back({.node = product + x, .gradient_of = "w"});
+    outputs.push_back({.node = w});  // so that w is read
+  }
+  TensorType type;
+  Graph graph;
+  std::vector<ProgramOutput> outputs;
+};
+
+std::vector<std::size_t> instructions_of_two(const Program& program) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < program.instructions.size(); ++i)
+    if (program.instructions[i].nodes.size() == 2) found.push_back(i);
+  return found;
+}
+
+// The gradient after an overwriting and two adding runs.
+Tensor accumulated(const Gradient& gradient, Backend& backend, bool optimise, std::size_t regions) {
+  ParameterStore store({{"w", gradient.type, ParameterRole::trainable, Initialiser::zeros()}});
+  store.write("w", whole_numbers(gradient.type, 1));
+  const auto first = compile(gradient.graph, gradient.outputs, backend, {.optimise = optimise});
+  store.place(first->placement, backend);
+  const auto more = compile(gradient.graph, gradient.outputs, backend,
+                            {.placement = &store.placement(), .accumulate = true, .optimise = optimise});
+  for (const auto& program : {first, more}) {
+    const auto found = instructions_of_two(*program);
+    REQUIRE(found.size() == regions);
+    // Straight into the arena: no instruction but the region writes there.
+    for (const std::size_t index : found)
+      CHECK(program->instructions[index].outputs[0]->place.space == Place::Space::gradient);
+  }
+  VM overwrite(first, backend, {.store = &store});
+  VM add(more, backend, {.store = &store});
+  overwrite.run({{"x", whole_numbers(gradient.type, 10)}});
+  overwrite.run({{"x", whole_numbers(gradient.type, 11)}});
+  add.run({{"x", whole_numbers(gradient.type, 12)}});
+  add.run({{"x", whole_numbers(gradient.type, 13)}});
+  add.wait();
+  return store.read_gradient("w");
+}
+
+}  // namespace
+
+TEST_CASE("a region of two nodes adds into the gradient arena like its nodes one by one") {
+  const Backends backends;
+  for (const bool images : {false, true}) {
+    CAPTURE(images);
+    const Gradient gradient(images);
+    const Tensor fused = accumulated(gradient, *backends.fusing, true, 1);
+    CHECK(fused == accumulated(gradient, *backends.fusing, false, 0));
+    CHECK(fused == accumulated(gradient, oracle(), true, 0));
+  }
+}
+
+TEST_CASE("a value that is read elsewhere too is not lost by adding it into the arena") {
+  const Backends backends;
+  Gradient gradient(false);
+  gradient.outputs.push_back({.node = gradient.outputs[0].node});
+  gradient.outputs.push_back({.node = gradient.outputs[0].node * 2});
+  ParameterStore store({{"w", gradient.type, ParameterRole::trainable, Initialiser::zeros()}});
+  const auto program = compile(gradient.graph, gradient.outputs, *backends.fusing, {.accumulate = true});
+  VM vm(program, *backends.fusing, {.store = &store});
+  const Tensor x = whole_numbers(gradient.type, 10);
+  vm.run({{"x", x}});
+  const Tensor once = vm.output(1);
+  CHECK(store.read_gradient("w") == once);
+  vm.run({{"x", x}});
+  CHECK(vm.output(1) == once);
+  for (std::size_t i = 0; i < 24; ++i)
+    CHECK(store.read_gradient("w").as<float>()[i] == vm.output(2).as<float>()[i]);
+}
+
+TEST_CASE("a value may be an update as well as added into the arena") {
+  Graph graph;
+  const TensorType type{DType::float32, {4, 6}};
+  const Node x = graph.input("x", type);
+  const Node w = graph.parameter("w", type);
+  const Node last = graph.buffer("last", type);
+  const Node product = w * x;
+  graph.update(last, product);
+  ParameterStore store({{"w", type, ParameterRole::trainable, Initialiser::ones()},
+                        {"last", type, ParameterRole::buffer, Initialiser::zeros()}});
+  const std::vector<ProgramOutput> outputs{{.node = product, .gradient_of = "w"}};
+  VM vm(compile(graph, outputs, test_backend(), {.accumulate = true}), test_backend(), {.store = &store});
+  for (int i = 0; i < 3; ++i) vm.run({{"x", whole_numbers(type, 5)}});
+  vm.wait();
+  CHECK(store.read("last") == whole_numbers(type, 5));
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,116 @@
+// What changes from step to step lies in memory that kernels read: a recorded program follows the learning
+// rate, the step and the random state, and inputs go through two slots, of which none is rewritten before its
+// last reader is done.
+
+#include <cmath>
+#include <doctest/doctest.h>
+
+#include "core/ops/binary.h"
+#include "core/ops/dropout.h"
+#include "core/ops/losses.h"
+#include "core/ops/matmul.h"
+#include "core/ops/unary.h"
+#include "tests/contracts/device/counting_backend.h"
+#include "tests/contracts/training/small_training.h"
+#include "tests/support/backend.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+bool records(Backend& backend) {
+  return backend.record([] {}) != nullptr;
+}
+
+StepBlock block_of(int step) {
+  StepBlock block;
+  block.learning_rate = 0.5 * step;
+  block.step = step;
+  block.seed = 7;
+  block.first_sample = std::int64_t{4} * step;
+  return block;
+}
+
+Tensor input_of(int step) {
+  return whole_numbers({DType::float32, {4, 6}}, static_cast<std::uint64_t>(step));
+}
+
+ParameterStore one_buffer(const char* name, TensorType type) {
+  return ParameterStore({{name, std::move(type), ParameterRole::buffer, Initialiser::zeros()}});
+}
+
+}  // namespace
+
+TEST_CASE("a replayed program takes each step's scalars and inputs") {
+  CountingBackend backend(test_backend());
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {4, 6}});
+  const Node rate = graph.step_scalar(StepScalar::learning_rate, DType::float32);
+  const Node step = graph.step_scalar(StepScalar::step, DType::float32);
+  const std::vector<ProgramOutput> outputs{{.node = x * rate + step}, {.node = dropout(x, {.p = 0.5})}};
+  VM vm(compile(graph, outputs, backend), backend);
+  VM expected(compile(graph, outputs, oracle()), oracle());
+  std::int64_t launches = 0;
+  for (int i = 1; i <= 7; ++i) {
+    CAPTURE(i);
+    vm.run({{"x", input_of(i)}}, block_of(i));
+    expected.run({{"x", input_of(i)}}, block_of(i));
+    for (std::size_t output : {0, 1}) CHECK(vm.output(output) == expected.output(output));
+    if (i == 2) launches = backend.counts().launches;
+  }
+  if (!records(test_backend())) return;
+  CHECK(backend.counts().launches == launches);  // captured once for each slot, and never launched again
+  CHECK(backend.counts().recordings == 2);
+  CHECK(backend.counts().replays == 7);
+}
+
+TEST_CASE("runs that nobody waits for keep their inputs and scalars apart") {
+  Graph graph;
+  const TensorType type{DType::float32, {4, 6}};
+  const Node x = graph.input("x", type);
+  const Node total = graph.buffer("total", type);
+  graph.update(total, total * 2 + x * graph.step_scalar(StepScalar::learning_rate, DType::float32));
+  ParameterStore store = one_buffer("total", type);
+  CountingBackend backend(test_backend());
+  const auto program = compile(graph, {}, backend);
+  VM vm(program, backend, {.store = &store});
+  std::vector<double> expected(24, 0);
+  std::int64_t allocations = 0;
+  for (int i = 1; i <= 9; ++i) {
+    const Tensor fed = input_of(i);  // dies before the run does
+    vm.run({{"x", fed}}, block_of(i));
+    const std::vector<double> values = fed.to_doubles();
+    for (std::size_t k = 0; k < 24; ++k) expected[k] = expected[k] * 2 + values[k] * 0.5 * i;
+    if (i == 2) allocations = backend.counts().allocations;
+  }
+  CHECK(backend.counts().allocations == allocations);
+  vm.wait();
+  CHECK(store.read("total").to_doubles() == expected);
+}
+
+TEST_CASE("learning rate, step and random state take effect in recorded training") {
+  const TensorType weights{DType::float32, {6, 3}};
+  const std::vector<ParameterSpec> specs{{"w", weights, ParameterRole::trainable, Initialiser::uniform(1)}};
+  const SmallTraining::Model model = [&](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
+    const Node hidden = dropout(x, {.p = 0.5});
+    return {squared_error(tanh(matmul(hidden, graph.parameter("w", weights))), t)};
+  };
+  const Batch batch{input_of(1), whole_numbers({DType::float32, {4, 3}}, 9, 1)};
+  const SmallTraining::Options options{.optimizer = {.kind = UpdateRule::Kind::adam}, .seed = 3};
+  SmallTraining run(test_backend(), specs, model, batch, options);
+  SmallTraining expected(oracle(), specs, model, batch, options);
+  std::vector<Tensor> seen{run.value("w")};
+  for (int i = 1; i <= 6; ++i) {
+    CAPTURE(i);
+    const double rate = i == 4 ? 0 : 0.1 / i;
+    const StepMetrics metrics = run.step(batch, rate);
+    CHECK(metrics.loss == doctest::Approx(expected.step(batch, rate).loss).epsilon(1e-5));
+    const auto values = run.value("w").to_doubles();
+    const auto wanted = expected.value("w").to_doubles();
+    for (std::size_t k = 0; k < values.size(); ++k) CHECK(std::abs(values[k] - wanted[k]) < 1e-5);
+    CHECK((run.value("w") == seen.back()) == (rate == 0));
+    seen.push_back(run.value("w"));
+  }
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,241 @@
+// The contract of roles: of two ranks one trains, the other serves. The serving rank has no data, compiles
+// nothing and runs no step; it takes its placement from the rank that trains, gives the weights to start
+// from, mixes in what it is sent after each step, and sends the mixture back. All through the border.
+#include <algorithm>
+#include <cstring>
+#include <doctest/doctest.h>
+
+#include "backends/registry.h"
+#include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/labels.h"
+#include "core/ops/matmul.h"
+#include "core/ops/shape.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend.h"
+#include "tests/support/thread_collective.h"
+#include "training/data/dataset.h"
+#include "training/trainer.h"
+
+namespace plexaura {
+namespace {
+
+constexpr int kClient = 0;
+constexpr int kServer = 1;
+constexpr std::int64_t kSteps = 6;
+constexpr std::int64_t kClasses = 3;
+
+// Weights that devices like to lay out in their own ways.
+std::vector<ParameterSpec> specs() {
+  const auto spec = [](std::string name, Shape shape) {
+    return ParameterSpec{std::move(name),
+                         {DType::float32, std::move(shape)},
+                         ParameterRole::trainable,
+                         Initialiser::normal(0.3)};
+  };
+  return {spec("conv.weight", Shape{5, 3, 3, 3}), spec("out.weight", Shape{kClasses, 20})};
+}
+
+LossOutputs build(const ModelInputs& inputs) {
+  Graph& graph = inputs.graph();
+  const std::vector<ParameterSpec> all = specs();
+  const Node conv = graph.parameter(all[0].name, all[0].type);
+  const Node out = graph.parameter(all[1].name, all[1].type);
+  const Node logits = matmul(flatten(relu(conv2d(inputs["samples"], conv))), out, {.transpose_b = true});
+  return {softmax_cross_entropy(logits, inputs["labels"]),
+          {{.name = "accuracy", .sum = top_k_correct(logits, inputs["labels"])}}};
+}
+
+class Patches final : public Dataset {
+ public:
+  std::int64_t size() const override { return 8; }
+  Shape sample_shape() const override { return Shape{3, 4, 4}; }
+  const std::vector<std::string>& class_names() const override { return names_; }
+  std::int64_t label(std::int64_t index) const override { return index % kClasses; }
+  void read(std::int64_t index, const SampleContext&, std::span<float> sample,
+            std::int64_t& label_out) const override {
+    label_out = label(index);
+    for (std::size_t i = 0; i < sample.size(); ++i)
+      sample[i] = static_cast<float>((static_cast<std::size_t>(index) * 7 + i * 5) % 11) / 11;
+  }
+
+ private:
+  std::vector<std::string> names_{"a", "b", "c"};
+};
+
+// The server's rule: half of its own weights, half of those that it was sent; any layout will do.
+std::vector<std::byte> mix(std::span<const std::byte> own, std::span<const std::byte> sent) {
+  std::vector<std::byte> mixed(own.size());
+  for (std::size_t at = 0; at < own.size(); at += sizeof(float)) {
+    float a = 0;
+    float b = 0;
+    std::memcpy(&a, &own[at], sizeof a);
+    std::memcpy(&b, &sent[at], sizeof b);
+    const float half = (a + b) / 2;
+    std::memcpy(&mixed[at], &half, sizeof half);
+  }
+  return mixed;
+}
+
+// What both ends do, in pairs.
+class Line {
+ public:
+  explicit Line(Collective& ranks) : ranks_(ranks) {}
+
+  void text(std::string& value, int from) {
+    auto length = static_cast<std::int64_t>(value.size());
+    ranks_.broadcast(reinterpret_cast<std::byte*>(&length), sizeof length, from, "the length of a text");
+    value.resize(static_cast<std::size_t>(length));
+    ranks_.broadcast(reinterpret_cast<std::byte*>(value.data()), value.size(), from, "a text");
+  }
+  void all(std::vector<std::byte>& values, int from) {
+    ranks_.broadcast(values.data(), values.size(), from, "all weights");
+  }
+  // Weight by weight in logical layout; the ends may differ in theirs.
+  void weights(WeightsImmigration& border, int from) {
+    for (const WeightsImmigration::Entry& entry : border.entries()) {
+      Tensor value = border.emigrate(entry.name);
+      ranks_.broadcast(value.data(), value.bytes(), from, entry.name);
+      if (ranks_.rank() != from) border.immigrate(entry.name, value);
+    }
+  }
+
+ private:
+  Collective& ranks_;
+};
+
+class Client final : public Strategy {
+ public:
+  explicit Client(Collective& ranks) : line_(ranks) {}
+
+  HookSet hooks() const override { return {.after_update = true}; }
+  void begin(WeightsImmigration& border) override {
+    border_ = &border;
+    std::string placement = to_text(border.placement());
+    line_.text(placement, kClient);
+    line_.weights(border, kServer);
+  }
+  void after_update() override {
+    say("weights");
+    std::vector<std::byte> values = border_->emigrate_all();
+    line_.all(values, kClient);
+    line_.weights(*border_, kServer);
+  }
+  void end() override { say("the end"); }
+
+ private:
+  void say(std::string word) { line_.text(word, kClient); }
+
+  Line line_;
+  WeightsImmigration* border_ = nullptr;
+};
+
+class Server final : public Strategy {
+ public:
+  explicit Server(Collective& ranks) : line_(ranks) {}
+
+  HookSet hooks() const override { return {}; }
+  RankRole role() const override { return RankRole::serves; }
+  void serve(WeightsImmigration& border) override {
+    line_.weights(border, kServer);
+    std::vector<std::byte> sent(border.emigrate_all().size());
+    for (std::string word; line_.text(word, kClient), word == "weights"; ++rounds) {
+      line_.all(sent, kClient);
+      border.immigrate_all(mix(border.emigrate_all(), sent), border.placement());
+      line_.weights(border, kServer);
+    }
+  }
+
+  std::int64_t rounds = 0;
+
+ private:
+  Line line_;
+};
+
+// The same rule where one rank trains by itself.
+class ServesItself final : public Strategy {
+ public:
+  HookSet hooks() const override { return {.after_update = true}; }
+  void begin(WeightsImmigration& border) override {
+    border_ = &border;
+    held_ = border.emigrate_all();
+  }
+  void after_update() override {
+    held_ = mix(held_, border_->emigrate_all());
+    border_->immigrate_all(held_, border_->placement());
+  }
+
+ private:
+  WeightsImmigration* border_ = nullptr;
+  std::vector<std::byte> held_;
+};
+
+void train(ParameterStore& store, Backend& backend, Strategy* strategy) {
+  const auto data = std::make_shared<Patches>();
+  TrainerOptions options;
+  options.batch_size = 4;
+  options.epochs = kSteps;
+  options.steps = kSteps;
+  options.learning_rate = 0.1;
+  Trainer trainer({.model = build,
+                   .store = store,
+                   .backend = backend,
+                   .train = data,
+                   .validation = data,
+                   .strategy = strategy},
+                  options);
+  trainer.run();
+}
+
+void serve(Collective& ranks, ParameterStore& store, Backend& backend) {
+  Server server(ranks);
+  REQUIRE(server.role() == RankRole::serves);
+  std::string placement;
+  Line(ranks).text(placement, kClient);
+  store.place(parse_placement(placement), backend);
+  WeightsImmigration border(store, 1 << 20);
+  server.begin(border);
+  server.serve(border);
+  CHECK(server.rounds == kSteps);
+}
+
+bool same_weights(const ParameterStore& a, const ParameterStore& b) {
+  return std::ranges::all_of(specs(), [&](const ParameterSpec& spec) {
+    const Tensor left = a.read(spec.name);
+    const Tensor right = b.read(spec.name);
+    return std::memcmp(left.data(), right.data(), left.bytes()) == 0;
+  });
+}
+
+// The client's weights of its own are overwritten before its first step: only the server's seed counts.
+void check_serving(const std::string& client_backend, const std::string& server_backend) {
+  const auto at_client = open_backend(client_backend);
+  const auto at_server = open_backend(server_backend);
+  ParameterStore trained(specs(), 2);
+  ParameterStore served(specs(), 1);
+  testing::ThreadRanks(2).run([&](Collective& ranks) {
+    if (ranks.rank() == kServer) return serve(ranks, served, *at_server);
+    Client client(ranks);
+    train(trained, *at_client, &client);
+  });
+  CHECK(same_weights(trained, served));
+
+  ParameterStore alone(specs(), 1);
+  ServesItself itself;
+  train(alone, *at_client, &itself);
+  CHECK(same_weights(trained, alone));
+  CHECK_FALSE(same_weights(trained, ParameterStore(specs(), 1)));
+}
+
+}  // namespace
+
+TEST_CASE("a serving rank: gives the first weights, and mixes in what it is sent") {
+  const std::string backend = testing::test_backend().info().name;
+  check_serving(backend, backend);
+  if (backend == "cpu") return;
+  check_serving(backend, "cpu");
+  check_serving("cpu", backend);
+}
+
+}  // namespace plexaura

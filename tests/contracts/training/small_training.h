@@ -1,0 +1,84 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/step/training_step.h"
+#include "training/update_rule.h"
+
+namespace plexaura::testing {
+
+// Inputs "x" and targets "t" of some samples; axis 0 is the sample.
+struct Batch {
+  Tensor x;
+  Tensor t;
+  std::int64_t samples() const { return x.shape()[0]; }
+};
+
+// Some of the samples.
+Batch part(const Batch& batch, std::int64_t first, std::int64_t count);
+
+// What a trainer does for a model of a few nodes: compiles the programs, places the store, runs steps. For
+// probes that want to see each step.
+class SmallTraining {
+ public:
+  using Model = std::function<LossOutputs(Graph& graph, const Node& x, const Node& t)>;
+
+  struct Options {
+    UpdateRule optimizer = {};
+    Strategy* strategy = nullptr;
+    Collective* collective = nullptr;
+    std::int64_t bucket_bytes = 1;          // a bucket for each parameter
+    std::vector<std::int64_t> sizes = {4};  // of micro-batches
+    bool accumulate = false;                // steps have several of them
+    const Placement* placement = nullptr;   // null: that of the first size
+    MemoryProvider gradient_memory = {};
+    bool watch = false;
+    std::int64_t seed = 0;
+    double loss_scale = 1;
+  };
+
+  // `like` says the types of the inputs; its number of samples does not matter.
+  SmallTraining(Backend& backend, std::vector<ParameterSpec> specs, Model model, const Batch& like,
+                Options options);
+
+  // Runs a step and does not wait. `global_samples` and `first_sample` where other ranks have a share.
+  bool launch(std::span<const Batch> micro_batches, double learning_rate, std::int64_t global_samples = -1,
+              std::int64_t first_sample = 0);
+  // Runs a step on one batch and waits.
+  StepMetrics step(const Batch& batch, double learning_rate);
+
+  ParameterStore& store() { return store_; }
+  TrainingStep& steps() { return *step_; }
+  const Program& gradients(std::int64_t samples, bool accumulate = false) const {
+    return *programs_.at({samples, accumulate});
+  }
+  const Program& update() const { return *update_; }
+  Tensor value(std::string_view name) const { return store_.read(name); }
+
+ private:
+  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate,
+                                                   const Placement* placement);
+
+  Backend& backend_;
+  ParameterStore store_;
+  Model model_;
+  TensorType x_;
+  TensorType t_;
+  Options options_;
+  std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Program>> programs_;
+  std::shared_ptr<const Program> update_;
+  std::unique_ptr<TrainingStep> step_;
+  std::int64_t steps_done_ = 0;
+};
+
+// Small whole numbers: their sums and products are exact in float32, whatever the order.
+Tensor whole_numbers(const TensorType& type, std::uint64_t seed, std::int64_t largest = 3);
+
+// Everything that the two stores hold under the same names is equal bit for bit.
+void check_same_values(const ParameterStore& a, const ParameterStore& b);
+
+}  // namespace plexaura::testing

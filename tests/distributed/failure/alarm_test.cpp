@@ -1,0 +1,130 @@
+#include "distributed/failure/alarm.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "distributed/group/rank_wait.h"
+#include "tests/distributed/group/thread_transport.h"
+#include "tests/distributed/group/topology_support.h"
+
+namespace plexaura {
+namespace {
+
+using testing::count_endings;
+using testing::endings;
+using testing::on_hosts;
+using testing::ThreadNetwork;
+
+constexpr double kDeadline = 0.25;
+
+void wait_in_vain(Alarm& alarm, const std::string& what, double deadline_seconds = kDeadline) {
+  const CallSignature at = announce(Call::barrier, what);
+  for (RankWait wait(alarm, at, deadline_seconds);;) wait.pause();
+}
+
+// What the ranks end with of which all but `absent` wait at a barrier, on these hosts.
+std::vector<std::string> without(int absent, const std::vector<std::string>& hosts, ThreadNetwork& network) {
+  return endings(static_cast<int>(hosts.size()), [&](int rank) {
+    Alarm alarm(network.transport(rank));
+    alarm.set_topology(on_hosts(hosts, rank));
+    if (rank != absent) wait_in_vain(alarm, "bucket 3");
+  });
+}
+
+int id_of_dead_process() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  return child;
+}
+
+}  // namespace
+
+TEST_CASE("alarm: of the ranks that wait one names the rank that does not, the others keep silent") {
+  ThreadNetwork network(4);
+  const std::string text =
+      "rank 1 did not come to 'bucket 3' (barrier) within 0.25 s: stopped, stuck, or still at work elsewhere";
+  const auto ends = without(1, {"a", "a", "a", "a"}, network);
+  CHECK(ends == std::vector<std::string>{"says " + text, "fine", "hears " + text, "hears " + text});
+}
+
+TEST_CASE("alarm: a silent host is named, whoever waited for whom") {
+  ThreadNetwork network(4);
+  const auto ends = without(3, {"a", "a", "b", "c"}, network);
+  CHECK(count_endings(ends,
+                      "says rank 3 on c did not come to 'bucket 3' (barrier) within 0.25 s: stopped, "
+                      "stuck, still at work elsewhere, or the link to c is down") == 1);
+  CHECK(count_endings(ends, "hears rank 3 on c did not come") == 2);
+}
+
+TEST_CASE("alarm: where a link is cut each side names the other") {
+  ThreadNetwork network(4);
+  network.cut(3);
+  const auto ends = without(-1, {"a", "a", "b", "c"}, network);
+  CHECK(count_endings(ends, "says rank 3 on c did not come") == 1);
+  CHECK(count_endings(ends, "hears rank 3 on c did not come") == 2);
+  CHECK(ends[3] ==
+        "says ranks 0 and 1 on a, rank 2 on b did not come to 'bucket 3' (barrier) within 0.25 s: stopped, "
+        "stuck, still at work elsewhere, or the link of c to a or b is down");
+}
+
+TEST_CASE("alarm: ranks that wait for each other at different calls") {
+  ThreadNetwork network(2);
+  const auto ends = endings(2, [&](int rank) {
+    Alarm alarm(network.transport(rank));
+    wait_in_vain(alarm, rank == 0 ? "bucket 3" : "the loss", rank == 0 ? kDeadline : 60);
+  });
+  const std::string text =
+      "rank 0 waited 0.25 s at 'bucket 3' (barrier) while rank 1 waits at 'the loss' (barrier): all ranks "
+      "must "
+      "make the same calls in the same order";
+  CHECK(ends == std::vector<std::string>{"says " + text, "hears " + text});
+}
+
+TEST_CASE("alarm: a rank that came too late is not called lost") {
+  ThreadNetwork network(2);
+  const auto ends = endings(2, [&](int rank) {
+    Alarm alarm(network.transport(rank));
+    wait_in_vain(alarm, "bucket 3", rank == 0 ? kDeadline : 60);
+  });
+  CHECK(count_endings(ends,
+                      "says rank 0 waited 0.25 s at 'bucket 3' (barrier), where all ranks have come by "
+                      "now: a rank was late") == 1);
+}
+
+TEST_CASE("alarm: a dead rank is named once, with its host") {
+  ThreadNetwork network(4);
+  const int dead = id_of_dead_process();
+  const auto ends = endings(4, [&](int rank) {
+    Alarm alarm(network.transport(rank));
+    std::vector<ProcessPlace> places(4, this_place());
+    places[2].process = dead;
+    for (auto& place : places) place.host = "h7";
+    alarm.set_topology({places, rank});
+    if (rank != 2) wait_in_vain(alarm, "bucket 3", 60);
+  });
+  CHECK(count_endings(ends, "says rank 2 on h7 has died while rank 0 waited at 'bucket 3' (barrier)") == 1);
+  CHECK(count_endings(ends, "hears rank 2 on h7 has died") == 2);
+}
+
+TEST_CASE("alarm: ranks that wait hear of a failure elsewhere") {
+  ThreadNetwork network(3);
+  const auto fails = endings(3, [&](int rank) {
+    Alarm alarm(network.transport(rank));
+    if (rank == 1) alarm.fail("broken");
+    wait_in_vain(alarm, "bucket 3", 60);
+  });
+  CHECK(fails == std::vector<std::string>{"hears broken", "says broken", "hears broken"});
+
+  ThreadNetwork other(2);
+  const auto leaves = endings(2, [&](int rank) {
+    Alarm alarm(other.transport(rank));
+    if (rank == 1) return alarm.tell_left_in_error(1);
+    wait_in_vain(alarm, "bucket 3", 60);
+  });
+  CHECK(leaves ==
+        std::vector<std::string>{"hears rank 1 has left with an error of its own, which it reports", "fine"});
+}
+
+}  // namespace plexaura

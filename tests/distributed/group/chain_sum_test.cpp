@@ -1,0 +1,84 @@
+#include "distributed/group/chain_sum.h"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+
+#include "tests/distributed/group/thread_transport.h"
+#include "tests/distributed/group/topology_support.h"
+
+namespace plexaura {
+namespace {
+
+using testing::count_endings;
+using testing::endings;
+using testing::on_hosts;
+using testing::ThreadNetwork;
+
+const std::vector<std::string> kHosts{"a", "a", "b", "a", "b"};
+constexpr int kRanks = 5;
+
+// Of such sizes that any other order of adding gives other bits.
+double value(int rank, std::int64_t i) {
+  return (rank % 2 == 0 ? 1e16 : 1.0) * static_cast<double>(1 + rank + i % 7);
+}
+
+std::vector<double> expected(std::int64_t count) {
+  std::vector<double> sums(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (int rank = 0; rank < kRanks; ++rank) sums[static_cast<std::size_t>(i)] += value(rank, i);
+  }
+  return sums;
+}
+
+// The values of all ranks, each summed by a thread of its own; groups share what shared memory would.
+std::vector<std::vector<double>> sum(const Route& route, std::int64_t count) {
+  std::vector<std::vector<double>> values(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(rank)].push_back(value(rank, i));
+  }
+  ThreadNetwork network(kRanks);
+  const auto ends = endings(kRanks, [&](int rank) {
+    const std::unique_ptr<Transport> transport = network.transport(rank);
+    Alarm alarm(transport->duplicate());
+    ChainSum chain(*transport, route, alarm, 30);
+    std::vector<std::byte*> arrays;
+    for (const std::vector<int>& group : route.groups) {
+      if (std::ranges::find(group, rank) == group.end()) continue;
+      for (const int member : group) {
+        arrays.push_back(reinterpret_cast<std::byte*>(values[static_cast<std::size_t>(member)].data()));
+      }
+    }
+    chain.run(announce(Call::sum, "values", DType::float64, count), arrays, [] {});
+  });
+  CHECK(count_endings(ends, "fine") == kRanks);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("chain sum: adds in the order of ranks, between single ranks and between nodes") {
+  for (const std::int64_t count : {0, 1, 1000, 700'001}) {  // pieces are of 131072
+    const std::vector<std::vector<double>> wanted(kRanks, expected(count));
+    CHECK(sum(Route::over_ranks(kRanks), count) == wanted);
+    CHECK(sum(Route::over_nodes(on_hosts(kHosts, 0)), count) == wanted);
+  }
+}
+
+TEST_CASE("chain sum: a rank that is lost in the middle is named by one of the others") {
+  constexpr std::int64_t kCount = 1000;
+  ThreadNetwork network(kRanks);
+  const auto ends = endings(kRanks, [&](int rank) {
+    const std::unique_ptr<Transport> transport = network.transport(rank);
+    Alarm alarm(transport->duplicate());
+    ChainSum chain(*transport, Route::over_ranks(kRanks), alarm, 0.25);
+    std::vector<double> values(kCount, 1);
+    std::byte* const array = reinterpret_cast<std::byte*>(values.data());
+    if (rank != 1)
+      chain.run(announce(Call::sum, "bucket 3", DType::float64, kCount), std::span(&array, 1), [] {});
+  });
+  CHECK(count_endings(ends, "says rank 1 did not come to 'bucket 3' (sum of 1000 float64) within 0.25 s") ==
+        1);
+  CHECK(count_endings(ends, "hears rank 1 did not come") == 3);
+}
+
+}  // namespace plexaura

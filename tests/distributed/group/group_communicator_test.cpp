@@ -1,0 +1,102 @@
+#include "distributed/group/group_communicator.h"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <numeric>
+
+#include "tests/distributed/group/thread_transport.h"
+
+namespace plexaura {
+namespace {
+
+using testing::count_endings;
+using testing::endings;
+using testing::ThreadNetwork;
+
+constexpr int kRanks = 3;
+
+std::vector<std::string> with_communicators(const CommunicatorOptions& options,
+                                            const std::function<void(GroupCommunicator&)>& body) {
+  ThreadNetwork network(kRanks);
+  return endings(kRanks, [&](int rank) {
+    GroupCommunicator ranks(network.transport(rank), options);
+    body(ranks);
+    ranks.leave(false);
+  });
+}
+
+void sum_ones(Communicator& ranks, const char* what) {
+  std::vector<float> values(1000, 1);
+  ranks.sum(DType::float32, reinterpret_cast<std::byte*>(values.data()), 1000, what);
+  if (values != std::vector<float>(1000, kRanks)) throw InternalError("the sum is wrong");
+}
+
+}  // namespace
+
+TEST_CASE("communicator: sums, windows, broadcasts and texts, with shared memory and without") {
+  for (const bool shared : {true, false}) {
+    const auto ends = with_communicators({.shared_memory = shared}, [&](GroupCommunicator& ranks) {
+      sum_ones(ranks, "ones");
+      SharedWindow window = ranks.allocate_shared(4000, "a window");
+      if (window.shared() != shared) throw InternalError("the window is of the other kind");
+      auto* const values = reinterpret_cast<float*>(window.data());
+      std::iota(values, values + 1000, static_cast<float>(ranks.rank()));
+      ranks.sum_window(window, 400, DType::float32, 800, "a window");
+      if (values[99] != static_cast<float>(99 + ranks.rank()) || values[100] != 303 || values[899] != 2700)
+        throw InternalError("the sum in windows is wrong");
+      int number = ranks.rank();
+      ranks.broadcast(reinterpret_cast<std::byte*>(&number), sizeof number, 2, "a number");
+      if (number != 2) throw InternalError("the broadcast is wrong");
+      if (ranks.gather_all(std::string(static_cast<std::size_t>(ranks.rank()), 'x'), "texts") !=
+          std::vector<std::string>{"", "x", "xx"})
+        throw InternalError("the texts are wrong");
+    });
+    CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+  }
+}
+
+TEST_CASE("communicator: a window of shared memory is summed by a communicator that has none") {
+  ThreadNetwork network(kRanks);
+  const auto ends = with_communicators({}, [&](GroupCommunicator& ranks) {
+    SharedWindow window = ranks.allocate_shared(4000, "a window");
+    GroupCommunicator others(network.transport(ranks.rank()), {.shared_memory = false});
+    auto* const values = reinterpret_cast<float*>(window.data());
+    std::fill_n(values, 1000, 1.0F);
+    others.sum_window(window, 0, DType::float32, 1000, "a window");
+    if (std::count(values, values + 1000, 3.0F) != 1000) throw InternalError("the sum is wrong");
+    others.leave(false);
+  });
+  CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+}
+
+TEST_CASE("communicator: ranks that wait in different communicators are told so by one of them") {
+  for (const bool shared : {true, false}) {
+    const CommunicatorOptions options{.deadline_seconds = 0.25, .shared_memory = shared};
+    const auto ends = with_communicators(options, [&](GroupCommunicator& ranks) {
+      const auto exchange = ranks.duplicate("the exchange");
+      if (ranks.rank() == 1) ranks.gather_all("broken", "the error of rank 1");
+      sum_ones(*exchange, "bucket 3");
+    });
+    CAPTURE(ends);
+    CHECK(count_endings(ends, "says ") == 1);
+    CHECK(count_endings(ends, "hears ") == 2);
+    const auto names_both = [](const std::string& end) {
+      return end.find("'bucket 3'") != std::string::npos &&
+             end.find("'the error of rank 1'") != std::string::npos;
+    };
+    CHECK(std::ranges::all_of(ends, names_both));
+  }
+}
+
+TEST_CASE("communicator: a message of another size than expected") {
+  const auto ends = with_communicators({}, [](GroupCommunicator& ranks) {
+    std::array<std::byte, 8> data{};
+    if (ranks.rank() == 1) ranks.send({0, 1}, std::span(data).first(4), "a weight");
+    if (ranks.rank() == 0) ranks.receive({1, 1}, data, "a weight");
+    ranks.barrier("the end");
+  });
+  const std::string text = "rank 0 expects 8 bytes for 'a weight', but rank 1 sent 4";
+  CHECK(ends == std::vector<std::string>{"says " + text, "hears " + text, "hears " + text});
+}
+
+}  // namespace plexaura

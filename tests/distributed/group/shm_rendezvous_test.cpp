@@ -1,0 +1,95 @@
+#include "distributed/group/shm_rendezvous.h"
+
+#include <doctest/doctest.h>
+#include <thread>
+
+#include "tests/distributed/group/thread_transport.h"
+#include "tests/distributed/group/topology_support.h"
+
+namespace plexaura {
+namespace {
+
+using testing::count_endings;
+using testing::endings;
+using testing::on_hosts;
+using testing::ThreadNetwork;
+
+constexpr int kRanks = 3;
+
+// How three ranks of one node end that do this with a rendezvous.
+std::vector<std::string> with_rendezvous(const std::function<void(ShmRendezvous&, int rank)>& body,
+                                         double deadline_seconds = 30) {
+  std::vector<std::string> addresses;
+  std::vector<SharedSegment> made;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    made.push_back(SharedSegment::create(ShmRendezvous::bytes_per_rank()));
+    addresses.push_back(made.back().address());
+  }
+  ThreadNetwork network(kRanks);
+  return endings(kRanks, [&](int rank) {
+    std::vector<SharedSegment> segments;
+    for (const std::string& address : addresses) {
+      segments.push_back(SharedSegment::attach(address, ShmRendezvous::bytes_per_rank()).value());
+    }
+    const SharedWindow window(std::move(segments), rank, ShmRendezvous::bytes_per_rank());
+    const Topology topology = on_hosts({"a", "a", "a"}, rank);
+    Alarm alarm(network.transport(rank));
+    ShmRendezvous rendezvous(window, topology, alarm, deadline_seconds);
+    body(rendezvous, rank);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("rendezvous: nobody passes before all have come") {
+  std::atomic<int> present = 0;
+  std::atomic<int> early = 0;
+  const auto ends = with_rendezvous([&](ShmRendezvous& rendezvous, int) {
+    for (int round = 1; round <= 200; ++round) {
+      ++present;
+      rendezvous.meet(announce(Call::sum, "values", DType::float32, round));
+      if (present < round * kRanks) ++early;
+      rendezvous.barrier(announce(Call::barrier, "the end of a round"));
+    }
+  });
+  CHECK(count_endings(ends, "fine") == kRanks);
+  CHECK(early == 0);
+}
+
+TEST_CASE("rendezvous: of ranks at different calls the lowest says so") {
+  const auto ends = with_rendezvous([](ShmRendezvous& rendezvous, int rank) {
+    rendezvous.meet(announce(Call::barrier, "the first"));
+    rendezvous.meet(announce(Call::sum, "values", DType::float32, rank == 1 ? 7 : 8));
+  });
+  const std::string text =
+      "rank 0 is at 'values' (sum of 8 float32) while rank 1 is at 'values' (sum of 7 float32): all ranks "
+      "must "
+      "make the same calls in the same order";
+  CHECK(ends == std::vector<std::string>{"says " + text, "hears " + text, "hears " + text});
+}
+
+TEST_CASE("rendezvous: a rank that leaves in error has reported that itself") {
+  const auto ends = with_rendezvous([](ShmRendezvous& rendezvous, int rank) {
+    rendezvous.meet(announce(rank == 2 ? Call::leave_in_error : Call::barrier, "the first"));
+  });
+  CHECK(count_endings(ends, "hears rank 2 has left with an error of its own, which it reports") == kRanks);
+}
+
+TEST_CASE("rendezvous: a rank that does not come is named once, and beats postpone that") {
+  const auto ends = with_rendezvous(
+      [](ShmRendezvous& rendezvous, int rank) {
+        if (rank == 0) return;
+        if (rank == 1) {
+          for (int i = 0; i < 25; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            rendezvous.beat();
+          }
+        }
+        rendezvous.meet(announce(Call::barrier, "the first"));
+      },
+      2);
+  CHECK(count_endings(ends, "says rank 0 did not come to 'the first' (barrier) within 2 s") == 1);
+  CHECK(count_endings(ends, "hears rank 0 did not come") == 1);
+}
+
+}  // namespace plexaura

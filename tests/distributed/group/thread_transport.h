@@ -1,0 +1,54 @@
+#pragma once
+
+#include <compare>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "distributed/group/transport.h"
+
+namespace plexaura::testing {
+
+// Messages between ranks that are threads of one process.
+class ThreadNetwork {
+ public:
+  explicit ThreadNetwork(int size) : size_(size) {}
+
+  // Once for each rank; the network must outlive it.
+  std::unique_ptr<Transport> transport(int rank);
+
+  // From now on nothing passes between this rank and any other.
+  void cut(int rank);
+
+ private:
+  class Member;
+  struct Channel {
+    std::string group;  // of transports that are duplicates of each other
+    int from;
+    int to;
+    int tag;
+    auto operator<=>(const Channel&) const = default;
+  };
+  using Message = std::vector<std::byte>;
+
+  int size_;
+  std::mutex mutex_;
+  std::map<Channel, std::deque<Message>> messages_;
+  std::set<int> cut_;
+};
+
+// Runs the body once per rank, each on a thread of its own, and tells how each ended: "fine", "says ..." for
+// an error that the rank speaks, "hears ..." for one that another rank speaks.
+std::vector<std::string> endings(int ranks, const std::function<void(int rank)>& body);
+
+// How many of them begin with these words.
+int count_endings(const std::vector<std::string>& endings, const std::string& begin);
+
+}  // namespace plexaura::testing

@@ -1,0 +1,208 @@
+#include "core/step/training_step.h"
+
+#include <doctest/doctest.h>
+
+#include "core/error.h"
+#include "core/ops/binary.h"
+#include "core/ops/losses.h"
+#include "core/ops/matmul.h"
+#include "core/ops/optimizer_steps.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const TensorType weights{DType::float32, {2, 1}};
+
+// loss = mean (x w - t)^2, and a count of what is above zero.
+LossOutputs line(Graph& graph, std::int64_t samples) {
+  const Node x = graph.input("x", {DType::float32, {samples, 2}});
+  const Node y = matmul(x, graph.parameter("w", weights));
+  return {.loss = squared_error(y, graph.input("t", {DType::float32, {samples, 1}})),
+          .metrics = {{.name = "above zero", .sum = sum(cast(gt(y, 0), DType::float32))},
+                      {.name = "output", .mean = mean(y)}}};
+}
+
+struct Trained {
+  explicit Trained(Strategy* strategy = nullptr) : step(placed(), store, strategy, 1) {
+    for (const std::int64_t samples : {0, 2}) {
+      Graph graph;
+      const auto outputs = training_outputs(graph, line(graph, samples), store, samples);
+      step.add_gradient_program(
+          samples, false,
+          compile(graph, outputs, test_backend(), {.placement = &store.placement(), .apply_updates = false}),
+          nullptr);
+    }
+    Graph graph;
+    const Node value = graph.arena_slice({ArenaKind::value, 0, 0, 16}, DType::float32);
+    const Node gradient = graph.arena_slice({ArenaKind::gradient, 0, 0, 16}, DType::float32);
+    const Node unscaled = gradient / graph.step_scalar(StepScalar::loss_scale, DType::float32);
+    graph.update(
+        value,
+        sgd_step(value, unscaled, {}, graph.step_scalar(StepScalar::learning_rate, DType::float32)).value);
+    step.set_update_program(compile(graph, {}, test_backend(), {.placement = &store.placement()}), nullptr);
+    store.write("w", Tensor::of<float>({2, 1}, {1, 2}));
+  }
+
+  Backend& placed() {
+    Graph graph;
+    const auto outputs = training_outputs(graph, line(graph, 2), store, 2);
+    store.place(compile(graph, outputs, test_backend(), {.apply_updates = false})->placement, test_backend());
+    return test_backend();
+  }
+
+  bool run(std::int64_t samples, StepInputs inputs = {}) {
+    const Tensor x =
+        samples == 0 ? Tensor({DType::float32, {0, 2}}) : Tensor::of<float>({2, 2}, {1, 0, 0, 1});
+    const Tensor t = samples == 0 ? Tensor({DType::float32, {0, 1}}) : Tensor::of<float>({2, 1}, {0, 0});
+    const Feed feeds[] = {{"x", x}, {"t", t}};
+    const MicroBatchInputs batch[] = {{feeds, samples, 0}};
+    inputs.micro_batches = batch;
+    if (inputs.global_samples == 1) inputs.global_samples = samples;
+    inputs.learning_rate = 0.5;
+    return step.run(inputs);
+  }
+
+  std::vector<double> values() const { return store.read("w").to_doubles(); }
+
+  ParameterStore store{{{"w", weights, ParameterRole::trainable, Initialiser::ones()}}};
+  TrainingStep step;
+};
+
+}  // namespace
+
+TEST_CASE("a step is gradients, update and metrics") {
+  Trained trained;
+  CHECK(trained.run(2));
+  const StepMetrics metrics = trained.step.metrics();
+  CHECK(metrics.loss == 2.5);  // (1 + 4) / 2
+  CHECK(trained.step.metric_sum(0) == 2);
+  CHECK(trained.step.metric_sum(1) == 3);
+  CHECK(metrics.samples == 2);
+  CHECK(!metrics.stop);
+  CHECK(!metrics.failed);
+  CHECK(trained.values() == std::vector<double>{0.5, 1});  // half of the way: the slope is (1, 2)
+  CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{1, 2});
+}
+
+TEST_CASE("gradients are this rank's share of the whole step's mean") {
+  Trained trained;
+  trained.run(2, {.global_samples = 8});
+  CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0.25, 0.5});
+  CHECK(trained.step.metrics().samples == 2);
+}
+
+TEST_CASE("the loss scale reaches gradients, and neither the loss nor the weights") {
+  Trained trained;
+  trained.run(2, {.loss_scale = 4});
+  CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{4, 8});
+  CHECK(trained.values() == std::vector<double>{0.5, 1});
+  CHECK(trained.step.metrics().loss == 2.5);
+}
+
+TEST_CASE("a rank without samples adds nothing and is finite") {
+  Trained trained;
+  trained.run(2);
+  trained.run(0, {.global_samples = 2});
+  const StepMetrics metrics = trained.step.metrics();
+  CHECK(metrics.samples == 0);
+  CHECK(metrics.loss == 0);
+  CHECK(trained.step.metric_sum(0) == 0);
+  CHECK(trained.step.metric_sum(1) == 0);
+  CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0, 0});
+  CHECK(trained.values() == std::vector<double>{0.5, 1});
+}
+
+TEST_CASE("a wish to stop is shown in the tail") {
+  Trained trained;
+  trained.run(2, {.stop = true});
+  CHECK(trained.step.metrics().stop);
+  trained.run(2);
+  CHECK(!trained.step.metrics().stop);
+}
+
+TEST_CASE("a failure of this rank's own work is shown over zeroed gradients, and told to the caller") {
+  Trained trained;
+  trained.run(2);
+  const auto before = trained.values();
+  CHECK(trained.run(2, {.stop = true, .failure = std::make_exception_ptr(UserError("no batch"))}));
+  CHECK(user_error([&] { trained.step.metrics(); }) == "no batch");
+  CHECK(trained.store.read_tail(TailSlot::failed) == 1);
+  CHECK(trained.store.read_tail(TailSlot::stop) == 1);
+  CHECK(trained.store.read_tail(TailSlot::samples) == 0);
+  CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0, 0});
+  CHECK(trained.values() == before);
+  trained.run(2);  // the next step knows nothing of it
+  CHECK(!trained.step.metrics().failed);
+}
+
+TEST_CASE("where a rank fails and its strategy fails after it, the first failure is told") {
+  struct BrokenLine final : Strategy {
+    HookSet hooks() const override { return {.before_update = true}; }
+    UpdateAnswer before_update(std::size_t) override { throw UserError("the line is broken"); }
+  } strategy;
+  Trained trained(&strategy);
+  CHECK(user_error([&] { trained.run(2, {.failure = std::make_exception_ptr(UserError("no batch"))}); }) ==
+        "no batch");
+  CHECK(user_error([&] { trained.run(2); }) == "the line is broken");
+}
+
+TEST_CASE("a size that nothing was compiled for is our own fault, and fails like any work") {
+  Trained trained;
+  Tensor x({DType::float32, {3, 2}});
+  Tensor t({DType::float32, {3, 1}});
+  const Feed feeds[] = {{"x", x}, {"t", t}};
+  const MicroBatchInputs batch[] = {{feeds, 3, 0}};
+  trained.step.run({.micro_batches = batch, .global_samples = 3});
+  CHECK(error_text<InternalError>([&] { trained.step.metrics(); }).find("3 samples") != std::string::npos);
+}
+
+TEST_CASE("the number of the step is known at the border, and the store's version rises with each") {
+  Trained trained;
+  const std::uint64_t version = trained.store.version();
+  trained.run(2, {.step = 17});
+  CHECK(trained.step.border().step() == 17);
+  CHECK(trained.store.version() > version);
+}
+
+TEST_CASE("a metric that cannot be reported is refused by its name") {
+  const ParameterStore store({{"w", weights, ParameterRole::trainable, Initialiser::ones()}});
+  const auto refusal = [&](const std::function<std::vector<Metric>(const Node&)>& metrics) {
+    Graph graph;
+    LossOutputs outputs = line(graph, 2);
+    outputs.metrics = metrics(outputs.loss);
+    return user_error([&] { training_outputs(graph, outputs, store, 2); });
+  };
+  CHECK(refusal([](const Node& loss) {
+          return std::vector<Metric>{{"a", loss}, {"a", loss}};
+        }) == "a metric is named 'a'; give each a name of its own");
+  CHECK(refusal([](const Node&) { return std::vector<Metric>{{"a"}}; }) ==
+        "the metric 'a' needs a mean or a sum, and not both");
+  CHECK(refusal([](const Node& loss) {
+          return std::vector<Metric>{{"a", cast(loss, DType::float64)}};
+        }).starts_with("the metric 'a' is float64[] and must be a scalar of float32"));
+  CHECK(refusal([](const Node& loss) {
+          std::vector<Metric> many;
+          for (std::size_t i = 0; i <= most_metrics; ++i) many.push_back({std::to_string(i), loss});
+          return many;
+        }) == "the model reports 13 metrics; report at most 12");
+  CHECK(most_metrics == 12);
+}
+
+TEST_CASE("a trainable parameter that the loss does not use is named, and so is a loss of another dtype") {
+  ParameterStore store({{"w", weights, ParameterRole::trainable, Initialiser::ones()},
+                        {"idle", weights, ParameterRole::trainable, Initialiser::ones()}});
+  Graph graph;
+  CHECK(user_error([&] { training_outputs(graph, line(graph, 2), store, 2); }).find("'idle'") !=
+        std::string::npos);
+  ParameterStore doubles({{"w", {DType::float64, {2, 1}}, ParameterRole::trainable, Initialiser::ones()}});
+  Graph other;
+  CHECK(user_error([&] { training_outputs(other, line(other, 2), doubles, 2); }).find("cast()") !=
+        std::string::npos);
+}
+
+}  // namespace plexaura::testing
