@@ -96,7 +96,8 @@ double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t grou
   std::int64_t in = src.padded(shapes.src)[1] / groups;
   std::int64_t out = dst.padded(shapes.dst)[1] / groups;
   if (implementation.find("gemm") != std::string::npos)
-    return 2 * places * static_cast<double>(groups * in * out) / costs::operations_on_columns;
+    return places * static_cast<double>(groups * in) *
+           (1 / costs::copied_elements + 2 * static_cast<double>(out) / costs::operations_on_columns);
   const bool narrow = src.block_of(1) == 8 || dst.block_of(1) == 8;
   const bool depthwise = shapes.src[1] == groups && shapes.dst[1] == groups;
   std::int64_t& along = vector == VectorAxis::src ? in : out;
