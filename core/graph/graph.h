@@ -103,6 +103,7 @@ class PLEXAURA_API Graph {
     Graph& graph_;
     std::optional<Origin> outer_;
   };
+  bool has_origin() const { return origin_.has_value(); }  // whether a WithOrigin is alive
 
  private:
   Node leaf(Leaf leaf, Where where);

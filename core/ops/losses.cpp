@@ -20,7 +20,8 @@ void require_same_type(std::string_view loss, const Operand& a, const Operand& b
   throw UserError(fmt::format(
       "{}: {}({}, {}): both must have one type and shape, with the samples on axis 0; cast or reshape one of "
       "them",
-      to_string(Origin::at(a.where())), loss, to_string(a.node().type()), to_string(b.node().type())));
+      to_string(a.node().graph().origin_of(a.where())), loss, to_string(a.node().type()),
+      to_string(b.node().type())));
 }
 
 Node join_samples(Operand elements, Reduction reduction) {

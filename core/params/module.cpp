@@ -12,6 +12,12 @@
 namespace plexaura {
 
 Module::~Module() = default;
+
+Module::Call::Call(const Module& module, const Operand& x)
+    : scope_(x.node().graph(), Graph::Scope::Absolute{}, module.path()) {
+  Graph& graph = x.node().graph();
+  if (!graph.has_origin()) line_.emplace(graph, Origin::at(x.where()));
+}
 void Module::members(MemberVisitor&) {}
 MemberVisitor::~MemberVisitor() = default;
 
@@ -21,7 +27,7 @@ Node Parameter::in(Graph& graph, std::source_location where) const {
         fmt::format("{}: a parameter has no name yet; list it (or the layer that has it) in members(), and "
                     "name the model "
                     "with make_store() or specs_of() before calling it",
-                    to_string(Origin::at(where))));
+                    to_string(graph.origin_of(where))));
   TensorType type{dtype_, shape_};
   return role_ == ParameterRole::buffer ? graph.buffer(name_, std::move(type), where)
                                         : graph.parameter(name_, std::move(type), where);

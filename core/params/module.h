@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -49,9 +50,8 @@ class PLEXAURA_API Parameter {
 // What has parameters: a layer, a block of layers, a model. A module lists its members once, in members();
 // names of parameters and places in error messages come from there. It is called like a function: derived
 // classes have an operator() that extends the graph of the Node it is given. It cannot be copied; using one
-// object in two places shares its weights. A module that calls others need do nothing else. One that calls
-// builders itself passes on the Operand that it was given, so that errors name the user's line, and may open
-// a scope_in(), so that they name the module too.
+// object in two places shares its weights. An operator() may begin with `const auto call = enter(x);`: errors
+// and traces then name this module, and the line of its caller instead of lines in here.
 class PLEXAURA_API Module {
  public:
   Module() = default;
@@ -66,8 +66,18 @@ class PLEXAURA_API Module {
   DType dtype() const { return dtype_; }             // of its parameters; float32 until named
 
  protected:
-  // While it lives, nodes are made under this module's path, whoever calls it.
-  Graph::Scope scope_in(Graph& graph) const { return {graph, Graph::Scope::Absolute{}, path_}; }
+  // One call of a module. While it lives, nodes are made under the module's path. They have the line on which
+  // the outermost of the modules that are being called was given its operand.
+  class PLEXAURA_API Call {
+   public:
+    Call(const Module& module, const Operand& x);
+
+   private:
+    Graph::Scope scope_;
+    std::optional<Graph::WithOrigin> line_;
+  };
+
+  Call enter(const Operand& x) const { return {*this, x}; }
 
  private:
   friend class Naming;

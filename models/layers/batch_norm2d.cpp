@@ -8,11 +8,11 @@ namespace plexaura::layers {
 namespace {
 
 // variance n / (n - 1), where n elements were averaged.
-Node unbiased(const Node& variance, const Node& x, std::source_location where) {
+Node unbiased(const Node& variance, const Node& x) {
   const std::int64_t channels = x.shape()[1];
   const std::int64_t count = channels == 0 ? 0 : x.shape().elements() / channels;
   if (count < 2) return variance;
-  return mul({variance, where}, static_cast<double>(count) / static_cast<double>(count - 1));
+  return mul(variance, static_cast<double>(count) / static_cast<double>(count - 1));
 }
 
 }  // namespace
@@ -32,29 +32,26 @@ void BatchNorm2d::members(MemberVisitor& visit) {
 }
 
 Node BatchNorm2d::operator()(Operand x) {
+  const auto call = enter(x);
   Graph& graph = x.node().graph();
-  const auto scope = scope_in(graph);
   if (graph.mode() == Mode::train) return train(x);
-  const auto leaf = [&](const Parameter& parameter) { return parameter.in(graph, x.where()); };
-  return batch_norm_inference(x, leaf(weight_), leaf(bias_), leaf(running_mean_), leaf(running_var_),
-                              {.epsilon = options_.epsilon});
+  return batch_norm_inference(x, weight_.in(graph), bias_.in(graph), running_mean_.in(graph),
+                              running_var_.in(graph), {.epsilon = options_.epsilon});
 }
 
 Node BatchNorm2d::train(Operand x) {
   Graph& graph = x.node().graph();
-  const auto where = x.where();
   const BatchNormResult result =
-      batch_norm(x, weight_.in(graph, where), bias_.in(graph, where), {.epsilon = options_.epsilon});
-  update(running_mean_, result.mean, where);
-  update(running_var_, unbiased(result.variance, x.node(), where), where);
+      batch_norm(x, weight_.in(graph), bias_.in(graph), {.epsilon = options_.epsilon});
+  update(running_mean_, result.mean);
+  update(running_var_, unbiased(result.variance, x.node()));
   return result.y;
 }
 
-void BatchNorm2d::update(Parameter& running, const Node& batch, std::source_location where) const {
+void BatchNorm2d::update(Parameter& running, const Node& batch) const {
   Graph& graph = batch.graph();
-  const Node old = running.in(graph, where);
-  const Node kept = mul({old, where}, 1 - options_.momentum);
-  graph.update(old, add({kept, where}, mul({batch, where}, options_.momentum)), where);
+  const Node old = running.in(graph);
+  graph.update(old, old * (1 - options_.momentum) + batch * options_.momentum);
 }
 
 }  // namespace plexaura::layers

@@ -38,13 +38,12 @@ void Conv2d::members(MemberVisitor& visit) {
 }
 
 Node Conv2d::operator()(Operand x) {
+  const auto call = enter(x);
   Graph& graph = x.node().graph();
-  const auto scope = scope_in(graph);
-  const auto where = x.where();
   const plexaura::Conv2dOptions options{options_.stride, options_.padding, options_.dilation,
                                         options_.groups};
-  const Node weight = weight_.in(graph, where);
-  return bias_ ? conv2d(x, weight, bias_->in(graph, where), options) : conv2d(x, weight, options);
+  const Node weight = weight_.in(graph);
+  return bias_ ? conv2d(x, weight, bias_->in(graph), options) : conv2d(x, weight, options);
 }
 
 }  // namespace plexaura::layers

@@ -24,28 +24,27 @@ Activation::Activation(std::string_view name) : name_(name) {
 }
 
 Node Activation::operator()(Operand x) {
-  const auto scope = scope_in(x.node().graph());
+  const auto call = enter(x);
   if (name_ == "relu") return relu(x);
   return name_ == "sigmoid" ? sigmoid(x) : tanh(x);
 }
 
 Node Flatten::operator()(Operand x) {
-  const auto scope = scope_in(x.node().graph());
+  const auto call = enter(x);
   return flatten(x);
 }
 
 Node Dropout::operator()(Operand x) {
-  const auto scope = scope_in(x.node().graph());
+  const auto call = enter(x);
   return dropout(x, {.p = p_});
 }
 
 Node Standardise::operator()(Operand x) {
-  const auto scope = scope_in(x.node().graph());
-  const auto where = x.where();
+  const auto call = enter(x);
   const ReduceOptions last{.axes = {-1}, .keepdims = true};
   const Node centred = sub(x, mean(x, last));
-  const Node variance = mean({square({centred, where}), where}, last);
-  return div({centred, where}, sqrt({add({variance, where}, 1e-5), where}));
+  const Node variance = mean(square(centred), last);
+  return centred / sqrt(variance + 1e-5);
 }
 
 }  // namespace plexaura::layers

@@ -34,11 +34,10 @@ void Linear::members(MemberVisitor& visit) {
 }
 
 Node Linear::operator()(Operand x) {
+  const auto call = enter(x);
   Graph& graph = x.node().graph();
-  const auto scope = scope_in(graph);
-  const auto where = x.where();
-  const Node product = matmul(x, weight().in(graph, where), {.transpose_b = true});
-  return bias_ ? add({product, where}, bias_->in(graph, where)) : product;
+  const Node product = matmul(x, weight().in(graph), {.transpose_b = true});
+  return bias_ ? product + bias_->in(graph) : product;
 }
 
 }  // namespace plexaura::layers

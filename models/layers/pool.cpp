@@ -3,17 +3,17 @@
 namespace plexaura::layers {
 
 Node MaxPool2d::operator()(Operand x) {
-  const auto scope = scope_in(x.node().graph());
+  const auto call = enter(x);
   return max_pool2d(x, options_);
 }
 
 Node AvgPool2d::operator()(Operand x) {
-  const auto scope = scope_in(x.node().graph());
+  const auto call = enter(x);
   return avg_pool2d(x, options_);
 }
 
 Node GlobalAvgPool::operator()(Operand x) {
-  const auto scope = scope_in(x.node().graph());
+  const auto call = enter(x);
   return global_avg_pool(x);
 }
 

@@ -24,12 +24,13 @@ void Sequential::members(MemberVisitor& visit) {
 }
 
 Node Sequential::operator()(Operand x) {
+  const auto call = enter(x);
   Graph& graph = x.node().graph();
   Node y = x.node();
   for (const Child& child : children_) {
     std::optional<Graph::WithOrigin> origin;
     if (!child.origin.file.empty()) origin.emplace(graph, child.origin);
-    y = (*child.layer)({y, x.where()});
+    y = (*child.layer)(y);
   }
   return y;
 }
@@ -40,10 +41,9 @@ void Residual::members(MemberVisitor& visit) {
 }
 
 Node Residual::operator()(Operand x) {
-  const auto scope = scope_in(x.node().graph());
+  const auto call = enter(x);
   const Node shortcut = shortcut_ ? (*shortcut_)(x) : x.node();
-  const Node sum = add({(*body_)(x), x.where()}, shortcut);
-  return relu({sum, x.where()});
+  return relu((*body_)(x) + shortcut);
 }
 
 }  // namespace plexaura::layers

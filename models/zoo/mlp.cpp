@@ -32,14 +32,13 @@ void Mlp::members(MemberVisitor& visit) {
 }
 
 Node Mlp::forward(Operand x) {
-  const auto here = [&](const Node& node) { return Operand(node, x.where()); };
   Node y = x.node().shape().rank() == 2 ? x.node() : flatten_(x);
   for (std::size_t i = 0; i < linear_.size(); ++i) {
-    if (standardise_) y = standardise_layer_(here(y));
-    y = (*linear_[i])(here(y));
-    if (i + 1 < linear_.size()) y = activation_(here(y));
+    if (standardise_) y = standardise_layer_(y);
+    y = (*linear_[i])(y);
+    if (i + 1 < linear_.size()) y = activation_(y);
   }
-  return sigmoid_outputs_ ? sigmoid_(here(y)) : y;
+  return sigmoid_outputs_ ? sigmoid_(y) : y;
 }
 
 std::unique_ptr<Model> make_mlp(const Section& yaml, ModelInfo info) {

@@ -11,6 +11,7 @@ Node Model::operator()(Operand x) {
   Graph& graph = x.node().graph();
   std::optional<Graph::WithOrigin> origin;
   if (!info_.origin.file.empty()) origin.emplace(graph, info_.origin);
+  const auto call = enter(x);
   return forward(x);
 }
 

@@ -48,15 +48,14 @@ void ResidualBlock::members(MemberVisitor& visit) {
 }
 
 Node ResidualBlock::operator()(Operand x) {
-  const auto scope = scope_in(x.node().graph());
-  const auto here = [&](const Node& node) { return Operand(node, x.where()); };
+  const auto call = enter(x);
   const Node shortcut = downsample_ ? (*downsample_)(x) : x.node();
   Node y = x.node();
   for (const auto& convolution : convolutions_) {
-    y = (*convolution)(here(y));
-    if (convolution != convolutions_.back()) y = relu(here(y));
+    y = (*convolution)(y);
+    if (convolution != convolutions_.back()) y = relu(y);
   }
-  return relu(here(add(here(y), shortcut)));
+  return relu(y + shortcut);
 }
 
 }  // namespace plexaura

@@ -32,7 +32,7 @@ class ResidualBlock final : public layers::Layer {
  private:
   struct ConvNorm {
     ConvNorm(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride, Initialiser scale);
-    Node operator()(Operand x) { return norm({conv(x), x.where()}); }
+    Node operator()(Operand x) { return norm(conv(x)); }
 
     layers::Conv2d conv;
     layers::BatchNorm2d norm;

@@ -65,12 +65,10 @@ void ResNet::members(MemberVisitor& visit) {
 }
 
 Node ResNet::forward(Operand x) {
-  const auto here = [&](const Node& node) { return Operand(node, x.where()); };
-  Node y = bn1_(here(conv1_(x)));
-  y = max_pool_(here(relu_(here(y))));
+  Node y = max_pool_(relu_(bn1_(conv1_(x))));
   for (const Stage& stage : stages_)
-    for (const auto& block : stage) y = (*block)(here(y));
-  return (*fc_)(here(global_avg_pool_(here(y))));
+    for (const auto& block : stage) y = (*block)(y);
+  return (*fc_)(global_avg_pool_(y));
 }
 
 std::unique_ptr<Model> make_resnet(const Section& yaml, ModelInfo info) {

@@ -24,8 +24,8 @@ class Scale : public Module {
     visit("seen", seen);
   }
   Node operator()(Operand x) {
-    const auto scope = scope_in(x.node().graph());
-    return mul(x, gain.in(x.node().graph(), x.where()));
+    const auto call = enter(x);
+    return x.node() * gain.in(x.node().graph());
   }
   Parameter gain;
   Parameter seen;
@@ -196,6 +196,28 @@ TEST_CASE("an error within a layer names the caller's line and the module's path
   const std::string text = user_error([&] { (*net.blocks[1])(x); });
   CHECK(text.find("module_test.cpp:" + std::to_string(line) + " (layer1.1): mul(float32[4], float32[3])") !=
         std::string::npos);
+}
+
+TEST_CASE("an error in a module names the line of the outermost call") {
+  struct Pair : Module {
+    void members(MemberVisitor& visit) override {
+      visit("first", first);
+      visit("second", second);
+    }
+    Node operator()(Operand x) {
+      const auto call = enter(x);
+      return second(first(x));
+    }
+    Scale first{3}, second{4};
+  } pair;
+  specs_of(pair, DType::float32);
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {3}});
+  const int line = __LINE__ + 1;
+  const std::string text = user_error([&] { pair(x); });
+  CHECK(text.find("module_test.cpp:" + std::to_string(line) + " (second): mul(float32[3], float32[4])") !=
+        std::string::npos);
+  CHECK_FALSE(graph.has_origin());
 }
 
 TEST_CASE("a module's path holds wherever it is called from") {
