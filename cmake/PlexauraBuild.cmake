@@ -63,8 +63,7 @@ function(plexaura_library name type)
   set_target_properties(plexaura_${name} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(plexaura_${name} PUBLIC cxx_std_20)
   target_include_directories(plexaura_${name} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/plexaura>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   set_property(GLOBAL APPEND PROPERTY plexaura_libraries plexaura_${name})
 endfunction()
 

@@ -17,6 +17,10 @@ endforeach()
 install(DIRECTORY core training backends distributed models plexaura/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE PATTERN models/programs EXCLUDE)
+# In this tree paths begin at its root. Where they are installed, they begin with plexaura/, so that no folder of ours can be mistaken
+# for one of another project.
+install(CODE "set(plexaura_headers \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/plexaura\")")
+install(SCRIPT cmake/InstalledIncludes.cmake)
 
 get_property(programs GLOBAL PROPERTY plexaura_programs)
 if(programs)

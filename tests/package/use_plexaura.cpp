@@ -2,18 +2,17 @@
 
 #include <cmath>
 #include <cstdio>
-
-#include "backends/registry.h"
-#include "core/autodiff/gradients.h"
-#include "core/compile/compile.h"
-#include "core/ops/binary.h"
-#include "core/ops/reduce.h"
-#include "core/ops/unary.h"
-#include "core/params/module.h"
-#include "core/vm/vm.h"
-#include "distributed/run_ranks.h"
-#include "models/zoo/model.h"
-#include "training/schedule.h"
+#include <plexaura/backends/registry.h>
+#include <plexaura/core/autodiff/gradients.h>
+#include <plexaura/core/compile/compile.h>
+#include <plexaura/core/ops/binary.h>
+#include <plexaura/core/ops/reduce.h>
+#include <plexaura/core/ops/unary.h>
+#include <plexaura/core/params/module.h>
+#include <plexaura/core/vm/vm.h>
+#include <plexaura/distributed/run_ranks.h>
+#include <plexaura/models/zoo/model.h>
+#include <plexaura/training/schedule.h>
 
 using namespace plexaura;
 
