@@ -1,11 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "core/compile/program.h"
@@ -13,25 +10,11 @@
 #include "core/export.h"
 #include "core/params/parameter_store.h"
 #include "core/ranks/collective.h"
+#include "core/vm/feed.h"
+#include "core/vm/segments.h"
+#include "core/vm/workspace.h"
 
 namespace plexaura {
-
-// Device memory for intermediate values. Programs that never run at the same time share one; it must be as
-// large as the largest.
-class PLEXAURA_API Workspace {
- public:
-  Workspace(Backend& backend, std::size_t bytes);
-  Address address() const { return memory_->address(); }
-  std::size_t bytes() const { return memory_->bytes(); }
-
- private:
-  std::unique_ptr<Memory> memory_;
-};
-
-struct HostPoint {
-  std::size_t instruction;       // runs before this instruction; instructions.size() for after the last
-  std::function<void()> action;  // called by run(), after everything before it is enqueued
-};
 
 struct VmOptions {
   ParameterStore* store = nullptr;            // needed where the program reads parameters, buffers or arenas
@@ -40,23 +23,6 @@ struct VmOptions {
   std::vector<HostPoint> host_points = {};    // sorted by instruction; cut the program into segments
   bool watch = false;                         // after each instruction look for NaN and Inf
   class Profile* profile = nullptr;           // an event per instruction; waits after each
-};
-
-// A value for an input of a program, by the input's name. A temporary tensor is kept; another one is only
-// referred to and must outlive the Feed.
-class Feed {
- public:
-  Feed(std::string name, const Tensor& tensor)
-      : name_(std::move(name)), tensor_(std::shared_ptr<const Tensor>(), &tensor) {}
-  Feed(std::string name, Tensor&& tensor)
-      : name_(std::move(name)), tensor_(std::make_shared<const Tensor>(std::move(tensor))) {}
-
-  const std::string& name() const { return name_; }
-  const Tensor& tensor() const { return *tensor_; }
-
- private:
-  std::string name_;
-  std::shared_ptr<const Tensor> tensor_;  // owns nothing where the tensor is only referred to
 };
 
 // Runs a program. One VM per thread; the program is shared. run() allocates nothing, enqueues and, on a

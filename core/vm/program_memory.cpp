@@ -1,0 +1,70 @@
+#include "core/vm/program_memory.h"
+
+#include <fmt/format.h>
+
+#include "core/device/transfer.h"
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+void require_store(const Program& program, const Backend& backend, const ParameterStore* store) {
+  if (store == nullptr && !program.placement.entries.empty())
+    throw UserError("VM: the program reads parameters; give it the store that holds them");
+  if (store != nullptr && store->placed() && &store->backend() != &backend)
+    throw UserError("VM: the store was placed on another backend; make a store for each backend");
+  for (const Placement::Entry& entry : program.placement.entries) {
+    const Placement::Entry* placed = store->placement().find(entry.name);
+    if (placed == nullptr || *placed != entry)
+      throw UserError(fmt::format(
+          "VM: the program has '{}' at another place than the store; compile it with store.placement()",
+          entry.name));
+  }
+}
+
+std::shared_ptr<Workspace> require_workspace(const Program& program, Backend& backend,
+                                             std::shared_ptr<Workspace> given) {
+  if (!given) return std::make_shared<Workspace>(backend, program.arena_bytes);
+  if (given->bytes() < program.arena_bytes)
+    throw UserError(
+        fmt::format("VM: the shared workspace has {} bytes and the program needs {}; make it as large as "
+                    "the largest program's",
+                    given->bytes(), program.arena_bytes));
+  return given;
+}
+
+}  // namespace
+
+ProgramMemory::ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
+                             std::shared_ptr<Workspace> workspace)
+    : store_((require_store(program, backend, store), store)),
+      workspace_(require_workspace(program, backend, std::move(workspace))),
+      constants_(backend, program.constants.size()),
+      prologue_(backend, program.prologue_bytes),
+      feeds_(program, backend) {
+  copy_to_device(backend, constants_.address(), program.constants.data(), program.constants.size());
+}
+
+Address ProgramMemory::address(const Place& place, std::size_t feed_slot) const {
+  const auto offset = static_cast<std::size_t>(place.offset);
+  switch (place.space) {
+    case Place::Space::arena:
+      return workspace_->address() + offset;
+    case Place::Space::feed:
+      return feeds_.address(feed_slot) + offset;
+    case Place::Space::constant:
+      return constants_.address() + offset;
+    case Place::Space::prologue:
+      return prologue_.address() + offset;
+    case Place::Space::value:
+      return store_->values() + offset;
+    case Place::Space::gradient:
+      return store_->gradients() + offset;
+    case Place::Space::state:
+      return store_->state(place.index) + offset;
+  }
+  throw InternalError("a place outside all spaces");
+}
+
+}  // namespace plexaura

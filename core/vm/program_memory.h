@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include "core/compile/program.h"
+#include "core/params/parameter_store.h"
+#include "core/vm/feed_slots.h"
+#include "core/vm/workspace.h"
+
+namespace plexaura {
+
+// All that a program of one VM reads and writes: its workspace, constants, prologue and feeds, and the arenas of
+// the store. Gives places their addresses.
+class ProgramMemory {
+ public:
+  // The program, the backend and the store outlive this. `store` may be null where the program reads no
+  // parameters, `workspace` where it is to have one of its own. UserError where one does not fit the program.
+  ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
+                std::shared_ptr<Workspace> workspace);
+
+  Address address(const Place& place, std::size_t feed_slot) const;
+  FeedSlots& feeds() { return feeds_; }
+  const FeedSlots& feeds() const { return feeds_; }
+
+ private:
+  ParameterStore* store_;
+  std::shared_ptr<Workspace> workspace_;
+  Workspace constants_;
+  Workspace prologue_;
+  FeedSlots feeds_;
+};
+
+}  // namespace plexaura

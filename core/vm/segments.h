@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/device/backend.h"
+
+namespace plexaura {
+
+struct HostPoint {
+  std::size_t instruction;       // runs before this instruction; instructions.size() for after the last
+  std::function<void()> action;  // called by run(), after everything before it is enqueued
+};
+
+// Instructions between two points at which the host takes part.
+struct Segment {
+  std::size_t begin;
+  std::size_t end;
+  std::array<std::unique_ptr<Recording>, 2> recordings = {};  // for each feed slot, once it has run
+  std::function<void()> then = {};  // what the host does behind it; empty for nothing
+};
+
+// Points are sorted by instruction, those of one instruction stay in their order.
+std::vector<Segment> cut_segments(std::vector<HostPoint> points, std::size_t instructions);
+
+}  // namespace plexaura
