@@ -1,7 +1,7 @@
 #include "models/predictor.h"
 
 #include "core/compile/compile.h"
-#include "training/checkpoint.h"
+#include "training/weights.h"
 
 namespace plexaura {
 

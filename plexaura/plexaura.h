@@ -23,3 +23,4 @@
 #include "training/data/tensor_dataset.h"
 #include "training/optimizer.h"
 #include "training/trainer.h"
+#include "training/weights.h"

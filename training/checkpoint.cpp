@@ -7,15 +7,13 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fnmatch.h>
-#include <set>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
-#include "core/did_you_mean.h"
 #include "core/vm/watch.h"
+#include "training/data/sampler.h"
 #include "training/file.h"
 #include "training/safetensors.h"
 
@@ -26,32 +24,27 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view prefix = "checkpoint-";
-// In the metadata of a state: the checksum of its weights, and before the key of each setting.
+// In the metadata of a state: the checksum of its weights, and whether samples are shuffled.
 const std::string weights_key = "weights";
-constexpr std::string_view setting_prefix = "setting.";
+const std::string shuffle_key = "shuffle";
+// Beyond it, doubles do not hold every whole number.
+constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
-using Settings = std::map<std::string, std::string>;
+using Metadata = std::map<std::string, std::string>;
 
 std::string state_name(std::int64_t index, const std::string& parameter) {
   return fmt::format("state{}.{}", index, parameter);
 }
 
-Tensor finite_value(const ParameterStore& store, const std::string& name) {
-  Tensor tensor = store.read(name);
+// A state that is not finite stays so, and its parameter stands still: that is no learning either.
+Tensor finite_state(const ParameterStore& store, std::int64_t index, const std::string& name) {
+  Tensor tensor = store.read_state(index, name);
   if (!all_finite(tensor))
-    throw UserError(fmt::format(
-        "{} of '{}' after the last step: training diverged, or a sample holds such a number; lower "
-        "training.optimizer.learning_rate, or set training.watch=true to see which op made the first "
-        "one; no checkpoint was touched",
-        first_bad(tensor), name));
+    throw UserError(
+        fmt::format("{} of the optimizer's state of '{}' after the last step: training diverged; lower "
+                    "training.optimizer.learning_rate; no checkpoint was touched",
+                    first_bad(tensor), name));
   return tensor;
-}
-
-SafeTensors weights_of(const ParameterStore& store) {
-  SafeTensors weights;
-  for (const ParameterSpec& spec : store.specs())
-    weights.tensors.emplace_back(spec.name, finite_value(store, spec.name));
-  return weights;
 }
 
 SafeTensors state_of(const ParameterStore& store, const RunState& state, std::string weights) {
@@ -59,11 +52,11 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   file.metadata = {{"optimizer", state.optimizer},
                    {"precision", std::string(name_of(store.dtype()))},
                    {weights_key, std::move(weights)}};
-  for (const auto& [key, value] : state.settings) file.metadata[std::string(setting_prefix) + key] = value;
+  if (state.shuffle) file.metadata[shuffle_key] = *state.shuffle ? "true" : "false";
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs())
       if (spec.role == ParameterRole::trainable)
-        file.tensors.emplace_back(state_name(index, spec.name), store.read_state(index, spec.name));
+        file.tensors.emplace_back(state_name(index, spec.name), finite_state(store, index, spec.name));
   const auto add = [&](const char* name, auto value) {
     file.tensors.emplace_back(name, Tensor::scalar(value));
   };
@@ -150,6 +143,7 @@ class Reader {
   std::int64_t count(const std::string& name) const {
     const auto number = scalar<std::int64_t>(name);
     if (number < 0) fail(fmt::format("'{}' is {}, which counts from 0", name, number));
+    if (number > largest_count) fail(fmt::format("'{}' is {}, which no run comes to", name, number));
     return number;
   }
   // A scalar that adds up losses or samples.
@@ -161,43 +155,25 @@ class Reader {
   const fs::path& path() const { return path_; }
   const SafeTensors& contents() const { return file_; }
 
- private:
   [[noreturn]] void fail(const std::string& what) const {
     throw UserError(fmt::format("{}: {}; the file is damaged: take another copy", path_.string(), what));
   }
 
+ private:
   fs::path path_;
   SafeTensors file_;
 };
 
+constexpr std::string_view how_to_go_on = "resume with the same, or start from its weights with --weights";
+
 void require_same(const fs::path& path, std::string_view key, std::string_view then, std::string_view now) {
-  if (then == now) return;
-  throw UserError(
-      fmt::format("{} was made with {} {} and now it is {}; resume with the same, or start from its weights "
-                  "with --weights",
-                  path.string(), key, then, now));
-}
-
-Settings settings_in(const Settings& metadata) {
-  Settings settings;
-  for (const auto& [key, value] : metadata)
-    if (key.starts_with(setting_prefix)) settings.emplace(key.substr(setting_prefix.size()), value);
-  return settings;
-}
-
-void require_same_settings(const fs::path& path, const Settings& then, const Settings& now) {
-  if (then.empty() || now.empty()) return;
-  Settings all = then;
-  all.insert(now.begin(), now.end());
-  const auto value_in = [](const Settings& settings, const std::string& key) {
-    const auto found = settings.find(key);
-    return found == settings.end() ? "not given" : found->second;
-  };
-  for (const auto& [key, value] : all) require_same(path, key, value_in(then, key), value_in(now, key));
+  if (then != now)
+    throw UserError(fmt::format("{} was made with {} {} and now it is {}; {}", path.string(), key, then, now,
+                                how_to_go_on));
 }
 
 // What the metadata of a state says of its run, beside `now`.
-void require_same_run(const fs::path& path, const Settings& metadata, const RunState& now, DType precision) {
+void require_same_run(const fs::path& path, const Metadata& metadata, const RunState& now, DType precision) {
   const auto text = [&](const std::string& name) -> const std::string& {
     const auto found = metadata.find(name);
     if (found == metadata.end())
@@ -208,11 +184,10 @@ void require_same_run(const fs::path& path, const Settings& metadata, const RunS
   };
   require_same(path, "training.precision", text("precision"), name_of(precision));
   require_same(path, "training.optimizer.name", text("optimizer"), now.optimizer);
-  require_same_settings(path, settings_in(metadata), now.settings);
 }
 
 // Two files of equal shapes may come from two runs.
-void require_pair(const Reader& weights, const fs::path& state, const Settings& metadata) {
+void require_pair(const Reader& weights, const fs::path& state, const Metadata& metadata) {
   const auto found = metadata.find(weights_key);
   if (found == metadata.end() || found->second == checksum_of(weights.contents())) return;
   throw UserError(
@@ -221,7 +196,17 @@ void require_pair(const Reader& weights, const fs::path& state, const Settings& 
                   weights.path().string(), state.filename().string()));
 }
 
-void read_state(const Reader& file, ParameterStore& store, RunState& state) {
+// A copy may have been cut off.
+void require_whole(const fs::path& checkpoint) {
+  std::error_code error;
+  for (const char* name : {"weights.safetensors", "state.safetensors"})
+    if (fs::symlink_status(checkpoint / name, error).type() == fs::file_type::not_found)
+      throw UserError(fmt::format(
+          "{} is no whole checkpoint: it has no {}; copy it again, or move it away to resume from one before",
+          checkpoint.string(), name));
+}
+
+void read_optimizer_state(const Reader& file, ParameterStore& store) {
   if (const std::string name = state_name(store.states(), ""); std::ranges::any_of(
           file.contents().tensors, [&](const auto& entry) { return entry.first.starts_with(name); }))
     throw UserError(
@@ -230,13 +215,31 @@ void read_state(const Reader& file, ParameterStore& store, RunState& state) {
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs()) {
       if (spec.role != ParameterRole::trainable) continue;
-      const Tensor& tensor = file.tensor(state_name(index, spec.name));
+      const std::string name = state_name(index, spec.name);
+      const Tensor& tensor = file.tensor(name);
       if (tensor.type() != spec.type)
-        throw UserError(fmt::format("{}: '{}' is {} and the parameter is {}", file.path().string(),
-                                    state_name(index, spec.name), to_string(tensor.type()),
-                                    to_string(spec.type)));
+        throw UserError(fmt::format("{}: '{}' is {} and the parameter is {}", file.path().string(), name,
+                                    to_string(tensor.type()), to_string(spec.type)));
+      if (!all_finite(tensor)) file.fail(fmt::format("{} of '{}'", first_bad(tensor), name));
       store.write_state(index, spec.name, tensor);
     }
+}
+
+// The numbers of one run fit each other, whatever batches its epochs had.
+void check_numbers(const Reader& file, const RunState& state) {
+  if (state.step < state.epoch || state.step - state.epoch < state.step_in_epoch)
+    file.fail(fmt::format("{} steps are too few for {} epochs and {} steps", state.step, state.epoch,
+                          state.step_in_epoch));
+  if (state.epoch_samples < 0)
+    file.fail(fmt::format("'run.epoch_samples' is {}, which counts from 0", state.epoch_samples));
+  if (state.step_in_epoch == 0) return;
+  const BatchPlan plan{state.samples, state.batch_size, 1, 1};
+  if (state.samples < 1 || state.batch_size < 1 || state.step_in_epoch >= plan.steps_per_epoch())
+    file.fail(fmt::format("step {} of an epoch does not come within {} samples in batches of {}",
+                          state.step_in_epoch, state.samples, state.batch_size));
+}
+
+void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   state.step = file.count("run.step");
   state.epoch = file.count("run.epoch");
   state.step_in_epoch = file.count("run.step_in_epoch");
@@ -246,69 +249,12 @@ void read_state(const Reader& file, ParameterStore& store, RunState& state) {
   state.data_origin = static_cast<std::uint64_t>(file.scalar<std::int64_t>("run.data_origin"));
   state.samples = file.count("run.samples");
   state.batch_size = file.count("run.batch_size");
-}
-
-bool matches(const std::string& name, const std::string& pattern) {
-  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
-
-bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(name, pattern); });
-}
-
-// What a pattern of load_weights() takes from the parameters that a file must have.
-void erase_matching(std::set<std::string>& names, const ParameterStore& store, const std::string& pattern) {
-  bool any = false;
-  std::vector<std::string> known;
-  for (const ParameterSpec& spec : store.specs()) {
-    known.push_back(spec.name);
-    if (!matches(spec.name, pattern)) continue;
-    names.erase(spec.name);
-    any = true;
-  }
-  if (!any)
-    throw UserError(fmt::format("no parameter is named like '{}', so that nothing would be skipped{}",
-                                pattern, did_you_mean(pattern, known)));
-}
-
-// "fc.*" for "fc.weight": a layer is skipped as a whole.
-std::string layer_pattern(const std::string& name) { return name.substr(0, name.rfind('.') + 1) + "*"; }
-
-void put_weights(const Reader& file, ParameterStore& store, const std::vector<std::string>& skip = {}) {
-  std::set<std::string> missing;
-  for (const ParameterSpec& spec : store.specs()) missing.insert(spec.name);
-  for (const std::string& pattern : skip) erase_matching(missing, store, pattern);
-  for (const auto& [name, tensor] : file.contents().tensors) {
-    if (name.ends_with("num_batches_tracked") || matches_any(name, skip)) continue;
-    if (!store.contains(name)) {
-      const std::vector<std::string> known(missing.begin(), missing.end());
-      throw UserError(fmt::format("{}: the model has no parameter '{}'{}; load weights of the same model",
-                                  file.path().string(), name, did_you_mean(name, known)));
-    }
-    const ParameterSpec& spec = store.spec(name);
-    if (tensor.shape() != spec.type.shape || !is_floating(tensor.dtype()))
-      throw UserError(fmt::format(
-          "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes, or "
-          "skip "
-          "it (--skip '{}')",
-          file.path().string(), name, to_string(tensor.type()), to_string(spec.type), layer_pattern(name)));
-    if (!all_finite(tensor))
-      throw UserError(fmt::format("{}: {} of '{}'; load weights of a run that did not diverge",
-                                  file.path().string(), first_bad(tensor), name));
-    store.write(spec.name, tensor.cast(spec.type.dtype));
-    missing.erase(spec.name);
-  }
-  if (!missing.empty())
-    throw UserError(
-        fmt::format("{} lacks '{}' and {} more of the model's parameters; load weights of the same model",
-                    file.path().string(), *missing.begin(), missing.size() - 1));
+  if (const auto found = metadata.find(shuffle_key); found != metadata.end())
+    state.shuffle = found->second == "true";
+  check_numbers(file, state);
 }
 
 }  // namespace
-
-void check_weights(const ParameterStore& store) {
-  for (const ParameterSpec& spec : store.specs()) finite_value(store, spec.name);
-}
 
 void prepare_checkpoints(const fs::path& directory) {
   std::error_code error;
@@ -328,7 +274,7 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
   fs::create_directory(unfinished, error);
   if (error) cannot("create", unfinished, error);
   try {
-    std::string weights = write_safetensors(unfinished / "weights.safetensors", weights_of(store));
+    std::string weights = save_weights(unfinished / "weights.safetensors", store, state.settings);
     write_safetensors(unfinished / "state.safetensors", state_of(store, state, std::move(weights)));
   } catch (...) {
     fs::remove_all(unfinished, error);
@@ -349,23 +295,20 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
   if (!newest) return std::nullopt;
   RunState state{.optimizer = std::string(optimizer), .settings = settings};
   const fs::path state_path = *newest / "state.safetensors";
-  const Settings metadata = read_safetensors_header(state_path).metadata;
+  const fs::path weights_path = *newest / "weights.safetensors";
+  require_whole(*newest);
+  const Metadata metadata = read_safetensors_header(state_path).metadata;
   require_same_run(state_path, metadata, state, store.dtype());
+  check_settings(weights_path, settings, how_to_go_on);
   {
-    const Reader weights(*newest / "weights.safetensors");
+    const Reader weights(weights_path);
     require_pair(weights, state_path, metadata);
-    put_weights(weights, store);
+    put_weights(weights_path, weights.contents(), store);
   }
-  read_state(Reader(state_path), store, state);
+  const Reader file(state_path);
+  read_optimizer_state(file, store);
+  read_state(file, metadata, state);
   return state;
-}
-
-void save_weights(const fs::path& path, const ParameterStore& store) {
-  write_safetensors(path, weights_of(store));
-}
-
-void load_weights(const fs::path& path, ParameterStore& store, const std::vector<std::string>& skip) {
-  put_weights(Reader(path), store, skip);
 }
 
 }  // namespace plexaura

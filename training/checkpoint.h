@@ -2,13 +2,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/params/parameter_store.h"
+#include "training/weights.h"
 
 namespace plexaura {
 
@@ -25,27 +24,23 @@ struct RunState {
   std::int64_t samples = 0;       // of the training set
   std::int64_t batch_size = 0;    // over all ranks; with `samples`, what a step within an epoch means
   std::string optimizer = {};     // its name: what the state means
-  // What a run that goes on may not change, by key of the configuration: "model.activation" is "relu". Empty:
-  // nothing is compared.
-  std::map<std::string, std::string> settings = {};
+  Settings settings = {};         // what a run that goes on may not change; empty: nothing is compared
+  // Whether the samples of the open epoch come in random order; checkpoints of older versions do not say.
+  std::optional<bool> shuffle = {};
 };
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors,
-// parameters and buffers under their own names, with neither time nor path, and state.safetensors, the
-// optimizer's state, the RunState and the checksum of the weights that they belong to. It appears under its name
+// parameters and buffers under their own names, and the settings; and state.safetensors, the optimizer's state,
+// the RunState and the checksum of the weights that they belong to. Neither has time or path. It appears under its name
 // whole or not at all: a run that is killed while writing leaves the one before.
 //
 // Writes it, and only then removes the older ones but for the newest `keep`, and those of later steps, which
 // an earlier run has left that this one does not go on from. A run that is killed in between leaves the
 // earlier run's, too, and that is the newest then. Throws UserError where the folder cannot be written, the
-// disk is full or a weight is not finite; the other checkpoints are untouched then. One process at
+// disk is full or a weight or its state is not finite; the other checkpoints are untouched then. One process at
 // a time: see FolderLock.
 void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store,
                      const RunState& state, int keep = 1);
-
-// Throws UserError that names the first parameter or buffer with a value that is not finite, as
-// save_checkpoint() does.
-void check_weights(const ParameterStore& store);
 
 // Makes the folder, so that a place that cannot be written is found before anything is computed. Throws as
 // save_checkpoint().
@@ -57,24 +52,9 @@ void prepare_checkpoints(const std::filesystem::path& directory);
 // Checkpoints of older versions name neither settings nor the weights that the state belongs to: they are
 // taken as they are.
 std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store,
-                                        std::string_view optimizer = {},
-                                        const std::map<std::string, std::string>& settings = {});
+                                        std::string_view optimizer = {}, const Settings& settings = {});
 
 // The newest checkpoint's folder, if any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);
-
-// Writes parameters and buffers under their names to a safetensors file, atomically. UserError for a weight
-// that is not finite, and as AtomicFile.
-void save_weights(const std::filesystem::path& path, const ParameterStore& store);
-
-// Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its
-// name or an alias, of its shape, and finite; float32 and float64 are converted. Names of the file that the
-// model lacks are an error, but for num_batches_tracked, a counter that other frameworks write and nobody
-// here needs.
-// What matches one of the patterns `skip` keeps its value, whatever the file says of it: in a pattern *
-// stands for any letters, dots too, and ? for one. UserError for a pattern that no parameter of the store
-// matches.
-void load_weights(const std::filesystem::path& path, ParameterStore& store,
-                  const std::vector<std::string>& skip = {});
 
 }  // namespace plexaura

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -38,10 +39,9 @@ std::string holder_of(const FileDescriptor& file) {
 
 }  // namespace
 
-FolderLock::FolderLock(const fs::path& folder) {
-  const fs::path path = folder / ".lock";
-  file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (file_.get() < 0) throw_create_error(path, errno);
+FolderLock::FolderLock(const fs::path& folder) : path_(folder / ".lock") {
+  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file_.get() < 0) throw_create_error(path_, errno);
   while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK)
@@ -49,11 +49,19 @@ FolderLock::FolderLock(const fs::path& folder) {
           "{} writes its checkpoints into {}: wait until it has ended, or name another folder in output.dir",
           holder_of(file_), folder.string()));
     throw UserError(fmt::format("cannot lock '{}': {}; name a folder on a file system that has locks",
-                                path.string(), std::generic_category().message(errno)));
+                                path_.string(), std::generic_category().message(errno)));
   }
   const std::string name = this_process();
-  if (::ftruncate(file_.get(), 0) != 0) throw_write_error(path, errno);
-  write_all(file_, std::as_bytes(std::span(name)), path);
+  if (::ftruncate(file_.get(), 0) != 0) throw_write_error(path_, errno);
+  write_all(file_, std::as_bytes(std::span(name)), path_);
+}
+
+void FolderLock::renew() {
+  struct stat held {};
+  struct stat found {};
+  const bool is_there = ::fstat(file_.get(), &held) == 0 && ::stat(path_.c_str(), &found) == 0 &&
+                        held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+  if (!is_there) *this = FolderLock(path_.parent_path());
 }
 
 }  // namespace plexaura

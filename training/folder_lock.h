@@ -14,7 +14,12 @@ class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder);
 
+  // Takes the lock anew where its file, or the whole folder, was removed and others may have taken it since.
+  // Throws as the constructor does.
+  void renew();
+
  private:
+  std::filesystem::path path_;
   FileDescriptor file_;
 };
 

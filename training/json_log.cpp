@@ -21,9 +21,16 @@ bool ends_within_line(const FileDescriptor& file) {
   return ::pread(file.get(), &last, 1, status.st_size - 1) == 1 && last != '\n';
 }
 
+bool is_removed(const FileDescriptor& file) {
+  struct stat status {};
+  return ::fstat(file.get(), &status) == 0 && status.st_nlink == 0;
+}
+
 }  // namespace
 
-JsonLog::JsonLog(std::filesystem::path path) : path_(std::move(path)) {
+JsonLog::JsonLog(std::filesystem::path path) : path_(std::move(path)) { open(); }
+
+void JsonLog::open() {
   file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (file_.get() < 0) throw_create_error(path_, errno);
   if (ends_within_line(file_)) write_all(file_, std::as_bytes(std::span("\n", 1)), path_);
@@ -33,6 +40,7 @@ void JsonLog::write(std::span<const JsonField> fields) {
   Json line = Json::object();
   for (const JsonField& field : fields)
     std::visit([&](const auto& value) { line[std::string(field.name)] = value; }, field.value);
+  if (is_removed(file_)) open();
   // Bytes that are no UTF-8 (a file name, say) become the replacement character.
   const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
   write_all(file_, std::as_bytes(std::span(text)), path_);

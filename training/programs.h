@@ -1,41 +1,19 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/ranks/collective.h"
 #include "core/step/training_step.h"
-#include "training/data/sample_source.h"
 #include "training/data/sampler.h"
+#include "training/evaluation.h"
+#include "training/model_inputs.h"
 #include "training/update_rule.h"
 
 namespace plexaura {
-
-// The inputs of a model for one micro-batch: a node for each field of the data, [samples, ...]. Floating ones
-// have the dtype of the store.
-class ModelInputs {
- public:
-  ModelInputs(Graph& graph, std::span<const Field> fields, std::int64_t samples, DType dtype);
-
-  Graph& graph() const { return graph_; }
-  std::int64_t samples() const { return samples_; }
-  // UserError that names the nearest field for one that the data does not have.
-  Node operator[](std::string_view field) const;
-
- private:
-  Graph& graph_;
-  std::int64_t samples_;
-  std::vector<std::pair<std::string, Node>> nodes_;
-};
-
-// Builds a model and its loss for one micro-batch. Called once per program, with graphs of either mode.
-using ModelBuilder = std::function<LossOutputs(const ModelInputs& inputs)>;
 
 struct ProgramOptions {
   UpdateRule optimizer = {};
@@ -44,16 +22,9 @@ struct ProgramOptions {
   Profile* profile = nullptr;
 };
 
-// Sums over the samples that were looked at.
-struct Evaluation {
-  double loss = 0;
-  std::vector<double> metrics = {};  // in the order of metric_names()
-  double samples = 0;
-};
-
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
-// has, the update, and validation (but for batches that lack samples which could not be read). They share one
-// store and one workspace of the largest peak. The store, the backend, the collective, the strategy and the
+// has, the update, and those of an Evaluator for validation. They share one store and one workspace of the
+// largest peak. The store, the backend, the collective, the strategy and the
 // profile must outlive it. One thread at a time.
 class TrainingPrograms {
  public:
@@ -66,14 +37,13 @@ class TrainingPrograms {
   TrainingStep& step() { return *step_; }
   // What the programs are fed: the fields of a micro-batch, floating ones in the dtype of the store.
   std::vector<Feed> feeds(const std::vector<Tensor>& values) const;
-  // Loss and metrics of one batch, in inference mode. A size that the plan did not foresee is compiled when
-  // it first comes.
-  Evaluation evaluate(std::span<const Feed> feeds, std::int64_t samples);
+  // For validation.
+  Evaluator& evaluator() { return evaluator_; }
 
   // The gradient program of the largest micro-batch: what --dry-run prints.
   const Program& largest() const { return *gradients_.rbegin()->second; }
   // Of the metrics that the model reports.
-  const std::vector<std::string>& metric_names() const { return metric_names_; }
+  const std::vector<std::string>& metric_names() const { return evaluator_.metric_names(); }
   std::size_t workspace_bytes() const { return workspace_->bytes(); }
   // Of what all ranks must do alike: the graphs of gradients and update, the placement and the buckets. Ranks
   // with other shares of a batch, or on other processors, have the same.
@@ -85,31 +55,25 @@ class TrainingPrograms {
  private:
   std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate,
                                                    const Placement* placement);
-  std::shared_ptr<const Program> compile_evaluation(std::int64_t samples);
-  LossOutputs build(Graph& graph, std::int64_t samples);
+  LossOutputs build(Graph& graph, std::int64_t samples) const;
   void place(Collective& collective, Strategy* strategy, std::int64_t samples);
   void compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy);
-  VM& evaluator(std::int64_t samples);
-  void add_evaluator(std::int64_t samples);
   std::uint64_t hash_of_plan(std::int64_t samples);
   std::uint64_t hash_of_kernels(const BatchPlan& train) const;
 
   ModelBuilder model_;
   std::vector<Field> fields_;
+  Evaluator evaluator_;
   ParameterStore& store_;
   Backend& backend_;
   Collective& collective_;
   ProgramOptions options_;
   std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Program>>
       gradients_;  // by samples, accumulate
-  std::map<std::int64_t, std::shared_ptr<const Program>> evaluations_;
   std::shared_ptr<const Program> update_;
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<TrainingStep> step_;
-  std::map<std::int64_t, std::unique_ptr<VM>> evaluators_;
-  std::vector<std::string> metric_names_;
-  std::vector<bool> metric_is_mean_;
   std::uint64_t plan_hash_ = 0;
   std::uint64_t kernels_hash_ = 0;
 };

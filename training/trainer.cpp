@@ -7,9 +7,11 @@
 #include <limits>
 #include <utility>
 
-#include "core/fnv.h"
 #include "core/vm/profile.h"
+#include "training/data/loader.h"
+#include "training/folder_lock.h"
 #include "training/signals.h"
+#include "training/store_hash.h"
 
 namespace plexaura {
 
@@ -17,24 +19,6 @@ namespace {
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::uint64_t hash_of(const Tensor& tensor, std::uint64_t hash) {
-  return fnv(std::span(tensor.data(), tensor.bytes()), hash);
-}
-
-std::uint64_t hash_of_weights(const ParameterStore& store) {
-  std::uint64_t hash = fnv_start;
-  for (const ParameterSpec& spec : store.specs()) hash = hash_of(store.read(spec.name), hash);
-  return hash;
-}
-
-std::uint64_t hash_of_states(const ParameterStore& store) {
-  std::uint64_t hash = fnv_start;
-  for (std::int64_t state = 0; state < store.states(); ++state)
-    for (const ParameterSpec& spec : store.specs())
-      if (spec.role == ParameterRole::trainable) hash = hash_of(store.read_state(state, spec.name), hash);
-  return hash;
 }
 
 // The signal of the lowest rank that received one.
@@ -61,17 +45,10 @@ void check_parts(const TrainerParts& parts) {
                     to_string(parts.train->fields()), to_string(parts.validation->fields())));
 }
 
-// Sums over samples as means, under the names of the metrics.
-std::vector<MetricValue> means_of(const std::vector<std::string>& names, const std::vector<double>& sums,
-                                  double samples) {
-  std::vector<MetricValue> means;
-  for (std::size_t i = 0; i < names.size(); ++i) means.push_back({names[i], sums[i] / samples});
-  return means;
-}
-
 }  // namespace
 
 TrainingObserver::~TrainingObserver() = default;
+Trainer::~Trainer() = default;
 
 Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     : parts_(std::move(parts)), options_(std::move(options)) {
@@ -95,17 +72,18 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   state_.batch_size = train_plan_.batch_size;
   state_.optimizer = update_rule_name(options_.optimizer);
   state_.settings = options_.settings;
+  state_.shuffle = options_.shuffle;
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
   std::map<std::string, std::string> facts{
       {"seed", std::to_string(options_.seed)},
-      {"initial weights", fmt::format("{:016x}", hash_of_weights(parts_.store))},
+      {"initial weights", fmt::format("{:016x}", weights_hash(parts_.store))},
       {"the first step", std::to_string(state_.step + 1)},
       {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
   if (options_.rebroadcast_every == 0)
     facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
-  if (state_.step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", hash_of_states(parts_.store));
+  if (state_.step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", states_hash(parts_.store));
   return facts;
 }
 
@@ -129,7 +107,18 @@ bool Trainer::resume() {
         "in batches of {}; "
         "resume with the same data and batches",
         options_.output.string(), state->samples, state->batch_size, state_.samples, state_.batch_size));
+  if (state->step_in_epoch != 0 && state->shuffle && *state->shuffle != options_.shuffle)
+    throw UserError(
+        fmt::format("the checkpoint in {} was made within an epoch with data.shuffle {} and now it is {}, so "
+                    "that samples "
+                    "would come twice or not at all; resume with the same",
+                    options_.output.string(), *state->shuffle, options_.shuffle));
+  if (const std::int64_t begun = state->epoch + (state->step_in_epoch > 0 ? 1 : 0); begun > options_.epochs)
+    throw UserError(
+        fmt::format("the checkpoint in {} is of epoch {} and training.epochs is {}; set it to {} or more",
+                    options_.output.string(), begun, options_.epochs, begun));
   state_ = *state;
+  state_.shuffle = options_.shuffle;
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
   saved_ = true;
@@ -140,19 +129,23 @@ bool Trainer::done() const {
   return state_.epoch >= options_.epochs || (options_.steps && state_.step >= *options_.steps);
 }
 
+LoaderOptions Trainer::reading() const {
+  return {.batch_size = options_.batch_size,
+          .ranks = parts_.collective->size(),
+          .rank = parts_.collective->rank(),
+          .micro_batches = options_.micro_batches,
+          .seed = static_cast<std::uint64_t>(options_.seed),
+          .shuffle = options_.shuffle,
+          .workers = options_.workers,
+          .prefetch = options_.prefetch,
+          .on_error = options_.on_error};
+}
+
 std::unique_ptr<Loader> Trainer::make_loader() const {
-  return std::make_unique<Loader>(parts_.train,
-                                  LoaderOptions{.batch_size = options_.batch_size,
-                                                .ranks = parts_.collective->size(),
-                                                .rank = parts_.collective->rank(),
-                                                .micro_batches = options_.micro_batches,
-                                                .seed = static_cast<std::uint64_t>(options_.seed),
-                                                .shuffle = options_.shuffle,
-                                                .workers = options_.workers,
-                                                .prefetch = options_.prefetch,
-                                                .on_error = options_.on_error,
-                                                .first_epoch = state_.epoch,
-                                                .first_step = state_.step_in_epoch});
+  LoaderOptions options = reading();
+  options.first_epoch = state_.epoch;
+  options.first_step = state_.step_in_epoch;
+  return std::make_unique<Loader>(parts_.train, options);
 }
 
 TrainingResult Trainer::run() {
@@ -190,7 +183,8 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   result_.steps = state_.step;
   result_.images_per_second = median(rates_);
   result_.stall_share = loader->stall_seconds() / std::max(now() - begin, 1e-9);
-  result_.skipped = gather(loader->skipped(), "the samples that could not be read");
+  if (options_.on_error == OnError::skip)
+    result_.skipped = gather_skipped(ranks(), loader->skipped(), "the samples that could not be read");
   return result_;
 }
 
@@ -306,11 +300,11 @@ void Trainer::rebroadcast_weights() {
 // Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.
 void Trainer::check_finite(double loss, const std::string& name) {
   if (std::isfinite(loss)) return;
-  const UserError error(fmt::format(
-      "{} is {}: training diverged; lower training.optimizer.learning_rate, or set "
-      "training.watch=true (TrainerOptions::watch) to see which op made the first such number; no "
-      "checkpoint was touched",
-      name, std::isnan(loss) ? "nan" : "infinite"));
+  const UserError error(
+      fmt::format("{} is {}: training diverged; lower training.optimizer.learning_rate, or set "
+                  "training.watch=true to see "
+                  "which op made the first such number; no checkpoint was touched",
+                  name, std::isnan(loss) ? "nan" : "infinite"));
   agree_on_error(ranks(), std::make_exception_ptr(error), name);
 }
 
@@ -336,54 +330,8 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
 }
 
 Validation Trainer::validate() {
-  if (validation_plan_.samples == 0)
-    throw UserError(
-        "there are no samples for validation; set TrainerParts::validation, or in YAML give "
-        "data.validation_share or data.validation_limit more");
   if (ran_) programs_->step().await_weights();  // before, the strategy has not begun
-  std::map<std::int64_t, std::string> skipped;
-  const Evaluation mine = together(ranks(), "validation", [&] { return evaluate_share(skipped); });
-  std::vector<double> all{mine.loss, mine.samples};
-  all.insert(all.end(), mine.metrics.begin(), mine.metrics.end());
-  ranks().sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), static_cast<std::int64_t>(all.size()),
-              "the validation of an epoch");
-  Validation result{.skipped = gather(skipped, "the validation samples that could not be read")};
-  if (all[1] == 0) {
-    const UserError error(fmt::format("none of the {} validation samples can be read; the first error is: {}",
-                                      result.skipped.count, result.skipped.first));
-    agree_on_error(ranks(), std::make_exception_ptr(error), "validation");
-  }
-  result.loss = all[0] / all[1];
-  result.metrics = means_of(programs_->metric_names(), {all.begin() + 2, all.end()}, all[1]);
-  return result;
-}
-
-Skipped Trainer::gather(const std::map<std::int64_t, std::string>& skipped, std::string_view what) {
-  return options_.on_error == OnError::skip ? gather_skipped(ranks(), skipped, what) : Skipped{};
-}
-
-Evaluation Trainer::evaluate_share(std::map<std::int64_t, std::string>& skipped) {
-  Evaluation sums{.metrics = std::vector<double>(programs_->metric_names().size())};
-  Loader loader(parts_.validation, {.batch_size = options_.batch_size,
-                                    .ranks = ranks().size(),
-                                    .rank = ranks().rank(),
-                                    .shuffle = false,
-                                    .workers = options_.workers,
-                                    .prefetch = options_.prefetch,
-                                    .on_error = options_.on_error,
-                                    .replace = false});
-  for (std::int64_t i = 0; i < validation_plan_.steps_per_epoch(); ++i) {
-    Step data = next_step(loader);
-    const MicroBatch& batch = data.micro_batches[0];
-    const Evaluation part = programs_->evaluate(programs_->feeds(batch.fields), batch.samples);
-    sums.loss += part.loss;
-    sums.samples += part.samples;
-    for (std::size_t metric = 0; metric < sums.metrics.size(); ++metric)
-      sums.metrics[metric] += part.metrics[metric];
-    loader.recycle(std::move(data));
-  }
-  skipped = loader.skipped();
-  return sums;
+  return plexaura::validate(programs_->evaluator(), parts_.validation, ranks(), reading());
 }
 
 // Before anything is computed, so that no work is lost.
@@ -391,7 +339,7 @@ void Trainer::lock_output() {
   together(ranks(), "the folder of checkpoints", [&] {
     if (options_.output.empty() || ranks().rank() != 0) return;
     prepare_checkpoints(options_.output);
-    output_lock_.emplace(options_.output);
+    output_lock_ = std::make_unique<FolderLock>(options_.output);
   });
 }
 
@@ -401,10 +349,10 @@ void Trainer::save() {
   programs_->step().await_weights();
   together(ranks(), "saving a checkpoint", [&] {
     if (ranks().rank() != 0) return;
-    if (options_.output.empty())
-      check_weights(parts_.store);
-    else
-      save_checkpoint(options_.output, parts_.store, state_, options_.keep);
+    if (options_.output.empty()) return check_weights(parts_.store);
+    prepare_checkpoints(options_.output);  // somebody may have removed it
+    output_lock_->renew();
+    save_checkpoint(options_.output, parts_.store, state_, options_.keep);
   });
   saved_ = true;
 }

@@ -10,14 +10,18 @@
 
 #include "core/ranks/collective.h"
 #include "training/checkpoint.h"
-#include "training/data/loader.h"
-#include "training/folder_lock.h"
+#include "training/data/sampler.h"
 #include "training/programs.h"
 #include "training/records.h"
 #include "training/schedule.h"
 #include "training/skipped.h"
 
 namespace plexaura {
+
+class FolderLock;
+class Loader;
+struct LoaderOptions;
+struct Step;
 
 // What a run is made of. Everything outlives the Trainer. All ranks bring equal parts but for `collective`
 // and `strategy`.
@@ -41,7 +45,7 @@ struct TrainerOptions {
   std::int64_t seed = 0;
   // Hash of what must be the same when a run goes on: which samples are held out, what classes mean.
   std::uint64_t data_origin = 0;
-  std::map<std::string, std::string> settings = {};  // see RunState
+  Settings settings = {};  // see RunState
   bool shuffle = true;
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
@@ -62,14 +66,6 @@ class TrainingObserver {
   virtual ~TrainingObserver();
   virtual void step(const StepRecord& /*record*/, std::int64_t /*steps_in_epoch*/) {}
   virtual void epoch(const EpochRecord& /*record*/) {}
-};
-
-// The loss and the metrics of the model as means over the validation data, those left out that cannot be
-// read.
-struct Validation {
-  double loss = 0;
-  std::vector<MetricValue> metrics = {};
-  Skipped skipped = {};
 };
 
 struct TrainingResult {
@@ -97,6 +93,7 @@ class Trainer {
   Trainer(TrainerParts parts, TrainerOptions options);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
+  ~Trainer();
 
   // What must be equal on all ranks before data moves: the seed, hashes of the plan, the weights and the
   // optimizer's state, the next step; and the choice of kernels, unless processors are of several kinds.
@@ -104,8 +101,9 @@ class Trainer {
   const TrainingPrograms& programs() const { return *programs_; }
 
   // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
-  // the run that wrote it had another precision, optimizer or seed, other settings, another origin of its data
-  // or, within an epoch, another number of samples or other batches.
+  // the run that wrote it had another precision, optimizer or seed, other settings, another origin of its data,
+  // more epochs than options.epochs or, within an epoch, another number of samples, other batches or another
+  // order.
   bool resume();
   // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
@@ -116,6 +114,7 @@ class Trainer {
 
  private:
   Collective& ranks() { return *parts_.collective; }
+  LoaderOptions reading() const;
   std::unique_ptr<Loader> make_loader() const;
   bool train_step(Loader& loader, TrainingObserver& observer);
   StepMetrics run_step(const Step& data, std::exception_ptr failure);
@@ -125,8 +124,6 @@ class Trainer {
   void rebroadcast_weights();
   void check_finite(double loss, const std::string& name);
   Step next_step(Loader& loader) const;
-  Evaluation evaluate_share(std::map<std::int64_t, std::string>& skipped);
-  Skipped gather(const std::map<std::int64_t, std::string>& skipped, std::string_view what);
   void finish_epoch(TrainingObserver& observer, double seconds);
   void lock_output();
   void save();
@@ -137,7 +134,7 @@ class Trainer {
   TrainerOptions options_;
   BatchPlan train_plan_;
   BatchPlan validation_plan_;
-  std::optional<FolderLock> output_lock_;  // of rank 0
+  std::unique_ptr<FolderLock> output_lock_;  // of rank 0
   std::unique_ptr<TrainingPrograms> programs_;
   RunState state_;
   TrainingResult result_;

@@ -45,9 +45,11 @@ void check_modes(const std::string& program, const CommandLine& line) {
   if (line.evaluate && !line.predict.empty())
     throw UserError(
         fmt::format("{}: --evaluate and --predict exclude each other; give one of them", program));
-  const std::pair<bool, const char*> of_training[] = {
-      {line.resume, "--resume"},      {line.dry_run, "--dry-run"},  {line.steps.has_value(), "--steps"},
-      {!line.skip.empty(), "--skip"}, {!line.log.empty(), "--log"}, {!line.profile.empty(), "--profile"}};
+  const std::pair<bool, const char*> of_training[] = {{line.resume, "--resume"},
+                                                      {line.dry_run, "--dry-run"},
+                                                      {line.steps.has_value(), "--steps"},
+                                                      {!line.log.empty(), "--log"},
+                                                      {!line.profile.empty(), "--profile"}};
   for (const auto& [given, option] : of_training)
     if (given)
       throw UserError(fmt::format("{}: {} does not train; leave out {}", program,

@@ -30,14 +30,17 @@ struct Setup {
   std::unique_ptr<Model> model;
 };
 
-// What a resumed run may not change: the model, and how samples are scaled.
-std::map<std::string, std::string> settings_of(const Config& config) {
-  std::map<std::string, std::string> settings = config.values();
+// What weights mean: the model, how samples are scaled, and the classes that have names.
+Settings settings_of(const Config& config, const std::vector<std::string>& classes) {
+  Settings settings = config.values();
   std::erase_if(settings, [](const auto& setting) {
     const std::string& key = setting.first;
     return !key.starts_with("model.") && key != "data.standardise" && key != "data.mean" &&
            key != "data.stddev";
   });
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    if (classes[i] != std::to_string(i))
+      settings[fmt::format("class {}", i)] = fmt::format("'{}'", classes[i]);
   return settings;
 }
 
@@ -56,7 +59,7 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   setup.config->check_all_used();
   setup.options.trainer.steps = line.steps;
   setup.options.trainer.data_origin = setup.data.origin;
-  setup.options.trainer.settings = settings_of(*setup.config);
+  setup.options.trainer.settings = settings_of(*setup.config, train.class_names());
   if (line.resume && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
   if (line.dry_run) setup.options.trainer.output.clear();
@@ -87,18 +90,19 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   return facts;
 }
 
-void print_plan(RunReport& report, const Setup& setup, const Trainer& trainer, const CommandLine& line) {
+std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandLine& line) {
   const Program& program = trainer.programs().largest();
-  report.show(summary(*setup.model));
-  report.say(fmt::format("data         {}", setup.data.description));
-  report.say(fmt::format("samples      {}", setup.data.preparation));
-  report.say(fmt::format(
-      "memory       {} for activations of the largest micro-batch (no plan can need less than {})",
+  std::string text = summary(*setup.model) + "\n";
+  text += printable(fmt::format("data         {}", setup.data.description)) + "\n";
+  text += printable(fmt::format("samples      {}", setup.data.preparation)) + "\n";
+  text += fmt::format(
+      "memory       {} for activations of the largest micro-batch (no plan can need less than {})\n",
       bytes_text(static_cast<double>(program.arena_bytes)),
-      bytes_text(static_cast<double>(program.arena_lower_bound))));
-  report.say(fmt::format("program      {} instructions, {} reorders", program.instructions.size(),
-                         program.reorders));
-  if (line.print_program) report.show(program.to_text());
+      bytes_text(static_cast<double>(program.arena_lower_bound)));
+  text += fmt::format("program      {} instructions, {} reorders\n", program.instructions.size(),
+                      program.reorders);
+  if (line.print_program) text += program.to_text() + "\n";
+  return text;
 }
 
 // Whatever is to be written later is tried now, so that a bad place is not found after hours of training.
@@ -137,7 +141,9 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
                    .strategy = strategy.get()},
                   setup.options.trainer);
   if (line.dry_run) {
-    print_plan(*report, setup, trainer, line);
+    together(ranks, "printing", [&] {
+      if (ranks.rank() == 0) print_output(plan_text(setup, trainer, line));
+    });
     return 0;
   }
   const bool resumed = line.resume && together(ranks, "resuming", [&] { return trainer.resume(); });

@@ -6,6 +6,9 @@
 #include "core/print.h"
 #include "distributed/handshake.h"
 #include "models/programs/report.h"
+#include "training/data/loader.h"
+#include "training/evaluation.h"
+#include "training/store_hash.h"
 
 namespace plexaura {
 
@@ -20,40 +23,55 @@ std::filesystem::path weights_file(const CommandLine& line, const RunOptions& op
                   line.config));
 }
 
-void evaluate(Trainer& trainer, const RunData& data, RunReport& report) {
-  const Validation validation = trainer.validate();
-  report.say(data.description);
-  report.say(validation_text(validation.loss, validation.metrics));
+ParameterStore load(const CommandLine& line, const RunOptions& options, Model& model) {
+  ParameterStore store = make_store(model, options.dtype);
+  if (const auto skipped = first_skipped(store, line.skip))
+    throw UserError(
+        fmt::format("--skip leaves out '{}', and a model that is used needs all of its parameters; skip "
+                    "nothing but what the model lacks",
+                    *skipped));
+  const std::filesystem::path file = weights_file(line, options);
+  load_weights(file, store, line.skip);
+  check_settings(file, options.trainer.settings, "give the same");
+  return store;
+}
+
+std::string text_of(const Validation& validation, const RunData& data) {
+  std::string text =
+      printable(data.description) + "\n" + validation_text(validation.loss, validation.metrics) + "\n";
   if (validation.skipped.count > 0)
-    report.say(fmt::format("{} unreadable samples were left out; the first: {}", validation.skipped.count,
-                           validation.skipped.first));
+    text += printable(fmt::format("unreadable samples that were left out: {}; the first: {}",
+                                  validation.skipped.count, validation.skipped.first)) +
+            "\n";
+  return text;
+}
+
+void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& options, Model& model,
+              ParameterStore& store, Backend& backend) {
+  check_agreement(ranks, {{"initial weights", fmt::format("{:016x}", weights_hash(store))}});
+  Evaluator evaluator(builder_of(model), data.train->fields(), store, backend, ranks, options.watch);
+  const Validation validation = validate(evaluator, data.validation, ranks,
+                                         {.batch_size = options.batch_size,
+                                          .workers = options.workers,
+                                          .prefetch = options.prefetch,
+                                          .on_error = options.on_error});
+  together(ranks, "printing", [&] {
+    if (ranks.rank() == 0) print_output(text_of(validation, data));
+  });
 }
 
 }  // namespace
 
 int use_model(const CommandLine& line, Communicator& ranks, const RunData& data, const RunOptions& options,
               Model& model) {
-  RunReport report(ranks.rank() == 0, "", 1);
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
   ParameterStore store = together(ranks, "loading the weights", [&] {
     if (!line.predict.empty() && ranks.size() > 1)
       throw UserError("--predict is for one rank; start the program without mpirun");
-    ParameterStore made = make_store(model, options.dtype);
-    load_weights(weights_file(line, options), made, line.skip);
-    return made;
+    return load(line, options, model);
   });
   if (line.evaluate) {
-    TrainerOptions trainer_options = options.trainer;
-    trainer_options.output.clear();  // nothing is written, and another run may be writing there
-    Trainer trainer({.model = builder_of(model),
-                     .store = store,
-                     .backend = *backend,
-                     .train = data.train,
-                     .validation = data.validation,
-                     .collective = &ranks},
-                    trainer_options);
-    check_agreement(ranks, trainer.facts());
-    evaluate(trainer, data, report);
+    evaluate(ranks, data, options.trainer, model, store, *backend);
     return 0;
   }
   for (const std::string& file : line.predict)

@@ -93,6 +93,8 @@ class Resume(ProgramTest):
         resume('made with model.loss "\\w+" and now it is "\\w+"; resume with the same', "model.loss=squared_error")
         resume("made with data.standardise true and now it is false; resume with the same", "data.standardise=false")
         resume("made with training.precision float32 and now it is float64; resume with the same", "training.precision=float64")
+        resume("within an epoch with data.shuffle true and now it is false, .*; resume with the same$", "data.shuffle=false")
+        resume("the checkpoint in run is of epoch 2 and training.epochs is 1; set it to 2 or more$", "training.epochs=1")
 
     def test_another_optimizer(self):
         """Adam has two states, as AdamW has, SGD with momentum one; none may be taken for another."""
@@ -205,7 +207,7 @@ class OneFolder(ProgramTest):
             self.assertEqual(self.run_one("mlp", *arguments, option).err, "")
         first.kill()
         first.wait()
-        self.assertIn("resumed", self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"), "--resume").out)
+        self.assertIn("resumed", self.run_one("mlp", *arguments, "--resume", "--steps", 1).out)
 
     def test_a_checkpoint_of_two_runs(self):
         for name, size in (("one", 8), ("two", 9)):

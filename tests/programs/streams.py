@@ -26,11 +26,12 @@ class Streams(ProgramTest):
                 self.assertEqual(done.returncode, 2)
                 self.assertRegex(done.stderr, rf"\Acannot write to the standard output: {reason}; [^\n]*\n\Z")
 
-    def test_predictions_that_cannot_be_written(self):
+    def test_results_that_cannot_be_written(self):
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
-        done = self.shell(">/dev/full", "mlp", *self.iris("output.dir=run"), "--predict", support.SOURCE / "models/iris.csv")
-        self.assertEqual(done.returncode, 2)
-        self.assertRegex(done.stderr, r"\Acannot write to the standard output: No space left on device; ")
+        for options in (["--predict", support.SOURCE / "models/iris.csv"], ["--evaluate"], ["--dry-run"]):
+            done = self.shell(">/dev/full", "mlp", *self.iris("output.dir=run"), *options)
+            self.assertEqual(done.returncode, 2, options)
+            self.assertRegex(done.stderr, r"\Acannot write to the standard output: No space left on device; ")
 
     def test_a_run_whose_output_is_full_or_closed_goes_on(self):
         for number, redirection in enumerate((">/dev/full", ">&-", ">&- 2>&-", "<&- >&- 2>&-")):

@@ -22,13 +22,36 @@ class Evaluate(ProgramTest):
         result = self.run_one("mlp", *self.iris("output.dir=run", "data.validation_share=0"), "--evaluate", status=2)
         self.assertIn("there are no samples for validation", result.err)
 
+    def test_weights_of_other_settings_or_classes(self):
+        """The checkpoint says what it was made with, and so does a copy of its weights."""
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        weights = self.checkpoint("run") / "weights.safetensors"
+        copy = self.folder / "copy.safetensors"
+        copy.write_bytes(weights.read_bytes())
+        self.write("other.csv", (SOURCE / "models/iris.csv").read_text().replace("virginica", "pallida"))
+        for setting, says in (("model.activation=relu", 'model.activation "tanh" and now it is "relu"'),
+                              ("data.standardise=false", "data.standardise true and now it is false"),
+                              ("data.path=other.csv", "class 0 'setosa' and now it is 'pallida'")):
+            for options in (["--evaluate"], ["--predict", SOURCE / "models/iris.csv"], ["--evaluate", "--weights", copy]):
+                result = self.run_one("mlp", *self.iris("output.dir=run", setting), *options, status=2)
+                named = copy if copy in options else "run/" + str(weights.relative_to(self.folder / "run"))
+                self.assertEqual(result.err, f"{named} was made with {says}; give the same\n")
+
+    def test_tensors_that_the_model_lacks(self):
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        weights = self.checkpoint("run") / "weights.safetensors"
+        evaluate = lambda *skip, status=0: self.run_one("mlp", *self.iris(), "--evaluate", "--weights", weights, *skip, status=status)
+        self.assertIn("--skip leaves out 'fc3.bias', and a model that is used needs all of its parameters",
+                      evaluate("--skip", "fc3.b*", status=2).err)
+        shallow = self.iris("model.hidden=[30]", "output.dir=shallow", "training.epochs=1")
+        self.assertIn("skip it (--skip 'fc2.*')", self.run_one("mlp", *shallow, "--evaluate", "--weights", weights, status=2).err)
+
     def test_what_excludes_each_other(self):
         for options, text in ((["--evaluate", "--predict", "x"], "--evaluate and --predict exclude each other"),
                               (["--evaluate", "--resume"], "--evaluate does not train; leave out --resume"),
                               (["--predict", "x", "--steps", "3"], "--predict does not train; leave out --steps"),
                               (["--evaluate", "--log", "x"], "--evaluate does not train; leave out --log"),
                               (["--predict", "x", "--profile", "x"], "--predict does not train; leave out --profile"),
-                              (["--evaluate", "--weights", "x", "--skip", "x"], "--evaluate does not train; leave out --skip"),
                               (["--skip", "x"], "--skip needs --weights")):
             self.assertIn(text, self.run_one("mlp", *self.iris(), *options, status=2).err)
 

@@ -60,6 +60,15 @@ TEST_CASE("a line is in the file as soon as it is written") {
   }
 }
 
+TEST_CASE("a log that is removed in between is made anew") {
+  const TemporaryFolder folder;
+  JsonLog log(folder / "log");
+  log.write({{"a", std::int64_t{1}}});
+  std::filesystem::remove(folder / "log");
+  log.write({{"a", std::int64_t{2}}});
+  CHECK(read_text(folder / "log") == "{\"a\":2}\n");
+}
+
 TEST_CASE("a log that cannot be written names its file") {
   JsonLog log("/dev/full");
   CHECK(user_error([&] { log.step({}); }) ==

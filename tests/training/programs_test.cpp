@@ -1,7 +1,6 @@
 #include "training/programs.h"
 
 #include <array>
-#include <cmath>
 #include <doctest/doctest.h>
 
 #include "backends/registry.h"
@@ -43,36 +42,7 @@ Tensor labels(std::int64_t count) {
   return tensor;
 }
 
-Evaluation evaluate(TrainingPrograms& programs, std::int64_t count) {
-  return programs.evaluate(programs.feeds({samples(count), labels(count)}), count);
-}
-
 }  // namespace
-
-TEST_CASE("the evaluation sums over samples, without dropout") {
-  ParameterStore store = small_store();
-  SingleProcess alone;
-  TrainingPrograms programs = make(store, alone);
-  const Evaluation once = evaluate(programs, 7);
-  const Evaluation again = evaluate(programs, 7);
-  CHECK(once.samples == 7);
-  CHECK(once.loss == again.loss);
-  CHECK(programs.metric_names() == std::vector<std::string>{"accuracy"});
-  CHECK(once.metrics == again.metrics);
-  CHECK(once.metrics[0] == std::round(once.metrics[0]));
-  CHECK(evaluate(programs, 0).samples == 0);
-}
-
-TEST_CASE("the evaluation reads the weights that training writes") {
-  ParameterStore store = small_store();
-  SingleProcess alone;
-  TrainingPrograms programs = make(store, alone);
-  const double before = evaluate(programs, 7).loss;
-  Tensor doubled = store.read("second");
-  for (double& value : doubled.as<double>()) value *= 2;
-  store.write("second", doubled);
-  CHECK(evaluate(programs, 7).loss != before);
-}
 
 TEST_CASE("ranks have one placement, and programs for every size of their batches") {
   ThreadRanks ranks(3);

@@ -62,6 +62,18 @@ LossOutputs small_model(const ModelInputs& inputs) {
           .metrics = {{.name = "accuracy", .sum = top_k_correct(outputs, inputs["labels"])}}};
 }
 
+TrainerOptions momentum() {
+  TrainerOptions options{.batch_size = 8, .epochs = 3, .learning_rate = 0.1, .seed = 3};
+  options.optimizer = {.momentum = 0.9, .weight_decay = 0.001};
+  return options;
+}
+
+std::vector<double> weights(const ParameterStore& store) {
+  std::vector<double> all = store.read("first").to_doubles();
+  for (const double value : store.read("second").to_doubles()) all.push_back(value);
+  return all;
+}
+
 void SmallRun::train(const TrainerOptions& options, std::shared_ptr<const SampleSource> training,
                      std::shared_ptr<const SampleSource> validation) {
   Trainer trainer({small_model, store, test_backend(), std::move(training), std::move(validation)}, options);

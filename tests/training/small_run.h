@@ -16,6 +16,12 @@ std::shared_ptr<const SampleSource> points(std::int64_t count, std::int64_t firs
 ParameterStore small_store(std::uint64_t seed = 1);
 LossOutputs small_model(const ModelInputs& inputs);
 
+// Three epochs in batches of 8, with momentum and weight decay.
+TrainerOptions momentum();
+
+// All that a small_store() holds.
+std::vector<double> weights(const ParameterStore& store);
+
 // Keeps everything that a trainer reports.
 class Recorder final : public TrainingObserver {
  public:

@@ -39,12 +39,6 @@ void check_options(const LoaderOptions& options, const BatchPlan& plan) {
           options.first_step, fmt::format("from 0 to {}, the steps of an epoch", plan.steps_per_epoch()));
 }
 
-Shape batched(std::int64_t samples, const Shape& sample) {
-  std::vector<std::int64_t> extents{samples};
-  extents.insert(extents.end(), sample.begin(), sample.end());
-  return Shape(std::move(extents));
-}
-
 Tensor rows_of(const Tensor& whole, std::span<const std::int64_t> rows, const TensorType& of_row) {
   Tensor part({of_row.dtype, batched(static_cast<std::int64_t>(rows.size()), of_row.shape)});
   const auto bytes = static_cast<std::size_t>(of_row.bytes());

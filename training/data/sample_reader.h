@@ -12,10 +12,6 @@
 
 namespace plexaura {
 
-// What happens to a sample that cannot be read: the run ends with its error, or goes on without it. Only a
-// UserError is the sample's fault: a disk or a system that fails ends the run.
-enum class OnError { fail, skip };
-
 // A place in an epoch.
 struct EpochPosition {
   const std::vector<std::int64_t>& order;  // the epoch's

@@ -24,6 +24,13 @@ struct Field {
   bool operator==(const Field&) const = default;
 };
 
+// The shape of a batch: [samples, sample shape...].
+Shape batched(std::int64_t samples, const Shape& sample);
+
+// What happens to a sample that cannot be read: the run ends with its error, or goes on without it. Only a
+// UserError is the sample's fault: a disk or a system that fails ends the run.
+enum class OnError { fail, skip };
+
 // Samples with random access, each with the same fields. All functions are const and may be called from
 // several threads at once. An index is in [0, size()).
 class SampleSource {

@@ -1,0 +1,79 @@
+#include "training/evaluation.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/training/small_run.h"
+#include "training/data/loader.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+Evaluation evaluate(Evaluator& evaluator, std::int64_t count) {
+  Tensor samples(TensorType{DType::float64, Shape{count, 4}});
+  Tensor labels(TensorType{DType::int64, Shape{count}});
+  int next = 0;
+  for (double& value : samples.as<double>()) value = 0.1 * static_cast<double>(next++ % 13);
+  for (std::int64_t& label : labels.as<std::int64_t>()) label = next++ % 3;
+  return evaluator.evaluate({samples, labels}, count);
+}
+
+}  // namespace
+
+TEST_CASE("the evaluation sums over samples, without dropout") {
+  ParameterStore store = small_store();
+  SingleProcess alone;
+  Evaluator evaluator(small_model, points(1)->fields(), store, test_backend(), alone);
+  const Evaluation once = evaluate(evaluator, 7);
+  const Evaluation again = evaluate(evaluator, 7);
+  CHECK(once.samples == 7);
+  CHECK(once.loss == again.loss);
+  CHECK(evaluator.metric_names() == std::vector<std::string>{"accuracy"});
+  CHECK(once.metrics == again.metrics);
+  CHECK(once.metrics[0] == std::round(once.metrics[0]));
+  CHECK(evaluate(evaluator, 0).samples == 0);
+}
+
+TEST_CASE("the evaluation reads the weights as they are") {
+  ParameterStore store = small_store();
+  SingleProcess alone;
+  Evaluator evaluator(small_model, points(1)->fields(), store, test_backend(), alone);
+  const double before = evaluate(evaluator, 7).loss;
+  Tensor doubled = store.read("second");
+  for (double& value : doubled.as<double>()) value *= 2;
+  store.write("second", doubled);
+  CHECK(evaluate(evaluator, 7).loss != before);
+}
+
+TEST_CASE("validation needs neither a training program nor a placement") {
+  ParameterStore store = small_store();
+  SingleProcess alone;
+  std::vector<std::int64_t> built;
+  const ModelBuilder model = [&](const ModelInputs& inputs) {
+    CHECK(inputs.graph().mode() == Mode::inference);
+    built.push_back(inputs.samples());
+    return small_model(inputs);
+  };
+  Evaluator evaluator(model, points(1)->fields(), store, test_backend(), alone);
+  const Validation validation = validate(evaluator, points(9, 100), alone, {.batch_size = 4});
+  CHECK(built == std::vector<std::int64_t>{1, 4, 1});  // once to know its metrics
+  SmallRun run;
+  Trainer trainer({small_model, run.store, test_backend(), points(30), points(9, 100)}, {.batch_size = 4});
+  CHECK(validation.loss == doctest::Approx(trainer.validate().loss).epsilon(1e-12));
+  CHECK(validation.metrics == trainer.validate().metrics);
+}
+
+TEST_CASE("validation needs samples") {
+  ParameterStore store = small_store();
+  SingleProcess alone;
+  Evaluator evaluator(small_model, points(1)->fields(), store, test_backend(), alone);
+  for (const auto& none : {std::shared_ptr<const SampleSource>(), points(0)})
+    CHECK(user_error([&] { validate(evaluator, none, alone, {}); }) ==
+          "there are no samples for validation; give some, in YAML with data.validation_share or "
+          "data.validation_limit");
+}
+
+}  // namespace plexaura::testing

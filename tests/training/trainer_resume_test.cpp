@@ -1,0 +1,112 @@
+#include <doctest/doctest.h>
+
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/training/small_run.h"
+
+namespace plexaura::testing {
+
+TEST_CASE("a run that stops anywhere and goes on ends bitwise equal") {
+  SmallRun whole;
+  whole.train(momentum(), points(30), points(9, 100));
+  for (const std::int64_t stop : {1, 4, 6, 12}) {
+    const TemporaryFolder folder;
+    TrainerOptions options = momentum();
+    options.output = folder / "run";
+    options.steps = stop;
+    SmallRun first;
+    first.train(options, points(30), points(9, 100));
+    CHECK(first.result.steps == stop);
+    options.steps = std::nullopt;
+    SmallRun second;
+    Trainer trainer({small_model, second.store, test_backend(), points(30), points(9, 100)}, options);
+    REQUIRE(trainer.resume());
+    const TrainingResult result = trainer.run(second.seen);
+    CHECK(result.steps == 12);
+    CHECK(result.steps_now == 12 - stop);
+    CHECK(weights(second.store) == weights(whole.store));
+    if (stop < 12) CHECK(second.seen.epochs.back().train_loss == whole.seen.epochs.back().train_loss);
+  }
+}
+
+TEST_CASE("resuming needs the same seed, and within an epoch the same data and batches") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder.path();
+  options.steps = 5;
+  SmallRun().train(options, points(30), points(0));
+  const auto refusal = [&](const TrainerOptions& changed, std::int64_t samples) {
+    ParameterStore store = small_store();
+    Trainer trainer({small_model, store, test_backend(), points(samples)}, changed);
+    return user_error([&] { trainer.resume(); });
+  };
+  CHECK(refusal(options, 30).empty());
+  TrainerOptions other_seed = options;
+  other_seed.seed = 4;
+  CHECK(refusal(other_seed, 30)
+            .ends_with("was made with seed 3 and training.seed is 4; resume with the same seed"));
+  TrainerOptions other_optimizer = options;
+  other_optimizer.optimizer = {.kind = UpdateRule::Kind::adam};
+  CHECK(refusal(other_optimizer, 30).find("was made with training.optimizer.name sgd and now it is adam") !=
+        std::string::npos);
+  TrainerOptions other_batch = options;
+  other_batch.batch_size = 10;
+  const std::string within = "was made within an epoch of 30 samples in batches of 8 and now there are ";
+  TrainerOptions other_data = options;
+  other_data.data_origin = 7;
+  CHECK(refusal(other_data, 30).ends_with("resume with the same, or start from its weights with --weights"));
+  CHECK(refusal(other_batch, 30)
+            .ends_with(within + "30 in batches of 10; resume with the same data and batches"));
+  TrainerOptions other_order = options;
+  other_order.shuffle = false;
+  CHECK(refusal(other_order, 30)
+            .ends_with("was made within an epoch with data.shuffle true and now it is false, so that samples "
+                       "would come twice or not at all; resume with the same"));
+  TrainerOptions fewer = options;
+  fewer.epochs = 1;
+  CHECK(refusal(fewer, 30).ends_with(" is of epoch 2 and training.epochs is 1; set it to 2 or more"));
+  CHECK(refusal(options, 31).ends_with(within + "31 in batches of 8; resume with the same data and batches"));
+}
+
+TEST_CASE("between epochs the order may change") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder.path();
+  options.steps = 4;
+  SmallRun().train(options, points(30), points(0));
+  options.shuffle = false;
+  ParameterStore store = small_store();
+  Trainer trainer({small_model, store, test_backend(), points(30)}, options);
+  CHECK(trainer.resume());
+}
+
+TEST_CASE("a folder of checkpoints that is removed during the run is made anew, with its lock") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder / "run";
+  ParameterStore store = small_store();
+  Trainer trainer({small_model, store, test_backend(), points(30)}, options);
+  Recorder seen;
+  seen.after_step = [&](const StepRecord& record) {
+    if (record.step == 6) std::filesystem::remove_all(folder / "run");
+  };
+  trainer.run(seen);
+  CHECK(newest_checkpoint(folder / "run") == folder / "run/checkpoint-000012");
+  CHECK(user_error([&] {
+          SmallRun().train(options, points(30), points(0));
+        }).find("writes its checkpoints into " + (folder / "run").string()) != std::string::npos);
+}
+
+TEST_CASE("while a trainer lives no other may write into its folder") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder.path();
+  ParameterStore store = small_store();
+  const Trainer trainer({small_model, store, test_backend(), points(30)}, options);
+  CHECK(user_error([&] {
+          SmallRun().train(options, points(30), points(0));
+        }).find("writes its checkpoints into " + folder.path().string()) != std::string::npos);
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,157 @@
+#include "training/evaluation.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "core/compile/compile.h"
+#include "core/vm/profile.h"
+#include "training/data/loader.h"
+
+namespace plexaura {
+
+namespace {
+
+Step next_step(Loader& loader, Profile* profile) {
+  const ProfileSpan span(profile, "waiting for data", "data");
+  return loader.next();
+}
+
+// Sums over the samples of this rank.
+Evaluation evaluate_share(Evaluator& evaluator, Loader& loader) {
+  Evaluation sums{.metrics = std::vector<double>(evaluator.metric_names().size())};
+  for (std::int64_t i = 0; i < loader.plan().steps_per_epoch(); ++i) {
+    Step data = next_step(loader, evaluator.profile());
+    const MicroBatch& batch = data.micro_batches[0];
+    const Evaluation part = evaluator.evaluate(batch.fields, batch.samples);
+    sums.loss += part.loss;
+    sums.samples += part.samples;
+    for (std::size_t metric = 0; metric < sums.metrics.size(); ++metric)
+      sums.metrics[metric] += part.metrics[metric];
+    loader.recycle(std::move(data));
+  }
+  return sums;
+}
+
+LoaderOptions in_order(const LoaderOptions& reading, const Collective& ranks) {
+  return {.batch_size = reading.batch_size,
+          .ranks = ranks.size(),
+          .rank = ranks.rank(),
+          .shuffle = false,
+          .workers = reading.workers,
+          .prefetch = reading.prefetch,
+          .on_error = reading.on_error,
+          .replace = false};
+}
+
+}  // namespace
+
+Evaluator::Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
+                     Collective& collective, bool watch, Profile* profile)
+    : model_(std::move(model)),
+      fields_(std::move(fields)),
+      store_(store),
+      backend_(backend),
+      collective_(collective),
+      watch_(watch),
+      profile_(profile) {
+  together(collective_, "building the model", [&] { read_metrics(); });
+}
+
+LossOutputs Evaluator::build(Graph& graph, std::int64_t samples) const {
+  return model_(ModelInputs(graph, fields_, samples, store_.dtype()));
+}
+
+// Also a rank that gets no samples has to know them.
+void Evaluator::read_metrics() {
+  Graph graph(Mode::inference);
+  for (const Metric& metric : build(graph, 1).metrics) {
+    metric_names_.push_back(metric.name);
+    metric_is_mean_.push_back(static_cast<bool>(metric.mean));
+  }
+}
+
+void Evaluator::compile_for(std::int64_t samples) {
+  Graph graph(Mode::inference);
+  const LossOutputs model = build(graph, samples);
+  std::vector<ProgramOutput> outputs{{.node = model.loss}};
+  for (const Metric& metric : model.metrics)
+    outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
+  programs_[samples] =
+      compile(graph, outputs, backend_, {.placement = store_.placed() ? &store_.placement() : nullptr});
+}
+
+std::size_t Evaluator::arena_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [samples, program] : programs_) bytes = std::max(bytes, program->arena_bytes);
+  return bytes;
+}
+
+void Evaluator::make_machines(std::shared_ptr<Workspace> workspace) {
+  workspace_ = std::move(workspace);
+  for (const auto& [samples, program] : programs_) machine_for(samples);
+}
+
+VM& Evaluator::machine_for(std::int64_t samples) {
+  if (!programs_.contains(samples)) compile_for(samples);
+  const std::shared_ptr<const Program>& program = programs_.at(samples);
+  std::unique_ptr<VM>& machine = machines_[samples];
+  if (machine) return *machine;
+  if (!workspace_ || workspace_->bytes() < program->arena_bytes)
+    workspace_ = std::make_shared<Workspace>(backend_, program->arena_bytes);
+  machine = std::make_unique<VM>(program, backend_,
+                                 VmOptions{&store_, workspace_, &collective_, {}, watch_, profile_});
+  return *machine;
+}
+
+Evaluation Evaluator::evaluate(const std::vector<Tensor>& fields, std::int64_t samples) {
+  Evaluation sums{.metrics = std::vector<double>(metric_names_.size())};
+  if (samples == 0) return sums;
+  VM& machine = machine_for(samples);
+  machine.run(feeds_of(fields_, fields, store_.dtype()));
+  const auto scalar = [&](std::size_t index) { return machine.output(index).to_doubles()[0]; };
+  sums.samples = static_cast<double>(samples);
+  sums.loss = scalar(0) * sums.samples;
+  for (std::size_t i = 0; i < sums.metrics.size(); ++i)
+    sums.metrics[i] = scalar(i + 1) * (metric_is_mean_[i] ? sums.samples : 1);
+  return sums;
+}
+
+Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,
+                    Collective& ranks, const LoaderOptions& reading) {
+  std::map<std::int64_t, std::string> skipped;
+  const Evaluation mine = together(ranks, "validation", [&] {
+    if (!samples || samples->size() == 0)
+      throw UserError(
+          "there are no samples for validation; give some, in YAML with data.validation_share or "
+          "data.validation_limit");
+    Loader loader(samples, in_order(reading, ranks));
+    Evaluation sums = evaluate_share(evaluator, loader);
+    skipped = loader.skipped();
+    return sums;
+  });
+  std::vector<double> all{mine.loss, mine.samples};
+  all.insert(all.end(), mine.metrics.begin(), mine.metrics.end());
+  ranks.sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), static_cast<std::int64_t>(all.size()),
+            "the validation of an epoch");
+  Validation result;
+  if (reading.on_error == OnError::skip)
+    result.skipped = gather_skipped(ranks, skipped, "the validation samples that could not be read");
+  if (all[1] == 0) {
+    const UserError error(fmt::format("none of the {} validation samples can be read; the first error is: {}",
+                                      result.skipped.count, result.skipped.first));
+    agree_on_error(ranks, std::make_exception_ptr(error), "validation");
+  }
+  result.loss = all[0] / all[1];
+  result.metrics = means_of(evaluator.metric_names(), {all.begin() + 2, all.end()}, all[1]);
+  return result;
+}
+
+std::vector<MetricValue> means_of(const std::vector<std::string>& names, const std::vector<double>& sums,
+                                  double samples) {
+  std::vector<MetricValue> means;
+  for (std::size_t i = 0; i < names.size(); ++i) means.push_back({names[i], sums[i] / samples});
+  return means;
+}
+
+}  // namespace plexaura

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ranks/collective.h"
+#include "training/model_inputs.h"
+#include "training/records.h"
+#include "training/skipped.h"
+
+namespace plexaura {
+
+struct LoaderOptions;
+
+// Sums over the samples that were looked at.
+struct Evaluation {
+  double loss = 0;
+  std::vector<double> metrics = {};  // in the order of Evaluator::metric_names()
+  double samples = 0;
+};
+
+// Loss and metrics of a model in inference mode: a program for each size of a batch. The store, the backend,
+// the collective and the profile must outlive it. One thread at a time.
+class Evaluator {
+ public:
+  // All ranks construct together; a rank that fails takes all with it.
+  Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
+            Collective& collective, bool watch = false, Profile* profile = nullptr);
+
+  // Of the metrics that the model reports.
+  const std::vector<std::string>& metric_names() const { return metric_names_; }
+  Profile* profile() const { return profile_; }
+
+  // Compiles ahead, for batches of so many samples.
+  void compile_for(std::int64_t samples);
+  // The largest workspace that a program compiled so far needs.
+  std::size_t arena_bytes() const;
+  // Makes what runs these programs, in a workspace of at least arena_bytes().
+  void make_machines(std::shared_ptr<Workspace> workspace);
+
+  // Of one batch: its fields, [samples, ...] each. A size that is new is compiled first.
+  Evaluation evaluate(const std::vector<Tensor>& fields, std::int64_t samples);
+
+ private:
+  LossOutputs build(Graph& graph, std::int64_t samples) const;
+  void read_metrics();
+  VM& machine_for(std::int64_t samples);
+
+  ModelBuilder model_;
+  std::vector<Field> fields_;
+  ParameterStore& store_;
+  Backend& backend_;
+  Collective& collective_;
+  bool watch_;
+  Profile* profile_;
+  std::vector<std::string> metric_names_;
+  std::vector<bool> metric_is_mean_;
+  std::map<std::int64_t, std::shared_ptr<const Program>> programs_;  // by samples
+  std::shared_ptr<Workspace> workspace_;
+  std::map<std::int64_t, std::unique_ptr<VM>> machines_;
+};
+
+// The loss and the metrics of the model as means over the validation data, those left out that cannot be
+// read.
+struct Validation {
+  double loss = 0;
+  std::vector<MetricValue> metrics = {};
+  Skipped skipped = {};
+};
+
+// Evaluates all samples, each once, divided among the ranks. All ranks together. Of `reading`, the size of
+// batches, the workers and what happens to samples that cannot be read matter. UserError where there are no
+// samples, or none of them can be read.
+Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,
+                    Collective& ranks, const LoaderOptions& reading);
+
+// Sums over samples as means, under the names of the metrics.
+std::vector<MetricValue> means_of(const std::vector<std::string>& names, const std::vector<double>& sums,
+                                  double samples);
+
+}  // namespace plexaura

@@ -1,0 +1,47 @@
+#include "training/model_inputs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/did_you_mean.h"
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+// The dtype in which a field reaches the graph.
+DType fed_dtype(DType of_field, DType of_store) { return is_floating(of_field) ? of_store : of_field; }
+
+}  // namespace
+
+ModelInputs::ModelInputs(Graph& graph, std::span<const Field> fields, std::int64_t samples, DType dtype)
+    : graph_(graph), samples_(samples) {
+  for (const Field& field : fields)
+    nodes_.emplace_back(field.name, graph.input(field.name, {fed_dtype(field.type.dtype, dtype),
+                                                             batched(samples, field.type.shape)}));
+}
+
+Node ModelInputs::operator[](std::string_view field) const {
+  std::vector<std::string> known;
+  for (const auto& [name, node] : nodes_) {
+    if (name == field) return node;
+    known.push_back(name);
+  }
+  throw UserError(fmt::format("the model asks for '{}', and the data has {}{}", field, fmt::join(known, ", "),
+                              did_you_mean(field, known)));
+}
+
+std::vector<Feed> feeds_of(std::span<const Field> fields, const std::vector<Tensor>& values, DType dtype) {
+  std::vector<Feed> feeds;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const DType fed = fed_dtype(values[i].dtype(), dtype);
+    if (values[i].dtype() == fed)
+      feeds.emplace_back(fields[i].name, values[i]);
+    else
+      feeds.emplace_back(fields[i].name, values[i].cast(fed));
+  }
+  return feeds;
+}
+
+}  // namespace plexaura

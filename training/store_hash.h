@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/params/parameter_store.h"
+
+namespace plexaura {
+
+// Of all parameters and buffers of a store, and of the state that training keeps for them: equal where the
+// values are, wherever they lie.
+std::uint64_t weights_hash(const ParameterStore& store);
+std::uint64_t states_hash(const ParameterStore& store);
+
+}  // namespace plexaura

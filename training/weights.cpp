@@ -1,0 +1,191 @@
+#include "training/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <set>
+#include <system_error>
+
+#include "core/did_you_mean.h"
+#include "core/vm/watch.h"
+
+namespace plexaura {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view setting_prefix = "setting.";  // in the metadata, before the key
+
+Tensor finite_value(const ParameterStore& store, const std::string& name) {
+  Tensor tensor = store.read(name);
+  if (!all_finite(tensor))
+    throw UserError(fmt::format(
+        "{} of '{}' after the last step: training diverged, or a sample holds such a number; lower "
+        "training.optimizer.learning_rate, or set training.watch=true to see which op made the first "
+        "one; no checkpoint was touched",
+        first_bad(tensor), name));
+  return tensor;
+}
+
+Settings settings_in(const Settings& metadata) {
+  Settings settings;
+  for (const auto& [key, value] : metadata)
+    if (key.starts_with(setting_prefix)) settings.emplace(key.substr(setting_prefix.size()), value);
+  return settings;
+}
+
+bool matches(const std::string& name, const std::string& pattern) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(name, pattern); });
+}
+
+// "fc.*" for "fc.weight": a layer is skipped as a whole.
+std::string layer_pattern(const std::string& name) { return name.substr(0, name.rfind('.') + 1) + "*"; }
+
+// What a wrapper of PyTorch's has put before every name.
+std::string_view wrapper_prefix(const SafeTensors& file, const ParameterStore& store) {
+  constexpr std::array<std::string_view, 2> known{"module.", "_orig_mod."};
+  if (file.tensors.empty() || store.contains(file.tensors.front().first)) return "";
+  const auto is_everywhere = [&](std::string_view prefix) {
+    return std::ranges::all_of(file.tensors,
+                               [&](const auto& entry) { return entry.first.starts_with(prefix); });
+  };
+  const auto* found = std::ranges::find_if(known, is_everywhere);
+  return found == known.end() ? "" : *found;
+}
+
+class Loading {
+ public:
+  Loading(const fs::path& path, const SafeTensors& file, ParameterStore& store,
+          const std::vector<std::string>& skip)
+      : path_(path.string()),
+        file_(file),
+        store_(store),
+        skip_(skip),
+        prefix_(wrapper_prefix(file, store).size()) {
+    for (const ParameterSpec& spec : store.specs()) missing_.insert(spec.name);
+  }
+
+  void run() {
+    check_kind();
+    for (const std::string& pattern : skip_) leave_out(pattern);
+    for (const auto& [name, tensor] : file_.tensors) take(name.substr(prefix_), tensor);
+    check_complete();
+  }
+
+ private:
+  void check_kind() const {
+    if (std::ranges::any_of(file_.tensors, [](const auto& entry) { return entry.first == "run.step"; }))
+      throw UserError(fmt::format(
+          "{} is the state of a run and holds no weights; name the weights.safetensors beside it", path_));
+  }
+
+  void leave_out(const std::string& pattern) {
+    std::vector<std::string> known;
+    for (const ParameterSpec& spec : store_.specs()) known.push_back(spec.name);
+    for (const auto& [name, tensor] : file_.tensors) known.push_back(name.substr(prefix_));
+    if (std::ranges::none_of(known, [&](const std::string& name) { return matches(name, pattern); }))
+      throw UserError(fmt::format("no parameter is named like '{}', so that nothing would be skipped{}",
+                                  pattern, did_you_mean(pattern, known)));
+    std::erase_if(missing_, [&](const std::string& name) { return matches(name, pattern); });
+  }
+
+  void take(const std::string& name, const Tensor& tensor) {
+    if (name.ends_with("num_batches_tracked") || matches_any(name, skip_)) return;
+    if (!store_.contains(name)) {
+      const std::vector<std::string> known(missing_.begin(), missing_.end());
+      throw UserError(fmt::format(
+          "{}: the model has no parameter '{}'{}; load weights of the same model, or skip it (--skip '{}')",
+          path_, name, did_you_mean(name, known), name));
+    }
+    const ParameterSpec& spec = store_.spec(name);
+    if (tensor.shape() != spec.type.shape || !is_floating(tensor.dtype()))
+      throw UserError(fmt::format(
+          "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes, or "
+          "skip it (--skip '{}')",
+          path_, name, to_string(tensor.type()), to_string(spec.type), layer_pattern(name)));
+    if (!all_finite(tensor))
+      throw UserError(fmt::format("{}: {} of '{}'; load weights of a run that did not diverge", path_,
+                                  first_bad(tensor), name));
+    store_.write(spec.name, tensor.cast(spec.type.dtype));
+    missing_.erase(spec.name);
+  }
+
+  void check_complete() const {
+    if (missing_.empty()) return;
+    const std::string& first = *missing_.begin();
+    const std::string more = missing_.size() == 1 ? "" : fmt::format(" and {} more", missing_.size() - 1);
+    throw UserError(fmt::format(
+        "{} lacks '{}'{} of the model's parameters; load weights of the same model, or skip what keeps its "
+        "initial value (--skip '{}')",
+        path_, first, more, layer_pattern(first)));
+  }
+
+  std::string path_;
+  const SafeTensors& file_;
+  ParameterStore& store_;
+  const std::vector<std::string>& skip_;
+  std::size_t prefix_;  // letters of each name that are left out
+  std::set<std::string> missing_;
+};
+
+}  // namespace
+
+std::string save_weights(const fs::path& path, const ParameterStore& store, const Settings& settings) {
+  SafeTensors weights;
+  for (const ParameterSpec& spec : store.specs())
+    weights.tensors.emplace_back(spec.name, finite_value(store, spec.name));
+  for (const auto& [key, value] : settings) weights.metadata[std::string(setting_prefix) + key] = value;
+  return write_safetensors(path, weights);
+}
+
+void check_weights(const ParameterStore& store) {
+  for (const ParameterSpec& spec : store.specs()) finite_value(store, spec.name);
+}
+
+void load_weights(const fs::path& path, ParameterStore& store, const std::vector<std::string>& skip) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    const fs::path inside = path / "weights.safetensors";
+    throw UserError(
+        fs::exists(inside, error)
+            ? fmt::format("'{}' is a folder; name its file of weights, '{}'", path.string(), inside.string())
+            : fmt::format("'{}' is a folder; name a file of weights, such as the "
+                          "weights.safetensors of a checkpoint",
+                          path.string()));
+  }
+  put_weights(path, read_safetensors(path), store, skip);
+}
+
+void put_weights(const fs::path& path, const SafeTensors& file, ParameterStore& store,
+                 const std::vector<std::string>& skip) {
+  Loading(path, file, store, skip).run();
+}
+
+std::optional<std::string> first_skipped(const ParameterStore& store, const std::vector<std::string>& skip) {
+  for (const ParameterSpec& spec : store.specs())
+    if (matches_any(spec.name, skip)) return spec.name;
+  return std::nullopt;
+}
+
+void check_settings(const fs::path& path, const Settings& now, std::string_view advice) {
+  const Settings then = settings_in(read_safetensors_header(path).metadata);
+  if (then.empty() || now.empty()) return;
+  Settings all = then;
+  all.insert(now.begin(), now.end());
+  const auto value_in = [](const Settings& settings, const std::string& key) {
+    const auto found = settings.find(key);
+    return found == settings.end() ? "not given" : found->second;
+  };
+  for (const auto& [key, value] : all)
+    if (value_in(then, key) != value_in(now, key))
+      throw UserError(fmt::format("{} was made with {} {} and now it is {}; {}", path.string(), key,
+                                  value_in(then, key), value_in(now, key), advice));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/params/parameter_store.h"
+#include "training/safetensors.h"
+
+namespace plexaura {
+
+// What weights mean, by key of the configuration: "model.activation" is "relu". It is kept in the metadata of
+// their file, as "setting.model.activation".
+using Settings = std::map<std::string, std::string>;
+
+// Writes parameters and buffers under their names to a safetensors file, atomically, with neither time nor
+// path. Returns the file's checksum. UserError for a weight that is not finite, and as AtomicFile.
+std::string save_weights(const std::filesystem::path& path, const ParameterStore& store,
+                         const Settings& settings = {});
+
+// Throws UserError that names the first parameter or buffer with a value that is not finite, as
+// save_weights() does.
+void check_weights(const ParameterStore& store);
+
+// Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its
+// name or an alias, of its shape, and finite; float32 and float64 are converted. Names of the file that the
+// model lacks are an error, but for num_batches_tracked, a counter that other frameworks write and nobody
+// here needs. Where all names of the file begin with "module." or "_orig_mod.", which PyTorch puts before the
+// names of a model that it wraps, that is left out.
+// What matches one of the patterns `skip` keeps its value, whatever the file says of it: in a pattern *
+// stands for any letters, dots too, and ? for one. UserError for a pattern that matches neither a parameter
+// of the store nor a tensor of the file.
+void load_weights(const std::filesystem::path& path, ParameterStore& store,
+                  const std::vector<std::string>& skip = {});
+// The same for a file that has been read.
+void put_weights(const std::filesystem::path& path, const SafeTensors& file, ParameterStore& store,
+                 const std::vector<std::string>& skip = {});
+
+// The first parameter or buffer of the store that matches one of the patterns.
+std::optional<std::string> first_skipped(const ParameterStore& store, const std::vector<std::string>& skip);
+
+// Throws UserError that names file, key and both values where the settings of a file of weights are not
+// `now`; `advice` ends the sentence. Nothing is compared where either has none, as a file of another maker.
+void check_settings(const std::filesystem::path& path, const Settings& now, std::string_view advice);
+
+}  // namespace plexaura
