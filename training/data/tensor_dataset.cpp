@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/vm/watch.h"
 
 namespace plexaura {
 
@@ -25,6 +26,10 @@ std::int64_t checked_size(const std::vector<std::pair<std::string, Tensor>>& fie
           fmt::format("TensorDataset: '{}' is {} and '{}' is {}; the first axis of each is that of "
                       "the samples, so that both must be equally long",
                       name, to_string(tensor.type()), first_name, to_string(first.type())));
+    if (is_floating(tensor.dtype()) && !all_finite(tensor))
+      throw UserError(
+          fmt::format("TensorDataset: '{}' has {}; the values of samples are finite, so correct the data",
+                      name, first_bad(tensor)));
   }
   return fields.front().second.shape()[0];
 }

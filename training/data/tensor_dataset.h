@@ -14,8 +14,8 @@ namespace plexaura {
 // any type. Thread-safe.
 class TensorDataset final : public SampleSource {
  public:
-  // Throws UserError where there is no tensor, a name appears twice, or the tensors differ in their number of
-  // samples.
+  // Throws UserError where there is no tensor, a name appears twice, the tensors differ in their number of
+  // samples, or a value is NaN or infinite.
   explicit TensorDataset(std::vector<std::pair<std::string, Tensor>> fields);
 
   std::int64_t size() const override { return size_; }

@@ -1,6 +1,7 @@
 #include "training/data/tensor_dataset.h"
 
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "tests/support/error_text.h"
 
@@ -37,6 +38,10 @@ TEST_CASE("tensors that are no samples are refused by name") {
   CHECK(user_error([] {
           TensorDataset({{"x", floats({2, 3})}, {"y", floats({3})}});
         }).starts_with("TensorDataset: 'y' is float32[3] and 'x' is float32[2,3]; the first axis"));
+  CHECK(user_error([] {
+          TensorDataset({{"x", Tensor::of<float>({3}, {1, 2, std::numeric_limits<float>::quiet_NaN()})}});
+        }) ==
+        "TensorDataset: 'x' has NaN at element 2; the values of samples are finite, so correct the data");
 }
 
 }  // namespace plexaura::testing
