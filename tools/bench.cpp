@@ -131,8 +131,7 @@ class Training {
                             .step = steps_,
                             .learning_rate = of_.run.trainer.learning_rate.learning_rate(steps_ - 1),
                             .seed = of_.run.trainer.seed};
-    programs_.step().run(inputs);
-    return programs_.step().metrics().loss;
+    return programs_.step().metrics(programs_.step().run(inputs)).loss;
   }
 
   Bench& of_;

@@ -35,14 +35,14 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
 
 double Optimizer::step(std::span<const Feed> feeds) {
   const MicroBatchInputs batch[] = {{feeds, one_sample, 0}};
-  step_->run({.micro_batches = batch,
-              .global_samples = one_sample,
-              .step = steps_ + 1,
-              .learning_rate = options_.learning_rate.learning_rate(steps_),
-              .seed = options_.seed});
-  const double loss = step_->metrics().loss;
+  const StepTicket ticket = step_->run({.micro_batches = batch,
+                                        .global_samples = one_sample,
+                                        .step = steps_ + 1,
+                                        .learning_rate = options_.learning_rate.learning_rate(steps_),
+                                        .seed = options_.seed});
+  metrics_ = step_->metrics(ticket);
   ++steps_;
-  return loss;
+  return metrics_.loss;
 }
 
 double Optimizer::step(std::initializer_list<Feed> feeds) {
@@ -52,7 +52,7 @@ double Optimizer::step(std::initializer_list<Feed> feeds) {
 double Optimizer::metric(std::string_view name) const {
   std::vector<MetricValue> values;
   for (std::size_t i = 0; i < metric_names_.size(); ++i)
-    values.push_back({metric_names_[i], steps_ == 0 ? 0 : step_->metric_sum(i)});
+    values.push_back({metric_names_[i], metrics_.sums[i]});
   return value_of(name, values);
 }
 

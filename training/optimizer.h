@@ -44,6 +44,7 @@ class Optimizer {
   std::vector<std::string> metric_names_;
   std::unique_ptr<TrainingStep> step_;
   std::int64_t steps_ = 0;
+  StepMetrics metrics_;  // of the last step
 };
 
 }  // namespace plexaura

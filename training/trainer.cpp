@@ -221,14 +221,15 @@ StepMetrics Trainer::run_step(const Step& data, std::exception_ptr failure) {
   inputs.seed = options_.seed;
   inputs.stop = noted_signal_ != 0;
   inputs.failure = std::move(failure);
-  const auto run = [&] { programs_->step().run(inputs); };
+  StepTicket ticket;
+  const auto run = [&] { ticket = programs_->step().run(inputs); };
   if (options_.watch) {
     // All ranks make the same update, and may all meet the same bad number in it: one says so.
     together(ranks(), fmt::format("the watch over step {}", inputs.step), run);
   } else {
     run();
   }
-  const StepMetrics metrics = agreed_metrics();
+  const StepMetrics metrics = agreed_metrics(ticket);
   if (result_.steps_now == 0) check_tail(metrics, inputs.global_samples);
   return metrics;
 }
@@ -243,8 +244,7 @@ void Trainer::note_step(const Step& data, const StepMetrics& metrics, double sec
   state_.epoch_samples += metrics.samples;
   rates_.push_back(metrics.samples / std::max(seconds, 1e-9));
   std::vector<double> sums;
-  for (std::size_t i = 0; i < programs_->metric_names().size(); ++i)
-    sums.push_back(programs_->step().metric_sum(i));
+  for (std::size_t i = 0; i < programs_->metric_names().size(); ++i) sums.push_back(metrics.sums[i]);
   observer.step({.step = state_.step,
                  .epoch = data.epoch,
                  .loss = metrics.loss,
@@ -263,11 +263,11 @@ Step Trainer::next_step(Loader& loader) const {
 }
 
 // Where any rank failed all leave here, each with an error.
-StepMetrics Trainer::agreed_metrics() {
+StepMetrics Trainer::agreed_metrics(const StepTicket& ticket) {
   StepMetrics metrics;
   std::exception_ptr mine;
   try {
-    metrics = programs_->step().metrics();
+    metrics = programs_->step().metrics(ticket);
   } catch (...) {
     mine = std::current_exception();
   }

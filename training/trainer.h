@@ -119,7 +119,7 @@ class Trainer {
   bool train_step(Loader& loader, TrainingObserver& observer);
   StepMetrics run_step(const Step& data, std::exception_ptr failure);
   void note_step(const Step& data, const StepMetrics& metrics, double seconds, TrainingObserver& observer);
-  StepMetrics agreed_metrics();
+  StepMetrics agreed_metrics(const StepTicket& ticket);
   void check_tail(const StepMetrics& metrics, std::int64_t global_samples);
   void rebroadcast_weights();
   void check_finite(double loss, const std::string& name);

@@ -161,14 +161,6 @@ Tensor ParameterStore::read_gradient(std::string_view name) const {
   return read_from(gradients(), name);
 }
 
-double ParameterStore::read_tail(TailSlot slot) const {
-  const std::size_t element = size_of(placement_.dtype);
-  const auto index = static_cast<std::size_t>(placement_.tail_offset()) + static_cast<std::size_t>(slot);
-  Tensor value(TensorType{placement_.dtype, {}});
-  to_host(value.data(), gradients() + index * element, element);
-  return value.to_doubles()[0];
-}
-
 Address ParameterStore::values() const { return backend(), values_->address(); }
 Address ParameterStore::gradients() const { return backend(), gradients_->address(); }
 Address ParameterStore::state(std::int64_t index) const {

@@ -76,7 +76,6 @@ class PLEXAURA_API ParameterStore {
 
   // The gradient (or, for a buffer, its change) as the last step left it.
   Tensor read_gradient(std::string_view name) const;
-  double read_tail(TailSlot slot) const;
 
   // Addresses in device memory. Need a placement.
   Address values() const;

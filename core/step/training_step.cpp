@@ -32,6 +32,7 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
       strategy_(strategy),
       hooks_(strategy != nullptr ? strategy->hooks() : HookSet{}),
       border_(store, bucket_bytes),
+      metrics_(backend, store),
       watch_(watch),
       profile_(profile),
       in_use_(border_.buckets().size(), false) {}
@@ -83,7 +84,7 @@ void TrainingStep::set_update_program(std::shared_ptr<const Program> program,
   update_vm_ = std::make_unique<VM>(std::move(program), backend_, std::move(options));
 }
 
-bool TrainingStep::run(const StepInputs& inputs) {
+StepTicket TrainingStep::run(const StepInputs& inputs) {
   if (inputs.loss_scale != 1 && !divides_loss_scale_)
     throw InternalError("gradients have a loss scale, and the update does not divide it out");
   failure_ = inputs.failure;
@@ -93,7 +94,7 @@ bool TrainingStep::run(const StepInputs& inputs) {
     compute_gradients(inputs);
     answer = hooks_.before_update ? before_update(0) : UpdateAnswer{};
   }
-  if (answer.kind == UpdateAnswer::Kind::stop) return false;
+  if (answer.kind == UpdateAnswer::Kind::stop) return {push_metrics(), false};
   if (hooks_.before_update) border_.stage_in(0, answer.event);
   StepBlock block;
   block.learning_rate = inputs.learning_rate;
@@ -105,7 +106,7 @@ bool TrainingStep::run(const StepInputs& inputs) {
     strategy_->after_update();
   }
   in_use_.assign(in_use_.size(), false);
-  return true;
+  return {push_metrics(), true};
 }
 
 void TrainingStep::await_weights() {
@@ -212,16 +213,10 @@ void TrainingStep::announce_rest() {
   announced_ = border_.buckets().size();
 }
 
-StepMetrics TrainingStep::metrics() {
-  if (!failure_) failure_ = border_.failure();
-  if (failure_) std::rethrow_exception(failure_);
-  const double samples = store_.read_tail(TailSlot::samples);
-  StepMetrics metrics;
-  metrics.samples = samples;
-  metrics.loss = samples > 0 ? store_.read_tail(TailSlot::loss) / samples : 0;
-  metrics.stop = store_.read_tail(TailSlot::stop) > 0;
-  metrics.failed = store_.read_tail(TailSlot::failed) > 0;
-  return metrics;
+std::uint64_t TrainingStep::push_metrics() { return metrics_.push(failure_ ? failure_ : border_.failure()); }
+
+StepMetrics TrainingStep::metrics(const StepTicket& ticket) {
+  return metrics_.read(ticket.number, border_.failure());
 }
 
 }  // namespace plexaura

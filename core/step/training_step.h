@@ -12,6 +12,7 @@
 #include "core/compile/compile.h"
 #include "core/export.h"
 #include "core/params/weights_immigration.h"
+#include "core/step/step_metrics.h"
 #include "core/vm/vm.h"
 
 namespace plexaura {
@@ -37,14 +38,6 @@ struct LossOutputs {
 // metric that is not a scalar of the store's dtype.
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
                                                          const ParameterStore& store, std::int64_t samples);
-
-// The tail of a step, summed over ranks and micro-batches.
-struct StepMetrics {
-  double loss = 0;  // mean over all samples of the step
-  double samples = 0;
-  bool stop = false;    // some rank was asked to stop: all leave after this step
-  bool failed = false;  // some rank's own work failed
-};
 
 struct MicroBatchInputs {
   std::span<const Feed> feeds;
@@ -82,18 +75,15 @@ class PLEXAURA_API TrainingStep {
   void set_update_program(std::shared_ptr<const Program> program, std::shared_ptr<Workspace> workspace);
 
   // Runs one step; on a device of its own returns before it is done. A failure of this rank's own work is
-  // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics(). Returns false where
-  // the strategy answered stop.
-  bool run(const StepInputs& inputs);
+  // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics().
+  StepTicket run(const StepInputs& inputs);
 
   // Has the strategy bring all weights of the last update that it has not brought yet: comes before whatever
   // reads the store outside of a step. All ranks call it together.
   void await_weights();
 
-  // Of the last run; waits for it. Throws this rank's own failure.
-  StepMetrics metrics();
-  // The sum over the samples of the model's metric of this place in LossOutputs::metrics; after metrics().
-  double metric_sum(std::size_t index) const { return store_.read_tail(metric_slot(index)); }
+  // Of one of the last two runs; waits for that run alone. Throws this rank's own failure. Allocates nothing.
+  StepMetrics metrics(const StepTicket& ticket);
 
  private:
   struct Key {
@@ -112,12 +102,14 @@ class PLEXAURA_API TrainingStep {
   UpdateAnswer before_update(std::size_t bucket);
   void gradients_ready(std::size_t bucket);
   void announce_rest();
+  std::uint64_t push_metrics();
 
   Backend& backend_;
   ParameterStore& store_;
   Strategy* strategy_;
   HookSet hooks_;
   WeightsImmigration border_;
+  MetricsRing metrics_;
   bool watch_;
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> gradient_vms_;

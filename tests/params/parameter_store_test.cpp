@@ -7,6 +7,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/backend_fixture.h"
 #include "tests/support/error_text.h"
+#include "tests/support/read_tail.h"
 
 namespace plexaura::testing {
 
@@ -75,7 +76,7 @@ TEST_CASE("placing anew keeps values and state by name, and counts") {
   CHECK(store.read_state(0, "conv.bias") == counting(vector, 9));
   CHECK(store.read_state(0, "conv.weight").to_doubles() == std::vector<double>(135, 0));
   CHECK(store.read_gradient("conv.weight").to_doubles() == std::vector<double>(135, 0));
-  CHECK(store.read_tail(TailSlot::loss) == 0);
+  CHECK(plexaura::testing::read_tail(store, TailSlot::loss) == 0);
 }
 
 TEST_CASE("wrong names and types are refused in words") {

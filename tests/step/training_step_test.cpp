@@ -11,6 +11,7 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/read_tail.h"
 
 namespace plexaura::testing {
 
@@ -55,7 +56,7 @@ struct Trained {
     return test_backend();
   }
 
-  bool run(std::int64_t samples, StepInputs inputs = {}) {
+  StepTicket run(std::int64_t samples, StepInputs inputs = {}) {
     const Tensor x =
         samples == 0 ? Tensor({DType::float32, {0, 2}}) : Tensor::of<float>({2, 2}, {1, 0, 0, 1});
     const Tensor t = samples == 0 ? Tensor({DType::float32, {0, 1}}) : Tensor::of<float>({2, 1}, {0, 0});
@@ -64,24 +65,26 @@ struct Trained {
     inputs.micro_batches = batch;
     if (inputs.global_samples == 1) inputs.global_samples = samples;
     inputs.learning_rate = 0.5;
-    return step.run(inputs);
+    return last = step.run(inputs);
   }
 
+  StepMetrics metrics() { return step.metrics(last); }
   std::vector<double> values() const { return store.read("w").to_doubles(); }
 
   ParameterStore store{{{"w", weights, ParameterRole::trainable, Initialiser::ones()}}};
   TrainingStep step;
+  StepTicket last;
 };
 
 }  // namespace
 
 TEST_CASE("a step is gradients, update and metrics") {
   Trained trained;
-  CHECK(trained.run(2));
-  const StepMetrics metrics = trained.step.metrics();
+  CHECK(trained.run(2).updated);
+  const StepMetrics metrics = trained.metrics();
   CHECK(metrics.loss == 2.5);  // (1 + 4) / 2
-  CHECK(trained.step.metric_sum(0) == 2);
-  CHECK(trained.step.metric_sum(1) == 3);
+  CHECK(trained.metrics().sums[0] == 2);
+  CHECK(trained.metrics().sums[1] == 3);
   CHECK(metrics.samples == 2);
   CHECK(!metrics.stop);
   CHECK(!metrics.failed);
@@ -93,7 +96,7 @@ TEST_CASE("gradients are this rank's share of the whole step's mean") {
   Trained trained;
   trained.run(2, {.global_samples = 8});
   CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0.25, 0.5});
-  CHECK(trained.step.metrics().samples == 2);
+  CHECK(trained.metrics().samples == 2);
 }
 
 TEST_CASE("the loss scale reaches gradients, and neither the loss nor the weights") {
@@ -101,18 +104,18 @@ TEST_CASE("the loss scale reaches gradients, and neither the loss nor the weight
   trained.run(2, {.loss_scale = 4});
   CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{4, 8});
   CHECK(trained.values() == std::vector<double>{0.5, 1});
-  CHECK(trained.step.metrics().loss == 2.5);
+  CHECK(trained.metrics().loss == 2.5);
 }
 
 TEST_CASE("a rank without samples adds nothing and is finite") {
   Trained trained;
   trained.run(2);
   trained.run(0, {.global_samples = 2});
-  const StepMetrics metrics = trained.step.metrics();
+  const StepMetrics metrics = trained.metrics();
   CHECK(metrics.samples == 0);
   CHECK(metrics.loss == 0);
-  CHECK(trained.step.metric_sum(0) == 0);
-  CHECK(trained.step.metric_sum(1) == 0);
+  CHECK(trained.metrics().sums[0] == 0);
+  CHECK(trained.metrics().sums[1] == 0);
   CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0, 0});
   CHECK(trained.values() == std::vector<double>{0.5, 1});
 }
@@ -120,24 +123,24 @@ TEST_CASE("a rank without samples adds nothing and is finite") {
 TEST_CASE("a wish to stop is shown in the tail") {
   Trained trained;
   trained.run(2, {.stop = true});
-  CHECK(trained.step.metrics().stop);
+  CHECK(trained.metrics().stop);
   trained.run(2);
-  CHECK(!trained.step.metrics().stop);
+  CHECK(!trained.metrics().stop);
 }
 
 TEST_CASE("a failure of this rank's own work is shown over zeroed gradients, and told to the caller") {
   Trained trained;
   trained.run(2);
   const auto before = trained.values();
-  CHECK(trained.run(2, {.stop = true, .failure = std::make_exception_ptr(UserError("no batch"))}));
-  CHECK(user_error([&] { trained.step.metrics(); }) == "no batch");
-  CHECK(trained.store.read_tail(TailSlot::failed) == 1);
-  CHECK(trained.store.read_tail(TailSlot::stop) == 1);
-  CHECK(trained.store.read_tail(TailSlot::samples) == 0);
+  CHECK(trained.run(2, {.stop = true, .failure = std::make_exception_ptr(UserError("no batch"))}).updated);
+  CHECK(user_error([&] { trained.metrics(); }) == "no batch");
+  CHECK(read_tail(trained.store, TailSlot::failed) == 1);
+  CHECK(read_tail(trained.store, TailSlot::stop) == 1);
+  CHECK(read_tail(trained.store, TailSlot::samples) == 0);
   CHECK(trained.store.read_gradient("w").to_doubles() == std::vector<double>{0, 0});
   CHECK(trained.values() == before);
   trained.run(2);  // the next step knows nothing of it
-  CHECK(!trained.step.metrics().failed);
+  CHECK(!trained.metrics().failed);
 }
 
 TEST_CASE("where a rank fails and its strategy fails after it, the first failure is told") {
@@ -157,8 +160,8 @@ TEST_CASE("a size that nothing was compiled for is our own fault, and fails like
   Tensor t({DType::float32, {3, 1}});
   const Feed feeds[] = {{"x", x}, {"t", t}};
   const MicroBatchInputs batch[] = {{feeds, 3, 0}};
-  trained.step.run({.micro_batches = batch, .global_samples = 3});
-  CHECK(error_text<InternalError>([&] { trained.step.metrics(); }).find("3 samples") != std::string::npos);
+  trained.last = trained.step.run({.micro_batches = batch, .global_samples = 3});
+  CHECK(error_text<InternalError>([&] { trained.metrics(); }).find("3 samples") != std::string::npos);
 }
 
 TEST_CASE("the number of the step is known at the border, and the store's version rises with each") {

@@ -70,8 +70,7 @@ TEST_CASE("ranks have one placement, and programs for every size of their batche
                         .global_samples = plan.global_batch(step).count,
                         .step = step + 1,
                         .learning_rate = 0.1};
-      programs.step().run(inputs);
-      const StepMetrics metrics = programs.step().metrics();
+      const StepMetrics metrics = programs.step().metrics(programs.step().run(inputs));
       if (metrics.samples != static_cast<double>(plan.rank_share(step, collective.rank()).count))
         throw InternalError("wrong count");
     }

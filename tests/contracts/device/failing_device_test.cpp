@@ -55,14 +55,14 @@ TEST_CASE("a kernel that fails on one rank ends the same step on all") {
                       {.strategy = &strategy, .sizes = {2}});
     strategy.begin(run.steps().border());
     run.launch(std::span(&good, 1), 0.01, 4, 0);
-    CHECK(!run.steps().metrics().failed);
+    CHECK(!run.metrics().failed);
     const Batch& mine = rank == 1 ? bad : good;
     run.launch(std::span(&mine, 1), 0.01, 4, 0);
     if (rank == 0) {
-      CHECK(run.steps().metrics().failed);
-      CHECK(run.steps().metrics().samples == 2);
+      CHECK(run.metrics().failed);
+      CHECK(run.metrics().samples == 2);
     } else {
-      const std::string text = device_error([&] { run.steps().metrics(); });
+      const std::string text = device_error([&] { run.metrics(); });
       CAPTURE(text);
       CHECK(text.find("superstitious %") != std::string::npos);
       CHECK(text.find("thirteenth") != std::string::npos);

@@ -81,7 +81,7 @@ std::vector<Tensor> trained(const std::vector<std::int64_t>& shares) {
     strategy.begin(run.steps().border());
     for (int i = 0; i < 4; ++i) {
       run.launch(std::span(&mine, 1), 0.01, all_samples, first);
-      CHECK(run.steps().metrics().samples == all_samples);
+      CHECK(run.metrics().samples == all_samples);
     }
     if (rank == 0)
       for (const ParameterSpec& spec : specs()) result.push_back(run.value(spec.name));

@@ -20,6 +20,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/read_tail.h"
 
 namespace plexaura::testing {
 
@@ -156,9 +157,9 @@ TEST_CASE("the watch shows a failed step to the other ranks, and its text to the
   SmallTraining run(test_backend(), {{"w", scalar, ParameterRole::trainable, Initialiser::ones()}}, model,
                     batch, {.sizes = {2}, .watch = true});
   run.launch(std::span(&batch, 1), 0.1);
-  CHECK(device_error([&] { run.steps().metrics(); }).find("sqrt") != std::string::npos);
+  CHECK(device_error([&] { run.metrics(); }).find("sqrt") != std::string::npos);
   CHECK(run.value("w").to_doubles()[0] == 1);
-  CHECK(run.store().read_tail(TailSlot::failed) == 1);
+  CHECK(read_tail(run.store(), TailSlot::failed) == 1);
 }
 
 }  // namespace plexaura::testing

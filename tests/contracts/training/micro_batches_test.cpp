@@ -80,11 +80,11 @@ double difference(const Tensor& a, const Tensor& b) {
 }
 
 void check_same(Pair& pair, double tolerance) {
-  const StepMetrics many = pair.many.steps().metrics();
-  const StepMetrics one = pair.one.steps().metrics();
+  const StepMetrics many = pair.many.metrics();
+  const StepMetrics one = pair.one.metrics();
   CHECK(std::abs(many.loss - one.loss) <= tolerance * std::abs(one.loss));
   CHECK(many.samples == one.samples);
-  CHECK(pair.many.steps().metric_sum(0) == pair.one.steps().metric_sum(0));
+  CHECK(pair.many.metrics().sums[0] == pair.one.metrics().sums[0]);
 }
 
 }  // namespace
@@ -159,7 +159,7 @@ TEST_CASE("running statistics of batch norm move by the weighted mean over micro
   SmallTraining run(test_backend(), all, model, batch, {.sizes = {4, 2, 0}, .accumulate = true});
   const std::vector<Batch> parts{part(batch, 0, 4), part(batch, 4, 2), part(batch, 6, 0)};
   run.launch(parts, 0.01);
-  CHECK(run.steps().metrics().samples == 6);
+  CHECK(run.metrics().samples == 6);
 
   // 0.9 running + 0.1 mean is linear in the mean, and means weigh by samples: as if over the whole batch.
   const std::vector<double> values = batch.x.to_doubles();

@@ -72,8 +72,8 @@ std::shared_ptr<const Program> SmallTraining::compile_gradients(std::int64_t sam
                  {.placement = placement, .accumulate = accumulate, .apply_updates = false});
 }
 
-bool SmallTraining::launch(std::span<const Batch> micro_batches, double learning_rate,
-                           std::int64_t global_samples, std::int64_t first_sample) {
+StepTicket SmallTraining::launch(std::span<const Batch> micro_batches, double learning_rate,
+                                 std::int64_t global_samples, std::int64_t first_sample) {
   StepInputs inputs;
   std::vector<std::vector<Feed>> feeds;
   std::vector<MicroBatchInputs> batches;
@@ -89,12 +89,12 @@ bool SmallTraining::launch(std::span<const Batch> micro_batches, double learning
   inputs.learning_rate = learning_rate;
   inputs.seed = options_.seed;
   inputs.loss_scale = options_.loss_scale;
-  return step_->run(inputs);
+  return last_ = step_->run(inputs);
 }
 
 StepMetrics SmallTraining::step(const Batch& batch, double learning_rate) {
   launch(std::span(&batch, 1), learning_rate);
-  return step_->metrics();
+  return metrics();
 }
 
 Tensor whole_numbers(const TensorType& type, std::uint64_t seed, std::int64_t largest) {

@@ -46,10 +46,11 @@ class SmallTraining {
                 Options options);
 
   // Runs a step and does not wait. `global_samples` and `first_sample` where other ranks have a share.
-  bool launch(std::span<const Batch> micro_batches, double learning_rate, std::int64_t global_samples = -1,
-              std::int64_t first_sample = 0);
+  StepTicket launch(std::span<const Batch> micro_batches, double learning_rate,
+                    std::int64_t global_samples = -1, std::int64_t first_sample = 0);
   // Runs a step on one batch and waits.
   StepMetrics step(const Batch& batch, double learning_rate);
+  StepMetrics metrics() { return step_->metrics(last_); }  // of the last step
 
   ParameterStore& store() { return store_; }
   TrainingStep& steps() { return *step_; }
@@ -73,6 +74,7 @@ class SmallTraining {
   std::shared_ptr<const Program> update_;
   std::unique_ptr<TrainingStep> step_;
   std::int64_t steps_done_ = 0;
+  StepTicket last_;
 };
 
 // Small whole numbers: their sums and products are exact in float32, whatever the order.

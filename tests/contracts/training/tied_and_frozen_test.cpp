@@ -117,7 +117,7 @@ TEST_CASE("changing the frozen set keeps values and state by name") {
   // What was made for the old places is refused.
   CHECK(user_error([&] {
           run.launch(std::span(&batch, 1), 0.1);
-          run.steps().metrics();
+          run.metrics();
         }).find("placed anew") != std::string::npos);
 }
 

@@ -1,0 +1,69 @@
+#include "core/step/step_metrics.h"
+
+#include <cstring>
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+std::size_t tail_bytes(DType dtype) { return static_cast<std::size_t>(tail_count) * size_of(dtype); }
+
+using Tail = std::array<double, static_cast<std::size_t>(tail_count)>;
+
+template <class T>
+Tail widened(const std::byte* data) {
+  std::array<T, static_cast<std::size_t>(tail_count)> elements;
+  std::memcpy(elements.data(), data, sizeof elements);
+  Tail tail;
+  std::copy(elements.begin(), elements.end(), tail.begin());
+  return tail;
+}
+
+double at(const Tail& tail, TailSlot slot) { return tail[static_cast<std::size_t>(slot)]; }
+
+StepMetrics metrics_of(const Tail& tail) {
+  StepMetrics metrics;
+  metrics.samples = at(tail, TailSlot::samples);
+  metrics.loss = metrics.samples > 0 ? at(tail, TailSlot::loss) / metrics.samples : 0;
+  metrics.stop = at(tail, TailSlot::stop) > 0;
+  metrics.failed = at(tail, TailSlot::failed) > 0;
+  for (std::size_t i = 0; i < most_metrics; ++i) metrics.sums[i] = at(tail, metric_slot(i));
+  return metrics;
+}
+
+}  // namespace
+
+MetricsRing::MetricsRing(Backend& backend, const ParameterStore& store) : backend_(backend), store_(store) {
+  for (Entry& entry : entries_) {
+    entry.tail = backend.allocate(tail_bytes(store.dtype()), MemoryUse::staging);
+    entry.copied = backend.make_event();
+  }
+}
+
+std::uint64_t MetricsRing::push(std::exception_ptr failure) {
+  Entry& entry = entries_[++pushed_ % entries_.size()];
+  entry.failure = std::move(failure);
+  const std::size_t offset =
+      static_cast<std::size_t>(store_.placement().tail_offset()) * size_of(store_.dtype());
+  backend_.copy(Stream::compute, entry.tail->address(), store_.gradients() + offset,
+                tail_bytes(store_.dtype()));
+  entry.copied->record(Stream::compute);
+  return pushed_;
+}
+
+StepMetrics MetricsRing::read(std::uint64_t number, const std::exception_ptr& late) {
+  if (number == 0 || number > pushed_ || number + entries_.size() <= pushed_)
+    throw InternalError(fmt::format(
+        "the metrics of step {} were asked for after {} steps; the last two are kept", number, pushed_));
+  Entry& entry = entries_[number % entries_.size()];
+  if (!entry.failure && number == pushed_) entry.failure = late;
+  if (entry.failure) std::rethrow_exception(entry.failure);
+  entry.copied->wait();
+  const std::byte* data = entry.tail->address();
+  return metrics_of(store_.dtype() == DType::float64 ? widened<double>(data) : widened<float>(data));
+}
+
+}  // namespace plexaura

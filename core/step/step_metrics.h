@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <memory>
+
+#include "core/device/backend.h"
+#include "core/export.h"
+#include "core/params/parameter_store.h"
+
+namespace plexaura {
+
+// The tail of a step, summed over ranks and micro-batches.
+struct StepMetrics {
+  double loss = 0;  // mean over all samples of the step
+  double samples = 0;
+  bool stop = false;                           // some rank was asked to stop: all leave after this step
+  bool failed = false;                         // some rank's own work failed
+  std::array<double, most_metrics> sums = {};  // over the samples, in the order of LossOutputs::metrics
+};
+
+// A step that was launched, and what it answered.
+struct StepTicket {
+  std::uint64_t number = 0;  // counts the steps of one TrainingStep, from 1
+  bool updated = false;      // false where the strategy answered stop
+};
+
+// The tails of the last two steps in host memory: a step can be read while the next one runs.
+class MetricsRing {
+ public:
+  // The backend and the store, which is placed, outlive this.
+  MetricsRing(Backend& backend, const ParameterStore& store);
+
+  // Enqueues the copy of the tail as it will be when all that is enqueued now is done. `failure` is of this
+  // rank's own work. Returns the number of the step. Allocates nothing.
+  std::uint64_t push(std::exception_ptr failure);
+
+  // Waits for that step alone. Throws its failure (`late` is what the device has shown since the last push);
+  // InternalError unless it is one of the last two.
+  StepMetrics read(std::uint64_t number, const std::exception_ptr& late);
+
+ private:
+  struct Entry {
+    std::unique_ptr<Memory> tail;
+    std::unique_ptr<Event> copied;
+    std::exception_ptr failure;
+  };
+
+  Backend& backend_;
+  const ParameterStore& store_;
+  std::array<Entry, 2> entries_;
+  std::uint64_t pushed_ = 0;
+};
+
+}  // namespace plexaura
