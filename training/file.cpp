@@ -112,27 +112,6 @@ std::string read_text_file(const fs::path& path, std::uint64_t limit) {
   return text;
 }
 
-std::vector<std::uint8_t> read_file(const fs::path& path) {
-  constexpr std::size_t least = 1 << 16;
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
-  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) throw_read_error(path, errno);
-  std::vector<std::uint8_t> bytes;
-  std::size_t end = 0;
-  while (true) {
-    // One more than there should be: the end is where nothing comes any more.
-    if (end == bytes.size())
-      bytes.resize(std::max(end + least, static_cast<std::size_t>(status.st_size) + 1));
-    const ssize_t count = ::read(file.get(), bytes.data() + end, bytes.size() - end);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw_read_error(path, errno);
-    if (count == 0) break;
-    end += static_cast<std::size_t>(count);
-  }
-  bytes.resize(end);
-  return bytes;
-}
-
 void write_file(const fs::path& path, std::span<const std::uint8_t> bytes) {
   FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (file.get() < 0) throw_create_error(path, errno);

@@ -49,10 +49,6 @@ class InputFile {
 // The whole contents of a file. Throws as InputFile does, and UserError for more than `limit` bytes.
 std::string read_text_file(const std::filesystem::path& path, std::uint64_t limit);
 
-// The bytes of a file, which may be a pipe. Throws UserError where it is missing or may not be read, and
-// DeviceError where the disk or the system fails: then the file may be as good as any. Thread-safe.
-std::vector<std::uint8_t> read_file(const std::filesystem::path& path);
-
 // Writes a file anew, without the care of an AtomicFile: in place, and not through to the disk. Throws as
 // that does; what was written so far is removed then. Thread-safe for different paths.
 void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);

@@ -38,6 +38,8 @@ bool is_pytorch_file(std::uint64_t first_bytes) {
 }
 
 std::uint64_t read_header_length(const InputFile& file) {
+  if (file.bytes() == 0)
+    throw UserError(fmt::format("'{}' is empty; fetch or copy it again", file.path().string()));
   if (file.bytes() < length_bytes)
     throw UserError(
         fmt::format("'{}' has {} bytes, too few for a safetensors file", file.path().string(), file.bytes()));
@@ -48,6 +50,10 @@ std::uint64_t read_header_length(const InputFile& file) {
     throw UserError(fmt::format(
         "'{0}' looks like a file of PyTorch's (.pth), not of safetensors; convert it in Python with "
         "safetensors.torch.save_file(torch.load('{0}'), '{0}.safetensors')",
+        file.path().string()));
+  if (raw[0] == std::byte{'<'} && length > longest_header)
+    throw UserError(fmt::format(
+        "'{}' looks like a page of the web (HTML or XML) and not like a safetensors file; fetch it again",
         file.path().string()));
   if (length > longest_header || length > file.bytes() - length_bytes)
     throw UserError(

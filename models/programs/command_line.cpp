@@ -37,6 +37,10 @@ std::string at_least_one(const std::string& text) {
              : fmt::format("'{}' must be a whole number above 0", text);
 }
 
+std::string not_empty(const std::string& text) {
+  return text.empty() ? "the text is empty; give it one, or leave out the option" : "";
+}
+
 // Options that leave each other no work.
 void check_modes(const std::string& program, const CommandLine& line) {
   if (!line.skip.empty() && line.weights.empty())
@@ -74,12 +78,19 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->type_name("N")
       ->check(at_least_one);
   app.add_flag("--resume", line.resume, "continues from the newest checkpoint in output.dir");
-  app.add_option("--backend", line.backend, "cpu, portable or the name of a plugin")->type_name("NAME");
-  app.add_option("--log", line.log, "appends one JSON object per step and per epoch")->type_name("FILE");
-  app.add_option("--weights", line.weights, "starts from a safetensors file")->type_name("FILE");
+  app.add_option("--backend", line.backend, "cpu, portable or the name of a plugin")
+      ->type_name("NAME")
+      ->check(not_empty);
+  app.add_option("--log", line.log, "appends one JSON object per step and per epoch")
+      ->type_name("FILE")
+      ->check(not_empty);
+  app.add_option("--weights", line.weights, "starts from a safetensors file")
+      ->type_name("FILE")
+      ->check(not_empty);
   app.add_option("--skip", line.skip,
                  "with --weights: parameters that keep their initial values, for example 'fc.*'")
       ->type_name("PATTERN")
+      ->check(not_empty)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--evaluate", line.evaluate,
@@ -87,10 +98,12 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   app.add_option("--predict", line.predict,
                  "prints the class and probability of each image, or of each row of a table, and exits")
       ->type_name("FILE ...")
+      ->check(not_empty)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--profile", line.profile,
                  "writes a trace for Perfetto or chrome://tracing; slows down the run")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty);
   app.add_flag("--dry-run", line.dry_run,
                "prints the model, the memory plan and a description of the data, and exits");
   app.add_flag("--program", line.print_program,

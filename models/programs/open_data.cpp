@@ -60,7 +60,33 @@ std::string where_looked(const Section& data, const fs::path& path) {
   return text;
 }
 
+// A table is a file, everything else a folder of files.
+void require_kind(const Section& data, const std::string& format, const fs::path& path) {
+  std::error_code error;
+  const bool is_folder = fs::is_directory(path, error);
+  if (format == "csv" && is_folder)
+    throw data.error("path", fmt::format("'{}' is a folder and data.format csv reads a table; name the file",
+                                         path.string()));
+  if (format != "csv" && !is_folder)
+    throw data.error("path", fmt::format("'{}' is no folder and data.format {} reads the files of one; name "
+                                         "the folder that holds them",
+                                         path.string(), format));
+}
+
+// One class would always be right.
+void require_classes(const Section& data, const std::string& format, const std::vector<std::string>& names) {
+  if (names.size() > 1) return;
+  throw data.error(
+      "path",
+      fmt::format("'{}' has samples of one class alone, '{}', and a model tells two or more apart; {}",
+                  data.text("path"), names.front(),
+                  format == "csv" ? "add the others, or name the column of the labels in data.label"
+                                  : "add folders of the others"));
+}
+
 void require_path(const Section& data, const fs::path& path) {
+  if (path.empty())
+    throw data.error("path", "is empty; name the data's place, for example with --set data.path=...");
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::exists(status)) return;
@@ -127,6 +153,18 @@ NamedSamples read_rows(const std::string& file, CsvOptions options, const CsvDat
   return found;
 }
 
+// A table without a header has no names.
+std::int64_t label_number(const Section& data) {
+  if (!data.has("label")) return data.integer_or("label", -1);
+  const std::string text = data.text("label");
+  if (text.find_first_not_of("+-0123456789") != std::string::npos)
+    throw data.error("label",
+                     fmt::format("is '{}' and with data.header=false the columns have no names; give "
+                                 "its number from 0, or leave out data.header",
+                                 text));
+  return data.integer("label");
+}
+
 Pair open_csv(const Section& data, const fs::path& path) {
   CsvOptions options{.header = data.flag_or("header", true), .names_may_be_numbers = data.has("header")};
   const std::string delimiter = data.text_or("delimiter", ",");
@@ -134,7 +172,7 @@ Pair open_csv(const Section& data, const fs::path& path) {
     throw data.error("delimiter", "must be one character, for example \";\" or \"\\t\" for a tab");
   options.delimiter = delimiter.front();
   if (!options.header)
-    options.label = data.integer_or("label", -1);
+    options.label = label_number(data);
   else if (data.has("label"))
     options.label = data.text("label");
   const auto table = std::make_shared<CsvDataset>(path, options);
@@ -239,9 +277,11 @@ RunData open_data(const Config& config) {
   const std::string format = data.choice("format", {"csv", "idx", "image_folder"});
   const fs::path path = data.text("path");
   require_path(data, path);
+  require_kind(data, format, path);
   Pair pair = format == "csv"   ? open_csv(data, path)
               : format == "idx" ? open_idx(data, path)
                                 : open_image_folder(data, path);
+  require_classes(data, format, pair.train->class_names());
   std::uint64_t origin = fnv(format, pair.origin);
   for (const std::string& name : pair.train->class_names()) origin = fnv(name + '\n', origin);
   if (data.has("use_fraction")) {

@@ -12,6 +12,7 @@
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/strategies.h"
 #include "models/programs/command_line.h"
+#include "models/programs/outputs.h"
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
 #include "models/programs/use_model.h"
@@ -105,17 +106,11 @@ std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandL
   return text;
 }
 
-// Whatever is to be written later is tried now, so that a bad place is not found after hours of training.
-void prepare_outputs(const CommandLine& line, const std::string& checkpoints) {
-  if (!checkpoints.empty()) prepare_checkpoints(checkpoints);
-  if (!line.profile.empty() && !line.dry_run) Profile().write(line.profile);
-}
-
 int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   const std::string output = setup.options.trainer.output.string();
   const auto report = together(ranks, "opening the outputs", [&] {
     const bool speaks = ranks.rank() == 0;
-    if (speaks) prepare_outputs(line, output);
+    if (speaks && !line.dry_run) prepare_outputs(line, output);
     return std::make_unique<RunReport>(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
   });
   Profile profile;

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
 #include <limits>
+#include <system_error>
 
 #include "distributed/strategies/strategies.h"
 
@@ -77,6 +80,16 @@ std::int64_t read_batch_size(const Section& training, int ranks) {
   return training.integer("batch_size", {.minimum = 1, .maximum = largest_batch});
 }
 
+// The folder of checkpoints, and not one of these itself.
+std::filesystem::path read_output_folder(const Section& output) {
+  std::filesystem::path folder = output.text_or("dir", "");
+  std::error_code error;
+  if (!folder.empty() && std::filesystem::exists(folder / "state.safetensors", error))
+    throw output.error("dir",
+                       fmt::format("'{}' is a checkpoint; name the folder that it lies in", folder.string()));
+  return folder;
+}
+
 }  // namespace
 
 double read_deadline(const Section& distributed) {
@@ -115,7 +128,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   read_shared_memory(distributed);
   trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
   run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
-  trainer.output = output.text_or("dir", "");
+  trainer.output = read_output_folder(output);
   trainer.keep = static_cast<int>(
       output.integer_or("keep", 1, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));
   return run;

@@ -33,10 +33,12 @@ void check_fits_in_memory(const Section& yaml, const std::vector<ParameterSpec>&
   for (const ParameterSpec& spec : specs) needed += 2 * bytes(spec);
   if (needed <= memory_bytes()) return;
   const ParameterSpec& largest = *std::ranges::max_element(specs, {}, bytes);
-  throw yaml.error("name",
-                   fmt::format("is a model whose parameters need {:.1f} GB of memory, {:.1f} GB are there, "
-                               "and the largest is '{}', {}; make the model smaller",
-                               needed * 1e-9, memory_bytes() * 1e-9, largest.name, to_string(largest.type)));
+  throw UserError(
+      fmt::format("{}: the model needs {:.1f} GB of memory for its parameters and there are {:.1f} GB; the "
+                  "largest is '{}', "
+                  "{}; make the model smaller",
+                  to_string(yaml.position("name")), needed * 1e-9, memory_bytes() * 1e-9, largest.name,
+                  to_string(largest.type)));
 }
 
 // Builds the model for one sample, so that what does not fit is found before any data is read.

@@ -227,14 +227,72 @@ TEST_CASE("a table may be separated by another character, and its header may be 
                                    "test.yaml"))
         .train->size();
   };
-  CHECK(open("a;k\n1;x\n", ", delimiter: ';'") == 1);
-  CHECK(open("a\tk\n1\tx\n", ", delimiter: \"\\t\"") == 1);
+  CHECK(open("a;k\n1;x\n2;y\n", ", delimiter: ';'") == 2);
+  CHECK(open("a\tk\n1\tx\n2\ty\n", ", delimiter: \"\\t\"") == 2);
   CHECK(user_error([&] {
           open("a;k\n1;x\n", ", delimiter: ';;'");
         }).ends_with(": data.delimiter must be one character, for example \";\" or \"\\t\" for a tab"));
   CHECK(user_error([&] { open("1,x\n2,y\n", ""); }).find("set data.header to false") != std::string::npos);
-  CHECK(open("1,x\n2,y\n", ", header: true") == 1);
+  CHECK(open("1,x\n2,y\n3,x\n", ", header: true") == 2);
   CHECK(open("1,x\n2,y\n", ", header: false") == 2);
+}
+
+TEST_CASE("a place that does not fit the format is told so, and so is a single class") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  write_images(folder / "images");
+  const std::string table = (folder / "t.csv").string();
+  write_text(table, "x,y\n1,a\n2,a\n");
+  const auto refusal = [](const std::string& data) {
+    return user_error(
+        [&] { open_data(Config::parse(fmt::format("data: {{format: {}}}\n", data), "test.yaml")); });
+  };
+  CHECK(refusal("csv, path: ''") ==
+        "test.yaml:1:27: data.path is empty; name the data's place, for example with --set data.path=...");
+  const std::string digits = (folder / "digits").string();
+  CHECK(refusal("csv, path: " + digits)
+            .ends_with("data.path '" + digits +
+                       "' is a folder and data.format csv reads a table; name the file"));
+  for (const std::string format : {"idx", "image_folder"})
+    CHECK(refusal(format + ", path: " + table)
+              .ends_with("data.path '" + table + "' is no folder and data.format " + format +
+                         " reads the files of one; name the folder that holds them"));
+  CHECK(refusal("csv, path: " + table)
+            .ends_with("data.path '" + table +
+                       "' has samples of one class alone, 'a', and a model tells two or more apart; add the "
+                       "others, or name the "
+                       "column of the labels in data.label"));
+  fs::remove_all(folder / "images/train/b");
+  fs::remove_all(folder / "images/val/b");
+  CHECK(refusal("image_folder, path: " + (folder / "images").string())
+            .ends_with("apart; add folders of the others"));
+}
+
+TEST_CASE("without a header the label has a number") {
+  const TemporaryFolder folder;
+  const std::string table = (folder / "t.csv").string();
+  write_text(table, "1,a\n2,b\n");
+  const auto open = [&](const std::string& label) {
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}, header: false, label: {}}}\n",
+                                               table, label),
+                                   "test.yaml"))
+        .train->size();
+  };
+  CHECK(open("-1") == 2);
+  CHECK(user_error([&] { open("kind"); })
+            .ends_with(": data.label is 'kind' and with data.header=false the columns "
+                       "have no names; give its number from 0, or leave out data.header"));
+}
+
+TEST_CASE("a checkpoint is no folder of checkpoints") {
+  const TemporaryFolder folder;
+  write_text(folder / "state.safetensors", "");
+  const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
+  CHECK(user_error([&] {
+          read(csv, "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}}\noutput: {dir: " +
+                        folder.path().string());
+        }) == "test.yaml:3:15: output.dir '" + folder.path().string() +
+                  "' is a checkpoint; name the folder that it lies in");
 }
 
 TEST_CASE("how samples are prepared is told, with every figure") {

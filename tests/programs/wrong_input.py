@@ -81,6 +81,36 @@ class WrongInput(MistakeTest):
         self.assertFalse(self.checkpoints("run"), "trained before the profile was tried")
         self.check("--resume needs output.dir", "mlp", self.yaml(("output:\n  dir: runs/iris", "")).name, "--resume")
 
+    def test_pipes_and_devices(self):
+        """Nobody writes into the pipe, or reads from it: a program that opened it would wait for ever."""
+        os.mkfifo(self.folder / "pipe")
+        for name in ("pipe", "/dev/zero"):
+            self.check(f"^cannot read '{name}': it is not a regular file; name another$", "mlp", *self.iris(f"data.path={name}"))
+            self.check(f"^cannot read '{name}': it is not a regular file; name another$", "mlp", *self.iris(), "--weights", name)
+        for option in ("--log", "--profile"):
+            self.check(f"^{option}: 'pipe' is a pipe; name a regular file$", "mlp", *self.iris(), option, "pipe")
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        self.check("^cannot read 'pipe': it is not a regular file; name another$", "mlp", *self.iris("output.dir=run"), "--predict", "pipe")
+
+    def test_outputs_that_would_destroy_something(self):
+        iris = self.iris()
+        table = self.write("table.csv", (SOURCE / "models/iris.csv").read_text())
+        before = table.read_text()
+        for option in ("--log", "--profile"):
+            self.check_ranks(f"^{option}: 'table.csv' exists and holds something else than what {option} writes; name another file, so that it stays as it is$",
+                             "mlp", *self.iris("data.path=table.csv"), option, "table.csv")
+            self.assertEqual(table.read_text(), before)
+        self.check("^--log and --profile name one file, 'one'; name two$", "mlp", *iris, "--log", "one", "--profile", "./one")
+        self.assertFalse((self.folder / "one").exists())
+        for _ in range(2):  # their own are continued and replaced
+            self.run_one("mlp", *iris, "--steps", 1, "--log", "log", "--profile", "trace")
+        self.assertEqual(len(self.log("log")), 2)
+        self.check("^--log: 'trace' exists and holds", "mlp", *iris, "--log", "trace")
+
+    def test_options_without_text(self):
+        for option in ("--log", "--weights", "--profile", "--backend", "--predict"):
+            self.check(f"^mlp: {option}: the text is empty; give it one, or leave out the option; see mlp --help$", "mlp", *self.iris(), option, "")
+
     def test_paths_that_lead_nowhere(self):
         (self.folder / "loop").symlink_to("loop")
         for name, reason in (("loop", "Too many levels of symbolic links"), ("x" * 300, "File name too long")):
@@ -183,7 +213,7 @@ class WrongInput(MistakeTest):
     def test_sizes_that_cannot_be_held(self):
         def setting(pattern, text):
             self.check_ranks(pattern, "mlp", *self.iris("output.dir=run", text))
-        setting("^\\S*iris.yaml:\\d+:\\d+: model.name is a model whose parameters need 8000.1 GB of memory, .*make the model smaller$",
+        setting("^\\S*iris.yaml:\\d+:\\d+: the model needs 8000.1 GB of memory for its parameters and there are .*; make the model smaller$",
                 "model.hidden=[1000000,1000000]")
         setting("training.micro_batches is '9223372036854775807'; it must be a whole number >= 1 and <= 8$", "training.micro_batches=9223372036854775807")
         setting("training.batch_size is '9223372036854775807'; it must be a whole number >= 1 and <= 2147483648$",

@@ -79,33 +79,17 @@ TEST_CASE("a file that cannot be created is the user's to mend") {
   CHECK(user_error([] { AtomicFile file(""); }) == "cannot write '': it is not a regular file; name another");
 }
 
-TEST_CASE("the bytes of a file, and of a pipe that comes in pieces") {
-  const TemporaryFolder folder;
-  for (const std::size_t size : {0UL, 1UL, 65'535UL, 65'536UL, 300'000UL}) {
-    std::string text(size, 'x');
-    if (size > 0) text.back() = 'y';
-    write_text(folder / "a", text);
-    const std::vector<std::uint8_t> bytes = read_file(folder / "a");
-    CHECK(std::string(bytes.begin(), bytes.end()) == text);
-  }
-  const std::string pipe = (folder / "pipe").string();
-  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  std::thread writer([&] { write_text(pipe, std::string(200'000, 'z')); });
-  CHECK(read_file(pipe) == std::vector<std::uint8_t>(200'000, 'z'));
-  writer.join();
-}
-
 TEST_CASE("a file that cannot be read is the user's to mend, a system that cannot read is not" *
           doctest::skip(!can_lack_descriptors)) {
   const TemporaryFolder folder;
   const std::string path = (folder / "a").string();
-  CHECK(user_error([&] { read_file(path); }) ==
+  CHECK(user_error([&] { const InputFile file(path); }) ==
         "cannot read '" + path + "': No such file or directory; check the path and its permissions");
-  CHECK(user_error([&] { read_file(folder.path()); }) ==
-        "cannot read '" + folder.path().string() + "': Is a directory; check the path and its permissions");
+  CHECK(user_error([&] { const InputFile file(folder.path()); }) ==
+        "cannot read '" + folder.path().string() + "': it is not a regular file; name another");
   write_text(path, "sound");
   const NoDescriptors none;
-  CHECK(device_error([&] { read_file(path); }) ==
+  CHECK(device_error([&] { const InputFile file(path); }) ==
         "cannot read '" + path + "': Too many open files; check the machine; the file itself may be intact");
 }
 
@@ -114,7 +98,7 @@ TEST_CASE("writing a file anew") {
   const std::vector<std::uint8_t> bytes(5000, 'x');
   write_text(folder / "a", std::string(9000, 'y'));
   write_file(folder / "a", bytes);
-  CHECK(read_file(folder / "a") == bytes);
+  CHECK(InputFile(folder / "a").read_all() == bytes);
   CHECK(user_error([&] { write_file(folder / "none/a", bytes); }).starts_with("cannot create '"));
   const FullDisk full(1000);
   CHECK(user_error([&] { write_file(folder / "b", bytes); }).find("File too large") != std::string::npos);

@@ -74,6 +74,17 @@ TEST_CASE("what is written is read: names, order, types, bits, metadata") {
   }
 }
 
+TEST_CASE("an empty file and a page of the web are told so") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "f").string();
+  write_text(path, "");
+  CHECK(user_error([&] { read_safetensors(path); }) == "'" + path + "' is empty; fetch or copy it again");
+  write_text(path, "<!DOCTYPE html><html>not found</html>");
+  CHECK(user_error([&] { read_safetensors(path); }) ==
+        "'" + path +
+            "' looks like a page of the web (HTML or XML) and not like a safetensors file; fetch it again");
+}
+
 TEST_CASE("the header alone tells names, types and metadata") {
   const TemporaryFolder folder;
   const SafeTensors contents = one_of_each();

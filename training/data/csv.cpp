@@ -18,6 +18,37 @@ namespace plexaura {
 
 namespace {
 
+// Foreign text in an error is not shown at any length.
+std::string shown(const std::string& text) {
+  constexpr std::size_t longest = 60;
+  if (text.size() <= longest) return text;
+  std::size_t end = longest;
+  while ((static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // within a character
+  return text.substr(0, end) + "...";
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 20;
+  std::vector<std::string> first;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) first.push_back(shown(names[i]));
+  const std::string rest = names.size() > most ? fmt::format(" and {} more", names.size() - most) : "";
+  return fmt::format("{}{}", fmt::join(first, ", "), rest);
+}
+
+// Reads the whole of `text` as a finite number.
+std::errc parse_number(const std::string& text, float& value) {
+  const bool has_plus = text.starts_with('+') && !text.starts_with("+-");  // from_chars knows no plus
+  const char* last = text.data() + text.size();
+  const auto result = std::from_chars(text.data() + (has_plus ? 1 : 0), last, value);
+  const bool is_whole = result.ptr == last && std::isfinite(value);
+  return result.ec == std::errc{} && !is_whole ? std::errc::invalid_argument : result.ec;
+}
+
+bool is_number(const std::string& text) {
+  float ignored = 0;
+  return parse_number(text, ignored) == std::errc{};
+}
+
 constexpr std::size_t no_column = std::numeric_limits<std::size_t>::max();
 
 // The columns of a file by name and number.
@@ -40,8 +71,10 @@ class Columns {
   std::size_t find_name(const std::string& name) const {
     const auto found = std::ranges::find(names_, name);
     if (found == names_.end())
-      throw UserError(fmt::format("{}: no column is called '{}'; the columns are: {}", file_, name,
-                                  fmt::join(names_, ", ")));
+      throw UserError(fmt::format(
+          "{}: no column is called '{}'; the columns are: {}{}", file_, name, list_of(names_),
+          std::ranges::any_of(names_, is_number) ? "; if the first line is a sample, set data.header to false"
+                                                 : ""));
     return static_cast<std::size_t>(found - names_.begin());
   }
 
@@ -97,19 +130,10 @@ std::vector<std::int64_t> place_labels(const std::vector<NamedLabel>& labels,
     const auto found = numbers.find(label.text);
     if (found == numbers.end())
       throw UserError(fmt::format("{}: '{}' is none of the classes {}; correct the label or add the class",
-                                  label.place, label.text, fmt::join(classes, ", ")));
+                                  label.place, shown(label.text), list_of(classes)));
     placed.push_back(found->second);
   }
   return placed;
-}
-
-// Reads the whole of `text` as a finite number.
-std::errc parse_number(const std::string& text, float& value) {
-  const bool has_plus = text.starts_with('+') && !text.starts_with("+-");  // from_chars knows no plus
-  const char* last = text.data() + text.size();
-  const auto result = std::from_chars(text.data() + (has_plus ? 1 : 0), last, value);
-  const bool is_whole = result.ptr == last && std::isfinite(value);
-  return result.ec == std::errc{} && !is_whole ? std::errc::invalid_argument : result.ec;
 }
 
 // One cell where there should be several: the file separates its columns by something else.
@@ -126,36 +150,62 @@ void check_delimiter(const CsvText& text, const CsvRow& first) {
 
 // A first line whose features are numbers would be lost as names of columns.
 void check_header(const CsvText& text, const CsvRow& first, const std::vector<std::size_t>& features) {
-  const auto is_number = [&](std::size_t column) {
-    float ignored = 0;
-    return parse_number(first[column].text, ignored) == std::errc{};
-  };
-  if (std::ranges::all_of(features, is_number))
+  if (std::ranges::all_of(features, [&](std::size_t column) { return is_number(first[column].text); }))
     throw UserError(
         fmt::format("{}: the first line holds numbers where the names of the columns should be; set "
                     "data.header to false if it is a sample, or to true if these are the names",
                     text.place(first.front())));
 }
 
+// A first line of names is no sample.
+void check_no_header(const CsvText& text, const CsvRow& first, const std::vector<std::size_t>& features) {
+  if (std::ranges::none_of(features, [&](std::size_t column) {
+        return first[column].text.empty() || is_number(first[column].text);
+      }))
+    throw UserError(
+        fmt::format("{}: '{}' is no number, and the first line may be the names of the columns; "
+                    "leave out data.header=false if it is",
+                    text.place(first[features.front()]), shown(first[features.front()].text)));
+}
+
+// A name that is given twice does not say which column is meant.
+void check_names(const CsvText& text, const CsvRow& header, const std::vector<std::size_t>& used) {
+  if (std::ranges::find(used, header.size() - 1) != used.end() && header.back().text.empty())
+    throw UserError(fmt::format(
+        "{}: the last column has no name; name it, or remove the delimiter at the end of the line",
+        text.place(header.back())));
+  std::map<std::string, std::size_t> first;
+  for (std::size_t column = 0; column < header.size(); ++column) {
+    const auto [found, is_new] = first.emplace(header[column].text, column);
+    if (is_new) continue;
+    for (const std::size_t twin : {found->second, column})
+      if (std::ranges::find(used, twin) != used.end())
+        throw UserError(fmt::format("{}: a column is called '{}' as another one is; rename one of them",
+                                    text.place(header[column]), shown(header[column].text)));
+  }
+}
+
 float parse_feature(const std::string& text, const std::string& place, const std::string& column) {
   float value = 0;
   const std::errc error = parse_number(text, value);
   if (error == std::errc::result_out_of_range)
-    throw UserError(
-        fmt::format("{}: '{}' in {} is out of the range of float32; scale the column", place, text, column));
+    throw UserError(fmt::format("{}: '{}' in {} is out of the range of float32; scale the column", place,
+                                shown(text), column));
   if (error != std::errc{})
     throw UserError(
         fmt::format("{}: '{}' in {} is not a finite number; features are numbers, so correct the cell or "
                     "leave the column out",
-                    place, text, column));
+                    place, shown(text), column));
   return value;
 }
 
 void check_width(const CsvText& text, const CsvRow& row, std::size_t width) {
   if (row.size() == width) return;
   const CsvCell& cell = row[std::min(width, row.size() - 1)];
-  throw UserError(fmt::format("{}: the row has {} cells where the first has {}; give every row as many",
-                              text.place(cell), row.size(), width));
+  const bool ends_in_delimiter = row.size() == width + 1 && row.back().text.empty();
+  throw UserError(
+      fmt::format("{}: the row has {} cells where the first has {}; {}", text.place(cell), row.size(), width,
+                  ends_in_delimiter ? "remove the delimiter at its end" : "give every row as many"));
 }
 
 // What the rows hold, before labels have become numbers.
@@ -184,7 +234,7 @@ struct Table {
 }  // namespace
 
 CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& options) {
-  const std::vector<std::uint8_t> bytes = read_file(path);
+  const std::vector<std::uint8_t> bytes = InputFile(path).read_all();
   CsvText text(path.string(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options.delimiter);
   CsvRow row;
   if (!text.next(row))
@@ -197,6 +247,10 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
     throw UserError(
         fmt::format("{}: the label is the only column; features need one at least", path.string()));
   if (options.header && !options.names_may_be_numbers) check_header(text, row, features);
+  if (!options.header) check_no_header(text, row, features);
+  std::vector<std::size_t> used = features;
+  if (label != no_column) used.push_back(label);
+  if (options.header) check_names(text, row, used);
   for (const std::size_t column : features) feature_names_.push_back(columns.name(column));
 
   Table table;

@@ -1,5 +1,6 @@
 #include "training/data/csv_text.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -13,12 +14,57 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 constexpr std::string_view utf16_little = "\xff\xfe";
 constexpr std::string_view utf16_big = "\xfe\xff";
 
+// How many bytes the character that begins `text` has in UTF-8; 0 where it is none.
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  // Longer than it need be, half of a UTF-16 pair, or beyond the last character.
+  const bool is_none = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0) ||
+                       (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90);
+  return is_none ? 0 : length;
+}
+
+void check_utf8(const std::string& name, std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = character_length(text.substr(at));
+    if (length == 0)
+      throw UserError(fmt::format(
+          "{}:{}: the line holds the byte {:02x}, which is not UTF-8; save the file as "
+          "UTF-8 (it may be Latin-1)",
+          name, 1 + std::ranges::count(text.substr(0, at), '\n'), static_cast<unsigned char>(text[at])));
+    at += length;
+  }
+}
+
+// Files of other kinds, by their first bytes.
+void check_kind(const std::string& name, std::string_view text) {
+  if (text.starts_with("\x1f\x8b"))
+    throw UserError(fmt::format("{}: is compressed by gzip; unpack it first", name));
+  if (text.starts_with("PK\x03\x04"))
+    throw UserError(
+        fmt::format("{}: is a zip archive, as spreadsheets (.xlsx) are; export the table as CSV", name));
+}
+
+void check_line_ends(const std::string& name, std::string_view text) {
+  const std::size_t first = text.find('\r');
+  if (first < text.size() - 1 && text.find('\n') == std::string_view::npos)
+    throw UserError(fmt::format("{}: its lines end in CR alone; save it with LF or CRLF", name));
+}
+
 void check_encoding(const std::string& name, std::string_view text) {
+  check_kind(name, text);
   if (text.starts_with(utf16_little) || text.starts_with(utf16_big))
     throw UserError(fmt::format("{}: the text is UTF-16 by its first bytes; save it as UTF-8", name));
   if (text.find('\0') != std::string_view::npos)
     throw UserError(fmt::format(
         "{}: holds a zero byte, as UTF-16 text and binary files do; save it as UTF-8 text", name));
+  check_utf8(name, text);
+  check_line_ends(name, text);
 }
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -45,12 +91,23 @@ bool CsvText::next(CsvRow& row) {
       ++at_;  // the delimiter
     }
     if (at_ < text_.size()) ++at_;
-    line_start_ = at_;
-    ++line_;
+    begin_line();
     const bool empty = row.size() == 1 && row.front().text.empty();
     if (!empty) return true;
   }
   return false;
+}
+
+void CsvText::begin_line() {
+  ++line_;
+  column_ = 1;
+  counted_ = at_;
+}
+
+CsvCell CsvText::empty_cell_here() {
+  for (; counted_ < at_; ++counted_)
+    if ((static_cast<unsigned char>(text_[counted_]) & 0xc0) != 0x80) ++column_;
+  return {{}, line_, column_};
 }
 
 void CsvText::skip_blanks() {
@@ -89,8 +146,7 @@ void CsvText::unquote(CsvCell& cell) {
       if (!doubled) return;
       ++at_;
     } else if (c == '\n') {
-      ++line_;
-      line_start_ = at_;
+      begin_line();
     }
     cell.text += c;
   }

@@ -20,8 +20,8 @@ using CsvRow = std::vector<CsvCell>;
 // copy of the whole.
 class CsvText {
  public:
-  // `name` is the file's, for errors; `text` must outlive this. Throws UserError for what cannot be UTF-8:
-  // the byte order mark of UTF-16, or a zero byte.
+  // `name` is the file's, for errors; `text` must outlive this. Throws UserError for what is
+  // not UTF-8 text, with its line, and for lines that end in CR alone.
   CsvText(std::string name, std::string_view text, char delimiter);
 
   // The next row that is not empty; false behind the last. Throws UserError at a quote that is not closed, or
@@ -38,14 +38,16 @@ class CsvText {
   void skip_blanks();
   bool at_line_end() const { return at_ == text_.size() || text_[at_] == '\n'; }
   bool at_cell_end() const { return at_line_end() || text_[at_] == delimiter_; }
-  CsvCell empty_cell_here() const { return {{}, line_, static_cast<std::int64_t>(at_ - line_start_) + 1}; }
+  void begin_line();
+  CsvCell empty_cell_here();
 
   std::string name_;
   std::string_view text_;
   char delimiter_;
   std::size_t at_ = 0;
-  std::size_t line_start_ = 0;
   std::int64_t line_ = 1;
+  std::int64_t column_ = 1;  // of the character at `counted_`
+  std::size_t counted_ = 0;
 };
 
 }  // namespace plexaura

@@ -26,6 +26,16 @@ void check_finite(std::int64_t index, std::span<const float> sample) {
                     wrong - sample.begin(), index, *wrong));
 }
 
+void require_classes_of(const std::vector<std::string>& classes, const std::string& place,
+                        const std::vector<std::string>& here, const std::string& lacks) {
+  for (const std::string& name : classes)
+    if (std::ranges::find(here, name) == here.end())
+      throw UserError(fmt::format(
+          "{} has no class '{}', which {} has; both sets must have the same classes, so add it or "
+          "remove the other",
+          lacks, name, place));
+}
+
 }  // namespace
 
 std::vector<Field> Dataset::fields() const {
@@ -51,16 +61,13 @@ void check_same_classes(const Dataset& train, const std::string& train_name, con
                         const std::string& validation_name) {
   const auto& expected = train.class_names();
   const auto& found = validation.class_names();
+  require_classes_of(expected, train_name, found, validation_name);
+  require_classes_of(found, validation_name, expected, train_name);
   const auto difference = std::ranges::mismatch(expected, found);
-  if (difference.in1 == expected.end() && difference.in2 == found.end()) return;
-  const auto name = [](auto place, const auto& names) {
-    return place == names.end() ? std::string("no such class") : fmt::format("'{}'", *place);
-  };
-  throw UserError(fmt::format(
-      "{}: class {} is {} where {} has {}; both sets must have the same classes, so add what is missing or "
-      "remove what is too much",
-      validation_name, difference.in2 - found.begin(), name(difference.in2, found), train_name,
-      name(difference.in1, expected)));
+  if (difference.in1 != expected.end())
+    throw UserError(fmt::format(
+        "{}: class {} is '{}' where {} has '{}'; both sets must have the same classes in one order",
+        validation_name, difference.in2 - found.begin(), *difference.in2, train_name, *difference.in1));
 }
 
 void check_same_shape(const Dataset& train, const std::string& train_name, const Dataset& validation,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include "tests/training/data/data_support.h"
 #include "training/data/standardise.h"
@@ -142,6 +143,76 @@ TEST_CASE("text that is not UTF-8 but UTF-16 is told so") {
     CHECK(error_in(text) == ": the text is UTF-16 by its first bytes; save it as UTF-8");
   CHECK(error_in("a\0,\0k\0\n\0"s) ==
         ": holds a zero byte, as UTF-16 text and binary files do; save it as UTF-8 text");
+}
+
+TEST_CASE("a table that is not UTF-8 is refused with the line") {
+  for (const std::string bad :
+       {"\xe4", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe0\x80\x80", "\x80"})
+    CHECK(contains(error_in("a,k\n1,x\n2," + bad + "\n"), ":3: the line holds the byte "));
+  CHECK(error_in("a,k\n1,Gr\xfc\xdf\n") ==
+        ":2: the line holds the byte fc, which is not UTF-8; save the file as UTF-8 (it may be Latin-1)");
+  const testing::TempFolder folder;
+  const CsvDataset dataset(folder.write("t.csv", "a,k\n1,\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x9f\n"));
+  CHECK(dataset.class_names().front() == "\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x9f");
+}
+
+TEST_CASE("the column of an error counts characters") {
+  CHECK(error_in("\xc3\xa4,b,k\n1,2,x\n\xc3\xa4\xc3\xb6,oops,y\n", {.features = {"b"}})
+            .starts_with(":3:4: 'oops'"));
+  CHECK(error_in("k,b\n\"\xc3\xa4\n\xc3\xa4\",oops\n", {.label = "k"}).starts_with(":3:4: 'oops'"));
+}
+
+TEST_CASE("files of other kinds are told what they are") {
+  CHECK(error_in("\x1f\x8b\x08...") == ": is compressed by gzip; unpack it first");
+  CHECK(error_in("PK\x03\x04...") ==
+        ": is a zip archive, as spreadsheets (.xlsx) are; export the table as CSV");
+  CHECK(error_in("a,k\r1,x\r2,y\r") == ": its lines end in CR alone; save it with LF or CRLF");
+}
+
+TEST_CASE("a pipe or a device is no table") {
+  const testing::TempFolder folder;
+  const std::string pipe = (folder.path / "pipe").string();
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero")})
+    CHECK(testing::error_of([&] { const CsvDataset dataset(path); }) ==
+          "cannot read '" + path + "': it is not a regular file; name another");
+}
+
+TEST_CASE("a column that is used has a name of its own") {
+  CHECK(error_in("a,b,a,k\n1,2,3,x\n") ==
+        ":1:5: a column is called 'a' as another one is; rename one of them");
+  CHECK(error_in("a,b,k,k\n1,2,x,y\n", {.label = "k", .features = {"a"}})
+            .starts_with(":1:7: a column is called 'k'"));
+  CHECK(error_in("a,b,b\n1,2,3\n", {.labelled = false, .features = {"b"}})
+            .starts_with(":1:5: a column is called 'b'"));
+  const testing::TempFolder folder;
+  const CsvDataset dataset(folder.write("t.csv", "a,note,note\n1,x,y\n"),
+                           {.labelled = false, .features = {"a"}});
+  CHECK(dataset.size() == 1);
+}
+
+TEST_CASE("a delimiter at the end of a line is told so") {
+  CHECK(error_in("a,k,\n1,x,\n") ==
+        ":1:5: the last column has no name; name it, or remove the delimiter at the end of the line");
+  CHECK(error_in("a,k\n1,x,\n") ==
+        ":2:5: the row has 3 cells where the first has 2; remove the delimiter at its end");
+}
+
+TEST_CASE("a header that is there or missing against what was said") {
+  CHECK(error_in("1,2,x\n", {.label = "k"}) ==
+        ": no column is called 'k'; the columns are: 1, 2, x; if the first line is a sample, set data.header "
+        "to "
+        "false");
+  CHECK(error_in("a,b,k\n1,2,x\n", {.header = false}) ==
+        ":1:1: 'a' is no number, and the first line may be the names of the columns; leave out "
+        "data.header=false if it is");
+}
+
+TEST_CASE("errors show neither a whole file nor a whole list") {
+  CHECK(error_in("a,k\n" + std::string(500, 'x') + ",y\n").size() < 250);
+  std::string header = "k";
+  for (int i = 0; i < 500; ++i) header += ",c" + std::to_string(i);
+  CHECK(error_in(header + "\n", {.label = "kind"}).ends_with(" and 481 more"));
 }
 
 TEST_CASE("errors of a whole table say what it lacks") {

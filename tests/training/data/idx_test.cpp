@@ -119,7 +119,7 @@ TEST_CASE("a gzip stream that is cut off anywhere is refused") {
   const testing::TempFolder folder;
   std::string text = image_text();
   write_gzip(folder.path / "whole", text);
-  const auto bytes = read_file(folder.path / "whole");
+  const auto bytes = InputFile(folder.path / "whole").read_all();
   const auto labels = folder.write("labels", label_text());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CAPTURE(size);
@@ -133,8 +133,8 @@ TEST_CASE("a gzip file of several streams is read as one, and anything else behi
   const auto labels = folder.write("labels", label_text());
   write_gzip(folder.path / "first", image_text().substr(0, 20));
   write_gzip(folder.path / "second", image_text().substr(20));
-  auto bytes = read_file(folder.path / "first");
-  const auto second = read_file(folder.path / "second");
+  auto bytes = InputFile(folder.path / "first").read_all();
+  const auto second = InputFile(folder.path / "second").read_all();
   bytes.insert(bytes.end(), second.begin(), second.end());
   CHECK(IdxDataset(folder.write("images", bytes), labels).size() == 2);
 
@@ -149,7 +149,7 @@ TEST_CASE("a damaged gzip stream is refused") {
   const testing::TempFolder folder;
   const auto labels = folder.write("labels", label_text());
   write_gzip(folder.path / "images", image_text());
-  auto bytes = read_file(folder.path / "images");
+  auto bytes = InputFile(folder.path / "images").read_all();
   bytes[bytes.size() - 6] ^= 1;  // of its checksum
   CHECK(contains(testing::error_of([&] { const IdxDataset dataset(folder.write("images", bytes), labels); }),
                  "images: the gzip stream is damaged: incorrect data check; fetch the file again"));
