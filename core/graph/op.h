@@ -3,6 +3,7 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/export.h"
@@ -28,11 +29,19 @@ struct VjpRequest {
   std::vector<bool> wanted;  // one per input: whether anybody will use its gradient
 };
 
+// What passes and kernels must know about an op. All of it stands here, so that no other file lists ops by
+// name; the tests run each op of ops.def against what it says.
 struct OpTraits {
   int saved_outputs = 0;    // the last so many outputs are made for backward only: they receive no cotangent
   bool random = false;      // two equal ones are two draws: never merged
   bool view = false;        // output 0 is input 0 under another shape, element by element in row-major order
   bool collective = false;  // needs other ranks: runs at a host point
+  // Element i of each output depends on nothing but the elements that broadcasting puts beside it. Its portable
+  // kernel reads all of them before it writes element i, so that an output may lie where an input of its type
+  // lies.
+  bool elementwise = false;
+  // Inputs that are named for the gradient alone: no kernel reads them.
+  std::vector<std::size_t> unread_inputs = {};
 };
 
 // An operation: an immutable value that says what is computed, and knows neither device nor memory. An op is
@@ -58,6 +67,21 @@ class PLEXAURA_API Op {
   virtual void describe(Description&) const {}
 
   virtual OpTraits traits() const { return {}; }
+};
+
+// An op with options: a struct that adds every one of them to a Description, `void describe(Description&) const`.
+// Printing, hashing and equality come from there, and kernels read options(). A class of this kind stands in the
+// header, beside its builder; one without options stands in the source file, where nobody else sees it.
+template <class Options>
+class OpWith : public Op {
+ public:
+  explicit OpWith(Options options) : options_(std::move(options)) {}
+
+  const Options& options() const { return options_; }
+  void describe(Description& description) const final { options_.describe(description); }
+
+ private:
+  Options options_;
 };
 
 PLEXAURA_API Description describe(const Op& op);

@@ -7,6 +7,7 @@ namespace plexaura {
 
 struct BatchNormOptions {
   double epsilon = 1e-5;
+  void describe(Description& to) const { to.add("epsilon", epsilon); }
 };
 
 struct BatchNormResult {
@@ -38,21 +39,13 @@ PLEXAURA_API BatchNormGradResult batch_norm_grad(Operand x, Operand scale, Opera
 PLEXAURA_API Node batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean,
                                        Operand variance, BatchNormOptions options = {});
 
-// What the three ops have in common: they are named by their function and have the same options.
-class PLEXAURA_API BatchNormOp : public Op {
- public:
-  explicit BatchNormOp(BatchNormOptions options) : options_(options) {}
-  void describe(Description& description) const override { description.add("epsilon", options_.epsilon); }
-  const BatchNormOptions& options() const { return options_; }
-
- private:
-  BatchNormOptions options_;
-};
+// What the three ops have in common.
+using BatchNormOp = OpWith<BatchNormOptions>;
 
 // Inputs: x, scale, shift. Outputs: y; saved: mean, variance.
 class PLEXAURA_API BatchNorm final : public BatchNormOp {
  public:
-  using BatchNormOp::BatchNormOp;
+  using OpWith::OpWith;
   std::string_view name() const override { return "batch_norm"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
@@ -63,7 +56,7 @@ class PLEXAURA_API BatchNorm final : public BatchNormOp {
 // total derivative with respect to x, scale and grad_out: mean and variance count as functions of x.
 class PLEXAURA_API BatchNormGrad final : public BatchNormOp {
  public:
-  using BatchNormOp::BatchNormOp;
+  using OpWith::OpWith;
   std::string_view name() const override { return "batch_norm_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
@@ -72,7 +65,7 @@ class PLEXAURA_API BatchNormGrad final : public BatchNormOp {
 // Inputs: x, scale, shift, mean, variance.
 class PLEXAURA_API BatchNormInference final : public BatchNormOp {
  public:
-  using BatchNormOp::BatchNormOp;
+  using OpWith::OpWith;
   std::string_view name() const override { return "batch_norm_inference"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;

@@ -20,6 +20,7 @@ class BinaryOp final : public Op {
   BinaryOp(std::string_view name, Vjp vjp, bool floating) : name_(name), vjp_(vjp), floating_(floating) {}
 
   std::string_view name() const override { return name_; }
+  OpTraits traits() const override { return {.elementwise = true}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 2);
@@ -45,6 +46,7 @@ class CompareOp final : public Op {
   explicit CompareOp(std::string_view name) : name_(name) {}
 
   std::string_view name() const override { return name_; }
+  OpTraits traits() const override { return {.elementwise = true}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 2);
@@ -60,6 +62,7 @@ class CompareOp final : public Op {
 class Where final : public Op {
  public:
   std::string_view name() const override { return "where"; }
+  OpTraits traits() const override { return {.elementwise = true}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 3);

@@ -35,31 +35,41 @@ void require_outputs(const Window2d& window, Size2d input, const Shape& grad_out
                                 expected.h, expected.w));
 }
 
-void describe_options(Description& description, const Conv2dOptions& options) {
-  describe(description, "stride", options.stride);
-  describe(description, "padding", options.padding);
-  describe(description, "dilation", options.dilation);
-  description.add("groups", options.groups);
+}  // namespace
+
+void Conv2dOptions::describe(Description& to) const {
+  plexaura::describe(to, "stride", stride);
+  plexaura::describe(to, "padding", padding);
+  plexaura::describe(to, "dilation", dilation);
+  to.add("groups", groups);
 }
 
-}  // namespace
+void Conv2dInputGradOptions::describe(Description& to) const {
+  plexaura::describe(to, "input", input);
+  Conv2dOptions::describe(to);
+}
+
+void Conv2dWeightGradOptions::describe(Description& to) const {
+  plexaura::describe(to, "kernel", kernel);
+  Conv2dOptions::describe(to);
+}
 
 std::vector<TensorType> Conv2d::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, inputs.size() == 3 ? 3 : 2);
-  require_operands(inputs[0], inputs[1], options_);
+  require_operands(inputs[0], inputs[1], options());
   const Shape& x = inputs[0].shape;
   const Shape& weights = inputs[1].shape;
-  if (x[1] != weights[1] * options_.groups)
+  if (x[1] != weights[1] * options().groups)
     throw RuleError(
         fmt::format("the input has {} channels and the weights expect {} (their second extent times groups); "
                     "make them equal",
-                    x[1], weights[1] * options_.groups));
-  require_divisible(weights[0], options_.groups, "output");
+                    x[1], weights[1] * options().groups));
+  require_divisible(weights[0], options().groups, "output");
   if (inputs.size() == 3 && inputs[2] != TensorType{inputs[0].dtype, Shape{weights[0]}})
     throw RuleError(fmt::format(
         "the bias must have one element for each of the {} output channels, and the weights' dtype",
         weights[0]));
-  const Size2d out = window_of(options_, spatial(weights)).outputs(spatial(x));
+  const Size2d out = window_of(options(), spatial(weights)).outputs(spatial(x));
   return {{inputs[0].dtype, Shape{x[0], weights[0], out.h, out.w}}};
 }
 
@@ -68,25 +78,24 @@ std::vector<Node> Conv2d::vjp(const VjpRequest& request) const {
   const Node& weights = request.inputs[1];
   const Node& grad = request.grad_outputs[0];
   std::vector<Node> grads(request.inputs.size());
-  if (request.wanted[0]) grads[0] = conv2d_input_grad(weights, grad, spatial(x.shape()), options_);
-  if (request.wanted[1]) grads[1] = conv2d_weight_grad(x, grad, spatial(weights.shape()), options_);
+  if (request.wanted[0]) grads[0] = conv2d_input_grad(weights, grad, spatial(x.shape()), options());
+  if (request.wanted[1]) grads[1] = conv2d_weight_grad(x, grad, spatial(weights.shape()), options());
   if (grads.size() == 3 && request.wanted[2]) grads[2] = sum(grad, {.axes = {0, 2, 3}});
   return grads;
 }
 
-void Conv2d::describe(Description& description) const { describe_options(description, options_); }
-
 std::vector<TensorType> Conv2dInputGrad::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 2);
-  require_operands(inputs[0], inputs[1], options_);
+  require_operands(inputs[0], inputs[1], options());
   const Shape& weights = inputs[0].shape;
   const Shape& grad_out = inputs[1].shape;
-  require_divisible(weights[0], options_.groups, "output");
+  require_divisible(weights[0], options().groups, "output");
   if (grad_out[1] != weights[0])
     throw RuleError(fmt::format("the gradient has {} channels and the weights give {}; make them equal",
                                 grad_out[1], weights[0]));
-  require_outputs(window_of(options_, spatial(weights)), input_, grad_out);
-  return {{inputs[0].dtype, Shape{grad_out[0], weights[1] * options_.groups, input_.h, input_.w}}};
+  require_outputs(window_of(options(), spatial(weights)), options().input, grad_out);
+  return {{inputs[0].dtype,
+           Shape{grad_out[0], weights[1] * options().groups, options().input.h, options().input.w}}};
 }
 
 // <u, input_grad(w, g)> = <conv(u, w), g>
@@ -96,26 +105,22 @@ std::vector<Node> Conv2dInputGrad::vjp(const VjpRequest& request) const {
   const Node& u = request.grad_outputs[0];
   Node grad_weights;
   Node grad_grad_out;
-  if (request.wanted[0]) grad_weights = conv2d_weight_grad(u, grad_out, spatial(weights.shape()), options_);
-  if (request.wanted[1]) grad_grad_out = conv2d(u, weights, options_);
+  if (request.wanted[0]) grad_weights = conv2d_weight_grad(u, grad_out, spatial(weights.shape()), options());
+  if (request.wanted[1]) grad_grad_out = conv2d(u, weights, options());
   return {grad_weights, grad_grad_out};
-}
-
-void Conv2dInputGrad::describe(Description& description) const {
-  plexaura::describe(description, "input", input_);
-  describe_options(description, options_);
 }
 
 std::vector<TensorType> Conv2dWeightGrad::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 2);
-  require_operands(inputs[0], inputs[1], options_);
+  require_operands(inputs[0], inputs[1], options());
   const Shape& x = inputs[0].shape;
   const Shape& grad_out = inputs[1].shape;
-  require_divisible(x[1], options_.groups, "input");
-  require_divisible(grad_out[1], options_.groups, "output");
+  require_divisible(x[1], options().groups, "input");
+  require_divisible(grad_out[1], options().groups, "output");
   if (x[0] != grad_out[0]) throw RuleError("the input and the gradient must have the same number of samples");
-  require_outputs(window_of(options_, kernel_), spatial(x), grad_out);
-  return {{inputs[0].dtype, Shape{grad_out[1], x[1] / options_.groups, kernel_.h, kernel_.w}}};
+  require_outputs(window_of(options(), options().kernel), spatial(x), grad_out);
+  return {
+      {inputs[0].dtype, Shape{grad_out[1], x[1] / options().groups, options().kernel.h, options().kernel.w}}};
 }
 
 // <u, weight_grad(x, g)> = <conv(x, u), g>
@@ -125,14 +130,9 @@ std::vector<Node> Conv2dWeightGrad::vjp(const VjpRequest& request) const {
   const Node& u = request.grad_outputs[0];
   Node grad_x;
   Node grad_grad_out;
-  if (request.wanted[0]) grad_x = conv2d_input_grad(u, grad_out, spatial(x.shape()), options_);
-  if (request.wanted[1]) grad_grad_out = conv2d(x, u, options_);
+  if (request.wanted[0]) grad_x = conv2d_input_grad(u, grad_out, spatial(x.shape()), options());
+  if (request.wanted[1]) grad_grad_out = conv2d(x, u, options());
   return {grad_x, grad_grad_out};
-}
-
-void Conv2dWeightGrad::describe(Description& description) const {
-  plexaura::describe(description, "kernel", kernel_);
-  describe_options(description, options_);
 }
 
 Node conv2d(Operand x, Operand weights, Conv2dOptions options) {
@@ -144,11 +144,12 @@ Node conv2d(Operand x, Operand weights, Operand bias, Conv2dOptions options) {
 }
 
 Node conv2d_input_grad(Operand weights, Operand grad_out, Size2d input, Conv2dOptions options) {
-  return apply(std::make_shared<Conv2dInputGrad>(input, options), {weights, grad_out});
+  return apply(std::make_shared<Conv2dInputGrad>(Conv2dInputGradOptions{options, input}),
+               {weights, grad_out});
 }
 
 Node conv2d_weight_grad(Operand x, Operand grad_out, Size2d kernel, Conv2dOptions options) {
-  return apply(std::make_shared<Conv2dWeightGrad>(kernel, options), {x, grad_out});
+  return apply(std::make_shared<Conv2dWeightGrad>(Conv2dWeightGradOptions{options, kernel}), {x, grad_out});
 }
 
 }  // namespace plexaura

@@ -12,6 +12,8 @@ struct Conv2dOptions {
   Size2d dilation = {};  // steps between the kernel's elements
   // Input and output channels are split into this many groups; each group is convolved separately.
   std::int64_t groups = 1;
+
+  PLEXAURA_API void describe(Description& to) const;
 };
 
 // Cross-correlation, which everyone calls convolution:
@@ -30,52 +32,40 @@ PLEXAURA_API Node conv2d_input_grad(Operand weights, Operand grad_out, Size2d in
 PLEXAURA_API Node conv2d_weight_grad(Operand x, Operand grad_out, Size2d kernel, Conv2dOptions options);
 
 // Inputs: x, weights and, if there is one, bias.
-class PLEXAURA_API Conv2d final : public Op {
+class PLEXAURA_API Conv2d final : public OpWith<Conv2dOptions> {
  public:
-  explicit Conv2d(Conv2dOptions options) : options_(options) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "conv2d"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override;
-  const Conv2dOptions& options() const { return options_; }
+};
 
- private:
-  Conv2dOptions options_;
+struct Conv2dInputGradOptions : Conv2dOptions {
+  Size2d input = {};
+  PLEXAURA_API void describe(Description& to) const;
 };
 
 // Inputs: weights, grad_out.
-class PLEXAURA_API Conv2dInputGrad final : public Op {
+class PLEXAURA_API Conv2dInputGrad final : public OpWith<Conv2dInputGradOptions> {
  public:
-  Conv2dInputGrad(Size2d input, Conv2dOptions options) : input_(input), options_(options) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "conv2d_input_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override;
-  Size2d input() const { return input_; }
-  const Conv2dOptions& options() const { return options_; }
+};
 
- private:
-  Size2d input_;
-  Conv2dOptions options_;
+struct Conv2dWeightGradOptions : Conv2dOptions {
+  Size2d kernel = {};
+  PLEXAURA_API void describe(Description& to) const;
 };
 
 // Inputs: x, grad_out.
-class PLEXAURA_API Conv2dWeightGrad final : public Op {
+class PLEXAURA_API Conv2dWeightGrad final : public OpWith<Conv2dWeightGradOptions> {
  public:
-  Conv2dWeightGrad(Size2d kernel, Conv2dOptions options) : kernel_(kernel), options_(options) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "conv2d_weight_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override;
-  Size2d kernel() const { return kernel_; }
-  const Conv2dOptions& options() const { return options_; }
-
- private:
-  Size2d kernel_;
-  Conv2dOptions options_;
 };
 
 }  // namespace plexaura

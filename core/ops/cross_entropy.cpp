@@ -34,27 +34,23 @@ std::string_view name_of(Reduction reduction) {
 std::vector<TensorType> SoftmaxCrossEntropy::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 2);
   require_logits_and_labels(inputs[0], inputs[1]);
-  return {{inputs[0].dtype, loss_shape(inputs[0].shape, options_.reduction)}, inputs[0]};
+  return {{inputs[0].dtype, loss_shape(inputs[0].shape, options().reduction)}, inputs[0]};
 }
 
 std::vector<Node> SoftmaxCrossEntropy::vjp(const VjpRequest& request) const {
   const Node& logits = request.inputs[0];
   const Node& labels = request.inputs[1];
   const Node& probabilities = request.outputs[1];
-  return {apply(std::make_shared<SoftmaxCrossEntropyGrad>(options_),
+  return {apply(std::make_shared<SoftmaxCrossEntropyGrad>(options()),
                 {logits, labels, probabilities, request.grad_outputs[0]}),
           Node()};
-}
-
-void SoftmaxCrossEntropy::describe(Description& description) const {
-  description.add("reduction", std::string(name_of(options_.reduction)));
 }
 
 std::vector<TensorType> SoftmaxCrossEntropyGrad::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 4);
   require_logits_and_labels(inputs[0], inputs[1]);
   if (inputs[2] != inputs[0]) throw RuleError("the probabilities must have the type and shape of the logits");
-  if (inputs[3] != TensorType{inputs[0].dtype, loss_shape(inputs[0].shape, options_.reduction)})
+  if (inputs[3] != TensorType{inputs[0].dtype, loss_shape(inputs[0].shape, options().reduction)})
     throw RuleError("the gradient must have the type and shape of the loss");
   return {inputs[0]};
 }
@@ -67,12 +63,12 @@ std::vector<Node> SoftmaxCrossEntropyGrad::vjp(const VjpRequest& request) const 
   const Node& grad_out = request.inputs[3];
   const Node& u = request.grad_outputs[0];
   const Shape& shape = logits.shape();
-  const double weight = weight_of_sample(shape, options_.reduction);
+  const double weight = weight_of_sample(shape, options().reduction);
   const Node p = softmax(logits, 1);
   Node grad_logits;
   Node grad_grad_out;
   if (request.wanted[0]) {
-    const Node g = options_.reduction == Reduction::none ? reshape(grad_out, {shape[0], 1}) : grad_out;
+    const Node g = options().reduction == Reduction::none ? reshape(grad_out, {shape[0], 1}) : grad_out;
     grad_logits = weight * g * p * (u - sum(p * u, {.axes = {1}, .keepdims = true}));
   }
   if (request.wanted[3]) {
@@ -80,10 +76,6 @@ std::vector<Node> SoftmaxCrossEntropyGrad::vjp(const VjpRequest& request) const 
     grad_grad_out = sum_to(weight * by_sample, grad_out.shape());
   }
   return {grad_logits, Node(), Node(), grad_grad_out};
-}
-
-void SoftmaxCrossEntropyGrad::describe(Description& description) const {
-  description.add("reduction", std::string(name_of(options_.reduction)));
 }
 
 Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options) {

@@ -12,6 +12,7 @@ PLEXAURA_API std::string_view name_of(Reduction reduction);
 
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
+  void describe(Description& to) const { to.add("reduction", std::string(name_of(reduction))); }
 };
 
 // The cross-entropy of softmax(logits) against class numbers: -log softmax(logits)[n, labels[n]].
@@ -21,36 +22,25 @@ struct CrossEntropyOptions {
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
 
 // Outputs: loss; saved: softmax(logits) [N, C].
-class PLEXAURA_API SoftmaxCrossEntropy final : public Op {
+class PLEXAURA_API SoftmaxCrossEntropy final : public OpWith<CrossEntropyOptions> {
  public:
-  explicit SoftmaxCrossEntropy(CrossEntropyOptions options) : options_(options) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "softmax_cross_entropy"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override;
   OpTraits traits() const override { return {.saved_outputs = 1}; }
-  const CrossEntropyOptions& options() const { return options_; }
-
- private:
-  CrossEntropyOptions options_;
 };
 
 // The gradient with respect to the logits. Inputs: logits, labels, the saved probabilities, grad_out. No
 // kernel reads the logits: they are named because the probabilities are a function of them, which second
 // derivatives need.
-class PLEXAURA_API SoftmaxCrossEntropyGrad final : public Op {
+class PLEXAURA_API SoftmaxCrossEntropyGrad final : public OpWith<CrossEntropyOptions> {
  public:
-  explicit SoftmaxCrossEntropyGrad(CrossEntropyOptions options) : options_(options) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "softmax_cross_entropy_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override;
-  const CrossEntropyOptions& options() const { return options_; }
-
- private:
-  CrossEntropyOptions options_;
+  OpTraits traits() const override { return {.unread_inputs = {0}}; }
 };
 
 }  // namespace plexaura

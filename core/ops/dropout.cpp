@@ -19,31 +19,27 @@ void require_probability(double p) {
 std::vector<TensorType> Dropout::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 2);
   require_floating(inputs[0]);
-  require_probability(options_.p);
+  require_probability(options().p);
   if (inputs[1] != TensorType{DType::int64, Shape{3}})
     throw RuleError("the second operand must be the step scalar 'random'");
   return {inputs[0], {DType::boolean, inputs[0].shape}};
 }
 
 std::vector<Node> Dropout::vjp(const VjpRequest& request) const {
-  return {dropout_grad(request.grad_outputs[0], request.outputs[1], options_.p), Node()};
-}
-
-void Dropout::describe(Description& description) const {
-  description.add("p", options_.p).add("batch", options_.batch).add("stream", stream_);
+  return {dropout_grad(request.grad_outputs[0], request.outputs[1], options().p), Node()};
 }
 
 std::vector<TensorType> DropoutGrad::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 2);
   require_floating(inputs[0]);
-  require_probability(p_);
+  require_probability(options().p);
   if (inputs[1] != TensorType{DType::boolean, inputs[0].shape})
     throw RuleError("the mask must be bool of the gradient's shape: output 1 of dropout");
   return {inputs[0]};
 }
 
 std::vector<Node> DropoutGrad::vjp(const VjpRequest& request) const {
-  return {dropout_grad(request.grad_outputs[0], request.inputs[1], p_), Node()};
+  return {dropout_grad(request.grad_outputs[0], request.inputs[1], options().p), Node()};
 }
 
 Node dropout(Operand x, DropoutOptions options) {
@@ -51,11 +47,12 @@ Node dropout(Operand x, DropoutOptions options) {
   Graph& graph = node.graph();
   if (graph.mode() == Mode::inference || options.p == 0) return node;
   const Node random = graph.step_scalar(StepScalar::random, DType::int64, x.where());
-  return apply(std::make_shared<Dropout>(options, graph.next_stream()), {x, Operand(random, x.where())});
+  return apply(std::make_shared<Dropout>(DropoutDraws{options, graph.next_stream()}),
+               {x, Operand(random, x.where())});
 }
 
 Node dropout_grad(Operand grad_out, Operand mask, double p) {
-  return apply(std::make_shared<DropoutGrad>(p), {grad_out, mask});
+  return apply(std::make_shared<DropoutGrad>(DropoutGradOptions{p}), {grad_out, mask});
 }
 
 }  // namespace plexaura

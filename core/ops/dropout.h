@@ -10,6 +10,17 @@ struct DropoutOptions {
   bool batch = true;  // axis 0 is the batch; false: all ranks draw alike
 };
 
+// With the number that tells its draws from those of the graph's other random ops.
+struct DropoutDraws : DropoutOptions {
+  std::int64_t stream = 0;
+  void describe(Description& to) const { to.add("p", p).add("batch", batch).add("stream", stream); }
+};
+
+struct DropoutGradOptions {
+  double p = 0.5;
+  void describe(Description& to) const { to.add("p", p); }
+};
+
 // Sets elements of x to 0 with probability p and divides the others by 1 - p. In Mode::inference, or with p =
 // 0, x itself. Floating. What is drawn is a function of the run's seed, the step, this op's stream and the
 // element's place in the global batch, so that any number of ranks and micro-batches draws what one rank with
@@ -20,36 +31,23 @@ PLEXAURA_API Node dropout(Operand x, DropoutOptions options = {});
 PLEXAURA_API Node dropout_grad(Operand grad_out, Operand mask, double p);
 
 // Inputs: x, StepScalar::random. Outputs: y; saved: the mask (bool), true where an element is kept.
-class PLEXAURA_API Dropout final : public Op {
+class PLEXAURA_API Dropout final : public OpWith<DropoutDraws> {
  public:
-  Dropout(DropoutOptions options, std::int64_t stream) : options_(options), stream_(stream) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "dropout"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override;
   OpTraits traits() const override { return {.saved_outputs = 1, .random = true}; }
-  const DropoutOptions& options() const { return options_; }
-  std::int64_t stream() const { return stream_; }
-
- private:
-  DropoutOptions options_;
-  std::int64_t stream_;
 };
 
 // Inputs: grad_out, mask.
-class PLEXAURA_API DropoutGrad final : public Op {
+class PLEXAURA_API DropoutGrad final : public OpWith<DropoutGradOptions> {
  public:
-  explicit DropoutGrad(double p) : p_(p) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "dropout_grad"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override { description.add("p", p_); }
-  double p() const { return p_; }
-
- private:
-  double p_;
+  OpTraits traits() const override { return {.elementwise = true}; }
 };
 
 }  // namespace plexaura

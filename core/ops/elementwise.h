@@ -18,6 +18,7 @@ class UnaryOp : public Op {
   std::string_view name() const override { return name_; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.elementwise = true}; }
 
  private:
   std::string_view name_;  // of static storage

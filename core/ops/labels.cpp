@@ -26,25 +26,25 @@ std::vector<TensorType> OneHot::infer(std::span<const TensorType> inputs) const 
   if (inputs[0].dtype != DType::int64)
     throw RuleError(
         fmt::format("the labels must be int64 class numbers, not {}; cast() them", name_of(inputs[0].dtype)));
-  if (classes_ < 0) throw RuleError("the number of classes must not be negative");
+  if (options().classes < 0) throw RuleError("the number of classes must not be negative");
   std::vector<std::int64_t> extents = inputs[0].shape.extents();
-  extents.push_back(classes_);
-  return {{dtype_, Shape(std::move(extents))}};
+  extents.push_back(options().classes);
+  return {{options().dtype, Shape(std::move(extents))}};
 }
 
 std::vector<TensorType> TopKCorrect::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 2);
   require_logits_and_labels(inputs[0], inputs[1]);
-  if (k_ < 1) throw RuleError(fmt::format("k must be 1 or more, not {}", k_));
+  if (options().k < 1) throw RuleError(fmt::format("k must be 1 or more, not {}", options().k));
   return {{inputs[0].dtype, Shape{}}};
 }
 
 Node one_hot(Operand labels, std::int64_t classes, DType dtype) {
-  return apply(std::make_shared<OneHot>(classes, dtype), {labels});
+  return apply(std::make_shared<OneHot>(OneHotOptions{classes, dtype}), {labels});
 }
 
 Node top_k_correct(Operand logits, Operand labels, std::int64_t k) {
-  return apply(std::make_shared<TopKCorrect>(k), {logits, labels});
+  return apply(std::make_shared<TopKCorrect>(TopKCorrectOptions{k}), {logits, labels});
 }
 
 }  // namespace plexaura

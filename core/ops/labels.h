@@ -17,34 +17,31 @@ PLEXAURA_API Node one_hot(Operand labels, std::int64_t classes, DType dtype);
 // itself; nor is a label out of range.
 PLEXAURA_API Node top_k_correct(Operand logits, Operand labels, std::int64_t k = 1);
 
-class PLEXAURA_API OneHot final : public Op {
- public:
-  OneHot(std::int64_t classes, DType dtype) : classes_(classes), dtype_(dtype) {}
+struct OneHotOptions {
+  std::int64_t classes = 0;
+  DType dtype = DType::float32;
+  void describe(Description& to) const { to.add("classes", classes).add("dtype", dtype); }
+};
 
+class PLEXAURA_API OneHot final : public OpWith<OneHotOptions> {
+ public:
+  using OpWith::OpWith;
   std::string_view name() const override { return "one_hot"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
-  void describe(Description& description) const override {
-    description.add("classes", classes_).add("dtype", dtype_);
-  }
-
- private:
-  std::int64_t classes_;
-  DType dtype_;
 };
 
-class PLEXAURA_API TopKCorrect final : public Op {
- public:
-  explicit TopKCorrect(std::int64_t k) : k_(k) {}
+struct TopKCorrectOptions {
+  std::int64_t k = 1;
+  void describe(Description& to) const { to.add("k", k); }
+};
 
+class PLEXAURA_API TopKCorrect final : public OpWith<TopKCorrectOptions> {
+ public:
+  using OpWith::OpWith;
   std::string_view name() const override { return "top_k_correct"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest&) const override { return {Node(), Node()}; }
-  void describe(Description& description) const override { description.add("k", k_); }
-  std::int64_t k() const { return k_; }
-
- private:
-  std::int64_t k_;
 };
 
 // Throws RuleError unless logits are floating [N, C] and labels int64 [N].

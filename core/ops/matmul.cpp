@@ -30,8 +30,8 @@ std::vector<TensorType> MatMul::infer(std::span<const TensorType> inputs) const 
   require_same_dtype(inputs[0], inputs[1]);
   if (inputs[0].shape.rank() < 2 || inputs[1].shape.rank() < 2)
     throw RuleError("both operands need two axes or more; reshape a vector to one row or one column");
-  const Matrices a = split(inputs[0].shape, options_.transpose_a);
-  const Matrices b = split(inputs[1].shape, options_.transpose_b);
+  const Matrices a = split(inputs[0].shape, options().transpose_a);
+  const Matrices b = split(inputs[1].shape, options().transpose_b);
   if (a.columns != b.rows)
     throw RuleError(fmt::format(
         "the inner extents must be equal (K is {} on the left and {} on the right); transpose one operand "
@@ -48,8 +48,8 @@ std::vector<Node> MatMul::vjp(const VjpRequest& request) const {
   const Node& a = request.inputs[0];
   const Node& b = request.inputs[1];
   const Node& grad = request.grad_outputs[0];
-  const bool ta = options_.transpose_a;
-  const bool tb = options_.transpose_b;
+  const bool ta = options().transpose_a;
+  const bool tb = options().transpose_b;
   Node grad_a;
   Node grad_b;
   if (request.wanted[0])
@@ -59,10 +59,6 @@ std::vector<Node> MatMul::vjp(const VjpRequest& request) const {
     grad_b = tb ? matmul(grad, a, {.transpose_a = true, .transpose_b = ta})
                 : matmul(a, grad, {.transpose_a = !ta, .transpose_b = false});
   return {grad_a, grad_b};
-}
-
-void MatMul::describe(Description& description) const {
-  description.add("transpose_a", options_.transpose_a).add("transpose_b", options_.transpose_b);
 }
 
 Node matmul(Operand a, Operand b, MatMulOptions options) {

@@ -8,24 +8,20 @@ namespace plexaura {
 struct MatMulOptions {
   bool transpose_a = false;  // a is [..., K, M]
   bool transpose_b = false;  // b is [..., N, K]
+
+  void describe(Description& to) const { to.add("transpose_a", transpose_a).add("transpose_b", transpose_b); }
 };
 
 // The matrix product of the last two axes: a [..., M, K] times b [..., K, N] is [..., M, N]; the axes in
 // front broadcast. Floating, one dtype.
 PLEXAURA_API Node matmul(Operand a, Operand b, MatMulOptions options = {});
 
-class PLEXAURA_API MatMul final : public Op {
+class PLEXAURA_API MatMul final : public OpWith<MatMulOptions> {
  public:
-  explicit MatMul(MatMulOptions options) : options_(options) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "matmul"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override;
-  const MatMulOptions& options() const { return options_; }
-
- private:
-  MatMulOptions options_;
 };
 
 }  // namespace plexaura

@@ -61,20 +61,20 @@ void describe_decay(Description& description, const std::vector<DecaySegment>& d
 }  // namespace
 
 std::vector<TensorType> SgdStep::infer(std::span<const TensorType> inputs) const {
-  const std::size_t slices = options_.momentum == 0 ? 2 : 3;
+  const std::size_t slices = options().momentum == 0 ? 2 : 3;
   require_inputs(inputs, slices + 1);
   require_slices(inputs, slices);
   require_scalar(inputs[slices], "learning rate");
-  require_fraction(options_.momentum, "momentum");
-  if (options_.nesterov && options_.momentum == 0)
+  require_fraction(options().momentum, "momentum");
+  if (options().nesterov && options().momentum == 0)
     throw RuleError("nesterov needs momentum; set a momentum above 0");
-  require_cover(options_.decay, inputs[0].shape[0]);
+  require_cover(options().decay, inputs[0].shape[0]);
   return std::vector<TensorType>(slices - 1, inputs[0]);
 }
 
-void SgdStep::describe(Description& description) const {
-  description.add("momentum", options_.momentum).add("nesterov", options_.nesterov);
-  describe_decay(description, options_.decay);
+void SgdOptions::describe(Description& to) const {
+  to.add("momentum", momentum).add("nesterov", nesterov);
+  describe_decay(to, decay);
 }
 
 std::vector<TensorType> AdamStep::infer(std::span<const TensorType> inputs) const {
@@ -82,18 +82,17 @@ std::vector<TensorType> AdamStep::infer(std::span<const TensorType> inputs) cons
   require_slices(inputs, 4);
   require_scalar(inputs[4], "learning rate");
   require_scalar(inputs[5], "step");
-  require_fraction(options_.beta1, "beta1");
-  require_fraction(options_.beta2, "beta2");
-  if (!(options_.epsilon > 0))
-    throw RuleError(fmt::format("epsilon must be above 0, not {}", options_.epsilon));
-  require_cover(options_.decay, inputs[0].shape[0]);
+  require_fraction(options().beta1, "beta1");
+  require_fraction(options().beta2, "beta2");
+  if (!(options().epsilon > 0))
+    throw RuleError(fmt::format("epsilon must be above 0, not {}", options().epsilon));
+  require_cover(options().decay, inputs[0].shape[0]);
   return std::vector<TensorType>(3, inputs[0]);
 }
 
-void AdamStep::describe(Description& description) const {
-  description.add("beta1", options_.beta1).add("beta2", options_.beta2).add("epsilon", options_.epsilon);
-  description.add("decoupled", options_.decoupled);
-  describe_decay(description, options_.decay);
+void AdamOptions::describe(Description& to) const {
+  to.add("beta1", beta1).add("beta2", beta2).add("epsilon", epsilon).add("decoupled", decoupled);
+  describe_decay(to, decay);
 }
 
 SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_rate, SgdOptions options) {

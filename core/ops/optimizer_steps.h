@@ -21,6 +21,8 @@ struct SgdOptions {
   double momentum = 0;
   bool nesterov = false;                 // needs momentum
   std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty for no decay
+
+  PLEXAURA_API void describe(Description& to) const;
 };
 
 struct SgdResult {
@@ -41,6 +43,8 @@ struct AdamOptions {
   double epsilon = 1e-8;
   bool decoupled = false;                // AdamW: decay acts on the value and not through the gradient
   std::vector<DecaySegment> decay = {};  // in order, without gaps, covering the slice; empty for no decay
+
+  PLEXAURA_API void describe(Description& to) const;
 };
 
 struct AdamResult {
@@ -58,31 +62,21 @@ PLEXAURA_API AdamResult adam_step(Operand value, Operand grad, Operand mean, Ope
                                   Operand learning_rate, Operand step, AdamOptions options = {});
 
 // Inputs: value, grad, the momentum if there is one, learning_rate. Outputs: the new value and momentum.
-class PLEXAURA_API SgdStep final : public Op {
+class PLEXAURA_API SgdStep final : public OpWith<SgdOptions> {
  public:
-  explicit SgdStep(SgdOptions options) : options_(std::move(options)) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "sgd_step"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
-  void describe(Description& description) const override;
-  const SgdOptions& options() const { return options_; }
-
- private:
-  SgdOptions options_;
+  OpTraits traits() const override { return {.elementwise = true}; }
 };
 
 // Inputs: value, grad, mean, square, learning_rate, step. Outputs: the new value, mean and square.
-class PLEXAURA_API AdamStep final : public Op {
+class PLEXAURA_API AdamStep final : public OpWith<AdamOptions> {
  public:
-  explicit AdamStep(AdamOptions options) : options_(std::move(options)) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "adam_step"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
-  void describe(Description& description) const override;
-  const AdamOptions& options() const { return options_; }
-
- private:
-  AdamOptions options_;
+  OpTraits traits() const override { return {.elementwise = true}; }
 };
 
 }  // namespace plexaura

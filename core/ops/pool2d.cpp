@@ -43,30 +43,32 @@ void require_index(const TensorType& index, const TensorType& pooled) {
 
 }  // namespace
 
-void PoolOp::describe(Description& description) const {
-  plexaura::describe(description, "kernel", window_.kernel);
-  plexaura::describe(description, "stride", window_.stride);
-  plexaura::describe(description, "padding", window_.padding);
-  plexaura::describe(description, "input", input_);
+// Averages that leave the padding out are the only ones that say so.
+void PoolOptions::describe(Description& to) const {
+  plexaura::describe(to, "kernel", window.kernel);
+  plexaura::describe(to, "stride", window.stride);
+  plexaura::describe(to, "padding", window.padding);
+  plexaura::describe(to, "input", input);
+  if (!count_include_pad) to.add("count_include_pad", false);
 }
 
 TensorType PoolOp::pooled(const TensorType& x) const {
   require_floating(x);
   require_nchw(x);
-  require_window(window_);
-  const Size2d out = window_.outputs(spatial(x.shape));
+  require_window(window());
+  const Size2d out = window().outputs(spatial(x.shape));
   return {x.dtype, Shape{x.shape[0], x.shape[1], out.h, out.w}};
 }
 
 TensorType PoolOp::unpooled(const TensorType& y) const {
   require_floating(y);
   require_nchw(y);
-  require_window(window_);
-  const Size2d expected = window_.outputs(input_);
+  require_window(window());
+  const Size2d expected = window().outputs(options().input);
   if (spatial(y.shape) != expected)
     throw RuleError(fmt::format("the gradient must have the height and width of the output, {} x {}",
                                 expected.h, expected.w));
-  return {y.dtype, Shape{y.shape[0], y.shape[1], input_.h, input_.w}};
+  return {y.dtype, Shape{y.shape[0], y.shape[1], options().input.h, options().input.w}};
 }
 
 std::vector<TensorType> MaxPool2d::infer(std::span<const TensorType> inputs) const {
@@ -112,12 +114,8 @@ std::vector<TensorType> AvgPool2d::infer(std::span<const TensorType> inputs) con
 
 std::vector<Node> AvgPool2d::vjp(const VjpRequest& request) const {
   const Size2d input = spatial(request.inputs[0].shape());
-  return {avg_pool2d_grad(request.grad_outputs[0], input, avg_options(window(), count_include_pad_))};
-}
-
-void AvgPool2d::describe(Description& description) const {
-  PoolOp::describe(description);
-  description.add("count_include_pad", count_include_pad_);
+  return {
+      avg_pool2d_grad(request.grad_outputs[0], input, avg_options(window(), options().count_include_pad))};
 }
 
 std::vector<TensorType> AvgPool2dGrad::infer(std::span<const TensorType> inputs) const {
@@ -126,33 +124,30 @@ std::vector<TensorType> AvgPool2dGrad::infer(std::span<const TensorType> inputs)
 }
 
 std::vector<Node> AvgPool2dGrad::vjp(const VjpRequest& request) const {
-  return {avg_pool2d(request.grad_outputs[0], avg_options(window(), count_include_pad_))};
-}
-
-void AvgPool2dGrad::describe(Description& description) const {
-  PoolOp::describe(description);
-  description.add("count_include_pad", count_include_pad_);
+  return {avg_pool2d(request.grad_outputs[0], avg_options(window(), options().count_include_pad))};
 }
 
 Node max_pool2d(Operand x, MaxPool2dOptions options) {
-  return apply(std::make_shared<MaxPool2d>(window_of(options)), {x});
+  return apply(std::make_shared<MaxPool2d>(PoolOptions{window_of(options)}), {x});
 }
 
 Node max_pool2d_grad(Operand grad_out, Operand index, Size2d input, MaxPool2dOptions options) {
-  return apply(std::make_shared<MaxPool2dGrad>(window_of(options), input), {grad_out, index});
+  return apply(std::make_shared<MaxPool2dGrad>(PoolOptions{window_of(options), input}), {grad_out, index});
 }
 
 Node max_pool2d_gather(Operand x, Operand index, MaxPool2dOptions options) {
-  return apply(std::make_shared<MaxPool2dGather>(window_of(options)), {x, index});
+  return apply(std::make_shared<MaxPool2dGather>(PoolOptions{window_of(options)}), {x, index});
 }
 
 Node avg_pool2d(Operand x, AvgPool2dOptions options) {
-  return apply(std::make_shared<AvgPool2d>(window_of(options), options.count_include_pad), {x});
+  return apply(
+      std::make_shared<AvgPool2d>(PoolOptions{window_of(options), {0, 0}, options.count_include_pad}), {x});
 }
 
 Node avg_pool2d_grad(Operand grad_out, Size2d input, AvgPool2dOptions options) {
-  return apply(std::make_shared<AvgPool2dGrad>(window_of(options), input, options.count_include_pad),
-               {grad_out});
+  return apply(
+      std::make_shared<AvgPool2dGrad>(PoolOptions{window_of(options), input, options.count_include_pad}),
+      {grad_out});
 }
 
 Node global_avg_pool(Operand x) { return mean(x, {.axes = {2, 3}}); }

@@ -42,17 +42,22 @@ PLEXAURA_API Node avg_pool2d_grad(Operand grad_out, Size2d input, AvgPool2dOptio
 // The mean over H and W: [N, C, H, W] -> [N, C].
 PLEXAURA_API Node global_avg_pool(Operand x);
 
-// What the pooling ops have in common: a window, and for those that go back the height and width of the
-// input.
-class PLEXAURA_API PoolOp : public Op {
+// What the pooling ops are made with.
+struct PoolOptions {
+  Window2d window = {};
+  Size2d input{0, 0};             // height and width of the input, for those that go back to it
+  bool count_include_pad = true;  // of averages
+
+  PLEXAURA_API void describe(Description& to) const;
+};
+
+// What the pooling ops have in common.
+class PLEXAURA_API PoolOp : public OpWith<PoolOptions> {
  public:
-  PoolOp(std::string_view name, Window2d window, Size2d input)
-      : name_(name), window_(window), input_(input) {}
+  PoolOp(std::string_view name, PoolOptions options) : OpWith(options), name_(name) {}
 
   std::string_view name() const override { return name_; }
-  void describe(Description& description) const override;
-  const Window2d& window() const { return window_; }
-  Size2d input() const { return input_; }
+  const Window2d& window() const { return options().window; }
 
  protected:
   // Throws RuleError for a wrong window; the type of the pooled value.
@@ -62,14 +67,12 @@ class PLEXAURA_API PoolOp : public Op {
 
  private:
   std::string_view name_;  // of static storage
-  Window2d window_;
-  Size2d input_;
 };
 
 // Outputs: y; saved: the place of the largest element in its window, row by row, as uint8 of y's shape.
 class PLEXAURA_API MaxPool2d final : public PoolOp {
  public:
-  explicit MaxPool2d(Window2d window) : PoolOp("max_pool2d", window, {0, 0}) {}
+  explicit MaxPool2d(PoolOptions options) : PoolOp("max_pool2d", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
   OpTraits traits() const override { return {.saved_outputs = 1}; }
@@ -78,7 +81,7 @@ class PLEXAURA_API MaxPool2d final : public PoolOp {
 // Inputs: grad_out, index.
 class PLEXAURA_API MaxPool2dGrad final : public PoolOp {
  public:
-  MaxPool2dGrad(Window2d window, Size2d input) : PoolOp("max_pool2d_grad", window, input) {}
+  explicit MaxPool2dGrad(PoolOptions options) : PoolOp("max_pool2d_grad", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
 };
@@ -86,36 +89,24 @@ class PLEXAURA_API MaxPool2dGrad final : public PoolOp {
 // Inputs: x, index.
 class PLEXAURA_API MaxPool2dGather final : public PoolOp {
  public:
-  explicit MaxPool2dGather(Window2d window) : PoolOp("max_pool2d_gather", window, {0, 0}) {}
+  explicit MaxPool2dGather(PoolOptions options) : PoolOp("max_pool2d_gather", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
 };
 
 class PLEXAURA_API AvgPool2d final : public PoolOp {
  public:
-  AvgPool2d(Window2d window, bool count_include_pad)
-      : PoolOp("avg_pool2d", window, {0, 0}), count_include_pad_(count_include_pad) {}
+  explicit AvgPool2d(PoolOptions options) : PoolOp("avg_pool2d", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override;
-  bool count_include_pad() const { return count_include_pad_; }
-
- private:
-  bool count_include_pad_;
 };
 
 // Inputs: grad_out.
 class PLEXAURA_API AvgPool2dGrad final : public PoolOp {
  public:
-  AvgPool2dGrad(Window2d window, Size2d input, bool count_include_pad)
-      : PoolOp("avg_pool2d_grad", window, input), count_include_pad_(count_include_pad) {}
+  explicit AvgPool2dGrad(PoolOptions options) : PoolOp("avg_pool2d_grad", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override;
-  bool count_include_pad() const { return count_include_pad_; }
-
- private:
-  bool count_include_pad_;
 };
 
 }  // namespace plexaura

@@ -66,14 +66,14 @@ std::vector<TensorType> Reduce::infer(std::span<const TensorType> inputs) const 
   require_inputs(inputs, 1);
   const TensorType& x = inputs[0];
   if (kind_ == Kind::mean) require_floating(x);
-  require_axes(x, options_);
-  if (kind_ == Kind::max || kind_ == Kind::min) require_elements(x, options_);
-  return {{x.dtype, reduced(x.shape, options_, options_.keepdims)}};
+  require_axes(x, options());
+  if (kind_ == Kind::max || kind_ == Kind::min) require_elements(x, options());
+  return {{x.dtype, reduced(x.shape, options(), options().keepdims)}};
 }
 
 std::vector<Node> Reduce::vjp(const VjpRequest& request) const {
   const Node& x = request.inputs[0];
-  const Shape kept = reduced(x.shape(), options_, true);
+  const Shape kept = reduced(x.shape(), options(), true);
   const Node grad = reshape(request.grad_outputs[0], kept.extents());
   if (kind_ == Kind::sum) return {broadcast_to(grad, x.shape())};
   if (kind_ == Kind::mean) {
@@ -81,22 +81,14 @@ std::vector<Node> Reduce::vjp(const VjpRequest& request) const {
     return {broadcast_to(grad / std::max<std::int64_t>(averaged, 1), x.shape())};
   }
   const Node chosen = cast(eq(x, reshape(request.outputs[0], kept.extents())), x.dtype());
-  return {grad / sum(chosen, {.axes = options_.axes, .keepdims = true}) * chosen};
-}
-
-void Reduce::describe(Description& description) const {
-  description.add("axes", options_.axes).add("keepdims", options_.keepdims);
+  return {grad / sum(chosen, {.axes = options().axes, .keepdims = true}) * chosen};
 }
 
 std::vector<TensorType> ArgMax::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
-  require_axes(inputs[0], options_);
-  require_elements(inputs[0], options_);
-  return {{DType::int64, reduced(inputs[0].shape, options_, options_.keepdims)}};
-}
-
-void ArgMax::describe(Description& description) const {
-  description.add("axes", options_.axes).add("keepdims", options_.keepdims);
+  require_axes(inputs[0], options());
+  require_elements(inputs[0], options());
+  return {{DType::int64, reduced(inputs[0].shape, options(), options().keepdims)}};
 }
 
 Node max(Operand x, ReduceOptions options) { return reduce(Reduce::Kind::max, x, std::move(options)); }

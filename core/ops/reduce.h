@@ -10,6 +10,8 @@ namespace plexaura {
 struct ReduceOptions {
   std::vector<std::int64_t> axes = {};  // negative ones count from the back; empty means all axes
   bool keepdims = false;                // reduced axes stay, with extent 1
+
+  void describe(Description& to) const { to.add("axes", axes).add("keepdims", keepdims); }
 };
 
 // The sum over axes. Numbers of any dtype but bool; float32 and below are added up in a wider type.
@@ -31,34 +33,26 @@ PLEXAURA_API Node argmax(Operand x, std::int64_t axis, bool keepdims = false);
 PLEXAURA_API Node sum_to(Operand x, const Shape& shape);
 
 // The class behind sum, mean, max and min. Axes are normalised, sorted, and never empty but for rank 0.
-class PLEXAURA_API Reduce final : public Op {
+class PLEXAURA_API Reduce final : public OpWith<ReduceOptions> {
  public:
   enum class Kind { sum, mean, max, min };
-  Reduce(Kind kind, ReduceOptions options) : kind_(kind), options_(std::move(options)) {}
+  Reduce(Kind kind, ReduceOptions options) : OpWith(std::move(options)), kind_(kind) {}
 
   std::string_view name() const override;
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override;
-  const ReduceOptions& options() const { return options_; }
 
  private:
   Kind kind_;
-  ReduceOptions options_;
 };
 
-class PLEXAURA_API ArgMax final : public Op {
+// One axis.
+class PLEXAURA_API ArgMax final : public OpWith<ReduceOptions> {
  public:
-  explicit ArgMax(ReduceOptions options) : options_(std::move(options)) {}
-
+  using OpWith::OpWith;
   std::string_view name() const override { return "argmax"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
-  void describe(Description& description) const override;
-  const ReduceOptions& options() const { return options_; }  // one axis
-
- private:
-  ReduceOptions options_;
 };
 
 }  // namespace plexaura

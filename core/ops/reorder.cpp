@@ -8,8 +8,8 @@ namespace plexaura {
 
 std::vector<TensorType> Reorder::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
-  if (to_.rank() != inputs[0].shape.rank())
-    throw RuleError(fmt::format("the layout has {} axes; it must have as many as the value", to_.rank()));
+  if (to().rank() != inputs[0].shape.rank())
+    throw RuleError(fmt::format("the layout has {} axes; it must have as many as the value", to().rank()));
   return {inputs[0]};
 }
 

@@ -6,6 +6,11 @@
 
 namespace plexaura {
 
+struct ReorderOptions {
+  Layout to;
+  void describe(Description& description) const { description.add("to", to_string(to)); }
+};
+
 // The same value in another physical layout: put into a program by compile where the layouts of two kernels
 // differ, and where a value is copied or added to its home in the parameter store. Users never see one, so it
 // has no builder, no gradient and no line in ops.def.
@@ -13,17 +18,13 @@ namespace plexaura {
 // A backend offers one candidate for it: inputs[0] is what RegionQuery::given says (the target where that is
 // open), outputs[0] is to(). With RegionQuery::accumulate the elements, padding included, are added to the
 // output.
-class PLEXAURA_API Reorder final : public Op {
+class PLEXAURA_API Reorder final : public OpWith<ReorderOptions> {
  public:
-  explicit Reorder(Layout to) : to_(std::move(to)) {}
+  explicit Reorder(Layout to) : OpWith({std::move(to)}) {}
 
   std::string_view name() const override { return "reorder"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
-  void describe(Description& description) const override { description.add("to", to_string(to_)); }
-  const Layout& to() const { return to_; }
-
- private:
-  Layout to_;
+  const Layout& to() const { return options().to; }
 };
 
 }  // namespace plexaura

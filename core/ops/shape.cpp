@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "core/ops/elementwise.h"
-#include "core/ops/shape_ops.h"
 
 namespace plexaura {
 
@@ -25,7 +24,7 @@ std::vector<std::int64_t> resolved(std::vector<std::int64_t> extents, std::int64
 std::vector<TensorType> Reshape::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
   const std::int64_t elements = inputs[0].shape.elements();
-  const std::vector<std::int64_t> extents = resolved(extents_, elements);
+  const std::vector<std::int64_t> extents = resolved(options().extents, elements);
   const bool valid = std::ranges::none_of(extents, [](std::int64_t extent) { return extent < 0; });
   if (!valid || Shape(extents).elements() != elements)
     throw RuleError(fmt::format(
@@ -41,35 +40,35 @@ std::vector<Node> Reshape::vjp(const VjpRequest& request) const {
 
 std::vector<TensorType> BroadcastTo::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
-  if (broadcast(inputs[0].shape, shape_) != shape_)
-    throw RuleError(
-        fmt::format("does not broadcast to {}; the result's extents must be its own", to_string(shape_)));
-  return {{inputs[0].dtype, shape_}};
+  if (broadcast(inputs[0].shape, options().shape) != options().shape)
+    throw RuleError(fmt::format("does not broadcast to {}; the result's extents must be its own",
+                                to_string(options().shape)));
+  return {{inputs[0].dtype, options().shape}};
 }
 
 std::vector<Node> BroadcastTo::vjp(const VjpRequest& request) const { return {request.grad_outputs[0]}; }
 
 std::vector<TensorType> Permute::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
-  std::vector<std::int64_t> sorted = axes_;
+  std::vector<std::int64_t> sorted = options().axes;
   std::ranges::sort(sorted);
   std::vector<std::int64_t> expected(static_cast<std::size_t>(inputs[0].shape.rank()));
   std::iota(expected.begin(), expected.end(), 0);
   if (sorted != expected) throw RuleError("axes must name each axis of the value once");
   std::vector<std::int64_t> extents;
-  for (const std::int64_t axis : axes_) extents.push_back(inputs[0].shape[axis]);
+  for (const std::int64_t axis : options().axes) extents.push_back(inputs[0].shape[axis]);
   return {{inputs[0].dtype, Shape(std::move(extents))}};
 }
 
 std::vector<Node> Permute::vjp(const VjpRequest& request) const {
-  std::vector<std::int64_t> inverse(axes_.size());
-  for (std::size_t i = 0; i < axes_.size(); ++i)
-    inverse[static_cast<std::size_t>(axes_[i])] = static_cast<std::int64_t>(i);
+  std::vector<std::int64_t> inverse(options().axes.size());
+  for (std::size_t i = 0; i < options().axes.size(); ++i)
+    inverse[static_cast<std::size_t>(options().axes[i])] = static_cast<std::int64_t>(i);
   return {permute(request.grad_outputs[0], inverse)};
 }
 
 Node reshape(Operand x, std::vector<std::int64_t> extents) {
-  return apply(std::make_shared<Reshape>(std::move(extents)), {x});
+  return apply(std::make_shared<Reshape>(ReshapeOptions{std::move(extents)}), {x});
 }
 
 Node flatten(Operand x) {
@@ -81,14 +80,14 @@ Node flatten(Operand x) {
 }
 
 Node broadcast_to(Operand x, Shape shape) {
-  return apply(std::make_shared<BroadcastTo>(std::move(shape)), {x});
+  return apply(std::make_shared<BroadcastTo>(BroadcastToOptions{std::move(shape)}), {x});
 }
 
 Node permute(Operand x, std::vector<std::int64_t> axes) {
   const std::int64_t rank = x.node().shape().rank();
   for (std::int64_t& axis : axes)
     if (axis < 0) axis += rank;
-  return apply(std::make_shared<Permute>(std::move(axes)), {x});
+  return apply(std::make_shared<Permute>(PermuteOptions{std::move(axes)}), {x});
 }
 
 }  // namespace plexaura

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/export.h"
-#include "core/graph/node.h"
+#include "core/graph/op.h"
 
 namespace plexaura {
 
@@ -21,5 +21,45 @@ PLEXAURA_API Node broadcast_to(Operand x, Shape shape);
 
 // Axis i of the result is axis axes[i] of x; axes names each axis once, negative ones count from the back.
 PLEXAURA_API Node permute(Operand x, std::vector<std::int64_t> axes);
+
+struct ReshapeOptions {
+  std::vector<std::int64_t> extents = {};  // one may be -1
+  void describe(Description& to) const { to.add("shape", extents); }
+};
+
+class PLEXAURA_API Reshape final : public OpWith<ReshapeOptions> {
+ public:
+  using OpWith::OpWith;
+  std::string_view name() const override { return "reshape"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.view = true}; }
+};
+
+struct BroadcastToOptions {
+  Shape shape = {};
+  void describe(Description& to) const { to.add("shape", shape); }
+};
+
+class PLEXAURA_API BroadcastTo final : public OpWith<BroadcastToOptions> {
+ public:
+  using OpWith::OpWith;
+  std::string_view name() const override { return "broadcast_to"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+};
+
+struct PermuteOptions {
+  std::vector<std::int64_t> axes = {};  // from the front
+  void describe(Description& to) const { to.add("axes", axes); }
+};
+
+class PLEXAURA_API Permute final : public OpWith<PermuteOptions> {
+ public:
+  using OpWith::OpWith;
+  std::string_view name() const override { return "permute"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+};
 
 }  // namespace plexaura

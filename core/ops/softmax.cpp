@@ -11,7 +11,7 @@ namespace {
 
 Node along_axis(Softmax::Kind kind, Operand x, std::int64_t axis) {
   if (axis < 0) axis += x.node().shape().rank();  // what is still out of range is refused by infer
-  return apply(std::make_shared<Softmax>(kind, axis), {x});
+  return apply(std::make_shared<Softmax>(kind, SoftmaxOptions{axis}), {x});
 }
 
 }  // namespace
@@ -19,14 +19,14 @@ Node along_axis(Softmax::Kind kind, Operand x, std::int64_t axis) {
 std::vector<TensorType> Softmax::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
   require_floating(inputs[0]);
-  normalise_axis(axis_, inputs[0].shape.rank());
+  normalise_axis(options().axis, inputs[0].shape.rank());
   return {inputs[0]};
 }
 
 std::vector<Node> Softmax::vjp(const VjpRequest& request) const {
   const Node& y = request.outputs[0];
   const Node& grad = request.grad_outputs[0];
-  const ReduceOptions along{.axes = {axis_}, .keepdims = true};
+  const ReduceOptions along{.axes = {options().axis}, .keepdims = true};
   if (kind_ == Kind::softmax) return {y * (grad - sum(grad * y, along))};
   return {grad - exp(y) * sum(grad, along)};
 }

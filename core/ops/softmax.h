@@ -12,21 +12,23 @@ PLEXAURA_API Node softmax(Operand x, std::int64_t axis = -1);
 // log(softmax(x)), computed without taking the logarithm of a small number.
 PLEXAURA_API Node log_softmax(Operand x, std::int64_t axis = -1);
 
-// The class behind both. The axis is counted from the front.
-class PLEXAURA_API Softmax final : public Op {
+struct SoftmaxOptions {
+  std::int64_t axis = 0;  // from the front
+  void describe(Description& to) const { to.add("axis", axis); }
+};
+
+// The class behind both.
+class PLEXAURA_API Softmax final : public OpWith<SoftmaxOptions> {
  public:
   enum class Kind { softmax, log_softmax };
-  Softmax(Kind kind, std::int64_t axis) : kind_(kind), axis_(axis) {}
+  Softmax(Kind kind, SoftmaxOptions options) : OpWith(options), kind_(kind) {}
 
   std::string_view name() const override { return kind_ == Kind::softmax ? "softmax" : "log_softmax"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  void describe(Description& description) const override { description.add("axis", axis_); }
-  std::int64_t axis() const { return axis_; }
 
  private:
   Kind kind_;
-  std::int64_t axis_;
 };
 
 }  // namespace plexaura

@@ -14,6 +14,7 @@ Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x) {
 class ReluGrad final : public Op {
  public:
   std::string_view name() const override { return "relu_grad"; }
+  OpTraits traits() const override { return {.elementwise = true}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 2);
@@ -28,30 +29,10 @@ class ReluGrad final : public Op {
   }
 };
 
-class Cast final : public Op {
- public:
-  explicit Cast(DType dtype) : dtype_(dtype) {}
-  std::string_view name() const override { return "cast"; }
-  void describe(Description& description) const override { description.add("dtype", dtype_); }
-
-  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
-    require_inputs(inputs, 1);
-    return {{dtype_, inputs[0].shape}};
-  }
-
-  std::vector<Node> vjp(const VjpRequest& request) const override {
-    const DType from = request.inputs[0].dtype();
-    return {is_floating(from) ? cast(request.grad_outputs[0], from) : Node()};
-  }
-
- private:
-  DType dtype_;
-};
-
 class StopGradient final : public Op {
  public:
   std::string_view name() const override { return "stop_gradient"; }
-  OpTraits traits() const override { return {.view = true}; }
+  OpTraits traits() const override { return {.view = true, .elementwise = true}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 1);
@@ -119,9 +100,19 @@ Node softplus(Operand x) {
 
 Node relu_grad(Operand grad_out, Operand y) { return apply(std::make_shared<ReluGrad>(), {grad_out, y}); }
 
+std::vector<TensorType> Cast::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 1);
+  return {{options().dtype, inputs[0].shape}};
+}
+
+std::vector<Node> Cast::vjp(const VjpRequest& request) const {
+  const DType from = request.inputs[0].dtype();
+  return {is_floating(from) ? cast(request.grad_outputs[0], from) : Node()};
+}
+
 Node cast(Operand x, DType dtype) {
   const Node node = x.node();
-  return node.dtype() == dtype ? node : apply(std::make_shared<Cast>(dtype), {x});
+  return node.dtype() == dtype ? node : apply(std::make_shared<Cast>(CastOptions{dtype}), {x});
 }
 
 Node stop_gradient(Operand x) { return apply(std::make_shared<StopGradient>(), {x}); }

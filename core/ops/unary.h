@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/export.h"
-#include "core/graph/node.h"
+#include "core/graph/op.h"
 
 namespace plexaura {
 
@@ -31,5 +31,19 @@ PLEXAURA_API Node cast(Operand x, DType dtype);
 PLEXAURA_API Node stop_gradient(Operand x);
 
 inline Node operator-(Operand x) { return neg(x); }
+
+struct CastOptions {
+  DType dtype = DType::float32;
+  void describe(Description& to) const { to.add("dtype", dtype); }
+};
+
+class PLEXAURA_API Cast final : public OpWith<CastOptions> {
+ public:
+  using OpWith::OpWith;
+  std::string_view name() const override { return "cast"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.elementwise = true}; }
+};
 
 }  // namespace plexaura

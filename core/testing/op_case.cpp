@@ -10,6 +10,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/testing/run.h"
+#include "core/testing/traits.h"
 
 namespace plexaura::testing {
 
@@ -186,6 +187,7 @@ GradientReport check_gradients(const OpCase& op_case, Backend& oracle) {
 
 CaseReport check(const OpCase& op_case, Backend& backend, Backend& oracle) {
   CaseReport report = check_forward(op_case, op_case.dtypes.front(), oracle);
+  report.merge(check_traits(op_case, op_case.dtypes.front()));
   for (const DType dtype : op_case.dtypes) {
     report.merge(check_forward(op_case, dtype, backend));
     if (op_case.differentiable) report.merge(check_backward(op_case, dtype, backend, oracle));

@@ -85,7 +85,7 @@ CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend);
 // The oracle's gradients against differences.
 GradientReport check_gradients(const OpCase& op_case, Backend& oracle);
 
-// All of these, in every dtype of the case.
+// All of these, in every dtype of the case, and what the op says of itself (core/testing/traits.h).
 CaseReport check(const OpCase& op_case, Backend& backend, Backend& oracle);
 
 // The op throws UserError that names the place, itself and the words.

@@ -168,8 +168,8 @@ TEST_CASE("no option of an optimizer is left out of its description") {
   CHECK(!(SgdStep({.momentum = 0.9}) == SgdStep({.momentum = 0.8})));
   CHECK(!(SgdStep({.momentum = 0.9}) == SgdStep({.momentum = 0.9, .nesterov = true})));
   CHECK(!(SgdStep({.decay = {{0, 3, 0.1}}}) == SgdStep({.decay = {{0, 3, 0.2}}})));
-  CHECK(!(AdamStep({.decoupled = true}) == AdamStep({})));
-  CHECK(!(AdamStep({.epsilon = 1e-7}) == AdamStep({})));
+  CHECK(!(AdamStep({.decoupled = true}) == AdamStep(AdamOptions{})));
+  CHECK(!(AdamStep({.epsilon = 1e-7}) == AdamStep(AdamOptions{})));
 }
 
 }  // namespace plexaura::testing

@@ -8,9 +8,8 @@
 
 namespace plexaura {
 
-// (output, input) pairs of an op whose host kernel may write the output where the input lies: elementwise
-// ops, which read every element at an index before they write there, and only where input and output have one
-// type. (A broadcast input has another shape, and so never qualifies.)
+// (output, input) pairs of an op whose host kernel may write the output where the input lies: those of one type,
+// of ops that say they are elementwise. (A broadcast input has another shape, and so never qualifies.)
 std::vector<std::pair<std::size_t, std::size_t>> in_place_pairs(const Op& op,
                                                                 std::span<const TensorType> inputs,
                                                                 std::span<const TensorType> outputs);

@@ -1,31 +1,21 @@
 #include "backends/cpu/adapter/inputs_read.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 namespace plexaura {
 
 namespace {
 
-struct Unread {
-  std::string_view op;
-  std::size_t input;
-};
-
-// The one list: inputs that an op names for its gradient alone.
-constexpr std::array unread = std::to_array<Unread>({{"softmax_cross_entropy_grad", 0}});
-
-bool looks_at(std::string_view op, std::size_t input) {
-  return std::ranges::none_of(unread,
-                              [&](const Unread& entry) { return entry.op == op && entry.input == input; });
+bool looks_at(const Op& op, std::size_t input) {
+  const std::vector<std::size_t> unread = op.traits().unread_inputs;
+  return std::ranges::find(unread, input) == unread.end();
 }
 
 bool is_read(const RegionQuery& query, Value value) {
   return std::ranges::any_of(query.region.nodes, [&](NodeId node) {
     const NodeRecord& record = query.graph.record(node);
     for (std::size_t input = 0; input < record.inputs.size(); ++input)
-      if (record.inputs[input] == value && looks_at(record.op->name(), input)) return true;
+      if (record.inputs[input] == value && looks_at(*record.op, input)) return true;
     return false;
   });
 }

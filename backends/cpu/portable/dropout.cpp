@@ -29,7 +29,7 @@ void for_each_draw(const philox::Draws& draws, std::int64_t first, std::int64_t 
 template <class T>
 void forward(const HostCall& call, const Dropout& op) {
   const auto* random = call.inputs[1].as<std::int64_t>();
-  const philox::Draws draws(random[0], random[1], op.stream());
+  const philox::Draws draws(random[0], random[1], op.options().stream);
   const std::int64_t first = first_index(call.inputs[0].shape(), op.options(), random[2]);
   const auto dropped_below = static_cast<std::uint64_t>(op.options().p * 4294967296.0);
   const auto scale = static_cast<Compute<T>>(1 / (1 - op.options().p));
@@ -54,7 +54,7 @@ void portable_dropout(const HostCall& call) {
 
 void portable_dropout_grad(const HostCall& call) {
   if (call.outputs[0].data == nullptr) return;
-  const double scale = 1 / (1 - op_cast<DropoutGrad>(call.op).p());
+  const double scale = 1 / (1 - op_cast<DropoutGrad>(call.op).options().p);
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     const T* diff_dst = call.inputs[0].as<T>();
     const bool* mask = call.inputs[1].as<bool>();

@@ -42,7 +42,7 @@ void portable_one_hot(const HostCall& call) {
 
 void portable_top_k_correct(const HostCall& call) {
   if (call.outputs[0].data == nullptr) return;
-  const std::int64_t k = op_cast<TopKCorrect>(call.op).k();
+  const std::int64_t k = op_cast<TopKCorrect>(call.op).options().k;
   const std::int64_t samples = call.inputs[0].shape()[0];
   const std::int64_t classes = call.inputs[0].shape()[1];
   const auto* labels = call.inputs[1].as<std::int64_t>();

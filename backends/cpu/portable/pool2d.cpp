@@ -194,7 +194,7 @@ void portable_avg_pool2d(const HostCall& call) {
   if (call.outputs[0].data == nullptr) return;
   const auto& op = op_cast<AvgPool2d>(call.op);
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    avg_pool<T>(call, op.window(), op.count_include_pad());
+    avg_pool<T>(call, op.window(), op.options().count_include_pad);
   });
 }
 
@@ -202,7 +202,7 @@ void portable_avg_pool2d_grad(const HostCall& call) {
   if (call.outputs[0].data == nullptr) return;
   const auto& op = op_cast<AvgPool2dGrad>(call.op);
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    avg_pool_grad<T>(call, op.window(), op.count_include_pad());
+    avg_pool_grad<T>(call, op.window(), op.options().count_include_pad);
   });
 }
 

@@ -1,9 +1,10 @@
+#include "core/ops/shape.h"
+
 #include <cstring>
 
 #include "backends/cpu/portable/loops.h"
 #include "backends/cpu/portable/portable.h"
 #include "backends/cpu/portable/types.h"
-#include "core/ops/shape_ops.h"
 
 namespace plexaura {
 
@@ -40,7 +41,7 @@ void portable_broadcast_to(const HostCall& call) {
 
 void portable_permute(const HostCall& call) {
   if (call.outputs[0].data == nullptr) return;
-  const auto& axes = op_cast<Permute>(call.op).axes();
+  const auto& axes = op_cast<Permute>(call.op).options().axes;
   const Shape& from = call.inputs[0].shape();
   StridedWalk<1> walk(call.outputs[0].elements());
   for (const std::int64_t axis : axes) walk.add_axis(from[axis], {stride_of(from, axis)});

@@ -34,7 +34,7 @@ template <class T, class Row>
 void along_axis(const HostCall& call, const Row& row) {
   const Shape& shape = call.outputs[0].shape();
   if (call.outputs[0].data == nullptr || shape.elements() == 0) return;
-  const std::int64_t axis = normalise_axis(op_cast<Softmax>(call.op).axis(), shape.rank());
+  const std::int64_t axis = normalise_axis(op_cast<Softmax>(call.op).options().axis, shape.rank());
   const std::int64_t count = shape[axis];
   const std::int64_t step = stride_of(shape, axis);
   const T* src = call.inputs[0].as<T>();

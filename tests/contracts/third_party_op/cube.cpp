@@ -10,10 +10,15 @@ namespace {
 
 using namespace plexaura;
 
+struct CubeOptions {
+  double offset = 0;
+  void describe(Description& to) const { to.add("offset", offset); }
+};
+
 // y = x^3 + offset.
-class Cube final : public Op {
+class Cube final : public OpWith<CubeOptions> {
  public:
-  explicit Cube(double offset) : offset_(offset) {}
+  using OpWith::OpWith;
   std::string_view name() const override { return "third_party_cube"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     if (!is_floating(inputs[0].dtype)) throw RuleError("takes floating values; use cast()");
@@ -22,11 +27,7 @@ class Cube final : public Op {
   std::vector<Node> vjp(const VjpRequest& request) const override {
     return {request.grad_outputs[0] * 3 * request.inputs[0] * request.inputs[0]};
   }
-  void describe(Description& description) const override { description.add("offset", offset_); }
-  double offset() const { return offset_; }
-
- private:
-  double offset_;
+  OpTraits traits() const override { return {.elementwise = true}; }
 };
 
 template <class T>
@@ -38,7 +39,7 @@ void cube(const HostCall& call, double offset) {
 }
 
 void run_cube(const HostCall& call) {
-  const double offset = op_cast<Cube>(call.op).offset();
+  const double offset = op_cast<Cube>(call.op).options().offset;
   if (call.inputs[0].dtype() == DType::float64)
     cube<double>(call, offset);
   else
@@ -50,5 +51,5 @@ void run_cube(const HostCall& call) {
 void third_party_register() { register_host_kernel("third_party_cube", run_cube); }
 
 void third_party_cube(const Node& x, double offset, Node& y) {
-  y = apply(std::make_shared<Cube>(offset), {x});
+  y = apply(std::make_shared<Cube>(CubeOptions{offset}), {x});
 }

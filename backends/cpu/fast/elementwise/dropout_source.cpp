@@ -58,13 +58,13 @@ std::shared_ptr<const Kernel> make_forward(const RegionQuery& query) {
   const DropoutForward kernel{
       shape.elements(),
       per_sample ? shape.elements() / shape[0] : 0,
-      op.stream(),
+      op.options().stream,
       {static_cast<std::uint32_t>(p * 4294967296.0), static_cast<float>(1 / (1 - p))}};
   return make_kernel([kernel](const Binding& at) { kernel.run(at); });
 }
 
 std::shared_ptr<const Kernel> make_backward(const RegionQuery& query) {
-  const auto scale = static_cast<float>(1 / (1 - op_cast<DropoutGrad>(query.op()).p()));
+  const auto scale = static_cast<float>(1 / (1 - op_cast<DropoutGrad>(query.op()).options().p));
   const std::int64_t elements = query.type(query.region.inputs[0]).shape.elements();
   return make_kernel([=](const Binding& at) {
     const auto* mask = reinterpret_cast<const bool*>(at.inputs[1]);

@@ -144,8 +144,9 @@ class ClassSource final : public KernelSource {
       return make_kernel([of, reduction = op_cast<SoftmaxCrossEntropyGrad>(query.op()).options().reduction](
                              const Binding& at) { cross_entropy_grad(of, reduction, at); });
     if (kind == hits)
-      return make_kernel(
-          [of, k = op_cast<TopKCorrect>(query.op()).k()](const Binding& at) { count_correct(of, k, at); });
+      return make_kernel([of, k = op_cast<TopKCorrect>(query.op()).options().k](const Binding& at) {
+        count_correct(of, k, at);
+      });
     return make_kernel([of](const Binding& at) { write_one_hot(of, at); });
   }
 };

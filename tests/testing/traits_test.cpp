@@ -1,0 +1,66 @@
+#include "core/testing/traits.h"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+
+#include "core/device/host_kernel.h"
+#include "core/ops/binary.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+// y is a with its elements in reverse order; says of itself what it is told.
+class Reverse final : public Op {
+ public:
+  explicit Reverse(OpTraits traits) : traits_(std::move(traits)) {}
+  std::string_view name() const override { return "test_reverse"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+  OpTraits traits() const override { return traits_; }
+
+ private:
+  OpTraits traits_;
+};
+
+void reverse(const HostCall& call) {
+  for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i)
+    call.outputs[0].as<double>()[i] = call.inputs[0].as<double>()[call.inputs[0].elements() - 1 - i];
+}
+
+CaseReport check_claim(const OpTraits& traits) {
+  if (find_host_kernel("test_reverse") == nullptr) register_host_kernel("test_reverse", reverse);
+  return check_traits({"claims",
+                       "test_reverse",
+                       [&](Graph&, auto x) {
+                         return std::vector{apply(std::make_shared<Reverse>(traits), {x[0], x[1]})};
+                       },
+                       {{{4}}, {{4}}},
+                       {}},
+                      DType::float64);
+}
+
+}  // namespace
+
+TEST_CASE("an op that is not what it says of itself is found out") {
+  const auto says = [](const CaseReport& report, const char* words) {
+    return report.failures.find(words) != std::string::npos;
+  };
+  const CaseReport elementwise = check_claim({.elementwise = true});
+  CHECK(says(elementwise, "test_reverse says that it is elementwise"));
+  CHECK(says(elementwise, "with output 0 in the place of input 0"));
+  CHECK(says(elementwise, "element 0 of input 0 changes other elements of output 0"));
+  CHECK(says(check_claim({.view = true}), "says that it is a view"));
+  CHECK(says(check_claim({.unread_inputs = {0}}), "says that no kernel reads input 0"));
+}
+
+TEST_CASE("an op that is what it says of itself passes") {
+  CHECK(check_claim({.unread_inputs = {1}}).passed());
+  CHECK(check_claim({}).comparisons == 0);
+  const OpCase sum{
+      "a sum", "add", [](Graph&, auto x) { return std::vector{x[0] + x[1]}; }, {{{3, 4}}, {{4}}}, {}};
+  const CaseReport report = check_traits(sum, DType::float32);
+  CHECK(report.passed());
+  CHECK(report.comparisons == 4);  // in the place of input 0, and its first, middle and last element
+}
+
+}  // namespace plexaura::testing
