@@ -1,11 +1,11 @@
 #include "models/zoo/sample.h"
 
+#include "training/data/sample_source.h"
+
 namespace plexaura {
 
 Node one_sample(Graph& graph, const Shape& sample_shape, DType dtype) {
-  std::vector<std::int64_t> extents{1};
-  extents.insert(extents.end(), sample_shape.begin(), sample_shape.end());
-  return graph.input("x", {dtype, Shape(std::move(extents))});
+  return graph.input("x", {dtype, batched(1, sample_shape)});
 }
 
 }  // namespace plexaura

@@ -83,7 +83,7 @@ TEST_CASE(
   CHECK(run.result.skipped_validation.count == 0);
   CHECK(user_error([&] {
           SmallRun().train(options, points(30), damaged(points(2, 100), {0, 1}));
-        }) == "none of the 2 validation samples can be read; the first error is: sample 0 is broken");
+        }) == "no validation sample can be read; the first error is: sample 0 is broken");
 }
 
 TEST_CASE("a run reports every step and epoch, and learns") {
