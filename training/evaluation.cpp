@@ -138,8 +138,8 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
   if (reading.on_error == OnError::skip)
     result.skipped = gather_skipped(ranks, skipped, "the validation samples that could not be read");
   if (all[1] == 0) {
-    const UserError error(fmt::format("no validation sample can be read; the first error is: {}",
-                                      result.skipped.first));
+    const UserError error(
+        fmt::format("no validation sample can be read; the first error is: {}", result.skipped.first));
     agree_on_error(ranks, std::make_exception_ptr(error), "validation");
   }
   result.loss = all[0] / all[1];

@@ -59,7 +59,8 @@ TEST_CASE("the YAML files of the zoo give the numbers of parameters that they na
 
 TEST_CASE("a model that no memory can hold is refused before anything is made") {
   const std::string text = error_of("  name: mlp\n  hidden: [1000000, 1000000]\n", {4}, 3);
-  CHECK(text.starts_with("x.yaml:2:9: model.name is a model whose parameters need 8000.1 GB of memory, "));
+  CHECK(
+      text.starts_with("x.yaml:2:9: the model needs 8000.1 GB of memory for its parameters and there are "));
   CHECK(text.ends_with("the largest is 'fc2.weight', float32[1000000,1000000]; make the model smaller"));
   CHECK(contains(
       error_of("  name: convnet\n  layers:\n    - {type: conv, channels: 16777216, kernel: 4096, "

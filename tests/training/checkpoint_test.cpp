@@ -186,7 +186,7 @@ TEST_CASE("a state that no run comes to is refused") {
   says("state0.fc.weight", bad, "NaN at element 2 of 'state0.fc.weight'");
 }
 
-TEST_CASE("a optimizer's state that is not finite does not take the place of a good one") {
+TEST_CASE("an optimizer's state that is not finite does not take the place of a good one") {
   const TemporaryFolder folder;
   TinyStore model(1);
   save_checkpoint(folder.path(), model.store, {.step = 3});
