@@ -1,19 +1,29 @@
 #pragma once
 
+#include <functional>
 #include <string_view>
+#include <vector>
 
 #include "core/graph/op.h"
 
 namespace plexaura {
 
-// What the families of elementwise ops share: the op classes below are named by their function and have no
-// options. Not for users: they call the builders of unary.h, binary.h and compare.h.
+// What the families of elementwise ops share. Not for users: they call the builders of unary.h and binary.h.
 
-// y = f(x), same type and shape; floating only.
-class UnaryOp : public Op {
+// The options of a function of one value: numbers, in the order in which its functor takes them.
+struct FunctionOptions {
+  std::vector<std::string_view> names = {};  // of static storage
+  std::vector<double> values = {};
+
+  PLEXAURA_API void describe(Description& to) const;
+};
+
+// y = f(x), same type and shape; floating only. Named by its function.
+class PLEXAURA_API UnaryOp : public OpWith<FunctionOptions> {
  public:
-  using Vjp = Node (*)(const Node& x, const Node& y, const Node& grad);
-  UnaryOp(std::string_view name, Vjp vjp) : name_(name), vjp_(vjp) {}
+  using Vjp = std::function<Node(const Node& x, const Node& y, const Node& grad)>;
+  UnaryOp(std::string_view name, Vjp vjp, FunctionOptions options = {})
+      : OpWith(std::move(options)), name_(name), vjp_(std::move(vjp)) {}
 
   std::string_view name() const override { return name_; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;

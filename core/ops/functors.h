@@ -61,9 +61,11 @@ PLEXAURA_HD inline double divide<double>(double a, double b) {
   return a / b;
 }
 
+// A function of one value is made from the options of its op, numbers in the order of its members; most have none.
 #define PLEXAURA_UNARY_FUNCTOR(Name, ...)               \
   template <class T, class Math>                        \
   struct Name {                                         \
+    PLEXAURA_HD explicit Name(const double*) {}         \
     PLEXAURA_HD T operator()(T x) const { __VA_ARGS__ } \
   };
 
@@ -82,7 +84,28 @@ PLEXAURA_UNARY_FUNCTOR(Softplus, const T tail = Math::log1p(Math::exp(-Math::abs
                        return x < T(0) ? tail : x + tail;)
 // NaN stays NaN.
 PLEXAURA_UNARY_FUNCTOR(Relu, return x < T(0) ? T(0) : x;)
+PLEXAURA_UNARY_FUNCTOR(Erf, return Math::erf(x);)
+PLEXAURA_UNARY_FUNCTOR(Gelu, return T(0.5) * x * (T(1) + Math::erf(x * T(0.70710678118654752)));)
+PLEXAURA_UNARY_FUNCTOR(GeluTanh, const T inner = x + T(0.044715) * (x * x * x);
+                       return T(0.5) * x * (T(1) + Math::tanh(T(0.79788456080286536) * inner));)
 #undef PLEXAURA_UNARY_FUNCTOR
+
+// NaN stays NaN.
+template <class T, class Math>
+struct LeakyRelu {
+  T slope;
+  PLEXAURA_HD explicit LeakyRelu(const double* options) : slope(static_cast<T>(options[0])) {}
+  PLEXAURA_HD T operator()(T x) const { return x > T(0) ? x : slope * x; }
+};
+
+template <class T, class Math>
+struct Clip {
+  T low;
+  T high;
+  PLEXAURA_HD explicit Clip(const double* options)
+      : low(static_cast<T>(options[0])), high(static_cast<T>(options[1])) {}
+  PLEXAURA_HD T operator()(T x) const { return x < low ? low : (x > high ? high : x); }
+};
 
 #define PLEXAURA_BINARY_FUNCTOR(Name, Result, ...)                \
   template <class T, class Math>                                  \

@@ -1,5 +1,8 @@
 #include "core/ops/unary.h"
 
+#include <fmt/format.h>
+#include <numbers>
+
 #include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
 
@@ -7,8 +10,39 @@ namespace plexaura {
 
 namespace {
 
-Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x) {
-  return apply(std::make_shared<UnaryOp>(name, vjp), {x});
+Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x, FunctionOptions options = {}) {
+  return apply(std::make_shared<UnaryOp>(name, std::move(vjp), std::move(options)), {x});
+}
+
+class Clip final : public UnaryOp {
+ public:
+  Clip(double low, double high)
+      : UnaryOp("clip",
+                [=](const Node& x, const Node&, const Node& grad) {
+                  return where(lt(x, low), 0, where(gt(x, high), 0, grad));
+                },
+                {{"low", "high"}, {low, high}}) {}
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    const std::vector<double>& bounds = options().values;
+    if (!(bounds[0] <= bounds[1]))
+      throw RuleError(
+          fmt::format("low ({}) must not be above high ({}); exchange them", bounds[0], bounds[1]));
+    return UnaryOp::infer(inputs);
+  }
+};
+
+// The derivatives of both forms of gelu.
+Node gelu_slope(const Node& x) {
+  const Node density = exp(-0.5 * square(x)) * (0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
+  return 0.5 * (1 + erf(x * (0.5 * std::numbers::sqrt2))) + x * density;
+}
+
+Node gelu_tanh_slope(const Node& x) {
+  constexpr double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  constexpr double cubic = 0.044715;
+  const Node t = tanh(scale * (x + cubic * (x * square(x))));
+  return 0.5 * (1 + t) + (0.5 * scale) * x * (1 - square(t)) * (1 + (3 * cubic) * square(x));
 }
 
 class ReluGrad final : public Op {
@@ -97,6 +131,33 @@ Node softplus(Operand x) {
   return unary(
       "softplus", [](const Node& x, const Node&, const Node& grad) { return grad * sigmoid(x); }, x);
 }
+
+Node erf(Operand x) {
+  return unary(
+      "erf",
+      [](const Node& x, const Node&, const Node& grad) {
+        return grad * (2 * std::numbers::inv_sqrtpi * exp(-square(x)));
+      },
+      x);
+}
+
+Node gelu(Operand x, GeluOptions options) {
+  if (options.tanh)
+    return unary(
+        "gelu_tanh", [](const Node& x, const Node&, const Node& grad) { return grad * gelu_tanh_slope(x); },
+        x);
+  return unary(
+      "gelu", [](const Node& x, const Node&, const Node& grad) { return grad * gelu_slope(x); }, x);
+}
+
+Node leaky_relu(Operand x, double slope) {
+  return unary(
+      "leaky_relu",
+      [=](const Node& x, const Node&, const Node& grad) { return where(gt(x, 0), grad, slope * grad); }, x,
+      {{"slope"}, {slope}});
+}
+
+Node clip(Operand x, double low, double high) { return apply(std::make_shared<Clip>(low, high), {x}); }
 
 Node relu_grad(Operand grad_out, Operand y) { return apply(std::make_shared<ReluGrad>(), {grad_out, y}); }
 

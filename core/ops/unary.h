@@ -18,6 +18,22 @@ PLEXAURA_API Node sigmoid(Operand x);   // 1 / (1 + e^-x), without overflow for 
 PLEXAURA_API Node tanh(Operand x);      // hyperbolic tangent
 PLEXAURA_API Node relu(Operand x);      // max(x, 0); its gradient at 0 is 0
 PLEXAURA_API Node softplus(Operand x);  // log(1 + e^x), without overflow for any x
+PLEXAURA_API Node erf(Operand x);       // 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x
+
+struct GeluOptions {
+  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) instead, which differs by up to 5e-4.
+  bool tanh = false;
+};
+
+// x P(X <= x) for a standard normal X: x / 2 (1 + erf(x / sqrt(2))) (Hendrycks and Gimpel, arXiv:1606.08415).
+PLEXAURA_API Node gelu(Operand x, GeluOptions options = {});
+
+// x where x > 0, else slope x; its gradient at 0 is the slope.
+PLEXAURA_API Node leaky_relu(Operand x, double slope = 0.01);
+
+// The nearest number from `low` to `high`; a NaN stays one. `low` must not be above `high`; either may be
+// infinite. The gradient passes where low <= x <= high.
+PLEXAURA_API Node clip(Operand x, double low, double high);
 
 // grad where y > 0, else 0: the gradient of relu from its *output*, so that the input need not be kept. Same
 // type and shape.

@@ -14,7 +14,6 @@ namespace {
 constexpr auto every_op = std::to_array<std::string_view>({
 #define PLEXAURA_OP(name) #name,
 #include "core/ops/ops.def"
-#undef PLEXAURA_OP
 });
 
 bool has_case(std::string_view op) {

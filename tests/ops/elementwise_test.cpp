@@ -1,5 +1,6 @@
 #include "core/ops/elementwise.h"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -32,7 +33,23 @@ Use use_in(const OpCase& op_case, DType dtype) {
   return {};
 }
 
+constexpr std::string_view functions_of_one_value[] = {
+#define PLEXAURA_OP(name)
+#define PLEXAURA_UNARY(name, Functor, cost) #name,
+#define PLEXAURA_BINARY(name, Functor, dtypes, cost)
+#include "core/ops/ops.def"
+};
+
 }  // namespace
+
+// Their kernels read the options of that class.
+TEST_CASE("what ops.def says is a function of one value is a UnaryOp") {
+  for (const std::string_view op : functions_of_one_value) {
+    const auto found = std::ranges::find(all_cases(), op, [](const OpCase& op_case) { return op_case.op; });
+    REQUIRE(found != all_cases().end());
+    CHECK_MESSAGE(dynamic_cast<const UnaryOp*>(use_in(*found, DType::float64).op.get()) != nullptr, op);
+  }
+}
 
 TEST_CASE("every op refuses an input too many") {
   for (const OpCase& op_case : all_cases()) {

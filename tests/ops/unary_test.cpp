@@ -1,7 +1,9 @@
 #include "core/ops/unary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <iterator>
 #include <limits>
 
 #include "core/autodiff/gradients.h"
@@ -18,18 +20,35 @@ namespace {
 
 using reference::elementwise;
 
-OpCase unary(const std::string& op, Node (*function)(Operand), Values values, double (*expected)(double)) {
-  return {op,
-          op,
-          [=](Graph&, auto x) { return std::vector{function(x[0])}; },
-          {{{3, 5}, std::move(values)}},
-          elementwise(expected)};
+struct Function {
+  std::string op;
+  Node (*build)(Operand x);
+  Values values;
+  double (*expected)(double x);
+};
+
+OpCase unary(const Function& of) {
+  return {of.op,
+          of.op,
+          [build = of.build](Graph&, auto x) { return std::vector{build(x[0])}; },
+          {{{3, 5}, of.values}},
+          elementwise(of.expected)};
 }
 
-OpCase with_shape(OpCase op_case, const std::string& name, Shape shape) {
-  op_case.name += ", " + name;
-  op_case.inputs[0].shape = std::move(shape);
-  return op_case;
+WrongCase of_integers(const Function& of) {
+  return {of.op + " of integers",
+          of.op,
+          [build = of.build](Graph& graph) {
+            build(graph.input("x", {DType::int64, {2}}));
+          },
+          {"int64[2]", "floating", "cast()"}};
+}
+
+template <class Made>
+std::vector<Made> made_of(const std::vector<Function>& functions, Made (*make)(const Function& of)) {
+  std::vector<Made> all;
+  std::ranges::transform(functions, std::back_inserter(all), make);
+  return all;
 }
 
 double positive_part(double x) { return x > 0 ? x : 0; }
@@ -43,26 +62,60 @@ double log_one_plus_exp(double x) {
   return static_cast<double>(std::log1p(std::exp(static_cast<long double>(x))));
 }
 
+double normal_share(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
+double gelu_by_tanh(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * std::pow(x, 3))));
+}
+
+// Each makes a case and one of misuse.
+const std::vector<Function> functions{
+    {"neg", neg, between(-2, 2), [](double x) { return -x; }},
+    {"abs", abs, away_from_zero(), std::fabs},
+    {"exp", exp, between(-2, 2), std::exp},
+    {"log", log, between(0.2, 3), std::log},
+    {"sqrt", sqrt, between(0.2, 3), std::sqrt},
+    {"square", square, between(-2, 2), [](double x) { return x * x; }},
+    {"sigmoid", sigmoid, between(-4, 4), logistic},
+    {"tanh", tanh, between(-2, 2), std::tanh},
+    {"relu", relu, away_from_zero(), positive_part},
+    {"softplus", softplus, between(-4, 4), log_one_plus_exp},
+    {"erf", erf, between(-3, 3), std::erf},
+    {"gelu", [](Operand x) { return gelu(x); }, between(-4, 4), [](double x) { return x * normal_share(x); }},
+    {"gelu_tanh", [](Operand x) { return gelu(x, {.tanh = true}); }, between(-4, 4), gelu_by_tanh},
+    {"leaky_relu", [](Operand x) { return leaky_relu(x, 0.1); }, away_from_zero(),
+     [](double x) { return std::max(x, 0.1 * x); }},
+    {"clip", [](Operand x) { return clip(x, -0.7, 1.1); }, distinct(0.3),
+     [](double x) { return std::clamp(x, -0.7, 1.1); }},
+};
+
+const Function& function_of(std::string_view op) {
+  return *std::ranges::find(functions, op, [](const Function& of) { return of.op; });
+}
+
 BuildFunction to(DType dtype) {
   return [=](Graph&, auto x) { return std::vector{cast(x[0], dtype)}; };
 }
 
-const Cases cases({
-    unary("neg", neg, between(-2, 2), [](double x) { return -x; }),
-    unary("abs", abs, away_from_zero(), std::fabs),
-    unary("exp", exp, between(-2, 2), std::exp),
-    unary("log", log, between(0.2, 3), std::log),
-    unary("sqrt", sqrt, between(0.2, 3), std::sqrt),
-    unary("square", square, between(-2, 2), [](double x) { return x * x; }),
-    unary("sigmoid", sigmoid, between(-4, 4), logistic),
-    unary("tanh", tanh, between(-2, 2), std::tanh),
-    unary("relu", relu, away_from_zero(), positive_part),
-    unary("softplus", softplus, between(-4, 4), log_one_plus_exp),
-    with_shape(unary("softplus", softplus, between(-20, 20), log_one_plus_exp), "far from zero", {40}),
-    with_shape(unary("relu", relu, away_from_zero(), positive_part), "a scalar", {}),
-    with_shape(unary("relu", relu, away_from_zero(), positive_part), "empty", {2, 0, 3}),
-    with_shape(unary("tanh", tanh, between(-2, 2), std::tanh), "several pieces", {3, 9001}),
-    with_shape(unary("exp", exp, between(-2, 2), std::exp), "17 channels", {2, 17, 3, 5}),
+const Cases cases(made_of(functions, unary));
+
+OpCase with_shape(std::string_view op, const std::string& name, Shape shape) {
+  OpCase op_case = unary(function_of(op));
+  op_case.name += ", " + name;
+  op_case.inputs[0].shape = std::move(shape);
+  return op_case;
+}
+
+const Cases special_cases({
+    {"softplus, far from zero",
+     "softplus",
+     [](Graph&, auto x) { return std::vector{softplus(x[0])}; },
+     {{{40}, between(-20, 20)}},
+     elementwise(log_one_plus_exp)},
+    with_shape("relu", "a scalar", {}),
+    with_shape("relu", "empty", {2, 0, 3}),
+    with_shape("tanh", "several pieces", {3, 9001}),
+    with_shape("exp", "17 channels", {2, 17, 3, 5}),
+    with_shape("gelu", "17 channels", {2, 17, 3, 5}),
     {"relu_grad",
      "relu_grad",
      [](Graph&, auto x) { return std::vector{relu_grad(x[0], x[1])}; },
@@ -99,32 +152,20 @@ const Cases cases({
      false},
 });
 
-WrongCase of_integers(const std::string& op, Node (*function)(Operand)) {
-  return {op + " of integers",
-          op,
-          [=](Graph& graph) {
-            function(graph.input("x", {DType::int64, {2}}));
-          },
-          {"int64[2]", "floating", "cast()"}};
-}
-
+const WrongCases wrong_types(made_of(functions, of_integers));
 const WrongCases wrong({
-    of_integers("neg", neg),
-    of_integers("abs", abs),
-    of_integers("exp", exp),
-    of_integers("log", log),
-    of_integers("sqrt", sqrt),
-    of_integers("square", square),
-    of_integers("sigmoid", sigmoid),
-    of_integers("tanh", tanh),
-    of_integers("relu", relu),
-    of_integers("softplus", softplus),
     {"relu_grad of two shapes",
      "relu_grad",
      [](Graph& graph) {
        relu_grad(graph.input("g", {DType::float32, {2}}), graph.input("y", {DType::float32, {3}}));
      },
      {"one type and shape", "float32[2]", "float32[3]"}},
+    {"clip to nothing",
+     "clip",
+     [](Graph& graph) {
+       clip(graph.input("x", {DType::float32, {2}}), 2, 1.5);
+     },
+     {"low (2) must not be above high (1.5)"}},
 });
 
 std::vector<double> apply_to(Node (*function)(Operand), DType dtype, const std::vector<double>& values) {
@@ -136,8 +177,15 @@ std::vector<double> apply_to(Node (*function)(Operand), DType dtype, const std::
 
 }  // namespace
 
-TEST_CASE("unary ops: values, gradients, second derivatives") { check_all(cases); }
-TEST_CASE("unary ops: what they refuse") { check_all(wrong); }
+TEST_CASE("unary ops: values, gradients, second derivatives") {
+  check_all(cases);
+  check_all(special_cases);
+}
+
+TEST_CASE("unary ops: what they refuse") {
+  check_all(wrong_types);
+  check_all(wrong);
+}
 
 TEST_CASE("at its kink the gradient of abs is 0, and so is that of relu") {
   const Tensor values = Tensor::of<double>({3}, {-2, 0, 3});
@@ -148,6 +196,38 @@ TEST_CASE("at its kink the gradient of abs is 0, and so is that of relu") {
   };
   CHECK(slope(abs) == std::vector<double>{-1, 0, 1});
   CHECK(slope(relu) == std::vector<double>{0, 0, 1});
+}
+
+TEST_CASE("leaky_relu has its slope at 0, and clip passes gradients at its bounds") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {4}});
+  const std::vector<Node> grads{gradients(sum(leaky_relu(x, 0.25)), {x})[0],
+                                gradients(sum(clip(x, 0, 2)), {x})[0]};
+  const auto slopes = Runner(graph, grads, test_backend())({Tensor::of<double>({4}, {-1, 0, 2, 3})});
+  CHECK(slopes[0].to_doubles() == std::vector<double>{0.25, 0.25, 1, 1});
+  CHECK(slopes[1].to_doubles() == std::vector<double>{0, 1, 1, 0});
+}
+
+TEST_CASE("clip and leaky_relu with other numbers are different ops") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2}});
+  const auto same = [&](const Node& a, const Node& b) {
+    return *graph.record(a.id()).op == *graph.record(b.id()).op;
+  };
+  CHECK(same(clip(x, 0, 1), clip(x, 0, 1)));
+  CHECK(!same(clip(x, 0, 1), clip(x, 0, 2)));
+  CHECK(!same(clip(x, 0, 1), clip(x, -1, 1)));
+  CHECK(!same(leaky_relu(x, 0.1), leaky_relu(x, 0.2)));
+}
+
+TEST_CASE("clip keeps a NaN and may have one side") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto at_least_one = [](Operand x) { return clip(x, 1, std::numeric_limits<double>::infinity()); };
+  const std::vector<double> y = apply_to(+at_least_one, DType::float32,
+                                         {std::numeric_limits<double>::quiet_NaN(), -infinity, infinity});
+  CHECK(std::isnan(y[0]));
+  CHECK(y[1] == 1);
+  CHECK(y[2] == infinity);
 }
 
 TEST_CASE("softplus is right where e^x is not") {

@@ -31,13 +31,13 @@ void run_of(const Function& function, const T* a, std::int64_t step_a, const T* 
 }
 
 template <class T, class Result, class Function>
-void broadcast_binary(const HostCall& call, const Function& function) {
+void broadcast_binary(const HostCall& call, const Function& function, std::int64_t cost) {
   const T* a = call.inputs[0].as<T>();
   const T* b = call.inputs[1].as<T>();
   Result* dst = call.outputs[0].as<Result>();
   const auto walk = broadcast_walk(call.outputs[0].shape(), call.inputs[0].shape(), call.inputs[1].shape());
   const auto [step_a, step_b] = walk.run_strides();
-  parallel_pieces(walk.elements(), 1,
+  parallel_pieces(walk.elements(), cost,
                   [&, step_a = step_a, step_b = step_b](std::int64_t begin, std::int64_t end) {
                     walk.runs(begin, end, [&](std::int64_t first, const auto& offsets, std::int64_t length) {
                       run_of(function, a + offsets[0], step_a, b + offsets[1], step_b, dst + first, length);
@@ -46,46 +46,37 @@ void broadcast_binary(const HostCall& call, const Function& function) {
 }
 
 template <template <class, class> class Functor>
-void arithmetic(const HostCall& call) {
+void of_numbers(const HostCall& call, std::int64_t cost) {
   if (call.outputs[0].data == nullptr) return;
   dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    if constexpr (!std::is_same_v<T, bool>) broadcast_binary<T, T>(call, Functor<Compute<T>, StdMath>());
+    if constexpr (!std::is_same_v<T, bool>)
+      broadcast_binary<T, T>(call, Functor<Compute<T>, StdMath>(), cost);
   });
 }
 
 template <template <class, class> class Functor>
-void comparison(const HostCall& call) {
+void of_any(const HostCall& call, std::int64_t cost) {
   if (call.outputs[0].data == nullptr) return;
   dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    broadcast_binary<T, bool>(call, Functor<Compute<T>, StdMath>());
+    broadcast_binary<T, bool>(call, Functor<Compute<T>, StdMath>(), cost);
   });
 }
 
 template <template <class, class> class Functor>
-void floating(const HostCall& call) {
+void of_floats(const HostCall& call, std::int64_t cost) {
   if (call.outputs[0].data == nullptr) return;
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    broadcast_binary<T, T>(call, Functor<Compute<T>, StdMath>());
+    broadcast_binary<T, T>(call, Functor<Compute<T>, StdMath>(), cost);
   });
 }
 
 }  // namespace
 
-void portable_add(const HostCall& call) { arithmetic<functors::Add>(call); }
-void portable_sub(const HostCall& call) { arithmetic<functors::Sub>(call); }
-void portable_mul(const HostCall& call) { arithmetic<functors::Mul>(call); }
-void portable_div(const HostCall& call) { arithmetic<functors::Div>(call); }
-void portable_maximum(const HostCall& call) { arithmetic<functors::Maximum>(call); }
-void portable_minimum(const HostCall& call) { arithmetic<functors::Minimum>(call); }
-void portable_pow(const HostCall& call) { floating<functors::Pow>(call); }
-void portable_eq(const HostCall& call) { comparison<functors::Eq>(call); }
-void portable_ne(const HostCall& call) { comparison<functors::Ne>(call); }
-void portable_lt(const HostCall& call) { comparison<functors::Lt>(call); }
-void portable_le(const HostCall& call) { comparison<functors::Le>(call); }
-void portable_gt(const HostCall& call) { comparison<functors::Gt>(call); }
-void portable_ge(const HostCall& call) { comparison<functors::Ge>(call); }
-void portable_relu_grad(const HostCall& call) { floating<functors::ReluGrad>(call); }
-void portable_sigmoid_cross_entropy(const HostCall& call) { floating<functors::SigmoidCrossEntropy>(call); }
+#define PLEXAURA_OP(name)
+#define PLEXAURA_UNARY(name, Functor, cost)
+#define PLEXAURA_BINARY(name, Functor, dtypes, cost) \
+  void portable_##name(const HostCall& call) { of_##dtypes<functors::Functor>(call, cost); }
+#include "core/ops/ops.def"
 
 void portable_where(const HostCall& call) {
   const HostView& result = call.outputs[0];

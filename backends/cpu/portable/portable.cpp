@@ -18,7 +18,6 @@ void register_portable_kernels() {
   std::call_once(once, [] {
 #define PLEXAURA_OP(name) register_if_new(#name, portable_##name);
 #include "core/ops/ops.def"
-#undef PLEXAURA_OP
   });
 }
 

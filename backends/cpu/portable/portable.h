@@ -11,7 +11,6 @@ namespace plexaura {
 
 #define PLEXAURA_OP(name) void portable_##name(const HostCall& call);
 #include "core/ops/ops.def"
-#undef PLEXAURA_OP
 
 // Registers all of them with register_host_kernel. May be called any number of times, from any thread.
 void register_portable_kernels();

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "backends/cpu/std_math.h"
 #include "core/tensor/dispatch.h"
 
 namespace plexaura::portable {
@@ -31,38 +32,6 @@ bool is_nan(T value) {
   else
     return std::isnan(static_cast<Compute<T>>(value));
 }
-
-// The functions that the functors of core/ops/functors.h ask for, from the standard library.
-struct StdMath {
-  template <class T>
-  static T abs(T x) {
-    return std::abs(x);
-  }
-  template <class T>
-  static T exp(T x) {
-    return std::exp(x);
-  }
-  template <class T>
-  static T log(T x) {
-    return std::log(x);
-  }
-  template <class T>
-  static T log1p(T x) {
-    return std::log1p(x);
-  }
-  template <class T>
-  static T sqrt(T x) {
-    return std::sqrt(x);
-  }
-  template <class T>
-  static T tanh(T x) {
-    return std::tanh(x);
-  }
-  template <class T>
-  static T pow(T a, T b) {
-    return std::pow(a, b);
-  }
-};
 
 // One element as another type. Floats to integers truncate; what does not fit becomes the nearest value that
 // does, NaN becomes 0.

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/cpu/fast/elementwise/elementwise_loops.h"
+#include "backends/cpu/fast/elementwise/vector_math.h"
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
@@ -19,8 +20,23 @@ constexpr double bound = 4e-7;
 
 using Unary = Node (*)(Operand);
 using Binary = Node (*)(Operand, Operand);
-const std::vector<Unary> unary_ops{neg, abs, exp, sqrt, square, sigmoid, tanh, relu};
-const std::vector<Binary> binary_ops{add, sub, mul, div, relu_grad};
+const std::vector<Unary> unary_ops{
+    neg,
+    abs,
+    exp,
+    sqrt,
+    square,
+    sigmoid,
+    tanh,
+    relu,
+    softplus,
+    erf,
+    [](Operand x) { return gelu(x); },
+    [](Operand x) { return gelu(x, {.tanh = true}); },
+    [](Operand x) { return leaky_relu(x, 0.3); },
+    [](Operand x) { return clip(x, 0.25, 0.75); },
+};
+const std::vector<Binary> binary_ops{add, sub, mul, div, relu_grad, maximum, minimum, sigmoid_cross_entropy};
 const std::vector<Binary> comparisons{eq, ne, lt, le, gt, ge};
 
 // The largest error in units of the last place over many values of [low, high).
@@ -29,7 +45,7 @@ double largest_ulp_error(std::string_view op, double (*exact)(double), double lo
   REQUIRE(loops != nullptr);
   const Tensor x = drawn({DType::float32, {200000}}, op, {.low = low, .high = high});
   Tensor y(x.type());
-  loops->loop(x.as<float>().data(), y.as<float>().data(), x.elements());
+  loops->loop(x.as<float>().data(), y.as<float>().data(), x.elements(), nullptr);
   double largest = 0;
   for (std::int64_t i = 0; i < x.elements(); ++i) {
     const double expected = exact(static_cast<double>(x.as<float>()[static_cast<std::size_t>(i)]));
@@ -42,7 +58,7 @@ double largest_ulp_error(std::string_view op, double (*exact)(double), double lo
 
 float value_of(std::string_view op, float x) {
   float y = 0;
-  fast::find_unary(op)->loop(&x, &y, 1);
+  fast::find_unary(op)->loop(&x, &y, 1, nullptr);
   return y;
 }
 
@@ -57,6 +73,11 @@ TEST_CASE("vectorised functions are within their stated errors") {
   CHECK(largest_ulp_error("tanh", std::tanh, -10, 10) < 3);
   CHECK(largest_ulp_error("tanh", std::tanh, -0.6, 0.6) < 3);
   CHECK(largest_ulp_error("sigmoid", sigmoid_of, -80, 80) < 3);
+  for (const auto& [low, high] : {std::pair{-5.0, 5.0}, {-1.0, 1.0}, {0.88, 0.92}, {1e-6, 1e-2}})
+    CHECK(largest_ulp_error("erf", std::erf, low, high) < 1.5);
+  const auto softplus_of = [](double x) { return std::log1p(std::exp(x)); };
+  CHECK(largest_ulp_error("softplus", softplus_of, -80, 80) < 4);
+  CHECK(largest_ulp_error("softplus", softplus_of, -1, 1) < 4);
 }
 
 TEST_CASE("vectorised functions know their limits") {
@@ -70,9 +91,18 @@ TEST_CASE("vectorised functions know their limits") {
   CHECK(value_of("log", 1) == 0);
   CHECK(value_of("tanh", 100) == 1);
   CHECK(value_of("tanh", -infinity) == -1);
+  CHECK(value_of("erf", infinity) == 1);
+  CHECK(value_of("erf", -infinity) == -1);
+  CHECK(std::signbit(value_of("erf", -0.F)));
+  CHECK(value_of("softplus", infinity) == infinity);
+  CHECK(value_of("softplus", -infinity) == 0);
+  CHECK(fast::VectorMath::log1p(infinity) == infinity);
+  CHECK(fast::VectorMath::log1p(-1) == -infinity);
+  CHECK(std::isnan(fast::VectorMath::log1p(-2)));
+  CHECK(fast::VectorMath::log1p(1e-20F) == 1e-20F);
   CHECK(value_of("sigmoid", -infinity) == 0);
   CHECK(value_of("sigmoid", infinity) == 1);
-  for (const char* op : {"exp", "log", "tanh", "sigmoid", "relu", "sqrt", "neg"})
+  for (const char* op : {"exp", "log", "tanh", "sigmoid", "relu", "sqrt", "neg", "erf", "softplus", "gelu"})
     CHECK(std::isnan(value_of(op, NAN)));
 }
 

@@ -1,7 +1,7 @@
 #include "backends/cpu/fast/elementwise/elementwise_loops.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "backends/cpu/fast/clones.h"
 #include "backends/cpu/fast/elementwise/vector_math.h"
@@ -11,83 +11,53 @@ namespace plexaura::fast {
 
 namespace {
 
-#define PLEXAURA_UNARY_LOOP(loop, Functor)                                       \
-  PLEXAURA_CLONES void loop(const float* x, float* y, std::int64_t count) {      \
-    const functors::Functor<float, VectorMath> f;                                \
-    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(x[i]); \
+// The loops: one for each op with a functor.
+#define PLEXAURA_OP(name)
+#define PLEXAURA_UNARY(name, Functor, cost)                                                                  \
+  PLEXAURA_CLONES void loop_of_##name(const float* x, float* y, std::int64_t count, const double* options) { \
+    const functors::Functor<float, VectorMath> f(options);                                                   \
+    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(x[i]);                             \
   }
-
-PLEXAURA_UNARY_LOOP(neg_loop, Neg)
-PLEXAURA_UNARY_LOOP(abs_loop, Abs)
-PLEXAURA_UNARY_LOOP(exp_loop, Exp)
-PLEXAURA_UNARY_LOOP(log_loop, Log)
-PLEXAURA_UNARY_LOOP(sqrt_loop, Sqrt)
-PLEXAURA_UNARY_LOOP(square_loop, Square)
-PLEXAURA_UNARY_LOOP(sigmoid_loop, Sigmoid)
-PLEXAURA_UNARY_LOOP(tanh_loop, Tanh)
-PLEXAURA_UNARY_LOOP(relu_loop, Relu)
-#undef PLEXAURA_UNARY_LOOP
-
-// NOLINTBEGIN(bugprone-macro-parentheses): Result is a type
-#define PLEXAURA_BINARY_LOOP(loop, Functor, Result)                                                     \
-  PLEXAURA_CLONES void loop(const float* a, const float* b, void* out, std::int64_t count) {            \
-    const functors::Functor<float, VectorMath> f;                                                       \
-    auto* y = static_cast<Result*>(out);                                                                \
-    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], b[i]);                  \
-  }                                                                                                     \
-  PLEXAURA_CLONES void loop##_scalar_a(const float* a, const float* b, void* out, std::int64_t count) { \
-    const functors::Functor<float, VectorMath> f;                                                       \
-    auto* y = static_cast<Result*>(out);                                                                \
-    const float scalar = *a;                                                                            \
-    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(scalar, b[i]);                \
-  }                                                                                                     \
-  PLEXAURA_CLONES void loop##_scalar_b(const float* a, const float* b, void* out, std::int64_t count) { \
-    const functors::Functor<float, VectorMath> f;                                                       \
-    auto* y = static_cast<Result*>(out);                                                                \
-    const float scalar = *b;                                                                            \
-    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], scalar);                \
+#define PLEXAURA_BINARY(name, Functor, dtypes, cost)                                                       \
+  PLEXAURA_CLONES void loop_of_##name(const float* a, const float* b, void* out, std::int64_t count) {     \
+    const functors::Functor<float, VectorMath> f;                                                          \
+    auto* y = static_cast<decltype(f(*a, *b))*>(out);                                                      \
+    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], b[i]);                     \
+  }                                                                                                        \
+  PLEXAURA_CLONES void scalar_a_of_##name(const float* a, const float* b, void* out, std::int64_t count) { \
+    const functors::Functor<float, VectorMath> f;                                                          \
+    auto* y = static_cast<decltype(f(*a, *b))*>(out);                                                      \
+    const float scalar = *a;                                                                               \
+    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(scalar, b[i]);                   \
+  }                                                                                                        \
+  PLEXAURA_CLONES void scalar_b_of_##name(const float* a, const float* b, void* out, std::int64_t count) { \
+    const functors::Functor<float, VectorMath> f;                                                          \
+    auto* y = static_cast<decltype(f(*a, *b))*>(out);                                                      \
+    const float scalar = *b;                                                                               \
+    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], scalar);                   \
   }
-// NOLINTEND(bugprone-macro-parentheses)
+#include "core/ops/ops.def"
 
-PLEXAURA_BINARY_LOOP(sum_loop, Add, float)
-PLEXAURA_BINARY_LOOP(sub_loop, Sub, float)
-PLEXAURA_BINARY_LOOP(mul_loop, Mul, float)
-PLEXAURA_BINARY_LOOP(div_loop, Div, float)
-PLEXAURA_BINARY_LOOP(relu_grad_loop, ReluGrad, float)
-PLEXAURA_BINARY_LOOP(eq_loop, Eq, bool)
-PLEXAURA_BINARY_LOOP(ne_loop, Ne, bool)
-PLEXAURA_BINARY_LOOP(lt_loop, Lt, bool)
-PLEXAURA_BINARY_LOOP(le_loop, Le, bool)
-PLEXAURA_BINARY_LOOP(gt_loop, Gt, bool)
-PLEXAURA_BINARY_LOOP(ge_loop, Ge, bool)
-#undef PLEXAURA_BINARY_LOOP
+// The tables of them.
+#define PLEXAURA_OP(name)
+#define PLEXAURA_UNARY(name, Functor, cost) UnaryLoops{#name, loop_of_##name, cost},
+#define PLEXAURA_BINARY(name, Functor, dtypes, cost)
+constexpr UnaryLoops unary_loops[] = {
+#include "core/ops/ops.def"
+};
 
-constexpr std::array unary_loops{
-    UnaryLoops{"neg", neg_loop, false, 0.1},         UnaryLoops{"abs", abs_loop, true, 0.1},
-    UnaryLoops{"exp", exp_loop, false, 0.4},         UnaryLoops{"log", log_loop, false, 0.5},
-    UnaryLoops{"sqrt", sqrt_loop, true, 0.2},        UnaryLoops{"square", square_loop, true, 0.1},
-    UnaryLoops{"sigmoid", sigmoid_loop, false, 0.5}, UnaryLoops{"tanh", tanh_loop, true, 0.6},
-    UnaryLoops{"relu", relu_loop, true, 0.1}};
-
-#define PLEXAURA_BINARY(name, loop, is_comparison, zeros_to_zero) \
-  BinaryLoops { name, loop, loop##_scalar_a, loop##_scalar_b, is_comparison, zeros_to_zero }
-constexpr std::array binary_loops{PLEXAURA_BINARY("add", sum_loop, false, true),
-                                  PLEXAURA_BINARY("sub", sub_loop, false, true),
-                                  PLEXAURA_BINARY("mul", mul_loop, false, true),
-                                  PLEXAURA_BINARY("div", div_loop, false, false),
-                                  PLEXAURA_BINARY("relu_grad", relu_grad_loop, false, true),
-                                  PLEXAURA_BINARY("eq", eq_loop, true, false),
-                                  PLEXAURA_BINARY("ne", ne_loop, true, true),
-                                  PLEXAURA_BINARY("lt", lt_loop, true, true),
-                                  PLEXAURA_BINARY("le", le_loop, true, false),
-                                  PLEXAURA_BINARY("gt", gt_loop, true, true),
-                                  PLEXAURA_BINARY("ge", ge_loop, true, false)};
-#undef PLEXAURA_BINARY
+#define PLEXAURA_OP(name)
+#define PLEXAURA_UNARY(name, Functor, cost)
+#define PLEXAURA_BINARY(name, Functor, dtypes, cost) \
+  BinaryLoops{#name, loop_of_##name, scalar_a_of_##name, scalar_b_of_##name, cost},
+constexpr BinaryLoops binary_loops[] = {
+#include "core/ops/ops.def"
+};
 
 template <class Table>
 auto find(const Table& table, std::string_view op) {
-  const auto found = std::ranges::find(table, op, [](const auto& entry) { return entry.name; });
-  return found == table.end() ? nullptr : &*found;
+  const auto* found = std::ranges::find(table, op, [](const auto& entry) { return entry.name; });
+  return found == std::end(table) ? nullptr : found;
 }
 
 PLEXAURA_CLONES void where_arrays(const bool* condition, const float* a, const float* b, float* y,

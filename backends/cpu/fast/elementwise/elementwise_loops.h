@@ -5,17 +5,17 @@
 
 namespace plexaura::fast {
 
-// The innermost loops of the elementwise ops on float32.
+// The innermost loops of the elementwise ops on float32, from the functors of ops.def.
 
-using UnaryLoop = void (*)(const float* x, float* y, std::int64_t count);
+// `options` are those of the UnaryOp.
+using UnaryLoop = void (*)(const float* x, float* y, std::int64_t count, const double* options);
 // Of comparisons `y` is bool.
 using BinaryLoop = void (*)(const float* a, const float* b, void* y, std::int64_t count);
 
 struct UnaryLoops {
   std::string_view name;
   UnaryLoop loop;
-  bool zero_to_zero;   // and not to -0
-  double nanoseconds;  // per element, in cache
+  double operations;  // elementary ones, about, for an element
 };
 
 struct BinaryLoops {
@@ -23,8 +23,7 @@ struct BinaryLoops {
   BinaryLoop both;      // two arrays
   BinaryLoop scalar_a;  // a has one element
   BinaryLoop scalar_b;
-  bool is_comparison;
-  bool zeros_to_zero;
+  double operations;
 };
 
 // Null where there is none.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "backends/cpu/fast/channel_view.h"
@@ -10,13 +11,15 @@
 #include "backends/cpu/fast/physical.h"
 #include "backends/cpu/fast/sources.h"
 #include "backends/cpu/region_match.h"
+#include "core/ops/elementwise.h"
 
 namespace plexaura::fast {
 
 namespace {
 
-constexpr double nanoseconds_from_memory =
-    0.25;  // per element: what leaves the cache costs as much for any function
+// Per element: what leaves the cache costs as much for any function.
+constexpr double nanoseconds_from_memory = 0.25;
+constexpr double nanoseconds_per_operation = 0.025;
 
 // How to call an op's innermost loop: with the addresses of a piece of each operand, and its steps, 0 or 1.
 using Inner = std::function<void(const std::byte* const* operands, const std::int64_t* steps, std::byte* y,
@@ -24,44 +27,43 @@ using Inner = std::function<void(const std::byte* const* operands, const std::in
 
 struct Elementwise {
   Inner inner;
-  bool zeros_to_zero;
   double nanoseconds;
 };
 
-std::optional<Elementwise> unary(std::string_view name) {
-  const UnaryLoops* loops = find_unary(name);
+std::optional<Elementwise> unary(const Op& op) {
+  const UnaryLoops* loops = find_unary(op.name());
   if (loops == nullptr) return std::nullopt;
-  const auto inner = [loop = loops->loop](const std::byte* const* x, const std::int64_t*, std::byte* y,
-                                          std::int64_t count) {
-    loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<float*>(y), count);
+  const auto inner = [loop = loops->loop, options = op_cast<UnaryOp>(op).options().values](
+                         const std::byte* const* x, const std::int64_t*, std::byte* y, std::int64_t count) {
+    loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<float*>(y), count, options.data());
   };
-  return Elementwise{inner, loops->zero_to_zero, loops->nanoseconds + nanoseconds_from_memory};
+  return Elementwise{inner, loops->operations * nanoseconds_per_operation + nanoseconds_from_memory};
 }
 
-std::optional<Elementwise> binary(std::string_view name) {
-  const BinaryLoops* loops = find_binary(name);
+std::optional<Elementwise> binary(const Op& op) {
+  const BinaryLoops* loops = find_binary(op.name());
   if (loops == nullptr) return std::nullopt;
   const auto inner = [loops](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
                              std::int64_t count) {
     const BinaryLoop loop = steps[0] == 0 ? loops->scalar_a : steps[1] == 0 ? loops->scalar_b : loops->both;
     loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<const float*>(x[1]), y, count);
   };
-  return Elementwise{inner, loops->zeros_to_zero, 2 * nanoseconds_from_memory};
+  return Elementwise{inner, loops->operations * nanoseconds_per_operation + 2 * nanoseconds_from_memory};
 }
 
-std::optional<Elementwise> where(std::string_view name) {
-  if (name != "where") return std::nullopt;
+std::optional<Elementwise> where(const Op& op) {
+  if (op.name() != "where") return std::nullopt;
   const auto inner = [](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
                         std::int64_t count) {
     where_loop(reinterpret_cast<const bool*>(x[0]), reinterpret_cast<const float*>(x[1]),
                reinterpret_cast<const float*>(x[2]), reinterpret_cast<float*>(y), count,
                {steps[0], steps[1], steps[2]});
   };
-  return Elementwise{inner, false, 2 * nanoseconds_from_memory};
+  return Elementwise{inner, 2 * nanoseconds_from_memory};
 }
 
-std::optional<Elementwise> stretch(std::string_view name) {
-  if (name != "broadcast_to") return std::nullopt;
+std::optional<Elementwise> stretch(const Op& op) {
+  if (op.name() != "broadcast_to") return std::nullopt;
   const auto inner = [](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
                         std::int64_t count) {
     const auto* src = reinterpret_cast<const float*>(x[0]);
@@ -71,14 +73,26 @@ std::optional<Elementwise> stretch(std::string_view name) {
     else
       std::copy_n(src, count, dst);
   };
-  return Elementwise{inner, true, nanoseconds_from_memory};
+  return Elementwise{inner, nanoseconds_from_memory};
 }
 
-std::optional<Elementwise> elementwise_of(std::string_view name) {
-  if (auto found = stretch(name)) return found;
-  if (auto found = unary(name)) return found;
-  if (auto found = binary(name)) return found;
-  return where(name);
+std::optional<Elementwise> elementwise_of(const Op& op) {
+  if (auto found = stretch(op)) return found;
+  if (auto found = unary(op)) return found;
+  if (auto found = binary(op)) return found;
+  return where(op);
+}
+
+constexpr std::size_t most_operands = 3;
+
+// Whether zeros give zero, and not -0.
+bool keeps_zero(const Elementwise& op) {
+  constexpr std::array<std::byte, sizeof(float)> zero{};
+  const std::array<const std::byte*, most_operands> operands{zero.data(), zero.data(), zero.data()};
+  constexpr std::array<std::int64_t, most_operands> steps{1, 1, 1};
+  std::array<std::byte, sizeof(float)> result{};
+  op.inner(operands.data(), steps.data(), result.data(), 1);
+  return result == zero;
 }
 
 // A piece of the nest's loops: the outer ones are counted as one number, of which each step is one call of
@@ -108,8 +122,6 @@ class NestedLaunch {
   }
 
  private:
-  static constexpr std::size_t most_operands = 3;
-
   void row(const Binding& binding, std::int64_t index, std::int64_t begin, std::int64_t end) const {
     const std::byte* operands[most_operands];
     for (std::size_t i = 0; i < steps_.size(); ++i)
@@ -138,7 +150,7 @@ class NestedLaunch {
 };
 
 bool is_fit(const RegionQuery& query) {
-  if (query.region.nodes.size() != 1 || !elementwise_of(query.op().name())) return false;
+  if (query.region.nodes.size() != 1 || !elementwise_of(query.op())) return false;
   const bool selects = query.op().name() == "where";
   for (std::size_t i = 0; i < query.region.inputs.size(); ++i)
     if (!(selects && i == 0) && !is_float32(query.graph, query.region.inputs[i])) return false;
@@ -202,7 +214,7 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
 // Whether zeros beside zeros give zero: a stretched operand stands in the padding too, where only a product
 // forgets it.
 bool keeps_padding_zero(const Elementwise& op, const std::vector<Shape>& operands, const Shape& shape) {
-  return op.zeros_to_zero &&
+  return keeps_zero(op) &&
          std::ranges::all_of(operands, [&](const Shape& operand) { return operand == shape; });
 }
 
@@ -218,7 +230,7 @@ class ElementwiseSource final : public KernelSource {
   std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
     const TensorType& result = query.type(query.region.outputs[0]);
     const Layout& layout = candidate.outputs[0];
-    Elementwise op = *elementwise_of(query.op().name());
+    Elementwise op = *elementwise_of(query.op());
     std::vector<std::size_t> bytes;
     for (const Value input : query.region.inputs) bytes.push_back(size_of(query.type(input).dtype));
     const std::vector<Shape> operands = operand_shapes(query, candidate);

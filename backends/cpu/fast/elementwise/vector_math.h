@@ -5,13 +5,15 @@
 #include <cstdint>
 
 #include "backends/cpu/fast/clones.h"
+#include "backends/cpu/std_math.h"
 
 namespace plexaura::fast {
 
 // The functions of float32 that loops need, without branches or tables, so that the loops around them
-// vectorise. Errors against the exact value, in units of the last place: exp 1.5, log 2, tanh 3, sigmoid 3.
-// Results below the smallest normal number are 0.
-struct VectorMath {
+// vectorise. Errors against the exact value, in units of the last place: exp 1.5, log 2, log1p 3, tanh 3,
+// sigmoid 3, erf 1.5. Results below the smallest normal number are 0. A function that is not here is that of the
+// standard library, one element at a time.
+struct VectorMath : StdMath {
   static PLEXAURA_INLINE float abs(float x) { return std::fabs(x); }
   static PLEXAURA_INLINE float sqrt(float x) { return std::sqrt(x); }
 
@@ -50,6 +52,40 @@ struct VectorMath {
     result = x == std::bit_cast<float>(0x7f800000) ? x : result;
     result = x < 1.17549435e-38F ? std::bit_cast<float>(0xff800000) : result;
     return x >= 0.F ? result : std::bit_cast<float>(0x7fc00000);
+  }
+
+  // log(1 + x): the logarithm of the rounded sum, times what x is to the rounded sum less one.
+  static PLEXAURA_INLINE float log1p(float x) {
+    const float sum = 1.F + x;
+    const float rest = sum - 1.F;
+    const float result = log(sum) * (x / rest);
+    const bool is_log = sum == std::bit_cast<float>(0x7f800000) || sum <= 0.F;
+    return rest == 0.F ? x : is_log ? log(sum) : result;
+  }
+
+  // Near 0 as x + x p(x^2), elsewhere as 1 - e^-p(|x|), with polynomials of the least largest error; beyond 4 it
+  // rounds to 1.
+  static PLEXAURA_INLINE float erf(float x) {
+    const float z = x * x;
+    float sum = 8.51324801e-5F;
+    sum = sum * z - 8.17567740e-4F;
+    sum = sum * z + 5.20386304e-3F;
+    sum = sum * z - 2.68605104e-2F;
+    sum = sum * z + 1.12837151e-1F;
+    sum = sum * z - 3.76126350e-1F;
+    sum = sum * z + 1.28379166e-1F;
+    const float near = x + x * sum;
+    const float size = abs(x);
+    const float t = size > 4.F ? 4.F : size;
+    float power = -1.98322195e-4F;
+    power = power * t + 3.06648517e-3F;
+    power = power * t - 2.23191327e-2F;
+    power = power * t + 1.04121709e-1F;
+    power = power * t + 6.36967053e-1F;
+    power = power * t + 1.12780253F;
+    power = power * t + 1.65186360e-4F;
+    const float far = std::copysign(1.F - exp(-power), x);
+    return size < 0.9F ? near : far;
   }
 
   // Near 0 by its series, elsewhere by e^-2|x|.
