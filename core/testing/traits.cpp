@@ -29,11 +29,12 @@ class TraitCheck {
  public:
   TraitCheck(const Graph& graph, const NodeRecord& record) : op_(*record.op), types_(record.types) {
     for (const Value input : record.inputs) inputs_.push_back(drawn(graph.type(input), seed_of_values));
-    results_ = run(inputs_);
   }
 
   CaseReport report() && {
     const OpTraits traits = op_.traits();
+    if (!traits.elementwise && !traits.view && traits.unread_inputs.empty()) return {};
+    results_ = run(inputs_);
     if (traits.elementwise) check_elementwise();
     if (traits.view)
       expect(std::memcmp(results_[0].data(), inputs_[0].data(), inputs_[0].bytes()) == 0,

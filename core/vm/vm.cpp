@@ -25,6 +25,8 @@ bool lies_in(const std::vector<std::optional<Slot>>& slots, Place::Space space) 
 void run_launch(Launch& launch, const Instruction& instruction) {
   try {
     launch.run();
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: {}", instruction.name, error.what()));
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

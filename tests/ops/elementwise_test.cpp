@@ -51,8 +51,9 @@ TEST_CASE("what ops.def says is a function of one value is a UnaryOp") {
   }
 }
 
-TEST_CASE("every op refuses an input too many") {
+TEST_CASE("every op but concat refuses an input too many") {
   for (const OpCase& op_case : all_cases()) {
+    if (op_case.op == "concat") continue;
     Use use = use_in(op_case, DType::float64);
     if (!use.op) use = use_in(op_case, DType::float32);
     REQUIRE_MESSAGE(!use.inputs.empty(), op_case.name);

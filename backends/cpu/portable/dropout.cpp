@@ -1,9 +1,8 @@
 #include "core/ops/dropout.h"
 
-#include "backends/cpu/portable/loops.h"
+#include "backends/cpu/portable/draws.h"
 #include "backends/cpu/portable/portable.h"
 #include "backends/cpu/portable/types.h"
-#include "core/ops/philox.h"
 
 namespace plexaura {
 
@@ -11,37 +10,23 @@ namespace {
 
 using namespace portable;
 
-// The index of the first element in the global batch.
-std::int64_t first_index(const Shape& shape, const DropoutOptions& options, std::int64_t first_sample) {
-  return options.batch && shape.rank() > 0 ? first_sample * stride_of(shape, 0) : 0;
-}
-
-// Calls body(element, bits) for the elements [begin, end); element 0 has the index `first`.
-template <class Body>
-void for_each_draw(const philox::Draws& draws, std::int64_t first, std::int64_t begin, std::int64_t end,
-                   const Body& body) {
-  for (std::int64_t i = begin; i < end;) {
-    const philox::Block block = draws.block((first + i) / 4);
-    for (std::int64_t lane = (first + i) % 4; lane < 4 && i < end; ++lane, ++i) body(i, block.words[lane]);
-  }
-}
-
 template <class T>
 void forward(const HostCall& call, const Dropout& op) {
   const auto* random = call.inputs[1].as<std::int64_t>();
   const philox::Draws draws(random[0], random[1], op.options().stream);
-  const std::int64_t first = first_index(call.inputs[0].shape(), op.options(), random[2]);
+  const std::int64_t first = first_index(call.inputs[0].shape(), op.options().batch, random[2]);
   const auto dropped_below = static_cast<std::uint64_t>(op.options().p * 4294967296.0);
   const auto scale = static_cast<Compute<T>>(1 / (1 - op.options().p));
   const T* src = call.inputs[0].as<T>();
   T* dst = call.outputs[0].as<T>();
   bool* mask = call.outputs[1].as<bool>();
   parallel_pieces(call.inputs[0].elements(), 20, [&](std::int64_t begin, std::int64_t end) {
-    for_each_draw(draws, first, begin, end, [&](std::int64_t i, std::uint32_t bits) {
-      const bool kept = bits >= dropped_below;
-      if (dst != nullptr) dst[i] = kept ? T(static_cast<Compute<T>>(src[i]) * scale) : T(0);
-      if (mask != nullptr) mask[i] = kept;
-    });
+    for_each_draw(draws, first, begin, end,
+                  [&](std::int64_t i, const philox::Block& block, std::int64_t lane) {
+                    const bool kept = block.words[lane] >= dropped_below;
+                    if (dst != nullptr) dst[i] = kept ? T(static_cast<Compute<T>>(src[i]) * scale) : T(0);
+                    if (mask != nullptr) mask[i] = kept;
+                  });
   });
 }
 

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/portable/loops.h"
+#include "core/ops/philox.h"
+
+namespace plexaura::portable {
+
+// The index of a value's first element in the global batch; 0 where axis 0 is no batch.
+inline std::int64_t first_index(const Shape& shape, bool batch, std::int64_t first_sample) {
+  return batch && shape.rank() > 0 ? first_sample * stride_of(shape, 0) : 0;
+}
+
+// Calls body(element, block, lane) for the elements [begin, end), of which element 0 has the index `first`: its random
+// bits are words[lane] of the block.
+template <class Body>
+void for_each_draw(const philox::Draws& draws, std::int64_t first, std::int64_t begin, std::int64_t end,
+                   const Body& body) {
+  for (std::int64_t i = begin; i < end;) {
+    const philox::Block block = draws.block((first + i) / 4);
+    for (std::int64_t lane = (first + i) % 4; lane < 4 && i < end; ++lane, ++i) body(i, block, lane);
+  }
+}
+
+}  // namespace plexaura::portable

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "core/export.h"
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+// The parts one behind the other along an axis (negative ones count from the back): concat({a, b}, 1). All of one
+// dtype and rank, and equal along every other axis; a part may be empty.
+PLEXAURA_API Node concat(std::vector<Operand> parts, std::int64_t axis);
+
+struct ConcatOptions {
+  std::int64_t axis = 0;
+  void describe(Description& to) const { to.add("axis", axis); }
+};
+
+// Inputs: one or more.
+class PLEXAURA_API Concat final : public OpWith<ConcatOptions> {
+ public:
+  using OpWith::OpWith;
+  std::string_view name() const override { return "concat"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,88 @@
+#include "core/ops/gather.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/graph/graph.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/unary.h"
+
+namespace plexaura {
+
+namespace {
+
+void require_indices(const TensorType& indices) {
+  if (indices.dtype != DType::int64)
+    throw RuleError(fmt::format("the indices must be int64, not {}; cast() them", name_of(indices.dtype)));
+}
+
+// `shape` with the axes [axis, axis + count) replaced by others.
+Shape with_axes(const Shape& shape, std::int64_t axis, std::int64_t count,
+                const std::vector<std::int64_t>& others) {
+  std::vector<std::int64_t> extents = shape.extents();
+  const auto at = extents.begin() + axis;
+  extents.insert(extents.erase(at, at + count), others.begin(), others.end());
+  return Shape(std::move(extents));
+}
+
+}  // namespace
+
+std::vector<TensorType> Gather::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 2);
+  require_indices(inputs[1]);
+  const std::int64_t axis = normalise_axis(options().axis, inputs[0].shape.rank());
+  return {{inputs[0].dtype, with_axes(inputs[0].shape, axis, 1, inputs[1].shape.extents())}};
+}
+
+// 16-bit floats are added up in float32.
+std::vector<Node> Gather::vjp(const VjpRequest& request) const {
+  const Node& x = request.inputs[0];
+  const DType wide = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  const std::int64_t axis = normalise_axis(options().axis, x.shape().rank());
+  const Node grad =
+      gather_grad(cast(request.grad_outputs[0], wide), request.inputs[1], x.shape()[axis], {axis});
+  return {cast(grad, x.dtype()), Node()};
+}
+
+std::vector<TensorType> GatherGrad::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 2);
+  require_floating(inputs[0]);
+  require_indices(inputs[1]);
+  const Shape& grad_out = inputs[0].shape;
+  const auto& indices = inputs[1].shape.extents();
+  const std::int64_t rank = grad_out.rank() - inputs[1].shape.rank() + 1;
+  const std::int64_t axis = options().axis;
+  const bool fits = axis >= 0 && axis < rank && options().extent >= 0 &&
+                    std::equal(indices.begin(), indices.end(), grad_out.extents().begin() + axis);
+  if (!fits)
+    throw RuleError(
+        "the gradient must have the axes of the indices in the place of the axis that was gathered from");
+  return {{inputs[0].dtype,
+           with_axes(grad_out, axis, static_cast<std::int64_t>(indices.size()), {options().extent})}};
+}
+
+std::vector<Node> GatherGrad::vjp(const VjpRequest& request) const {
+  return {gather(request.grad_outputs[0], request.inputs[1], {options().axis}), Node()};
+}
+
+Node gather(Operand x, Operand indices, GatherOptions options) {
+  return apply(std::make_shared<Gather>(options), {x, indices});
+}
+
+Node gather_grad(Operand grad_out, Operand indices, std::int64_t extent, GatherOptions options) {
+  const std::int64_t rank = grad_out.node().shape().rank() - indices.node().shape().rank() + 1;
+  const std::int64_t axis = options.axis < 0 ? options.axis + rank : options.axis;
+  return apply(std::make_shared<GatherGrad>(GatherGradOptions{axis, extent}), {grad_out, indices});
+}
+
+Node embedding(Operand weights, Operand indices) {
+  const TensorType& type = weights.node().type();
+  if (type.shape.rank() != 2)
+    throw UserError(fmt::format("{}: embedding({}, {}): the weights must have two axes, a row for each index",
+                                to_string(Origin::at(weights.where())), to_string(type),
+                                to_string(indices.node().type())));
+  return gather(weights, indices);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "core/export.h"
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+struct GatherOptions {
+  std::int64_t axis = 0;  // of x; negative ones count from the back
+  void describe(Description& to) const { to.add("axis", axis); }
+};
+
+// The elements of x at indices of one axis, as numpy's take: x [A..., N, B...] and indices int64 [I...] ->
+// [A..., I..., B...]. Any dtype. An index is from 0 to N - 1; another one ends the run with a UserError that names it
+// (on a device with a stream of its own, a DeviceError when the stream is waited for).
+PLEXAURA_API Node gather(Operand x, Operand indices, GatherOptions options = {});
+
+// The adjoint of gather: grad_out [A..., I..., B...] -> [A..., extent, B...]. Elements that go to one place are
+// added in the order of the indices, in the dtype of grad_out: the result is the same in every run. Floating.
+PLEXAURA_API Node gather_grad(Operand grad_out, Operand indices, std::int64_t extent,
+                              GatherOptions options = {});
+
+// A row of weights [V, D] for each index, int64 [...] from 0 to V - 1 -> [..., D]: gather along axis 0.
+PLEXAURA_API Node embedding(Operand weights, Operand indices);
+
+// Inputs: x, indices.
+class PLEXAURA_API Gather final : public OpWith<GatherOptions> {
+ public:
+  using OpWith::OpWith;
+  std::string_view name() const override { return "gather"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+};
+
+struct GatherGradOptions {
+  std::int64_t axis = 0;  // of the result, from the front
+  std::int64_t extent = 0;
+  void describe(Description& to) const { to.add("axis", axis).add("extent", extent); }
+};
+
+// Inputs: grad_out, indices.
+class PLEXAURA_API GatherGrad final : public OpWith<GatherGradOptions> {
+ public:
+  using OpWith::OpWith;
+  std::string_view name() const override { return "gather_grad"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+};
+
+}  // namespace plexaura

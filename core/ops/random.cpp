@@ -1,0 +1,53 @@
+#include "core/ops/random.h"
+
+#include <cmath>
+#include <fmt/format.h>
+
+#include "core/ops/elementwise.h"
+
+namespace plexaura {
+
+namespace {
+
+Node draw(Graph& graph, RandomValues::Kind kind, RandomDraws draws, std::source_location where) {
+  const Node random = graph.step_scalar(StepScalar::random, DType::int64, where);
+  draws.stream = graph.next_stream();
+  return apply(std::make_shared<RandomValues>(kind, std::move(draws)), {Operand(random, where)});
+}
+
+}  // namespace
+
+void RandomDraws::describe(Description& to) const {
+  to.add("dtype", type.dtype).add("shape", type.shape).add("first", first).add("second", second);
+  to.add("batch", batch).add("stream", stream);
+}
+
+std::vector<TensorType> RandomValues::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 1);
+  const RandomDraws& of = options();
+  require_floating(of.type);
+  if (inputs[0] != TensorType{DType::int64, Shape{3}})
+    throw RuleError("the operand must be the step scalar 'random'");
+  const bool finite = std::isfinite(of.first) && std::isfinite(of.second);
+  if (kind_ == Kind::uniform && !(finite && of.first <= of.second))
+    throw RuleError(
+        fmt::format("the bounds must be finite, and the lower one ({}) not above the upper one ({})",
+                    of.first, of.second));
+  if (kind_ == Kind::normal && !(finite && of.second >= 0))
+    throw RuleError(
+        fmt::format("the mean ({}) and the deviation ({}) must be finite, and the deviation not negative",
+                    of.first, of.second));
+  return {of.type};
+}
+
+Node uniform(Graph& graph, const TensorType& type, double low, double high, RandomOptions options,
+             std::source_location where) {
+  return draw(graph, RandomValues::Kind::uniform, {options, type, low, high, 0}, where);
+}
+
+Node normal(Graph& graph, const TensorType& type, double mean, double deviation, RandomOptions options,
+            std::source_location where) {
+  return draw(graph, RandomValues::Kind::normal, {options, type, mean, deviation, 0}, where);
+}
+
+}  // namespace plexaura

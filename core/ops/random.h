@@ -1,0 +1,51 @@
+#pragma once
+
+#include "core/export.h"
+#include "core/graph/graph.h"
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+struct RandomOptions {
+  bool batch = true;  // axis 0 is the batch; false: all ranks draw alike
+};
+
+// Values of a floating type, drawn anew in each run, in both modes. What is drawn is a function of the run's seed,
+// the step, this op's stream and the element's place in the global batch, so that any number of ranks and
+// micro-batches draws what one rank with the whole batch draws.
+
+// Evenly from `low` to `high`: low + (high - low) u with u of 32 bits, 0 <= u < 1, rounded to the dtype. Both finite,
+// low not above high.
+PLEXAURA_API Node uniform(Graph& graph, const TensorType& type, double low = 0, double high = 1,
+                          RandomOptions options = {},
+                          std::source_location where = std::source_location::current());
+
+// From the normal distribution; both finite, deviation not negative. None lies further out than 6.7 deviations.
+PLEXAURA_API Node normal(Graph& graph, const TensorType& type, double mean = 0, double deviation = 1,
+                         RandomOptions options = {},
+                         std::source_location where = std::source_location::current());
+
+struct RandomDraws : RandomOptions {
+  TensorType type = {};
+  double first = 0;   // the lower bound, or the mean
+  double second = 1;  // the upper bound, or the deviation
+  std::int64_t stream = 0;
+  PLEXAURA_API void describe(Description& to) const;
+};
+
+// The class behind both. Input: StepScalar::random.
+class PLEXAURA_API RandomValues final : public OpWith<RandomDraws> {
+ public:
+  enum class Kind { uniform, normal };
+  RandomValues(Kind kind, RandomDraws options) : OpWith(std::move(options)), kind_(kind) {}
+
+  std::string_view name() const override { return kind_ == Kind::uniform ? "uniform" : "normal"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
+  OpTraits traits() const override { return {.random = true}; }
+
+ private:
+  Kind kind_;
+};
+
+}  // namespace plexaura

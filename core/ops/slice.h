@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+
+#include "core/export.h"
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+// Which indices of an axis: start, start + step, ... up to but without stop, as Python counts. Negative ones count
+// from the end, nothing means from the first or to the last, and what lies outside of the axis is left out.
+struct SliceOptions {
+  std::int64_t axis = 0;  // negative ones count from the back
+  std::optional<std::int64_t> start = {};
+  std::optional<std::int64_t> stop = {};
+  std::int64_t step = 1;  // at least 1
+
+  PLEXAURA_API void describe(Description& to) const;
+};
+
+// The elements of x at these indices of an axis, of any dtype; all of the other axes. May be empty.
+PLEXAURA_API Node slice(Operand x, SliceOptions options);
+
+// The adjoint of slice: grad_out at these indices of an axis of `extent`, 0 at all others.
+PLEXAURA_API Node slice_grad(Operand grad_out, std::int64_t extent, SliceOptions options);
+
+// SliceOptions for an axis whose extent is known.
+struct SliceIndices {
+  std::int64_t axis = 0;  // from the front
+  std::int64_t start = 0;
+  std::int64_t step = 1;
+  std::int64_t count = 0;
+};
+
+// For an axis of `extent` in a value of this rank. Throws RuleError for a step below 1, and
+// std::invalid_argument for an axis that does not exist.
+PLEXAURA_API SliceIndices indices_of(const SliceOptions& options, std::int64_t rank, std::int64_t extent);
+
+class PLEXAURA_API Slice final : public OpWith<SliceOptions> {
+ public:
+  using OpWith::OpWith;
+  std::string_view name() const override { return "slice"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+};
+
+struct SliceGradOptions : SliceOptions {
+  std::int64_t extent = 0;
+  PLEXAURA_API void describe(Description& to) const;
+};
+
+class PLEXAURA_API SliceGrad final : public OpWith<SliceGradOptions> {
+ public:
+  using OpWith::OpWith;
+  std::string_view name() const override { return "slice_grad"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest& request) const override;
+};
+
+}  // namespace plexaura

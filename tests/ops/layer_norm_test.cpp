@@ -1,0 +1,90 @@
+#include "core/ops/layer_norm.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+
+#include "core/graph/graph.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+// Each `width` elements that follow each other are one sample.
+Tensor expected_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon) {
+  Tensor y = x;
+  const auto width = static_cast<std::size_t>(scale.elements());
+  const auto values = y.as<double>();
+  for (std::size_t begin = 0; begin < values.size(); begin += width) {
+    double mean = 0;
+    double variance = 0;
+    for (std::size_t i = 0; i < width; ++i) mean += values[begin + i] / static_cast<double>(width);
+    for (std::size_t i = 0; i < width; ++i)
+      variance += std::pow(values[begin + i] - mean, 2) / static_cast<double>(width);
+    for (std::size_t i = 0; i < width; ++i)
+      values[begin + i] = scale.as<double>()[i] * (values[begin + i] - mean) / std::sqrt(variance + epsilon) +
+                          shift.as<double>()[i];
+  }
+  return y;
+}
+
+OpCase normalised(const std::string& name, Shape x, const Shape& last, double epsilon,
+                  std::optional<DType> statistics = {}) {
+  return {"layer_norm, " + name,
+          "mean",
+          [=](Graph&, auto of) { return std::vector{layer_norm(of[0], of[1], of[2], {.epsilon = epsilon})}; },
+          {{std::move(x), between(-2, 2)},
+           {last, between(0.5, 2), statistics},
+           {last, between(-1, 1), statistics}},
+          [=](auto of) { return std::vector{expected_norm(of[0], of[1], of[2], epsilon)}; },
+          true,
+          true,
+          {DType::float64, DType::float32}};
+}
+
+const Cases cases({
+    normalised("rows", {4, 7}, {7}, 1e-5),
+    normalised("the last two axes", {2, 3, 4}, {3, 4}, 1e-3),
+    normalised("a sequence", {2, 3, 5}, {5}, 1e-5),
+    normalised("one sample", {6}, {6}, 0.1),
+});
+
+WrongCase refused(const std::string& name, const TensorType& x, const TensorType& scale,
+                  const TensorType& shift, std::vector<std::string> words, double epsilon = 1e-5) {
+  return {"layer_norm, " + name, "layer_norm",
+          [=](Graph& graph) {
+            layer_norm(graph.input("x", x), graph.input("scale", scale), graph.input("shift", shift),
+                       {.epsilon = epsilon});
+          },
+          std::move(words)};
+}
+
+constexpr DType f32 = DType::float32;
+
+const WrongCases wrong({
+    refused("of integers", {DType::int64, {2, 3}}, {f32, {3}}, {f32, {3}}, {"floating", "cast()"}),
+    refused("another width", {f32, {2, 3}}, {f32, {2}}, {f32, {2}},
+            {"float32[2,3]", "last axes of the input"}),
+    refused("no axis", {f32, {2, 3}}, {f32, {}}, {f32, {}}, {"last axes", "one at least"}),
+    refused("more axes", {f32, {3}}, {f32, {2, 3}}, {f32, {2, 3}}, {"last axes"}),
+    refused("two shapes", {f32, {2, 3}}, {f32, {3}}, {f32, {2, 3}}, {"float32 of one shape"}),
+    refused("narrow scale", {DType::float16, {2, 3}}, {DType::float16, {3}}, {DType::float16, {3}},
+            {"scale and shift must be float32"}),
+    refused("no epsilon", {f32, {2, 3}}, {f32, {3}}, {f32, {3}}, {"epsilon must be above 0, not 0"}, 0),
+});
+
+}  // namespace
+
+TEST_CASE("layer_norm: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("layer_norm: what it refuses") { check_all(wrong); }
+
+TEST_CASE("layer_norm of 16 bits computes in float32") {
+  const OpCase op_case = normalised("16 bits", {3, 8}, {8}, 1e-5, DType::float32);
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    const CaseReport report = check_forward(op_case, dtype, test_backend());
+    CHECK_MESSAGE(report.passed(), report.failures);
+  }
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,195 @@
+#include "core/ops/random.h"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+
+#include "core/ops/philox.h"
+#include "core/testing/run.h"
+#include "tests/support/backend.h"
+#include "tests/support/cases.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+constexpr StepBlock block_of_cases{.step = 3, .seed = 5, .first_sample = 7};
+
+// The first random value of a graph: value(words of the element's draw, lane) for each element, which stands at its
+// place in the global batch.
+template <class Value>
+Tensor drawn_as(const Shape& shape, bool batch, const Value& value) {
+  Tensor y(TensorType{DType::float64, shape});
+  const philox::Draws draws(block_of_cases.seed, block_of_cases.step, Graph().next_stream());
+  const bool by_sample = batch && shape.rank() > 0 && shape[0] > 0;
+  const std::int64_t first = by_sample ? block_of_cases.first_sample * (shape.elements() / shape[0]) : 0;
+  for (std::int64_t i = 0; i < shape.elements(); ++i)
+    y.as<double>()[static_cast<std::size_t>(i)] = value(draws.block((first + i) / 4), (first + i) % 4);
+  return y;
+}
+
+double evenly(const philox::Block& block, std::int64_t lane) { return std::ldexp(block.words[lane], -32); }
+
+double normally(const philox::Block& block, std::int64_t lane) {
+  const std::int64_t first = lane < 2 ? 0 : 2;
+  const double share = std::ldexp(block.words[first] + 1.0, -32);
+  const double turn = 2 * std::acos(-1.0) * std::ldexp(block.words[first + 1], -32);
+  return std::sqrt(-2 * std::log(share)) * (lane % 2 == 0 ? std::cos(turn) : std::sin(turn));
+}
+
+OpCase uniform_case(const TensorType& type, bool batch) {
+  OpCase op_case{
+      "uniform " + to_string(type),
+      "uniform",
+      [=](Graph& graph, auto) { return std::vector{uniform(graph, type, -1, 3, {.batch = batch})}; },
+      {},
+      [=](auto) {
+        return std::vector{drawn_as(type.shape, batch, [](const auto& block, std::int64_t lane) {
+          return -1 + 4 * evenly(block, lane);
+        })};
+      },
+      false,
+      false,
+      {type.dtype}};
+  op_case.block = block_of_cases;
+  return op_case;
+}
+
+OpCase normal_case(const TensorType& type, bool batch) {
+  OpCase op_case{
+      "normal " + to_string(type),
+      "normal",
+      [=](Graph& graph, auto) { return std::vector{normal(graph, type, 2, 0.5, {.batch = batch})}; },
+      {},
+      [=](auto) {
+        return std::vector{drawn_as(type.shape, batch, [](const auto& block, std::int64_t lane) {
+          return 2 + 0.5 * normally(block, lane);
+        })};
+      },
+      false,
+      false,
+      {type.dtype}};
+  op_case.block = block_of_cases;
+  return op_case;
+}
+
+const Cases cases({
+    uniform_case({DType::float64, {4, 9}}, true),
+    uniform_case({DType::float32, {2, 17, 3, 5}}, true),
+    uniform_case({DType::bfloat16, {11}}, false),
+    uniform_case({DType::float16, {3, 5}}, true),
+    uniform_case({DType::float32, {0, 5}}, true),
+    uniform_case({DType::float32, {}}, true),
+    normal_case({DType::float64, {4, 9}}, true),
+    normal_case({DType::float32, {2, 17, 3, 5}}, true),
+    normal_case({DType::bfloat16, {11}}, false),
+    normal_case({DType::float16, {3, 5}}, true),
+    normal_case({DType::float32, {0, 5}}, true),
+});
+
+const WrongCases wrong({
+    {"uniform from above to below",
+     "uniform",
+     [](Graph& graph) {
+       uniform(graph, {DType::float32, {2}}, 2, 1);
+     },
+     {"lower one (2)", "upper one (1)", "random_test.cpp"}},
+    {"uniform to infinity",
+     "uniform",
+     [](Graph& graph) {
+       uniform(graph, {DType::float32, {2}}, 0, std::numeric_limits<double>::infinity());
+     },
+     {"finite"}},
+    {"uniform integers",
+     "uniform",
+     [](Graph& graph) {
+       uniform(graph, {DType::int64, {2}});
+     },
+     {"cast()"}},
+    {"normal with a negative deviation",
+     "normal",
+     [](Graph& graph) {
+       normal(graph, {DType::float32, {2}}, 0, -1);
+     },
+     {"deviation (-1)", "not negative"}},
+});
+
+Tensor values_of(const std::function<Node(Graph&)>& build, const StepBlock& block) {
+  Graph graph;
+  const Node y = build(graph);
+  return Runner(graph, {y}, test_backend())({}, block)[0];
+}
+
+Node noise(Graph& graph) { return normal(graph, {DType::float32, {6, 5}}); }
+
+}  // namespace
+
+TEST_CASE("uniform and normal: values") { check_all(cases); }
+TEST_CASE("uniform and normal: what they refuse") { check_all(wrong); }
+
+TEST_CASE("random values are new for each step, seed and op, and the same in a second run") {
+  const Tensor one = values_of(noise, {.step = 1, .seed = 1});
+  CHECK(one == values_of(noise, {.step = 1, .seed = 1}));
+  CHECK(!(one == values_of(noise, {.step = 2, .seed = 1})));
+  CHECK(!(one == values_of(noise, {.step = 1, .seed = 2})));
+  Graph graph;
+  const std::vector<Node> both{noise(graph), noise(graph)};
+  const auto results = Runner(graph, both, test_backend())({}, {.step = 1, .seed = 1});
+  CHECK(!(results[0] == results[1]));
+}
+
+TEST_CASE("a later part of the batch has the values that the whole batch has there") {
+  const std::vector<double> all = values_of(noise, {.step = 1, .seed = 1}).to_doubles();
+  const auto last_two = [](Graph& graph) { return normal(graph, {DType::float32, {2, 5}}); };
+  const std::vector<double> part =
+      values_of(last_two, {.step = 1, .seed = 1, .first_sample = 4}).to_doubles();
+  CHECK(part == std::vector<double>(all.end() - 10, all.end()));
+}
+
+TEST_CASE("random values have the mean and the deviation that they should have") {
+  const auto moments = [](const std::vector<double>& values) {
+    double mean = 0;
+    double square = 0;
+    for (const double value : values) mean += value / static_cast<double>(values.size());
+    for (const double value : values)
+      square += std::pow(value - mean, 2) / static_cast<double>(values.size());
+    return std::pair{mean, std::sqrt(square)};
+  };
+  const auto [mean, deviation] = moments(values_of(
+                                             [](Graph& graph) {
+                                               return normal(graph, {DType::float32, {100, 1000}}, 3, 2);
+                                             },
+                                             {})
+                                             .to_doubles());
+  CHECK(mean == doctest::Approx(3).epsilon(0.01));
+  CHECK(deviation == doctest::Approx(2).epsilon(0.01));
+  const auto [middle, width] = moments(values_of(
+                                           [](Graph& graph) {
+                                             return uniform(graph, {DType::float32, {100, 1000}}, 1, 3);
+                                           },
+                                           {})
+                                           .to_doubles());
+  CHECK(middle == doctest::Approx(2).epsilon(0.01));
+  CHECK(width == doctest::Approx(2 / std::sqrt(12.0)).epsilon(0.01));
+}
+
+TEST_CASE("random values with other numbers are different ops") {
+  using Kind = RandomValues::Kind;
+  const RandomDraws draws{{}, {DType::float32, {2}}, 0, 1, 4};
+  const auto differs = [&](auto change) {
+    RandomDraws other = draws;
+    change(other);
+    return !(RandomValues(Kind::uniform, draws) == RandomValues(Kind::uniform, other));
+  };
+  CHECK(differs([](RandomDraws& of) { of.type.shape = {3}; }));
+  CHECK(differs([](RandomDraws& of) { of.type.dtype = DType::float64; }));
+  CHECK(differs([](RandomDraws& of) { of.first = -1; }));
+  CHECK(differs([](RandomDraws& of) { of.second = 2; }));
+  CHECK(differs([](RandomDraws& of) { of.stream = 5; }));
+  CHECK(differs([](RandomDraws& of) { of.batch = false; }));
+  CHECK(!differs([](RandomDraws&) {}));
+  CHECK(!(RandomValues(Kind::uniform, draws) == RandomValues(Kind::normal, draws)));
+}
+
+}  // namespace plexaura::testing
