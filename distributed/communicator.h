@@ -25,7 +25,8 @@ struct Peer {
   double deadline_seconds = 0;  // 0: that of the communicator
 };
 
-// Where a rank runs. A node is a machine: ranks that report the same host name.
+// Where a rank runs. A node is a machine: its ranks report the same host name, and the same start of the
+// system, for two machines may bear one name.
 struct NodePlace {
   std::string host;
   int rank = 0;   // among the ranks of the node
@@ -72,8 +73,10 @@ class Communicator : public Collective {
 
   // Collective: the end of this rank's work; waits for all others to come here, so that the library can be
   // closed without waiting. The destructor does it where this was not called, and then prints what goes
-  // wrong. `in_error`: this rank reports an error of its own; ranks that wait for it elsewhere end at once,
-  // without a word. Returns whether all ranks have come.
+  // wrong. `in_error`: this rank reports an error of its own, and waits a second at most: the others may have
+  // failed with it. Ranks that have not come by then end without a word, wherever they wait. Returns whether
+  // all ranks have come; DeviceError where they have not, unless `in_error`. A duplicate or split waits for
+  // nobody and tells nobody: ranks that wait in it hear of an error from the communicator of all ranks.
   virtual bool leave(bool in_error) = 0;
 };
 

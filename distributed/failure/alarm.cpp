@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
+#include <utility>
 
 #include "distributed/failure/failure.h"
 #include "distributed/group/tags.h"
@@ -17,6 +19,10 @@ constexpr double kSecondsToAnswer = 1.0;
 constexpr double kSecondsAfterDeath = 0.2;
 // How long a verdict may need to leave this rank: less than ranks that hear it keep silent.
 constexpr double kSecondsToTell = 0.1;
+
+std::string describe_leaving(int rank) {
+  return fmt::format("rank {} has left with an error of its own, which it reports", rank);
+}
 
 }  // namespace
 
@@ -34,64 +40,62 @@ void Alarm::set_topology(const Topology& topology) {
   topology_ = topology;
 }
 
-bool Alarm::raised() const {
-  const std::lock_guard lock(mutex_);
-  return verdict_.has_value();
-}
-
-void Alarm::look(const CallSignature& at) {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
+void Alarm::look(const PendingCall& call) {
+  std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;  // another thread of this rank looks
-  hear(at);
-  check_over();
-  if (find_dead()) settle(at, 0);
+  hear(call.at);
+  if (!verdict_ && !find_dead()) return;
+  const bool speaks = !verdict_ && settle(call);
+  end(std::move(lock), speaks);
 }
 
-void Alarm::give_up(const CallSignature& at, double deadline_seconds) {
-  const std::lock_guard lock(mutex_);
-  hear(at);
-  check_over();
-  settle(at, deadline_seconds);
+void Alarm::give_up(const PendingCall& call) {
+  std::unique_lock lock(mutex_);
+  hear(call.at);
+  const bool speaks = !verdict_ && settle(call);
+  end(std::move(lock), speaks);
 }
 
 void Alarm::fail(const std::string& text) {
-  const std::lock_guard lock(mutex_);
-  check_over();
-  tell(rank(), text);
-  throw DeviceError(text);
-}
-
-void Alarm::tell_left_in_error(int rank) noexcept {
-  const std::lock_guard lock(mutex_);
-  tell(rank, fmt::format("rank {} has left with an error of its own, which it reports", rank));
+  std::unique_lock lock(mutex_);
+  const bool speaks = !verdict_;
+  if (speaks) tell(rank(), text);
+  end(std::move(lock), speaks);
 }
 
 void Alarm::end_with_error_of(int rank) {
-  tell_left_in_error(rank);
-  const std::lock_guard lock(mutex_);
-  throw_quietly(verdict_->speaker, verdict_->text);
+  std::unique_lock lock(mutex_);
+  if (!verdict_) tell(rank, describe_leaving(rank));
+  end(std::move(lock), false);
 }
 
-// Agrees with all that are still there on who speaks, and ends this rank.
-void Alarm::settle(const CallSignature& at, double deadline_seconds) {
-  send(Note::Kind::question, rank(), describe(at), others_);
-  listen(find_dead() ? kSecondsAfterDeath : std::min(kSecondsToAnswer, deadline_seconds), at, true);
-  if (lowest_asker_ < rank()) listen(kSecondsToAnswer, at, false);
-  const std::string text = describe_loss(at, deadline_seconds);
-  tell(rank(), text);
-  throw DeviceError(text);
+// Other threads of this rank may learn meanwhile that the run is over.
+void Alarm::end(std::unique_lock<std::mutex> lock, bool speaks) {
+  const Verdict verdict = *verdict_;
+  lock.unlock();
+  if (speaks) throw DeviceError(verdict.text);
+  throw_quietly(verdict.speaker, verdict.text);
+}
+
+// Agrees with all that are still there on who speaks. Whether this rank does.
+bool Alarm::settle(const PendingCall& call) {
+  if (call.at.call == Call::leave_in_error) {
+    tell(rank(), describe_leaving(rank()));
+    return false;
+  }
+  send(Note::Kind::question, rank(), describe(call.at), others_);
+  listen(find_dead() ? kSecondsAfterDeath : std::min(kSecondsToAnswer, call.deadline_seconds), call.at, true);
+  if (lowest_asker_ < rank()) listen(kSecondsToAnswer, call.at, false);
+  if (verdict_) return false;
+  tell(rank(), describe_loss(call));
+  return true;
 }
 
 void Alarm::listen(double seconds, const CallSignature& at, bool until_all_have_answered) {
-  for (Wait wait(seconds); !wait.expired(); wait.pause()) {
+  for (Wait wait(seconds); !verdict_ && !wait.expired(); wait.pause()) {
     hear(at);
-    check_over();
     if (until_all_have_answered && all_have_answered()) return;
   }
-}
-
-void Alarm::check_over() const {
-  if (verdict_) throw_quietly(verdict_->speaker, verdict_->text);
 }
 
 void Alarm::hear(const CallSignature& at) {
@@ -132,8 +136,7 @@ void Alarm::push(double seconds) {
   }
 }
 
-void Alarm::tell(int speaker, const std::string& text) noexcept {
-  if (verdict_) return;
+void Alarm::tell(int speaker, const std::string& text) {
   verdict_ = {speaker, text};
   try {
     send(Note::Kind::verdict, speaker, text, others_);
@@ -155,48 +158,55 @@ std::optional<int> Alarm::find_dead() const {
   return std::nullopt;
 }
 
-std::string Alarm::describe_loss(const CallSignature& at, double deadline_seconds) const {
+// Those that have not answered.
+std::vector<int> Alarm::silent(std::span<const int> among) const {
+  std::vector<int> found;
+  std::ranges::copy_if(among, std::back_inserter(found), [&](int other) {
+    return other != rank() && !answers_[static_cast<std::size_t>(other)];
+  });
+  return found;
+}
+
+std::string Alarm::describe_loss(const PendingCall& call) const {
   if (const auto dead = find_dead()) {
     return fmt::format("rank {} on {} has died while rank {} waited at {}", *dead, topology_->of(*dead).host,
-                       rank(), describe(at));
+                       rank(), describe(call.at));
   }
-  std::vector<int> absent;
-  for (const int other : others_) {
-    if (!answers_[static_cast<std::size_t>(other)]) absent.push_back(other);
-  }
-  return absent.empty() ? describe_stall(at, deadline_seconds)
-                        : describe_absent(absent, at, deadline_seconds);
+  const std::span<const int> members = call.members.empty() ? std::span<const int>(others_) : call.members;
+  const std::vector<int> absent = silent(members);
+  return absent.empty() ? describe_stall(members, call) : describe_absent(absent, call);
 }
 
-std::string Alarm::describe_absent(const std::vector<int>& absent, const CallSignature& at,
-                                   double deadline_seconds) const {
+std::string Alarm::describe_absent(const std::vector<int>& absent, const PendingCall& call) const {
   const std::string names = topology_ ? topology_->list(absent) : list_ranks(absent);
   const std::string begin =
-      fmt::format("{} did not come to {} within {:.3g} s", names, describe(at), deadline_seconds);
-  const std::vector<std::string> silent =
+      fmt::format("{} did not come to {} within {:.3g} s", names, describe(call.at), call.deadline_seconds);
+  const std::vector<std::string> hosts =
       topology_ ? topology_->hosts_without(absent) : std::vector<std::string>();
-  if (silent.empty()) return begin + ": stopped, stuck, or still at work elsewhere";
+  if (hosts.empty()) return begin + ": stopped, stuck, or still at work elsewhere";
   const std::string& own = topology_->of(rank()).host;
-  const bool is_alone = static_cast<int>(silent.size()) + 1 == topology_->nodes();
+  const bool is_alone = static_cast<int>(hosts.size()) + 1 == topology_->nodes();
   return fmt::format("{}: stopped, stuck, still at work elsewhere, or the link {} {} is down", begin,
-                     is_alone ? "of " + own + " to" : "to", fmt::join(silent, " or "));
+                     is_alone ? "of " + own + " to" : "to", fmt::join(hosts, " or "));
 }
 
-// Every rank waits, so none is lost.
-std::string Alarm::describe_stall(const CallSignature& at, double deadline_seconds) const {
-  const std::string mine = describe(at);
-  for (const int other : others_) {
+// Every member waits. One that waits in another call may wait for a rank that is no member of this one.
+std::string Alarm::describe_stall(std::span<const int> members, const PendingCall& call) const {
+  const std::string begin =
+      fmt::format("rank {} waited {:.3g} s at {}", rank(), call.deadline_seconds, describe(call.at));
+  for (const int other : members) {
+    if (other == rank()) continue;
     const std::string& theirs = *answers_[static_cast<std::size_t>(other)];
-    if (theirs == mine) continue;
-    return fmt::format(
-        "rank {} waited {:.3g} s at {} while rank {} waits at {}: all ranks must make the same calls in the "
-        "same order",
-        rank(), deadline_seconds, mine, other, theirs);
+    if (theirs == describe(call.at)) continue;
+    const std::string both = fmt::format("{} while rank {} waits at {}", begin, other, theirs);
+    if (const std::vector<int> lost = silent(others_); !lost.empty())
+      return fmt::format("{}, and {} did not answer: stopped, stuck, or still at work elsewhere", both,
+                         list_ranks(lost));
+    return both + ": all ranks must make the same calls in the same order";
   }
-  return fmt::format(
-      "rank {} waited {:.3g} s at {}, where all ranks have come by now: a rank was late, or the network is "
-      "slow; raise distributed.deadline_seconds",
-      rank(), deadline_seconds, mine);
+  return begin +
+         ", where all ranks have come by now: a rank was late, or the network is slow; raise "
+         "distributed.deadline_seconds";
 }
 
 }  // namespace plexaura

@@ -17,6 +17,13 @@
 
 namespace plexaura {
 
+// A call in which a rank waits for others.
+struct PendingCall {
+  const CallSignature& at;
+  double deadline_seconds;
+  std::span<const int> members;  // ranks of the whole run that make the call; empty: not known yet, so any
+};
+
 // How the ranks of a run end together when one of them is lost. All communicators of a process share one
 // alarm, and every rank that waits in any of them listens to it. A rank that finds another one dead, or whose
 // deadline is over, asks all ranks where they are. Ranks that wait answer; ranks that do not answer are the
@@ -33,22 +40,19 @@ class Alarm {
   // Where the ranks run. Until this is known nobody is found dead.
   void set_topology(const Topology& topology);
 
-  // Called now and then by a rank that waits at `at`. Throws a DeviceError (see speaks()) when the run is
-  // over or a rank has died.
-  void look(const CallSignature& at);
+  // Called now and then by a rank that waits. Throws a DeviceError (see speaks()) when the run is over or a
+  // rank has died.
+  void look(const PendingCall& call);
 
-  // The deadline of this rank at `at` is over.
-  [[noreturn]] void give_up(const CallSignature& at, double deadline_seconds);
+  // The deadline of this rank is over. A rank that leaves in error tells the others that it has, and does not
+  // speak: it reports its error itself.
+  [[noreturn]] void give_up(const PendingCall& call);
 
   // This rank ends the run with a sentence, which it speaks.
   [[noreturn]] void fail(const std::string& text);
 
   // The run is over because `rank` fails, which reports that itself: all others end without a word.
-  void tell_left_in_error(int rank) noexcept;
   [[noreturn]] void end_with_error_of(int rank);
-
-  // Whether this rank knows that the run is over.
-  bool raised() const;
 
  private:
   struct Note {
@@ -71,18 +75,18 @@ class Alarm {
   void take(const Note& note, int from, const CallSignature& at);
   void send(Note::Kind kind, int speaker, std::string_view text, std::span<const int> to);
   void push(double seconds);
-  void check_over() const;
   void listen(double seconds, const CallSignature& at, bool until_all_have_answered);
-  [[noreturn]] void settle(const CallSignature& at, double deadline_seconds);
-  void tell(int speaker, const std::string& text) noexcept;
+  bool settle(const PendingCall& call);
+  void tell(int speaker, const std::string& text);
+  [[noreturn]] void end(std::unique_lock<std::mutex> lock, bool speaks);
   bool all_have_answered() const;
   std::optional<int> find_dead() const;
-  std::string describe_loss(const CallSignature& at, double deadline_seconds) const;
-  std::string describe_absent(const std::vector<int>& absent, const CallSignature& at,
-                              double deadline_seconds) const;
-  std::string describe_stall(const CallSignature& at, double deadline_seconds) const;
+  std::vector<int> silent(std::span<const int> among) const;
+  std::string describe_loss(const PendingCall& call) const;
+  std::string describe_absent(const std::vector<int>& absent, const PendingCall& call) const;
+  std::string describe_stall(std::span<const int> members, const PendingCall& call) const;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::unique_ptr<Transport> transport_;
   std::optional<Topology> topology_;
   std::vector<int> others_;

@@ -10,31 +10,31 @@ namespace {
 
 class MessageCallCheck final : public CallCheck {
  public:
-  MessageCallCheck(Transport& transport, const Topology& topology, Alarm& alarm, double deadline_seconds)
+  MessageCallCheck(Transport& transport, const Topology& topology, Alarm& alarm)
       : transport_(transport),
         topology_(topology),
         alarm_(alarm),
-        deadline_(deadline_seconds),
         heard_(static_cast<std::size_t>(transport.size())),
         requests_(heard_.size()),
         present_(heard_.size()) {}
 
-  void meet(CallSignature mine) override {
+  void meet(CallSignature mine, double deadline_seconds) override {
     mine.sequence = ++sequence_;
     heard_[0] = mine;
-    if (transport_.rank() != 0) return ask_root(mine);
-    hear_everyone(mine);
-    answer_everyone(mine);
+    const PendingCall call{mine, deadline_seconds, topology_.numbers()};
+    if (transport_.rank() != 0) return ask_root(call);
+    hear_everyone(call);
+    answer_everyone(call);
   }
 
  private:
-  void hear_everyone(const CallSignature& mine) {
+  void hear_everyone(const PendingCall& call) {
     const int size = transport_.size();
     for (int rank = 1; rank < size; ++rank) {
       requests_[at(rank)] = transport_.receive(as_message(heard_[at(rank)]), rank, tag::call_check);
     }
     std::fill(present_.begin(), present_.end(), false);
-    RankWait wait(alarm_, mine, deadline_);
+    RankWait wait(alarm_, call);
     for (int missing = size - 1; missing > 0;) {
       for (int rank = 1; rank < size; ++rank) {
         if (present_[at(rank)] || !transport_.done(requests_[at(rank)])) continue;
@@ -57,20 +57,20 @@ class MessageCallCheck final : public CallCheck {
     alarm_.fail(describe_mismatch(root, mine, other, theirs));
   }
 
-  void answer_everyone(const CallSignature& mine) {
+  void answer_everyone(const PendingCall& call) {
     for (int rank = 1; rank < transport_.size(); ++rank) {
       requests_[at(rank)] = transport_.send(std::span(&answer_, 1), rank, tag::answer);
     }
-    RankWait wait(alarm_, mine, deadline_);
+    RankWait wait(alarm_, call);
     for (int rank = 1; rank < transport_.size(); ++rank) {
       while (!transport_.done(requests_[at(rank)])) wait.pause();
     }
   }
 
-  void ask_root(const CallSignature& mine) {
+  void ask_root(const PendingCall& call) {
     Request answer = transport_.receive(std::span(&answer_, 1), 0, tag::answer);
     Request sent = transport_.send(as_message(heard_[0]), 0, tag::call_check);
-    RankWait wait(alarm_, mine, deadline_);
+    RankWait wait(alarm_, call);
     while (!transport_.done(answer)) wait.pause();
     while (!transport_.done(sent)) wait.pause();
   }
@@ -80,7 +80,6 @@ class MessageCallCheck final : public CallCheck {
   Transport& transport_;
   const Topology& topology_;
   Alarm& alarm_;
-  double deadline_;
   std::uint64_t sequence_ = 0;
   std::byte answer_{};
   std::vector<CallSignature> heard_;
@@ -93,8 +92,8 @@ class MessageCallCheck final : public CallCheck {
 CallCheck::~CallCheck() = default;
 
 std::unique_ptr<CallCheck> make_message_call_check(Transport& transport, const Topology& topology,
-                                                   Alarm& alarm, double deadline_seconds) {
-  return std::make_unique<MessageCallCheck>(transport, topology, alarm, deadline_seconds);
+                                                   Alarm& alarm) {
+  return std::make_unique<MessageCallCheck>(transport, topology, alarm);
 }
 
 }  // namespace plexaura

@@ -15,14 +15,14 @@ class CallCheck {
  public:
   virtual ~CallCheck();
 
-  // Waits for all ranks. Throws a DeviceError (see speaks()) that names the ranks that did not come within
-  // the deadline, or two ranks that mean different calls. What a rank wrote to memory before is visible to
+  // Waits for all ranks. Throws a DeviceError (see speaks()) that names the ranks that did not come in time, or
+  // two ranks that mean different calls. What a rank wrote to memory before is visible to
   // all ranks of its node after.
-  virtual void meet(CallSignature mine) = 0;
+  virtual void meet(CallSignature mine, double deadline_seconds) = 0;
 };
 
 // Over messages: rank 0 hears everyone and answers. Transport, topology and alarm must outlive it.
 std::unique_ptr<CallCheck> make_message_call_check(Transport& transport, const Topology& topology,
-                                                   Alarm& alarm, double deadline_seconds);
+                                                   Alarm& alarm);
 
 }  // namespace plexaura

@@ -63,9 +63,11 @@ struct ChainSum::Job {
   std::size_t bytes(const Slot& slot) const { return static_cast<std::size_t>(slot.count) * size_of(dtype); }
 };
 
-ChainSum::ChainSum(Transport& transport, Route route, Alarm& alarm, double deadline_seconds)
+ChainSum::ChainSum(Transport& transport, Route route, const Topology& topology, Alarm& alarm,
+                   double deadline_seconds)
     : transport_(transport),
       route_(std::move(route)),
+      topology_(topology),
       alarm_(alarm),
       deadline_(deadline_seconds),
       slots_(kPiecesOnTheirWay) {
@@ -119,7 +121,7 @@ void ChainSum::run(const CallSignature& call, std::span<std::byte* const> arrays
     const std::int64_t first = (static_cast<std::int64_t>(i) * route_.workers + worker_) * piece;
     if (take_piece(slots_[i], first, job)) enter(slots_[i], i, job);
   }
-  RankWait wait(alarm_, call, deadline_);
+  RankWait wait(alarm_, {call, deadline_, topology_.numbers()});
   while (job.busy > 0) {
     bool moved = false;
     for (std::size_t i = 0; i < slots_.size(); ++i) moved = advance(slots_[i], i, job) || moved;

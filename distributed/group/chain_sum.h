@@ -38,9 +38,10 @@ struct Route {
 // forward and once back, which is what a ring does, too.
 class ChainSum {
  public:
-  // Transport and alarm must outlive it. The route is the same on all ranks. A rank gives up when nothing
-  // has moved for `deadline_seconds`.
-  ChainSum(Transport& transport, Route route, Alarm& alarm, double deadline_seconds);
+  // Transport, topology and alarm must outlive it. The route is the same on all ranks. A rank gives up when
+  // nothing has moved for `deadline_seconds`.
+  ChainSum(Transport& transport, Route route, const Topology& topology, Alarm& alarm,
+           double deadline_seconds);
 
   // Sums `call.count` elements of type `call.dtype`. `arrays` are those of this rank's group in the order of
   // ranks (its own alone where groups are single ranks); all ranks are known to be here. Afterwards the
@@ -81,6 +82,7 @@ class ChainSum {
 
   Transport& transport_;
   Route route_;
+  const Topology& topology_;
   Alarm& alarm_;
   double deadline_;
   int group_ = 0;

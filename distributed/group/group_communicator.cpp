@@ -24,10 +24,17 @@ std::size_t bytes_of(DType dtype, std::int64_t count) {
 
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
-Topology unknown_topology(const Transport& transport) {
-  return {std::vector<ProcessPlace>(static_cast<std::size_t>(transport.size()),
-                                    ProcessPlace{"", 0, "unknown", "", 0}),
-          transport.rank()};
+// A rank that leaves in error waits that long for the others: those that fail with it come soon, and those
+// that wait for it elsewhere are to be told soon.
+constexpr double kSecondsToLeaveInError = 1.0;
+
+// In a part nobody knows yet which ranks of the whole run these are.
+Topology unknown_topology(const Transport& transport, bool is_part) {
+  std::vector<ProcessPlace> places;
+  for (int rank = 0; rank < transport.size(); ++rank) {
+    places.push_back({"", 0, "unknown", "", is_part ? -1 : rank});
+  }
+  return {std::move(places), transport.rank()};
 }
 
 }  // namespace
@@ -40,14 +47,14 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const
       is_part_(alarm != nullptr),
       alarm_(alarm ? std::move(alarm) : std::make_shared<Alarm>(transport_->duplicate())),
       exceptions_at_start_(std::uncaught_exceptions()),
-      topology_(unknown_topology(*transport_)),
-      message_call_check_(
-          make_message_call_check(*transport_, topology_, *alarm_, options_.deadline_seconds)) {
+      topology_(unknown_topology(*transport_, is_part_)),
+      message_call_check_(make_message_call_check(*transport_, topology_, *alarm_)) {
   find_topology();
   if (!is_part_) alarm_->set_topology(topology_);
   agree_to_share();
-  rank_chain_.emplace(*transport_, Route::over_ranks(size()), *alarm_, options_.deadline_seconds);
-  node_chain_.emplace(*transport_, Route::over_nodes(topology_), *alarm_, options_.deadline_seconds);
+  rank_chain_.emplace(*transport_, Route::over_ranks(size()), topology_, *alarm_, options_.deadline_seconds);
+  node_chain_.emplace(*transport_, Route::over_nodes(topology_), topology_, *alarm_,
+                      options_.deadline_seconds);
   set_up_rendezvous();
 }
 
@@ -91,6 +98,10 @@ CallCheck& GroupCommunicator::call_check() {
   return *message_call_check_;
 }
 
+void GroupCommunicator::meet(const CallSignature& call) {
+  call_check().meet(call, options_.deadline_seconds);
+}
+
 // Runs a call, and remembers when it failed in a way that leaves the ranks at different places.
 template <class F>
 auto GroupCommunicator::attempt(F&& work) {
@@ -107,7 +118,7 @@ auto GroupCommunicator::attempt(F&& work) {
 
 template <class Ready>
 void GroupCommunicator::wait_for(Ready&& ready, const CallSignature& at, double deadline) {
-  RankWait wait(*alarm_, at, deadline);
+  RankWait wait(*alarm_, {at, deadline, topology_.numbers()});
   while (!ready()) wait.pause();
 }
 
@@ -118,7 +129,7 @@ void GroupCommunicator::finish(Transport& transport, Request& request, const Cal
 
 void GroupCommunicator::barrier(std::string_view what) {
   if (size() == 1) return;
-  attempt([&] { call_check().meet(announce(Call::barrier, what)); });
+  attempt([&] { meet(announce(Call::barrier, what)); });
 }
 
 void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) {
@@ -126,7 +137,7 @@ void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, st
   if (size() == 1) return;
   attempt([&] {
     const CallSignature call = announce(Call::sum, what, dtype, count);
-    call_check().meet(call);
+    meet(call);
     if (rendezvous_ && topology_.nodes() == 1) return sum_staged(call, data);
     sum_over_chain(*rank_chain_, call, std::span(&data, 1));
   });
@@ -172,7 +183,7 @@ void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DTy
   attempt([&] {
     const CallSignature call =
         announce(Call::sum_window, what, dtype, count, static_cast<std::int64_t>(offset));
-    call_check().meet(call);
+    meet(call);
     sum_in_windows(call, window);
   });
 }
@@ -204,7 +215,7 @@ void GroupCommunicator::broadcast(std::byte* data, std::size_t bytes, int root, 
   attempt([&] {
     const CallSignature call =
         announce(Call::broadcast, what, DType::uint8, static_cast<std::int64_t>(bytes), root);
-    call_check().meet(call);
+    meet(call);
     spread(data, bytes, root, call);
   });
 }
@@ -233,7 +244,7 @@ std::vector<std::string> GroupCommunicator::gather_all(const std::string& mine, 
   if (size() == 1) return {mine};
   return attempt([&] {
     const CallSignature call = announce(Call::gather, what);
-    call_check().meet(call);
+    meet(call);
     return collect(mine, call);
   });
 }
@@ -307,14 +318,14 @@ void GroupCommunicator::receive(const Peer& from, std::span<std::byte> data, std
 
 std::unique_ptr<Communicator> GroupCommunicator::duplicate(std::string_view what) {
   return attempt([&]() -> std::unique_ptr<Communicator> {
-    if (size() > 1) call_check().meet(announce(Call::duplicate, what));
+    if (size() > 1) meet(announce(Call::duplicate, what));
     return std::make_unique<GroupCommunicator>(transport_->duplicate(), options_, alarm_);
   });
 }
 
 std::unique_ptr<Communicator> GroupCommunicator::split(int colour, std::string_view what) {
   return attempt([&]() -> std::unique_ptr<Communicator> {
-    if (size() > 1) call_check().meet(announce(Call::split, what));
+    if (size() > 1) meet(announce(Call::split, what));
     return std::make_unique<GroupCommunicator>(transport_->split(colour), options_, alarm_);
   });
 }
@@ -324,7 +335,7 @@ SharedWindow GroupCommunicator::allocate_shared(std::size_t bytes, std::string_v
   if (size() == 1) return SharedWindow::make_private(bytes);
   return attempt([&] {
     const CallSignature call = announce(Call::allocate, what, DType::uint8, static_cast<std::int64_t>(bytes));
-    call_check().meet(call);
+    meet(call);
     if (options_.shared_memory && !nobody_to_share_with) {
       if (std::optional<SharedWindow> window = try_to_share(bytes, call)) return std::move(*window);
     }
@@ -378,15 +389,15 @@ std::vector<SharedSegment> GroupCommunicator::open_segments(std::size_t bytes, c
 bool GroupCommunicator::leave(bool in_error) {
   if (std::exchange(left_, true) || broken_ || transport_->abandoned()) return false;
   if (size() == 1) return true;
-  if (is_part_) {
-    if (in_error) alarm_->tell_left_in_error(alarm_->rank());
-    return false;
-  }
+  if (is_part_) return false;
+  const double patience =
+      in_error ? std::min(kSecondsToLeaveInError, options_.deadline_seconds) : options_.deadline_seconds;
   try {
-    call_check().meet(announce(in_error ? Call::leave_in_error : Call::leave, ""));
+    call_check().meet(announce(in_error ? Call::leave_in_error : Call::leave, ""), patience);
     return true;
   } catch (const std::exception&) {
     transport_->abandon();
+    if (in_error) return false;
     throw;
   }
 }

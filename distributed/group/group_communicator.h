@@ -19,8 +19,8 @@ namespace plexaura {
 // The communicator over any transport.
 class GroupCommunicator final : public Communicator {
  public:
-  // Collective. `alarm`: that of the communicator of which this is a duplicate or split, whose closing waits
-  // for nobody. Null: the communicator of all ranks.
+  // Collective. `alarm`: that of the communicator of which this is a duplicate or split (a part). Null: the
+  // communicator of all ranks.
   GroupCommunicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options,
                     std::shared_ptr<Alarm> alarm = nullptr);
   ~GroupCommunicator() override;
@@ -51,6 +51,7 @@ class GroupCommunicator final : public Communicator {
   double deadline_of(const Peer& peer) const;
 
   CallCheck& call_check();
+  void meet(const CallSignature& call);
   void find_topology();
   void agree_to_share();
   void set_up_rendezvous();

@@ -5,18 +5,18 @@
 
 namespace plexaura {
 
-// One wait of this rank for others, at the call that `at` tells. Listens to the alarm meanwhile, and gives up
-// when the deadline is over. The alarm and the signature must outlive it.
+// One wait of this rank for others. Listens to the alarm meanwhile, and gives up when the deadline is
+// over. The alarm and what the call refers to must outlive it.
 class RankWait {
  public:
-  RankWait(Alarm& alarm, const CallSignature& at, double deadline_seconds)
-      : alarm_(alarm), at_(at), deadline_(deadline_seconds), wait_(deadline_seconds) {}
+  RankWait(Alarm& alarm, const PendingCall& call)
+      : alarm_(alarm), call_(call), wait_(call.deadline_seconds) {}
 
   // Throws a DeviceError (see speaks()) when the run is over.
   void pause() {
     if (++pauses_ % kPausesBetweenLooks == 0) {
-      alarm_.look(at_);
-      if (wait_.expired()) alarm_.give_up(at_, deadline_);
+      alarm_.look(call_);
+      if (wait_.expired()) alarm_.give_up(call_);
     }
     wait_.pause();
   }
@@ -27,8 +27,7 @@ class RankWait {
   static constexpr unsigned kPausesBetweenLooks = 64;
 
   Alarm& alarm_;
-  const CallSignature& at_;
-  double deadline_;
+  PendingCall call_;
   Wait wait_;
   unsigned pauses_ = 0;
 };

@@ -32,18 +32,20 @@ ShmRendezvous::Seat& ShmRendezvous::seat(int node_rank) const {
   return *reinterpret_cast<Seat*>(seats_[static_cast<std::size_t>(node_rank)]);
 }
 
-void ShmRendezvous::meet(CallSignature mine) {
+void ShmRendezvous::meet(CallSignature mine, double deadline_seconds) {
   mine.sequence = ++meetings_;
   Seat& own = seat(topology_.own_node_rank());
   own.signatures[meetings_ % 2] = mine;
   own.arrived.store(meetings_, std::memory_order_release);
-  wait_for_all([](const Seat& s) { return s.arrived.load(std::memory_order_acquire); }, meetings_, mine);
+  wait_for_all([](const Seat& s) { return s.arrived.load(std::memory_order_acquire); }, meetings_,
+               {mine, deadline_seconds, topology_.numbers()});
   check_all_match();
 }
 
 void ShmRendezvous::barrier(const CallSignature& during) {
   seat(topology_.own_node_rank()).passed.store(++barriers_, std::memory_order_release);
-  wait_for_all([](const Seat& s) { return s.passed.load(std::memory_order_acquire); }, barriers_, during);
+  wait_for_all([](const Seat& s) { return s.passed.load(std::memory_order_acquire); }, barriers_,
+               {during, deadline_, topology_.numbers()});
 }
 
 void ShmRendezvous::beat() { seat(topology_.own_node_rank()).beats.fetch_add(1, std::memory_order_relaxed); }
@@ -55,8 +57,8 @@ std::uint64_t ShmRendezvous::beats() const {
   return sum;
 }
 
-void ShmRendezvous::wait_for_all(Counter counter, std::uint64_t value, const CallSignature& at) {
-  RankWait wait(alarm_, at, deadline_);
+void ShmRendezvous::wait_for_all(Counter counter, std::uint64_t value, const PendingCall& call) {
+  RankWait wait(alarm_, call);
   std::uint64_t beats_seen = beats();
   for (int i = 0; i < static_cast<int>(seats_.size()); ++i) {
     while (counter(seat(i)) < value) {

@@ -18,11 +18,11 @@ class ShmRendezvous final : public CallCheck {
   static std::size_t bytes_per_rank();
 
   // `window` is shared by the ranks of this node, zero at first; its first bytes_per_rank() bytes become the
-  // seats. Topology and alarm must outlive the rendezvous.
+  // seats. Topology and alarm must outlive the rendezvous. `deadline_seconds`: of barrier().
   ShmRendezvous(const SharedWindow& window, const Topology& topology, Alarm& alarm, double deadline_seconds);
 
   // Of the ranks of this node only: a call check of all ranks where there is one node.
-  void meet(CallSignature mine) override;
+  void meet(CallSignature mine, double deadline_seconds) override;
 
   // A barrier of the node in the middle of the call last announced to it or passed here: what the ranks wrote
   // before is visible to all after.
@@ -36,7 +36,7 @@ class ShmRendezvous final : public CallCheck {
   using Counter = std::uint64_t (*)(const Seat&);
 
   Seat& seat(int node_rank) const;
-  void wait_for_all(Counter counter, std::uint64_t value, const CallSignature& at);
+  void wait_for_all(Counter counter, std::uint64_t value, const PendingCall& call);
   void check_all_match();
   std::uint64_t beats() const;
 

@@ -54,6 +54,8 @@ ProcessPlace decode_place(const std::string& text) {
 
 Topology::Topology(std::vector<ProcessPlace> places, int own_rank)
     : places_(std::move(places)), own_rank_(own_rank) {
+  for (const ProcessPlace& place : places_)
+    if (place.number >= 0) numbers_.push_back(place.number);
   for (int rank = 0; rank < ranks(); ++rank) {
     std::size_t node = 0;
     while (node < nodes_.size() && !is_one_node(of(nodes_[node].front()), of(rank))) ++node;

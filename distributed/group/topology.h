@@ -11,7 +11,7 @@ struct ProcessPlace {
   int process = 0;            // its process id
   std::string process_space;  // ids mean the same to two processes only within one space (container)
   std::string machine;        // drawn by the kernel when it started: two machines may bear one name
-  int number = 0;             // its rank in the whole run
+  int number = 0;             // its rank in the whole run; -1: not known
 };
 
 // Where all ranks of a communicator run.
@@ -32,6 +32,8 @@ class Topology {
   bool is_dead(int rank) const;
   // The rank in the whole run, which is what a sentence names.
   int number(int rank) const { return of(rank).number; }
+  // Of all ranks; empty where they are not known.
+  const std::vector<int>& numbers() const { return numbers_; }
   // "rank 2", and "ranks 1 and 2 on h1, rank 4 on h2" where there are several nodes
   std::string name(int rank) const { return list({rank}); }
   std::string list(const std::vector<int>& ranks) const;
@@ -41,6 +43,7 @@ class Topology {
  private:
   std::vector<ProcessPlace> places_;
   int own_rank_;
+  std::vector<int> numbers_;
   std::vector<std::vector<int>> nodes_;
   int own_node_ = 0;
   int own_node_rank_ = 0;

@@ -7,10 +7,8 @@
 
 #include "tests/support/thread_collective.h"
 
-namespace plexaura {
+namespace plexaura::testing {
 namespace {
-
-using testing::ThreadRanks;
 
 // What each of three ranks ends with when the ranks in `failing` throw `Kind`.
 template <class Kind>
@@ -95,4 +93,4 @@ TEST_CASE("thread ranks: calls that do not match, ranks that do not come") {
                        "broken", UserError);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing

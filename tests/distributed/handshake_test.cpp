@@ -6,7 +6,7 @@
 
 #include "tests/support/thread_collective.h"
 
-namespace plexaura {
+namespace plexaura::testing {
 namespace {
 
 using Facts = std::map<std::string, std::string>;
@@ -14,7 +14,7 @@ using Facts = std::map<std::string, std::string>;
 // The one sentence with which these ranks end; "" when they agree.
 std::string verdict(const std::vector<Facts>& facts) {
   try {
-    testing::ThreadRanks(static_cast<int>(facts.size())).run([&](Collective& ranks) {
+    ThreadRanks(static_cast<int>(facts.size())).run([&](Collective& ranks) {
       check_agreement(ranks, facts[static_cast<std::size_t>(ranks.rank())]);
     });
     return "";
@@ -48,7 +48,7 @@ TEST_CASE("check_agreement: the first fact that differs; long values are cut") {
 TEST_CASE("find_difference: says what differs, on every rank, and goes on") {
   const auto find = [](const std::vector<std::string>& kinds) {
     std::vector<std::string> found(kinds.size());
-    testing::ThreadRanks(static_cast<int>(kinds.size())).run([&](Collective& ranks) {
+    ThreadRanks(static_cast<int>(kinds.size())).run([&](Collective& ranks) {
       const auto rank = static_cast<std::size_t>(ranks.rank());
       found[rank] = find_difference(ranks, "the processor", kinds[rank]);
       find_difference(ranks, "more", "calls");
@@ -64,7 +64,7 @@ TEST_CASE("find_difference: says what differs, on every rank, and goes on") {
 TEST_CASE("check_all_or_none: names the ranks that found something, and those that did not") {
   const auto sentence = [](const std::vector<bool>& found) -> std::string {
     try {
-      testing::ThreadRanks(static_cast<int>(found.size())).run([&](Collective& ranks) {
+      ThreadRanks(static_cast<int>(found.size())).run([&](Collective& ranks) {
         check_all_or_none(ranks, found[static_cast<std::size_t>(ranks.rank())], "a checkpoint in runs");
       });
       return "";
@@ -80,4 +80,4 @@ TEST_CASE("check_all_or_none: names the ranks that found something, and those th
       "files");
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing

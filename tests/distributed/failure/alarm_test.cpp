@@ -1,26 +1,25 @@
 #include "distributed/failure/alarm.h"
 
+#include <array>
+#include <chrono>
 #include <doctest/doctest.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include "distributed/group/rank_wait.h"
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"
 
-namespace plexaura {
+namespace plexaura::testing {
 namespace {
-
-using testing::count_endings;
-using testing::endings;
-using testing::on_hosts;
-using testing::ThreadNetwork;
 
 constexpr double kDeadline = 0.25;
 
-void wait_in_vain(Alarm& alarm, const std::string& what, double deadline_seconds = kDeadline) {
+void wait_in_vain(Alarm& alarm, const std::string& what, double deadline_seconds = kDeadline,
+                  const std::vector<int>& members = {}) {
   const CallSignature at = announce(Call::barrier, what);
-  for (RankWait wait(alarm, at, deadline_seconds);;) wait.pause();
+  for (RankWait wait(alarm, {at, deadline_seconds, members});;) wait.pause();
 }
 
 // What the ranks end with of which all but `absent` wait at a barrier, on these hosts.
@@ -120,11 +119,56 @@ TEST_CASE("alarm: ranks that wait hear of a failure elsewhere") {
   ThreadNetwork other(2);
   const auto leaves = endings(2, [&](int rank) {
     Alarm alarm(other.transport(rank));
-    if (rank == 1) return alarm.tell_left_in_error(1);
+    const CallSignature leaving = announce(Call::leave_in_error, "");
+    if (rank == 1) alarm.give_up({leaving, kDeadline, {}});
     wait_in_vain(alarm, "bucket 3", 60);
   });
   CHECK(leaves ==
-        std::vector<std::string>{"hears rank 1 has left with an error of its own, which it reports", "fine"});
+        std::vector<std::string>(2, "hears rank 1 has left with an error of its own, which it reports"));
 }
 
-}  // namespace plexaura
+TEST_CASE("alarm: of the ranks that are silent those are named that make the call") {
+  ThreadNetwork network(4);
+  const std::vector<int> even{0, 2};
+  const auto ends = endings(4, [&](int rank) {
+    Alarm alarm(network.transport(rank));
+    if (rank == 0) wait_in_vain(alarm, "a call of the even ranks", kDeadline, even);
+  });
+  CHECK(ends[0] ==
+        "says rank 2 did not come to 'a call of the even ranks' (barrier) within 0.25 s: stopped, stuck, or "
+        "still at work elsewhere");
+}
+
+TEST_CASE("alarm: a rank that the others of a call may wait for is named as silent, not as missing there") {
+  ThreadNetwork network(4);
+  const std::vector<int> even{0, 2};
+  const auto ends = endings(4, [&](int rank) {
+    Alarm alarm(network.transport(rank));
+    if (rank == 0) wait_in_vain(alarm, "a call of the even ranks", kDeadline, even);
+    if (rank != 1) wait_in_vain(alarm, "a call of all", 60);
+  });
+  const std::string text =
+      "rank 0 waited 0.25 s at 'a call of the even ranks' (barrier) while rank 2 waits at 'a call of all' "
+      "(barrier), and rank 1 did not answer: stopped, stuck, or still at work elsewhere";
+  CHECK(ends == std::vector<std::string>{"says " + text, "fine", "hears " + text, "hears " + text});
+}
+
+TEST_CASE("alarm: two threads of a rank that hear of a failure end at the same time") {
+  using Clock = std::chrono::steady_clock;
+  ThreadNetwork network(2);
+  std::array<Clock::time_point, 2> end;
+  endings(2, [&](int rank) {
+    Alarm alarm(network.transport(rank));
+    if (rank == 0) alarm.fail("broken");
+    const auto wait = [&](std::size_t thread) {
+      CHECK_THROWS_AS(wait_in_vain(alarm, "bucket 3", 60), DeviceError);
+      end.at(thread) = Clock::now();
+    };
+    std::thread other(wait, 0);
+    wait(1);
+    other.join();
+  });
+  CHECK(std::chrono::abs(end[0] - end[1]) < std::chrono::milliseconds(300));
+}
+
+}  // namespace plexaura::testing

@@ -6,13 +6,8 @@
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"
 
-namespace plexaura {
+namespace plexaura::testing {
 namespace {
-
-using testing::count_endings;
-using testing::endings;
-using testing::on_hosts;
-using testing::ThreadNetwork;
 
 const std::vector<std::string> kHosts{"a", "a", "b", "a", "b"};
 constexpr int kRanks = 5;
@@ -40,7 +35,8 @@ std::vector<std::vector<double>> sum(const Route& route, std::int64_t count) {
   const auto ends = endings(kRanks, [&](int rank) {
     const std::unique_ptr<Transport> transport = network.transport(rank);
     Alarm alarm(transport->duplicate());
-    ChainSum chain(*transport, route, alarm, 30);
+    const Topology topology = on_hosts(kHosts, rank);
+    ChainSum chain(*transport, route, topology, alarm, 30);
     std::vector<std::byte*> arrays;
     for (const std::vector<int>& group : route.groups) {
       if (std::ranges::find(group, rank) == group.end()) continue;
@@ -70,7 +66,8 @@ TEST_CASE("chain sum: a rank that is lost in the middle is named by one of the o
   const auto ends = endings(kRanks, [&](int rank) {
     const std::unique_ptr<Transport> transport = network.transport(rank);
     Alarm alarm(transport->duplicate());
-    ChainSum chain(*transport, Route::over_ranks(kRanks), alarm, 0.25);
+    const Topology topology = on_hosts(kHosts, rank);
+    ChainSum chain(*transport, Route::over_ranks(kRanks), topology, alarm, 0.25);
     std::vector<double> values(kCount, 1);
     std::byte* const array = reinterpret_cast<std::byte*>(values.data());
     if (rank != 1)
@@ -81,4 +78,4 @@ TEST_CASE("chain sum: a rank that is lost in the middle is named by one of the o
   CHECK(count_endings(ends, "hears rank 1 did not come") == 3);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing

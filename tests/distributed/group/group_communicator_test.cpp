@@ -1,17 +1,14 @@
 #include "distributed/group/group_communicator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <doctest/doctest.h>
 #include <numeric>
 
 #include "tests/distributed/group/thread_transport.h"
 
-namespace plexaura {
+namespace plexaura::testing {
 namespace {
-
-using testing::count_endings;
-using testing::endings;
-using testing::ThreadNetwork;
 
 constexpr int kRanks = 3;
 
@@ -88,6 +85,41 @@ TEST_CASE("communicator: ranks that wait in different communicators are told so 
   }
 }
 
+TEST_CASE(
+    "communicator: ranks that have agreed on an error leave together, though a duplicate ends with it") {
+  for (const bool shared : {true, false}) {
+    ThreadNetwork network(kRanks);
+    const auto ends = endings(kRanks, [&](int rank) {
+      GroupCommunicator ranks(network.transport(rank), {.shared_memory = shared});
+      try {
+        const auto exchange = ranks.duplicate("the exchange");
+        const auto mine = rank == 1 ? std::make_exception_ptr(UserError("broken")) : nullptr;
+        agree_on_error(ranks, mine, "a step");
+      } catch (const UserError&) {
+        if (!ranks.leave(true)) throw InternalError("some rank did not come");
+      }
+    });
+    CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+  }
+}
+
+TEST_CASE("communicator: of a rank that fails alone those hear soon that wait for it in a duplicate") {
+  for (const bool shared : {true, false}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto ends = with_communicators({.shared_memory = shared}, [&](GroupCommunicator& ranks) {
+      const auto exchange = ranks.duplicate("the exchange");
+      if (ranks.rank() == 1) {
+        if (ranks.leave(true)) throw InternalError("the others are elsewhere");
+        throw UserError("broken");
+      }
+      sum_ones(*exchange, "bucket 3");
+    });
+    const std::string hears = "hears rank 1 has left with an error of its own, which it reports";
+    CHECK(ends == std::vector<std::string>{hears, "says broken", hears});
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  }
+}
+
 TEST_CASE("communicator: a message of another size than expected") {
   const auto ends = with_communicators({}, [](GroupCommunicator& ranks) {
     std::array<std::byte, 8> data{};
@@ -99,4 +131,4 @@ TEST_CASE("communicator: a message of another size than expected") {
   CHECK(ends == std::vector<std::string>{"says " + text, "hears " + text, "hears " + text});
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing

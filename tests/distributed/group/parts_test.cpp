@@ -15,12 +15,7 @@
 #include "distributed/texts.h"
 #include "tests/distributed/group/topology_support.h"
 
-namespace plexaura {
-namespace {
-
-using testing::on_hosts;
-
-}  // namespace
+namespace plexaura::testing {
 
 TEST_CASE("signatures: what matches, and how it is told") {
   const CallSignature bucket = announce(Call::sum, "bucket 3 of step 17", DType::float32, 4096);
@@ -166,4 +161,4 @@ TEST_CASE("lists of ranks") {
   CHECK(list_ranks({0, 1, 3}) == "ranks 0, 1 and 3");
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing

@@ -6,19 +6,14 @@
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"
 
-namespace plexaura {
+namespace plexaura::testing {
 namespace {
 
-using testing::count_endings;
-using testing::endings;
-using testing::on_hosts;
-using testing::ThreadNetwork;
-
 constexpr int kRanks = 3;
+constexpr double kDeadline = 30;
 
 // How three ranks of one node end that do this with a rendezvous.
-std::vector<std::string> with_rendezvous(const std::function<void(ShmRendezvous&, int rank)>& body,
-                                         double deadline_seconds = 30) {
+std::vector<std::string> with_rendezvous(const std::function<void(ShmRendezvous&, int rank)>& body) {
   std::vector<std::string> addresses;
   std::vector<SharedSegment> made;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -34,7 +29,7 @@ std::vector<std::string> with_rendezvous(const std::function<void(ShmRendezvous&
     const SharedWindow window(std::move(segments), rank, ShmRendezvous::bytes_per_rank());
     const Topology topology = on_hosts({"a", "a", "a"}, rank);
     Alarm alarm(network.transport(rank));
-    ShmRendezvous rendezvous(window, topology, alarm, deadline_seconds);
+    ShmRendezvous rendezvous(window, topology, alarm, kDeadline);
     body(rendezvous, rank);
   });
 }
@@ -47,7 +42,7 @@ TEST_CASE("rendezvous: nobody passes before all have come") {
   const auto ends = with_rendezvous([&](ShmRendezvous& rendezvous, int) {
     for (int round = 1; round <= 200; ++round) {
       ++present;
-      rendezvous.meet(announce(Call::sum, "values", DType::float32, round));
+      rendezvous.meet(announce(Call::sum, "values", DType::float32, round), kDeadline);
       if (present < round * kRanks) ++early;
       rendezvous.barrier(announce(Call::barrier, "the end of a round"));
     }
@@ -58,8 +53,8 @@ TEST_CASE("rendezvous: nobody passes before all have come") {
 
 TEST_CASE("rendezvous: of ranks at different calls the lowest says so") {
   const auto ends = with_rendezvous([](ShmRendezvous& rendezvous, int rank) {
-    rendezvous.meet(announce(Call::barrier, "the first"));
-    rendezvous.meet(announce(Call::sum, "values", DType::float32, rank == 1 ? 7 : 8));
+    rendezvous.meet(announce(Call::barrier, "the first"), kDeadline);
+    rendezvous.meet(announce(Call::sum, "values", DType::float32, rank == 1 ? 7 : 8), kDeadline);
   });
   const std::string text =
       "rank 0 is at 'values' (sum of 8 float32) while rank 1 is at 'values' (sum of 7 float32): all ranks "
@@ -70,26 +65,24 @@ TEST_CASE("rendezvous: of ranks at different calls the lowest says so") {
 
 TEST_CASE("rendezvous: a rank that leaves in error has reported that itself") {
   const auto ends = with_rendezvous([](ShmRendezvous& rendezvous, int rank) {
-    rendezvous.meet(announce(rank == 2 ? Call::leave_in_error : Call::barrier, "the first"));
+    rendezvous.meet(announce(rank == 2 ? Call::leave_in_error : Call::barrier, "the first"), kDeadline);
   });
   CHECK(count_endings(ends, "hears rank 2 has left with an error of its own, which it reports") == kRanks);
 }
 
 TEST_CASE("rendezvous: a rank that does not come is named once, and beats postpone that") {
-  const auto ends = with_rendezvous(
-      [](ShmRendezvous& rendezvous, int rank) {
-        if (rank == 0) return;
-        if (rank == 1) {
-          for (int i = 0; i < 25; ++i) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(100));
-            rendezvous.beat();
-          }
-        }
-        rendezvous.meet(announce(Call::barrier, "the first"));
-      },
-      2);
+  const auto ends = with_rendezvous([](ShmRendezvous& rendezvous, int rank) {
+    if (rank == 0) return;
+    if (rank == 1) {
+      for (int i = 0; i < 25; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        rendezvous.beat();
+      }
+    }
+    rendezvous.meet(announce(Call::barrier, "the first"), 2);
+  });
   CHECK(count_endings(ends, "says rank 0 did not come to 'the first' (barrier) within 2 s") == 1);
   CHECK(count_endings(ends, "hears rank 0 did not come") == 1);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing
