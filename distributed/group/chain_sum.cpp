@@ -12,7 +12,7 @@ namespace plexaura {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-constexpr int kPiecesOnTheirWay = 4;
+constexpr int kPiecesOnTheirWay = 4;  // over one link
 
 Route route_through(std::vector<std::vector<int>> groups, int ranks) {
   Route route;
@@ -69,8 +69,7 @@ ChainSum::ChainSum(Transport& transport, Route route, const Topology& topology, 
       route_(std::move(route)),
       topology_(topology),
       alarm_(alarm),
-      deadline_(deadline_seconds),
-      slots_(kPiecesOnTheirWay) {
+      deadline_(deadline_seconds) {
   for (int group = 0; group < static_cast<int>(route_.groups.size()); ++group) {
     const std::vector<int>& members = route_.groups[static_cast<std::size_t>(group)];
     const auto found = std::find(members.begin(), members.end(), transport_.rank());
@@ -108,6 +107,11 @@ void ChainSum::plan_steps() {
   } else {
     steps_.push_back({*(here - 1), next, {}, true, tag_into(runs), tag_into(runs)});
   }
+  slots_.resize(steps_.size() * kPiecesOnTheirWay);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].step = i / kPiecesOnTheirWay;
+    slots_[i].number = static_cast<int>(i % kPiecesOnTheirWay);
+  }
 }
 
 void ChainSum::run(const CallSignature& call, std::span<std::byte* const> arrays,
@@ -116,15 +120,15 @@ void ChainSum::run(const CallSignature& call, std::span<std::byte* const> arrays
   const auto piece = static_cast<std::int64_t>(kPieceBytes / size_of(call.dtype));
   const std::int64_t stride = std::int64_t{kPiecesOnTheirWay} * route_.workers * piece;
   Job job{call.dtype, arrays, call.count, piece, stride};
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].buffer.resize(kPieceBytes);
-    const std::int64_t first = (static_cast<std::int64_t>(i) * route_.workers + worker_) * piece;
-    if (take_piece(slots_[i], first, job)) enter(slots_[i], i, job);
+  for (Slot& slot : slots_) {
+    slot.buffer.resize(kPieceBytes);
+    ++job.busy;
+    enter(slot, (std::int64_t{slot.number} * route_.workers + worker_) * piece, job);
   }
   RankWait wait(alarm_, {call, deadline_, topology_.numbers()});
   while (job.busy > 0) {
     bool moved = false;
-    for (std::size_t i = 0; i < slots_.size(); ++i) moved = advance(slots_[i], i, job) || moved;
+    for (Slot& slot : slots_) moved = advance(slot, job) || moved;
     if (moved) {
       wait.progressed();
       on_progress();
@@ -134,43 +138,35 @@ void ChainSum::run(const CallSignature& call, std::span<std::byte* const> arrays
   }
 }
 
-// Pieces belong to slots by their number, not by who is free: the tags of messages name slots, on both ends.
-bool ChainSum::take_piece(Slot& slot, std::int64_t first, Job& job) {
-  slot.state = Slot::State::idle;
-  slot.step = 0;
-  slot.first = first;
-  slot.count = std::min(job.piece, job.count - first);
-  if (slot.count <= 0) return false;
-  ++job.busy;
-  return true;
-}
-
 // Moves the piece on if its message has arrived or left.
-bool ChainSum::advance(Slot& slot, std::size_t index, Job& job) {
+bool ChainSum::advance(Slot& slot, Job& job) {
   if (slot.state == Slot::State::idle || !transport_.done(slot.request)) return false;
   if (slot.state == Slot::State::receiving) {
-    work(slot, index, job);
+    work(slot, job);
   } else {
-    ++slot.step;
-    enter(slot, index, job);
+    enter(slot, slot.first + job.stride, job);
   }
   return true;
 }
 
-// Begins the piece's next step; after the last one the slot takes the next piece.
-void ChainSum::enter(Slot& slot, std::size_t index, Job& job) {
-  if (slot.step == steps_.size()) {
+// Begins with the piece that starts at this element, if there is one. Pieces belong to slots by their number,
+// not by who is free: the tags of messages name slots, on both ends.
+void ChainSum::enter(Slot& slot, std::int64_t first, Job& job) {
+  slot.state = Slot::State::idle;
+  slot.first = first;
+  slot.count = std::min(job.piece, job.count - first);
+  if (slot.count <= 0) {
     --job.busy;
-    if (!take_piece(slot, slot.first + job.stride, job)) return;
+    return;
   }
   const Step& step = steps_[slot.step];
-  if (step.from < 0) return work(slot, index, job);
+  if (step.from < 0) return work(slot, job);
   slot.state = Slot::State::receiving;
-  const int tag = step.tag_in + static_cast<int>(index);
-  slot.request = transport_.receive(std::span(slot.buffer).first(job.bytes(slot)), rank_of(step.from), tag);
+  slot.request = transport_.receive(std::span(slot.buffer).first(job.bytes(slot)), rank_of(step.from),
+                                    step.tag_in + slot.number);
 }
 
-void ChainSum::work(Slot& slot, std::size_t index, Job& job) {
+void ChainSum::work(Slot& slot, Job& job) {
   const Step& step = steps_[slot.step];
   std::span<const int> adds = step.adds;
   if (step.from < 0) {
@@ -185,13 +181,10 @@ void ChainSum::work(Slot& slot, std::size_t index, Job& job) {
       std::memcpy(job.at(member, slot.first), slot.buffer.data(), job.bytes(slot));
     }
   }
-  if (step.to < 0) {
-    ++slot.step;
-    return enter(slot, index, job);
-  }
+  if (step.to < 0) return enter(slot, slot.first + job.stride, job);
   slot.state = Slot::State::sending;
-  const int tag = step.tag_out + static_cast<int>(index);
-  slot.request = transport_.send(std::span(slot.buffer).first(job.bytes(slot)), rank_of(step.to), tag);
+  slot.request = transport_.send(std::span(slot.buffer).first(job.bytes(slot)), rank_of(step.to),
+                                 step.tag_out + slot.number);
 }
 
 }  // namespace plexaura

@@ -33,9 +33,9 @@ struct Route {
   static Route over_ranks(int ranks);
 };
 
-// Sums arrays of several groups with messages of 1 MB, several on their way at a time. Each element is summed
-// in the order of ranks, however the elements are cut. On a line of groups every link carries the data once
-// forward and once back, which is what a ring does, too.
+// Sums arrays of several groups with messages of 1 MB, several on their way over each link at a time. Each
+// element is summed in the order of ranks, however the elements are cut. On a line of groups every link carries
+// the data once forward and once back, which is what a ring does, too.
 class ChainSum {
  public:
   // Transport, topology and alarm must outlive it. The route is the same on all ranks. A rank gives up when
@@ -59,11 +59,13 @@ class ChainSum {
     int tag_in = 0;
     int tag_out = 0;
   };
-  // A piece on its way through the steps.
+  // Takes one piece after the other through one step. Nobody here waits for a piece's way back: its next step
+  // has slots of its own.
   struct Slot {
     enum class State { idle, receiving, sending };
     State state = State::idle;
     std::size_t step = 0;
+    int number = 0;          // within the step
     std::int64_t first = 0;  // element
     std::int64_t count = 0;
     Request request;
@@ -75,10 +77,9 @@ class ChainSum {
   int rank_of(int group) const {
     return route_.groups[static_cast<std::size_t>(group)][static_cast<std::size_t>(worker_)];
   }
-  bool advance(Slot& slot, std::size_t index, Job& job);
-  void enter(Slot& slot, std::size_t index, Job& job);
-  void work(Slot& slot, std::size_t index, Job& job);
-  bool take_piece(Slot& slot, std::int64_t first, Job& job);
+  bool advance(Slot& slot, Job& job);
+  void enter(Slot& slot, std::int64_t first, Job& job);
+  void work(Slot& slot, Job& job);
 
   Transport& transport_;
   Route route_;

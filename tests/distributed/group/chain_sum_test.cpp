@@ -1,7 +1,9 @@
 #include "distributed/group/chain_sum.h"
 
 #include <algorithm>
+#include <atomic>
 #include <doctest/doctest.h>
+#include <thread>
 
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"
@@ -76,6 +78,38 @@ TEST_CASE("chain sum: a rank that is lost in the middle is named by one of the o
   CHECK(count_endings(ends, "says rank 1 did not come to 'bucket 3' (sum of 1000 float64) within 0.25 s") ==
         1);
   CHECK(count_endings(ends, "hears rank 1 did not come") == 3);
+}
+
+TEST_CASE("chain sum: pieces go forward without waiting for the way back of those before them") {
+  constexpr std::int64_t kPieces = 10;
+  constexpr std::int64_t kCount = kPieces * 131'072;
+  ThreadNetwork network(3);
+  std::atomic<int> waiting = 2;
+  int sent = 0;
+  endings(3, [&](int rank) {
+    const std::unique_ptr<Transport> transport = network.transport(rank);
+    if (rank == 2) {  // gives nothing back, and counts when the others have given up
+      while (waiting > 0) std::this_thread::yield();
+      std::vector<std::byte> piece(131'072 * sizeof(double));
+      for (int tag = 0; tag < 100; ++tag) {
+        for (; transport->waiting(1, tag); ++sent) {
+          Request request = transport->receive(piece, 1, tag);
+          transport->done(request);
+        }
+      }
+      return;
+    }
+    const Topology topology = on_hosts({"a", "b", "c"}, rank);
+    Alarm alarm(transport->duplicate());
+    ChainSum chain(*transport, Route::over_ranks(3), topology, alarm, 0.25);
+    std::vector<double> values(kCount, 1);
+    std::byte* const array = reinterpret_cast<std::byte*>(values.data());
+    CHECK_THROWS_AS(
+        chain.run(announce(Call::sum, "values", DType::float64, kCount), std::span(&array, 1), [] {}),
+        DeviceError);
+    --waiting;
+  });
+  CHECK(sent == kPieces);
 }
 
 }  // namespace plexaura::testing
