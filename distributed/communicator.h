@@ -63,6 +63,7 @@ class Communicator : public Collective {
 
   // Collective, the same number of bytes everywhere. Where sharing is off or not possible, all ranks
   // take private memory, and one of them says why, once. The window may be used with duplicates, too.
+  // DeviceError on all ranks where those of a node do not have so much together; the communicator goes on.
   virtual SharedWindow allocate_shared(std::size_t bytes, std::string_view what) = 0;
 
   // Collective: sum() over `count` elements that lie `offset` bytes into the windows of all ranks, in place.

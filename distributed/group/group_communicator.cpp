@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/print.h"
+#include "distributed/group/node_memory.h"
 #include "distributed/group/rank_wait.h"
 #include "distributed/group/reduce.h"
 #include "distributed/group/tags.h"
@@ -333,14 +334,34 @@ std::unique_ptr<Communicator> GroupCommunicator::split(int colour, std::string_v
 SharedWindow GroupCommunicator::allocate_shared(std::size_t bytes, std::string_view what) {
   const bool nobody_to_share_with = topology_.nodes() == size();
   if (size() == 1) return SharedWindow::make_private(bytes);
+  const CallSignature call = announce(Call::allocate, what, DType::uint8, static_cast<std::int64_t>(bytes));
+  attempt([&] { meet(call); });
+  check_room(bytes, what);
   return attempt([&] {
-    const CallSignature call = announce(Call::allocate, what, DType::uint8, static_cast<std::int64_t>(bytes));
-    meet(call);
     if (options_.shared_memory && !nobody_to_share_with) {
       if (std::optional<SharedWindow> window = try_to_share(bytes, call)) return std::move(*window);
     }
     return SharedWindow::make_private(bytes);
   });
+}
+
+// Taking more memory than there is, shared or not, would end processes. All ranks throw, or none does.
+void GroupCommunicator::check_room(std::size_t bytes, std::string_view what) {
+  const auto is_beside = [&](int other) {
+    return topology_.of(other).process_space == topology_.of(rank()).process_space;
+  };
+  const auto windows = static_cast<std::size_t>(std::ranges::count_if(topology_.own_node_ranks(), is_beside));
+  const std::size_t memory = memory_of_node();
+  std::exception_ptr mine;
+  if (!fits(bytes, windows, memory)) {
+    mine = std::make_exception_ptr(
+        DeviceError(fmt::format("'{}' takes {:.1f} MB of each of {} ranks on {}, which may have {:.1f} MB "
+                                "together: start fewer ranks "
+                                "on a machine, or make the model smaller",
+                                what, static_cast<double>(bytes) / 1e6, windows, topology_.of(rank()).host,
+                                static_cast<double>(memory) / 1e6)));
+  }
+  agree_on_error(*this, mine, what);
 }
 
 // All ranks share, or none does.

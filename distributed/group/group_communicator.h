@@ -55,6 +55,7 @@ class GroupCommunicator final : public Communicator {
   void find_topology();
   void agree_to_share();
   void set_up_rendezvous();
+  void check_room(std::size_t bytes, std::string_view what);
   std::optional<SharedWindow> try_to_share(std::size_t bytes, const CallSignature& at);
   std::vector<SharedSegment> open_segments(std::size_t bytes, const CallSignature& at, std::string& problem);
   void sum_staged(const CallSignature& call, std::byte* data);

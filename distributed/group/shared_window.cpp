@@ -37,15 +37,6 @@ std::string fresh_name() {
   throw DeviceError(fmt::format("{}: {}", call, std::generic_category().message(error)));
 }
 
-// Memory without a name is not bounded by the size of a folder, so asking for too much would end processes.
-void check_room(std::size_t bytes) {
-  const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  if (bytes / page < pages) return;
-  throw DeviceError(
-      fmt::format("{:.1f} MB are more than this machine has", static_cast<double>(bytes) / 1e6));
-}
-
 std::size_t at_least_a_page(std::size_t bytes) { return bytes == 0 ? 4096 : bytes; }
 
 std::byte* align(std::byte* address) {
@@ -56,7 +47,6 @@ std::byte* align(std::byte* address) {
 }  // namespace
 
 SharedSegment SharedSegment::create(std::size_t bytes) {
-  check_room(bytes);
   SharedSegment segment;
   const std::string name = fresh_name();
   segment.file_ = memfd_create(name.c_str(), MFD_CLOEXEC);

@@ -13,7 +13,8 @@ namespace plexaura {
 // later accesses can neither fault nor fail. Aligned to 2 MiB, zero at first.
 class SharedSegment {
  public:
-  // Throws a DeviceError that says why where there is no such memory.
+  // Throws a DeviceError that says why where there is no such memory. More than the machine has may end
+  // processes instead: see fits().
   static SharedSegment create(std::size_t bytes);
   // Nothing where the memory of this address cannot be opened from here: another machine, container or user.
   static std::optional<SharedSegment> attach(const std::string& address, std::size_t bytes);

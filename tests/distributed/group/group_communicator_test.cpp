@@ -120,6 +120,22 @@ TEST_CASE("communicator: of a rank that fails alone those hear soon that wait fo
   }
 }
 
+TEST_CASE("communicator: windows that no memory holds are refused on all ranks, which go on") {
+  for (const bool shared : {true, false}) {
+    const auto ends = with_communicators({.shared_memory = shared}, [](GroupCommunicator& ranks) {
+      const std::string text = "'the gradients' takes 1125899906.8 MB of each of 3 ranks on ";
+      try {
+        ranks.allocate_shared(std::size_t{1} << 50, "the gradients");
+        throw InternalError("so much memory was found");
+      } catch (const DeviceError& error) {
+        if (std::string(error.what()).find(text) == std::string::npos) throw;
+      }
+      sum_ones(ranks, "ones");
+    });
+    CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+  }
+}
+
 TEST_CASE("communicator: a message of another size than expected") {
   const auto ends = with_communicators({}, [](GroupCommunicator& ranks) {
     std::array<std::byte, 8> data{};

@@ -128,11 +128,6 @@ TEST_CASE("shared segments: nothing appears in /dev/shm") {
   CHECK(names() == before);
 }
 
-TEST_CASE("shared segments: more than the machine has is refused") {
-  CHECK_THROWS_WITH_AS(SharedSegment::create(std::size_t{1} << 50),
-                       "1125899906.8 MB are more than this machine has", DeviceError);
-}
-
 TEST_CASE("a program that runs alone: a communicator of one rank") {
   const std::unique_ptr<Communicator> alone = make_communicator();
   CHECK(alone->size() == 1);
