@@ -22,12 +22,13 @@ Evaluation evaluate_share(Evaluator& evaluator, Loader& loader) {
   Evaluation sums{.metrics = std::vector<double>(evaluator.metric_names().size())};
   for (std::int64_t i = 0; i < loader.plan().steps_per_epoch(); ++i) {
     Step data = next_step(loader, evaluator.profile());
-    const MicroBatch& batch = data.micro_batches[0];
-    const Evaluation part = evaluator.evaluate(batch.fields, batch.samples);
-    sums.loss += part.loss;
-    sums.samples += part.samples;
-    for (std::size_t metric = 0; metric < sums.metrics.size(); ++metric)
-      sums.metrics[metric] += part.metrics[metric];
+    for (const MicroBatch& batch : data.micro_batches) {
+      const Evaluation part = evaluator.evaluate(batch.fields, batch.samples);
+      sums.loss += part.loss;
+      sums.samples += part.samples;
+      for (std::size_t metric = 0; metric < sums.metrics.size(); ++metric)
+        sums.metrics[metric] += part.metrics[metric];
+    }
     loader.recycle(std::move(data));
   }
   return sums;
@@ -37,6 +38,7 @@ LoaderOptions in_order(const LoaderOptions& reading, const Collective& ranks) {
   return {.batch_size = reading.batch_size,
           .ranks = ranks.size(),
           .rank = ranks.rank(),
+          .micro_batches = reading.micro_batches,
           .shuffle = false,
           .workers = reading.workers,
           .prefetch = reading.prefetch,

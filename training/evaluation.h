@@ -72,8 +72,8 @@ struct Validation {
 };
 
 // Evaluates all samples, each once, divided among the ranks. All ranks together. Of `reading`, the size of
-// batches, the workers and what happens to samples that cannot be read matter. UserError where there are no
-// samples, or none of them can be read.
+// batches, their division, the workers and what happens to samples that cannot be read matter. UserError where
+// there are no samples, or none of them can be read.
 Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,
                     Collective& ranks, const LoaderOptions& reading);
 

@@ -64,14 +64,17 @@ void TrainingPrograms::place(Collective& collective, Strategy* strategy, std::in
     if (collective.rank() == 0) placement = to_text(compile_gradients(samples, false, nullptr)->placement);
   });
   placement = broadcast_text(collective, std::move(placement), "the placement of the parameters");
-  MemoryProvider shared;
+  const Placement placed =
+      together(collective, "placing the parameters", [&] { return parse_placement(placement); });
+  // A call of all ranks, and so not where some may have failed before it.
+  std::unique_ptr<Memory> gradients;
   if (strategy != nullptr && backend_.info().host_memory)
-    shared = [&](std::size_t bytes) {
-      std::unique_ptr<Memory> memory = strategy->gradient_memory(bytes);
-      return memory ? std::move(memory) : backend_.allocate(bytes, MemoryUse::device);
-    };
+    gradients = strategy->gradient_memory(static_cast<std::size_t>(placed.gradient_count()) *
+                                          size_of(store_.dtype()));
   together(collective, "placing the parameters", [&] {
-    store_.place(parse_placement(placement), backend_, shared);
+    store_.place(placed, backend_, [&](std::size_t bytes) {
+      return gradients ? std::move(gradients) : backend_.allocate(bytes, MemoryUse::device);
+    });
     store_.require_states(state_count(options_.optimizer));
   });
 }

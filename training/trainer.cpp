@@ -54,7 +54,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     : parts_(std::move(parts)), options_(std::move(options)) {
   if (parts_.collective == nullptr) parts_.collective = &alone_;
   train_plan_ = {0, options_.batch_size, ranks().size(), options_.micro_batches};
-  validation_plan_ = {0, options_.batch_size, ranks().size(), 1};
+  validation_plan_ = {0, options_.batch_size, ranks().size(), options_.micro_batches};
   together(ranks(), "the division of the data", [&] {
     check_parts(parts_);
     train_plan_.samples = parts_.train->size();
@@ -188,7 +188,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   return result_;
 }
 
-// Returns whether all ranks leave after this step because one was asked to stop.
+// Returns whether all ranks leave after this step: one was asked to stop, or the strategy ends the run.
 bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   const double begin = now();
   Step data;
@@ -198,15 +198,17 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   } catch (...) {
     failure = std::current_exception();
   }
-  const StepMetrics metrics = run_step(data, failure);
-  check_finite(metrics.loss, fmt::format("the loss of step {}", state_.step + 1));
-  note_step(data, metrics, now() - begin, observer);
+  const std::optional<StepMetrics> metrics = run_step(data, failure);
+  if (!metrics) return true;
+  check_finite(metrics->loss, fmt::format("the loss of step {}", state_.step + 1));
+  note_step(data, *metrics, now() - begin, observer);
   loader.recycle(std::move(data));
-  return metrics.stop;
+  return metrics->stop;
 }
 
-// Where this rank has no data because of a failure, all ranks learn of it.
-StepMetrics Trainer::run_step(const Step& data, std::exception_ptr failure) {
+// Where this rank has no data because of a failure, all ranks learn of it. Nothing where the strategy ends
+// the run: no update was made.
+std::optional<StepMetrics> Trainer::run_step(const Step& data, std::exception_ptr failure) {
   StepInputs inputs;
   std::vector<std::vector<Feed>> feeds;
   std::vector<MicroBatchInputs> batches;
@@ -221,13 +223,14 @@ StepMetrics Trainer::run_step(const Step& data, std::exception_ptr failure) {
   inputs.seed = options_.seed;
   inputs.stop = noted_signal_ != 0;
   inputs.failure = std::move(failure);
-  StepTicket ticket;
-  const auto run = [&] { ticket = programs_->step().run(inputs); };
-  if (options_.watch) {
-    // All ranks make the same update, and may all meet the same bad number in it: one says so.
-    together(ranks(), fmt::format("the watch over step {}", inputs.step), run);
-  } else {
-    run();
+  const auto run = [&] { return programs_->step().run(inputs); };
+  // With the watch all ranks may meet the same bad number in the update: one says so.
+  const StepTicket ticket =
+      options_.watch ? together(ranks(), fmt::format("the watch over step {}", inputs.step), run) : run();
+  if (!ticket.updated) {
+    together(ranks(), fmt::format("the end at step {}", inputs.step),
+             [&] { programs_->step().metrics(ticket); });
+    return std::nullopt;
   }
   const StepMetrics metrics = agreed_metrics(ticket);
   if (result_.steps_now == 0) check_tail(metrics, inputs.global_samples);
@@ -245,16 +248,32 @@ void Trainer::note_step(const Step& data, const StepMetrics& metrics, double sec
   rates_.push_back(metrics.samples / std::max(seconds, 1e-9));
   std::vector<double> sums;
   for (std::size_t i = 0; i < programs_->metric_names().size(); ++i) sums.push_back(metrics.sums[i]);
-  observer.step({.step = state_.step,
-                 .epoch = data.epoch,
-                 .loss = metrics.loss,
-                 .metrics = means_of(programs_->metric_names(), sums, std::max(metrics.samples, 1.0)),
-                 .images_per_second = rates_.back(),
-                 .learning_rate = options_.learning_rate.learning_rate(state_.step - 1),
-                 .step_in_epoch = data.step_in_epoch + 1},
-                data.steps_in_epoch);
+  const StepRecord record{
+      .step = state_.step,
+      .epoch = data.epoch,
+      .loss = metrics.loss,
+      .metrics = means_of(programs_->metric_names(), sums, std::max(metrics.samples, 1.0)),
+      .images_per_second = rates_.back(),
+      .learning_rate = options_.learning_rate.learning_rate(state_.step - 1),
+      .step_in_epoch = data.step_in_epoch + 1};
+  show(fmt::format("the report of step {}", state_.step),
+       [&] { observer.step(record, data.steps_in_epoch); });
   state_.step_in_epoch = data.ends_epoch() ? 0 : data.step_in_epoch + 1;
   if (data.ends_epoch()) ++state_.epoch;
+}
+
+// An observer may fail on one rank alone, that which writes the log. In each step a sum costs less than the
+// exchange of errors.
+void Trainer::show(std::string_view what, const std::function<void()>& action) {
+  std::exception_ptr mine;
+  try {
+    action();
+  } catch (...) {
+    mine = std::current_exception();
+  }
+  std::int64_t failures = mine ? 1 : 0;
+  ranks().sum(DType::int64, reinterpret_cast<std::byte*>(&failures), 1, what);
+  if (failures > 0) agree_on_error(ranks(), mine, what);
 }
 
 Step Trainer::next_step(Loader& loader) const {
@@ -325,7 +344,7 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   }
   result_.last_epoch = record;
   state_.epoch_loss = state_.epoch_samples = 0;
-  observer.epoch(record);
+  show(fmt::format("the report of epoch {}", record.epoch + 1), [&] { observer.epoch(record); });
   save();
 }
 

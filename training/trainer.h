@@ -60,7 +60,8 @@ struct TrainerOptions {
   Profile* profile = nullptr;            // an event per instruction; slows the run down
 };
 
-// Called on every rank with figures over all ranks; only one of them needs to show them.
+// Called on every rank with figures over all ranks; only one of them needs to show them. What it throws on
+// any rank ends all of them with that error.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver();
@@ -117,8 +118,9 @@ class Trainer {
   LoaderOptions reading() const;
   std::unique_ptr<Loader> make_loader() const;
   bool train_step(Loader& loader, TrainingObserver& observer);
-  StepMetrics run_step(const Step& data, std::exception_ptr failure);
+  std::optional<StepMetrics> run_step(const Step& data, std::exception_ptr failure);
   void note_step(const Step& data, const StepMetrics& metrics, double seconds, TrainingObserver& observer);
+  void show(std::string_view what, const std::function<void()>& action);
   StepMetrics agreed_metrics(const StepTicket& ticket);
   void check_tail(const StepMetrics& metrics, std::int64_t global_samples);
   void rebroadcast_weights();

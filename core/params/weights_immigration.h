@@ -121,7 +121,7 @@ class PLEXAURA_API Strategy {
   virtual RankRole role() const { return RankRole::trains; }
 
   // Memory for the gradient arena, where the strategy wants to provide it (a shared window); null: the
-  // engine's own. Asked only where the backend's memory is host memory.
+  // engine's own. Asked only where the backend's memory is host memory, of all ranks at the same point.
   virtual std::unique_ptr<Memory> gradient_memory(std::size_t bytes);
 
   // Once, before step one, when everything is placed.
@@ -131,8 +131,8 @@ class PLEXAURA_API Strategy {
   virtual void gradients_ready(std::size_t /*bucket*/, Event& /*final*/) {}
 
   // Before the update of each bucket, in placement order. Repeat (the gradients are computed again) and stop
-  // (nothing is updated) are legal for bucket 0 only: a strategy that may answer them agrees on all buckets
-  // first.
+  // (nothing is updated, and the run ends) are legal for bucket 0 only: a strategy that may answer them agrees
+  // on all buckets first, and answers the same on all ranks.
   virtual UpdateAnswer before_update(std::size_t /*bucket*/) { return {}; }
 
   // Before the first instruction of the next forward that reads weights of the bucket, or before validation,

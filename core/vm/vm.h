@@ -35,7 +35,7 @@ class PLEXAURA_API VM {
   VM& operator=(const VM&) = delete;
 
   // Every input of the program exactly once, of its type; UserError otherwise. With `watch`, throws
-  // DeviceError naming op, node and source line of the first instruction that produced a NaN or Inf, and the
+  // another one naming op, node and source line of the first instruction that produced a NaN or Inf, and the
   // range of its inputs.
   void run(std::span<const Feed> feeds, const StepBlock& block = {});
   void run(std::initializer_list<Feed> feeds, const StepBlock& block = {});

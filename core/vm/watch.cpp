@@ -84,8 +84,10 @@ void check_finite(const Instruction& instruction, const std::function<Tensor(con
     for (const auto& input : instruction.inputs)
       if (input && is_floating(input->type.dtype) && !overwritten(instruction, *input))
         inputs += fmt::format("; an input ranged over {}", range_text(read(*input)));
-    throw DeviceError(fmt::format("{} produced {} in {}{}", instruction.name, first_bad(tensor),
-                                  to_string(output->type), inputs));
+    throw UserError(
+        fmt::format("{} produced {} in {}{}; lower the learning rate, or mend the data or the model that "
+                    "give the op such inputs",
+                    instruction.name, first_bad(tensor), to_string(output->type), inputs));
   }
 }
 

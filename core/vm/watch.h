@@ -14,7 +14,7 @@ namespace plexaura {
 PLEXAURA_API bool all_finite(const Tensor& tensor);
 PLEXAURA_API std::string first_bad(const Tensor& tensor);  // "NaN at element 17"
 
-// Throws DeviceError where an output of the instruction, which has just run, is not finite: with its name,
+// Throws UserError where an output of the instruction, which has just run, is not finite: with its name,
 // the element, and the ranges of its inputs. `read` gets a value in logical layout.
 void check_finite(const Instruction& instruction, const std::function<Tensor(const Slot&)>& read);
 

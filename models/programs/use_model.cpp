@@ -52,6 +52,7 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
   Evaluator evaluator(builder_of(model), data.train->fields(), store, backend, ranks, options.watch);
   const Validation validation = validate(evaluator, data.validation, ranks,
                                          {.batch_size = options.batch_size,
+                                          .micro_batches = options.micro_batches,
                                           .workers = options.workers,
                                           .prefetch = options.prefetch,
                                           .on_error = options.on_error});

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include "backends/registry.h"
+#include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/forwarding_backend.h"
 #include "tests/support/thread_collective.h"
 #include "tests/training/small_run.h"
 
@@ -16,14 +18,14 @@ namespace {
 constexpr std::int64_t train_samples = 22;
 
 TrainingPrograms make(ParameterStore& store, Collective& collective, Backend& backend = test_backend(),
-                      const ModelBuilder& model = small_model) {
+                      const ModelBuilder& model = small_model, Strategy* strategy = nullptr) {
   const std::int64_t ranks = collective.size();
   return {model,
           points(1)->fields(),
           store,
           backend,
           collective,
-          nullptr,
+          strategy,
           {train_samples, 7, ranks, 2},
           {9, 7, ranks, 1},
           {}};
@@ -41,6 +43,25 @@ Tensor labels(std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) tensor.as<std::int64_t>()[static_cast<std::size_t>(i)] = i % 3;
   return tensor;
 }
+
+// Provides memory in a call of all ranks.
+class Providing final : public SummingStrategy {
+ public:
+  using SummingStrategy::SummingStrategy;
+  std::unique_ptr<Memory> gradient_memory(std::size_t) override {
+    ranks_.gather_all("", "the gradient arena");
+    return nullptr;
+  }
+};
+
+// A backend that gets no more memory.
+class Full final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  std::unique_ptr<Memory> allocate(std::size_t, MemoryUse) override {
+    throw DeviceError("this rank has no memory");
+  }
+};
 
 }  // namespace
 
@@ -91,6 +112,19 @@ TEST_CASE("a model that cannot be built on one rank ends all ranks") {
             });
           });
         }) == "this rank has no model");
+}
+
+TEST_CASE("memory that a strategy makes with all ranks does not hide that one of them has none") {
+  CHECK(device_error([&] {
+          ThreadRanks(2).run([](Collective& collective) {
+            const auto backend = open_backend(test_backend().info().name);
+            Full full(*backend);
+            ParameterStore store = small_store();
+            Providing strategy(collective);
+            Backend& own = collective.rank() == 1 ? static_cast<Backend&>(full) : *backend;
+            make(store, collective, own, small_model, &strategy);
+          });
+        }) == "this rank has no memory");
 }
 
 }  // namespace plexaura::testing

@@ -1,6 +1,9 @@
 // What the ranks of a run tell when one error meets all of them.
+#include <array>
 #include <doctest/doctest.h>
-#include <mutex>
+#include <fmt/format.h>
+#include <functional>
+#include <memory>
 
 #include "backends/registry.h"
 #include "tests/contracts/ranks/summing_strategy.h"
@@ -23,15 +26,43 @@ class WithoutTail final : public SummingStrategy {
   }
 };
 
-// The sentences that three ranks speak when they train with this strategy.
+// Ends the run in its third step.
+class Stopping final : public SummingStrategy {
+ public:
+  using SummingStrategy::SummingStrategy;
+  UpdateAnswer before_update(std::size_t bucket) override {
+    if (border_->step() < 3) return SummingStrategy::before_update(bucket);
+    for (std::size_t each = 0; each < border_->buckets().size(); ++each) SummingStrategy::before_update(each);
+    return {UpdateAnswer::Kind::stop};
+  }
+};
+
+// Fails on rank 1 alone, as a log on a full disk does on the rank that writes it.
+class FullDisk final : public TrainingObserver {
+ public:
+  FullDisk(int rank, bool in_epoch) : rank_(rank), in_epoch_(in_epoch) {}
+  void step(const StepRecord& record, std::int64_t) override { fail(!in_epoch_ && record.step == 2); }
+  void epoch(const EpochRecord&) override { fail(in_epoch_); }
+
+ private:
+  void fail(bool now) const {
+    if (now && rank_ == 1) throw UserError("the disk is full");
+  }
+
+  int rank_;
+  bool in_epoch_;
+};
+
+using Ends = std::array<std::string, kRanks>;
+using MakeObserver = std::function<std::unique_ptr<TrainingObserver>(int rank)>;
+
+Ends all(const std::string& end) { return {end, end, end}; }
+
+// How three ranks end that train with this strategy: the number of their steps, or an error's exit status and
+// text, and whether the rank speaks.
 template <class S>
-std::vector<std::string> spoken(TrainerOptions options) {
-  std::mutex mutex;
-  std::vector<std::string> sentences;
-  const auto note = [&](const std::exception& error) {
-    const std::lock_guard lock(mutex);
-    if (speaks(error)) sentences.emplace_back(error.what());
-  };
+Ends endings(TrainerOptions options, const MakeObserver& make_observer = {}) {
+  Ends ends;
   options.batch_size = 7;
   options.bucket_bytes = 1;
   ThreadRanks(kRanks).run([&](Collective& ranks) {
@@ -39,32 +70,47 @@ std::vector<std::string> spoken(TrainerOptions options) {
     ParameterStore store = small_store();
     S strategy(ranks);
     Trainer trainer({small_model, store, *backend, points(21), points(0), &ranks, &strategy}, options);
+    const auto observer = make_observer ? make_observer(ranks.rank()) : std::make_unique<TrainingObserver>();
+    std::string& end = ends.at(static_cast<std::size_t>(ranks.rank()));
     try {
-      trainer.run();
-    } catch (const std::exception& error) {
-      note(error);
+      end = fmt::format("{} steps", trainer.run(*observer).steps);
+    } catch (const Error& error) {
+      end = fmt::format("{}, {}: {}", error.exit_status(), speaks(error) ? "says" : "hears", error.what());
     }
   });
-  return sentences;
+  return ends;
 }
 
 }  // namespace
 
-TEST_CASE("the watch tells once what all ranks meet in the update") {
-  const auto sentences = spoken<SummingStrategy>(
+TEST_CASE("the watch tells once, as a mistake of the user, what all ranks meet in the update") {
+  const Ends ends = endings<SummingStrategy>(
       {.steps = 2, .optimizer = {.weight_decay = 1e300}, .learning_rate = 1e300, .watch = true});
-  REQUIRE(sentences.size() == 1);
-  CAPTURE(sentences[0]);
-  CHECK(sentences[0].find(" produced ") != std::string::npos);
+  CAPTURE(ends[0]);
+  CHECK(ends[0].starts_with("2, says: "));
+  CHECK(ends[0].find(" produced ") != std::string::npos);
+  CHECK(ends[1] == ends[2]);
+  CHECK(ends[1] == "2, hears: rank 0: " + ends[0].substr(9));
 }
 
 TEST_CASE("a strategy that does not sum the last bucket is told so after the first step") {
-  CHECK(spoken<SummingStrategy>({.steps = 2}).empty());
-  CHECK(
-      spoken<WithoutTail>({.steps = 2}) ==
-      std::vector<std::string>{
-          "the strategy leaves rank 0 with a tail of 3 samples where the step has 7: the last bucket carries "
-          "loss and counts, and must be summed over all ranks like the others"});
+  CHECK(endings<SummingStrategy>({.steps = 2}) == all("2 steps"));
+  CHECK(endings<WithoutTail>({.steps = 2})[0] ==
+        "2, says: the strategy leaves rank 0 with a tail of 3 samples where the step has 7: the last bucket "
+        "carries loss and counts, and must be summed over all ranks like the others");
+}
+
+TEST_CASE("what an observer meets on one rank ends all of them with its error") {
+  for (const bool in_epoch : {false, true}) {
+    const std::string hears = "2, hears: rank 1: the disk is full";
+    CHECK(endings<SummingStrategy>({.epochs = 2}, [&](int rank) {
+            return std::make_unique<FullDisk>(rank, in_epoch);
+          }) == Ends{hears, "2, says: the disk is full", hears});
+  }
+}
+
+TEST_CASE("a strategy that ends the run ends it without the step in which it does") {
+  CHECK(endings<Stopping>({.epochs = 2}) == all("2 steps"));
 }
 
 }  // namespace plexaura::testing

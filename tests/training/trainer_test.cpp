@@ -140,6 +140,11 @@ TEST_CASE("validation has neither dropout nor padding, and sees the weights of t
     run.train(frozen, points(30), points(9, 100));
     for (const EpochRecord& epoch : run.seen.epochs) losses.push_back(epoch.val_loss);
   }
+  SmallRun cut;
+  frozen.micro_batches = 4;
+  cut.train(frozen, points(30), points(9, 100));
+  losses.push_back(cut.seen.epochs[0].val_loss);
+  frozen.micro_batches = 1;
   for (const double loss : losses) CHECK(loss == doctest::Approx(losses[0]).epsilon(1e-12));
   // Dropout goes on acting in training after the first validation: the epochs' losses differ though no weight
   // moves.
@@ -148,6 +153,18 @@ TEST_CASE("validation has neither dropout nor padding, and sees the weights of t
   run.train(frozen, points(30), points(9, 100));
   CHECK(run.seen.steps[0].loss != run.seen.steps[1].loss);
   CHECK(run.seen.steps[1].loss != run.seen.steps[2].loss);
+}
+
+TEST_CASE("where micro-batches save memory validation needs no more than training") {
+  TrainerOptions options = momentum();
+  options.batch_size = 24;
+  options.micro_batches = 8;
+  const auto workspace = [&](std::int64_t validation) {
+    ParameterStore store = small_store();
+    const Trainer trainer({small_model, store, test_backend(), points(30), points(validation, 100)}, options);
+    return trainer.programs().workspace_bytes();
+  };
+  CHECK(workspace(24) == workspace(0));
 }
 
 TEST_CASE("a signal ends the run after the next step, with a checkpoint") {

@@ -109,9 +109,7 @@ TEST_CASE("the watch names op, node and line of the first NaN or Inf") {
     VM vm(compile(graph, outputs, test_backend()), test_backend(), {.watch = true});
     vm.run({{"x", Tensor::of<float>({4}, {1, 2, 3, 4})}});
     const float culprit = infinite ? -0.5F : -3.F;
-    const std::string text = device_error([&] {
-      vm.run({{"x", Tensor::of<float>({4}, {1, 2, culprit, 4})}});
-    });
+    const std::string text = user_error([&] { vm.run({{"x", Tensor::of<float>({4}, {1, 2, culprit, 4})}}); });
     CAPTURE(text);
     CHECK(text.find("log %") != std::string::npos);
     CHECK(text.find(fmt::format("debugging_test.cpp:{}", line)) != std::string::npos);
@@ -136,7 +134,7 @@ TEST_CASE("the watch names what is wrong before the first instruction: in what d
   const auto run = [&] { vm.run({{"x", Tensor::of<float>({4}, {1, 2, 3, 4})}}); };
   store.write("w", Tensor::of<float>({4}, {1, -1, 1, 1}));
   for (int again = 0; again < 2; ++again) {
-    const std::string text = device_error(run);
+    const std::string text = user_error(run);
     CAPTURE(text);
     CHECK(text.find("log %") != std::string::npos);
     CHECK(text.find(fmt::format("debugging_test.cpp:{}", line)) != std::string::npos);
@@ -157,7 +155,7 @@ TEST_CASE("the watch shows a failed step to the other ranks, and its text to the
   SmallTraining run(test_backend(), {{"w", scalar, ParameterRole::trainable, Initialiser::ones()}}, model,
                     batch, {.sizes = {2}, .watch = true});
   run.launch(std::span(&batch, 1), 0.1);
-  CHECK(device_error([&] { run.metrics(); }).find("sqrt") != std::string::npos);
+  CHECK(user_error([&] { run.metrics(); }).find("sqrt") != std::string::npos);
   CHECK(run.value("w").to_doubles()[0] == 1);
   CHECK(read_tail(run.store(), TailSlot::failed) == 1);
 }
