@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -26,8 +27,7 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 double Profile::now() const {
-  static const auto start = std::chrono::steady_clock::now();
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_).count();
 }
 
 void Profile::add(std::string name, std::string category, double start, double duration, std::string detail) {
@@ -36,23 +36,26 @@ void Profile::add(std::string name, std::string category, double start, double d
   events_.push_back({std::move(name), std::move(category), std::move(detail), start, duration, thread});
 }
 
-void Profile::write(const std::string& path) const {
+std::string Profile::events(int rank) const {
   const std::lock_guard lock(mutex_);
+  std::string text =
+      fmt::format(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":"rank {}"}}}})", rank, rank);
+  for (const Event& event : events_)
+    text += fmt::format(
+        ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"name\":{},\"cat\":{},\"ts\":{:.3f},\"dur\":{:.3f},"
+        "\"args\":{{\"detail\":{}}}}}",
+        rank, event.thread, quoted(event.name), quoted(event.category), event.start, event.duration,
+        quoted(event.detail));
+  return text;
+}
+
+void write_trace(const std::string& path, std::span<const std::string> events) {
   std::ofstream file(path);
   if (!file)
     throw UserError(
         fmt::format("cannot create '{}': {}; name a file in a folder that exists and can be written", path,
                     std::strerror(errno)));
-  file << "{\"traceEvents\":[\n";
-  for (std::size_t i = 0; i < events_.size(); ++i) {
-    const Event& event = events_[i];
-    file << fmt::format(
-        "{{\"ph\":\"X\",\"pid\":0,\"tid\":{},\"name\":{},\"cat\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{"
-        "\"detail\":{}}}}}{}\n",
-        event.thread, quoted(event.name), quoted(event.category), event.start, event.duration,
-        quoted(event.detail), i + 1 < events_.size() ? "," : "");
-  }
-  file << "]}\n";
+  file << fmt::format("{{\"traceEvents\":[\n{}\n]}}\n", fmt::join(events, ",\n"));
   file.flush();
   if (!file)
     throw UserError(

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +21,8 @@ class PLEXAURA_API Profile {
   double now() const;
   // `detail` is shown beside the event: shapes, GFLOP/s, GB/s.
   void add(std::string name, std::string category, double start, double duration, std::string detail = {});
-  // Throws UserError where the file cannot be written.
-  void write(const std::string& path) const;
+  // All events as JSON, a line each, for write_trace(). `rank`: where they happened.
+  std::string events(int rank = 0) const;
 
  private:
   struct Event {
@@ -31,9 +33,14 @@ class PLEXAURA_API Profile {
     double duration;
     std::size_t thread;
   };
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   mutable std::mutex mutex_;
   std::vector<Event> events_;
 };
+
+// Writes a trace from what Profile::events() gave on each rank. Their clocks agree as far as the profiles were
+// made at the same time. Throws UserError where the file cannot be written.
+PLEXAURA_API void write_trace(const std::string& path, std::span<const std::string> events);
 
 // An event from its construction to its end. Does nothing, and allocates nothing, without a profile. `name`
 // and `category` must outlive it; `detail` of a bucket, say, is a number.

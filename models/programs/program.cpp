@@ -106,6 +106,14 @@ std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandL
   return text;
 }
 
+void write_profile(Communicator& ranks, const Profile& profile, const std::string& path) {
+  const std::vector<std::string> events =
+      ranks.gather_all(profile.events(ranks.rank()), "the profiles of all ranks");
+  together(ranks, "writing the profile", [&] {
+    if (ranks.rank() == 0) write_trace(path, events);
+  });
+}
+
 int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   const std::string output = setup.options.trainer.output.string();
   const auto report = together(ranks, "opening the outputs", [&] {
@@ -113,7 +121,7 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
     if (speaks && !line.dry_run) prepare_outputs(line, output);
     return std::make_unique<RunReport>(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
   });
-  Profile profile;
+  Profile profile;  // on all ranks at about the same time: see write_trace()
   if (!line.profile.empty()) setup.options.trainer.profile = &profile;
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
   ParameterStore store = together(ranks, "making the parameters", [&] {
@@ -156,10 +164,7 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
                             unlike, setup.options.rebroadcast_every));
   const TrainingResult result = trainer.run(*report);
   report->summary(result, store, line.log, output);
-  if (!line.profile.empty())
-    together(ranks, "writing the profile", [&] {
-      if (ranks.rank() == 0) profile.write(line.profile);
-    });
+  if (!line.profile.empty()) write_profile(ranks, profile, line.profile);
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
@@ -195,7 +200,7 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
       });
       return 0;
     }
-    use_cores(ranks.place().size);
+    together(ranks, "choosing the threads", [&] { use_cores(ranks.place().size); });
     Setup setup =
         together(ranks, "reading the configuration", [&] { return read_setup(kind, line, ranks.size()); });
     check_agreement(ranks, facts_of(setup, line));

@@ -214,10 +214,15 @@ class Trace(ProgramTest):
         instructions = int(re.search(r"program +(\d+) instructions", text).group(1))
         self.run_ranks(ranks, "convnet", *self.cnn(), "--profile", "trace.json", "--steps", 3)
         events = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
+        processes = [event for event in events if event["ph"] == "M"]
+        self.assertEqual([(event["pid"], event["args"]["name"]) for event in processes], [(rank, f"rank {rank}") for rank in range(ranks)])
+        events = [event for event in events if event not in processes]
         categories = {event["cat"] for event in events}
         self.assertEqual(categories, {"instruction", "data"} | ({"communication"} if ranks > 1 else set()))
-        self.assertGreaterEqual(sum(event["cat"] == "instruction" for event in events), 3 * instructions // 2)
-        self.assertEqual(sum(event["name"] == "waiting for data" for event in events), 3)
+        for rank in range(ranks):
+            own = [event for event in events if event["pid"] == rank]
+            self.assertGreaterEqual(sum(event["cat"] == "instruction" for event in own), 3 * instructions // 2)
+            self.assertEqual(sum(event["name"] == "waiting for data" for event in own), 3)
         for event in events:
             self.assertEqual(event["ph"], "X")
             self.assertGreaterEqual(event["dur"], 0)

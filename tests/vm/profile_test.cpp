@@ -1,6 +1,7 @@
 #include "core/vm/profile.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <fstream>
 #include <sstream>
 
@@ -49,10 +50,7 @@ TEST_CASE("a profiled run gives an event for each instruction, and the results o
   plain.run({{"x", ones}, {"w", weights}});
   CHECK(profiled.output() == plain.output());
 
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "trace.json";
-  profile.write(path.string());
-  const std::string text = text_of(path);
+  const std::string text = profile.events();
   CHECK(count(text, "\"ph\":\"X\"") == 2 * program->instructions.size());
   CHECK(text.find("conv2d %") != std::string::npos);
   CHECK(text.find("profile_test.cpp") != std::string::npos);
@@ -71,20 +69,35 @@ TEST_CASE("what derives from parameters has its events, in the runs that compute
   VM vm(program, test_backend(), {.store = &store, .profile = &profile});
   const Tensor x(type);
   for (int i = 0; i < 3; ++i) vm.run({{"x", x}});
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "trace.json";
-  profile.write(path.string());
-  const std::string text = text_of(path);
+  const std::string text = profile.events();
   CHECK(count(text, "exp %") == 1);
   CHECK(count(text, "mul %") == 3);
 }
 
 TEST_CASE("names with quotes and new lines stay one line of JSON") {
-  const TemporaryFolder folder;
   Profile profile;
   profile.add("a \"b\"\n\\c", "test", 1, 2);
-  profile.write((folder.path() / "trace.json").string());
-  CHECK(text_of(folder.path() / "trace.json").find(R"("name":"a \"b\"\\c")") != std::string::npos);
+  CHECK(profile.events().find(R"("name":"a \"b\"\\c")") != std::string::npos);
+}
+
+TEST_CASE("a trace holds the events of all ranks, each under the number of its rank") {
+  std::vector<std::string> events;
+  for (const int rank : {0, 1}) {
+    Profile profile;
+    profile.add(fmt::format("work of {}", rank), "test", 1, 2);
+    events.push_back(profile.events(rank));
+  }
+  const TemporaryFolder folder;
+  write_trace((folder.path() / "trace.json").string(), events);
+  const std::string text = text_of(folder.path() / "trace.json");
+  CHECK(text.starts_with("{\"traceEvents\":[\n"));
+  CHECK(text.ends_with("}\n]}\n"));
+  for (const char* line :
+       {R"({"ph":"M","pid":1,"name":"process_name","args":{"name":"rank 1"}},)",
+        R"("name":"work of 0","cat":"test","ts":1.000,"dur":2.000,"args":{"detail":""}},)"})
+    CHECK(text.find(std::string(line) + '\n') != std::string::npos);
+  CHECK(count(text, R"({"ph":"X","pid":0,)") == 1);
+  CHECK(count(text, R"({"ph":"X","pid":1,)") == 1);
 }
 
 TEST_CASE("times grow") {
@@ -95,10 +108,10 @@ TEST_CASE("times grow") {
 }
 
 TEST_CASE("a profile that cannot be created is the user's to mend, and so is a full disk") {
-  CHECK(user_error([] { Profile().write("/nowhere/at/all/trace.json"); }) ==
+  CHECK(user_error([] { write_trace("/nowhere/at/all/trace.json", {}); }) ==
         "cannot create '/nowhere/at/all/trace.json': No such file or directory; name a file in a folder that "
         "exists and can be written");
-  CHECK(user_error([] { Profile().write("/dev/full"); }) ==
+  CHECK(user_error([] { write_trace("/dev/full", {}); }) ==
         "cannot write '/dev/full': No space left on device; free space or name another place");
 }
 
