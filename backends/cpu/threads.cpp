@@ -1,8 +1,14 @@
 #include "backends/cpu/threads.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <fmt/format.h>
+#include <optional>
 #include <sched.h>
+#include <string_view>
+
+#include "core/error.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -36,6 +42,34 @@ bool bound_by_mpirun() {
   return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
 }
 
+// With many more threads than cores a step takes minutes; with tens of thousands OpenMP ends the process.
+int most_threads(int cores) { return std::max(16, 4 * cores); }
+
+// A container's own limit counts. The binding of this thread stays.
+int cores_of_machine() {
+  const cpu_set_t inherited = affinity();
+  bind_to(every_core());
+  const cpu_set_t machine = affinity();
+  bind_to(inherited);
+  return std::max(1, CPU_COUNT(&machine));
+}
+
+// Nothing where OMP_NUM_THREADS is not set.
+std::optional<int> wanted_threads(int cores) {
+  const char* variable = std::getenv("OMP_NUM_THREADS");
+  if (variable == nullptr) return std::nullopt;
+  const std::string_view text = variable;
+  int threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (error != std::errc() || end != text.data() + text.size() || threads < 1 ||
+      threads > most_threads(cores))
+    throw UserError(
+        fmt::format("OMP_NUM_THREADS is '{}'; it must be a whole number from 1 to {} on a machine of {} "
+                    "cores, or unset",
+                    text, most_threads(cores), cores));
+  return threads;
+}
+
 int with_threads(int threads) {
 #ifdef _OPENMP
   omp_set_num_threads(threads);
@@ -46,15 +80,15 @@ int with_threads(int threads) {
 }  // namespace
 
 int use_cores(int ranks_on_this_machine) {
-  const cpu_set_t inherited = affinity();
-  bind_to(every_core());  // a container's own limit stays in force
-  const cpu_set_t machine = affinity();
-  const int cores = std::max(1, CPU_COUNT(&machine));
-  const char* wanted = std::getenv("OMP_NUM_THREADS");
-  const int threads = std::max(1, wanted != nullptr ? std::atoi(wanted) : cores / ranks_on_this_machine);
-  if (bound_by_mpirun() && threads <= cores / ranks_on_this_machine) return with_threads(threads);
-  bind_to(inherited);
-  return with_threads(wanted != nullptr ? threads : std::clamp(CPU_COUNT(&inherited), 1, threads));
+  const int cores = cores_of_machine();
+  const std::optional<int> wanted = wanted_threads(cores);
+  const int threads = wanted.value_or(std::max(1, cores / ranks_on_this_machine));
+  if (bound_by_mpirun() && threads <= cores / ranks_on_this_machine) {
+    bind_to(every_core());
+    return with_threads(threads);
+  }
+  const cpu_set_t usable = affinity();
+  return with_threads(wanted ? threads : std::clamp(CPU_COUNT(&usable), 1, threads));
 }
 
 int threads_in_use() {

@@ -6,7 +6,8 @@ namespace plexaura {
 // threads, or, where that is not set, with cores / ranks, at least one, and no more than the cores that it
 // may use. A binding of the calling thread is its user's (taskset, srun) and stays; but where mpirun has
 // bound its ranks, by default so that all threads of one share a core, and all threads of all ranks fit the
-// cores, it is undone. To be called before the first kernel runs. Returns the number of threads.
+// cores, it is undone. To be called before the first kernel runs. Returns the number of threads. Throws
+// UserError where OMP_NUM_THREADS is no number of threads that can be had.
 int use_cores(int ranks_on_this_machine);
 
 // The threads that kernels compute with.

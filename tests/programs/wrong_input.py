@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import subprocess
+import unittest.mock
 
 import support
 from support import SOURCE, ProgramTest
@@ -228,6 +230,26 @@ class WrongInput(MistakeTest):
                              "cannot write '/dev/full': No space left on device; free space or name another place\n")
             self.assertEqual(self.run_one("mlp", *arguments, "no/such/file", status=2).err,
                              "cannot create 'no/such/file': No such file or directory; name a file in a folder that exists and can be written\n")
+
+    def test_a_log_on_a_full_disk(self):
+        self.check_ranks("cannot write '/dev/full': No space left on device; free space or name another place$",
+                         "mlp", *self.iris("output.dir=run"), "--log", "/dev/full")
+
+    def test_numbers_that_run_away(self):
+        diverging = self.iris("training.optimizer.learning_rate=1e30", "training.watch=true")
+        self.check_ranks(" produced (NaN|Inf) at element .*; lower the learning rate, or mend the data or the model", "mlp", *diverging)
+
+    def test_a_mistake_in_the_middle_of_training_ends_soon(self):
+        """Although mpirun would sleep for twice 20 seconds."""
+        with unittest.mock.patch.dict(os.environ, OMPI_MCA_odls_base_sigkill_timeout="20"):
+            self.mpirun(2, self.command("mlp", *self.iris(), "--log", "/dev/full"), status=2, within=15)
+
+    def test_numbers_of_threads_that_cannot_be_had(self):
+        for text in ("100000", "20000", "0", "many"):
+            done = subprocess.run(self.command("mlp", *self.iris()), cwd=self.folder, env=dict(os.environ, OMP_NUM_THREADS=text),
+                                  capture_output=True, text=True, timeout=30)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, rf"(?m)^OMP_NUM_THREADS is '{text}'; it must be a whole number from 1 to \d+ on a machine of \d+ cores, or unset\n\Z")
 
     def test_a_checkpoint_with_a_changed_byte(self):
         arguments = self.iris("output.dir=run")

@@ -7,6 +7,9 @@
 #include <sched.h>
 #include <string>
 #include <thread>
+#include <vector>
+
+#include "tests/support/error_text.h"
 
 namespace plexaura::testing {
 
@@ -104,6 +107,19 @@ TEST_CASE("ranks share the cores of the machine, and each has a thread at least"
   CHECK(use(cores + 1, false, {}) == Use{1, cores});
   CHECK(use(2, false, unbound_by_four) == Use{std::max(1, cores / 2), cores});
   CHECK(use(1, false, with_threads({}, cores + 3)) == Use{cores + 3, cores});
+}
+
+TEST_CASE("a number of threads that cannot be had is refused") {
+  const int cores = all_cores();
+  const int most = std::max(16, 4 * cores);
+  CHECK(use(1, false, with_threads({}, most)) == Use{most, cores});
+  for (const std::string& text : std::vector<std::string>{
+           "", "abc", "0", "-1", "2.5", "4x", std::to_string(most + 1), "100000", "99999999999999999999"}) {
+    const Environment environment({{"OMP_NUM_THREADS", text}});
+    CHECK(user_error([] { use_cores(1); }) ==
+          "OMP_NUM_THREADS is '" + text + "'; it must be a whole number from 1 to " + std::to_string(most) +
+              " on a machine of " + std::to_string(cores) + " cores, or unset");
+  }
 }
 
 TEST_CASE("a user's own binding stays, and says how many threads there are") {
