@@ -10,6 +10,7 @@
 #include "core/vm/profile.h"
 #include "training/data/loader.h"
 #include "training/folder_lock.h"
+#include "training/on_rank_0.h"
 #include "training/signals.h"
 #include "training/store_hash.h"
 
@@ -366,8 +367,7 @@ void Trainer::lock_output() {
 // case.
 void Trainer::save() {
   programs_->step().await_weights();
-  together(ranks(), "saving a checkpoint", [&] {
-    if (ranks().rank() != 0) return;
+  on_rank_0(ranks(), "saving a checkpoint", [&] {
     if (options_.output.empty()) return check_weights(parts_.store);
     prepare_checkpoints(options_.output);  // somebody may have removed it
     output_lock_->renew();

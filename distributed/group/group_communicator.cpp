@@ -354,12 +354,11 @@ void GroupCommunicator::check_room(std::size_t bytes, std::string_view what) {
   const std::size_t memory = memory_of_node();
   std::exception_ptr mine;
   if (!fits(bytes, windows, memory)) {
-    mine = std::make_exception_ptr(
-        DeviceError(fmt::format("'{}' takes {:.1f} MB of each of {} ranks on {}, which may have {:.1f} MB "
-                                "together: start fewer ranks "
-                                "on a machine, or make the model smaller",
-                                what, static_cast<double>(bytes) / 1e6, windows, topology_.of(rank()).host,
-                                static_cast<double>(memory) / 1e6)));
+    mine = std::make_exception_ptr(DeviceError(
+        fmt::format("'{}' takes {:.1f} MB of each of {} ranks on {}, which may have {:.1f} MB together: "
+                    "start fewer ranks on a machine, or make the model smaller",
+                    what, static_cast<double>(bytes) / 1e6, windows, topology_.of(rank()).host,
+                    static_cast<double>(memory) / 1e6)));
   }
   agree_on_error(*this, mine, what);
 }
