@@ -58,9 +58,11 @@ struct VectorMath : StdMath {
   static PLEXAURA_INLINE float log1p(float x) {
     const float sum = 1.F + x;
     const float rest = sum - 1.F;
-    const float result = log(sum) * (x / rest);
-    const bool is_log = sum == std::bit_cast<float>(0x7f800000) || sum <= 0.F;
-    return rest == 0.F ? x : is_log ? log(sum) : result;
+    const float exact = log(sum);
+    float result = exact * (x / rest);
+    result = sum == std::bit_cast<float>(0x7f800000) ? sum : result;
+    result = sum <= 0.F ? exact : result;
+    return rest == 0.F ? x : result;
   }
 
   // Near 0 as x + x p(x^2), elsewhere as 1 - e^-p(|x|), with polynomials of the least largest error; beyond 4 it
