@@ -44,13 +44,13 @@ SliceIndices indices_of(const SliceOptions& options, std::int64_t rank, std::int
           stop > start ? 1 + (stop - start - 1) / options.step : 0};
 }
 
-std::vector<TensorType> Slice::infer(std::span<const TensorType> inputs) const {
+std::vector<TensorType> SliceOp::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);
   const SliceIndices indices = indices_in(options(), inputs[0].shape);
   return {with_extent(inputs[0], indices.axis, indices.count)};
 }
 
-std::vector<Node> Slice::vjp(const VjpRequest& request) const {
+std::vector<Node> SliceOp::vjp(const VjpRequest& request) const {
   const Shape& x = request.inputs[0].shape();
   return {slice_grad(request.grad_outputs[0], x[normalise_axis(options().axis, x.rank())], options())};
 }
@@ -70,7 +70,7 @@ std::vector<Node> SliceGrad::vjp(const VjpRequest& request) const {
   return {slice(request.grad_outputs[0], options())};
 }
 
-Node slice(Operand x, SliceOptions options) { return apply(std::make_shared<Slice>(options), {x}); }
+Node slice(Operand x, SliceOptions options) { return apply(std::make_shared<SliceOp>(options), {x}); }
 
 Node slice_grad(Operand grad_out, std::int64_t extent, SliceOptions options) {
   return apply(std::make_shared<SliceGrad>(SliceGradOptions{options, extent}), {grad_out});

@@ -36,7 +36,7 @@ struct SliceIndices {
 // std::invalid_argument for an axis that does not exist.
 PLEXAURA_API SliceIndices indices_of(const SliceOptions& options, std::int64_t rank, std::int64_t extent);
 
-class PLEXAURA_API Slice final : public OpWith<SliceOptions> {
+class PLEXAURA_API SliceOp final : public OpWith<SliceOptions> {
  public:
   using OpWith::OpWith;
   std::string_view name() const override { return "slice"; }

@@ -119,10 +119,10 @@ TEST_CASE("slice takes any dtype, and other indices are another op") {
                               test_backend())({Tensor::of<std::int64_t>({4}, {5, 0, 7, 8})});
   CHECK(results[0] == Tensor::of<std::int64_t>({2}, {0, 8}));
   CHECK(results[1].to_doubles() == std::vector<double>{1, 0});
-  CHECK(!(Slice({.start = 1}) == Slice({.stop = 1})));
-  CHECK(!(Slice({.axis = 1}) == Slice({.axis = 0})));
-  CHECK(!(Slice({.step = 2}) == Slice(SliceOptions{})));
-  CHECK(Slice({.start = 1, .step = 2}) == Slice({.start = 1, .step = 2}));
+  CHECK(!(SliceOp({.start = 1}) == SliceOp({.stop = 1})));
+  CHECK(!(SliceOp({.axis = 1}) == SliceOp({.axis = 0})));
+  CHECK(!(SliceOp({.step = 2}) == SliceOp(SliceOptions{})));
+  CHECK(SliceOp({.start = 1, .step = 2}) == SliceOp({.start = 1, .step = 2}));
   CHECK(!(SliceGrad({{}, 3}) == SliceGrad({{}, 4})));
 }
 

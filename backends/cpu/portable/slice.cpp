@@ -43,7 +43,7 @@ void for_each_run(const Part& part, const Body& body) {
 void portable_slice(const HostCall& call) {
   if (call.outputs[0].data == nullptr) return;
   const Shape& whole = call.inputs[0].shape();
-  const SliceOptions& options = op_cast<Slice>(call.op).options();
+  const SliceOptions& options = op_cast<SliceOp>(call.op).options();
   const std::int64_t axis = normalise_axis(options.axis, whole.rank());
   const Part part = part_of(whole, call.outputs[0].shape(), indices_of(options, whole.rank(), whole[axis]));
   dispatch(call.outputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
