@@ -15,25 +15,36 @@ std::string json_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
-std::shared_ptr<const Kernel> WatchedBackend::make(const RegionQuery& query, const Candidate& candidate) {
-  ++kernels_;
-  seconds_ += candidate.seconds;
-  if (candidate.implementation == "portable") portable_[query.region.kind] += candidate.seconds;
-  if (candidate.implementation.find("ref") != std::string::npos) reference_.insert(query.region.kind);
-  return backend_->make(query, candidate);
+void WatchedBackend::Account::add(const std::string& kind, const std::string& implementation,
+                                  double seconds_of_kernel) {
+  ++kernels;
+  seconds += seconds_of_kernel;
+  if (implementation == "portable") portable[kind] += seconds_of_kernel;
+  if (implementation.find("ref") != std::string::npos) reference.insert(kind);
+}
+
+std::vector<Candidate> WatchedBackend::propose(const RegionQuery& query) const {
+  std::vector<Candidate> candidates = backend_->propose(query);
+  for (Candidate& candidate : candidates)
+    candidate.make = [account = account_, kind = query.region.kind, implementation = candidate.implementation,
+                      seconds = candidate.seconds, make = std::move(candidate.make)](bool accumulate) {
+      account->add(kind, implementation, seconds);
+      return make(accumulate);
+    };
+  return candidates;
 }
 
 std::string WatchedBackend::plan() const {
   double portable = 0;
   std::vector<std::string> kinds;
-  for (const auto& [kind, seconds] : portable_) {
+  for (const auto& [kind, seconds] : account_->portable) {
     portable += seconds;
     kinds.push_back(kind);
   }
   return fmt::format(
       R"({{"kernels":{},"expected_s":{:.9f},"portable_share":{:.6f},"portable":{},"reference":{}}})",
-      kernels_, seconds_, seconds_ > 0 ? portable / seconds_ : 0, json_of(kinds),
-      json_of({reference_.begin(), reference_.end()}));
+      account_->kernels, account_->seconds, account_->seconds > 0 ? portable / account_->seconds : 0,
+      json_of(kinds), json_of({account_->reference.begin(), account_->reference.end()}));
 }
 
 }  // namespace plexaura

@@ -33,15 +33,20 @@ class WatchedBackend final : public Backend {
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
     return backend_->regions(graph, last, uses);
   }
-  std::vector<Candidate> propose(const RegionQuery& query) const override { return backend_->propose(query); }
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override;
+  std::vector<Candidate> propose(const RegionQuery& query) const override;
 
  private:
+  struct Account {
+    int kernels = 0;
+    double seconds = 0;
+    std::map<std::string, double> portable = {};  // seconds by kind of region
+    std::set<std::string> reference = {};         // kinds of regions
+
+    void add(const std::string& kind, const std::string& implementation, double seconds_of_kernel);
+  };
+
   std::unique_ptr<Backend> backend_;
-  int kernels_ = 0;
-  double seconds_ = 0;
-  std::map<std::string, double> portable_;  // seconds by kind of region
-  std::set<std::string> reference_;         // kinds of regions
+  std::shared_ptr<Account> account_ = std::make_shared<Account>();
 };
 
 }  // namespace plexaura

@@ -5,8 +5,13 @@
 
 namespace plexaura::costs {
 
+constexpr double seconds_of_launch = 3e-7;
+
 constexpr double bytes_of_memory = 2e10;
 constexpr double bytes_of_portable_kernels = 2e9;
+constexpr double bytes_of_reorders = 1e10;
+constexpr double traffic_of_tables = 4;        // a copy by tables reads more than the values
+constexpr double traffic_of_batch_norm = 1.5;  // which reads its input twice
 
 // Floating-point operations of matrix products and convolutions, those on padding included.
 constexpr double operations = 2e11;

@@ -4,10 +4,12 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 
 #include "backends/cpu/adapter/host_adapter.h"
+#include "backends/cpu/costs.h"
 #include "backends/cpu/denormals.h"
 #include "backends/cpu/host_event.h"
 #include "backends/cpu/host_memory.h"
@@ -18,8 +20,6 @@
 namespace plexaura {
 
 namespace {
-
-constexpr int bits_for_source = 6;
 
 // What every launch on the CPU does first: waits for what holds its stream, and flushes denormals.
 class CpuLaunch final : public Launch {
@@ -43,6 +43,7 @@ class CpuKernel final : public Kernel {
   CpuKernel(std::shared_ptr<HostStreams> streams, std::shared_ptr<const Kernel> kernel)
       : streams_(std::move(streams)), kernel_(std::move(kernel)) {}
 
+  std::size_t workspace() const override { return kernel_->workspace(); }
   std::unique_ptr<Launch> bind(const Binding& binding) const override {
     return std::make_unique<CpuLaunch>(streams_, kernel_->bind(binding));
   }
@@ -50,17 +51,6 @@ class CpuKernel final : public Kernel {
  private:
   std::shared_ptr<HostStreams> streams_;
   std::shared_ptr<const Kernel> kernel_;
-};
-
-// The last source: offers what has a host kernel.
-class PortableSource final : public KernelSource {
- public:
-  std::vector<Candidate> propose(const RegionQuery& query) const override {
-    return propose_host_kernel(query);
-  }
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
-    return make_host_kernel(query, candidate);
-  }
 };
 
 std::string processor() {
@@ -82,11 +72,11 @@ class CpuBackend final : public Backend {
       : info_{std::move(name),
               fmt::format("{}, {} hardware threads, {}", processor(), std::thread::hardware_concurrency(),
                           libraries),
-              true, fmt::format("{}, {}, {}", instructions, thread_text(), processor())},
+              true, fmt::format("{}, {}, {}", instructions, thread_text(), processor()),
+              costs::bytes_of_reorders},
         sources_(std::move(sources)) {
     register_portable_kernels();
     flush_denormals();
-    sources_.push_back(std::make_unique<PortableSource>());
   }
 
   const BackendInfo& info() const override { return info_; }
@@ -108,39 +98,37 @@ class CpuBackend final : public Backend {
     std::vector<Region> all;
     for (const auto& source : sources_)
       for (Region& region : source->match(graph, last, uses)) all.push_back(std::move(region));
-    std::ranges::stable_sort(all, std::ranges::greater{},
-                             [](const Region& region) { return region.nodes.size(); });
     return all;
   }
 
-  // All that the sources offer; the portable kernels only where they offer nothing.
+  // All that the sources offer; the portable kernels only for a node for which they offer nothing, and for
+  // adding values that no other kernel adds.
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> all;
-    for (std::size_t source = 0; source < sources_.size(); ++source) {
-      const bool is_last_resort = source + 1 == sources_.size();
-      if (is_last_resort && !all.empty()) break;
-      for (Candidate& candidate : sources_[source]->propose(query)) {
-        candidate.choice = (candidate.choice << bits_for_source) | static_cast<int>(source);
-        all.push_back(std::move(candidate));
-      }
-    }
+    for (const auto& source : sources_) std::ranges::move(source->propose(query), std::back_inserter(all));
+    const bool may_have_to_add = query.region.kind == "reorder";
+    const bool lacks_any =
+        all.empty() || (may_have_to_add && std::ranges::none_of(all, &Candidate::accumulates));
+    if (lacks_any && query.region.nodes.size() == 1)
+      std::ranges::move(propose_host_kernel(query), std::back_inserter(all));
+    for (Candidate& candidate : all) candidate.make = made_once(query, candidate);
     return all;
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override {
-    return cache_.get(query, candidate, [&] {
-      const auto source = static_cast<std::size_t>(candidate.choice & ((1 << bits_for_source) - 1));
-      Candidate own = candidate;
-      own.choice >>= bits_for_source;
-      return std::make_shared<const CpuKernel>(streams_, sources_[source]->make(query, own));
-    });
   }
 
  private:
+  std::function<std::shared_ptr<const Kernel>(bool)> made_once(const RegionQuery& query,
+                                                               const Candidate& candidate) const {
+    return [cache = cache_, streams = streams_, query, candidate](bool accumulate) {
+      return cache->get(query, candidate, accumulate, [&] {
+        return std::make_shared<const CpuKernel>(streams, candidate.make(accumulate));
+      });
+    };
+  }
+
   BackendInfo info_;
   std::shared_ptr<HostStreams> streams_ = std::make_shared<HostStreams>();
   std::vector<std::unique_ptr<const KernelSource>> sources_;
-  KernelCache cache_;
+  std::shared_ptr<KernelCache> cache_ = std::make_shared<KernelCache>();
 };
 
 }  // namespace

@@ -14,10 +14,10 @@ std::string reference(const Region& region, Value value) {
   return fmt::format("#{}", std::ranges::find(region.inputs, value) - region.inputs.begin());
 }
 
-std::string text_of(const RegionQuery& query, const Candidate& candidate) {
+std::string text_of(const RegionQuery& query, const Candidate& candidate, bool accumulate) {
   const Region& region = query.region;
-  std::string text = fmt::format("{} {} {}", region.kind, candidate.implementation, candidate.choice);
-  if (query.accumulate) text += " accumulate";
+  std::string text = fmt::format("{} {}", region.kind, candidate.implementation);
+  if (accumulate) text += " accumulate";
   for (const NodeId node : region.nodes) {
     const NodeRecord& record = query.graph.record(node);
     text += fmt::format("\n{} {{{}}}", record.op->name(), to_string(describe(*record.op)));
@@ -41,8 +41,8 @@ std::vector<std::shared_ptr<const Op>> ops_of(const RegionQuery& query) {
 }  // namespace
 
 std::shared_ptr<const Kernel> KernelCache::get(const RegionQuery& query, const Candidate& candidate,
-                                               const Make& make) {
-  std::string text = text_of(query, candidate);
+                                               bool accumulate, const Make& make) {
+  std::string text = text_of(query, candidate, accumulate);
   std::vector<std::shared_ptr<const Op>> ops = ops_of(query);
   const auto same_op = [](const auto& a, const auto& b) { return *a == *b; };
   const auto [first, last] = kernels_.equal_range(text);

@@ -8,22 +8,19 @@
 namespace plexaura {
 
 // A family of CPU kernels: oneDNN, fused elementwise chains, ... The CPU backend asks its sources in order.
-// Their functions mean what those of Backend mean; kernels are cached by the backend, so make() may take its
-// time. Launches run on host addresses, are done when run() returns, find denormals flushed, and use the
+// Their functions mean what those of Backend mean; kernels are cached by the backend, so Candidate::make may
+// take its time. Launches run on host addresses, are done when run() returns, find denormals flushed, and use the
 // OpenMP threads.
 class KernelSource {
  public:
   virtual ~KernelSource() = default;
 
-  // Regions of more than one node that end at `last`, the largest first.
+  // Regions of more than one node that end at `last`, the preferred first.
   virtual std::vector<Region> match(const Graph& /*graph*/, NodeId /*last*/, const Uses& /*uses*/) const {
     return {};
   }
 
-  // Candidate::choice must lie in [0, 2^24): the backend adds its own bits to it.
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
-
-  virtual std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const = 0;
 };
 
 }  // namespace plexaura

@@ -26,15 +26,15 @@ inline bool is_dense_float32(const RegionQuery& query) {
   return std::ranges::all_of(query.region.inputs, fits) && std::ranges::all_of(query.region.outputs, fits);
 }
 
-// Bytes of all operands in the candidate's layouts, over the speed of memory: the time of a kernel that only
-// reads and writes.
-inline double seconds_of_traffic(const RegionQuery& query, const Candidate& candidate) {
+// The time of a kernel that only reads and writes: the bytes of all operands in the candidate's layouts,
+// `traffic` times, over the speed of memory.
+inline double seconds_of_traffic(const RegionQuery& query, const Candidate& candidate, double traffic = 1) {
   double bytes = 0;
   for (std::size_t i = 0; i < candidate.inputs.size(); ++i)
     bytes += static_cast<double>(candidate.inputs[i].bytes(query.type(query.region.inputs[i])));
   for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
     bytes += static_cast<double>(candidate.outputs[i].bytes(query.type(query.region.outputs[i])));
-  return bytes / costs::bytes_of_memory;
+  return costs::seconds_of_launch + traffic * bytes / costs::bytes_of_memory;
 }
 
 }  // namespace plexaura

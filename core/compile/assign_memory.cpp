@@ -109,8 +109,9 @@ class Assigner {
     }
     result_.workspaces.resize(lowered_.steps.size());
     for (std::size_t index = 0; index < lowered_.steps.size(); ++index) {
-      if (lowered_.steps[index].candidate.workspace == 0) continue;
-      lifetimes.push_back({lowered_.steps[index].candidate.workspace, index, index});
+      const std::size_t bytes = lowered_.steps[index].workspace();
+      if (bytes == 0) continue;
+      lifetimes.push_back({bytes, index, index});
       waiting.push_back(&result_.workspaces[index]);
     }
     const MemoryPlan memory = plan_memory(lifetimes);

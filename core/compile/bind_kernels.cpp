@@ -14,8 +14,6 @@ namespace plexaura {
 
 namespace {
 
-constexpr double bytes_per_second = 1e10;  // of a reorder, for the choice between candidates
-
 class Binder {
  public:
   Binder(BindRequest request, Backend& backend) : request_(std::move(request)), backend_(backend) {
@@ -33,7 +31,7 @@ class Binder {
     find_wanted(regions);
     copy_targets([&](Value value) { return as_leaf(op(value.node)) != nullptr; });
     for (const Region& region : regions) {
-      if (region.nodes.size() > 1 || !bind_view(region)) bind_region(region);
+      bind(region);
       copy_targets(
           [&](Value value) { return std::ranges::find(region.outputs, value) != region.outputs.end(); });
     }
@@ -98,6 +96,18 @@ class Binder {
     for (const Region& region : regions) wanted_.insert(region.inputs.begin(), region.inputs.end());
   }
 
+  void bind(const Region& region) {
+    if (region.nodes.size() > 1 || !bind_view(region)) bind_region(region);
+  }
+
+  // For a region that the backend refuses beside the layouts that are settled by now.
+  void bind_one_by_one(const Region& region) {
+    std::vector<Region> nodes;
+    for (const NodeId node : region.nodes) nodes.push_back(single(graph(), node));
+    for (const Region& node : nodes) wanted_.insert(node.inputs.begin(), node.inputs.end());
+    for (const Region& node : nodes) bind(node);
+  }
+
   // Views are aliases: no kernel, at most a reorder to the row-major layout in which a new shape means the
   // same elements.
   bool bind_view(const Region& region) {
@@ -117,12 +127,13 @@ class Binder {
 
   void bind_region(const Region& region) {
     const std::vector<Target*> targets = targets_of(region);
-    RegionQuery query{graph(), region, {}, {}, targets[0] != nullptr && targets[0]->accumulate};
+    RegionQuery query{graph(), region, {}, {}};
     for (const Value input : region.inputs) query.given.push_back(layout_of(input));
     for (const Value output : region.outputs) query.wanted.push_back(wanted_.contains(output));
     if (op(region.nodes.back()).traits().collective) return bind_collective(region, query);
 
     const std::vector<Candidate> candidates = backend_.propose(query);
+    if (candidates.empty() && region.nodes.size() > 1) return bind_one_by_one(region);
     if (candidates.empty())
       throw UserError(
           fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; register one, or use "
@@ -201,18 +212,18 @@ class Binder {
   }
 
   double reorder_seconds(Value value, const Layout& layout) const {
-    return 2 * static_cast<double>(layout.bytes(type(value))) / bytes_per_second;
+    return 2 * static_cast<double>(layout.bytes(type(value))) / backend_.info().bytes_reordered_in_a_second;
   }
 
-  void add_step(const Region& region, RegionQuery& query, const Candidate& candidate,
+  void add_step(const Region& region, const RegionQuery& query, const Candidate& candidate,
                 const std::vector<Target*>& targets) {
     for (std::size_t i = 0; i < region.inputs.size(); ++i)
       if ((candidate.reads.empty() || candidate.reads[i]) && !layout_of(region.inputs[i]))
         fix_layout(region.inputs[i], candidate.inputs[i]);
     for (std::size_t i = 0; i < targets.size(); ++i)
       if (targets[i] != nullptr) settle_home(*targets[i], candidate.outputs[i]);
-    query.accumulate = query.accumulate && candidate.accumulates &&
-                       candidate.outputs[0] == targets[0]->layout && !read_elsewhere(region.outputs[0]);
+    const bool accumulates = targets[0] != nullptr && targets[0]->accumulate && candidate.accumulates &&
+                             candidate.outputs[0] == targets[0]->layout && !read_elsewhere(region.outputs[0]);
     BoundInstruction step{region, candidate, nullptr, {}, query.wanted, false};
     const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
     bool parameters_alone = request_.prologue && !random && !region.inputs.empty();
@@ -222,14 +233,14 @@ class Binder {
       parameters_alone = parameters_alone && from_parameters_.contains(input);
       step.inputs.push_back(input);
     }
-    step.kernel = backend_.make(query, candidate);
+    step.make_kernel(accumulates);
     step.prologue = parameters_alone;
     for (std::size_t i = 0; i < region.outputs.size(); ++i) {
       result_.layouts[region.outputs[i]] = candidate.outputs[i];
       if (parameters_alone) from_parameters_.insert(region.outputs[i]);
       const bool fits = targets[i] != nullptr && candidate.outputs[i] == targets[i]->layout;
       const bool overwrites = fits && !targets[i]->accumulate;
-      if (overwrites || (i == 0 && query.accumulate)) result_.targets[region.outputs[i]] = *targets[i];
+      if (overwrites || (i == 0 && accumulates)) result_.targets[region.outputs[i]] = *targets[i];
     }
     result_.steps.push_back(std::move(step));
   }
@@ -263,16 +274,18 @@ class Binder {
     const Origin origin = graph().record(value.node).origin;
     const Value copy = append_with_origin(graph(), std::make_shared<Reorder>(layout), {value}, origin)[0];
     const Region region = single(graph(), copy.node);
-    RegionQuery query{graph(), region, {*layout_of(value)}, {true}, target != nullptr && target->accumulate};
-    std::vector<Candidate> candidates = backend_.propose(query);
-    if (query.accumulate)
+    const bool accumulates = target != nullptr && target->accumulate;
+    std::vector<Candidate> candidates = backend_.propose({graph(), region, {*layout_of(value)}, {true}});
+    if (accumulates)
       std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.accumulates; });
     if (candidates.empty())
       throw UserError(fmt::format("{}: the backend '{}' cannot reorder {} to {}", name_of(graph(), copy.node),
                                   backend_.info().name, to_string(*layout_of(value)), to_string(layout)));
     const Candidate& best = *std::ranges::min_element(candidates, {}, &Candidate::seconds);
     const bool from_parameters = from_parameters_.contains(value);
-    result_.steps.push_back({region, best, backend_.make(query, best), {value}, {true}, from_parameters});
+    BoundInstruction step{region, best, nullptr, {value}, {true}, from_parameters};
+    step.make_kernel(accumulates);
+    result_.steps.push_back(std::move(step));
     result_.layouts[copy] = layout;
     if (from_parameters) from_parameters_.insert(copy);
     if (target != nullptr) result_.targets[copy] = *target;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/compile/compile.h"
@@ -31,6 +32,9 @@ struct BoundInstruction {
   bool prologue = false;
 
   bool reads(std::size_t input) const { return candidate.reads.empty() || candidate.reads[input]; }
+  // Once; what the candidate made it of goes.
+  void make_kernel(bool accumulate) { kernel = std::exchange(candidate.make, nullptr)(accumulate); }
+  std::size_t workspace() const { return kernel == nullptr ? 0 : kernel->workspace(); }
 };
 
 // A graph whose every value has a layout and every region a kernel.

@@ -235,7 +235,7 @@ class Compiler {
                               step.kernel,
                               {},
                               {},
-                              step.candidate.workspace,
+                              step.workspace(),
                               assignment_.workspaces[index]};
       if (step.region.nodes.size() > 1)
         instruction.name = fmt::format("{} ({})", instruction.name, step.region.kind);

@@ -1,6 +1,9 @@
 #include "core/compile/select_regions.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
 #include <queue>
 #include <set>
 
@@ -20,11 +23,16 @@ class Selection {
       if (graph.record(id).op->traits().collective) collectives_.push_back(id);
   }
 
-  void run(const Backend& backend, bool fuse) {
-    for (NodeId id = static_cast<NodeId>(graph_.size()); id-- > 0;) {
-      if (owner_[id] != nobody || as_leaf(*graph_.record(id).op) != nullptr) continue;
-      take(fuse ? best_region(backend, id) : single(graph_, id));
-    }
+  void fuse(const Backend& backend) {
+    std::vector<Offer> offers = offers_of(backend);
+    std::ranges::stable_sort(offers, std::ranges::greater{}, &Offer::saving);
+    for (Offer& offer : offers)
+      if (is_free(offer.region) && !closes_cycle(offer.region)) take(std::move(offer.region));
+  }
+
+  void take_the_rest() {
+    for (NodeId id = static_cast<NodeId>(graph_.size()); id-- > 0;)
+      if (owner_[id] == nobody && as_leaf(*graph_.record(id).op) == nullptr) take(single(graph_, id));
   }
 
   // Kahn's algorithm; of those that are ready, the one that ends first in the graph goes first.
@@ -58,10 +66,42 @@ class Selection {
   }
 
  private:
-  Region best_region(const Backend& backend, NodeId last) const {
-    for (Region& region : backend.regions(graph_, last, uses_))
-      if (is_free(region) && is_closed(region) && !closes_cycle(region)) return std::move(region);
-    return single(graph_, last);
+  struct Offer {
+    Region region;
+    double saving;  // seconds
+  };
+
+  // Those that may be taken and save time, from the end of the graph to its begin.
+  std::vector<Offer> offers_of(const Backend& backend) const {
+    std::map<NodeId, double> seconds_of_node;
+    const auto alone = [&](NodeId id) {
+      const auto [known, is_new] = seconds_of_node.emplace(id, 0);
+      if (is_new) known->second = seconds_of(backend, single(graph_, id));
+      return known->second;
+    };
+    std::vector<Offer> offers;
+    for (NodeId id = static_cast<NodeId>(graph_.size()); id-- > 0;) {
+      if (as_leaf(*graph_.record(id).op) != nullptr) continue;
+      for (Region& region : backend.regions(graph_, id, uses_)) {
+        if (!is_closed(region)) continue;
+        const double fused = seconds_of(backend, region);
+        double apart = 0;
+        for (const NodeId node : region.nodes) apart += alone(node);
+        if (std::isfinite(fused) && fused <= apart) offers.push_back({std::move(region), apart - fused});
+      }
+    }
+    return offers;
+  }
+
+  // Of the best candidate while no layout is settled; infinite where there is none.
+  double seconds_of(const Backend& backend, const Region& region) const {
+    RegionQuery query{graph_, region, {}, {}};
+    query.given.resize(region.inputs.size());
+    for (const Value output : region.outputs)
+      query.wanted.push_back(uses_.kept(output) || !uses_.readers(output).empty());
+    double best = std::numeric_limits<double>::infinity();
+    for (const Candidate& candidate : backend.propose(query)) best = std::min(best, candidate.seconds);
+    return best;
   }
 
   bool is_free(const Region& region) const {
@@ -133,7 +173,8 @@ class Selection {
 std::vector<Region> select_regions(const Graph& graph, std::span<const Value> kept, const Backend& backend,
                                    bool fuse) {
   Selection selection(graph, kept);
-  selection.run(backend, fuse);
+  if (fuse) selection.fuse(backend);
+  selection.take_the_rest();
   return std::move(selection).in_order();
 }
 

@@ -71,28 +71,13 @@ struct Region {
 struct RegionQuery {
   const Graph& graph;
   const Region& region;
-  // The layout of each input; empty for a parameter without a place, which takes any layout for free.
+  // The layout of each input; empty for a parameter without a place, which takes any layout for free, and for
+  // all inputs while the engine selects regions.
   std::vector<std::optional<Layout>> given;
   std::vector<bool> wanted;  // of each output: whether anybody reads it
-  bool accumulate = false;   // output 0 is to be added to what its memory holds
 
   const TensorType& type(Value value) const { return graph.type(value); }
   const Op& op(std::size_t index = 0) const { return *graph.record(region.nodes[index]).op; }
-};
-
-// One way to compute a region.
-struct Candidate {
-  std::string implementation;   // printed in the program: "onednn jit:avx512_core"
-  std::vector<Layout> inputs;   // wanted
-  std::vector<Layout> outputs;  // given
-  std::size_t workspace = 0;    // bytes of scratch memory, uninitialised
-  // Per input: whether the kernel reads it. If not, it may be freed earlier, and its address is null. Empty:
-  // the kernel reads all inputs.
-  std::vector<bool> reads;
-  std::vector<std::pair<std::size_t, std::size_t>> in_place;  // output i may lie in the memory of input j
-  bool accumulates = false;                                   // can honour RegionQuery::accumulate
-  double seconds = 0;  // estimate, to choose between candidates and against reorders
-  int choice = 0;      // the backend's own number, to recognise the candidate in make()
 };
 
 // Addresses for one use of a kernel. An output that nobody wants is null, and an input that is not read.
@@ -116,7 +101,26 @@ class PLEXAURA_API Launch {
 class PLEXAURA_API Kernel {
  public:
   virtual ~Kernel();
+  // Bytes of scratch memory that each launch needs, uninitialised.
+  virtual std::size_t workspace() const { return 0; }
   virtual std::unique_ptr<Launch> bind(const Binding& binding) const = 0;
+};
+
+// One way to compute a region.
+struct Candidate {
+  // Printed in the program: "onednn jit:avx512_core". Tells candidates of the same layouts apart.
+  std::string implementation;
+  std::vector<Layout> inputs;   // wanted
+  std::vector<Layout> outputs;  // given
+  // Per input: whether the kernel reads it. If not, it may be freed earlier, and its address is null. Empty:
+  // the kernel reads all inputs.
+  std::vector<bool> reads;
+  std::vector<std::pair<std::size_t, std::size_t>> in_place;  // output i may lie in the memory of input j
+  bool accumulates = false;  // can add output 0 to what its memory holds, instead of overwriting that
+  double seconds = 0;        // estimate, to choose between candidates and against reorders
+  // Generates the code. `accumulate` only where the candidate accumulates. To be called while the graph and
+  // the region of the query live; what is asked for twice may be the same kernel.
+  std::function<std::shared_ptr<const Kernel>(bool accumulate)> make;
 };
 
 struct BackendInfo {
@@ -127,6 +131,8 @@ struct BackendInfo {
   // The processor, its instructions and the threads in use: where builds and these are equal, so are all bits
   // of results.
   std::string kind = {};
+  // What a reorder reads and writes in a second: its estimate beside those of the candidates.
+  double bytes_reordered_in_a_second = 1e10;
 };
 
 enum class MemoryUse : std::uint8_t {
@@ -169,14 +175,13 @@ class PLEXAURA_API Backend {
   // meanwhile. Null where it cannot record: nothing was called.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& body) = 0;
 
-  // Regions of more than one node that end at `last`, the largest first. The engine takes the first whose
-  // inner values nobody else reads.
+  // Regions of more than one node that end at `last`, the preferred first. The engine takes those that save
+  // most by the estimates of their candidates, if nobody else reads their inner values. A region that
+  // propose() refuses falls apart into its nodes.
   virtual std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const = 0;
 
   // Ways to compute a region; cheap, without code generation. Empty where there is none.
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
-
-  virtual std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) = 0;
 };
 
 // The region of one node.

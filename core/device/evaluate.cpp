@@ -34,7 +34,7 @@ Tensor download(Backend& backend, Address address, const TensorType& type, const
 std::vector<Tensor> evaluate(Backend& backend, const Graph& graph, NodeId node,
                              std::span<const Tensor> inputs) {
   const Region region = single(graph, node);
-  RegionQuery query{graph, region, {}, std::vector<bool>(region.outputs.size(), true), false};
+  RegionQuery query{graph, region, {}, std::vector<bool>(region.outputs.size(), true)};
   for (const Tensor& input : inputs) query.given.emplace_back(Layout::row_major(input.shape().rank()));
   const std::vector<Candidate> candidates = backend.propose(query);
   if (candidates.empty()) return {};
@@ -50,11 +50,11 @@ std::vector<Tensor> evaluate(Backend& backend, const Graph& graph, NodeId node,
     held.push_back(allocate(backend, candidate.outputs[i].bytes(query.type(region.outputs[i]))));
     binding.outputs.push_back(held.back()->address());
   }
-  held.push_back(allocate(backend, static_cast<std::int64_t>(candidate.workspace)));
+  const auto kernel = candidate.make(false);
+  held.push_back(allocate(backend, static_cast<std::int64_t>(kernel->workspace())));
   binding.workspace = held.back()->address();
   const std::string name = name_of(graph, node);
   binding.name = &name;
-  const auto kernel = backend.make(query, candidate);
   const auto launch = kernel->bind(binding);
   launch->run();
   wait_for(backend);

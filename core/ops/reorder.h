@@ -16,8 +16,7 @@ struct ReorderOptions {
 // has no builder, no gradient and no line in ops.def.
 //
 // A backend offers one candidate for it: inputs[0] is what RegionQuery::given says (the target where that is
-// open), outputs[0] is to(). With RegionQuery::accumulate the elements, padding included, are added to the
-// output.
+// open), outputs[0] is to(). A kernel that accumulates adds the elements, padding included, to the output.
 class PLEXAURA_API Reorder final : public OpWith<ReorderOptions> {
  public:
   explicit Reorder(Layout to) : OpWith({std::move(to)}) {}

@@ -109,10 +109,22 @@ TEST_CASE("equal kernels are made once, different ones apart") {
   const auto kernel = [&](const Node& node) {
     const Region region = single(graph, node.id());
     const RegionQuery query{graph, region, {Layout::row_major(1)}, {true}};
-    return backend->make(query, backend->propose(query)[0]);
+    return backend->propose(query)[0].make(false);
   };
   CHECK(kernel(neg(x)) == kernel(neg(x)));
   CHECK(kernel(neg(x)) != kernel(exp(x)));
+}
+
+TEST_CASE("a region that no source offers gets no portable kernel, and its nodes get one each") {
+  for (const auto& backend : {make_cpu_backend(), make_portable_backend()}) {
+    Graph graph;
+    const Node x = graph.input("x", {DType::float32, {5}});
+    const Node y = neg(x);
+    const Node z = exp(y);
+    const Region region{"unknown to all", {y.id(), z.id()}, {x.value()}, {z.value()}};
+    CHECK(backend->propose({graph, region, {Layout::row_major(1)}, {true}}).empty());
+    CHECK(backend->propose({graph, single(graph, z.id()), {Layout::row_major(1)}, {true}}).size() == 1);
+  }
 }
 
 TEST_CASE("an op without a host kernel gets no candidate") {

@@ -19,7 +19,9 @@ TEST_CASE("the null device goes through every motion and computes nothing") {
   REQUIRE(candidates.size() == 1);
   CHECK(candidates[0].in_place.size() == 2);
   const auto memory = device.allocate(std::size_t{4} << 30, MemoryUse::device);
-  const auto launch = device.make(query, candidates[0])->bind({});
+  const auto kernel = candidates[0].make(false);
+  CHECK(kernel->workspace() == 32);
+  const auto launch = kernel->bind({});
   launch->run();
   wait_for(device);
   CHECK(device.launches() == 1);

@@ -16,6 +16,17 @@ namespace {
 
 const TensorType four{DType::float32, {4}};  // less than the granule of 64 bytes
 
+// The need for scratch memory alone.
+class Needing final : public plexaura::Kernel {
+ public:
+  explicit Needing(std::size_t workspace) : workspace_(workspace) {}
+  std::size_t workspace() const override { return workspace_; }
+  std::unique_ptr<Launch> bind(const Binding&) const override { return nullptr; }
+
+ private:
+  std::size_t workspace_;
+};
+
 struct Kernel {
   bool in_place = false;  // output 0 may lie where input 0 lies
   bool prologue = false;
@@ -40,7 +51,7 @@ struct Steps {
         {"", {node.id()}, inputs, {node.value()}}, {}, nullptr, inputs, {true}, kernel.prologue};
     if (kernel.in_place) step.candidate.in_place = {{0, 0}};
     step.candidate.reads = kernel.reads;
-    step.candidate.workspace = kernel.workspace;
+    step.kernel = std::make_shared<Needing>(kernel.workspace);
     lowered.steps.push_back(step);
     lowered.layouts[node.value()] = Layout::row_major(1);
     return node;

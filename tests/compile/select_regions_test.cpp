@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <doctest/doctest.h>
+#include <map>
 
 #include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
@@ -15,11 +16,15 @@ namespace {
 
 using NodeLists = std::vector<std::vector<NodeId>>;
 
-// Offers the regions that it was given, whether they make sense or not.
+constexpr double of_a_node = 10;
+constexpr double nowhere = -1;
+
+// Offers the regions that it was given, whether they make sense or not, each at its price; any node costs
+// `of_a_node`.
 class Offering final : public ForwardingBackend {
  public:
   Offering() : ForwardingBackend(oracle()) {}
-  void offer(const std::vector<Node>& nodes, const std::vector<Node>& outputs) {
+  void offer(const std::vector<Node>& nodes, const std::vector<Node>& outputs, double seconds = of_a_node) {
     Region region{"offered", {}, {}, {}};
     for (const Node& node : nodes) region.nodes.push_back(node.id());
     for (const Node& output : outputs) region.outputs.push_back(output.value());
@@ -27,6 +32,7 @@ class Offering final : public ForwardingBackend {
     for (const NodeId id : region.nodes)
       for (const Value input : graph.record(id).inputs)
         if (std::ranges::find(region.nodes, input.node) == region.nodes.end()) region.inputs.push_back(input);
+    seconds_[region.nodes] = seconds;
     offered_.push_back(region);
   }
   std::vector<Region> regions(const Graph&, NodeId last, const Uses&) const override {
@@ -36,8 +42,17 @@ class Offering final : public ForwardingBackend {
     return ending;
   }
 
+  void price(const Node& node, double seconds) { seconds_[{node.id()}] = seconds; }
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    const auto found = seconds_.find(query.region.nodes);
+    Candidate candidate;
+    candidate.seconds = found == seconds_.end() ? of_a_node : found->second;
+    return candidate.seconds == nowhere ? std::vector<Candidate>{} : std::vector{candidate};
+  }
+
  private:
   std::vector<Region> offered_;
+  std::map<std::vector<NodeId>, double> seconds_;
 };
 
 NodeLists nodes_of(const Graph& graph, const Offering& backend, const std::vector<Node>& kept,
@@ -69,13 +84,42 @@ struct Chain {
 
 }  // namespace
 
-TEST_CASE("the largest region that is free is taken") {
+TEST_CASE("of regions at one price the one with more nodes is taken") {
   Chain chain;
   Offering backend;
   backend.offer({chain.a, chain.b, chain.c}, {chain.c});
   backend.offer({chain.b, chain.c}, {chain.c});
   CHECK(nodes_of(chain.graph, backend, {chain.c}) == NodeLists{ids({chain.a, chain.b, chain.c})});
   CHECK(nodes_of(chain.graph, backend, {chain.c}, false).size() == 3);
+}
+
+TEST_CASE("a region that saves more wins, wherever it ends and however few its nodes are") {
+  Chain chain;
+  const Node d = neg(chain.c);
+  Offering backend;
+  backend.offer({chain.b, chain.c, d}, {d}, 28);
+  backend.offer({chain.a, chain.b}, {chain.b}, 15);
+  const auto regions = nodes_of(chain.graph, backend, {d});
+  CHECK(regions == NodeLists{ids({chain.a, chain.b}), ids({chain.c}), ids({d})});
+}
+
+TEST_CASE("a region that takes longer than its nodes is left, and so is one without a kernel") {
+  Chain chain;
+  Offering backend;
+  backend.offer({chain.a, chain.b, chain.c}, {chain.c}, nowhere);
+  backend.offer({chain.b, chain.c}, {chain.c}, 21);
+  CHECK(nodes_of(chain.graph, backend, {chain.c}).size() == 3);
+  backend.offer({chain.a, chain.b}, {chain.b}, 20);
+  CHECK(nodes_of(chain.graph, backend, {chain.c}) == NodeLists{ids({chain.a, chain.b}), ids({chain.c})});
+}
+
+TEST_CASE("nodes that have a kernel only together are taken together") {
+  Chain chain;
+  Offering backend;
+  backend.price(chain.b, nowhere);
+  backend.offer({chain.b, chain.c}, {chain.c}, 100);
+  backend.offer({chain.a, chain.b}, {chain.b}, nowhere);
+  CHECK(holds(nodes_of(chain.graph, backend, {chain.c}), ids({chain.b, chain.c})));
 }
 
 TEST_CASE("an inner value that is read elsewhere refuses the region, and the next one is taken") {

@@ -1,5 +1,6 @@
 #include "tests/support/backend_fixture.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/graph/print.h"
@@ -80,12 +81,13 @@ RegionRun::RegionRun(Backend& backend, const Graph& graph, Region region, const 
 RegionRun::RegionRun(Backend& backend, const Graph& graph, Region region, const std::vector<Tensor>& inputs,
                      const Options& options)
     : name_(name_of(graph, region.nodes.back())) {
-  RegionQuery query{graph, region, options.given, std::vector<bool>(region.outputs.size(), true),
-                    options.accumulate};
+  RegionQuery query{graph, region, options.given, std::vector<bool>(region.outputs.size(), true)};
   query.given.resize(region.inputs.size());
   const std::vector<Candidate> candidates = backend.propose(query);
-  if (candidates.empty()) throw UserError("no kernel for " + region.kind);
-  candidate_ = candidates[0];
+  const auto first = std::ranges::find_if(
+      candidates, [&](const Candidate& candidate) { return candidate.accumulates || !options.accumulate; });
+  if (first == candidates.end()) throw UserError("no kernel for " + region.kind);
+  candidate_ = *first;
   Binding binding;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     inputs_.push_back(std::make_shared<DeviceValue>(backend, inputs[i], candidate_.inputs[i]));
@@ -98,10 +100,11 @@ RegionRun::RegionRun(Backend& backend, const Graph& graph, Region region, const 
       if (output == i) outputs_[i] = inputs_[input];
     binding.outputs.push_back(outputs_[i]->address());
   }
-  workspace_ = backend.allocate(candidate_.workspace, MemoryUse::device);
+  const auto kernel = candidate_.make(options.accumulate);
+  workspace_ = backend.allocate(kernel->workspace(), MemoryUse::device);
   binding.workspace = workspace_->address();
   binding.name = &name_;
-  launch_ = backend.make(query, candidate_)->bind(binding);
+  launch_ = kernel->bind(binding);
 }
 
 }  // namespace plexaura::testing

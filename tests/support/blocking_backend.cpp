@@ -34,8 +34,4 @@ std::vector<Candidate> BlockingBackend::propose(const RegionQuery& query) const 
   return candidates;
 }
 
-std::shared_ptr<const Kernel> BlockingBackend::make(const RegionQuery& query, const Candidate& candidate) {
-  return inner().make(in_blocks(query), candidate);
-}
-
 }  // namespace plexaura::testing

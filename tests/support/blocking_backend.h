@@ -10,7 +10,6 @@ class BlockingBackend final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
   std::vector<Candidate> propose(const RegionQuery& query) const override;
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override;
 };
 
 }  // namespace plexaura::testing

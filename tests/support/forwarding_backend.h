@@ -24,9 +24,6 @@ class ForwardingBackend : public Backend {
     return inner_.regions(graph, last, uses);
   }
   std::vector<Candidate> propose(const RegionQuery& query) const override { return inner_.propose(query); }
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override {
-    return inner_.make(query, candidate);
-  }
 
  protected:
   Backend& inner() { return inner_; }

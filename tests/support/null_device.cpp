@@ -51,20 +51,25 @@ class NullRecording final : public Recording {
 
 class NullLaunch final : public Launch {
  public:
-  explicit NullLaunch(std::shared_ptr<std::size_t> count) : count_(std::move(count)) {}
-  void run() override { ++*count_; }
+  explicit NullLaunch(std::shared_ptr<NullDevice::Counts> counts) : counts_(std::move(counts)) {}
+  void run() override { ++counts_->launches; }
 
  private:
-  std::shared_ptr<std::size_t> count_;
+  std::shared_ptr<NullDevice::Counts> counts_;
 };
 
 class NullKernel final : public Kernel {
  public:
-  explicit NullKernel(std::shared_ptr<std::size_t> count) : count_(std::move(count)) {}
-  std::unique_ptr<Launch> bind(const Binding&) const override { return std::make_unique<NullLaunch>(count_); }
+  NullKernel(std::shared_ptr<NullDevice::Counts> counts, std::size_t workspace)
+      : counts_(std::move(counts)), workspace_(workspace) {}
+  std::size_t workspace() const override { return workspace_; }
+  std::unique_ptr<Launch> bind(const Binding&) const override {
+    return std::make_unique<NullLaunch>(counts_);
+  }
 
  private:
-  std::shared_ptr<std::size_t> count_;
+  std::shared_ptr<NullDevice::Counts> counts_;
+  std::size_t workspace_;
 };
 
 std::vector<std::pair<std::size_t, std::size_t>> equal_types(const RegionQuery& query) {
@@ -104,8 +109,11 @@ std::vector<Candidate> NullDevice::propose(const RegionQuery& query) const {
   if (options_.without.contains(query.region.kind)) return {};
   Candidate candidate;
   candidate.implementation = "null";
-  candidate.workspace = options_.workspace;
   candidate.accumulates = options_.accumulates;
+  candidate.make = [counts = counts_, workspace = options_.workspace](bool) {
+    ++counts->kernels;
+    return std::make_shared<NullKernel>(counts, workspace);
+  };
   if (query.region.kind == "reorder") {
     const Layout& to = op_cast<Reorder>(query.op()).to();
     candidate.inputs = {query.given[0].value_or(to)};
@@ -116,11 +124,6 @@ std::vector<Candidate> NullDevice::propose(const RegionQuery& query) const {
   for (const Value value : query.region.outputs) candidate.outputs.push_back(layout_of(query, value));
   if (options_.in_place) candidate.in_place = equal_types(query);
   return {candidate};
-}
-
-std::shared_ptr<const Kernel> NullDevice::make(const RegionQuery&, const Candidate&) {
-  ++kernels_made_;
-  return std::make_shared<NullKernel>(launches_);
 }
 
 }  // namespace plexaura::testing

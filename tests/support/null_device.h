@@ -35,12 +35,16 @@ class NullDevice final : public Backend {
   std::unique_ptr<Recording> record(const std::function<void()>& body) override;
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override;
   std::vector<Candidate> propose(const RegionQuery& query) const override;
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override;
 
   // What was asked of it so far.
   std::size_t allocated_bytes() const { return allocated_bytes_; }
-  std::size_t kernels_made() const { return kernels_made_; }
-  std::size_t launches() const { return *launches_; }
+  std::size_t kernels_made() const { return counts_->kernels; }
+  std::size_t launches() const { return counts_->launches; }
+
+  struct Counts {
+    std::size_t kernels = 0;
+    std::size_t launches = 0;
+  };
 
  private:
   Layout layout_of(const RegionQuery& query, Value value) const;
@@ -48,8 +52,7 @@ class NullDevice final : public Backend {
   BackendInfo info_{"null", "computes nothing", false};
   Options options_;
   std::size_t allocated_bytes_ = 0;
-  std::size_t kernels_made_ = 0;
-  std::shared_ptr<std::size_t> launches_ = std::make_shared<std::size_t>(0);
+  std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
 };
 
 }  // namespace plexaura::testing

@@ -104,6 +104,7 @@ class HostLaunch final : public Launch {
 class HostAdapterKernel final : public Kernel {
  public:
   explicit HostAdapterKernel(RegionPlan plan) : code_(std::make_shared<const Compiled>(std::move(plan))) {}
+  std::size_t workspace() const override { return code_->plan.workspace; }
   std::unique_ptr<Launch> bind(const Binding& binding) const override {
     return std::make_unique<HostLaunch>(code_, binding);
   }
@@ -127,12 +128,12 @@ std::vector<TensorType> types_of(const RegionQuery& query, const std::vector<Val
 }
 
 double seconds_of(const RegionQuery& query, const Candidate& candidate) {
-  auto bytes = static_cast<double>(candidate.workspace);
+  auto bytes = static_cast<double>(plan_region(query, candidate.inputs, candidate.outputs, false).workspace);
   for (std::size_t i = 0; i < candidate.inputs.size(); ++i)
     bytes += static_cast<double>(candidate.inputs[i].bytes(query.type(query.region.inputs[i])));
   for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
     bytes += static_cast<double>(candidate.outputs[i].bytes(query.type(query.region.outputs[i])));
-  return bytes / costs::bytes_of_portable_kernels;
+  return costs::seconds_of_launch + bytes / costs::bytes_of_portable_kernels;
 }
 
 void choose_layouts(const RegionQuery& query, PreferredLayout preferred, Candidate& candidate) {
@@ -156,18 +157,15 @@ std::vector<Candidate> propose_host_kernel(const RegionQuery& query, PreferredLa
   candidate.implementation = "portable";
   choose_layouts(query, preferred, candidate);
   candidate.reads = inputs_read(query);
-  candidate.workspace = plan_region(query, candidate.inputs, candidate.outputs).workspace;
   candidate.accumulates = query.type(query.region.outputs[0]).dtype != DType::boolean;
-  const bool may_be_in_place = query.region.nodes.size() == 1 && !query.accumulate;
-  if (may_be_in_place)
+  if (query.region.nodes.size() == 1)
     candidate.in_place = in_place_pairs(query.op(), types_of(query, query.region.inputs),
                                         types_of(query, query.region.outputs));
   candidate.seconds = seconds_of(query, candidate);
+  candidate.make = [query, inputs = candidate.inputs, outputs = candidate.outputs](bool accumulate) {
+    return std::make_shared<HostAdapterKernel>(plan_region(query, inputs, outputs, accumulate));
+  };
   return {std::move(candidate)};
-}
-
-std::shared_ptr<const Kernel> make_host_kernel(const RegionQuery& query, const Candidate& candidate) {
-  return std::make_shared<HostAdapterKernel>(plan_region(query, candidate.inputs, candidate.outputs));
 }
 
 }  // namespace plexaura

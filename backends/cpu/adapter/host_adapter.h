@@ -16,11 +16,9 @@ using PreferredLayout = Layout (*)(const TensorType& type);
 
 Layout row_major_layout(const TensorType& type);
 
-// One candidate, or none where an op of the region has no host kernel.
+// One candidate, or none where an op of the region has no host kernel. Its launches take host addresses and
+// are done when run() returns.
 std::vector<Candidate> propose_host_kernel(const RegionQuery& query,
                                            PreferredLayout preferred = row_major_layout);
-
-// Its launches take host addresses and are done when run() returns.
-std::shared_ptr<const Kernel> make_host_kernel(const RegionQuery& query, const Candidate& candidate);
 
 }  // namespace plexaura

@@ -18,8 +18,13 @@ Layout row_major(const TensorType& type) { return Layout::row_major(type.shape.r
 
 class Planner {
  public:
-  Planner(const RegionQuery& query, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs)
-      : query_(query), region_(query.region), input_layouts_(inputs), output_layouts_(outputs) {}
+  Planner(const RegionQuery& query, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs,
+          bool accumulate)
+      : query_(query),
+        region_(query.region),
+        input_layouts_(inputs),
+        output_layouts_(outputs),
+        accumulate_(accumulate) {}
 
   RegionPlan run() && {
     if (query_.op().name() == "reorder") {
@@ -45,7 +50,7 @@ class Planner {
     const Layout& from = input_layouts_[0];
     const Layout& to = output_layouts_[0];
     const Spot src{Space::input, 0};
-    if (!query_.accumulate) {
+    if (!accumulate_) {
       plan_.before.push_back({src, from, {Space::output, 0}, to, type});
     } else if (from == to) {
       add_to_output(src, type);
@@ -99,7 +104,7 @@ class Planner {
       }
   }
 
-  bool accumulates(std::size_t output) const { return output == 0 && query_.accumulate; }
+  bool accumulates(std::size_t output) const { return output == 0 && accumulate_; }
 
   bool read_inside(Value value) const {
     return std::ranges::any_of(region_.nodes, [&](NodeId node) {
@@ -138,6 +143,7 @@ class Planner {
   const Region& region_;
   const std::vector<Layout>& input_layouts_;
   const std::vector<Layout>& output_layouts_;
+  const bool accumulate_;
   std::map<Value, Spot> spots_;  // row-major
   RegionPlan plan_;
 };
@@ -145,8 +151,8 @@ class Planner {
 }  // namespace
 
 RegionPlan plan_region(const RegionQuery& query, const std::vector<Layout>& inputs,
-                       const std::vector<Layout>& outputs) {
-  return Planner(query, inputs, outputs).run();
+                       const std::vector<Layout>& outputs, bool accumulate) {
+  return Planner(query, inputs, outputs, accumulate).run();
 }
 
 }  // namespace plexaura

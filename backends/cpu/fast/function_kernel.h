@@ -12,9 +12,10 @@ namespace plexaura::fast {
 class FunctionKernel final : public Kernel {
  public:
   using Function = std::function<void(const Binding&)>;
-  explicit FunctionKernel(Function function)
-      : function_(std::make_shared<const Function>(std::move(function))) {}
+  FunctionKernel(Function function, std::size_t workspace)
+      : function_(std::make_shared<const Function>(std::move(function))), workspace_(workspace) {}
 
+  std::size_t workspace() const override { return workspace_; }
   std::unique_ptr<Launch> bind(const Binding& binding) const override {
     return std::make_unique<FunctionLaunch>(function_, binding);
   }
@@ -32,10 +33,13 @@ class FunctionKernel final : public Kernel {
   };
 
   std::shared_ptr<const Function> function_;
+  std::size_t workspace_;
 };
 
-inline std::shared_ptr<const Kernel> make_kernel(FunctionKernel::Function function) {
-  return std::make_shared<FunctionKernel>(std::move(function));
+// `workspace` in bytes.
+inline std::shared_ptr<const Kernel> make_kernel(FunctionKernel::Function function,
+                                                 std::size_t workspace = 0) {
+  return std::make_shared<FunctionKernel>(std::move(function), workspace);
 }
 
 inline float* floats(Address address) { return reinterpret_cast<float*>(address); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/cpu/costs.h"
 #include "backends/cpu/onednn/primitive_kernel.h"
 #include "core/ops/conv2d.h"
 
@@ -56,7 +57,6 @@ GroupedWeights make_grouped(const Operand& weights, std::int64_t groups) {
 struct Recipe {
   std::vector<Argument> arguments;
   std::optional<GroupedWeights> grouped;
-  std::size_t workspace = 0;
 
   template <class Primitive, class Described>
   std::vector<Step> steps(const Described& described) const {
@@ -69,15 +69,13 @@ struct Recipe {
 template <class Described>
 Recipe recipe_for(const Described& described, const std::vector<Operand>& operands, std::int64_t groups) {
   Recipe recipe;
-  recipe.workspace = described.scratchpad_desc().get_size();
   recipe.arguments.push_back(scratchpad_of(described));
   for (const Operand& operand : operands) {
     Argument argument = operand.argument;
     if (groups > 1 && is_weights(operand)) {
       GroupedWeights grouped = make_grouped(operand, groups);
-      recipe.workspace = aligned(std::max(recipe.workspace, grouped.reorder.scratchpad_desc().get_size()));
-      grouped.in_workspace.index = recipe.workspace;
-      recipe.workspace += argument.desc.get_size();
+      grouped.in_workspace.index = aligned(
+          std::max(described.scratchpad_desc().get_size(), grouped.reorder.scratchpad_desc().get_size()));
       argument = grouped.in_workspace;
       recipe.grouped = std::move(grouped);
     }
@@ -114,33 +112,32 @@ const Layout& layout_of_number(const std::vector<Operand>& operands, const Candi
 
 // Operands stand in the order of the region's inputs and outputs.
 template <class Primitive, class Described>
-std::optional<ConvolutionPlan> plan_with(const Described& described, const Problem& problem,
-                                         const std::vector<Operand>& operands) {
+std::optional<Candidate> propose_with(const Described& described, const Problem& problem,
+                                      const std::vector<Operand>& operands) {
   const std::string implementation = described.impl_info_str();
   if (is_reference(implementation)) return std::nullopt;
   const std::int64_t groups = problem.options.groups;
-  ConvolutionPlan plan;
+  Candidate candidate;
   for (const Operand& operand : operands) {
     const auto layout = layout_for(operand, groups);
     if (!layout) return std::nullopt;
     const bool is_result = operand.argument.space == Space::output;
-    (is_result ? plan.candidate.outputs : plan.candidate.inputs).push_back(*layout);
+    (is_result ? candidate.outputs : candidate.inputs).push_back(*layout);
   }
-  Recipe recipe = recipe_for(described, operands, groups);
-  plan.candidate.implementation = "onednn " + implementation;
-  plan.candidate.workspace = recipe.workspace;
-  plan.candidate.seconds = seconds_of_convolution(
-      problem.shapes, groups, layout_of_number(operands, plan.candidate, {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC}),
-      layout_of_number(operands, plan.candidate, {DNNL_ARG_DST, DNNL_ARG_DIFF_DST}), problem.vector,
-      implementation);
+  candidate.implementation = "onednn " + implementation;
+  candidate.seconds =
+      costs::seconds_of_launch +
+      seconds_of_convolution(problem.shapes, groups,
+                             layout_of_number(operands, candidate, {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC}),
+                             layout_of_number(operands, candidate, {DNNL_ARG_DST, DNNL_ARG_DIFF_DST}),
+                             problem.vector, implementation);
   for (const Operand& operand : operands)
     if (operand.argument.space == Space::output && !is_weights(operand))
-      plan.candidate.seconds +=
-          seconds_to_leave(operand.shape, plan.candidate.outputs[operand.argument.index]);
-  plan.make = [described, recipe = std::move(recipe)] {
+      candidate.seconds += seconds_to_leave(operand.shape, candidate.outputs[operand.argument.index]);
+  candidate.make = [described, recipe = recipe_for(described, operands, groups)](bool) {
     return std::make_shared<PrimitiveKernel>(recipe.template steps<Primitive>(described));
   };
-  return plan;
+  return candidate;
 }
 
 // Weights [O, C, 1, 1] read as [C, O, 1, 1]: the same memory, the first two axes renamed.
@@ -161,7 +158,7 @@ dnnl::prop_kind kind_of(const Graph& graph) {
 
 }  // namespace
 
-std::optional<ConvolutionPlan> plan_conv2d(const RegionQuery& query, ConvolutionLayouts layouts) {
+std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Conv2dOptions& options = op_cast<Conv2d>(query.op()).options();
   const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.inputs[1]).shape,
@@ -175,10 +172,10 @@ std::optional<ConvolutionPlan> plan_conv2d(const RegionQuery& query, Convolution
       {{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 1}, shapes.weights}};
   if (has_bias) operands.push_back({{DNNL_ARG_BIAS, *descs->bias, Space::input, 2}, {shapes.dst[1]}});
   operands.push_back({{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, shapes.dst});
-  return plan_with<dnnl::convolution_forward>(described, {shapes, options}, operands);
+  return propose_with<dnnl::convolution_forward>(described, {shapes, options}, operands);
 }
 
-std::optional<ConvolutionPlan> plan_input_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
+std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Conv2dOptions& options = op_cast<Conv2dInputGrad>(query.op()).options();
   const ConvolutionShapes shapes{query.type(region.outputs[0]).shape, query.type(region.inputs[0]).shape,
@@ -187,14 +184,14 @@ std::optional<ConvolutionPlan> plan_input_grad(const RegionQuery& query, Convolu
   if (!descs) return std::nullopt;
   const auto hint = describe_forward(*descs, dnnl::prop_kind::forward_training, {});
   const auto described = describe_backward_data(*descs, attributes_with({}), hint);
-  return plan_with<dnnl::convolution_backward_data>(
+  return propose_with<dnnl::convolution_backward_data>(
       described, {shapes, options, VectorAxis::src},
       {{{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 0}, shapes.weights},
        {{DNNL_ARG_DIFF_DST, described.diff_dst_desc(), Space::input, 1}, shapes.dst},
        {{DNNL_ARG_DIFF_SRC, described.diff_src_desc(), Space::output, 0}, shapes.src}});
 }
 
-std::optional<ConvolutionPlan> plan_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
+std::optional<Candidate> propose_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Conv2dOptions& options = op_cast<Conv2dWeightGrad>(query.op()).options();
   const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.outputs[0]).shape,
@@ -209,10 +206,10 @@ std::optional<ConvolutionPlan> plan_weight_grad(const RegionQuery& query, Convol
       {{DNNL_ARG_DIFF_DST, described.diff_dst_desc(), Space::input, 1}, shapes.dst},
       {{DNNL_ARG_DIFF_WEIGHTS, described.diff_weights_desc(), Space::output, 0}, shapes.weights}};
   if (has_bias) operands.push_back({{DNNL_ARG_DIFF_BIAS, *descs->bias, Space::output, 1}, {shapes.dst[1]}});
-  return plan_with<dnnl::convolution_backward_weights>(described, {shapes, options}, operands);
+  return propose_with<dnnl::convolution_backward_weights>(described, {shapes, options}, operands);
 }
 
-std::optional<ConvolutionPlan> plan_input_grad_and_add(const RegionQuery& query, ConvolutionLayouts layouts) {
+std::optional<Candidate> propose_input_grad_and_add(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Shape& weights = query.type(region.inputs[0]).shape;
   const Shape& grad_out = query.type(region.inputs[1]).shape;
@@ -228,17 +225,17 @@ std::optional<ConvolutionPlan> plan_input_grad_and_add(const RegionQuery& query,
       {{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 0}, shapes.weights},
       {{DNNL_ARG_SRC, described.src_desc(), Space::input, 1}, grad_out},
       {{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, grad_src}};
-  auto plan = plan_with<dnnl::convolution_forward>(described, {shapes, {}}, operands);
-  if (!plan) return std::nullopt;
-  plan->candidate.implementation += " + sum";
-  plan->candidate.inputs[0] = transposed(plan->candidate.inputs[0]);
-  plan->candidate.inputs.push_back(plan->candidate.outputs[0]);
-  plan->candidate.in_place = {{0, 2}};
-  plan->make = [described, recipe = recipe_for(described, operands, 1)] {
+  auto candidate = propose_with<dnnl::convolution_forward>(described, {shapes, {}}, operands);
+  if (!candidate) return std::nullopt;
+  candidate->implementation += " + sum";
+  candidate->inputs[0] = transposed(candidate->inputs[0]);
+  candidate->inputs.push_back(candidate->outputs[0]);
+  candidate->in_place = {{0, 2}};
+  candidate->make = [described, recipe = recipe_for(described, operands, 1)](bool) {
     return std::make_shared<PrimitiveKernel>(recipe.template steps<dnnl::convolution_forward>(described),
                                              StartFrom{2, described.dst_desc().get_size()});
   };
-  return plan;
+  return candidate;
 }
 
 }  // namespace plexaura::onednn

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 
 #include "backends/cpu/onednn/convolution_layouts.h"
@@ -8,20 +7,13 @@
 
 namespace plexaura::onednn {
 
-// A convolution that the library can do for a query: the offer, and how to make the kernel, which generates
-// code.
-struct ConvolutionPlan {
-  Candidate candidate;
-  std::function<std::shared_ptr<const Kernel>()> make;
-};
-
 // Each is empty where the library has nothing fast in these layouts, or throws dnnl::error.
-std::optional<ConvolutionPlan> plan_conv2d(const RegionQuery& query, ConvolutionLayouts layouts);
-std::optional<ConvolutionPlan> plan_input_grad(const RegionQuery& query, ConvolutionLayouts layouts);
-std::optional<ConvolutionPlan> plan_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts);
+std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts);
+std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts);
+std::optional<Candidate> propose_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 
 // Region inputs: weights, grad_out, addend. A 1x1 convolution of stride 1 goes back as a forward convolution
 // of the transposed weights, and that one can add to its destination.
-std::optional<ConvolutionPlan> plan_input_grad_and_add(const RegionQuery& query, ConvolutionLayouts layouts);
+std::optional<Candidate> propose_input_grad_and_add(const RegionQuery& query, ConvolutionLayouts layouts);
 
 }  // namespace plexaura::onednn

@@ -1,7 +1,6 @@
 #include "backends/cpu/onednn/convolution_plan.h"
 #include "backends/cpu/onednn/sources.h"
 #include "backends/cpu/region_match.h"
-#include "core/error.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/reduce.h"
 
@@ -58,21 +57,21 @@ std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, 
   return {};
 }
 
-// The plan of a weight gradient reads the op of the first node.
-std::optional<ConvolutionPlan> plan_with_bias_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
+// That of a weight gradient reads the op of the first node.
+std::optional<Candidate> propose_with_bias_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   Region region = query.region;
   region.nodes = {region.outputs[0].node, region.outputs[1].node};
-  return plan_weight_grad({query.graph, region, query.given, query.wanted, query.accumulate}, layouts);
+  return propose_weight_grad({query.graph, region, query.given, query.wanted}, layouts);
 }
 
-std::optional<ConvolutionPlan> plan_of(const RegionQuery& query, ConvolutionLayouts layouts) {
+std::optional<Candidate> candidate_of(const RegionQuery& query, ConvolutionLayouts layouts) {
   const std::string& kind = query.region.kind;
   try {
-    if (kind == "conv2d") return plan_conv2d(query, layouts);
-    if (kind == "conv2d_input_grad") return plan_input_grad(query, layouts);
-    if (kind == "conv2d_weight_grad") return plan_weight_grad(query, layouts);
-    if (kind == weight_and_bias_grad) return plan_with_bias_grad(query, layouts);
-    if (kind == input_grad_and_add) return plan_input_grad_and_add(query, layouts);
+    if (kind == "conv2d") return propose_conv2d(query, layouts);
+    if (kind == "conv2d_input_grad") return propose_input_grad(query, layouts);
+    if (kind == "conv2d_weight_grad") return propose_weight_grad(query, layouts);
+    if (kind == weight_and_bias_grad) return propose_with_bias_grad(query, layouts);
+    if (kind == input_grad_and_add) return propose_input_grad_and_add(query, layouts);
   } catch (const dnnl::error&) {  // no implementation: nothing to offer
   }
   return std::nullopt;
@@ -104,19 +103,12 @@ class ConvolutionSource final : public KernelSource {
     std::vector<Candidate> candidates;
     if (!is_dense_float32(query)) return candidates;
     for (const ConvolutionLayouts layouts : all_convolution_layouts) {
-      auto plan = plan_of(query, layouts);
-      if (!plan) continue;
-      plan->candidate.choice = static_cast<int>(layouts);
-      candidates.push_back(std::move(plan->candidate));
+      auto candidate = candidate_of(query, layouts);
+      if (!candidate) continue;
+      candidates.push_back(std::move(*candidate));
       if (is_in_whole_blocks(query, candidates.back())) break;
     }
     return candidates;
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
-    const auto plan = plan_of(query, static_cast<ConvolutionLayouts>(candidate.choice));
-    if (!plan) throw InternalError("oneDNN no longer offers a convolution that it has offered");
-    return plan->make();
   }
 };
 

@@ -66,13 +66,25 @@ double seconds_of(const RegionQuery& query) {
   const Shape& src = query.type(query.region.inputs[0]).shape;
   const auto inner = src[src.rank() - (op_cast<MatMul>(query.op()).options().transpose_a ? 2 : 1)];
   const auto outputs = query.type(query.region.outputs[0]).shape.elements();
-  return 2 * static_cast<double>(inner) * static_cast<double>(outputs) / costs::operations;
+  return costs::seconds_of_launch +
+         2 * static_cast<double>(inner) * static_cast<double>(outputs) / costs::operations;
 }
 
 // Whether a value is one row that is added to each row of the product.
 bool is_bias(const Shape& value, const Shape& product) {
   return value.rank() > 0 && value.rank() <= product.rank() && value[value.rank() - 1] == value.elements() &&
          value.elements() == product[product.rank() - 1];
+}
+
+std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query, bool accumulate) {
+  const auto primitive = describe(query, accumulate);
+  std::vector<Argument> arguments{{DNNL_ARG_SRC, primitive.src_desc(), Space::input, 0},
+                                  {DNNL_ARG_WEIGHTS, primitive.weights_desc(), Space::input, 1},
+                                  {DNNL_ARG_DST, primitive.dst_desc(), Space::output, 0},
+                                  scratchpad_of(primitive)};
+  if (query.region.nodes.size() > 1)
+    arguments.push_back({DNNL_ARG_BIAS, *descs_of(query).bias, Space::input, 2});
+  return std::make_shared<PrimitiveKernel>(dnnl::matmul(primitive), std::move(arguments));
 }
 
 class MatMulSource final : public KernelSource {
@@ -86,13 +98,8 @@ class MatMulSource final : public KernelSource {
     if (!is_matmul(query) || !is_dense_float32(query)) return {};
     Candidate candidate;
     try {
-      const auto primitive = describe(query, false);
-      candidate.implementation = std::string("onednn ") + primitive.impl_info_str();
+      candidate.implementation = std::string("onednn ") + describe(query, false).impl_info_str();
       if (is_reference(candidate.implementation)) return {};
-      candidate.workspace = primitive.scratchpad_desc().get_size();
-      if (query.accumulate)
-        candidate.workspace =
-            std::max(candidate.workspace, describe(query, true).scratchpad_desc().get_size());
     } catch (const dnnl::error&) {
       return {};
     }
@@ -101,18 +108,8 @@ class MatMulSource final : public KernelSource {
     candidate.outputs = {Layout::row_major(query.type(query.region.outputs[0]).shape.rank())};
     candidate.accumulates = query.region.nodes.size() == 1;
     candidate.seconds = seconds_of(query);
+    candidate.make = [query](bool accumulate) { return make_matmul(query, accumulate); };
     return {std::move(candidate)};
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate&) const override {
-    const auto primitive = describe(query, query.accumulate);
-    std::vector<Argument> arguments{{DNNL_ARG_SRC, primitive.src_desc(), Space::input, 0},
-                                    {DNNL_ARG_WEIGHTS, primitive.weights_desc(), Space::input, 1},
-                                    {DNNL_ARG_DST, primitive.dst_desc(), Space::output, 0},
-                                    scratchpad_of(primitive)};
-    if (query.region.nodes.size() > 1)
-      arguments.push_back({DNNL_ARG_BIAS, *descs_of(query).bias, Space::input, 2});
-    return std::make_shared<PrimitiveKernel>(dnnl::matmul(primitive), std::move(arguments));
   }
 
  private:

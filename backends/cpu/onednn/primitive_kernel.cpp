@@ -1,5 +1,6 @@
 #include "backends/cpu/onednn/primitive_kernel.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -79,6 +80,15 @@ PrimitiveKernel::PrimitiveKernel(dnnl::primitive primitive, std::vector<Argument
 
 PrimitiveKernel::PrimitiveKernel(std::vector<Step> steps, std::optional<StartFrom> start)
     : steps_(std::move(steps)), start_(start) {}
+
+std::size_t PrimitiveKernel::workspace() const {
+  std::size_t bytes = 0;
+  for (const Step& step : steps_)
+    for (const Argument& argument : step.arguments)
+      if (argument.space == Argument::Space::workspace)
+        bytes = std::max(bytes, argument.index + argument.desc.get_size());
+  return bytes;
+}
 
 std::unique_ptr<Launch> PrimitiveKernel::bind(const Binding& binding) const {
   auto launch = std::make_unique<PrimitiveLaunch>(steps_, binding);

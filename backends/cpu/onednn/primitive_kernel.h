@@ -39,6 +39,7 @@ class PrimitiveKernel final : public Kernel {
   PrimitiveKernel(dnnl::primitive primitive, std::vector<Argument> arguments);
   explicit PrimitiveKernel(std::vector<Step> steps, std::optional<StartFrom> start = {});
 
+  std::size_t workspace() const override;
   std::unique_ptr<Launch> bind(const Binding& binding) const override;
 
  private:

@@ -21,7 +21,6 @@ std::optional<Ends> ends_of(const RegionQuery& query) {
   const TensorType& type = query.type(query.region.inputs[0]);
   const Layout& to = op_cast<Reorder>(query.op()).to();
   if (!query.given[0] || *query.given[0] == to) return std::nullopt;
-  if (query.accumulate && type.dtype != DType::float32) return std::nullopt;
   const auto src = desc_of(*query.given[0], type);
   const auto dst = desc_of(to, type);
   if (!src || !dst) return std::nullopt;
@@ -34,6 +33,14 @@ dnnl::reorder::primitive_desc describe(const Ends& ends, bool accumulate) {
   return {cpu_engine(), ends.src, cpu_engine(), ends.dst, attributes_with(operations)};
 }
 
+std::shared_ptr<const Kernel> make_reorder(const Ends& ends, bool accumulate) {
+  const auto primitive = describe(ends, accumulate);
+  return std::make_shared<PrimitiveKernel>(
+      dnnl::reorder(primitive), std::vector<Argument>{{DNNL_ARG_FROM, primitive.src_desc(), Space::input, 0},
+                                                      {DNNL_ARG_TO, primitive.dst_desc(), Space::output, 0},
+                                                      scratchpad_of(primitive)});
+}
+
 class ReorderSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
@@ -41,27 +48,17 @@ class ReorderSource final : public KernelSource {
     if (!ends) return {};
     Candidate candidate;
     try {
-      const auto primitive = describe(*ends, query.accumulate);
-      candidate.implementation = std::string("onednn ") + primitive.impl_info_str();
+      candidate.implementation = std::string("onednn ") + describe(*ends, false).impl_info_str();
       if (is_reference(candidate.implementation)) return {};
-      candidate.workspace = primitive.scratchpad_desc().get_size();
     } catch (const dnnl::error&) {
       return {};
     }
     candidate.inputs = {*query.given[0]};
     candidate.outputs = {op_cast<Reorder>(query.op()).to()};
-    candidate.accumulates = true;
+    candidate.accumulates = query.type(query.region.inputs[0]).dtype == DType::float32;
     candidate.seconds = seconds_of_traffic(query, candidate);
+    candidate.make = [ends = *ends](bool accumulate) { return make_reorder(ends, accumulate); };
     return {std::move(candidate)};
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate&) const override {
-    const auto primitive = describe(*ends_of(query), query.accumulate);
-    return std::make_shared<PrimitiveKernel>(
-        dnnl::reorder(primitive),
-        std::vector<Argument>{{DNNL_ARG_FROM, primitive.src_desc(), Space::input, 0},
-                              {DNNL_ARG_TO, primitive.dst_desc(), Space::output, 0},
-                              scratchpad_of(primitive)});
   }
 };
 

@@ -38,6 +38,7 @@ class CountingKernel final : public Kernel {
  public:
   CountingKernel(std::shared_ptr<Counts> counts, std::shared_ptr<const Kernel> inner)
       : counts_(std::move(counts)), inner_(std::move(inner)) {}
+  std::size_t workspace() const override { return inner_->workspace(); }
   std::unique_ptr<Launch> bind(const Binding& binding) const override {
     return std::make_unique<CountingLaunch>(counts_, inner_->bind(binding));
   }
@@ -56,8 +57,13 @@ std::unique_ptr<Recording> CountingBackend::record(const std::function<void()>& 
   return std::make_unique<CountingRecording>(counts_, std::move(recording));
 }
 
-std::shared_ptr<const Kernel> CountingBackend::make(const RegionQuery& query, const Candidate& candidate) {
-  return std::make_shared<CountingKernel>(counts_, inner().make(query, candidate));
+std::vector<Candidate> CountingBackend::propose(const RegionQuery& query) const {
+  std::vector<Candidate> candidates = inner().propose(query);
+  for (Candidate& candidate : candidates)
+    candidate.make = [counts = counts_, make = std::move(candidate.make)](bool accumulate) {
+      return std::make_shared<CountingKernel>(counts, make(accumulate));
+    };
+  return candidates;
 }
 
 }  // namespace plexaura::testing

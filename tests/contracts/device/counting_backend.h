@@ -31,7 +31,7 @@ class CountingBackend final : public ForwardingBackend {
     return inner().make_event();
   }
   std::unique_ptr<Recording> record(const std::function<void()>& body) override;
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override;
+  std::vector<Candidate> propose(const RegionQuery& query) const override;
 
  private:
   std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();

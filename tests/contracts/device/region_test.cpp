@@ -1,7 +1,9 @@
 // A kernel over two nodes that a backend offers, and that adds into its output: fused or not, from the first
-// micro-batch on or added to it, the gradient arena holds the same bits.
+// micro-batch on or added to it, the gradient arena holds the same bits. A region that the backend offers and
+// then has no kernel for falls apart into what the backend offers for its nodes.
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <doctest/doctest.h>
 
@@ -9,7 +11,9 @@
 #include "backends/registry.h"
 #include "core/device/transfer.h"
 #include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
 #include "core/ops/matmul.h"
+#include "core/ops/unary.h"
 #include "core/vm/vm.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
@@ -37,10 +41,34 @@ class WithProductSums final : public ForwardingBackend {
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     return query.region.nodes.size() > 1 ? propose_host_kernel(query) : inner().propose(query);
   }
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override {
-    return query.region.nodes.size() > 1 ? make_host_kernel(query, candidate)
-                                         : inner().make(query, candidate);
+};
+
+// The backend of the tests, which offers a sum with what computes its first operand, and nothing else, and then
+// refuses it: always, or only when it knows how the operands lie.
+class Refusing final : public ForwardingBackend {
+ public:
+  enum class When : std::uint8_t { not_offered, always, beside_layouts };
+  explicit Refusing(When when) : ForwardingBackend(test_backend()), when_(when) {}
+
+  std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
+    const NodeRecord& sum = graph.record(last);
+    if (when_ == When::not_offered || sum.op->name() != "add") return {};
+    if (!uses.only_read_by(sum.inputs[0], last)) return {};
+    const NodeId first = sum.inputs[0].node;
+    Region region{"refused", {first, last}, graph.record(first).inputs, {{last, 0}}};
+    region.inputs.push_back(sum.inputs[1]);
+    return {region};
   }
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    if (query.region.kind != "refused") return inner().propose(query);
+    const bool knows =
+        std::ranges::any_of(query.given, [](const auto& layout) { return layout.has_value(); });
+    if (when_ == When::always || knows) return {};
+    return propose_host_kernel(query);
+  }
+
+ private:
+  When when_;
 };
 
 struct Backends {
@@ -115,6 +143,33 @@ TEST_CASE("a region of two nodes adds into the gradient arena like its nodes one
     const Tensor fused = accumulated(gradient, *backends.fusing, true, 1);
     CHECK(fused == accumulated(gradient, *backends.fusing, false, 0));
     CHECK(fused == accumulated(gradient, oracle(), true, 0));
+  }
+}
+
+TEST_CASE("a refused region falls apart into the kernels that its nodes get") {
+  Graph graph;
+  const TensorType type{DType::float32, {2, 16, 4, 4}};
+  const Node x = graph.input("x", type);
+  const Node w = graph.constant(whole_numbers({DType::float32, {16, 16, 3, 3}}, 2));
+  const Node y = conv2d(x, w, {.padding = {1, 1}}) + x;
+  const std::vector<ProgramOutput> outputs{{.node = relu(y * x + 1)}};
+  const auto run = [&](Backend& backend, std::vector<std::string>& kernels) {
+    const auto program = compile(graph, outputs, backend);
+    for (const Instruction& instruction : program->instructions)
+      kernels.push_back(instruction.implementation);
+    VM vm(program, backend);
+    vm.run({{"x", whole_numbers(type, 3)}});
+    return vm.output(0);
+  };
+  std::vector<std::string> plain;
+  Refusing without_regions(Refusing::When::not_offered);
+  const Tensor expected = run(without_regions, plain);
+  for (const auto when : {Refusing::When::always, Refusing::When::beside_layouts}) {
+    CAPTURE(static_cast<int>(when));
+    Refusing backend(when);
+    std::vector<std::string> kernels;
+    CHECK(run(backend, kernels) == expected);
+    CHECK(kernels == plain);
   }
 }
 

@@ -100,7 +100,6 @@ class FarLaunch final : public Launch {
 struct Sizes {
   std::vector<std::size_t> inputs;
   std::vector<std::size_t> outputs;
-  std::size_t workspace;
 };
 
 // The host kernel behind addresses of the far device.
@@ -109,9 +108,11 @@ class FarKernel final : public Kernel {
   FarKernel(std::shared_ptr<Device> device, std::shared_ptr<const Kernel> host, Sizes sizes)
       : device_(std::move(device)), host_(std::move(host)), sizes_(std::move(sizes)) {}
 
+  std::size_t workspace() const override { return host_->workspace(); }
+
   std::unique_ptr<Launch> bind(const Binding& binding) const override {
     Binding real{unwrap(binding.inputs, sizes_.inputs), unwrap(binding.outputs, sizes_.outputs),
-                 device_->memory->resolve(binding.workspace, sizes_.workspace), binding.name};
+                 device_->memory->resolve(binding.workspace, workspace()), binding.name};
     std::string name = binding.name == nullptr ? "a kernel without a name" : *binding.name;
     return std::make_unique<FarLaunch>(device_,
                                        std::make_shared<KernelJob>(host_->bind(real), std::move(name)));
@@ -204,13 +205,15 @@ class FarBackend final : public Backend {
   }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
-    return propose_host_kernel(query, preferred_layout);
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) override {
-    Sizes sizes{bytes_of(query, query.region.inputs, candidate.inputs),
-                bytes_of(query, query.region.outputs, candidate.outputs), candidate.workspace};
-    return std::make_shared<FarKernel>(device_, make_host_kernel(query, candidate), std::move(sizes));
+    std::vector<Candidate> candidates = propose_host_kernel(query, preferred_layout);
+    for (Candidate& candidate : candidates)
+      candidate.make =
+          [device = device_, make_host = std::move(candidate.make),
+           sizes = Sizes{bytes_of(query, query.region.inputs, candidate.inputs),
+                         bytes_of(query, query.region.outputs, candidate.outputs)}](bool accumulate) {
+            return std::make_shared<FarKernel>(device, make_host(accumulate), sizes);
+          };
+    return candidates;
   }
 
  private:

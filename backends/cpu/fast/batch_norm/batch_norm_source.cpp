@@ -106,6 +106,46 @@ std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   return layouts;
 }
 
+std::shared_ptr<const Kernel> make_backward(const BatchNormBackward& norm, bool masks, bool writes_masked) {
+  const auto run = [=](const Binding& at) {
+    norm.run({floats(at.inputs[0]), floats(at.inputs[1]), floats(at.inputs[2]), floats(at.inputs[3]),
+              floats(at.inputs[4]), masks ? floats(at.inputs[grad_inputs]) : nullptr, floats(at.outputs[0]),
+              floats(at.outputs[1]), floats(at.outputs[2]),
+              writes_masked ? floats(at.outputs[masked_output]) : nullptr},
+             reinterpret_cast<double*>(at.workspace));
+  };
+  return make_kernel(run, norm.workspace());
+}
+
+std::shared_ptr<const Kernel> make_forward(const BatchNormForward& norm, bool adds) {
+  const auto run = [=](const Binding& at) {
+    norm.train({floats(at.inputs[0]), floats(at.inputs[1]), floats(at.inputs[2]),
+                adds ? floats(at.inputs[forward_inputs]) : nullptr, floats(at.outputs[0]),
+                floats(at.outputs[1]), floats(at.outputs[2])},
+               reinterpret_cast<double*>(at.workspace));
+  };
+  return make_kernel(run, norm.workspace());
+}
+
+std::shared_ptr<const Kernel> make_inference(const BatchNormForward& norm, bool adds) {
+  return make_kernel([=](const Binding& at) {
+    norm.infer(
+        {floats(at.inputs[0]), floats(at.inputs[1]), floats(at.inputs[2]),
+         adds ? floats(at.inputs[inference_inputs]) : nullptr, floats(at.outputs[0]), nullptr, nullptr},
+        floats(at.inputs[3]), floats(at.inputs[4]));
+  });
+}
+
+std::shared_ptr<const Kernel> make_for(const RegionQuery& query, const ChannelView& view) {
+  const std::string& kind = query.region.kind;
+  const auto epsilon = static_cast<float>(norm_of(query).options().epsilon);
+  if (is_backward(kind))
+    return make_backward({view, epsilon}, kind == masked_grad, query.region.outputs.size() > masked_output);
+  const BatchNormForward norm{view, epsilon, kind.ends_with("relu")};
+  const bool adds = kind == norm_add_relu || kind == inference_add_relu;
+  return is_inference(kind) ? make_inference(norm, adds) : make_forward(norm, adds);
+}
+
 Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
   const auto layout_for = [&](Value value) {
     return is_vector(query, value) ? Layout::row_major(1) : layout;
@@ -116,39 +156,11 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
   for (const Value value : query.region.inputs) candidate.inputs.push_back(layout_for(value));
   for (const Value value : query.region.outputs) candidate.outputs.push_back(layout_for(value));
   const ChannelView view = *channel_view(layout, query.type(query.region.inputs[0]).shape);
-  if (!is_inference(query.region.kind)) candidate.workspace = BatchNormForward{view, 0}.workspace();
   const bool writes_masked = query.region.outputs.size() > masked_output;
   if (backward) candidate.in_place = {{writes_masked ? masked_output : 0, grad_out}};
-  candidate.seconds = 1.5 * seconds_of_traffic(query, candidate);
+  candidate.seconds = seconds_of_traffic(query, candidate, costs::traffic_of_batch_norm);
+  candidate.make = [query, view](bool) { return make_for(query, view); };
   return candidate;
-}
-
-std::shared_ptr<const Kernel> make_backward(const BatchNormBackward& norm, bool masks, bool writes_masked) {
-  return make_kernel([=](const Binding& at) {
-    norm.run({floats(at.inputs[0]), floats(at.inputs[1]), floats(at.inputs[2]), floats(at.inputs[3]),
-              floats(at.inputs[4]), masks ? floats(at.inputs[grad_inputs]) : nullptr, floats(at.outputs[0]),
-              floats(at.outputs[1]), floats(at.outputs[2]),
-              writes_masked ? floats(at.outputs[masked_output]) : nullptr},
-             reinterpret_cast<double*>(at.workspace));
-  });
-}
-
-std::shared_ptr<const Kernel> make_forward(const BatchNormForward& norm, bool adds) {
-  return make_kernel([=](const Binding& at) {
-    norm.train({floats(at.inputs[0]), floats(at.inputs[1]), floats(at.inputs[2]),
-                adds ? floats(at.inputs[forward_inputs]) : nullptr, floats(at.outputs[0]),
-                floats(at.outputs[1]), floats(at.outputs[2])},
-               reinterpret_cast<double*>(at.workspace));
-  });
-}
-
-std::shared_ptr<const Kernel> make_inference(const BatchNormForward& norm, bool adds) {
-  return make_kernel([=](const Binding& at) {
-    norm.infer(
-        {floats(at.inputs[0]), floats(at.inputs[1]), floats(at.inputs[2]),
-         adds ? floats(at.inputs[inference_inputs]) : nullptr, floats(at.outputs[0]), nullptr, nullptr},
-        floats(at.inputs[3]), floats(at.inputs[4]));
-  });
 }
 
 class BatchNormSource final : public KernelSource {
@@ -165,17 +177,6 @@ class BatchNormSource final : public KernelSource {
     if (!is_known(query.region.kind) || !is_dense_float32(query)) return candidates;
     for (const Layout& layout : layouts_to_offer(query)) candidates.push_back(candidate_for(query, layout));
     return candidates;
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
-    const std::string& kind = query.region.kind;
-    const ChannelView view = *channel_view(candidate.inputs[0], query.type(query.region.inputs[0]).shape);
-    const auto epsilon = static_cast<float>(norm_of(query).options().epsilon);
-    if (is_backward(kind))
-      return make_backward({view, epsilon}, kind == masked_grad, query.region.outputs.size() > masked_output);
-    const BatchNormForward norm{view, epsilon, kind.ends_with("relu")};
-    const bool adds = kind == norm_add_relu || kind == inference_add_relu;
-    return is_inference(kind) ? make_inference(norm, adds) : make_forward(norm, adds);
   }
 };
 

@@ -17,9 +17,6 @@ namespace {
 constexpr double nanoseconds_per_element = 0.4;
 constexpr double nanoseconds_by_table = 1.5;
 
-// Copies by tables read more than the values.
-constexpr double traffic_of_tables = 4;
-
 void copy_by_table(const ReorderPlan& plan, double nanoseconds_per_piece, const std::byte* src,
                    std::byte* dst) {
   plan.clear_padding(dst);
@@ -33,50 +30,51 @@ void add_elements(std::int64_t count, const float* src, float* dst) {
   });
 }
 
+std::shared_ptr<const Kernel> make_same_layout(std::int64_t elements, std::size_t bytes, bool accumulate) {
+  if (accumulate)
+    return make_kernel([elements](const Binding& at) {
+      add_elements(elements, floats(at.inputs[0]), floats(at.outputs[0]));
+    });
+  return make_kernel([bytes](const Binding& at) {
+    if (at.inputs[0] != at.outputs[0]) copy_bytes(at.inputs[0], at.outputs[0], bytes);
+  });
+}
+
+std::shared_ptr<const Kernel> make_transfer(const Layout& from, const Layout& to, const TensorType& type,
+                                            bool accumulate) {
+  const std::int64_t elements = to.elements(type.shape);
+  const auto bytes = static_cast<std::size_t>(to.bytes(type));
+  if (from == to) return make_same_layout(elements, bytes, accumulate);
+  const auto plan = std::make_shared<const ReorderPlan>(from, to, type);
+  const double per_piece = nanoseconds_by_table * static_cast<double>(type.shape.elements()) /
+                           static_cast<double>(std::max<std::int64_t>(plan->pieces(), 1));
+  if (!accumulate)
+    return make_kernel([plan, per_piece](const Binding& at) {
+      copy_by_table(*plan, per_piece, at.inputs[0], at.outputs[0]);
+    });
+  const auto copy_and_add = [plan, per_piece, elements](const Binding& at) {
+    copy_by_table(*plan, per_piece, at.inputs[0], at.workspace);
+    add_elements(elements, floats(at.workspace), floats(at.outputs[0]));
+  };
+  return make_kernel(copy_and_add, bytes);
+}
+
 // Reorder: the same elements elsewhere, in the same layout or another one.
 class TransferSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (query.region.kind != "reorder") return {};
     const TensorType& type = query.type(query.region.inputs[0]);
-    if (query.accumulate && type.dtype != DType::float32) return {};
     const Layout& to = op_cast<Reorder>(query.op()).to();
+    const Layout from = query.given[0].value_or(to);
     Candidate candidate;
     candidate.implementation = "fast";
-    candidate.inputs = {query.given[0].value_or(to)};
+    candidate.inputs = {from};
     candidate.outputs = {to};
-    candidate.accumulates = true;
-    candidate.seconds = seconds_of_traffic(query, candidate);
-    if (candidate.inputs[0] == to) return {std::move(candidate)};
-    candidate.seconds *= traffic_of_tables;
-    if (query.accumulate) candidate.workspace = static_cast<std::size_t>(to.bytes(type));
+    candidate.accumulates = type.dtype == DType::float32;
+    candidate.seconds = seconds_of_traffic(query, candidate, from == to ? 1 : costs::traffic_of_tables);
+    candidate.make = [from, to, type](bool accumulate) { return make_transfer(from, to, type, accumulate); };
     return {std::move(candidate)};
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
-    const TensorType& type = query.type(query.region.inputs[0]);
-    const Layout& to = candidate.outputs[0];
-    const std::int64_t elements = to.elements(type.shape);
-    const auto bytes = static_cast<std::size_t>(to.bytes(type));
-    if (candidate.inputs[0] == to && query.accumulate)
-      return make_kernel([elements](const Binding& at) {
-        add_elements(elements, floats(at.inputs[0]), floats(at.outputs[0]));
-      });
-    if (candidate.inputs[0] == to)
-      return make_kernel([bytes](const Binding& at) {
-        if (at.inputs[0] != at.outputs[0]) copy_bytes(at.inputs[0], at.outputs[0], bytes);
-      });
-    const auto plan = std::make_shared<const ReorderPlan>(candidate.inputs[0], to, type);
-    const double per_piece = nanoseconds_by_table * static_cast<double>(type.shape.elements()) /
-                             static_cast<double>(std::max<std::int64_t>(plan->pieces(), 1));
-    if (!query.accumulate)
-      return make_kernel([plan, per_piece](const Binding& at) {
-        copy_by_table(*plan, per_piece, at.inputs[0], at.outputs[0]);
-      });
-    return make_kernel([plan, per_piece, elements](const Binding& at) {
-      copy_by_table(*plan, per_piece, at.inputs[0], at.workspace);
-      add_elements(elements, floats(at.workspace), floats(at.outputs[0]));
-    });
   }
 };
 

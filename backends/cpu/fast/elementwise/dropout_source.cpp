@@ -91,11 +91,10 @@ class DropoutSource final : public KernelSource {
       candidate.outputs.push_back(Layout::row_major(query.type(value).shape.rank()));
     if (kind == backward) candidate.in_place = {{0, 0}};
     candidate.seconds = seconds_of_traffic(query, candidate);
+    candidate.make = [query](bool) {
+      return query.region.kind == forward ? make_forward(query) : make_backward(query);
+    };
     return {std::move(candidate)};
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate&) const override {
-    return query.region.kind == forward ? make_forward(query) : make_backward(query);
   }
 };
 

@@ -194,6 +194,29 @@ std::vector<Shape> operand_shapes(const RegionQuery& query, const Candidate& can
   return shapes;
 }
 
+// Whether zeros beside zeros give zero: a stretched operand stands in the padding too, where only a product
+// forgets it.
+bool keeps_padding_zero(const Elementwise& op, const std::vector<Shape>& operands, const Shape& shape) {
+  return keeps_zero(op) &&
+         std::ranges::all_of(operands, [&](const Shape& operand) { return operand == shape; });
+}
+
+std::shared_ptr<const Kernel> make_for(const RegionQuery& query, const Layout& layout,
+                                       const std::vector<Shape>& operands) {
+  const TensorType& result = query.type(query.region.outputs[0]);
+  Elementwise op = *elementwise_of(query.op());
+  std::vector<std::size_t> bytes;
+  for (const Value input : query.region.inputs) bytes.push_back(size_of(query.type(input).dtype));
+  const bool clean = !has_padding(layout, result.shape) || keeps_padding_zero(op, operands, result.shape);
+  const NestedLaunch launch(nest_of(layout, result.shape, operands), bytes, size_of(result.dtype),
+                            std::move(op));
+  if (clean) return make_kernel([launch](const Binding& binding) { launch.run(binding); });
+  return make_kernel([launch, eraser = PaddingEraser(layout, result)](const Binding& binding) {
+    launch.run(binding);
+    eraser.erase(binding.outputs[0]);
+  });
+}
+
 Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
   const TensorType& result = query.type(query.region.outputs[0]);
   Candidate candidate;
@@ -208,14 +231,10 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
     if (type == result && candidate.inputs[i] == layout) candidate.in_place.emplace_back(0, i);
   }
   candidate.seconds = seconds_of_traffic(query, candidate);
+  candidate.make = [query, layout, operands = operand_shapes(query, candidate)](bool) {
+    return make_for(query, layout, operands);
+  };
   return candidate;
-}
-
-// Whether zeros beside zeros give zero: a stretched operand stands in the padding too, where only a product
-// forgets it.
-bool keeps_padding_zero(const Elementwise& op, const std::vector<Shape>& operands, const Shape& shape) {
-  return keeps_zero(op) &&
-         std::ranges::all_of(operands, [&](const Shape& operand) { return operand == shape; });
 }
 
 class ElementwiseSource final : public KernelSource {
@@ -225,23 +244,6 @@ class ElementwiseSource final : public KernelSource {
     if (!is_fit(query)) return candidates;
     for (const Layout& layout : layouts_to_offer(query)) candidates.push_back(candidate_for(query, layout));
     return candidates;
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
-    const TensorType& result = query.type(query.region.outputs[0]);
-    const Layout& layout = candidate.outputs[0];
-    Elementwise op = *elementwise_of(query.op());
-    std::vector<std::size_t> bytes;
-    for (const Value input : query.region.inputs) bytes.push_back(size_of(query.type(input).dtype));
-    const std::vector<Shape> operands = operand_shapes(query, candidate);
-    const bool clean = !has_padding(layout, result.shape) || keeps_padding_zero(op, operands, result.shape);
-    const NestedLaunch launch(nest_of(layout, result.shape, operands), bytes, size_of(result.dtype),
-                              std::move(op));
-    if (clean) return make_kernel([launch](const Binding& binding) { launch.run(binding); });
-    return make_kernel([launch, eraser = PaddingEraser(layout, result)](const Binding& binding) {
-      launch.run(binding);
-      eraser.erase(binding.outputs[0]);
-    });
   }
 };
 

@@ -135,6 +135,19 @@ void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t c
   });
 }
 
+std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
+  const std::vector<Value>& inputs = query.region.inputs;
+  const std::int64_t count = query.type(inputs[0]).shape.elements();
+  if (query.region.kind == "sgd_step")
+    return make_kernel([options = op_cast<SgdStep>(query.op()).options(), count,
+                        rate = query.type(inputs.back()).dtype](const Binding& binding) {
+      run_sgd(binding, options, count, rate);
+    });
+  return make_kernel([options = op_cast<AdamStep>(query.op()).options(), count,
+                      rate = query.type(inputs[4]).dtype, step = query.type(inputs[5]).dtype](
+                         const Binding& binding) { run_adam(binding, options, count, rate, step); });
+}
+
 class OptimizerSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
@@ -153,20 +166,8 @@ class OptimizerSource final : public KernelSource {
     for (std::size_t output = 1; output < query.region.outputs.size(); ++output)
       candidate.in_place.emplace_back(output, output + 1);
     candidate.seconds = seconds_of_traffic(query, candidate);
+    candidate.make = [query](bool) { return make_for(query); };
     return {std::move(candidate)};
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate&) const override {
-    const std::vector<Value>& inputs = query.region.inputs;
-    const std::int64_t count = query.type(inputs[0]).shape.elements();
-    if (query.region.kind == "sgd_step")
-      return make_kernel([options = op_cast<SgdStep>(query.op()).options(), count,
-                          rate = query.type(inputs.back()).dtype](const Binding& binding) {
-        run_sgd(binding, options, count, rate);
-      });
-    return make_kernel([options = op_cast<AdamStep>(query.op()).options(), count,
-                        rate = query.type(inputs[4]).dtype, step = query.type(inputs[5]).dtype](
-                           const Binding& binding) { run_adam(binding, options, count, rate, step); });
   }
 };
 

@@ -117,6 +117,24 @@ bool is_fit(const RegionQuery& query) {
   return matrix.dtype == DType::float32 && matrix.shape.rank() > 0 && matrix.shape.elements() > 0;
 }
 
+std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
+  const Shape& matrix = matrix_of(query).shape;
+  const std::int64_t classes = matrix[matrix.rank() - 1];
+  const Logits of{matrix.elements() / classes, classes};
+  const std::string& kind = query.region.kind;
+  if (kind == loss)
+    return make_kernel([of, reduction = op_cast<SoftmaxCrossEntropy>(query.op()).options().reduction](
+                           const Binding& at) { cross_entropy(of, reduction, at); });
+  if (kind == loss_grad)
+    return make_kernel([of, reduction = op_cast<SoftmaxCrossEntropyGrad>(query.op()).options().reduction](
+                           const Binding& at) { cross_entropy_grad(of, reduction, at); });
+  if (kind == hits)
+    return make_kernel([of, k = op_cast<TopKCorrect>(query.op()).options().k](const Binding& at) {
+      count_correct(of, k, at);
+    });
+  return make_kernel([of](const Binding& at) { write_one_hot(of, at); });
+}
+
 class ClassSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
@@ -129,25 +147,8 @@ class ClassSource final : public KernelSource {
       candidate.outputs.push_back(Layout::row_major(query.type(value).shape.rank()));
     if (query.region.kind == loss_grad) candidate.reads = {false, true, true, true};
     candidate.seconds = seconds_of_traffic(query, candidate);
+    candidate.make = [query](bool) { return make_for(query); };
     return {std::move(candidate)};
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate&) const override {
-    const Shape& matrix = matrix_of(query).shape;
-    const std::int64_t classes = matrix[matrix.rank() - 1];
-    const Logits of{matrix.elements() / classes, classes};
-    const std::string& kind = query.region.kind;
-    if (kind == loss)
-      return make_kernel([of, reduction = op_cast<SoftmaxCrossEntropy>(query.op()).options().reduction](
-                             const Binding& at) { cross_entropy(of, reduction, at); });
-    if (kind == loss_grad)
-      return make_kernel([of, reduction = op_cast<SoftmaxCrossEntropyGrad>(query.op()).options().reduction](
-                             const Binding& at) { cross_entropy_grad(of, reduction, at); });
-    if (kind == hits)
-      return make_kernel([of, k = op_cast<TopKCorrect>(query.op()).options().k](const Binding& at) {
-        count_correct(of, k, at);
-      });
-    return make_kernel([of](const Binding& at) { write_one_hot(of, at); });
   }
 };
 

@@ -103,6 +103,19 @@ std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   return layouts;
 }
 
+std::shared_ptr<const Kernel> make_for(const RegionQuery& query, const Layout& layout) {
+  const PixelView in = *pixel_view(layout, query.type(query.region.inputs[0]).shape);
+  const PixelView out = *pixel_view(layout, query.type(query.region.outputs[0]).shape);
+  const Window2d& window = op_cast<PoolOp>(query.op()).window();
+  const std::string& kind = query.region.kind;
+  if (kind == max_forward) return make_forward({window, in, out});
+  if (kind == max_backward) return make_grad({window, out, in});
+  if (kind == average_forward)
+    return make_average({{window, in, out}, op_cast<AvgPool2d>(query.op()).options().count_include_pad});
+  return make_average_grad(
+      {{window, out, in}, op_cast<AvgPool2dGrad>(query.op()).options().count_include_pad});
+}
+
 class PoolSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
@@ -118,22 +131,10 @@ class PoolSource final : public KernelSource {
       candidate.inputs.assign(query.region.inputs.size(), layout);
       candidate.outputs.assign(query.region.outputs.size(), layout);
       candidate.seconds = seconds_of_traffic(query, candidate);
+      candidate.make = [query, layout](bool) { return make_for(query, layout); };
       candidates.push_back(std::move(candidate));
     }
     return candidates;
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
-    const PixelView in = *pixel_view(candidate.inputs[0], query.type(query.region.inputs[0]).shape);
-    const PixelView out = *pixel_view(candidate.outputs[0], query.type(query.region.outputs[0]).shape);
-    const Window2d& window = op_cast<PoolOp>(query.op()).window();
-    const std::string& kind = query.region.kind;
-    if (kind == max_forward) return make_forward({window, in, out});
-    if (kind == max_backward) return make_grad({window, out, in});
-    if (kind == average_forward)
-      return make_average({{window, in, out}, op_cast<AvgPool2d>(query.op()).options().count_include_pad});
-    return make_average_grad(
-        {{window, out, in}, op_cast<AvgPool2dGrad>(query.op()).options().count_include_pad});
   }
 };
 

@@ -149,6 +149,20 @@ void sum_columns(const Reduction& of, const float* src, float* dst) {
   });
 }
 
+std::shared_ptr<const Kernel> make_for(const Reduction& of) {
+  const auto run = [of](const Binding& at) {
+    const float* src = floats(at.inputs[0]);
+    float* dst = floats(at.outputs[0]);
+    if (of.keeps_nothing())
+      sum_all(of, src, dst, reinterpret_cast<double*>(at.workspace));
+    else if (of.columns == 1)
+      sum_rows(of, src, dst);
+    else
+      sum_columns(of, src, dst);
+  };
+  return make_kernel(run, of.keeps_nothing() ? static_cast<std::size_t>(of.pieces()) * sizeof(double) : 0);
+}
+
 class ReduceSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
@@ -166,25 +180,9 @@ class ReduceSource final : public KernelSource {
     candidate.implementation = "fast";
     candidate.inputs = {layout};
     candidate.outputs = {Layout::row_major(query.type(query.region.outputs[0]).shape.rank())};
-    if (reduction->keeps_nothing())
-      candidate.workspace = static_cast<std::size_t>(reduction->pieces()) * sizeof(double);
     candidate.seconds = seconds_of_traffic(query, candidate);
+    candidate.make = [of = *reduction](bool) { return make_for(of); };
     return {std::move(candidate)};
-  }
-
-  std::shared_ptr<const Kernel> make(const RegionQuery& query, const Candidate& candidate) const override {
-    const Shape& shape = query.type(query.region.inputs[0]).shape;
-    const Reduction of = *reduction_of(candidate.inputs[0], shape, op_cast<Reduce>(query.op()));
-    return make_kernel([of](const Binding& at) {
-      const float* src = floats(at.inputs[0]);
-      float* dst = floats(at.outputs[0]);
-      if (of.keeps_nothing())
-        sum_all(of, src, dst, reinterpret_cast<double*>(at.workspace));
-      else if (of.columns == 1)
-        sum_rows(of, src, dst);
-      else
-        sum_columns(of, src, dst);
-    });
   }
 };
 
