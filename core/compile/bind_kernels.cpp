@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "core/compile/cheapest.h"
 #include "core/compile/rebuild.h"
 #include "core/compile/select_regions.h"
 #include "core/error.h"
@@ -139,9 +140,10 @@ class Binder {
           fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; register one, or use "
                       "another backend",
                       name_of(graph(), region.nodes.back()), backend_.info().name, region.kind));
-    const Candidate& best = *std::ranges::min_element(
-        candidates, {}, [&](const Candidate& candidate) { return cost_of(region, candidate, targets); });
-    add_step(region, query, best, targets);
+    const auto reorders = [&](const Candidate& candidate) {
+      return seconds_of_reorders(region, candidate, targets);
+    };
+    add_step(region, query, cheapest(backend_, request_.tuner, query, candidates, false, reorders), targets);
   }
 
   // In logical layout: ranks that chose other ones, for another batch size, still add element to element.
@@ -194,9 +196,9 @@ class Binder {
       result_.parameter_layouts.emplace(target.gradient_of, target.layout);
   }
 
-  double cost_of(const Region& region, const Candidate& candidate,
-                 const std::vector<Target*>& targets) const {
-    double seconds = candidate.seconds;
+  double seconds_of_reorders(const Region& region, const Candidate& candidate,
+                             const std::vector<Target*>& targets) const {
+    double seconds = 0;
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
       const bool read = candidate.reads.empty() || candidate.reads[i];
       const auto given = layout_of(region.inputs[i]);
@@ -274,14 +276,16 @@ class Binder {
     const Origin origin = graph().record(value.node).origin;
     const Value copy = append_with_origin(graph(), std::make_shared<Reorder>(layout), {value}, origin)[0];
     const Region region = single(graph(), copy.node);
+    const RegionQuery query{graph(), region, {*layout_of(value)}, {true}};
     const bool accumulates = target != nullptr && target->accumulate;
-    std::vector<Candidate> candidates = backend_.propose({graph(), region, {*layout_of(value)}, {true}});
+    std::vector<Candidate> candidates = backend_.propose(query);
     if (accumulates)
       std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.accumulates; });
     if (candidates.empty())
       throw UserError(fmt::format("{}: the backend '{}' cannot reorder {} to {}", name_of(graph(), copy.node),
                                   backend_.info().name, to_string(*layout_of(value)), to_string(layout)));
-    const Candidate& best = *std::ranges::min_element(candidates, {}, &Candidate::seconds);
+    const Candidate& best = cheapest(backend_, request_.tuner, query, candidates, accumulates,
+                                     [](const Candidate&) { return 0.0; });
     const bool from_parameters = from_parameters_.contains(value);
     BoundInstruction step{region, best, nullptr, {value}, {true}, from_parameters};
     step.make_kernel(accumulates);

@@ -58,9 +58,11 @@ struct BindRequest {
   const Placement* placement;
   bool fuse;
   bool prologue;  // steps that depend on parameters alone may be taken out of the program
+  Tuner* tuner;   // null: estimates
 };
 
-// The forward walk: for each region the cheapest candidate plus the reorders that it needs.
+// The forward walk: for each region the cheapest candidate plus the reorders that it needs. Estimates choose
+// the layouts of what a region gives, and the tuner the kernel among those that give these layouts.
 Lowered bind_kernels(BindRequest request, Backend& backend);
 
 }  // namespace plexaura

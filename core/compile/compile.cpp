@@ -63,7 +63,7 @@ class Compiler {
       graph = fold(graph, backend_);
       log("fold", *graph.graph);
     }
-    BindRequest request{std::move(graph), {}, options_.placement, optimise(), false};
+    BindRequest request{std::move(graph), {}, options_.placement, optimise(), false, options_.tuner};
     request.prologue = optimise() && request.graph.graph->updates().empty();
     split_outputs(request);
     return request;

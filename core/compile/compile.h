@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/compile/program.h"
+#include "core/compile/tuner.h"
 #include "core/export.h"
 
 namespace plexaura {
@@ -32,6 +33,8 @@ struct CompileOptions {
   bool optimise = true;
   // Every value of the graph can be read with VM::value; implies optimise = false.
   bool keep_all = false;
+  // Measures kernels where several are offered. Null: they are chosen by estimates.
+  Tuner* tuner = nullptr;
 };
 
 // Passes in fixed order: verify, prune, merge, fold, bind kernels and layouts, plan memory. Throws UserError
