@@ -52,6 +52,17 @@ ConvolutionDescs with_layouts(const ConvolutionShapes& shapes, const Conv2dOptio
           {options.padding.h, options.padding.w}};
 }
 
+// The library of version 2 has these kernels for windows of 3x3, that of version 3 none.
+std::optional<ConvolutionDescs> describe_winograd(const ConvolutionShapes& shapes,
+                                                  const Conv2dOptions& options) {
+  const bool fits = shapes.weights[2] == 3 && shapes.weights[3] == 3 && options.stride == Size2d{} &&
+                    options.dilation == Size2d{} && options.groups == 1;
+  if (!fits) return std::nullopt;
+  ConvolutionDescs descs = with_layouts(shapes, options, std::nullopt, std::nullopt);
+  descs.algorithm = dnnl::algorithm::convolution_winograd;
+  return descs;
+}
+
 std::optional<ConvolutionDescs> describe_images(ConvolutionLayouts layouts, const ConvolutionShapes& shapes,
                                                 const Conv2dOptions& options) {
   const std::int64_t block = block_of(layouts);
@@ -72,6 +83,8 @@ std::optional<ConvolutionDescs> describe_images(ConvolutionLayouts layouts, cons
       return with_layouts(shapes, options, last, last);
     case ConvolutionLayouts::row_major:
       return with_layouts(shapes, options, rows, rows);
+    case ConvolutionLayouts::library_for_winograd:
+      return describe_winograd(shapes, options);
   }
   return std::nullopt;
 }

@@ -26,10 +26,11 @@ enum class ConvolutionLayouts : std::uint8_t {
   blocks_of_16,              // the zeros behind the last channel are taken for channels
   blocks_of_8,
   channels_last,
-  row_major
+  row_major,
+  library_for_winograd  // those of its kernels that transform tiles: fewer operations, but more rounding
 };
 
-inline constexpr std::array all_convolution_layouts{
+inline constexpr std::array direct_convolution_layouts{
     ConvolutionLayouts::library,       ConvolutionLayouts::library_behind_row_major,
     ConvolutionLayouts::blocks_of_16,  ConvolutionLayouts::blocks_of_8,
     ConvolutionLayouts::channels_last, ConvolutionLayouts::row_major};

@@ -1,6 +1,7 @@
 #include "backends/cpu/onednn/convolution_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "backends/cpu/costs.h"
@@ -110,6 +111,11 @@ const Layout& layout_of_number(const std::vector<Operand>& operands, const Candi
                                          : candidate.inputs[argument.index];
 }
 
+// Whether it is faster depends on more than an estimate can know.
+bool is_winograd(const std::string& implementation) {
+  return implementation.find("wino") != std::string::npos;
+}
+
 // Operands stand in the order of the region's inputs and outputs.
 template <class Primitive, class Described>
 std::optional<Candidate> propose_with(const Described& described, const Problem& problem,
@@ -131,6 +137,7 @@ std::optional<Candidate> propose_with(const Described& described, const Problem&
                              layout_of_number(operands, candidate, {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC}),
                              layout_of_number(operands, candidate, {DNNL_ARG_DST, DNNL_ARG_DIFF_DST}),
                              problem.vector, implementation);
+  if (is_winograd(implementation)) candidate.seconds = std::numeric_limits<double>::infinity();
   for (const Operand& operand : operands)
     if (operand.argument.space == Space::output && !is_weights(operand))
       candidate.seconds += seconds_to_leave(operand.shape, candidate.outputs[operand.argument.index]);
@@ -150,6 +157,12 @@ Layout transposed(const Layout& weights) {
   std::vector<Layout::Block> blocks = weights.blocks();
   for (Layout::Block& block : blocks) block.axis = renamed(block.axis);
   return Layout(std::move(order), std::move(blocks));
+}
+
+// Which algorithm goes forward does not matter to the one that goes back.
+ConvolutionForward hint_for(ConvolutionDescs descs) {
+  descs.algorithm = dnnl::algorithm::convolution_direct;
+  return describe_forward(descs, dnnl::prop_kind::forward_training, {});
 }
 
 dnnl::prop_kind kind_of(const Graph& graph) {
@@ -182,7 +195,7 @@ std::optional<Candidate> propose_input_grad(const RegionQuery& query, Convolutio
                                  query.type(region.inputs[1]).shape};
   const auto descs = describe_operands(layouts, shapes, options, false);
   if (!descs) return std::nullopt;
-  const auto hint = describe_forward(*descs, dnnl::prop_kind::forward_training, {});
+  const auto hint = hint_for(*descs);
   const auto described = describe_backward_data(*descs, attributes_with({}), hint);
   return propose_with<dnnl::convolution_backward_data>(
       described, {shapes, options, VectorAxis::src},
@@ -199,7 +212,7 @@ std::optional<Candidate> propose_weight_grad(const RegionQuery& query, Convoluti
   const bool has_bias = region.outputs.size() == 2;
   const auto descs = describe_operands(layouts, shapes, options, has_bias);
   if (!descs) return std::nullopt;
-  const auto hint = describe_forward(*descs, dnnl::prop_kind::forward_training, {});
+  const auto hint = hint_for(*descs);
   const auto described = describe_backward_weights(*descs, attributes_with({}), hint);
   std::vector<Operand> operands{
       {{DNNL_ARG_SRC, described.src_desc(), Space::input, 0}, shapes.src},

@@ -102,12 +102,14 @@ class ConvolutionSource final : public KernelSource {
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;
     if (!is_dense_float32(query)) return candidates;
-    for (const ConvolutionLayouts layouts : all_convolution_layouts) {
+    for (const ConvolutionLayouts layouts : direct_convolution_layouts) {
       auto candidate = candidate_of(query, layouts);
       if (!candidate) continue;
       candidates.push_back(std::move(*candidate));
       if (is_in_whole_blocks(query, candidates.back())) break;
     }
+    if (auto winograd = candidate_of(query, ConvolutionLayouts::library_for_winograd))
+      candidates.push_back(std::move(*winograd));
     return candidates;
   }
 };

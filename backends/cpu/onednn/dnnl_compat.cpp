@@ -162,32 +162,31 @@ std::optional<Layout> layout_of(const memory::desc& desc, const Shape& shape) {
 
 ConvolutionForward describe_forward(const ConvolutionDescs& descs, dnnl::prop_kind kind,
                                     const dnnl::primitive_attr& attributes) {
-  constexpr auto direct = dnnl::algorithm::convolution_direct;
   if (descs.bias)
-    return describe<dnnl::convolution_forward>(attributes, kind, direct, descs.src, descs.weights,
+    return describe<dnnl::convolution_forward>(attributes, kind, descs.algorithm, descs.src, descs.weights,
                                                *descs.bias, descs.dst, descs.strides, descs.dilation,
                                                descs.padding, descs.padding);
-  return describe<dnnl::convolution_forward>(attributes, kind, direct, descs.src, descs.weights, descs.dst,
-                                             descs.strides, descs.dilation, descs.padding, descs.padding);
+  return describe<dnnl::convolution_forward>(attributes, kind, descs.algorithm, descs.src, descs.weights,
+                                             descs.dst, descs.strides, descs.dilation, descs.padding,
+                                             descs.padding);
 }
 
 ConvolutionBackwardData describe_backward_data(const ConvolutionDescs& descs,
                                                const dnnl::primitive_attr& attributes,
                                                const ConvolutionForward& hint) {
-  return describe_backward<dnnl::convolution_backward_data>(
-      attributes, hint, dnnl::algorithm::convolution_direct, descs.src, descs.weights, descs.dst,
-      descs.strides, descs.dilation, descs.padding, descs.padding);
+  return describe_backward<dnnl::convolution_backward_data>(attributes, hint, descs.algorithm, descs.src,
+                                                            descs.weights, descs.dst, descs.strides,
+                                                            descs.dilation, descs.padding, descs.padding);
 }
 
 ConvolutionBackwardWeights describe_backward_weights(const ConvolutionDescs& descs,
                                                      const dnnl::primitive_attr& attributes,
                                                      const ConvolutionForward& hint) {
-  constexpr auto direct = dnnl::algorithm::convolution_direct;
   if (descs.bias)
     return describe_backward<dnnl::convolution_backward_weights>(
-        attributes, hint, direct, descs.src, descs.weights, *descs.bias, descs.dst, descs.strides,
+        attributes, hint, descs.algorithm, descs.src, descs.weights, *descs.bias, descs.dst, descs.strides,
         descs.dilation, descs.padding, descs.padding);
-  return describe_backward<dnnl::convolution_backward_weights>(attributes, hint, direct, descs.src,
+  return describe_backward<dnnl::convolution_backward_weights>(attributes, hint, descs.algorithm, descs.src,
                                                                descs.weights, descs.dst, descs.strides,
                                                                descs.dilation, descs.padding, descs.padding);
 }

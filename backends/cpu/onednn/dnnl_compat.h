@@ -35,6 +35,7 @@ struct ConvolutionDescs {
   memory::dims strides;
   memory::dims dilation;  // as the library counts it: 0 for none
   memory::dims padding;
+  dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
 };
 
 using ConvolutionForward = dnnl::convolution_forward::primitive_desc;

@@ -103,7 +103,8 @@ Tensor drawn(const TensorType& type, std::string_view name, const AgreementOptio
 }
 
 Agreement agreement(const BuildGraph& build, const AgreementOptions& options) {
-  const Run fast = run(build, fast_backend(), DType::float32, options, 2);
+  Backend& backend = options.backend == nullptr ? fast_backend() : *options.backend;
+  const Run fast = run(build, backend, DType::float32, options, 2);
   const Run oracle = run(build, oracle_backend(), DType::float64, options, 1);
   Agreement result;
   result.program = fast.program;

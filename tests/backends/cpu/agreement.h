@@ -31,6 +31,7 @@ struct AgreementOptions {
   double high = 1;
   std::int64_t labels = 10;  // int64 inputs lie in [0, labels)
   Mode mode = Mode::train;
+  Backend* backend = nullptr;  // null: the CPU
 };
 
 // Compiles and runs both; the inputs are drawn by name. Runs the CPU's twice and fails the test where two

@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <doctest/doctest.h>
 
+#include "backends/cpu/cpu_backend.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
+#include "tests/support/forwarding_backend.h"
 
 using namespace plexaura;
 using namespace plexaura::testing;
@@ -45,7 +48,39 @@ std::vector<Node> forward_and_backward(Graph& graph, DType dtype, const Case& of
           conv2d_weight_grad(x, grad, of.kernel, of.options), sum(grad, {.axes = {0, 2, 3}})};
 }
 
+// The CPU with the library's tile-transforming kernels alone where it has them.
+class WithWinograd final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    std::vector<Candidate> candidates = inner().propose(query);
+    const auto transforms = [](const Candidate& candidate) {
+      return candidate.implementation.find("wino") != std::string::npos;
+    };
+    if (std::ranges::any_of(candidates, transforms))
+      std::erase_if(candidates, [&](const Candidate& candidate) { return !transforms(candidate); });
+    return candidates;
+  }
+};
+
+// The library of version 2 on processors with AVX-512.
+bool has_winograd() {
+  const std::string instructions = cpu_instructions();
+  return cpu_libraries().starts_with("oneDNN 2") && instructions.find("avx512_core") != std::string::npos;
+}
+
 }  // namespace
+
+TEST_CASE("convolutions by Winograd's tiles agree too, and are taken by no estimate") {
+  const auto cpu = make_cpu_backend();
+  WithWinograd backend(*cpu);
+  const Case of{{2, 32, 14, 14}, 48, {3, 3}, {.padding = {1, 1}}};
+  const auto build = [&](Graph& graph, DType dtype) { return forward_and_backward(graph, dtype, of); };
+  const Agreement result = agreement(build, {.backend = &backend});
+  CHECK(result.worst() < bound);
+  if (has_winograd()) CHECK(result.uses("wino"));
+  CHECK(!agreement(build).uses("wino"));
+}
 
 TEST_CASE("convolutions and their gradients agree with the portable kernels in double") {
   for (const Case& of : cases) {
