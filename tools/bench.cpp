@@ -21,6 +21,7 @@
 #include "core/print.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
+#include "training/kernel_times.h"
 
 namespace plexaura {
 
@@ -79,7 +80,8 @@ struct Bench {
         batch(config.section("training").integer("batch_size", {.minimum = 1})),
         run(read_options(config, batch, 1)),
         backend(std::make_unique<WatchedBackend>(open_backend(options.backend))),
-        store(make_store(*model, run.dtype)) {
+        store(make_store(*model, run.dtype)),
+        tuner(options.plan ? Tuning::off : run.tuning) {
     for (const char* section : {"model", "training"}) config.section(section).check_all_used();
     std::vector<std::int64_t> shape{batch};
     shape.insert(shape.end(), sample.begin(), sample.end());
@@ -93,6 +95,7 @@ struct Bench {
   RunOptions run;
   std::unique_ptr<WatchedBackend> backend;
   ParameterStore store;
+  Tuner tuner;
   Tensor samples;
   Tensor labels;
 };
@@ -115,7 +118,7 @@ class Training {
               return build_loss(*of.model, (*of.model)(inputs["samples"]), inputs["labels"]);
             },
             {{"samples", {DType::float32, of.sample}}, {"labels", {DType::int64, {}}}}, of.store, *of.backend,
-            alone_, nullptr, plan_, plan_, {.optimizer = of.run.trainer.optimizer}) {}
+            alone_, nullptr, plan_, plan_, {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {}
 
   Timed timed() {
     return {programs_.workspace_bytes(), [this] { return step(); }};
@@ -146,7 +149,8 @@ class Inference {
   explicit Inference(Bench& of) : of_(of) {
     Graph graph(Mode::inference);
     const Node x = graph.input("samples", of.samples.type());
-    program_ = compile(graph, std::vector<ProgramOutput>{{(*of.model)(x)}}, *of.backend);
+    program_ =
+        compile(graph, std::vector<ProgramOutput>{{(*of.model)(x)}}, *of.backend, {.tuner = &of.tuner});
     of.store.place(program_->placement, *of.backend);
     vm_ = std::make_unique<VM>(program_, *of.backend, VmOptions{.store = &of.store});
   }
@@ -192,7 +196,10 @@ std::string look_at(const Options& options) {
   const Config config = Config::load(options.config, options.set);
   const int threads = use_cores(1);
   Bench of(options, config);
+  const auto times = kernel_times_file();
+  if (of.run.tuning != Tuning::off) load_kernel_times(times, of.tuner);
   Program program(of);
+  if (of.tuner.measured() > 0) save_kernel_times(times, of.tuner);
   const Timed timed = program.timed();
   return options.plan ? of.backend->plan() : measure(options, of, timed, threads);
 }

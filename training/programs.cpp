@@ -36,6 +36,7 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
   const std::int64_t rank = collective.rank();
   const std::int64_t first = train.micro_batch(0, 0, 0).count;
   place(collective, strategy, first);
+  share_kernel_times();
   together(collective, "compiling", [&] {
     compile_all(train, validation, rank);
     make_machines(strategy);
@@ -53,8 +54,9 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   Graph graph(Mode::train);
   const LossOutputs model = build(graph, samples);
   const std::vector<ProgramOutput> outputs = training_outputs(graph, model, store_, samples);
-  return compile(graph, outputs, backend_,
-                 {.placement = placement, .accumulate = accumulate, .apply_updates = false});
+  return compile(
+      graph, outputs, backend_,
+      {.placement = placement, .accumulate = accumulate, .apply_updates = false, .tuner = options_.tuner});
 }
 
 // The lowest rank has samples in every step; its placement is everyone's.
@@ -79,6 +81,17 @@ void TrainingPrograms::place(Collective& collective, Strategy* strategy, std::in
   });
 }
 
+// Ranks that measured for themselves would choose unlike kernels.
+void TrainingPrograms::share_kernel_times() {
+  if (options_.tuner == nullptr || collective_.size() == 1) return;
+  const bool has_measured = collective_.rank() == 0;
+  const std::string times =
+      broadcast_text(collective_, has_measured ? options_.tuner->to_text() : "", "the times of kernels");
+  if (!has_measured && !options_.tuner->add(times))
+    throw InternalError("rank 0 sent times of kernels that cannot be read");
+  options_.tuner->freeze();
+}
+
 void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank) {
   for (const std::int64_t samples : train.micro_batch_sizes(rank))
     for (const bool accumulate : {false, true})
@@ -94,7 +107,7 @@ void TrainingPrograms::make_machines(Strategy* strategy) {
                                          options_.profile);
   Graph graph;
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets());
-  update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
+  update_ = compile(graph, {}, backend_, {.placement = &store_.placement(), .tuner = options_.tuner});
   std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
   for (const auto& [key, program] : gradients_) bytes = std::max(bytes, program->arena_bytes);
   workspace_ = std::make_shared<Workspace>(backend_, bytes);

@@ -20,6 +20,7 @@ struct ProgramOptions {
   std::int64_t bucket_bytes = 25 << 20;
   bool watch = false;
   Profile* profile = nullptr;
+  Tuner* tuner = nullptr;  // of kernels, on all ranks or on none; null: estimates
 };
 
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
@@ -28,8 +29,10 @@ struct ProgramOptions {
 // profile must outlive it. One thread at a time.
 class TrainingPrograms {
  public:
-  // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere. All ranks
-  // construct together; a rank that fails takes all with it. `train` and `validation` say which sizes occur.
+  // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere, and so are the
+  // times of the kernels that it has measured for it; where there are several ranks nothing else is measured.
+  // All ranks construct together; a rank that fails takes all with it. `train` and `validation` say which sizes
+  // occur.
   TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
                    Collective& collective, Strategy* strategy, const BatchPlan& train,
                    const BatchPlan& validation, const ProgramOptions& options);
@@ -57,6 +60,7 @@ class TrainingPrograms {
                                                    const Placement* placement);
   LossOutputs build(Graph& graph, std::int64_t samples) const;
   void place(Collective& collective, Strategy* strategy, std::int64_t samples);
+  void share_kernel_times();
   void compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy);
   std::uint64_t hash_of_plan(std::int64_t samples);

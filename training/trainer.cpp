@@ -63,10 +63,11 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     train_plan_.check();
   });
   lock_output();
-  programs_ = std::make_unique<TrainingPrograms>(
-      parts_.model, parts_.train->fields(), parts_.store, parts_.backend, ranks(), parts_.strategy,
-      train_plan_, validation_plan_,
-      ProgramOptions{options_.optimizer, options_.bucket_bytes, options_.watch, options_.profile});
+  programs_ =
+      std::make_unique<TrainingPrograms>(parts_.model, parts_.train->fields(), parts_.store, parts_.backend,
+                                         ranks(), parts_.strategy, train_plan_, validation_plan_,
+                                         ProgramOptions{options_.optimizer, options_.bucket_bytes,
+                                                        options_.watch, options_.profile, options_.tuner});
   state_.seed = options_.seed;
   state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;

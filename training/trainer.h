@@ -58,6 +58,7 @@ struct TrainerOptions {
   std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
   bool watch = false;                    // end with the op that makes the first NaN or infinite number
   Profile* profile = nullptr;            // an event per instruction; slows the run down
+  Tuner* tuner = nullptr;                // of kernels, on all ranks or on none; null: estimates
 };
 
 // Called on every rank with figures over all ranks; only one of them needs to show them. What it throws on

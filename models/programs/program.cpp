@@ -18,6 +18,7 @@
 #include "models/programs/use_model.h"
 #include "models/programs/version.h"
 #include "models/zoo/summary.h"
+#include "training/kernel_times.h"
 
 namespace plexaura {
 
@@ -114,6 +115,19 @@ void write_profile(Communicator& ranks, const Profile& profile, const std::strin
   });
 }
 
+void say_if_any(RunReport& report, const std::string& sentence) {
+  if (!sentence.empty()) report.say(sentence);
+}
+
+void read_kernel_times(Tuner& tuner, Tuning tuning, RunReport& report) {
+  if (tuning != Tuning::off) say_if_any(report, load_kernel_times(kernel_times_file(), tuner));
+}
+
+void keep_kernel_times(const Tuner& tuner, RunReport& report) {
+  report.say(fmt::format("measured the kernels for {} regions", tuner.measured()));
+  say_if_any(report, save_kernel_times(kernel_times_file(), tuner));
+}
+
 int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   const std::string output = setup.options.trainer.output.string();
   const auto report = together(ranks, "opening the outputs", [&] {
@@ -132,6 +146,9 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   });
   const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
   if (!unlike.empty()) setup.options.trainer.rebroadcast_every = setup.options.rebroadcast_every;
+  Tuner tuner(setup.options.tuning);
+  setup.options.trainer.tuner = &tuner;
+  if (ranks.rank() == 0) read_kernel_times(tuner, setup.options.tuning, *report);
   // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
   const auto exchange = ranks.duplicate("the exchange of gradients");
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
@@ -143,6 +160,7 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
                    .collective = &ranks,
                    .strategy = strategy.get()},
                   setup.options.trainer);
+  if (tuner.measured() > 0) keep_kernel_times(tuner, *report);
   if (line.dry_run) {
     together(ranks, "printing", [&] {
       if (ranks.rank() == 0) print_output(plan_text(setup, trainer, line));

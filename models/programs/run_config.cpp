@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <limits>
+#include <map>
 #include <system_error>
 
 #include "distributed/strategies/strategies.h"
@@ -80,6 +82,18 @@ std::int64_t read_batch_size(const Section& training, int ranks) {
   return training.integer("batch_size", {.minimum = 1, .maximum = largest_batch});
 }
 
+// PLEXAURA_TUNING stands for the key where the file does not have it.
+Tuning read_tuning(const Section& training) {
+  const std::map<std::string, Tuning> modes{
+      {"off", Tuning::off}, {"cached", Tuning::cached}, {"measure", Tuning::measure}};
+  const char* preset = std::getenv("PLEXAURA_TUNING");
+  if (preset != nullptr && !modes.contains(preset))
+    throw UserError(
+        fmt::format("the variable PLEXAURA_TUNING is '{}'; it must be cached, measure or off", preset));
+  return modes.at(
+      training.choice_or("tuning", preset == nullptr ? "cached" : preset, {"cached", "measure", "off"}));
+}
+
 // The folder of checkpoints, and not one of these itself.
 std::filesystem::path read_output_folder(const Section& output) {
   std::filesystem::path folder = output.text_or("dir", "");
@@ -114,6 +128,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.epochs = training.integer("epochs", {.minimum = 1, .maximum = most_epochs});
   trainer.seed = training.integer_or("seed", 1, {.minimum = 0});
   trainer.watch = training.flag_or("watch", false);
+  run.tuning = read_tuning(training);
   double peak = 0;
   trainer.optimizer = read_optimizer(training, peak);
   const std::int64_t steps_per_epoch = (samples + trainer.batch_size - 1) / trainer.batch_size;

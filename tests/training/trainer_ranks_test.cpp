@@ -9,6 +9,7 @@
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
+#include "tests/support/two_speeds.h"
 #include "tests/training/small_run.h"
 #include "training/trainer.h"
 
@@ -91,6 +92,33 @@ TEST_CASE("the watch tells once, as a mistake of the user, what all ranks meet i
   CHECK(ends[0].find(" produced ") != std::string::npos);
   CHECK(ends[1] == ends[2]);
   CHECK(ends[1] == "2, hears: rank 0: " + ends[0].substr(9));
+}
+
+TEST_CASE("all ranks choose by what rank 0 has measured") {
+  using namespace std::chrono_literals;
+  std::mutex mutex;
+  std::vector<std::string> programs;
+  std::vector<std::string> facts;
+  ThreadRanks(kRanks).run([&](Collective& ranks) {
+    const auto inner = open_backend(test_backend().info().name);
+    const bool is_first = ranks.rank() == 0;
+    TwoSpeeds backend(*inner, "matmul", is_first ? 2000us : 0us, is_first ? 0us : 2000us);
+    ParameterStore store = small_store();
+    SummingStrategy strategy(ranks);
+    Tuner tuner(Tuning::cached);
+    const Trainer trainer({small_model, store, backend, points(21), points(0), &ranks, &strategy},
+                          {.batch_size = 21, .tuner = &tuner});
+    const std::lock_guard lock(mutex);
+    programs.push_back(trainer.programs().largest().to_text());
+    facts.push_back(trainer.facts().at("the plan's kernels"));
+    CHECK((tuner.measured() > 0) == is_first);
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    CHECK(programs[index].find("second") != std::string::npos);
+    CHECK(programs[index] == programs[0]);
+    CHECK(facts[index] == facts[0]);
+  }
 }
 
 TEST_CASE("a strategy that does not sum the last bucket is told so after the first step") {

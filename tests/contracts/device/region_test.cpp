@@ -64,7 +64,9 @@ class Refusing final : public ForwardingBackend {
     const bool knows =
         std::ranges::any_of(query.given, [](const auto& layout) { return layout.has_value(); });
     if (when_ == When::always || knows) return {};
-    return propose_host_kernel(query);
+    std::vector<Candidate> candidates = propose_host_kernel(query);
+    for (Candidate& candidate : candidates) candidate.seconds = 0;
+    return candidates;
   }
 
  private:
