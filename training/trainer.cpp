@@ -178,6 +178,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
       epoch_begin = now();
     }
   }
+  check_reported();
   programs_->step().await_weights();
   if (parts_.strategy != nullptr) parts_.strategy->end();
   if (!saved_ && result_.steps_now > 0) save();
@@ -194,12 +195,13 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
 bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   const double begin = now();
   Step data;
-  std::exception_ptr failure;
-  try {
-    data = next_step(loader);
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  // What an observer of the last step threw on this rank alone goes the way of a failure in this one.
+  std::exception_ptr failure = std::exchange(report_failure_, nullptr);
+  if (!failure) try {
+      data = next_step(loader);
+    } catch (...) {
+      failure = std::current_exception();
+    }
   const std::optional<StepMetrics> metrics = run_step(data, failure);
   if (!metrics) return true;
   check_finite(metrics->loss, fmt::format("the loss of step {}", state_.step + 1));
@@ -258,24 +260,20 @@ void Trainer::note_step(const Step& data, const StepMetrics& metrics, double sec
       .images_per_second = rates_.back(),
       .learning_rate = options_.learning_rate.learning_rate(state_.step - 1),
       .step_in_epoch = data.step_in_epoch + 1};
-  show(fmt::format("the report of step {}", state_.step),
-       [&] { observer.step(record, data.steps_in_epoch); });
+  try {
+    observer.step(record, data.steps_in_epoch);
+  } catch (...) {
+    report_failure_ = std::current_exception();
+  }
   state_.step_in_epoch = data.ends_epoch() ? 0 : data.step_in_epoch + 1;
   if (data.ends_epoch()) ++state_.epoch;
 }
 
-// An observer may fail on one rank alone, that which writes the log. In each step a sum costs less than the
-// exchange of errors.
-void Trainer::show(std::string_view what, const std::function<void()>& action) {
-  std::exception_ptr mine;
-  try {
-    action();
-  } catch (...) {
-    mine = std::current_exception();
-  }
-  std::int64_t failures = mine ? 1 : 0;
-  ranks().sum(DType::int64, reinterpret_cast<std::byte*>(&failures), 1, what);
-  if (failures > 0) agree_on_error(ranks(), mine, what);
+// Behind the last step of an epoch or of the run no other step tells what its observer met.
+void Trainer::check_reported() {
+  together(ranks(), fmt::format("the report of step {}", state_.step), [&] {
+    if (report_failure_) std::rethrow_exception(report_failure_);
+  });
 }
 
 Step Trainer::next_step(Loader& loader) const {
@@ -330,6 +328,7 @@ void Trainer::check_finite(double loss, const std::string& name) {
 }
 
 void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
+  check_reported();
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> nothing(programs_->metric_names().size(), none);
   EpochRecord record{.epoch = state_.epoch - 1,
@@ -346,7 +345,7 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   }
   result_.last_epoch = record;
   state_.epoch_loss = state_.epoch_samples = 0;
-  show(fmt::format("the report of epoch {}", record.epoch + 1), [&] { observer.epoch(record); });
+  together(ranks(), fmt::format("the report of epoch {}", record.epoch + 1), [&] { observer.epoch(record); });
   save();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -121,7 +122,7 @@ class Trainer {
   bool train_step(Loader& loader, TrainingObserver& observer);
   std::optional<StepMetrics> run_step(const Step& data, std::exception_ptr failure);
   void note_step(const Step& data, const StepMetrics& metrics, double seconds, TrainingObserver& observer);
-  void show(std::string_view what, const std::function<void()>& action);
+  void check_reported();
   StepMetrics agreed_metrics(const StepTicket& ticket);
   void check_tail(const StepMetrics& metrics, std::int64_t global_samples);
   void rebroadcast_weights();
@@ -143,7 +144,8 @@ class Trainer {
   TrainingResult result_;
   std::vector<double> rates_;  // images per second of each step
   int noted_signal_ = 0;
-  bool saved_ = false;  // as it stands
+  std::exception_ptr report_failure_;  // of the observer of the last step
+  bool saved_ = false;                 // as it stands
   bool ran_ = false;
 };
 
