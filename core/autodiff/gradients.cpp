@@ -52,9 +52,8 @@ class Walk {
  private:
   // Sets a bit for every node whose value depends on an entry of wrt.
   void mark_dependents(std::span<const Node> wrt) {
-    depends_.assign(end_, false);
-    for (const Node& node : wrt)
-      if (node.id() < end_) depends_[node.id()] = true;
+    depends_.assign(graph_.size(), false);
+    for (const Node& node : wrt) depends_[node.id()] = true;
     for (NodeId id = 0; id < end_; ++id)
       for (const Value input : graph_.record(id).inputs)
         if (carries_gradient(input)) depends_[id] = true;

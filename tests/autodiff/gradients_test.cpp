@@ -143,6 +143,8 @@ TEST_CASE("what gradients() refuses, with the nodes' names") {
              {"seed", "dtype"}));
   CHECK(says(user_error([&] { gradients(sum(apply(std::make_shared<WithoutGradient>(), {x})), {x}); }),
              {"one_way has no gradient", "stop_gradient"}));
+  const Node late = vector_input(graph, "late");
+  CHECK(says(user_error([&] { gradients(loss, {late}); }), {"does not depend on input"}));
   Graph another;
   const Node stranger = vector_input(another, "x");
   CHECK(says(user_error([&] { gradients(loss, {stranger}); }), {"another graph"}));
@@ -157,6 +159,17 @@ TEST_CASE("what has no gradient is empty where that is allowed") {
   CHECK(grads[0].type() == x.type());
   CHECK(!grads[1]);
   CHECK(!gradients_or_empty(sum(x), std::vector{other})[0]);
+}
+
+TEST_CASE("a loss does not depend on a node that was made after it, however many there are") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node loss = sum(x);
+  for (int i = 0; i < 200; ++i) {
+    const std::vector<Node> grads = gradients_or_empty(loss, std::vector{vector_input(graph, "late"), x});
+    CHECK(!grads[0]);
+    CHECK(grads[1].type() == x.type());
+  }
 }
 
 TEST_CASE("no gradient flows through a saved output") {
