@@ -14,6 +14,9 @@ class Room:
     def holds(self, path):
         return any(fnmatch.fnmatch(path, pattern) for pattern in self.sources)
 
+    def runs(self, test):
+        return any(fnmatch.fnmatch(test, pattern) for pattern in self.tests)
+
 
 ENGINE = ["core_tests", "core_tests.portable"]
 DEVICES = ["core_tests.far", "core_tests.far_lazy", "contract_tests_far", "contract_tests_far_lazy"]
@@ -33,7 +36,7 @@ ROOMS = [
          [*KERNELS, "contract_tests_cpu", *DEVICES], [*KERNEL_TARGETS, "contract_tests"]),
     Room("training", ["training/*.cpp"], ["training_tests"], ["training_tests"]),
     Room("distributed", ["distributed/*.cpp"],
-         ["distributed_tests", "distributed.alone.*", "distributed.*.[23]", "distributed.mismatch_*"],
+         ["distributed_tests", "distributed.[!t]*", "distributed.threads.[23]", "distributed.throws*"],
          ["distributed_tests", "distributed_ranks"]),
 ]
 

@@ -3,13 +3,12 @@
 import dataclasses
 import json
 import os
-import resource
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from fnmatch import fnmatch
 from pathlib import Path
 
 GIB = 1 << 30
@@ -20,6 +19,7 @@ THREADS = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
 
 @dataclasses.dataclass
 class Trial:
+    test: str  # its name for ctest
     name: str
     command: list
     environment: dict
@@ -31,67 +31,59 @@ class Trial:
     reached: frozenset = frozenset()  # numbers of the faults it comes by
 
     def run(self, seconds, wall_seconds, **switches):
-        """The exit status; a run that exceeds its time is killed, which is no pass."""
-        def limit():
-            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
-            resource.setrlimit(resource.RLIMIT_DATA, (8 * GIB, 8 * GIB))
-            resource.setrlimit(resource.RLIMIT_FSIZE, (GIB, GIB))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
+        """Whether it passes, and its processor time; a run that exceeds its time is killed, which is no pass."""
+        limits = ["prlimit", f"--cpu={int(seconds) + 1}", f"--data={8 * GIB}", f"--fsize={GIB}", "--core=0", "--"]
         with tempfile.TemporaryDirectory(prefix="mutate.") as scratch:
             environment = {**os.environ, **THREADS, **self.environment, **switches, "TMPDIR": scratch}
-            process = subprocess.Popen(self.command, cwd=self.folder, env=environment, preexec_fn=limit, start_new_session=True,
+            process = subprocess.Popen([*limits, *self.command], cwd=self.folder, env=environment, start_new_session=True,
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                return process.wait(wall_seconds)
-            except subprocess.TimeoutExpired:
-                return -signal.SIGKILL
-            finally:
-                end_group(process)
+            timer = threading.Timer(wall_seconds, end_group, [process.pid])
+            timer.start()
+            _, status, usage = os.wait4(process.pid, 0)
+            timer.cancel()
+            process.returncode = os.waitstatus_to_exitcode(status)
+            end_group(process.pid)
+            return process.returncode in (PASSED, SKIPPED), usage.ru_utime + usage.ru_stime
 
     def measure(self):
         """Runs without a fault, and notes whether it passes, its time, and the faults that it comes by."""
         with tempfile.NamedTemporaryFile() as table:
             table.truncate(65536)
-            before, start = children_seconds(), time.monotonic()
-            status = self.run(1000, 1000, PLEXAURA_MUTANTS_REACHED=table.name)
-            self.seconds, self.wall_seconds = children_seconds() - before, time.monotonic() - start
+            start = time.monotonic()
+            self.passes, self.seconds = self.run(1000, 1000, PLEXAURA_MUTANTS_REACHED=table.name)
+            self.wall_seconds = time.monotonic() - start
             marks = Path(table.name).read_bytes()
         self.reached = frozenset(number for number, mark in enumerate(marks) if mark)
-        self.passes = status in (PASSED, SKIPPED)
-        return self.passes
 
     def notices(self, number):
-        return self.run(5 + 10 * self.seconds, 30 + 20 * self.wall_seconds, PLEXAURA_MUTANT=str(number)) not in (PASSED, SKIPPED)
+        """Whether it fails with the fault, and fails again: a test that fails now and then tells nothing."""
+        return all(not self.run(5 + 10 * self.seconds, 20 + 10 * self.wall_seconds, PLEXAURA_MUTANT=str(number))[0]
+                   for _ in range(2))
 
 
-def end_group(process):
+def end_group(leader):
     try:
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    process.wait()
 
 
-def children_seconds():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def find_trials(build, patterns):
-    """The tests of these names; those of a program of doctest cases by source file."""
+def find_trials(build, is_wanted):
+    """The tests whose names are wanted; those of a program of doctest cases by source file."""
     listed = json.loads(subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                                        capture_output=True, text=True).stdout)
     for test in listed["tests"]:
-        if not any(fnmatch(test["name"], pattern) for pattern in patterns):
+        if not is_wanted(test["name"]):
             continue
         properties = {p["name"]: p["value"] for p in test["properties"]}
         environment = dict(setting.split("=", 1) for setting in properties.get("ENVIRONMENT", []))
         folder, command = properties["WORKING_DIRECTORY"], test["command"]
-        for file in doctest_files(command):
-            yield Trial(f"{test['name']} {file}", [*command, f"--source-file=*/{file}", "--abort-after=1"], environment, folder)
-        if not doctest_files(command):
-            yield Trial(test["name"], command, environment, folder)
+        files = doctest_files(command)
+        for file in files:
+            only = [*command, f"--source-file=*/{file}", "--abort-after=1"]
+            yield Trial(test["name"], f"{test['name']} {file}", only, environment, folder)
+        if not files:
+            yield Trial(test["name"], test["name"], command, environment, folder)
 
 
 def doctest_files(command):
