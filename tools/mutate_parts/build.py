@@ -7,7 +7,8 @@ import sys
 
 from faults import sow
 
-PLACE = re.compile(r"^([^:\s]+):(\d+):(\d+):(.*)", re.M)
+# Of an error, of a note, or where it says `inlined from F at FILE:1:2`.
+PLACE = re.compile(r"(?:^| at )([^:\s]+):(\d+):(\d+)(.*)", re.M)
 
 
 def project_files(root):
