@@ -165,17 +165,17 @@ class Compiler {
         const std::int64_t offset = feed_end;
         program_->feeds.push_back({leaf.label(), leaf.type(), offset});
         feed_end += static_cast<std::int64_t>(whole_granules(static_cast<std::size_t>(leaf.type().bytes())));
-        return {Place::Space::feed, 0, offset};
+        return {.space = Place::Space::feed, .offset = offset};
       }
       case LeafKind::step_scalar:
-        return {Place::Space::feed, 0,
-                static_cast<std::int64_t>(step_block_offset(leaf.scalar(), leaf.type().dtype))};
+        return {.space = Place::Space::feed,
+                .offset = static_cast<std::int64_t>(step_block_offset(leaf.scalar(), leaf.type().dtype))};
       case LeafKind::constant:
-        return {Place::Space::constant, 0, add_constant(*leaf.value())};
+        return {.space = Place::Space::constant, .offset = add_constant(*leaf.value())};
       case LeafKind::arena_slice:
         return home_of(leaf.slice(), leaf.type().dtype);
       default:
-        return {Place::Space::value, 0, element_bytes(entry_of(leaf.label()).offset)};
+        return {.space = Place::Space::value, .offset = element_bytes(entry_of(leaf.label()).offset)};
     }
   }
 
@@ -183,9 +183,9 @@ class Compiler {
     const std::int64_t offset = slice.offset * static_cast<std::int64_t>(size_of(dtype));
     switch (slice.arena) {
       case ArenaKind::value:
-        return {Place::Space::value, 0, offset};
+        return {.space = Place::Space::value, .offset = offset};
       case ArenaKind::gradient:
-        return {Place::Space::gradient, 0, offset};
+        return {.space = Place::Space::gradient, .offset = offset};
       default:
         return {Place::Space::state, slice.state, offset};
     }
@@ -195,13 +195,13 @@ class Compiler {
     if (target.updated_leaf) return homes_.at(*target.updated_leaf);
     if (target.tail) {
       const std::int64_t offset = program_->placement.tail_offset() + static_cast<std::int64_t>(*target.tail);
-      return {Place::Space::gradient, 0, element_bytes(offset)};
+      return {.space = Place::Space::gradient, .offset = element_bytes(offset)};
     }
     const Placement::Entry& entry = entry_of(target.gradient_of);
     if (entry.role == ParameterRole::frozen)
       throw UserError(fmt::format(
           "the program computes the gradient of '{}', which the placement holds as frozen", entry.name));
-    return {Place::Space::gradient, 0, element_bytes(entry.offset)};
+    return {.space = Place::Space::gradient, .offset = element_bytes(entry.offset)};
   }
 
   std::int64_t element_bytes(std::int64_t elements) const {

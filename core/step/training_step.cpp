@@ -62,7 +62,6 @@ std::vector<HostPoint> TrainingStep::gradient_host_points(const Program& program
                           if (announcing_) announce(bucket);
                         }});
   }
-  std::ranges::stable_sort(points, {}, &HostPoint::instruction);
   return points;
 }
 
@@ -78,7 +77,6 @@ void TrainingStep::set_update_program(std::shared_ptr<const Program> program,
                                 "a strategy may answer repeat or stop for the first bucket only");
                           border_.stage_in(bucket, answer.event);
                         }});
-  std::ranges::stable_sort(points, {}, &HostPoint::instruction);
   divides_loss_scale_ = reads(*program->graph, StepScalar::loss_scale);
   VmOptions options{&store_, std::move(workspace), nullptr, std::move(points), watch_, profile_};
   update_vm_ = std::make_unique<VM>(std::move(program), backend_, std::move(options));

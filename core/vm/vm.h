@@ -20,7 +20,7 @@ struct VmOptions {
   ParameterStore* store = nullptr;            // needed where the program reads parameters, buffers or arenas
   std::shared_ptr<Workspace> workspace = {};  // null: the VM allocates its own
   Collective* collective = nullptr;           // needed where the program has collective ops
-  std::vector<HostPoint> host_points = {};    // sorted by instruction; cut the program into segments
+  std::vector<HostPoint> host_points = {};    // in any order; cut the program into segments
   bool watch = false;                         // after each instruction look for NaN and Inf
   class Profile* profile = nullptr;           // an event per instruction; waits after each
 };
