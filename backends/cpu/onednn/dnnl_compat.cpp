@@ -1,10 +1,10 @@
 #include "backends/cpu/onednn/dnnl_compat.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/onednn/sources.h"
@@ -78,12 +78,12 @@ auto describe_backward(const dnnl::primitive_attr& attributes, const Hint& hint,
 #endif
 
 // The library's names of layouts are ours: "aBcd16b".
-const std::map<std::string, memory::format_tag>& tags_by_name() {
+const std::vector<std::pair<std::string, memory::format_tag>>& named_tags() {
   static const auto tags = [] {
-    std::map<std::string, memory::format_tag> named;
+    std::vector<std::pair<std::string, memory::format_tag>> named;
     for (int tag = dnnl_a; tag < dnnl_format_tag_last; ++tag)
-      named.emplace(dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag)),
-                    static_cast<memory::format_tag>(tag));
+      named.emplace_back(dnnl_fmt_tag2str(static_cast<dnnl_format_tag_t>(tag)),
+                         static_cast<memory::format_tag>(tag));
     return named;
   }();
   return tags;
@@ -142,9 +142,10 @@ std::optional<memory::desc> desc_of(const Layout& layout, const TensorType& type
   if (type.shape.rank() == 0) return memory::desc({1}, *data_type, memory::format_tag::a);
   if (layout.blocks().empty())
     return memory::desc(dims_of(type.shape), *data_type, layout.outer_strides(type.shape));
-  const auto tag = tags_by_name().find(to_string(layout));
-  if (tag == tags_by_name().end()) return std::nullopt;
-  return memory::desc(dims_of(type.shape), *data_type, tag->second);
+  const std::string wanted = to_string(layout);
+  for (const auto& [name, tag] : named_tags())
+    if (name == wanted) return memory::desc(dims_of(type.shape), *data_type, tag);
+  return std::nullopt;
 }
 
 std::optional<Layout> layout_of(const memory::desc& desc, const Shape& shape) {
