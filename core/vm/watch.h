@@ -19,6 +19,7 @@ PLEXAURA_API std::string first_bad(const Tensor& tensor);  // "NaN at element 17
 void check_finite(const Instruction& instruction, const std::function<Tensor(const Slot&)>& read);
 
 // Shapes, GB/s and, where the op is a product, GFLOP/s; `microseconds` is how long the instruction took.
-std::string detail_of(const Program& program, const Instruction& instruction, double microseconds);
+PLEXAURA_API std::string detail_of(const Program& program, const Instruction& instruction,
+                                   double microseconds);
 
 }  // namespace plexaura

@@ -319,6 +319,11 @@ TEST_CASE("plans are equal where programs are") {
   };
   CHECK(hash(2, {4}) == hash(2, {4}));
   CHECK(hash(2, {4}) != hash(2, {5}));
+  const auto hash_of = [](auto op) {
+    Graph graph;
+    return compiled(graph, {op(graph.input("x", vector))})->plan_hash();
+  };
+  CHECK(hash_of([](const Node& x) { return exp(x); }) != hash_of([](const Node& x) { return tanh(x); }));
 }
 
 TEST_CASE("outputs of other graphs and gradients of frozen parameters are refused") {

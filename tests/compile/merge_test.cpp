@@ -68,6 +68,9 @@ TEST_CASE_FIXTURE(Fixture, "one option that differs is enough to stay two") {
   CHECK(!one(matmul(m, m, {.transpose_a = true}), matmul(m, m, {.transpose_b = true})));
   CHECK(!one(batch_norm(x, s, s).y, batch_norm(x, s, s, {.epsilon = 1e-6}).y));
   CHECK(!one(max_pool2d(x, {.kernel = {2, 2}}), max_pool2d(x, {.kernel = {2, 2}, .stride = Size2d{2, 1}})));
+  CHECK(!one(max_pool2d(x, {.kernel = {2, 2}, .stride = Size2d{2, 2}}),
+             max_pool2d(x, {.kernel = {1, 1}, .stride = Size2d{2, 2}})));
+  CHECK(!one(max_pool2d(x, {.kernel = {2, 2}}), max_pool2d(x, {.kernel = {2, 2}, .padding = {1, 1}})));
   CHECK(!one(max_pool2d(x, {.kernel = {2, 2}}), avg_pool2d(x, {.kernel = {2, 2}})));
   CHECK(!one(avg_pool2d(x, {.kernel = {2, 2}, .padding = {1, 1}}),
              avg_pool2d(x, {.kernel = {2, 2}, .padding = {1, 1}, .count_include_pad = false})));
