@@ -1,5 +1,6 @@
 #include "core/testing/check_gradients.h"
 
+#include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
 
@@ -176,6 +177,35 @@ TEST_CASE("a gradient that is wrong only where an output has no cotangent is fou
   CHECK(names(report_where(true), "gradient without a cotangent of output 1"));
 }
 
+TEST_CASE("a failure says under the cotangent of which output a gradient is wrong") {
+  for (const std::size_t wrong : {0, 1}) {
+    const auto build = [&](Graph&, std::span<const Node> x) {
+      std::vector<Node> outputs;
+      for (const std::size_t output : {0, 1})
+        outputs.push_back(
+            apply(std::make_shared<Suspect>("square", of_square(output == wrong ? 3 : 2)), {x[0]}));
+      return outputs;
+    };
+    const GradientReport report = checked(build, {Tensor::of<double>({1}, {0.5})});
+    const auto is_named = [&](std::size_t output) {
+      const std::string end = " of output " + std::to_string(output);
+      return std::ranges::any_of(report.failures, [&](const GradientEntry& entry) {
+        return entry.check == "gradient" && entry.index.ends_with(end);
+      });
+    };
+    CHECK(is_named(wrong));
+    CHECK(!is_named(1 - wrong));
+  }
+}
+
+TEST_CASE("the tolerances are those that are given") {
+  GradientOptions options;
+  CHECK(!check_gradients(built("square", of_square(2.001)), {some}, oracle(), options).passed);
+  options.tolerance = options.second_tolerance = 1e-2;
+  const GradientReport report = check_gradients(built("square", of_square(2.001)), {some}, oracle(), options);
+  CHECK_MESSAGE(report.passed, to_string(report));
+}
+
 TEST_CASE("a gradient that is not linear in the cotangent is found") {
   CHECK(!checked(built("square", [](const VjpRequest& request) {
            return std::vector{abs(request.grad_outputs[0]) * request.inputs[0] * 2};
@@ -197,6 +227,8 @@ TEST_CASE("a gradient that is not a number is a failure, and is not reported as 
   CHECK(!report.passed);
   CHECK(report.worst == HUGE_VAL);
   CHECK(to_string(report).find("worst relative error inf") != std::string::npos);
+  for (const GradientEntry& entry : report.failures)
+    if (entry.check == "gradient" && entry.index == "[0,0]") CHECK(entry.numeric != 0);
 }
 
 TEST_CASE("a kink is distinguished from a wrong gradient") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
@@ -14,7 +15,55 @@ OpCase negated(Expected expected) {
   return {"an op", "neg", [](Graph&, auto x) { return std::vector{-x[0]}; }, {{{3}}}, std::move(expected)};
 }
 
+// x -> x^2, whose gradient in float32 is off by this fraction: a backend that computes it wrongly.
+class SquareOff final : public Op {
+ public:
+  explicit SquareOff(double off) : off_(off) {}
+  std::string_view name() const override { return "square"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+  std::vector<Node> vjp(const VjpRequest& request) const override {
+    const Node& x = request.inputs[0];
+    return {request.grad_outputs[0] * x * (x.dtype() == DType::float32 ? 2 * (1 + off_) : 2)};
+  }
+
+ private:
+  double off_;
+};
+
+// Two outputs, of which the gradient of the second is off.
+OpCase off_by(double off) {
+  const auto build = [off](Graph&, auto x) {
+    return std::vector{neg(x[0]), apply(std::make_shared<SquareOff>(off), {x[0]})};
+  };
+  return {"an op", "square", build, {{{3}, between(1, 2)}}, {}};
+}
+
 }  // namespace
+
+TEST_CASE("a wrong gradient of any output is found") {
+  CHECK(check_backward(off_by(0), DType::float32, oracle(), oracle()).passed());
+  const CaseReport report = check_backward(off_by(0.5), DType::float32, oracle(), oracle());
+  CHECK(report.failures.find("an op in float32 on portable: gradient 0: element") != std::string::npos);
+}
+
+TEST_CASE("gradients may be further off than results, as far as the case says") {
+  OpCase slack = off_by(2e-5);  // the tolerance of float32 is 2e-6
+  slack.gradient_slack = 100;
+  CHECK(check_backward(slack, DType::float32, oracle(), oracle()).passed());
+  slack.gradient_slack = 1;
+  CHECK(!check_backward(slack, DType::float32, oracle(), oracle()).passed());
+}
+
+TEST_CASE("a report counts the derivatives that were compared, too") {
+  const OpCase good = negated([](auto x) {
+    Tensor expected = x[0];
+    for (double& value : expected.template as<double>()) value = -value;
+    return std::vector{expected};
+  });
+  const CaseReport report = check(good, oracle(), oracle());
+  CHECK_MESSAGE(report.passed(), report.failures);
+  CHECK(report.comparisons > check_gradients(good, oracle()).compared);
+}
 
 TEST_CASE("a case says what a backend got wrong, and where") {
   const CaseReport report = check_forward(negated([](auto x) {
