@@ -138,6 +138,13 @@ Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& 
   return result;
 }
 
+std::vector<Candidate> offers(const Node& node, std::vector<std::optional<Layout>> given, bool accumulate) {
+  const auto backend = make_cpu_backend();
+  const Region region = single(node.graph(), node.id());
+  given.resize(region.inputs.size());
+  return backend->propose({node.graph(), region, std::move(given), {true}, accumulate});
+}
+
 bool has_onednn() { return cpu_libraries() != "no oneDNN"; }
 
 Layout blocked_channels(std::int64_t block) { return Layout({0, 1, 2, 3}, {{1, block}}); }

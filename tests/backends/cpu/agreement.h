@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ Agreement agreement(const BuildGraph& build, const AgreementOptions& options = {
 // zero. Returns the error of each output against the oracle.
 Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& layouts,
                             const AgreementOptions& options = {});
+
+// What the CPU backend offers for one node whose inputs come in these layouts; default: in any.
+std::vector<Candidate> offers(const Node& node, std::vector<std::optional<Layout>> given = {},
+                              bool accumulate = false);
 
 // Whether this build has oneDNN: without it its ops fall to the portable kernels.
 bool has_onednn();

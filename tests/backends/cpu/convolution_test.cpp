@@ -182,6 +182,47 @@ TEST_CASE("a pointwise input gradient is added to the other branch's") {
   }
 }
 
+TEST_CASE("only a pointwise input gradient is added: any other reads several places") {
+  const std::vector<std::pair<Size2d, Conv2dOptions>> windows{{{3, 3}, {}},
+                                                              {{3, 1}, {}},
+                                                              {{1, 3}, {}},
+                                                              {{1, 1}, {.stride = {2, 2}}},
+                                                              {{1, 1}, {.padding = {1, 1}}},
+                                                              {{1, 1}, {.groups = 2}}};
+  for (const auto& [kernel, options] : windows) {
+    CAPTURE(kernel.h);
+    CAPTURE(kernel.w);
+    const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
+      const Node x = graph.input("x", {dtype, {2, 16, 7, 7}});
+      const Node weights = graph.input("weights", {dtype, {32, 16 / options.groups, kernel.h, kernel.w}});
+      const Node y = conv2d(x, weights, options);
+      return {conv2d_input_grad(weights, y, {7, 7}, options) + neg(x)};
+    });
+    CAPTURE(result.program);
+    CHECK_FALSE(result.uses("conv2d_input_grad+add"));
+    CHECK(result.worst() < bound);
+  }
+}
+
+TEST_CASE("a convolution is offered row by row, with channels last and in blocks of channels") {
+  if (!has_onednn()) return;
+  const auto is_offered = [](const Node& node, const auto& is_wanted) {
+    return std::ranges::any_of(offers(node), [&](const Candidate& of) { return is_wanted(of.outputs[0]); });
+  };
+  const auto in_blocks = [](const Layout& layout) {
+    return layout.block_of(1) == 8 || layout.block_of(1) == 16;
+  };
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2, 20, 8, 8}});
+  const Node whole = conv2d(x, graph.input("w", {DType::float32, {24, 20, 3, 3}}));
+  CHECK(is_offered(whole, [](const Layout& layout) { return layout.is_row_major(); }));
+  CHECK(is_offered(whole, [](const Layout& layout) { return layout == channels_last(); }));
+  CHECK(is_offered(whole, in_blocks));
+  const Node channels = graph.input("channels", {DType::float32, {2, 16, 8, 8}});
+  const Node by_itself = graph.input("by itself", {DType::float32, {16, 1, 3, 3}});
+  CHECK(is_offered(conv2d(channels, by_itself, {.groups = 16}), in_blocks));
+}
+
 TEST_CASE("an empty batch is left to the portable kernels") {
   const Agreement result = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
     return {conv2d(graph.input("x", {dtype, {0, 3, 4, 4}}), graph.input("w", {dtype, {2, 3, 3, 3}}))};

@@ -227,3 +227,15 @@ TEST_CASE("an image of one channel between convolutions keeps its elements and g
   });
   CHECK(result.worst() < 2e-6);
 }
+
+TEST_CASE("an op takes the layout that its operands come in, blocks of channels first") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2, 20, 5, 5}});
+  const Node y = graph.input("y", x.type());
+  for (const Layout& layout : {Layout::row_major(4), channels_last(), blocked_channels(16)}) {
+    CAPTURE(to_string(layout));
+    CHECK(offers(relu(x), {layout})[0].outputs[0] == layout);
+    CHECK(offers(x + y, {layout, layout})[0].inputs == std::vector{layout, layout});
+  }
+  CHECK(offers(x + y, {Layout::row_major(4), blocked_channels(16)})[0].outputs[0] == blocked_channels(16));
+}

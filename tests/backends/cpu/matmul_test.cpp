@@ -51,8 +51,32 @@ TEST_CASE("a product takes its bias along") {
     return {relu(matmul(x, w, {.transpose_b = true}) + b), b + matmul(square(x), w, {.transpose_b = true})};
   });
   CAPTURE(result.program);
-  CHECK(result.uses("matmul+bias") == has_onednn());
+  CHECK(result.uses("(matmul+bias) [onednn") == has_onednn());
   CHECK(result.worst() < bound);
+}
+
+TEST_CASE("a product is expected to take as long as its operations") {
+  Graph graph;
+  const Node a = graph.input("a", {DType::float32, {500, 1000}});
+  const Candidate once = offers(matmul(a, graph.input("b", {DType::float32, {1000, 300}})))[0];
+  const Candidate twice = offers(matmul(a, graph.input("c", {DType::float32, {1000, 600}})))[0];
+  REQUIRE(once.implementation.starts_with("onednn") == has_onednn());
+  CHECK(once.seconds > 1e-5);
+  CHECK(once.seconds < 1);
+  if (has_onednn()) CHECK(twice.seconds == doctest::Approx(2 * once.seconds));
+}
+
+TEST_CASE("what is added to a product need not be a row for all of its rows") {
+  for (const Shape& added : {Shape{9, 13}, Shape{9, 1}, Shape{1, 13}, Shape{1}, Shape{}}) {
+    CAPTURE(to_string(added));
+    const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
+      const Node product = matmul(graph.input("x", {dtype, {9, 20}}), graph.input("w", {dtype, {20, 13}}));
+      return {product + graph.input("added", {dtype, added})};
+    });
+    CAPTURE(result.program);
+    CHECK(result.uses("matmul+bias") == (has_onednn() && added == Shape{1, 13}));
+    CHECK(result.worst() < bound);
+  }
 }
 
 TEST_CASE("a NaN goes through a product, its bias and the ReLU behind it") {

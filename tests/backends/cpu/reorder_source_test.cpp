@@ -52,3 +52,20 @@ TEST_CASE("values keep their elements and a zero padding through every pair of l
             CHECK(run.output().read_bytes() == physical);
           }
 }
+
+TEST_CASE("only what is added in another layout needs a place to lie in meanwhile") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2, 17, 3, 5}});
+  const Layout to = blocked_channels(16);
+  const Node y =
+      graph.append(std::make_shared<Reorder>(to), std::vector{x}, std::source_location::current())[0];
+  const auto workspace = [&](const Layout& from, bool accumulate) {
+    for (const Candidate& candidate : offers(y, {from}, accumulate))
+      if (candidate.implementation == "fast") return static_cast<std::int64_t>(candidate.workspace);
+    return std::int64_t{-1};
+  };
+  CHECK(workspace(to, false) == 0);
+  CHECK(workspace(to, true) == 0);
+  CHECK(workspace(channels_last(), false) == 0);
+  CHECK(workspace(channels_last(), true) == to.bytes(x.type()));
+}
