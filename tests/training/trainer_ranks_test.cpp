@@ -1,6 +1,7 @@
 // What the ranks of a run tell when one error meets all of them.
 #include <array>
 #include <doctest/doctest.h>
+#include <mutex>
 #include <fmt/format.h>
 #include <functional>
 #include <memory>
@@ -82,7 +83,35 @@ Ends endings(TrainerOptions options, const MakeObserver& make_observer = {}) {
   return ends;
 }
 
+// What ranks find when they validate together; one rank's values stand for all.
+Validation validated(int count) {
+  std::mutex mutex;
+  std::vector<Validation> found;
+  ThreadRanks(count).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store = small_store();
+    SummingStrategy strategy(ranks);
+    Trainer trainer({small_model, store, *backend, points(21), points(11, 21), &ranks, &strategy},
+                    {.batch_size = 7});
+    Validation mine = trainer.validate();
+    const std::lock_guard lock(mutex);
+    found.push_back(std::move(mine));
+  });
+  for (const Validation& each : found) CHECK(each.loss == found[0].loss);
+  return found[0];
+}
+
 }  // namespace
+
+TEST_CASE("ranks that validate together find what one finds alone") {
+  const Validation alone = validated(1);
+  const Validation together = validated(kRanks);
+  CHECK(alone.loss > 0);
+  CHECK(together.loss == doctest::Approx(alone.loss).epsilon(1e-12));
+  REQUIRE(together.metrics.size() == alone.metrics.size());
+  for (std::size_t i = 0; i < alone.metrics.size(); ++i)
+    CHECK(together.metrics[i].value == doctest::Approx(alone.metrics[i].value).epsilon(1e-12));
+}
 
 TEST_CASE("the watch tells once, as a mistake of the user, what all ranks meet in the update") {
   const Ends ends = endings<SummingStrategy>(

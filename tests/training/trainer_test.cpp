@@ -1,6 +1,7 @@
 #include "training/trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <doctest/doctest.h>
@@ -338,6 +339,28 @@ TEST_CASE("a model has any inputs and targets, and several losses that are repor
   CHECK(first.loss ==
         doctest::Approx(value_of("distance", first.metrics) + 0.1 * value_of("sign", first.metrics))
             .epsilon(1e-5));
+}
+
+TEST_CASE("times and rates are those of this run") {
+  SmallRun run;
+  const auto begin = std::chrono::steady_clock::now();
+  run.train(momentum(), points(32), points(8, 32));
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  double epochs = 0;
+  for (const EpochRecord& record : run.seen.epochs) {
+    CHECK(record.seconds > 0);
+    epochs += record.seconds;
+  }
+  CHECK(epochs <= elapsed.count());
+  double steps = 0;
+  for (const StepRecord& record : run.seen.steps) {
+    CHECK(record.images_per_second > 0);
+    steps += 8 / record.images_per_second;
+  }
+  CHECK(steps <= elapsed.count());
+  CHECK(run.result.images_per_second > 0);
+  CHECK(run.result.stall_share >= 0);
+  CHECK(run.result.stall_share <= 1);
 }
 
 }  // namespace plexaura::testing

@@ -40,12 +40,13 @@ class Updates {
     vm_ = std::make_unique<VM>(program_, test_backend(), VmOptions{.store = &store_});
   }
 
-  void step(const Three& gradient, double rate) {
+  void step(const Three& gradient, double rate, double loss_scale = 1) {
     write_gradient("a", std::span(gradient).first(2));
     write_gradient("b", std::span(gradient).last(1));
     write_gradient("running", std::array{1.0, 0.0, -1.0});
     StepBlock block;
     block.learning_rate = rate;
+    block.loss_scale = loss_scale;
     block.step = static_cast<double>(++steps_);
     vm_->run({}, block);
     vm_->wait();
@@ -126,6 +127,14 @@ TEST_CASE("three steps of Adam with other options") {
 TEST_CASE("three steps of AdamW, whose decay does not") {
   check_three_steps({.kind = Kind::adamw, .weight_decay = 0.1},
                     {0.9657356313408292, -1.9255018624352607, 0.3825709151170033});
+}
+
+TEST_CASE("the scale of the loss is divided out of the gradients, for update rules that are told of it") {
+  for (const bool scaled : {true, false}) {
+    Updates updates({.scaled_loss = scaled});
+    updates.step({8, -16, 4}, 0.125, 4);
+    CHECK(updates.value() == (scaled ? Three{0.75, -1.5, 0.375} : Three{0, 0, 0}));
+  }
 }
 
 TEST_CASE("the states that an optimizer needs") {

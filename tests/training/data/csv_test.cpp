@@ -116,6 +116,8 @@ TEST_CASE("a table that is separated by something else is told so") {
   CHECK(error_in("1,2,x\n", {.header = false, .delimiter = ';'})
             .starts_with(":1:1: the first line is one column and holds ',';"));
   const testing::TempFolder folder;
+  const CsvDataset two(folder.write("two.csv", "a;b,k\n1,x\n"));  // a column may have such a name
+  CHECK(two.feature_names() == std::vector<std::string>{"a;b"});
   const CsvDataset tabs(folder.write("t.csv", "a\tb\tk\n1\t 2\tx y\n"), {.delimiter = '\t'});
   CHECK(tabs.class_names() == std::vector<std::string>{"x y"});
   CHECK(values_of(tabs, 0) == std::vector<float>{1, 2});

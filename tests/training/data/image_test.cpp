@@ -36,7 +36,8 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 // A JPEG of one colour in any of libjpeg's colour spaces.
-Bytes plain_jpeg(J_COLOR_SPACE space, J_COLOR_SPACE stored, const Bytes& colour, bool progressive = false) {
+Bytes plain_jpeg(J_COLOR_SPACE space, J_COLOR_SPACE stored, const Bytes& colour, bool progressive = false,
+                 bool of_adobe = true) {
   constexpr int side = 16;
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
@@ -51,6 +52,7 @@ Bytes plain_jpeg(J_COLOR_SPACE space, J_COLOR_SPACE stored, const Bytes& colour,
   info.in_color_space = space;
   jpeg_set_defaults(&info);
   jpeg_set_colorspace(&info, stored);
+  if (!of_adobe) info.write_Adobe_marker = FALSE;
   if (progressive) jpeg_simple_progression(&info);
   jpeg_start_compress(&info, TRUE);
   Bytes row;
@@ -97,6 +99,12 @@ TEST_CASE("JPEG in grey, progressive, CMYK and YCCK becomes RGB") {
   // libjpeg marks both of these as Adobe's, whose inks are inverted: 255 is none.
   CHECK(near(decoded(plain_jpeg(JCS_CMYK, JCS_CMYK, {255, 128, 0, 255})), {255, 128, 0}, 4));
   CHECK(near(decoded(plain_jpeg(JCS_CMYK, JCS_YCCK, {255, 128, 0, 128})), {128, 64, 0}, 6));
+  const auto with_inks = [&](const Bytes& inks) {
+    return decoded(plain_jpeg(JCS_CMYK, JCS_CMYK, inks, false, false));
+  };
+  CHECK(near(with_inks({0, 0, 0, 0}), {255, 255, 255}, 0));
+  CHECK(near(with_inks({0, 0, 0, 255}), {0, 0, 0}, 0));
+  CHECK(near(with_inks({0, 127, 255, 127}), {128, 64, 0}, 4));
 }
 
 TEST_CASE("a JPEG that is cut off anywhere is refused by name") {
@@ -128,7 +136,8 @@ TEST_CASE("what is not an image is refused by name") {
 }
 
 TEST_CASE("an image that JPEG cannot hold is refused") {
-  CHECK(contains(testing::error_of([] { encode_jpeg({}); }), "an image of 0x0 cannot be encoded"));
+  CHECK(contains(testing::error_of([] { encode_jpeg({}); }),
+                 "an image of 0x0 cannot be encoded as JPEG: Empty"));
 }
 
 }  // namespace plexaura
