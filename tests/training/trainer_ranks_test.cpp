@@ -1,10 +1,10 @@
 // What the ranks of a run tell when one error meets all of them.
 #include <array>
 #include <doctest/doctest.h>
-#include <mutex>
 #include <fmt/format.h>
 #include <functional>
 #include <memory>
+#include <mutex>
 
 #include "backends/registry.h"
 #include "tests/contracts/ranks/summing_strategy.h"

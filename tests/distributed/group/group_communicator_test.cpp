@@ -1,6 +1,7 @@
 #include "distributed/group/group_communicator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
 #include <numeric>
@@ -83,6 +84,22 @@ TEST_CASE("communicator: ranks that wait in different communicators are told so 
     };
     CHECK(std::ranges::all_of(ends, names_both));
   }
+}
+
+TEST_CASE("communicator: who has left makes no more calls, and leaves once") {
+  std::atomic<int> refused = 0;
+  const auto ends = with_communicators({}, [&](GroupCommunicator& ranks) {
+    sum_ones(ranks, "ones");
+    if (!ranks.leave(false)) throw InternalError("not all have left together");
+    if (ranks.leave(false)) throw InternalError("a rank has left twice");
+    try {
+      ranks.barrier("after the end");
+    } catch (const InternalError&) {
+      ++refused;
+    }
+  });
+  CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+  CHECK(refused == kRanks);
 }
 
 TEST_CASE(

@@ -1,6 +1,7 @@
 // The pieces that communicators are made of, as far as they need no ranks.
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <set>
 
@@ -39,6 +40,9 @@ TEST_CASE("topology: nodes are counted by their lowest rank") {
   CHECK(here.process == this_place().process);
   CHECK(here.host == this_place().host);
   CHECK(here.machine == this_place().machine);
+  std::string host;
+  std::getline(std::ifstream("/proc/sys/kernel/hostname"), host);
+  CHECK(here.host == host);
 }
 
 TEST_CASE("topology: two machines that bear one name are two nodes, and do not see each other's processes") {

@@ -64,10 +64,15 @@ TEST_CASE("rendezvous: of ranks at different calls the lowest says so") {
 }
 
 TEST_CASE("rendezvous: a rank that leaves in error has reported that itself") {
-  const auto ends = with_rendezvous([](ShmRendezvous& rendezvous, int rank) {
-    rendezvous.meet(announce(rank == 2 ? Call::leave_in_error : Call::barrier, "the first"), kDeadline);
-  });
-  CHECK(count_endings(ends, "hears rank 2 has left with an error of its own, which it reports") == kRanks);
+  for (const int leaver : {0, 2}) {
+    const auto ends = with_rendezvous([&](ShmRendezvous& rendezvous, int rank) {
+      rendezvous.meet(announce(rank == leaver ? Call::leave_in_error : Call::barrier, "the first"),
+                      kDeadline);
+    });
+    CAPTURE(ends);
+    CHECK(count_endings(ends, "hears rank " + std::to_string(leaver) +
+                                  " has left with an error of its own, which it reports") == kRanks);
+  }
 }
 
 TEST_CASE("rendezvous: a rank that does not come is named once, and beats postpone that") {

@@ -101,6 +101,14 @@ void long_message(Communicator& ranks) {
   ranks.barrier("the end");
 }
 
+// It is refused by its size, before any of it is read.
+void too_long_message(Communicator& ranks) {
+  std::byte first{};
+  if (ranks.rank() == 1) ranks.send({0, 1}, std::span(&first, std::size_t{3} << 30), "a weight");
+  if (ranks.rank() == 0) ranks.receive({1, 1}, std::span(&first, 1), "a weight");
+  ranks.barrier("the end");
+}
+
 void mismatch(Communicator& ranks) {
   some_work(ranks, "bucket 2 of step 17");
   some_work(ranks, "bucket 3 of step 17", ranks.rank() == 1 ? 4096 : 1000);
@@ -212,6 +220,7 @@ const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
       {"messages", messages},
       {"threads", threads},
       {"long-message", long_message},
+      {"too-long-message", too_long_message},
       {"mismatch", mismatch},
       {"other-order", other_order},
       {"missing", missing},
