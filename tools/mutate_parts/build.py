@@ -45,8 +45,12 @@ class Copy:
             put(self.folder / f"{name}.sown", sow(self.originals[name], sown, name).encode(), 0o644)
 
     def make(self, targets, jobs):
-        """Builds the targets; faults that the compiler refuses are left out."""
-        configure = ["cmake", "-S", self.folder, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
+        """Builds the targets; faults that the compiler refuses are left out.
+
+        With the checks of the standard library, so that a fault that reads past an end or what is not there is noticed.
+        """
+        configure = ["cmake", "-S", self.folder, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                     "-DCMAKE_CXX_FLAGS=-D_GLIBCXX_ASSERTIONS"]
         subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
         while True:
             ninja = subprocess.run(["ninja", "-C", self.build, "-k", "0", f"-j{jobs}", *targets], text=True,
