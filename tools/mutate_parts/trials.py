@@ -34,7 +34,7 @@ class Trial:
         """Whether it passes, and its processor time; a run that exceeds its time is killed, which is no pass."""
         limits = ["prlimit", f"--cpu={int(seconds) + 1}", f"--data={8 * GIB}", f"--fsize={GIB}", "--core=0", "--"]
         with tempfile.TemporaryDirectory(prefix="mutate.") as scratch:
-            environment = {**os.environ, **THREADS, **self.environment, **switches, "TMPDIR": scratch}
+            environment = {**os.environ, **self.environment, **THREADS, **switches, "TMPDIR": scratch}
             process = subprocess.Popen([*limits, *self.command], cwd=self.folder, env=environment, start_new_session=True,
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             timer = threading.Timer(wall_seconds, end_group, [process.pid])
