@@ -143,6 +143,8 @@ TEST_CASE("what gradients() refuses, with the nodes' names") {
              {"seed", "dtype"}));
   CHECK(says(user_error([&] { gradients(sum(apply(std::make_shared<WithoutGradient>(), {x})), {x}); }),
              {"one_way has no gradient", "stop_gradient"}));
+  argmax(other, 0);  // leads nowhere
+  CHECK(says(user_error([&] { gradients(sum(x), {other}); }), {"does not depend on input"}));
   const Node late = vector_input(graph, "late");
   CHECK(says(user_error([&] { gradients(loss, {late}); }), {"does not depend on input"}));
   Graph another;

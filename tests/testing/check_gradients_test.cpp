@@ -198,6 +198,17 @@ TEST_CASE("a failure says under the cotangent of which output a gradient is wron
   }
 }
 
+TEST_CASE("as many random cotangents are drawn as are asked for") {
+  const auto compared = [](std::int64_t draws) {
+    GradientOptions options;
+    options.draws = draws;
+    options.second_order = false;
+    return check_gradients(built("square", of_square(2)), {some}, oracle(), options).compared;
+  };
+  CHECK(compared(2) - compared(1) == some.elements() + 1);  // and all inputs together
+  CHECK(compared(3) - compared(2) == compared(2) - compared(1));
+}
+
 TEST_CASE("the tolerances are those that are given") {
   GradientOptions options;
   CHECK(!check_gradients(built("square", of_square(2.001)), {some}, oracle(), options).passed);

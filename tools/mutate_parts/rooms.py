@@ -28,7 +28,7 @@ ROOMS = [
     Room("functors", ["core/ops/functors.h", "core/ops/philox.h"], KERNELS, KERNEL_TARGETS),
     Room("ops", ["core/ops/*.cpp"], KERNELS, KERNEL_TARGETS),
     Room("autodiff", ["core/autodiff/*.cpp"], KERNELS, KERNEL_TARGETS),
-    Room("portable", ["backends/cpu/portable/*"], KERNELS, KERNEL_TARGETS),
+    Room("portable", ["backends/cpu/portable/*", "backends/cpu/adapter/*"], KERNELS, KERNEL_TARGETS),
     Room("fast", ["backends/cpu/fast/*"], KERNELS, KERNEL_TARGETS),
     Room("onednn", ["backends/cpu/onednn/*"], KERNELS, KERNEL_TARGETS),
     Room("testing", ["core/testing/*.cpp"], KERNELS, KERNEL_TARGETS),
@@ -36,7 +36,7 @@ ROOMS = [
          [*KERNELS, "contract_tests_cpu", *DEVICES], [*KERNEL_TARGETS, "contract_tests"]),
     Room("training", ["training/*.cpp"], ["training_tests"], ["training_tests"]),
     Room("distributed", ["distributed/*.cpp"],
-         ["distributed_tests", "distributed.[!t]*", "distributed.threads.[23]", "distributed.throws*"],
+         ["distributed_tests", "distributed.[!t]*", "distributed.threads.[23]", "distributed.too_*", "distributed.throws*"],
          ["distributed_tests", "distributed_ranks"]),
 ]
 
