@@ -15,7 +15,7 @@ ROOT, COMPILER = Path(sys.argv[1]), sys.argv[2]
 sys.path.insert(0, str(ROOT / "tools" / "mutate_parts"))
 
 from build import Copy  # noqa: E402
-from faults import faults_of, sow  # noqa: E402
+from faults import faults_of, is_accepted, sow  # noqa: E402
 
 SAMPLE = r"""#include <algorithm>
 #include <cstdio>
@@ -127,6 +127,22 @@ class MutateTest(unittest.TestCase):
         bad.after = "std::max(values, values[2])"
         copy = Copy(self.folder, self.faults)
         self.assertEqual([bad], copy.named_in(self.compile(self.sown(self.faults), "refused")))
+
+    def test_a_fault_that_the_compiler_sees_in_a_header_is_named_by_the_line_it_came_from(self):
+        fault = next(fault for fault in self.faults if fault.edit() == "a - b → a + b")
+        copy = Copy(self.folder, [fault])
+        self.compile(self.sown([fault]), "sown")
+        output = ("    inlined from ‘int main()’ at sample.cpp:9:80:\n"
+                  "/usr/include/c++/12/array:61:36: error: array subscript 1 is above array bounds\n")
+        self.assertEqual([fault], copy.named_in(output))
+
+    def test_an_accepted_edit_is_accepted_everywhere_in_its_file_and_an_id_once(self):
+        alike = [fault for fault in self.faults if fault.edit() == "0 → 1"]
+        self.assertGreater(len(alike), 1)
+        entry = {"file": "sample.cpp", "edit": "0 → 1"}
+        self.assertTrue(all(is_accepted(fault, [entry]) for fault in alike))
+        self.assertEqual([alike[1]], [fault for fault in alike if is_accepted(fault, [{**entry, "id": alike[1].id}])])
+        self.assertFalse(is_accepted(alike[0], [{**entry, "file": "other.cpp"}]))
 
     @unittest.skipUnless((ROOT / ".git").exists(), "the files of the tree are those that git knows")
     def test_the_tool_tells_a_score(self):

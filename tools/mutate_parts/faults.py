@@ -72,6 +72,12 @@ def crosses(a, b):
     return a.begin < b.begin < a.end < b.end or b.begin < a.begin < b.end < a.end
 
 
+def is_accepted(fault, entries):
+    """An entry with an id is for one fault, another for all that make this edit in this file."""
+    return any(entry["file"] == fault.file and entry["edit"] == fault.edit() and entry.get("id", fault.id) == fault.id
+               for entry in entries)
+
+
 def sow(text, faults, name):
     """The source with these faults, each behind its switch; lines keep their numbers."""
     places = []  # what ends there comes before what begins there; of what begins there the longest first, statements before values

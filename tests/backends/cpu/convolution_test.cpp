@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <doctest/doctest.h>
 
+#include "backends/cpu/costs.h"
 #include "backends/cpu/cpu_backend.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
@@ -221,6 +222,19 @@ TEST_CASE("a convolution is offered row by row, with channels last and in blocks
   const Node channels = graph.input("channels", {DType::float32, {2, 16, 8, 8}});
   const Node by_itself = graph.input("by itself", {DType::float32, {16, 1, 3, 3}});
   CHECK(is_offered(conv2d(channels, by_itself, {.groups = 16}), in_blocks));
+}
+
+TEST_CASE("no convolution is expected to be faster than its operations allow") {
+  for (const std::int64_t channels : {8, 20, 64}) {
+    Graph graph;
+    const Node x = graph.input("x", {DType::float32, {2, channels, 8, 8}});
+    const Node y = conv2d(x, graph.input("w", {DType::float32, {channels, channels, 3, 3}}));
+    const double operations = 2.0 * static_cast<double>(y.shape().elements() * channels * 9);
+    for (const Candidate& candidate : offers(y)) {
+      CAPTURE(candidate.implementation);
+      CHECK(candidate.seconds >= operations / costs::operations);
+    }
+  }
 }
 
 TEST_CASE("an empty batch is left to the portable kernels") {
