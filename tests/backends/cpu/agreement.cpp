@@ -138,11 +138,11 @@ Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& 
   return result;
 }
 
-std::vector<Candidate> offers(const Node& node, std::vector<std::optional<Layout>> given, bool accumulate) {
+std::vector<Candidate> offers(const Node& node, std::vector<std::optional<Layout>> given) {
   const auto backend = make_cpu_backend();
   const Region region = single(node.graph(), node.id());
   given.resize(region.inputs.size());
-  return backend->propose({node.graph(), region, std::move(given), {true}, accumulate});
+  return backend->propose({node.graph(), region, std::move(given), {true}});
 }
 
 bool has_onednn() { return cpu_libraries() != "no oneDNN"; }

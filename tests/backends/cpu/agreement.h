@@ -44,9 +44,9 @@ Agreement agreement(const BuildGraph& build, const AgreementOptions& options = {
 Agreement agreement_of_node(const BuildGraph& build, const std::vector<Layout>& layouts,
                             const AgreementOptions& options = {});
 
-// What the CPU backend offers for one node whose inputs come in these layouts; default: in any.
-std::vector<Candidate> offers(const Node& node, std::vector<std::optional<Layout>> given = {},
-                              bool accumulate = false);
+// What the CPU backend offers for one node whose inputs come in these layouts; default: in any. For looking at, not
+// for making kernels.
+std::vector<Candidate> offers(const Node& node, std::vector<std::optional<Layout>> given = {});
 
 // Whether this build has oneDNN: without it its ops fall to the portable kernels.
 bool has_onednn();

@@ -59,9 +59,12 @@ TEST_CASE("only what is added in another layout needs a place to lie in meanwhil
   const Layout to = blocked_channels(16);
   const Node y =
       graph.append(std::make_shared<Reorder>(to), std::vector{x}, std::source_location::current())[0];
+  const auto backend = make_cpu_backend();
+  const Region region = single(graph, y.id());
   const auto workspace = [&](const Layout& from, bool accumulate) {
-    for (const Candidate& candidate : offers(y, {from}, accumulate))
-      if (candidate.implementation == "fast") return static_cast<std::int64_t>(candidate.workspace);
+    for (const Candidate& candidate : backend->propose({graph, region, {from}, {true}}))
+      if (candidate.implementation == "fast")
+        return static_cast<std::int64_t>(candidate.make(accumulate)->workspace());
     return std::int64_t{-1};
   };
   CHECK(workspace(to, false) == 0);
