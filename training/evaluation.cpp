@@ -56,26 +56,31 @@ Evaluator::Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterSto
       backend_(backend),
       collective_(collective),
       watch_(watch),
-      profile_(profile) {
-  together(collective_, "building the model", [&] { read_metrics(); });
-}
+      profile_(profile) {}
 
 LossOutputs Evaluator::build(Graph& graph, std::int64_t samples) const {
   return model_(ModelInputs(graph, fields_, samples, store_.dtype()));
 }
 
-// Also a rank that gets no samples has to know them.
-void Evaluator::read_metrics() {
-  Graph graph(Mode::inference);
-  for (const Metric& metric : build(graph, 1).metrics) {
+void Evaluator::know_metrics(const std::vector<Metric>& metrics) {
+  if (knows_metrics_) return;
+  knows_metrics_ = true;
+  for (const Metric& metric : metrics) {
     metric_names_.push_back(metric.name);
     metric_is_mean_.push_back(static_cast<bool>(metric.mean));
   }
 }
 
+void Evaluator::know_metrics() {
+  if (knows_metrics_) return;
+  Graph graph(Mode::inference);
+  know_metrics(build(graph, 1).metrics);
+}
+
 void Evaluator::compile_for(std::int64_t samples) {
   Graph graph(Mode::inference);
   const LossOutputs model = build(graph, samples);
+  know_metrics(model.metrics);
   std::vector<ProgramOutput> outputs{{.node = model.loss}};
   for (const Metric& metric : model.metrics)
     outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
@@ -107,9 +112,12 @@ VM& Evaluator::machine_for(std::int64_t samples) {
 }
 
 Evaluation Evaluator::evaluate(const std::vector<Tensor>& fields, std::int64_t samples) {
-  Evaluation sums{.metrics = std::vector<double>(metric_names_.size())};
-  if (samples == 0) return sums;
+  if (samples == 0) {
+    know_metrics();
+    return {.metrics = std::vector<double>(metric_names_.size())};
+  }
   VM& machine = machine_for(samples);
+  Evaluation sums{.metrics = std::vector<double>(metric_names_.size())};
   machine.run(feeds_of(fields_, fields, store_.dtype()));
   const auto scalar = [&](std::size_t index) { return machine.output(index).to_doubles()[0]; };
   sums.samples = static_cast<double>(samples);
@@ -127,6 +135,7 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
       throw UserError(
           "there are no samples for validation; give some, in YAML with data.validation_share or "
           "data.validation_limit");
+    evaluator.know_metrics();
     Loader loader(samples, in_order(reading, ranks));
     Evaluation sums = evaluate_share(evaluator, loader);
     skipped = loader.skipped();

@@ -26,11 +26,13 @@ struct Evaluation {
 // the collective and the profile must outlive it. One thread at a time.
 class Evaluator {
  public:
-  // All ranks construct together; a rank that fails takes all with it.
   Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
             Collective& collective, bool watch = false, Profile* profile = nullptr);
 
-  // Of the metrics that the model reports.
+  // What the model reports: known once a program was compiled, or by one of these. A rank that gets no samples
+  // has to know it, too; the second builds a graph for one sample unless it is known.
+  void know_metrics(const std::vector<Metric>& metrics);
+  void know_metrics();
   const std::vector<std::string>& metric_names() const { return metric_names_; }
   Profile* profile() const { return profile_; }
 
@@ -46,7 +48,6 @@ class Evaluator {
 
  private:
   LossOutputs build(Graph& graph, std::int64_t samples) const;
-  void read_metrics();
   VM& machine_for(std::int64_t samples);
 
   ModelBuilder model_;
@@ -58,6 +59,7 @@ class Evaluator {
   Profile* profile_;
   std::vector<std::string> metric_names_;
   std::vector<bool> metric_is_mean_;
+  bool knows_metrics_ = false;
   std::map<std::int64_t, std::shared_ptr<const Program>> programs_;  // by samples
   std::shared_ptr<Workspace> workspace_;
   std::map<std::int64_t, std::unique_ptr<VM>> machines_;

@@ -138,7 +138,9 @@ std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) con
 std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
   const std::span<const Bucket> buckets = step_->border().buckets();
   Graph gradients(Mode::train);
-  const auto outputs = training_outputs(gradients, build(gradients, samples), store_, samples);
+  const LossOutputs model = build(gradients, samples);
+  evaluator_.know_metrics(model.metrics);
+  const auto outputs = training_outputs(gradients, model, store_, samples);
   Graph update;
   build_update(update, options_.optimizer, store_.placement(), buckets);
   std::string text = to_text(store_.placement());

@@ -290,7 +290,10 @@ StepMetrics Trainer::agreed_metrics(const StepTicket& ticket) {
   } catch (...) {
     mine = std::current_exception();
   }
-  if (mine || metrics.failed) agree_on_error(ranks(), mine, fmt::format("step {}", state_.step + 1));
+  if (mine || metrics.failed) {
+    agree_on_error(ranks(), mine, fmt::format("step {}", state_.step + 1));
+    throw InternalError(fmt::format("step {} failed on a rank that gives no reason", state_.step + 1));
+  }
   return metrics;
 }
 

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <thread>
 
 #include "backends/cpu/adapter/host_adapter.h"
 #include "backends/cpu/costs.h"
@@ -69,11 +68,8 @@ class CpuBackend final : public Backend {
  public:
   CpuBackend(std::string name, const std::string& libraries, const std::string& instructions,
              std::vector<std::unique_ptr<const KernelSource>> sources)
-      : info_{std::move(name),
-              fmt::format("{}, {} hardware threads, {}", processor(), std::thread::hardware_concurrency(),
-                          libraries),
-              true, fmt::format("{}, {}, {}", instructions, thread_text(), processor()),
-              costs::bytes_of_reorders},
+      : info_{std::move(name), fmt::format("{}, {}", processor(), libraries), true,
+              fmt::format("{}, {}, {}", instructions, thread_text(), processor()), costs::bytes_of_reorders},
         sources_(std::move(sources)) {
     register_portable_kernels();
     flush_denormals();

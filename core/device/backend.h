@@ -124,8 +124,9 @@ struct Candidate {
 };
 
 struct BackendInfo {
-  std::string name;         // "cpu"
-  std::string description;  // for --version: library, processor
+  std::string name;  // "cpu"
+  // Library and processor: for --version. Times that were measured hold where it is equal, and `kind` too.
+  std::string description;
   // Addresses are host addresses, and copies and kernels are finished when the call returns.
   bool host_memory = false;
   // The processor, its instructions and the threads in use: where builds and these are equal, so are all bits

@@ -50,7 +50,8 @@ PLEXAURA_WRAPPING(long long, unsigned long long)
 template <class T>
 PLEXAURA_HD inline T divide(T a, T b) {
   if (b == T(0)) return T(0);
-  return b == static_cast<T>(-1) ? wrapping_sub(T(0), a) : static_cast<T>(a / b);
+  const bool negates = T(-1) < T(0) && b == static_cast<T>(-1);
+  return negates ? wrapping_sub(T(0), a) : static_cast<T>(a / b);
 }
 template <>
 PLEXAURA_HD inline float divide<float>(float a, float b) {

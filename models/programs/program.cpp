@@ -76,6 +76,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts.erase("data.path");
   facts.erase("data.workers");
   facts.erase("output.dir");
+  facts.erase("training.tuning");  // that of rank 0 counts
   facts["the build"] = build_id();
   facts["the number of samples"] =
       fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/autodiff/gradients.h"
+#include "core/ops/functors.h"
 #include "core/ops/reduce.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
@@ -198,6 +199,11 @@ TEST_CASE("integers divide towards zero, by zero gives zero, and overflow wraps 
       {Tensor::of<std::int32_t>({4}, {-7, 7, 5, smallest}), Tensor::of<std::int32_t>({4}, {2, -2, 0, -1})});
   CHECK(results[0].to_doubles() == std::vector<double>{-3, -3, 0, smallest});
   CHECK(results[1].to_doubles() == std::vector<double>{-5, 5, 5, std::numeric_limits<std::int32_t>::max()});
+}
+
+TEST_CASE("the largest number without a sign is no minus one") {
+  CHECK(functors::divide<std::uint8_t>(10, 255) == 0);
+  CHECK(functors::divide<std::uint8_t>(255, 255) == 1);
 }
 
 TEST_CASE("equal operands of maximum and minimum share the gradient; a NaN is not lost") {

@@ -114,6 +114,18 @@ TEST_CASE("a model that cannot be built on one rank ends all ranks") {
         }) == "this rank has no model");
 }
 
+TEST_CASE("a model is built for the sizes of its batches and for no other") {
+  const ModelBuilder pairs = [](const ModelInputs& inputs) {
+    if (inputs["samples"].shape()[0] % 2 != 0) throw UserError("samples come in pairs");
+    return small_model(inputs);
+  };
+  SingleProcess alone;
+  ParameterStore store = small_store();
+  const TrainingPrograms programs(pairs, points(1)->fields(), store, test_backend(), alone, nullptr,
+                                  {12, 4, 1, 2}, {8, 4, 1, 1}, {});
+  CHECK(programs.metric_names() == std::vector<std::string>{"accuracy"});
+}
+
 TEST_CASE("memory that a strategy makes with all ranks does not hide that one of them has none") {
   CHECK(device_error([&] {
           ThreadRanks(2).run([](Collective& collective) {
