@@ -39,7 +39,7 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
   share_kernel_times();
   together(collective, "compiling", [&] {
     compile_all(train, validation, rank);
-    make_machines(strategy);
+    make_machines(strategy, train.micro_batches);
     plan_hash_ = hash_of_plan(first);
     kernels_hash_ = hash_of_kernels(train);
   });
@@ -102,7 +102,7 @@ void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& vali
     if (samples > 0) evaluator_.compile_for(samples);
 }
 
-void TrainingPrograms::make_machines(Strategy* strategy) {
+void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batches) {
   step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options_.bucket_bytes, options_.watch,
                                          options_.profile);
   Graph graph;
@@ -111,9 +111,13 @@ void TrainingPrograms::make_machines(Strategy* strategy) {
   std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
   for (const auto& [key, program] : gradients_) bytes = std::max(bytes, program->arena_bytes);
   workspace_ = std::make_shared<Workspace>(backend_, bytes);
-  step_->set_update_program(update_, workspace_);
-  for (const auto& [key, program] : gradients_)
-    step_->add_gradient_program(key.first, key.second, program, workspace_, &collective_);
+  for (const auto& [key, program] : gradients_) {
+    const auto& [samples, accumulate] = key;
+    if (accumulate || micro_batches == 1)
+      step_->add_program(samples, accumulate, program, update_.get(), workspace_, &collective_);
+    if (micro_batches > (accumulate ? 2 : 1))
+      step_->add_program(samples, accumulate, program, nullptr, workspace_, &collective_);
+  }
   evaluator_.make_machines(workspace_);
 }
 

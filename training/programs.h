@@ -62,7 +62,7 @@ class TrainingPrograms {
   void place(Collective& collective, Strategy* strategy, std::int64_t samples);
   void share_kernel_times();
   void compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank);
-  void make_machines(Strategy* strategy);
+  void make_machines(Strategy* strategy, std::int64_t micro_batches);
   std::uint64_t hash_of_plan(std::int64_t samples);
   std::uint64_t hash_of_kernels(const BatchPlan& train) const;
 

@@ -231,7 +231,7 @@ std::optional<StepMetrics> Trainer::run_step(const Step& data, std::exception_pt
   // With the watch all ranks may meet the same bad number in the update: one says so.
   const StepTicket ticket =
       options_.watch ? together(ranks(), fmt::format("the watch over step {}", inputs.step), run) : run();
-  if (!ticket.updated) {
+  if (ticket.stopped) {
     together(ranks(), fmt::format("the end at step {}", inputs.step),
              [&] { programs_->step().metrics(ticket); });
     return std::nullopt;

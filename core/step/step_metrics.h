@@ -23,7 +23,7 @@ struct StepMetrics {
 // A step that was launched, and what it answered.
 struct StepTicket {
   std::uint64_t number = 0;  // counts the steps of one TrainingStep, from 1
-  bool updated = false;      // false where the strategy answered stop
+  bool stopped = false;      // by the strategy: nothing was updated
 };
 
 // The tails of the last two steps in host memory: a step can be read while the next one runs.

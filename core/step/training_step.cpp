@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <vector>
 
+#include "core/compile/link.h"
 #include "core/device/transfer.h"
 #include "core/error.h"
 #include "core/graph/leaf.h"
@@ -39,47 +40,45 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
 
 TrainingStep::~TrainingStep() = default;
 
-void TrainingStep::add_gradient_program(std::int64_t samples, bool accumulate,
-                                        std::shared_ptr<const Program> program,
-                                        std::shared_ptr<Workspace> workspace, Collective* collective) {
-  VmOptions options{&store_, std::move(workspace), collective, gradient_host_points(*program), watch_,
-                    profile_};
-  gradient_vms_[{samples, accumulate}] =
-      std::make_unique<VM>(std::move(program), backend_, std::move(options));
+void TrainingStep::add_program(std::int64_t samples, bool accumulate,
+                               std::shared_ptr<const Program> gradients, const Program* update,
+                               std::shared_ptr<Workspace> workspace, Collective* collective) {
+  std::vector<HostPoint> points;
+  add_points_of_gradients(*gradients, update != nullptr, points);
+  if (update != nullptr) {
+    add_points_of_update(*update, gradients->instructions.size(), points);
+    divides_loss_scale_ = reads(*update->graph, StepScalar::loss_scale);
+    gradients = link(*gradients, *update);
+  }
+  VmOptions options{&store_, std::move(workspace), collective, std::move(points), watch_, profile_};
+  vms_[{samples, accumulate, update != nullptr}] =
+      std::make_unique<VM>(std::move(gradients), backend_, std::move(options));
 }
 
-// Where this program finishes buckets and first needs them. Announced in placement order: a bucket waits for
-// those before it.
-std::vector<HostPoint> TrainingStep::gradient_host_points(const Program& program) {
-  std::vector<HostPoint> points;
+// Where this program first needs buckets and, if gradients are final behind it, finishes them. Announced in
+// placement order: a bucket waits for those before it.
+void TrainingStep::add_points_of_gradients(const Program& gradients, bool final,
+                                           std::vector<HostPoint>& points) {
   for (std::size_t bucket = 0; bucket < border_.buckets().size(); ++bucket) {
     const Bucket& slice = border_.buckets()[bucket];
-    if (hooks_.before_use)
-      points.push_back({program.first_use(slice.offset, slice.offset + slice.count),
-                        [this, bucket] { before_use(bucket); }});
-    if (hooks_.gradients_ready)
-      points.push_back({program.gradients_ready_after(slice.offset + slice.count), [this, bucket] {
-                          if (announcing_) announce(bucket);
+    const auto add = [&](std::size_t instruction, void (TrainingStep::*hook)(std::size_t)) {
+      points.push_back({instruction, [this, bucket, hook] {
+                          (this->*hook)(bucket);
+                          return true;
                         }});
+    };
+    const std::int64_t end = slice.offset + slice.count;
+    if (hooks_.before_use) add(gradients.first_use(slice.offset, end), &TrainingStep::before_use);
+    if (hooks_.gradients_ready && final) add(gradients.gradients_ready_after(end), &TrainingStep::announce);
   }
-  return points;
 }
 
-void TrainingStep::set_update_program(std::shared_ptr<const Program> program,
-                                      std::shared_ptr<Workspace> workspace) {
-  std::vector<HostPoint> points;
-  if (hooks_.before_update)
-    for (std::size_t bucket = 1; bucket < border_.buckets().size(); ++bucket)
-      points.push_back({program->first_gradient_use(border_.buckets()[bucket].offset), [this, bucket] {
-                          const UpdateAnswer answer = before_update(bucket);
-                          if (answer.kind != UpdateAnswer::Kind::ready)
-                            throw InternalError(
-                                "a strategy may answer repeat or stop for the first bucket only");
-                          border_.stage_in(bucket, answer.event);
-                        }});
-  divides_loss_scale_ = reads(*program->graph, StepScalar::loss_scale);
-  VmOptions options{&store_, std::move(workspace), nullptr, std::move(points), watch_, profile_};
-  update_vm_ = std::make_unique<VM>(std::move(program), backend_, std::move(options));
+void TrainingStep::add_points_of_update(const Program& update, std::size_t begin,
+                                        std::vector<HostPoint>& points) {
+  for (std::size_t bucket = 0; hooks_.before_update && bucket < border_.buckets().size(); ++bucket) {
+    const std::size_t first = bucket == 0 ? 0 : update.first_gradient_use(border_.buckets()[bucket].offset);
+    points.push_back({begin + first, [this, bucket] { return begin_update(bucket); }});
+  }
 }
 
 StepTicket TrainingStep::run(const StepInputs& inputs) {
@@ -87,24 +86,47 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
     throw InternalError("gradients have a loss scale, and the update does not divide it out");
   failure_ = inputs.failure;
   border_.begin_step(inputs.step, inputs.stop);
-  UpdateAnswer answer{UpdateAnswer::Kind::repeat};
-  while (answer.kind == UpdateAnswer::Kind::repeat) {
-    compute_gradients(inputs);
-    answer = hooks_.before_update ? before_update(0) : UpdateAnswer{};
-  }
-  if (answer.kind == UpdateAnswer::Kind::stop) return {push_metrics(), false};
-  if (hooks_.before_update) border_.stage_in(0, answer.event);
-  StepBlock block;
-  block.learning_rate = inputs.learning_rate;
-  block.step = static_cast<double>(inputs.step);
-  block.loss_scale = inputs.loss_scale;
-  update_vm_->run({}, block);
-  if (hooks_.after_update) {
+  do attempt(inputs);
+  while (answer_ == UpdateAnswer::Kind::repeat);
+  const bool stopped = answer_ == UpdateAnswer::Kind::stop;
+  if (hooks_.after_update && !stopped) {
     const ProfileSpan span(profile_, "after_update", communication);
     strategy_->after_update();
   }
-  in_use_.assign(in_use_.size(), false);
-  return {push_metrics(), true};
+  if (!stopped) in_use_.assign(in_use_.size(), false);
+  return {push_metrics(), stopped};
+}
+
+// Computes the gradients and, unless the strategy answers otherwise, the update. Where this rank's own work
+// fails it leaves its update out, but answers and asks the other ranks as if it made it.
+void TrainingStep::attempt(const StepInputs& inputs) {
+  announced_ = 0;
+  updating_ = false;
+  answer_ = UpdateAnswer::Kind::ready;
+  try {
+    if (failure_) std::rethrow_exception(failure_);
+    run_micro_batches(inputs);
+    return;
+  } catch (...) {
+    if (updating_) throw;
+    fail(std::current_exception(), inputs);
+  }
+  announce_rest();
+  for (std::size_t bucket = 0; hooks_.before_update && bucket < border_.buckets().size(); ++bucket)
+    if (!begin_update(bucket)) return;
+}
+
+// Whether the update of the bucket follows.
+bool TrainingStep::begin_update(std::size_t bucket) {
+  if (bucket == 0) announce_rest();
+  updating_ = true;
+  const UpdateAnswer answer = before_update(bucket);
+  answer_ = answer.kind;
+  if (answer_ == UpdateAnswer::Kind::ready)
+    border_.stage_in(bucket, answer.event);
+  else if (bucket > 0)
+    throw InternalError("a strategy may answer repeat or stop for the first bucket only");
+  return answer_ == UpdateAnswer::Kind::ready;
 }
 
 void TrainingStep::await_weights() {
@@ -136,31 +158,20 @@ void TrainingStep::gradients_ready(std::size_t bucket) {
   strategy_->gradients_ready(bucket, final);
 }
 
-void TrainingStep::compute_gradients(const StepInputs& inputs) {
-  announced_ = 0;
-  try {
-    if (failure_) std::rethrow_exception(failure_);
-    run_micro_batches(inputs);
-  } catch (...) {
-    fail(std::current_exception(), inputs);
-  }
-  announce_rest();
-}
-
 void TrainingStep::run_micro_batches(const StepInputs& inputs) {
   for (std::size_t i = 0; i < inputs.micro_batches.size(); ++i) {
     const MicroBatchInputs& batch = inputs.micro_batches[i];
-    const auto vm = gradient_vms_.find({batch.samples, i > 0});
-    if (vm == gradient_vms_.end())
-      throw InternalError(
-          fmt::format("no program was compiled for {} samples as micro-batch {}", batch.samples, i));
-    announcing_ = i + 1 == inputs.micro_batches.size();
+    const auto vm = vms_.find({batch.samples, i > 0, i + 1 == inputs.micro_batches.size()});
+    if (vm == vms_.end())
+      throw InternalError(fmt::format("no program was compiled for {} samples as micro-batch {} of {}",
+                                      batch.samples, i, inputs.micro_batches.size()));
     StepBlock block;
     block.share = static_cast<double>(batch.samples) /
                   static_cast<double>(std::max<std::int64_t>(inputs.global_samples, 1));
     block.gradient_seed = block.share * inputs.loss_scale;
     block.samples = static_cast<double>(batch.samples);
     block.learning_rate = inputs.learning_rate;
+    block.loss_scale = inputs.loss_scale;
     block.step = static_cast<double>(inputs.step);
     block.stop = inputs.stop && i == 0 ? 1 : 0;
     block.seed = inputs.seed;
@@ -199,9 +210,9 @@ void TrainingStep::announce(std::size_t bucket) {
   announced_ = bucket + 1;
 }
 
-// A strategy that wants no announcements, or buckets that no instruction of this program writes.
+// Of a strategy that wants no announcements, and of a rank whose work failed.
 void TrainingStep::announce_rest() {
-  if (strategy_ == nullptr || !(hooks_.gradients_ready || hooks_.before_update)) return;
+  if (!hooks_.gradients_ready && !hooks_.before_update) return;
   for (std::size_t bucket = announced_; bucket < border_.buckets().size(); ++bucket) {
     if (hooks_.gradients_ready)
       gradients_ready(bucket);

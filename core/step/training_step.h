@@ -68,11 +68,12 @@ class PLEXAURA_API TrainingStep {
 
   WeightsImmigration& border() { return border_; }
 
-  // The program that computes the gradients of `samples` samples; `accumulate` as it was compiled.
-  void add_gradient_program(std::int64_t samples, bool accumulate, std::shared_ptr<const Program> program,
-                            std::shared_ptr<Workspace> workspace, Collective* collective = nullptr);
-  // The program that reads gradients and writes values and state, in bucket order.
-  void set_update_program(std::shared_ptr<const Program> program, std::shared_ptr<Workspace> workspace);
+  // What a micro-batch of `samples` samples runs: `gradients` computes them, and was compiled to `accumulate`
+  // where it is not the first of its step. Behind the last one of a step `update` reads the gradients and
+  // writes values and state, in bucket order; null for the others.
+  void add_program(std::int64_t samples, bool accumulate, std::shared_ptr<const Program> gradients,
+                   const Program* update, std::shared_ptr<Workspace> workspace,
+                   Collective* collective = nullptr);
 
   // Runs one step; on a device of its own returns before it is done. A failure of this rank's own work is
   // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics().
@@ -89,13 +90,16 @@ class PLEXAURA_API TrainingStep {
   struct Key {
     std::int64_t samples;
     bool accumulate;
+    bool updates;
     auto operator<=>(const Key&) const = default;
   };
 
-  std::vector<HostPoint> gradient_host_points(const Program& program);
-  void compute_gradients(const StepInputs& inputs);
+  void add_points_of_gradients(const Program& gradients, bool final, std::vector<HostPoint>& points);
+  void add_points_of_update(const Program& update, std::size_t begin, std::vector<HostPoint>& points);
+  void attempt(const StepInputs& inputs);
   void run_micro_batches(const StepInputs& inputs);
   void fail(std::exception_ptr failure, const StepInputs& inputs);
+  bool begin_update(std::size_t bucket);
   void announce(std::size_t bucket);
   // The hooks of the strategy, as events of the profile.
   void before_use(std::size_t bucket);
@@ -112,12 +116,13 @@ class PLEXAURA_API TrainingStep {
   MetricsRing metrics_;
   bool watch_;
   Profile* profile_;
-  std::map<Key, std::unique_ptr<VM>> gradient_vms_;
-  std::unique_ptr<VM> update_vm_;
+  std::map<Key, std::unique_ptr<VM>> vms_;
   bool divides_loss_scale_ = false;  // the update
-  std::size_t announced_ = 0;        // buckets of this step
-  bool announcing_ = false;          // the last micro-batch runs
-  std::vector<bool> in_use_;         // per bucket: the strategy has brought its weights since the last update
+  // Of this step.
+  std::size_t announced_ = 0;  // buckets
+  bool updating_ = false;      // the strategy was asked for the update
+  UpdateAnswer::Kind answer_ = UpdateAnswer::Kind::ready;
+  std::vector<bool> in_use_;  // per bucket: the strategy has brought its weights since the last update
   std::exception_ptr failure_;
 };
 

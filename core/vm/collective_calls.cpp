@@ -33,7 +33,11 @@ CollectiveCalls::CollectiveCalls(const Program& program, Backend& backend, Colle
 
 std::vector<HostPoint> CollectiveCalls::host_points() {
   std::vector<HostPoint> points;
-  for (const Call& call : calls_) points.push_back({call.instruction + 1, [this, &call] { run(call); }});
+  for (const Call& call : calls_)
+    points.push_back({call.instruction + 1, [this, &call] {
+                        run(call);
+                        return true;
+                      }});
   return points;
 }
 

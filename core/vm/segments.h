@@ -11,8 +11,9 @@
 namespace plexaura {
 
 struct HostPoint {
-  std::size_t instruction;       // runs before this instruction; instructions.size() for after the last
-  std::function<void()> action;  // called by run(), after everything before it is enqueued
+  std::size_t instruction;  // runs before this instruction; instructions.size() for after the last
+  // Called by run(), after everything before it is enqueued; false: run() leaves out the rest.
+  std::function<bool()> action;
 };
 
 // Instructions between two points at which the host takes part.
@@ -20,7 +21,7 @@ struct Segment {
   std::size_t begin;
   std::size_t end;
   std::array<std::unique_ptr<Recording>, 2> recordings = {};  // for each feed slot, once it has run
-  std::function<void()> then = {};  // what the host does behind it; empty for nothing
+  std::function<bool()> then = {};  // what the host does behind it; empty for nothing
 };
 
 // Points are sorted by instruction, those of one instruction stay in their order.

@@ -93,7 +93,7 @@ struct VM::Implementation {
       refresh_prologue();
       for (Segment& segment : segments) {
         run_segment(segment);
-        if (segment.then) segment.then();
+        if (segment.then && !segment.then()) break;
       }
     } catch (...) {
       mark_end();  // what was launched until then still reads the feeds, and may have written values

@@ -30,14 +30,19 @@ LossOutputs line(Graph& graph, std::int64_t samples) {
 
 struct Trained {
   explicit Trained(Strategy* strategy = nullptr) : step(placed(), store, strategy, 1) {
+    const auto update = compile_update();
     for (const std::int64_t samples : {0, 2}) {
       Graph graph;
       const auto outputs = training_outputs(graph, line(graph, samples), store, samples);
-      step.add_gradient_program(
+      step.add_program(
           samples, false,
           compile(graph, outputs, test_backend(), {.placement = &store.placement(), .apply_updates = false}),
-          nullptr);
+          update.get(), nullptr);
     }
+    store.write("w", Tensor::of<float>({2, 1}, {1, 2}));
+  }
+
+  std::shared_ptr<const Program> compile_update() const {
     Graph graph;
     const Node value = graph.arena_slice({ArenaKind::value, 0, 0, 16}, DType::float32);
     const Node gradient = graph.arena_slice({ArenaKind::gradient, 0, 0, 16}, DType::float32);
@@ -45,8 +50,7 @@ struct Trained {
     graph.update(
         value,
         sgd_step(value, unscaled, {}, graph.step_scalar(StepScalar::learning_rate, DType::float32)).value);
-    step.set_update_program(compile(graph, {}, test_backend(), {.placement = &store.placement()}), nullptr);
-    store.write("w", Tensor::of<float>({2, 1}, {1, 2}));
+    return compile(graph, {}, test_backend(), {.placement = &store.placement()});
   }
 
   Backend& placed() {
@@ -80,7 +84,7 @@ struct Trained {
 
 TEST_CASE("a step is gradients, update and metrics") {
   Trained trained;
-  CHECK(trained.run(2).updated);
+  CHECK(!trained.run(2).stopped);
   const StepMetrics metrics = trained.metrics();
   CHECK(metrics.loss == 2.5);  // (1 + 4) / 2
   CHECK(trained.metrics().sums[0] == 2);
@@ -132,7 +136,7 @@ TEST_CASE("a failure of this rank's own work is shown over zeroed gradients, and
   Trained trained;
   trained.run(2);
   const auto before = trained.values();
-  CHECK(trained.run(2, {.stop = true, .failure = std::make_exception_ptr(UserError("no batch"))}).updated);
+  CHECK(!trained.run(2, {.stop = true, .failure = std::make_exception_ptr(UserError("no batch"))}).stopped);
   CHECK(user_error([&] { trained.metrics(); }) == "no batch");
   CHECK(read_tail(trained.store, TailSlot::failed) == 1);
   CHECK(read_tail(trained.store, TailSlot::stop) == 1);

@@ -152,6 +152,7 @@ TEST_CASE("a host point that throws stops the run there, and later runs go on") 
     points.push_back({instruction, [&, instruction] {
                         called.push_back(instruction);
                         if (broken && instruction == 1) throw std::runtime_error("the host");
+                        return true;
                       }});
   VM vm(program, test_backend(), {.host_points = points});
   VM plain(program, test_backend());
@@ -167,6 +168,34 @@ TEST_CASE("a host point that throws stops the run there, and later runs go on") 
     CHECK(vm.output() == plain.output());
     CHECK(called == std::vector<std::size_t>{0, 1, 1, 3});
   }
+}
+
+TEST_CASE("a host point can end the run, and later runs go on") {
+  Graph graph;
+  const Node total = graph.buffer("total", type);
+  const Node count = graph.buffer("count", type);
+  graph.update(total, total + 1);
+  graph.update(count, count + 1);
+  ParameterStore store({{"total", type, ParameterRole::buffer, Initialiser::zeros()},
+                        {"count", type, ParameterRole::buffer, Initialiser::zeros()}});
+  const auto program = compile(graph, {}, test_backend());
+  REQUIRE(program->instructions.size() == 2);
+  bool goes_on = false;
+  bool reached_end = false;
+  VM vm(program, test_backend(),
+        {.store = &store,
+         .host_points = {{1, [&] { return goes_on; }}, {2, [&] { return reached_end = true; }}}});
+  vm.run({});
+  vm.wait();
+  CHECK(!reached_end);
+  CHECK(store.read("total") == filled(1));
+  CHECK(store.read("count") == filled(0));
+  goes_on = true;
+  vm.run({});
+  vm.wait();
+  CHECK(reached_end);
+  CHECK(store.read("total") == filled(2));
+  CHECK(store.read("count") == filled(1));
 }
 
 TEST_CASE("programs that never run together share memory") {

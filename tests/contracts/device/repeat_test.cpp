@@ -78,8 +78,8 @@ TEST_CASE("a repeated step ends in the bits of one that was not") {
   SmallTraining once(test_backend(), specs(), model, batch, options(never));
   SmallTraining repeated(test_backend(), specs(), model, batch, options(often));
   for (int step = 0; step < 3; ++step) {
-    CHECK(once.launch(halves, 0.1).updated);
-    CHECK(repeated.launch(halves, 0.1).updated);
+    CHECK(!once.launch(halves, 0.1).stopped);
+    CHECK(!repeated.launch(halves, 0.1).stopped);
     CHECK(repeated.metrics().loss == once.metrics().loss);
     check_same_values(repeated.store(), once.store());
   }
@@ -94,10 +94,10 @@ TEST_CASE("a stopped step updates nothing") {
   Answering stopping({Kind::ready, Kind::stop});
   const Batch batch = some_batch();
   SmallTraining run(test_backend(), specs(), model, batch, {.strategy = &stopping, .sizes = {8}});
-  CHECK(run.launch(std::span(&batch, 1), 0.1).updated);
+  CHECK(!run.launch(std::span(&batch, 1), 0.1).stopped);
   const Tensor before = run.value("w");
   const Tensor statistics = run.value("running");
-  CHECK(!run.launch(std::span(&batch, 1), 0.1).updated);
+  CHECK(run.launch(std::span(&batch, 1), 0.1).stopped);
   CHECK(run.value("w") == before);
   CHECK(run.value("running") == statistics);
   CHECK(stopping.updates == 1);

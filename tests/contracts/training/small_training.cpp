@@ -52,9 +52,10 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
       programs_[{samples, accumulate}] = std::move(program);
     }
   const auto workspace = std::make_shared<Workspace>(backend_, bytes);
-  step_->set_update_program(update_, workspace);
   for (const auto& [key, program] : programs_)
-    step_->add_gradient_program(key.first, key.second, program, workspace, options_.collective);
+    for (const Program* update : {update_.get(), static_cast<const Program*>(nullptr)})
+      if (update != nullptr || options_.accumulate)
+        step_->add_program(key.first, key.second, program, update, workspace, options_.collective);
 }
 
 std::shared_ptr<const Program> SmallTraining::compile_gradients(std::int64_t samples, bool accumulate,

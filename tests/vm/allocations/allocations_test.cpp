@@ -130,10 +130,10 @@ TEST_CASE("runs and steps allocate nothing") {
   TrainingStep step(backend, store, &strategy, 1 << 10);
   Graph graph;
   build_update(graph, optimizer, store.placement(), step.border().buckets());
-  step.set_update_program(compile(graph, {}, backend, {.placement = &store.placement()}), nullptr);
-  for (const bool accumulate : {false, true})
-    step.add_gradient_program(samples, accumulate, compile_gradients(accumulate, &store.placement()),
-                              nullptr);
+  const auto update = compile(graph, {}, backend, {.placement = &store.placement()});
+  for (const bool last : {false, true})
+    step.add_program(samples, last, compile_gradients(last, &store.placement()),
+                     last ? update.get() : nullptr, nullptr);
 
   Random random(1);
   const Tensor x = random.tensor({DType::float32, {samples, 3, 16, 16}}, -1, 1);

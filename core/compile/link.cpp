@@ -1,0 +1,90 @@
+#include "core/compile/link.h"
+
+#include <algorithm>
+
+#include "core/compile/memory_plan.h"
+#include "core/compile/rebuild.h"
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+void check(const Program& first, const Program& second) {
+  for (const Program* program : {&first, &second})
+    if (!program->prologue.empty() || !program->outputs.empty() || !program->kept.empty())
+      throw InternalError("link: a program has a prologue, or outputs that somebody reads");
+  if (!second.feeds.empty()) throw InternalError("link: the second program has inputs");
+  if (first.placement != second.placement || first.backend != second.backend)
+    throw InternalError("link: the programs were compiled for unlike placements or backends");
+}
+
+// What the instructions of the second program refer to, by its place in the linked one.
+class Move {
+ public:
+  explicit Move(const Program& first)
+      : nodes_(first.graph->size()),
+        constants_(static_cast<std::int64_t>(whole_granules(first.constants.size()))) {}
+
+  Instruction operator()(Instruction instruction) const {
+    for (NodeId& node : instruction.nodes) node = moved(node);
+    for (auto* slots : {&instruction.inputs, &instruction.outputs})
+      for (std::optional<Slot>& slot : *slots)
+        if (slot) move(*slot);
+    return instruction;
+  }
+
+  NodeId moved(NodeId node) const { return static_cast<NodeId>(node + nodes_); }
+
+ private:
+  void move(Slot& slot) const {
+    slot.value.node = moved(slot.value.node);
+    if (slot.place.space == Place::Space::constant) slot.place.offset += constants_;
+  }
+
+  std::size_t nodes_;
+  std::int64_t constants_;
+};
+
+std::unique_ptr<const Graph> both(const Graph& first, const Graph& second, const Move& move) {
+  PassGraph linked = copy(first, {}, false);
+  for (NodeId id = 0; id < second.size(); ++id) {
+    const NodeRecord& record = second.record(id);
+    std::vector<Value> inputs = record.inputs;
+    for (Value& input : inputs) input.node = move.moved(input.node);
+    append_with_origin(*linked.graph, record.op, inputs, record.origin);
+  }
+  return std::move(linked.graph);
+}
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> link(const Program& first, const Program& second) {
+  check(first, second);
+  const Move move(first);
+  auto linked = std::make_shared<Program>();
+  linked->graph = both(*first.graph, *second.graph, move);
+  linked->passes = first.passes;
+  append(linked->passes, second.passes);
+  linked->instructions = first.instructions;
+  std::ranges::transform(second.instructions, std::back_inserter(linked->instructions), move);
+  linked->feeds = first.feeds;
+  linked->unread_inputs = first.unread_inputs;
+  linked->constants = first.constants;
+  linked->constants.resize(whole_granules(first.constants.size()));
+  append(linked->constants, second.constants);
+  linked->feed_bytes = std::max(first.feed_bytes, second.feed_bytes);
+  linked->arena_bytes = std::max(first.arena_bytes, second.arena_bytes);
+  linked->arena_lower_bound = std::max(first.arena_lower_bound, second.arena_lower_bound);
+  linked->placement = first.placement;
+  linked->reorders = first.reorders + second.reorders;
+  linked->backend = first.backend;
+  return linked;
+}
+
+}  // namespace plexaura

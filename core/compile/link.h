@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "core/compile/program.h"
+#include "core/export.h"
+
+namespace plexaura {
+
+// One program that does what `first` does and then what `second` does: with one step block, and one arena that
+// the second uses after the first. Both were compiled for one placement and one backend. InternalError where
+// one has a prologue or outputs to be read, or the second has inputs.
+PLEXAURA_API std::shared_ptr<const Program> link(const Program& first, const Program& second);
+
+}  // namespace plexaura
