@@ -85,7 +85,14 @@ CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend);
 // The oracle's gradients against differences.
 GradientReport check_gradients(const OpCase& op_case, Backend& oracle);
 
-// All of these, in every dtype of the case, and what the op says of itself (core/testing/traits.h).
+// What no backend changes: the oracle's results, its gradients against differences, and what the op says of
+// itself (core/testing/traits.h).
+CaseReport check_op(const OpCase& op_case, Backend& oracle);
+
+// What a backend computes: results, gradients and padding, in every dtype of the case.
+CaseReport check_backend(const OpCase& op_case, Backend& backend, Backend& oracle);
+
+// Both.
 CaseReport check(const OpCase& op_case, Backend& backend, Backend& oracle);
 
 // The op throws UserError that names the place, itself and the words.

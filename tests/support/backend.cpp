@@ -14,6 +14,8 @@ Backend& test_backend() {
   return *backend;
 }
 
+bool is_default_backend() { return std::getenv("PLEXAURA_BACKEND") == nullptr; }
+
 Backend& oracle() {
   static const std::unique_ptr<Backend> backend = open_backend("portable");
   return *backend;

@@ -2,15 +2,13 @@
 
 #include <sys/resource.h>
 
+#include "tests/support/sanitized.h"
+
 namespace plexaura::testing {
 
 // The sanitizer of undefined behaviour opens a pipe to look at the type of an object. Without descriptors it
 // reports objects that are sound.
-#ifdef __SANITIZE_ADDRESS__
-inline constexpr bool can_lack_descriptors = false;
-#else
-inline constexpr bool can_lack_descriptors = true;
-#endif
+inline constexpr bool can_lack_descriptors = !address_sanitized;
 
 // While it lives, this process can open no file: "Too many open files".
 class NoDescriptors {
