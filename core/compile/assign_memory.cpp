@@ -8,6 +8,26 @@ namespace plexaura {
 
 namespace {
 
+// Pieces of one memory, and where their places are to be written.
+class Layer {
+ public:
+  void add(Lifetime lifetime, Place& place) {
+    lifetimes_.push_back(lifetime);
+    places_.push_back(&place);
+  }
+
+  MemoryPlan plan(Place::Space space) const {
+    MemoryPlan memory = plan_memory(lifetimes_);
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      *places_[i] = {space, 0, static_cast<std::int64_t>(memory.offsets[i])};
+    return memory;
+  }
+
+ private:
+  std::vector<Lifetime> lifetimes_;
+  std::vector<Place*> places_;
+};
+
 class Assigner {
  public:
   Assigner(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse)
@@ -24,12 +44,13 @@ class Assigner {
   }
 
  private:
+  // A value's memory, from the instruction that writes it to the last one that reads it.
   struct Piece {
     std::size_t bytes = 0;
     std::size_t first = 0;
     std::size_t last = 0;
     bool pinned = false;    // read after the program
-    bool prologue = false;  // outlives the run
+    bool prologue = false;  // written by the prologue, which runs before all other instructions
   };
 
   Value storage(Value value) const {
@@ -52,8 +73,14 @@ class Assigner {
     }
     for (std::size_t input = 0; input < step.inputs.size(); ++input) {
       const auto piece = pieces_.find(lowered_.storage_of(step.inputs[input]));
-      if (step.reads(input) && piece != pieces_.end()) piece->second.last = index;
+      if (step.reads(input) && piece != pieces_.end()) note_use(piece->second, step.prologue, index);
     }
+  }
+
+  // What the prologue leaves to the program is read in every run, long after the last instruction of the prologue.
+  void note_use(Piece& piece, bool by_prologue, std::size_t index) const {
+    const bool stays = piece.prologue && !by_prologue;
+    piece.last = std::max(piece.last, stays ? lowered_.steps.size() : index);
   }
 
   void pin_roots() {
@@ -95,30 +122,18 @@ class Assigner {
   }
 
   void plan() {
-    std::vector<Lifetime> lifetimes;
-    std::vector<Place*> waiting;
-    for (const auto& [value, piece] : pieces_) {
-      Place& place = planned_[value];
-      if (piece.prologue) {
-        place = {Place::Space::prologue, 0, static_cast<std::int64_t>(result_.prologue_bytes)};
-        result_.prologue_bytes += whole_granules(piece.bytes);
-      } else {
-        lifetimes.push_back({piece.bytes, piece.first, piece.last});
-        waiting.push_back(&place);
-      }
-    }
+    Layer arena;
+    Layer prologue;
+    for (const auto& [value, piece] : pieces_)
+      (piece.prologue ? prologue : arena).add({piece.bytes, piece.first, piece.last}, planned_[value]);
     result_.workspaces.resize(lowered_.steps.size());
-    for (std::size_t index = 0; index < lowered_.steps.size(); ++index) {
-      const std::size_t bytes = lowered_.steps[index].workspace();
-      if (bytes == 0) continue;
-      lifetimes.push_back({bytes, index, index});
-      waiting.push_back(&result_.workspaces[index]);
-    }
-    const MemoryPlan memory = plan_memory(lifetimes);
-    for (std::size_t i = 0; i < waiting.size(); ++i)
-      *waiting[i] = {Place::Space::arena, 0, static_cast<std::int64_t>(memory.offsets[i])};
+    for (std::size_t index = 0; index < lowered_.steps.size(); ++index)
+      if (const std::size_t bytes = lowered_.steps[index].workspace(); bytes > 0)
+        arena.add({bytes, index, index}, result_.workspaces[index]);
+    const MemoryPlan memory = arena.plan(Place::Space::arena);
     result_.arena_bytes = memory.peak;
     result_.arena_lower_bound = memory.lower_bound;
+    result_.prologue_bytes = prologue.plan(Place::Space::prologue).peak;
   }
 
   Place place_of(Value value) const {

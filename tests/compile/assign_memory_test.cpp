@@ -149,6 +149,26 @@ TEST_CASE("values of the prologue lie apart") {
   CHECK(memory.prologue_bytes == 128);
 }
 
+TEST_CASE("the prologue overwrites nothing that the program reads, wherever it stands in the graph") {
+  Steps steps;
+  const Node x = steps.input("x");
+  const Node shared = steps.bind(neg(x), {.prologue = true});
+  const Node product = steps.bind(shared * x, {});
+  const Node later = steps.bind(exp(shared), {.in_place = true, .prologue = true});
+  const Assignment memory = steps.assigned({product, later});
+  CHECK(!same_place(memory, shared, later));
+}
+
+TEST_CASE("a value that only the prologue reads gives its memory to a later one") {
+  Steps steps;
+  const Node a = steps.bind(neg(steps.input("x")), {.prologue = true});
+  const Node b = steps.bind(exp(a), {.prologue = true});
+  const Node c = steps.bind(neg(b), {.prologue = true});
+  const Assignment memory = steps.assigned({steps.bind(neg(c), {})});
+  CHECK(same_place(memory, a, c));
+  CHECK(memory.prologue_bytes == 128);
+}
+
 TEST_CASE("scratch memory lies beside what the kernel reads and writes") {
   Steps steps;
   const Node a = steps.bind(neg(steps.input("x")), {});
@@ -181,6 +201,22 @@ TEST_CASE("what derives from parameters is the same in every run") {
     vm.run({{"x", Tensor::of<float>({4}, {0, 1, 2, 3})}});
     const double e2 = std::exp(2.0);
     check_close(vm.output(), {-e2, -e2 - 1, -e2 - 2, -e2 - 3}, 1e-6);
+  }
+}
+
+TEST_CASE("a value of parameters alone is shared by an output and by an instruction that stands before it") {
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", four);
+  const Node squared = square(graph.parameter("w", four));
+  const Node product = squared * x;
+  const std::vector<ProgramOutput> outputs{{.node = product}, {.node = exp(squared)}};
+  const auto program = compile(graph, outputs, test_backend());
+  ParameterStore store({{"w", four, ParameterRole::trainable, Initialiser::constant(2), {}}});
+  store.place(program->placement, test_backend());
+  VM vm(program, test_backend(), {.store = &store});
+  for (int run = 0; run < 2; ++run) {
+    vm.run({{"x", Tensor::of<float>({4}, {0, 1, 2, 3})}});
+    check_close(vm.output(), {0, 4, 8, 12}, 1e-6);
   }
 }
 
