@@ -58,7 +58,7 @@ int main() try {
   };
   Trainer trainer(
       {.model = build, .store = store, .backend = *backend, .train = data},
-      {.batch_size = 10, .epochs = 60, .optimizer = {.kind = UpdateRule::adam}, .learning_rate = 0.01});
+      {.batch_size = 10, .epochs = 60, .optimizer = {.kind = OptimizerSpec::adam}, .learning_rate = 0.01});
   trainer.run();
 
   const std::filesystem::path file = std::filesystem::temp_directory_path() / "iris.safetensors";

@@ -19,12 +19,12 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   const std::vector<ProgramOutput> gradients = training_outputs(graph, outputs, store, one_sample);
   const auto gradient_program = compile(graph, gradients, backend, {.apply_updates = false});
   store.place(gradient_program->placement, backend);
-  store.require_states(state_count(options.rule));
+  store.require_states(state_count(options.optimizer));
   step_ = std::make_unique<TrainingStep>(
       backend, store, nullptr,
       store.placement().gradient_count() * static_cast<std::int64_t>(size_of(store.dtype())), options.watch);
   Graph update;
-  build_update(update, options.rule, store.placement(), step_->border().buckets());
+  build_update(update, options.optimizer, store.placement(), step_->border().buckets());
   const auto update_program = compile(update, {}, backend, {.placement = &store.placement()});
   const auto workspace = std::make_shared<Workspace>(
       backend, std::max(gradient_program->arena_bytes, update_program->arena_bytes));

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "core/step/training_step.h"
+#include "training/optimizer_spec.h"
 #include "training/schedule.h"
-#include "training/update_rule.h"
 
 namespace plexaura {
 
 struct OptimizerOptions {
-  UpdateRule rule = {};
+  OptimizerSpec optimizer = {};
   Schedule learning_rate = 0.01;  // a number, or a Schedule
   std::int64_t seed = 0;          // of dropout
   bool watch = false;             // fail with the op that makes the first NaN or infinite number

@@ -11,12 +11,12 @@
 #include "training/data/sampler.h"
 #include "training/evaluation.h"
 #include "training/model_inputs.h"
-#include "training/update_rule.h"
+#include "training/optimizer_spec.h"
 
 namespace plexaura {
 
 struct ProgramOptions {
-  UpdateRule optimizer = {};
+  OptimizerSpec optimizer = {};
   std::int64_t bucket_bytes = 25 << 20;
   bool watch = false;
   Profile* profile = nullptr;

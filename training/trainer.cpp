@@ -72,7 +72,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;
   state_.batch_size = train_plan_.batch_size;
-  state_.optimizer = update_rule_name(options_.optimizer);
+  state_.optimizer = optimizer_name(options_.optimizer);
   state_.settings = options_.settings;
   state_.shuffle = options_.shuffle;
 }

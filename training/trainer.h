@@ -41,7 +41,7 @@ struct TrainerOptions {
   std::int64_t micro_batches = 1;
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps = {};  // stop after so many updates in all
-  UpdateRule optimizer = {};
+  OptimizerSpec optimizer = {};
   Schedule learning_rate = 0.01;  // a number, or a Schedule
   std::int64_t seed = 0;
   // Hash of what must be the same when a run goes on: which samples are held out, what classes mean.

@@ -20,9 +20,9 @@ constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_epochs = 1'000'000'000;
 constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, and few enough for any clock
 
-UpdateRule read_optimizer(const Section& training, double& learning_rate) {
+OptimizerSpec read_optimizer(const Section& training, double& learning_rate) {
   const Section yaml = training.section("optimizer");
-  UpdateRule optimizer;
+  OptimizerSpec optimizer;
   const std::string name = yaml.choice("name", {"sgd", "adam", "adamw"});
   learning_rate = yaml.number("learning_rate", {.above = 0});
   optimizer.weight_decay = yaml.number_or("weight_decay", 0, {.minimum = 0});
@@ -33,7 +33,7 @@ UpdateRule read_optimizer(const Section& training, double& learning_rate) {
       throw yaml.error("nesterov", "needs a momentum above 0");
     return optimizer;
   }
-  optimizer.kind = name == "adam" ? UpdateRule::Kind::adam : UpdateRule::Kind::adamw;
+  optimizer.kind = name == "adam" ? OptimizerSpec::Kind::adam : OptimizerSpec::Kind::adamw;
   optimizer.beta1 = yaml.number_or("beta1", 0.9, {.minimum = 0, .below = 1});
   optimizer.beta2 = yaml.number_or("beta2", 0.999, {.minimum = 0, .below = 1});
   optimizer.epsilon = yaml.number_or("epsilon", 1e-8, {.above = 0});

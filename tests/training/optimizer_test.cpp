@@ -50,12 +50,12 @@ TEST_CASE("a step follows the gradient and gives the loss before it, with its me
 }
 
 TEST_CASE("every optimizer finds the line") {
-  const UpdateRule rules[] = {
-      {}, {.momentum = 0.5, .nesterov = true}, {.kind = UpdateRule::adam}, {.kind = UpdateRule::adamw}};
-  for (const UpdateRule& rule : rules) {
-    CAPTURE(update_rule_name(rule));
+  const OptimizerSpec specs[] = {
+      {}, {.momentum = 0.5, .nesterov = true}, {.kind = OptimizerSpec::adam}, {.kind = OptimizerSpec::adamw}};
+  for (const OptimizerSpec& spec : specs) {
+    CAPTURE(optimizer_name(spec));
     Line line;
-    Optimizer optimizer(line.outputs, line.store, test_backend(), {.rule = rule, .learning_rate = 0.1});
+    Optimizer optimizer(line.outputs, line.store, test_backend(), {.optimizer = spec, .learning_rate = 0.1});
     for (int step = 0; step < 500; ++step) optimizer.step({{"x", xs}, {"y", ys}});
     CHECK(line.value("a") == doctest::Approx(2).epsilon(1e-3));
     CHECK(line.value("b") == doctest::Approx(-1).epsilon(1e-3));

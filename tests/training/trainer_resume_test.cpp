@@ -47,7 +47,7 @@ TEST_CASE("resuming needs the same seed, and within an epoch the same data and b
   CHECK(refusal(other_seed, 30)
             .ends_with("was made with seed 3 and training.seed is 4; resume with the same seed"));
   TrainerOptions other_optimizer = options;
-  other_optimizer.optimizer = {.kind = UpdateRule::Kind::adam};
+  other_optimizer.optimizer = {.kind = OptimizerSpec::Kind::adam};
   CHECK(refusal(other_optimizer, 30).find("was made with training.optimizer.name sgd and now it is adam") !=
         std::string::npos);
   TrainerOptions other_batch = options;

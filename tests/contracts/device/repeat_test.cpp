@@ -69,7 +69,7 @@ TEST_CASE("a repeated step ends in the bits of one that was not") {
   Answering never({});
   Answering often({Kind::repeat, Kind::ready, Kind::repeat, Kind::repeat, Kind::repeat, Kind::ready});
   const auto options = [](Strategy& strategy) {
-    return SmallTraining::Options{.optimizer = {.kind = UpdateRule::Kind::adam},
+    return SmallTraining::Options{.optimizer = {.kind = OptimizerSpec::Kind::adam},
                                   .strategy = &strategy,
                                   .sizes = {4},
                                   .accumulate = true,

@@ -96,7 +96,7 @@ TEST_CASE("learning rate, step and random state take effect in recorded training
     return {squared_error(tanh(matmul(hidden, graph.parameter("w", weights))), t)};
   };
   const Batch batch{input_of(1), whole_numbers({DType::float32, {4, 3}}, 9, 1)};
-  const SmallTraining::Options options{.optimizer = {.kind = UpdateRule::Kind::adam}, .seed = 3};
+  const SmallTraining::Options options{.optimizer = {.kind = OptimizerSpec::Kind::adam}, .seed = 3};
   SmallTraining run(test_backend(), specs, model, batch, options);
   SmallTraining expected(oracle(), specs, model, batch, options);
   std::vector<Tensor> seen{run.value("w")};

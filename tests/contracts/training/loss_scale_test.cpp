@@ -38,13 +38,13 @@ Batch some_batch() {
 }  // namespace
 
 TEST_CASE("a loss scale of 1024 leaves the same bits") {
-  using Kind = UpdateRule::Kind;
-  for (const UpdateRule& optimizer : {UpdateRule{.weight_decay = 0.01},
-                                      {.momentum = 0.9, .nesterov = true, .weight_decay = 0.01},
-                                      {.kind = Kind::adam, .weight_decay = 0.01},
-                                      {.kind = Kind::adamw, .weight_decay = 0.01}}) {
+  using Kind = OptimizerSpec::Kind;
+  for (const OptimizerSpec& optimizer : {OptimizerSpec{.weight_decay = 0.01},
+                                         {.momentum = 0.9, .nesterov = true, .weight_decay = 0.01},
+                                         {.kind = Kind::adam, .weight_decay = 0.01},
+                                         {.kind = Kind::adamw, .weight_decay = 0.01}}) {
     SmallTraining plain(test_backend(), specs(), model, some_batch(), {.optimizer = optimizer});
-    UpdateRule dividing = optimizer;
+    OptimizerSpec dividing = optimizer;
     dividing.scaled_loss = true;
     SmallTraining scaled(test_backend(), specs(), model, some_batch(),
                          {.optimizer = dividing, .loss_scale = 1024});

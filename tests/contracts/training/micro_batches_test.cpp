@@ -62,7 +62,7 @@ struct Pair {
       first += size;
     }
   }
-  static UpdateRule optimizer() { return {.momentum = 0.5}; }
+  static OptimizerSpec optimizer() { return {.momentum = 0.5}; }
 
   Batch batch;
   std::vector<Batch> parts;

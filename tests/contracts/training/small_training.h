@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/step/training_step.h"
-#include "training/update_rule.h"
+#include "training/optimizer_spec.h"
 
 namespace plexaura::testing {
 
@@ -28,7 +28,7 @@ class SmallTraining {
   using Model = std::function<LossOutputs(Graph& graph, const Node& x, const Node& t)>;
 
   struct Options {
-    UpdateRule optimizer = {};
+    OptimizerSpec optimizer = {};
     Strategy* strategy = nullptr;
     Collective* collective = nullptr;
     std::int64_t bucket_bytes = 1;          // a bucket for each parameter

@@ -147,7 +147,7 @@ TEST_CASE("the net for digits does twenty steps at batch 8 like the portable ker
   options.steps = 20;
   options.learning_rate = 0.001;
   options.seed = 1;
-  options.optimizer = {.kind = UpdateRule::Kind::adam};
+  options.optimizer = {.kind = OptimizerSpec::Kind::adam};
   const Data data = digits();
   const Run run(test_backend(), "mnist_cnn.yaml", data, options);
   CHECK(std::isfinite(run.seen.loss));

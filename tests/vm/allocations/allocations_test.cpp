@@ -23,7 +23,7 @@
 #include "core/testing/values.h"
 #include "tests/support/backend.h"
 #include "tests/vm/allocations/interpose.h"
-#include "training/update_rule.h"
+#include "training/optimizer_spec.h"
 
 namespace plexaura::testing {
 
@@ -124,7 +124,7 @@ TEST_CASE("runs and steps allocate nothing") {
                    {.placement = placement, .accumulate = accumulate, .apply_updates = false});
   };
   store.place(compile_gradients(false, nullptr)->placement, backend);
-  const UpdateRule optimizer{.kind = UpdateRule::Kind::adam};
+  const OptimizerSpec optimizer{.kind = OptimizerSpec::Kind::adam};
   store.require_states(state_count(optimizer));
   Watching strategy;
   TrainingStep step(backend, store, &strategy, 1 << 10);

@@ -1,4 +1,4 @@
-#include "training/update_rule.h"
+#include "training/optimizer_spec.h"
 
 #include "core/ops/binary.h"
 #include "core/ops/optimizer_steps.h"
@@ -9,15 +9,15 @@ namespace {
 
 class UpdateBuilder {
  public:
-  UpdateBuilder(Graph& graph, const UpdateRule& options, DType dtype)
-      : graph_(graph), options_(options), dtype_(dtype) {}
+  UpdateBuilder(Graph& graph, const OptimizerSpec& optimizer, DType dtype)
+      : graph_(graph), optimizer_(optimizer), dtype_(dtype) {}
 
   void step(const Bucket& bucket) {
     const Node value = slice(ArenaKind::value, 0, bucket);
     Node grad = slice(ArenaKind::gradient, 0, bucket);
-    if (options_.scaled_loss) grad = grad / graph_.step_scalar(StepScalar::loss_scale, dtype_);
+    if (optimizer_.scaled_loss) grad = grad / graph_.step_scalar(StepScalar::loss_scale, dtype_);
     const Node rate = graph_.step_scalar(StepScalar::learning_rate, dtype_);
-    if (options_.kind == UpdateRule::Kind::sgd)
+    if (optimizer_.kind == OptimizerSpec::Kind::sgd)
       sgd(bucket, value, grad, rate);
     else
       adam(bucket, value, grad, rate);
@@ -34,14 +34,14 @@ class UpdateBuilder {
   }
 
   std::vector<DecaySegment> decay(const Bucket& bucket) const {
-    if (options_.weight_decay == 0) return {};
-    return {{0, bucket.count, options_.weight_decay}};
+    if (optimizer_.weight_decay == 0) return {};
+    return {{0, bucket.count, optimizer_.weight_decay}};
   }
 
   void sgd(const Bucket& bucket, const Node& value, const Node& grad, const Node& rate) {
-    const Node momentum = options_.momentum != 0 ? slice(ArenaKind::state, 0, bucket) : Node();
+    const Node momentum = optimizer_.momentum != 0 ? slice(ArenaKind::state, 0, bucket) : Node();
     const SgdResult next =
-        sgd_step(value, grad, momentum, rate, {options_.momentum, options_.nesterov, decay(bucket)});
+        sgd_step(value, grad, momentum, rate, {optimizer_.momentum, optimizer_.nesterov, decay(bucket)});
     graph_.update(value, next.value);
     if (momentum) graph_.update(momentum, next.momentum);
   }
@@ -50,35 +50,35 @@ class UpdateBuilder {
     const Node mean = slice(ArenaKind::state, 0, bucket);
     const Node square = slice(ArenaKind::state, 1, bucket);
     const Node step = graph_.step_scalar(StepScalar::step, dtype_);
-    const bool decoupled = options_.kind == UpdateRule::Kind::adamw;
+    const bool decoupled = optimizer_.kind == OptimizerSpec::Kind::adamw;
     const AdamResult next =
         adam_step(value, grad, mean, square, rate, step,
-                  {options_.beta1, options_.beta2, options_.epsilon, decoupled, decay(bucket)});
+                  {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, decay(bucket)});
     graph_.update(value, next.value);
     graph_.update(mean, next.mean);
     graph_.update(square, next.square);
   }
 
   Graph& graph_;
-  const UpdateRule& options_;
+  const OptimizerSpec& optimizer_;
   DType dtype_;
 };
 
 }  // namespace
 
-std::string_view update_rule_name(const UpdateRule& options) {
-  if (options.kind == UpdateRule::Kind::sgd) return "sgd";
-  return options.kind == UpdateRule::Kind::adam ? "adam" : "adamw";
+std::string_view optimizer_name(const OptimizerSpec& optimizer) {
+  if (optimizer.kind == OptimizerSpec::Kind::sgd) return "sgd";
+  return optimizer.kind == OptimizerSpec::Kind::adam ? "adam" : "adamw";
 }
 
-std::int64_t state_count(const UpdateRule& options) {
-  if (options.kind != UpdateRule::Kind::sgd) return 2;
-  return options.momentum != 0 ? 1 : 0;
+std::int64_t state_count(const OptimizerSpec& optimizer) {
+  if (optimizer.kind != OptimizerSpec::Kind::sgd) return 2;
+  return optimizer.momentum != 0 ? 1 : 0;
 }
 
-void build_update(Graph& graph, const UpdateRule& options, const Placement& placement,
+void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets) {
-  UpdateBuilder builder(graph, options, placement.dtype);
+  UpdateBuilder builder(graph, optimizer, placement.dtype);
   for (const Bucket& bucket : buckets.first(buckets.size() - 1)) builder.step(bucket);
   const std::int64_t buffers = placement.count(ParameterRole::buffer);
   if (buffers > 0) builder.apply_changes({placement.count(ParameterRole::trainable), buffers});

@@ -1,4 +1,4 @@
-#include "training/update_rule.h"
+#include "training/optimizer_spec.h"
 
 #include <array>
 #include <cstring>
@@ -22,7 +22,7 @@ constexpr std::array<double, 3> rates{0.1, 0.05, 0.2};
 // program.
 class Updates {
  public:
-  explicit Updates(const UpdateRule& optimizer)
+  explicit Updates(const OptimizerSpec& optimizer)
       : store_({spec("a", 2, ParameterRole::trainable), spec("b", 1, ParameterRole::trainable),
                 spec("running", 3, ParameterRole::buffer)}) {
     Placement placement;
@@ -80,7 +80,7 @@ class Updates {
   int steps_ = 0;
 };
 
-void check_three_steps(const UpdateRule& optimizer, const Three& expected) {
+void check_three_steps(const OptimizerSpec& optimizer, const Three& expected) {
   Updates updates(optimizer);
   CHECK(updates.value() == start);
   for (std::size_t i = 0; i < 3; ++i) updates.step(gradients[i], rates[i]);
@@ -89,7 +89,7 @@ void check_three_steps(const UpdateRule& optimizer, const Three& expected) {
   CHECK(updates.running() == std::vector<double>{13, 20, 27});
 }
 
-using Kind = UpdateRule::Kind;
+using Kind = OptimizerSpec::Kind;
 
 }  // namespace
 

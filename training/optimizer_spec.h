@@ -11,9 +11,9 @@ namespace plexaura {
 
 // How gradients become weights. The formulas are those of core/ops/optimizer_steps.h. A value; the functions below
 // keep nothing of a call.
-struct UpdateRule {
+struct OptimizerSpec {
   enum class Kind : std::uint8_t { sgd, adam, adamw };
-  using enum Kind;  // UpdateRule::adam
+  using enum Kind;  // OptimizerSpec::adam
   Kind kind = Kind::sgd;
   double momentum = 0;    // sgd
   bool nesterov = false;  // sgd, needs momentum
@@ -26,14 +26,14 @@ struct UpdateRule {
 };
 
 // "sgd", "adam" or "adamw".
-std::string_view update_rule_name(const UpdateRule& options);
+std::string_view optimizer_name(const OptimizerSpec& optimizer);
 
 // State arenas that the optimizer needs: 0, 1 or 2.
-std::int64_t state_count(const UpdateRule& options);
+std::int64_t state_count(const OptimizerSpec& optimizer);
 
 // The update program's graph: one node of the optimizer per bucket, in place on the arena slices, and for the
 // last bucket the buffers, which take their summed changes.
-void build_update(Graph& graph, const UpdateRule& options, const Placement& placement,
+void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets);
 
 }  // namespace plexaura
