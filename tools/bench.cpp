@@ -2,7 +2,6 @@
 // without a data source.
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
 #include <functional>
@@ -17,6 +16,7 @@
 
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/print.h"
 #include "models/programs/run_config.h"
@@ -40,10 +40,6 @@ struct Options {
 
 constexpr int warm_up_steps = 3;
 constexpr std::size_t fewest_steps = 5;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 rusage usage() {
   rusage used{};
@@ -176,11 +172,11 @@ std::string measure(const Options& options, const Bench& of, const Timed& timed,
   std::vector<double> times;
   double last_loss = 0;
   const long faults = usage().ru_minflt;
-  const double begin = now();
-  while (times.size() < fewest_steps || now() - begin < options.seconds) {
-    const double start = now();
+  const double begin = seconds_now();
+  while (times.size() < fewest_steps || seconds_now() - begin < options.seconds) {
+    const double start = seconds_now();
     last_loss = timed.step();
-    times.push_back(now() - start);
+    times.push_back(seconds_now() - start);
   }
   return fmt::format(
       R"({{"model":"{}","backend":"{}","threads":{},"batch":{},"parameters":{},"steps":{},"median_s":{:.9f},"min_s":{:.9f},)"

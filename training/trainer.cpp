@@ -1,12 +1,12 @@
 #include "training/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/vm/profile.h"
 #include "training/data/loader.h"
 #include "training/folder_lock.h"
@@ -17,10 +17,6 @@
 namespace plexaura {
 
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // The signal of the lowest rank that received one.
 int agreed_signal(Collective& collective, int mine) {
@@ -166,7 +162,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     if (parts_.strategy != nullptr) parts_.strategy->begin(programs_->step().border());
     loader = make_loader();
   });
-  const double begin = now();
+  const double begin = seconds_now();
   double epoch_begin = begin;
   bool stopped = false;
   while (!done() && !stopped) {
@@ -174,8 +170,8 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     const std::int64_t epoch = state_.epoch;
     stopped = train_step(*loader, observer);
     if (state_.epoch != epoch) {
-      finish_epoch(observer, now() - epoch_begin);
-      epoch_begin = now();
+      finish_epoch(observer, seconds_now() - epoch_begin);
+      epoch_begin = seconds_now();
     }
   }
   check_reported();
@@ -185,7 +181,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   if (stopped) result_.signal = agreed_signal(ranks(), StopSignals::received());
   result_.steps = state_.step;
   result_.images_per_second = median(rates_);
-  result_.stall_share = loader->stall_seconds() / std::max(now() - begin, 1e-9);
+  result_.stall_share = loader->stall_seconds() / std::max(seconds_now() - begin, 1e-9);
   if (options_.on_error == OnError::skip)
     result_.skipped = gather_skipped(ranks(), loader->skipped(), "the samples that could not be read");
   return result_;
@@ -193,7 +189,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
 
 // Returns whether all ranks leave after this step: one was asked to stop, or the strategy ends the run.
 bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
-  const double begin = now();
+  const double begin = seconds_now();
   Step data;
   // What an observer of the last step threw on this rank alone goes the way of a failure in this one.
   std::exception_ptr failure = std::exchange(report_failure_, nullptr);
@@ -205,7 +201,7 @@ bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   const std::optional<StepMetrics> metrics = run_step(data, failure);
   if (!metrics) return true;
   check_finite(metrics->loss, fmt::format("the loss of step {}", state_.step + 1));
-  note_step(data, *metrics, now() - begin, observer);
+  note_step(data, *metrics, seconds_now() - begin, observer);
   loader.recycle(std::move(data));
   return metrics->stop;
 }

@@ -1,10 +1,10 @@
 #include "core/compile/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
 
+#include "core/clock.h"
 #include "core/device/transfer.h"
 
 namespace plexaura {
@@ -15,10 +15,6 @@ constexpr double shortest_span = 1e-4;  // seconds between two looks at the cloc
 constexpr int most_repeats = 1000;
 constexpr int most_rounds = 20;
 constexpr double enough = 0.05;  // seconds of runs
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::unique_ptr<Memory> zeros(Backend& backend, std::int64_t count) {
   const auto bytes = std::max<std::size_t>(static_cast<std::size_t>(count), 64);
@@ -50,11 +46,11 @@ class Trial {
   }
 
   double seconds(int repeats) {
-    const double begin = now();
+    const double begin = seconds_now();
     for (int i = 0; i < repeats; ++i) launch_->run();
     done_->record(Stream::compute);
     done_->wait();
-    return (now() - begin) / repeats;
+    return (seconds_now() - begin) / repeats;
   }
 
  private:

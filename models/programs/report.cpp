@@ -1,10 +1,10 @@
 #include "models/programs/report.h"
 
-#include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/print.h"
 #include "models/programs/terminal.h"
 #include "models/zoo/summary.h"
@@ -16,10 +16,6 @@ namespace {
 // Between two lines, or two states of the line on a terminal.
 constexpr double seconds_in_file = 1;
 constexpr double seconds_on_terminal = 0.1;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string row(std::string_view name, const std::string& value) {
   return fmt::format("  {:<26}{}\n", name, printable(value));
@@ -72,7 +68,7 @@ void RunReport::step(const StepRecord& record, std::int64_t steps_in_epoch) {
   last_step_ = record;
   if (!speaks_) return;
   if (log_) log_->step(record);
-  const double time = now();
+  const double time = seconds_now();
   const std::int64_t done = record.step_in_epoch;
   // The end of an epoch that was followed so far is shown, however soon it comes.
   const bool ends_shown_epoch = done == steps_in_epoch && shown_epoch_ == record.epoch;

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <chrono>
+
+namespace plexaura {
+
+// Seconds of a clock that never goes back. Only differences mean anything.
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace plexaura
