@@ -25,13 +25,6 @@ int agreed_signal(Collective& collective, int mine) {
   return 0;
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
 void check_parts(const TrainerParts& parts) {
   if (!parts.model) throw UserError("the Trainer has no model; set TrainerParts::model");
   if (!parts.train) throw UserError("the Trainer has no training data; set TrainerParts::train");
@@ -180,7 +173,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   if (!saved_ && result_.steps_now > 0) save();
   if (stopped) result_.signal = agreed_signal(ranks(), StopSignals::received());
   result_.steps = state_.step;
-  result_.images_per_second = median(rates_);
+  result_.images_per_second = rates_.median();
   result_.stall_share = loader->stall_seconds() / std::max(seconds_now() - begin, 1e-9);
   if (options_.on_error == OnError::skip)
     result_.skipped = gather_skipped(ranks(), loader->skipped(), "the samples that could not be read");
@@ -245,7 +238,8 @@ void Trainer::note_step(const Step& data, const StepMetrics& metrics, double sec
   rebroadcast_weights();
   state_.epoch_loss += metrics.loss * metrics.samples;
   state_.epoch_samples += metrics.samples;
-  rates_.push_back(metrics.samples / std::max(seconds, 1e-9));
+  const double rate = metrics.samples / std::max(seconds, 1e-9);
+  rates_.add(rate);
   std::vector<double> sums;
   for (std::size_t i = 0; i < programs_->metric_names().size(); ++i) sums.push_back(metrics.sums[i]);
   const StepRecord record{
@@ -253,7 +247,7 @@ void Trainer::note_step(const Step& data, const StepMetrics& metrics, double sec
       .epoch = data.epoch,
       .loss = metrics.loss,
       .metrics = means_of(programs_->metric_names(), sums, std::max(metrics.samples, 1.0)),
-      .images_per_second = rates_.back(),
+      .images_per_second = rate,
       .learning_rate = options_.learning_rate.learning_rate(state_.step - 1),
       .step_in_epoch = data.step_in_epoch + 1};
   try {

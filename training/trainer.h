@@ -13,6 +13,7 @@
 #include "training/checkpoint.h"
 #include "training/data/sampler.h"
 #include "training/programs.h"
+#include "training/recent_values.h"
 #include "training/records.h"
 #include "training/schedule.h"
 #include "training/skipped.h"
@@ -75,7 +76,7 @@ struct TrainingResult {
   std::int64_t steps = 0;      // updates in all, earlier runs included
   std::int64_t steps_now = 0;  // of this run
   std::optional<EpochRecord> last_epoch;
-  double images_per_second = 0;  // median over the steps
+  double images_per_second = 0;  // median over the last RecentValues::most steps
   double stall_share = 0;        // of the time, spent waiting for data
   int signal = 0;                // that ended the run; 0 where it came to its end
   // Samples that could not be read (OnError::skip).
@@ -142,7 +143,7 @@ class Trainer {
   std::unique_ptr<TrainingPrograms> programs_;
   RunState state_;
   TrainingResult result_;
-  std::vector<double> rates_;  // images per second of each step
+  RecentValues rates_;  // images per second of each step
   int noted_signal_ = 0;
   std::exception_ptr report_failure_;  // of the observer of the last step
   bool saved_ = false;                 // as it stands

@@ -135,8 +135,9 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
     text += row("loss", fmt::format("{:.4f} (last step; no epoch was finished)", last_step_.loss));
   }
   if (result.steps_now > 0)
-    text += row("samples/s", fmt::format("{} (median of the steps; {:.1f} % of the time waiting for data)",
-                                         rate_text(result.images_per_second), 100 * result.stall_share));
+    text +=
+        row("samples/s", fmt::format("{} (median of the last steps; {:.1f} % of the time waiting for data)",
+                                     rate_text(result.images_per_second), 100 * result.stall_share));
   text += row("parameters", with_commas(store.trainable_elements()));
   text += row("checkpoint", checkpoints.empty() ? "none (output.dir is not set)" : checkpoints);
   text += row("log", log.empty() ? "none (--log FILE writes one)" : log);
