@@ -17,7 +17,7 @@ constexpr int most_rounds = 20;
 constexpr double enough = 0.05;  // seconds of runs
 
 std::unique_ptr<Memory> zeros(Backend& backend, std::int64_t count) {
-  const auto bytes = std::max<std::size_t>(static_cast<std::size_t>(count), 64);
+  const auto bytes = static_cast<std::size_t>(count);
   auto memory = backend.allocate(bytes, MemoryUse::device);
   const std::vector<std::byte> zero(bytes);
   copy_to_device(backend, memory->address(), zero.data(), bytes);

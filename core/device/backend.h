@@ -162,7 +162,7 @@ class PLEXAURA_API Backend {
 
   virtual const BackendInfo& info() const = 0;
 
-  // Throws DeviceError that says what was asked and what there is.
+  // Any number of bytes, 0 too. Throws DeviceError that says what was asked and what there is.
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) = 0;
 
   // Enqueues a copy between device and staging memory, or within one. Staging memory must stay untouched

@@ -7,30 +7,6 @@
 
 namespace plexaura {
 
-namespace {
-
-std::unique_ptr<Memory> allocate(Backend& backend, std::int64_t bytes) {
-  return backend.allocate(std::max<std::size_t>(static_cast<std::size_t>(bytes), 64), MemoryUse::device);
-}
-
-std::unique_ptr<Memory> upload(Backend& backend, const Tensor& tensor, const Layout& layout) {
-  std::vector<std::byte> physical(static_cast<std::size_t>(layout.bytes(tensor.type())));
-  reorder(tensor.data(), Layout::row_major(tensor.shape().rank()), physical.data(), layout, tensor.type());
-  auto memory = allocate(backend, static_cast<std::int64_t>(physical.size()));
-  copy_to_device(backend, memory->address(), physical.data(), physical.size());
-  return memory;
-}
-
-Tensor download(Backend& backend, Address address, const TensorType& type, const Layout& layout) {
-  std::vector<std::byte> physical(static_cast<std::size_t>(layout.bytes(type)));
-  copy_to_host(backend, physical.data(), address, physical.size());
-  Tensor tensor(type);
-  reorder(physical.data(), layout, tensor.data(), Layout::row_major(type.shape.rank()), type);
-  return tensor;
-}
-
-}  // namespace
-
 std::vector<Tensor> evaluate(Backend& backend, const Graph& graph, NodeId node,
                              std::span<const Tensor> inputs) {
   const Region region = single(graph, node);
@@ -41,18 +17,19 @@ std::vector<Tensor> evaluate(Backend& backend, const Graph& graph, NodeId node,
   const Candidate& candidate = *std::ranges::min_element(candidates, {}, &Candidate::seconds);
 
   std::vector<std::unique_ptr<Memory>> held;
+  const auto allocate = [&](std::int64_t bytes) {
+    held.push_back(backend.allocate(static_cast<std::size_t>(bytes), MemoryUse::device));
+    return held.back()->address();
+  };
   Binding binding;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    held.push_back(upload(backend, inputs[i], candidate.inputs[i]));
-    binding.inputs.push_back(held.back()->address());
+    binding.inputs.push_back(allocate(candidate.inputs[i].bytes(inputs[i].type())));
+    write_value(backend, binding.inputs[i], candidate.inputs[i], inputs[i]);
   }
-  for (std::size_t i = 0; i < region.outputs.size(); ++i) {
-    held.push_back(allocate(backend, candidate.outputs[i].bytes(query.type(region.outputs[i]))));
-    binding.outputs.push_back(held.back()->address());
-  }
+  for (std::size_t i = 0; i < region.outputs.size(); ++i)
+    binding.outputs.push_back(allocate(candidate.outputs[i].bytes(query.type(region.outputs[i]))));
   const auto kernel = candidate.make(false);
-  held.push_back(allocate(backend, static_cast<std::int64_t>(kernel->workspace())));
-  binding.workspace = held.back()->address();
+  binding.workspace = allocate(static_cast<std::int64_t>(kernel->workspace()));
   const std::string name = name_of(graph, node);
   binding.name = &name;
   const auto launch = kernel->bind(binding);
@@ -62,7 +39,7 @@ std::vector<Tensor> evaluate(Backend& backend, const Graph& graph, NodeId node,
   std::vector<Tensor> outputs;
   for (std::size_t i = 0; i < region.outputs.size(); ++i)
     outputs.push_back(
-        download(backend, binding.outputs[i], query.type(region.outputs[i]), candidate.outputs[i]));
+        read_value(backend, binding.outputs[i], query.type(region.outputs[i]), candidate.outputs[i]));
   return outputs;
 }
 

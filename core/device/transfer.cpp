@@ -1,13 +1,12 @@
 #include "core/device/transfer.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace plexaura {
 
 StagedCopy::StagedCopy(Backend& backend, std::size_t most_bytes)
     : backend_(backend),
-      staging_(backend.allocate(std::max<std::size_t>(most_bytes, 64), MemoryUse::staging)),
+      staging_(backend.allocate(most_bytes, MemoryUse::staging)),
       done_(backend.make_event()) {}
 
 void StagedCopy::to_host(Address src, std::size_t bytes) {
@@ -63,6 +62,21 @@ void copy_to_device(Backend& backend, Address dst, const std::byte* src, std::si
   StagedCopy staging(backend, bytes);
   std::memcpy(staging.host(), src, bytes);
   staging.to_device(dst, bytes);
+}
+
+Tensor read_value(Backend& backend, Address src, const TensorType& type, const Layout& layout) {
+  std::vector<std::byte> physical(static_cast<std::size_t>(layout.bytes(type)));
+  copy_to_host(backend, physical.data(), src, physical.size());
+  Tensor value(type);
+  reorder(physical.data(), layout, value.data(), Layout::row_major(type.shape.rank()), type);
+  return value;
+}
+
+void write_value(Backend& backend, Address dst, const Layout& layout, const Tensor& value) {
+  const TensorType& type = value.type();
+  std::vector<std::byte> physical(static_cast<std::size_t>(layout.bytes(type)));
+  reorder(value.data(), Layout::row_major(type.shape.rank()), physical.data(), layout, type);
+  copy_to_device(backend, dst, physical.data(), physical.size());
 }
 
 }  // namespace plexaura

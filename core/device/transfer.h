@@ -24,6 +24,11 @@ class PLEXAURA_API StagedCopy {
 // The same for the time between runs; they allocate staging memory of their own.
 PLEXAURA_API void copy_to_host(Backend& backend, std::byte* dst, Address src, std::size_t bytes);
 PLEXAURA_API void copy_to_device(Backend& backend, Address dst, const std::byte* src, std::size_t bytes);
+
+// Whole values: row-major on the host, in `layout` on the device.
+PLEXAURA_API Tensor read_value(Backend& backend, Address src, const TensorType& type, const Layout& layout);
+PLEXAURA_API void write_value(Backend& backend, Address dst, const Layout& layout, const Tensor& value);
+
 PLEXAURA_API void wait_for(Backend& backend);  // until the compute stream is empty; throws its failure
 
 // Until both streams are empty, whatever failed: for what frees memory that copies under way may touch.

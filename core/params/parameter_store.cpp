@@ -177,39 +177,29 @@ const Placement::Entry& ParameterStore::entry(std::string_view name) const {
   return *placement_.find(spec(name).name);
 }
 
+namespace {
+
+Address address_in(Address arena, const Placement::Entry& entry) {
+  return arena + static_cast<std::size_t>(entry.offset) * size_of(entry.type.dtype);
+}
+
+}  // namespace
+
 Tensor ParameterStore::read_from(Address arena, std::string_view name) const {
   const Placement::Entry& found = entry(name);
-  const std::size_t element = size_of(found.type.dtype);
-  Tensor physical(TensorType{found.type.dtype, Shape{found.layout.elements(found.type.shape)}});
-  to_host(physical.data(), arena + static_cast<std::size_t>(found.offset) * element, physical.bytes());
-  Tensor logical(found.type);
-  reorder(physical.data(), found.layout, logical.data(), Layout::row_major(found.type.shape.rank()),
-          found.type);
-  return logical;
+  return read_value(backend(), address_in(arena, found), found.type, found.layout);
 }
 
 void ParameterStore::write_to(Address arena, std::string_view name, const Tensor& value) {
   const Placement::Entry& found = entry(name);
-  const std::size_t element = size_of(found.type.dtype);
-  Tensor physical(TensorType{found.type.dtype, Shape{found.layout.elements(found.type.shape)}});
-  reorder(value.data(), Layout::row_major(found.type.shape.rank()), physical.data(), found.layout,
-          found.type);
-  to_device(arena + static_cast<std::size_t>(found.offset) * element, physical.data(), physical.bytes());
+  write_value(backend(), address_in(arena, found), found.layout, value);
 }
 
 std::unique_ptr<Memory> ParameterStore::zeroed(std::size_t bytes, const MemoryProvider& provider) {
-  bytes = std::max<std::size_t>(bytes, 64);
   std::unique_ptr<Memory> memory = provider ? provider(bytes) : backend_->allocate(bytes, MemoryUse::device);
   const std::vector<std::byte> zeros(bytes);
-  to_device(memory->address(), zeros.data(), bytes);
+  copy_to_device(*backend_, memory->address(), zeros.data(), bytes);
   return memory;
-}
-
-void ParameterStore::to_host(std::byte* dst, Address src, std::size_t bytes) const {
-  copy_to_host(backend(), dst, src, bytes);
-}
-void ParameterStore::to_device(Address dst, const std::byte* src, std::size_t bytes) const {
-  copy_to_device(backend(), dst, src, bytes);
 }
 
 }  // namespace plexaura

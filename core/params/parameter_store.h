@@ -97,8 +97,6 @@ class PLEXAURA_API ParameterStore {
   Tensor read_from(Address arena, std::string_view name) const;
   void write_to(Address arena, std::string_view name, const Tensor& value);
   std::unique_ptr<Memory> zeroed(std::size_t bytes, const MemoryProvider& provider);
-  void to_host(std::byte* dst, Address src, std::size_t bytes) const;
-  void to_device(Address dst, const std::byte* src, std::size_t bytes) const;
 
   std::vector<ParameterSpec> specs_;
   std::map<std::string, std::size_t, std::less<>> by_name_;  // aliases too

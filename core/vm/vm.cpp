@@ -172,13 +172,7 @@ struct VM::Implementation {
   }
 
   Tensor read(const Slot& slot) const {
-    std::vector<std::byte> physical(static_cast<std::size_t>(slot.layout.bytes(slot.type)));
-    copy_to_host(backend, physical.data(), memory.address(slot.place, memory.feeds().current()),
-                 physical.size());
-    Tensor tensor(slot.type);
-    reorder(physical.data(), slot.layout, tensor.data(), Layout::row_major(slot.type.shape.rank()),
-            slot.type);
-    return tensor;
+    return read_value(backend, memory.address(slot.place, memory.feeds().current()), slot.type, slot.layout);
   }
 };
 

@@ -76,6 +76,29 @@ TEST_CASE("blocking copies bring back what they brought there") {
   settle(backend);
 }
 
+TEST_CASE("memory of any size has an address of its own") {
+  for (const MemoryUse use : {MemoryUse::device, MemoryUse::staging}) {
+    const auto nothing = test_backend().allocate(0, use);
+    const auto something = test_backend().allocate(1, use);
+    CHECK(nothing->bytes() == 0);
+    CHECK(nothing->address() != nullptr);
+    CHECK(nothing->address() != something->address());
+  }
+}
+
+TEST_CASE("a value comes back from any layout, behind zeros where the layout pads") {
+  Backend& backend = test_backend();
+  const Tensor value = counting({DType::float32, {2, 3, 2, 2}});
+  const Layout layout({0, 2, 3, 1}, {{1, 8}});
+  const auto bytes = static_cast<std::size_t>(layout.bytes(value.type()));
+  const auto memory = backend.allocate(bytes, MemoryUse::device);
+  write_value(backend, memory->address(), layout, value);
+  CHECK(read_value(backend, memory->address(), value.type(), layout) == value);
+  std::vector<float> physical(bytes / sizeof(float), 1);
+  copy_to_host(backend, reinterpret_cast<std::byte*>(physical.data()), memory->address(), bytes);
+  CHECK(std::ranges::count(physical, 0.0F) == 2 * 2 * 2 * 5);
+}
+
 TEST_CASE("one staging memory serves copies of different sizes, both ways") {
   Backend& backend = test_backend();
   const auto memory = backend.allocate(256, MemoryUse::device);
