@@ -26,7 +26,12 @@ bool ends_with(const Shape& x, const Shape& last) {
   return end.size() <= all.size() && std::equal(end.rbegin(), end.rend(), all.rbegin());
 }
 
-void require(const Operand& x, const Operand& scale, const Operand& shift, DType wide, double epsilon) {
+DType wide_type(const Operand& x) {
+  return x.node().dtype() == DType::float64 ? DType::float64 : DType::float32;
+}
+
+void require(const Operand& x, const Operand& scale, const Operand& shift, double epsilon) {
+  const DType wide = wide_type(x);
   const Shape& last = scale.node().shape();
   if (!is_floating(x.node().dtype())) fail(x, scale, shift, "the input must be floating; use cast()");
   if (scale.node().type() != TensorType{wide, last} || shift.node().type() != scale.node().type())
@@ -36,20 +41,39 @@ void require(const Operand& x, const Operand& scale, const Operand& shift, DType
   if (!(epsilon > 0)) fail(x, scale, shift, fmt::format("epsilon must be above 0, not {}", epsilon));
 }
 
+// In the wide type.
+Node standardised(const Operand& x, std::int64_t axes, double epsilon) {
+  const auto at = x.where();
+  ReduceOptions over{.axes = {}, .keepdims = true};
+  for (std::int64_t axis = -axes; axis < 0; ++axis) over.axes.push_back(axis);
+  const Node value = cast(x, wide_type(x));
+  const Node centred = sub({value, at}, {mean({value, at}, over), at});
+  const Node variance = mean({square({centred, at}), at}, over);
+  const Node inverse = div({1, at}, {sqrt({add({variance, at}, {epsilon, at}), at}), at});
+  return mul({centred, at}, {inverse, at});
+}
+
 }  // namespace
 
 Node layer_norm(Operand x, Operand scale, Operand shift, LayerNormOptions options) {
-  const DType wide = x.node().dtype() == DType::float64 ? DType::float64 : DType::float32;
-  require(x, scale, shift, wide, options.epsilon);
+  require(x, scale, shift, options.epsilon);
   const auto at = x.where();
-  ReduceOptions over{.axes = {}, .keepdims = true};
-  for (std::int64_t axis = -scale.node().shape().rank(); axis < 0; ++axis) over.axes.push_back(axis);
-  const Node value = cast(x, wide);
-  const Node centred = sub({value, at}, {mean({value, at}, over), at});
-  const Node variance = mean({square({centred, at}), at}, over);
-  const Node inverse = div({1, at}, {sqrt({add({variance, at}, {options.epsilon, at}), at}), at});
-  const Node scaled = mul({mul({centred, at}, {inverse, at}), at}, scale);
-  return cast({add({scaled, at}, shift), at}, x.node().dtype());
+  const Node value = standardised(x, scale.node().shape().rank(), options.epsilon);
+  return cast({add({mul({value, at}, scale), at}, shift), at}, x.node().dtype());
+}
+
+Node standardise(Operand x, std::int64_t axes, LayerNormOptions options) {
+  const auto require = [&](bool holds, const std::string& rule) {
+    if (!holds)
+      throw UserError(fmt::format("{}: standardise({}): {}", to_string(Origin::at(x.where())),
+                                  to_string(x.node().type()), rule));
+  };
+  require(is_floating(x.node().dtype()), "the input must be floating; use cast()");
+  require(axes >= 1 && axes <= x.node().shape().rank(),
+          fmt::format("axes must be at least 1 and at most the input's {}, not {}", x.node().shape().rank(),
+                      axes));
+  require(options.epsilon > 0, fmt::format("epsilon must be above 0, not {}", options.epsilon));
+  return cast({standardised(x, axes, options.epsilon), x.where()}, x.node().dtype());
 }
 
 }  // namespace plexaura

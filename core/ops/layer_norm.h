@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/export.h"
 #include "core/graph/node.h"
 
@@ -15,5 +17,8 @@ struct LayerNormOptions {
 // x [..., D...]; scale and shift [D...], one axis at least, of x's dtype, or float32 for a 16-bit x, which is
 // computed in float32. -> y of x's type. Floating.
 PLEXAURA_API Node layer_norm(Operand x, Operand scale, Operand shift, LayerNormOptions options = {});
+
+// The same without scale and shift, over the last `axes` axes of x, one at least.
+PLEXAURA_API Node standardise(Operand x, std::int64_t axes = 1, LayerNormOptions options = {});
 
 }  // namespace plexaura

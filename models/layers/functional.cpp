@@ -5,9 +5,8 @@
 
 #include "core/did_you_mean.h"
 #include "core/error.h"
-#include "core/ops/binary.h"
 #include "core/ops/dropout.h"
-#include "core/ops/reduce.h"
+#include "core/ops/layer_norm.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
 
@@ -41,10 +40,7 @@ Node Dropout::operator()(Operand x) {
 
 Node Standardise::operator()(Operand x) {
   const auto call = enter(x);
-  const ReduceOptions last{.axes = {-1}, .keepdims = true};
-  const Node centred = sub(x, mean(x, last));
-  const Node variance = mean(square(centred), last);
-  return centred / sqrt(variance + 1e-5);
+  return standardise(x);
 }
 
 }  // namespace plexaura::layers

@@ -1,5 +1,6 @@
 #include "core/ops/layer_norm.h"
 
+#include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
 
@@ -43,7 +44,22 @@ OpCase normalised(const std::string& name, Shape x, const Shape& last, double ep
           {DType::float64, DType::float32}};
 }
 
+OpCase standard(const std::string& name, Shape x, const Shape& last) {
+  Tensor ones({DType::float64, last});
+  std::ranges::fill(ones.as<double>(), 1);
+  return {"standardise, " + name,
+          "mean",
+          [=](Graph&, auto of) { return std::vector{standardise(of[0], last.rank())}; },
+          {{std::move(x), between(-2, 2)}},
+          [=](auto of) { return std::vector{expected_norm(of[0], ones, Tensor(ones.type()), 1e-5)}; },
+          true,
+          true,
+          {DType::float64, DType::float32}};
+}
+
 const Cases cases({
+    standard("rows", {4, 7}, {7}),
+    standard("the last two axes", {2, 3, 4}, {3, 4}),
     normalised("rows", {4, 7}, {7}, 1e-5),
     normalised("the last two axes", {2, 3, 4}, {3, 4}, 1e-3),
     normalised("a sequence", {2, 3, 5}, {5}, 1e-5),
@@ -60,9 +76,20 @@ WrongCase refused(const std::string& name, const TensorType& x, const TensorType
           std::move(words)};
 }
 
+WrongCase refused(const std::string& name, const TensorType& x, std::int64_t axes,
+                  std::vector<std::string> words, double epsilon = 1e-5) {
+  return {"standardise, " + name, "standardise",
+          [=](Graph& graph) { standardise(graph.input("x", x), axes, {.epsilon = epsilon}); },
+          std::move(words)};
+}
+
 constexpr DType f32 = DType::float32;
 
 const WrongCases wrong({
+    refused("of integers", {DType::int64, {2, 3}}, 1, {"floating", "cast()"}),
+    refused("no axis", {f32, {2, 3}}, 0, {"axes must be at least 1 and at most the input's 2, not 0"}),
+    refused("of a scalar", {f32, {}}, 1, {"at most the input's 0, not 1"}),
+    refused("no epsilon", {f32, {2, 3}}, 1, {"epsilon must be above 0, not 0"}, 0),
     refused("of integers", {DType::int64, {2, 3}}, {f32, {3}}, {f32, {3}}, {"floating", "cast()"}),
     refused("another width", {f32, {2, 3}}, {f32, {2}}, {f32, {2}},
             {"float32[2,3]", "last axes of the input"}),
@@ -76,8 +103,8 @@ const WrongCases wrong({
 
 }  // namespace
 
-TEST_CASE("layer_norm: values, gradients, second derivatives") { check_all(cases); }
-TEST_CASE("layer_norm: what it refuses") { check_all(wrong); }
+TEST_CASE("layer_norm and standardise: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("layer_norm and standardise: what they refuse") { check_all(wrong); }
 
 TEST_CASE("layer_norm of 16 bits computes in float32") {
   const OpCase op_case = normalised("16 bits", {3, 8}, {8}, 1e-5, DType::float32);
