@@ -40,6 +40,11 @@ std::string Profile::events(int rank) const {
   const std::lock_guard lock(mutex_);
   std::string text =
       fmt::format(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":"rank {}"}}}})", rank, rank);
+  if (missing_ > 0)
+    text += fmt::format(
+        ",\n"
+        R"({{"ph":"M","pid":{},"name":"process_labels","args":{{"labels":"events left out for lack of memory: {}"}}}})",
+        rank, missing_.load());
   for (const Event& event : events_)
     text += fmt::format(
         ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"name\":{},\"cat\":{},\"ts\":{:.3f},\"dur\":{:.3f},"
@@ -72,8 +77,12 @@ ProfileSpan::ProfileSpan(Profile* profile, std::string_view name, std::string_vi
 
 ProfileSpan::~ProfileSpan() {
   if (profile_ == nullptr) return;
-  profile_->add(std::string(name_), std::string(category_), start_, profile_->now() - start_,
-                detail_ ? std::to_string(*detail_) : "");
+  try {
+    profile_->add(std::string(name_), std::string(category_), start_, profile_->now() - start_,
+                  detail_ ? std::to_string(*detail_) : "");
+  } catch (const std::exception&) {
+    profile_->miss();
+  }
 }
 
 }  // namespace plexaura

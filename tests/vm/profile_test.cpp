@@ -100,6 +100,17 @@ TEST_CASE("a trace holds the events of all ranks, each under the number of its r
   CHECK(count(text, R"({"ph":"X","pid":1,)") == 1);
 }
 
+TEST_CASE("a span for which there is no memory is counted as missing") {
+  Profile profile;
+  CHECK(profile.events().find("lack of memory") == std::string::npos);
+  const std::size_t too_long = std::string().max_size() + 1;
+  { const ProfileSpan span(&profile, std::string_view("x", too_long), "test"); }
+  { const ProfileSpan span(&profile, "after it", "test"); }
+  const std::string text = profile.events();
+  CHECK(text.find(R"("args":{"labels":"events left out for lack of memory: 1"}})") != std::string::npos);
+  CHECK(text.find("after it") != std::string::npos);
+}
+
 TEST_CASE("times grow") {
   Profile profile;
   const double first = profile.now();
