@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <utility>
 
 #include "core/did_you_mean.h"
 #include "core/error.h"
@@ -32,7 +33,7 @@ FeedSlots::FeedSlots(const Program& program, Backend& backend)
 void FeedSlots::fill(std::span<const Feed> feeds, const StepBlock& block) {
   resolve(feeds);
   Slot& slot = slots_[current_ ^ 1];
-  if (slot.filled) slot.last_reader->wait();
+  if (std::exchange(slot.marked, false)) slot.last_reader->wait();
   current_ ^= 1;
   slot.filled = true;
   write_step_block(block, slot.host());
@@ -42,6 +43,11 @@ void FeedSlots::fill(std::span<const Feed> feeds, const StepBlock& block) {
   backend_.copy(Stream::copy, slot.device->address(), slot.staging->address(), program_.feed_bytes);
   slot.copied->record(Stream::copy);
   slot.copied->hold(Stream::compute);
+}
+
+void FeedSlots::mark_read() {
+  slots_[current_].last_reader->record(Stream::compute);
+  slots_[current_].marked = true;
 }
 
 void FeedSlots::resolve(std::span<const Feed> feeds) {

@@ -22,7 +22,7 @@ class FeedSlots {
   // before anything changes, unless every input of the program is fed exactly once and with its type.
   void fill(std::span<const Feed> feeds, const StepBlock& block);
   // All that reads the current slot has been enqueued.
-  void mark_read() { slots_[current_].last_reader->record(Stream::compute); }
+  void mark_read();
 
   std::size_t current() const { return current_; }  // 0 or 1: the slot of the last run
   bool is_filled() const { return slots_[current_].filled; }
@@ -35,6 +35,7 @@ class FeedSlots {
     std::unique_ptr<Event> copied;       // the copy from staging is done
     std::unique_ptr<Event> last_reader;  // the run that reads it is done
     bool filled = false;
+    bool marked = false;  // last_reader was recorded since it was filled
 
     std::byte* host() const { return staging ? staging->address() : device->address(); }
   };

@@ -96,7 +96,7 @@ struct VM::Implementation {
         if (segment.then && !segment.then()) break;
       }
     } catch (...) {
-      mark_end();  // what was launched until then still reads the feeds, and may have written values
+      mark_failed_end();
       throw;
     }
     mark_end();
@@ -155,8 +155,18 @@ struct VM::Implementation {
   }
 
   void mark_end() {
-    memory.feeds().mark_read();
     if (writes_values) store->raise_version();
+    memory.feeds().mark_read();
+  }
+
+  // What was launched until then still reads the feeds, and may have written values. Only the failure that ended
+  // the run is told.
+  void mark_failed_end() noexcept {
+    try {
+      mark_end();
+    } catch (...) {
+      settle(backend);
+    }
   }
 
   void check_store() const {

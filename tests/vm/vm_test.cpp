@@ -12,6 +12,7 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/forwarding_backend.h"
 
 namespace plexaura::testing {
 
@@ -196,6 +197,46 @@ TEST_CASE("a host point can end the run, and later runs go on") {
   CHECK(reached_end);
   CHECK(store.read("total") == filled(2));
   CHECK(store.read("count") == filled(1));
+}
+
+TEST_CASE("a run that fails tells its failure, even where its end cannot be marked") {
+  struct Marks final : Event {
+    std::unique_ptr<Event> inner;
+    const bool& broken;
+    Marks(std::unique_ptr<Event> event, const bool& is_broken) : inner(std::move(event)), broken(is_broken) {}
+    void record(Stream stream) override {
+      if (broken) throw DeviceError("no event can be recorded");
+      inner->record(stream);
+    }
+    void signal() override { inner->signal(); }
+    void reset() override { inner->reset(); }
+    void hold(Stream stream) override { inner->hold(stream); }
+    bool passed() const override { return inner->passed(); }
+    void wait() override { inner->wait(); }
+  };
+  struct Marking final : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    bool broken = false;
+    std::unique_ptr<Event> make_event() override {
+      return std::make_unique<Marks>(inner().make_event(), broken);
+    }
+  };
+  Marking backend(test_backend());
+  Sum sum;
+  const HostPoint breaking{0, [&] {
+                             if (backend.broken) throw std::runtime_error("the host");
+                             return true;
+                           }};
+  VM vm(compile(sum.graph, sum.outputs, backend), backend, {.host_points = {breaking}});
+  for (int round = 0; round < 3; ++round) {
+    backend.broken = backend.info().host_memory;  // of other devices, the feeds need events, too
+    if (backend.broken)
+      CHECK_THROWS_WITH_AS(vm.run({{"left", filled(1)}, {"right", filled(2)}}), "the host",
+                           std::runtime_error);
+    backend.broken = false;
+    vm.run({{"left", filled(1)}, {"right", filled(3)}});
+    CHECK(vm.output() == filled(4));
+  }
 }
 
 TEST_CASE("programs that never run together share memory") {
