@@ -54,8 +54,11 @@ class Compiler {
     }
     verify(source_);
     log("verify", source_);
-    PassGraph graph = options_.keep_all ? copy(source_, roots, options_.apply_updates)
-                                        : prune(source_, roots, options_.apply_updates);
+    if (options_.keep_all) {
+      kept_ = needed(source_, roots, options_.apply_updates);
+      roots.insert(roots.end(), kept_.begin(), kept_.end());
+    }
+    PassGraph graph = prune(source_, roots, options_.apply_updates);
     log("prune", *graph.graph);
     if (optimise()) {
       graph = merge(graph);
@@ -87,7 +90,7 @@ class Compiler {
                                            assignment_.prologue_bytes));
   }
 
-  // Readable outputs stay roots; the others get a home in the gradient arena.
+  // Readable outputs and kept values stay roots; the other outputs get a home in the gradient arena.
   void split_outputs(BindRequest& request) {
     std::vector<Value> readable;
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
@@ -101,13 +104,10 @@ class Compiler {
       request.gradient_targets.emplace_back(value,
                                             Target{output.gradient_of, output.tail, {}, options_.accumulate});
     }
+    readable_ = readable.size();
+    const auto kept = request.graph.roots.begin() + static_cast<std::ptrdiff_t>(outputs_.size());
+    readable.insert(readable.end(), kept, request.graph.roots.end());
     request.graph.roots = std::move(readable);
-    readable_ = request.graph.roots.size();
-    if (options_.keep_all)
-      for (NodeId id = 0; id < request.graph.graph->size(); ++id)
-        for (std::uint32_t output = 0; output < request.graph.graph->record(id).types.size(); ++output)
-          request.graph.roots.push_back({id, output});
-    asked_ = request.graph.roots;
   }
 
   // Trainables in the order in which this program finishes their gradients, then buffers, then what is only
@@ -251,7 +251,7 @@ class Compiler {
   void emit_outputs() {
     for (std::size_t i = 0; i < readable_; ++i) program_->outputs.push_back(slot(lowered_.roots[i]));
     for (std::size_t i = readable_; i < lowered_.roots.size(); ++i)
-      program_->kept.emplace(asked_[i], slot(lowered_.roots[i]));
+      program_->kept.emplace(kept_[i - readable_], slot(lowered_.roots[i]));
   }
 
   const Graph& source_;
@@ -262,7 +262,7 @@ class Compiler {
   Lowered lowered_;
   std::map<Value, Place> homes_;
   Assignment assignment_;
-  std::vector<Value> asked_;  // roots as they were before the binding: a copy may stand for one
+  std::vector<Value> kept_;  // of the user's graph, with keep_all: the roots behind the outputs
   std::size_t readable_ = 0;
 };
 

@@ -31,7 +31,7 @@ struct CompileOptions {
   bool apply_updates = true;
   // Off: no merging, folding, regions, memory reuse or work in place; the debugger's way.
   bool optimise = true;
-  // Every value of the graph can be read with VM::value; implies optimise = false.
+  // Every value that the program computes can be read with VM::value; implies optimise = false.
   bool keep_all = false;
   // Measures kernels where several are offered. Null: they are chosen by estimates.
   Tuner* tuner = nullptr;

@@ -22,7 +22,9 @@ struct PassGraph {
 
 // A copy of everything; without the updates themselves where `updates` is false.
 PLEXAURA_API PassGraph copy(const Graph& graph, std::span<const Value> roots, bool updates = true);
-// Only what roots, updates and collective ops need; what updates need counts only where `updates` is true.
+// What roots, updates and collective ops need; what updates need counts only where `updates` is true.
+PLEXAURA_API std::vector<Value> needed(const Graph& graph, std::span<const Value> roots, bool updates = true);
+// Only that.
 PLEXAURA_API PassGraph prune(const Graph& graph, std::span<const Value> roots, bool updates = true);
 // Structurally equal nodes (same op, every option, same inputs) become one. Random and collective ops never.
 PLEXAURA_API PassGraph merge(const PassGraph& from);

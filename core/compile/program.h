@@ -67,7 +67,7 @@ struct PLEXAURA_API Program {
   std::vector<std::string>
       unread_inputs;           // of the graph, which the outputs do not need: they may be fed or not
   std::vector<Slot> outputs;   // the readable ones, in the order in which they were asked for
-  std::map<Value, Slot> kept;  // keep_all: every value of the user's graph
+  std::map<Value, Slot> kept;  // keep_all: the values of the user's graph that are computed
   std::vector<std::byte> constants;
   std::size_t feed_bytes = 0;
   std::size_t arena_bytes = 0;        // the plan's peak: what the process really uses

@@ -27,6 +27,15 @@ PassGraph copy(const Graph& graph, std::span<const Value> roots, bool updates) {
       graph, roots, [](NodeId) { return true; }, as_it_is, updates);
 }
 
+std::vector<Value> needed(const Graph& graph, std::span<const Value> roots, bool updates) {
+  const std::vector<bool> live = live_nodes(graph, roots, updates);
+  std::vector<Value> values;
+  for (NodeId id = 0; id < graph.size(); ++id)
+    for (std::uint32_t output = 0; live[id] && output < graph.record(id).types.size(); ++output)
+      values.push_back({id, output});
+  return values;
+}
+
 PassGraph prune(const Graph& graph, std::span<const Value> roots, bool updates) {
   const std::vector<bool> live = live_nodes(graph, roots, updates);
   return rebuild(

@@ -213,9 +213,10 @@ Tensor VM::output(std::size_t index) {
 Tensor VM::value(const Node& node) {
   const auto found = program().kept.find(node.value());
   if (found == program().kept.end())
-    throw UserError(
-        fmt::format("VM::value({}): the program keeps no intermediate values; compile it with keep_all",
-                    name_of(node.graph(), node.id())));
+    throw UserError(fmt::format("VM::value({}): {}", name_of(node.graph(), node.id()),
+                                program().kept.empty()
+                                    ? "the program keeps no intermediate values; compile it with keep_all"
+                                    : "no output of the program needs it; make it an output"));
   implementation_->check_has_run(fmt::format("value({})", name_of(node.graph(), node.id())));
   wait();
   return implementation_->read(found->second);

@@ -45,8 +45,8 @@ class PLEXAURA_API VM {
 
   // The i-th readable output of the last run, in logical layout. Waits. UserError before the first run.
   Tensor output(std::size_t index = 0);
-  // Any value, of a program compiled with keep_all; `node` is of the graph that was compiled. Waits.
-  // UserError before the first run.
+  // Any value that a program compiled with keep_all computes; `node` is of the graph that was compiled. Waits.
+  // UserError before the first run, and for a node that no output of the program needs.
   Tensor value(const Node& node);
 
   const Program& program() const;

@@ -56,4 +56,19 @@ TEST_CASE("copy keeps everything, number for number") {
   CHECK(copied.graph->mode() == Mode::inference);
 }
 
+TEST_CASE("what is needed is what prune keeps") {
+  Graph graph(Mode::inference);
+  const Node x = graph.input("x", type);
+  exp(x);
+  const Node y = tanh(x);
+  const std::vector<Value> roots{y.value()};
+  CHECK(needed(graph, roots) == std::vector<Value>{x.value(), y.value()});
+  CHECK(prune(graph, roots).graph->size() == 2);
+  CHECK(prune(graph, roots).graph->mode() == Mode::inference);
+  const Node b = graph.buffer("b", type);
+  graph.update(b, y);
+  CHECK(needed(graph, roots) == std::vector<Value>{x.value(), y.value(), b.value()});
+  CHECK(needed(graph, roots, false).size() == 2);
+}
+
 }  // namespace plexaura::testing
