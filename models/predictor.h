@@ -13,8 +13,8 @@
 
 namespace plexaura {
 
-// What a trained model says of samples: no gradients, no dropout, running statistics in batch norm. One
-// thread at a time.
+// What a trained model says of samples: no gradients, no dropout, running statistics in batch norm. Random ops draw
+// the same in each call. One thread at a time.
 class Predictor {
  public:
   // Extends the graph of samples [N, ...] by the model: `[&](Node x) { return model(x); }`.

@@ -21,9 +21,10 @@ Step next_step(Loader& loader, Profile* profile) {
 Evaluation evaluate_share(Evaluator& evaluator, Loader& loader) {
   Evaluation sums{.metrics = std::vector<double>(evaluator.metric_names().size())};
   for (std::int64_t i = 0; i < loader.plan().steps_per_epoch(); ++i) {
+    const std::int64_t first = loader.plan().global_batch(i).first;
     Step data = next_step(loader, evaluator.profile());
     for (const MicroBatch& batch : data.micro_batches) {
-      const Evaluation part = evaluator.evaluate(batch.fields, batch.samples);
+      const Evaluation part = evaluator.evaluate(batch.fields, batch.samples, first + batch.first_sample);
       sums.loss += part.loss;
       sums.samples += part.samples;
       for (std::size_t metric = 0; metric < sums.metrics.size(); ++metric)
@@ -111,14 +112,15 @@ VM& Evaluator::machine_for(std::int64_t samples) {
   return *machine;
 }
 
-Evaluation Evaluator::evaluate(const std::vector<Tensor>& fields, std::int64_t samples) {
+Evaluation Evaluator::evaluate(const std::vector<Tensor>& fields, std::int64_t samples,
+                               std::int64_t first_sample) {
   if (samples == 0) {
     know_metrics();
     return {.metrics = std::vector<double>(metric_names_.size())};
   }
   VM& machine = machine_for(samples);
   Evaluation sums{.metrics = std::vector<double>(metric_names_.size())};
-  machine.run(feeds_of(fields_, fields, store_.dtype()));
+  machine.run(feeds_of(fields_, fields, store_.dtype()), {.step = 0, .first_sample = first_sample});
   const auto scalar = [&](std::size_t index) { return machine.output(index).to_doubles()[0]; };
   sums.samples = static_cast<double>(samples);
   sums.loss = scalar(0) * sums.samples;

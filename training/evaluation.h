@@ -43,8 +43,9 @@ class Evaluator {
   // Makes what runs these programs, in a workspace of at least arena_bytes().
   void make_machines(std::shared_ptr<Workspace> workspace);
 
-  // Of one batch: its fields, [samples, ...] each. A size that is new is compiled first.
-  Evaluation evaluate(const std::vector<Tensor>& fields, std::int64_t samples);
+  // Of one batch: its fields, [samples, ...] each. A size that is new is compiled first. Random ops draw as in a
+  // step 0 of seed 0, for samples whose places are `first_sample` and those behind it: the same in every call.
+  Evaluation evaluate(const std::vector<Tensor>& fields, std::int64_t samples, std::int64_t first_sample = 0);
 
  private:
   LossOutputs build(Graph& graph, std::int64_t samples) const;
@@ -73,7 +74,8 @@ struct Validation {
   Skipped skipped = {};
 };
 
-// Evaluates all samples, each once, divided among the ranks. All ranks together. Of `reading`, the size of
+// Evaluates all samples, each once, divided among the ranks; what random ops draw for a sample depends on its place
+// in the data alone. All ranks together. Of `reading`, the size of
 // batches, their division, the workers and what happens to samples that cannot be read matter. UserError where
 // there are no samples, or none of them can be read.
 Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,

@@ -30,7 +30,8 @@ class ModelInputs {
   std::vector<std::pair<std::string, Node>> nodes_;
 };
 
-// Builds a model and its loss for one micro-batch. Called once per program, with graphs of either mode.
+// Builds a model and its loss for one micro-batch. Called for each program, with graphs of either mode, and to learn
+// the names of the metrics: what it builds depends on the inputs alone.
 using ModelBuilder = std::function<LossOutputs(const ModelInputs& inputs)>;
 
 // What a program is fed: the fields of a micro-batch, floating ones converted to `dtype`. Those that need no

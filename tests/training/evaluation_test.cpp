@@ -3,8 +3,13 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
+#include "backends/registry.h"
+#include "core/ops/binary.h"
+#include "core/ops/random.h"
+#include "core/ops/reduce.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/thread_collective.h"
 #include "tests/training/small_run.h"
 #include "training/data/loader.h"
 
@@ -64,6 +69,26 @@ TEST_CASE("validation needs neither a training program nor a placement") {
   Trainer trainer({small_model, run.store, test_backend(), points(30), points(9, 100)}, {.batch_size = 4});
   CHECK(validation.loss == doctest::Approx(trainer.validate().loss).epsilon(1e-12));
   CHECK(validation.metrics == trainer.validate().metrics);
+}
+
+TEST_CASE("validation draws for a sample by its place in the data, however these are divided") {
+  const ModelBuilder noise = [](const ModelInputs& inputs) {
+    const Node drawn = normal(inputs.graph(), {DType::float64, {inputs.samples()}});
+    return LossOutputs{.loss = mean(drawn + 0.0 * sum(inputs["samples"]))};
+  };
+  const auto loss = [&](Collective& ranks, std::int64_t batch_size) {
+    const auto backend = open_backend("cpu");
+    ParameterStore store = small_store();
+    Evaluator evaluator(noise, points(1)->fields(), store, *backend, ranks);
+    const double first = validate(evaluator, points(9), ranks, {.batch_size = batch_size}).loss;
+    CHECK(validate(evaluator, points(9), ranks, {.batch_size = batch_size}).loss == first);
+    return first;
+  };
+  SingleProcess alone;
+  const double whole = loss(alone, 9);
+  CHECK(loss(alone, 4) == doctest::Approx(whole).epsilon(1e-12));
+  ThreadRanks(2).run(
+      [&](Collective& ranks) { CHECK(loss(ranks, 4) == doctest::Approx(whole).epsilon(1e-12)); });
 }
 
 TEST_CASE("validation needs samples") {
