@@ -1,4 +1,12 @@
-// The first macro alone is not enough where a precompiled header has included doctest already.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #define DOCTEST_CONFIG_IMPLEMENT
+#include <cstdlib>
 #include <doctest/doctest.h>
+#include <string>
+
+// The backends of the tests lie where no other program looks for plugins.
+int main(int argc, char** argv) {
+  const char* others = std::getenv("PLEXAURA_PLUGIN_PATH");
+  const std::string path = std::string(PLEXAURA_TEST_PLUGINS) + ":" + (others == nullptr ? "" : others);
+  setenv("PLEXAURA_PLUGIN_PATH", path.c_str(), 1);
+  return doctest::Context(argc, argv).run();
+}

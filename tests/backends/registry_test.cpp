@@ -10,6 +10,29 @@
 
 using namespace plexaura;
 
+namespace {
+
+// PLEXAURA_PLUGIN_PATH as long as this lives.
+class PluginPath {
+ public:
+  explicit PluginPath(const std::string& path) : before_(std::getenv("PLEXAURA_PLUGIN_PATH")) {
+    setenv("PLEXAURA_PLUGIN_PATH", path.c_str(), 1);
+  }
+  ~PluginPath() { setenv("PLEXAURA_PLUGIN_PATH", before_.c_str(), 1); }
+  PluginPath(const PluginPath&) = delete;
+  PluginPath& operator=(const PluginPath&) = delete;
+
+ private:
+  std::string before_;
+};
+
+bool is_known(const std::string& name) {
+  const auto known = known_backends();
+  return std::ranges::find(known, name) != known.end();
+}
+
+}  // namespace
+
 TEST_CASE("cpu and portable are always there") {
   CHECK(open_backend("cpu")->info().name == "cpu");
   CHECK(open_backend("portable")->info().name == "portable");
@@ -29,36 +52,51 @@ TEST_CASE("options of backends that have none are refused") {
 }
 
 TEST_CASE("cuda without its plugin says what is missing") {
-  const auto known = known_backends();
-  if (std::ranges::find(known, "cuda") != known.end()) return;
+  if (is_known("cuda")) return;
   CHECK_THROWS_WITH_AS(open_backend("cuda"),
                        doctest::Contains("is not part of this version of Plexaura; use the backend 'cpu'"),
                        UserError);
 }
 
 TEST_CASE("a plugin that was built for other headers is refused with both stamps") {
-  setenv("PLEXAURA_PLUGIN_PATH", "/nowhere::" PLEXAURA_TEST_PLUGINS, 1);
+  const PluginPath path("/nowhere::" PLEXAURA_TEST_PLUGINS);
   CHECK_THROWS_WITH_AS(open_backend("wrong"), doctest::Contains("contract of long ago"), UserError);
   CHECK_THROWS_WITH_AS(open_backend("wrong"), doctest::Contains(plugin_stamp), UserError);
-  const auto known = known_backends();
-  CHECK(std::ranges::find(known, "wrong") != known.end());
-  unsetenv("PLEXAURA_PLUGIN_PATH");
-  CHECK_THROWS_WITH_AS(open_backend("wrong"), doctest::Contains("no backend 'wrong'"), UserError);
+  CHECK(is_known("wrong"));
 }
 
 TEST_CASE("a file that is no plugin is refused by name") {
   const std::string folder = PLEXAURA_TEST_PLUGINS "/broken";
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/plexaura_broken.so") << "not a shared object";
-  setenv("PLEXAURA_PLUGIN_PATH", folder.c_str(), 1);
+  const PluginPath path(folder);
   CHECK_THROWS_WITH_AS(open_backend("broken"), doctest::Contains("plexaura_broken.so cannot be loaded"),
                        UserError);
-  unsetenv("PLEXAURA_PLUGIN_PATH");
 }
 
-TEST_CASE("the far device is a plugin that is found beside the core") {
-  const auto known = known_backends();
-  CHECK(std::ranges::find(known, "far") != known.end());
+TEST_CASE("the far device is a plugin") {
+  CHECK(is_known("far"));
   CHECK(open_backend("far")->info().name == "far");
   CHECK(!open_backend("far")->info().host_memory);
+}
+
+TEST_CASE("the backends of the tests are found by the tests alone") {
+  const PluginPath nowhere("");
+  INFO("plugins beside the core lie in ", core_library_folder());
+  for (const char* name : {"far", "wrong"}) {
+    CHECK(!is_known(name));
+    CHECK_THROWS_WITH_AS(open_backend(name), doctest::Contains("there is no backend"), UserError);
+  }
+}
+
+TEST_CASE("a plugin is found beside the core") {
+  const auto beside = std::filesystem::path(core_library_folder()) / "plexaura_beside.so";
+  std::filesystem::copy_file(PLEXAURA_TEST_PLUGINS "/plexaura_far.so", beside,
+                             std::filesystem::copy_options::overwrite_existing);
+  {
+    const PluginPath nowhere("");
+    CHECK(is_known("beside"));
+    CHECK(open_backend("beside")->info().name == "far");
+  }
+  std::filesystem::remove(beside);
 }
