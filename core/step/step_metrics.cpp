@@ -54,12 +54,16 @@ std::uint64_t MetricsRing::push(std::exception_ptr failure) {
   return pushed_;
 }
 
-StepMetrics MetricsRing::read(std::uint64_t number, const std::exception_ptr& late) {
+void MetricsRing::add_failure(const std::exception_ptr& late) {
+  Entry& entry = entries_[pushed_ % entries_.size()];
+  if (!entry.failure) entry.failure = late;
+}
+
+StepMetrics MetricsRing::read(std::uint64_t number) {
   if (number == 0 || number > pushed_ || number + entries_.size() <= pushed_)
     throw InternalError(fmt::format(
         "the metrics of step {} were asked for after {} steps; the last two are kept", number, pushed_));
   Entry& entry = entries_[number % entries_.size()];
-  if (!entry.failure && number == pushed_) entry.failure = late;
   if (entry.failure) std::rethrow_exception(entry.failure);
   entry.copied->wait();
   const std::byte* data = entry.tail->address();

@@ -36,9 +36,11 @@ class MetricsRing {
   // rank's own work. Returns the number of the step. Allocates nothing.
   std::uint64_t push(std::exception_ptr failure);
 
-  // Waits for that step alone. Throws its failure (`late` is what the device has shown since the last push);
-  // InternalError unless it is one of the last two.
-  StepMetrics read(std::uint64_t number, const std::exception_ptr& late);
+  // A failure of the last step, if not null, that the device showed only after the push.
+  void add_failure(const std::exception_ptr& late);
+
+  // Waits for that step alone. Throws its failure; InternalError unless it is one of the last two.
+  StepMetrics read(std::uint64_t number);
 
  private:
   struct Entry {

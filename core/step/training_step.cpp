@@ -85,6 +85,7 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   if (inputs.loss_scale != 1 && !divides_loss_scale_)
     throw InternalError("gradients have a loss scale, and the update does not divide it out");
   failure_ = inputs.failure;
+  metrics_.add_failure(border_.failure());
   border_.begin_step(inputs.step, inputs.stop);
   do attempt(inputs);
   while (answer_ == UpdateAnswer::Kind::repeat);
@@ -225,7 +226,8 @@ void TrainingStep::announce_rest() {
 std::uint64_t TrainingStep::push_metrics() { return metrics_.push(failure_ ? failure_ : border_.failure()); }
 
 StepMetrics TrainingStep::metrics(const StepTicket& ticket) {
-  return metrics_.read(ticket.number, border_.failure());
+  metrics_.add_failure(border_.failure());
+  return metrics_.read(ticket.number);
 }
 
 }  // namespace plexaura

@@ -34,24 +34,27 @@ void run_superstitious(const HostCall& call) {
   }
 }
 
+const TensorType weights{DType::float32, {2, 1}};
+const std::vector<ParameterSpec> specs{{"w", weights, ParameterRole::trainable, Initialiser::ones()}};
+
+LossOutputs superstitious_model(Graph& graph, const Node& x, const Node& t) {
+  const Node y = apply(std::make_shared<Superstitious>(), {x});
+  return {squared_error(matmul(y, graph.parameter("w", weights)), t)};
+}
+
+const Batch good{Tensor::of<float>({2, 2}, {1, 2, 3, 4}), Tensor::of<float>({2, 1}, {1, 2})};
+const Batch bad{Tensor::of<float>({2, 2}, {1, 13, 3, 4}), Tensor::of<float>({2, 1}, {1, 2})};
+
 }  // namespace
 
 TEST_CASE("a kernel that fails on one rank ends the same step on all") {
   register_host_kernel("superstitious", run_superstitious);
-  const TensorType weights{DType::float32, {2, 1}};
-  const SmallTraining::Model model = [&](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
-    const Node y = apply(std::make_shared<Superstitious>(), {x});
-    return {squared_error(matmul(y, graph.parameter("w", weights)), t)};
-  };
-  const Batch good{Tensor::of<float>({2, 2}, {1, 2, 3, 4}), Tensor::of<float>({2, 1}, {1, 2})};
-  const Batch bad{Tensor::of<float>({2, 2}, {1, 13, 3, 4}), Tensor::of<float>({2, 1}, {1, 2})};
   ThreadRanks ranks(2, 10);
   ranks.run([&](Collective& collective) {
     const auto backend = open_backend(test_backend().info().name);
     SummingStrategy strategy(collective);
     const std::int64_t rank = collective.rank();
-    SmallTraining run(*backend, {{"w", weights, ParameterRole::trainable, Initialiser::ones()}}, model, good,
-                      {.strategy = &strategy, .sizes = {2}});
+    SmallTraining run(*backend, specs, superstitious_model, good, {.strategy = &strategy, .sizes = {2}});
     strategy.begin(run.steps().border());
     run.launch(std::span(&good, 1), 0.01, 4, 0);
     CHECK(!run.metrics().failed);
@@ -67,6 +70,21 @@ TEST_CASE("a kernel that fails on one rank ends the same step on all") {
       CHECK(text.find("thirteenth") != std::string::npos);
     }
   });
+}
+
+TEST_CASE("a failure that shows after its step was launched belongs to the ticket of that step") {
+  register_host_kernel("superstitious", run_superstitious);
+  struct Watching final : Strategy {
+    Event* last = nullptr;
+    HookSet hooks() const override { return {.gradients_ready = true}; }
+    void gradients_ready(std::size_t, Event& final) override { last = &final; }
+  } strategy;
+  SmallTraining run(test_backend(), specs, superstitious_model, good, {.strategy = &strategy, .sizes = {2}});
+  const StepTicket failed = run.launch(std::span(&bad, 1), 0.01);
+  strategy.last->wait();
+  const StepTicket next = run.launch(std::span(&good, 1), 0.01);
+  CHECK(device_error([&] { run.steps().metrics(failed); }).find("thirteenth") != std::string::npos);
+  CHECK(run.steps().metrics(next).samples == 2);
 }
 
 }  // namespace plexaura::testing
