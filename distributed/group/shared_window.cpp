@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "distributed/group/node_memory.h"
 
 namespace plexaura {
 namespace {
@@ -39,6 +40,16 @@ std::string fresh_name() {
 
 std::size_t at_least_a_page(std::size_t bytes) { return bytes == 0 ? 4096 : bytes; }
 
+// Taking more than there is would end processes.
+void require_room(std::size_t bytes) {
+  const std::size_t memory = memory_of_node();
+  if (!fits(bytes, 1, memory))
+    throw DeviceError(
+        fmt::format("a rank was asked for {:.1f} MB of memory and this machine has {:.1f} MB: make the model "
+                    "smaller",
+                    static_cast<double>(bytes) / 1e6, static_cast<double>(memory) / 1e6));
+}
+
 std::byte* align(std::byte* address) {
   const auto bits = reinterpret_cast<std::uintptr_t>(address);
   return address + (kAlignment - bits % kAlignment) % kAlignment;
@@ -47,6 +58,7 @@ std::byte* align(std::byte* address) {
 }  // namespace
 
 SharedSegment SharedSegment::create(std::size_t bytes) {
+  require_room(bytes);
   SharedSegment segment;
   const std::string name = fresh_name();
   segment.file_ = memfd_create(name.c_str(), MFD_CLOEXEC);
@@ -114,6 +126,7 @@ SharedWindow::SharedWindow(std::vector<SharedSegment> segments, int own, std::si
 }
 
 SharedWindow SharedWindow::make_private(std::size_t bytes) {
+  require_room(bytes);
   const std::size_t rounded = (at_least_a_page(bytes) + kAlignment - 1) / kAlignment * kAlignment;
   SharedWindow window;
   window.private_.reset(static_cast<std::byte*>(::operator new (rounded, std::align_val_t{kAlignment})));

@@ -13,8 +13,8 @@ namespace plexaura {
 // later accesses can neither fault nor fail. Aligned to 2 MiB, zero at first.
 class SharedSegment {
  public:
-  // Throws a DeviceError that says why where there is no such memory. More than the machine has may end
-  // processes instead: see fits().
+  // Throws a DeviceError that says why where there is no such memory. Several segments that together are more
+  // than the machine has may end processes instead: see fits().
   static SharedSegment create(std::size_t bytes);
   // Nothing where the memory of this address cannot be opened from here: another machine, container or user.
   static std::optional<SharedSegment> attach(const std::string& address, std::size_t bytes);
@@ -47,7 +47,7 @@ class SharedWindow {
  public:
   // One segment per rank of the node, in the order of ranks; `own` is this rank's.
   SharedWindow(std::vector<SharedSegment> segments, int own, std::size_t bytes);
-  static SharedWindow make_private(std::size_t bytes);
+  static SharedWindow make_private(std::size_t bytes);  // DeviceError for more than the machine has
 
   std::byte* data() const { return bases_[static_cast<std::size_t>(own_)]; }
   std::size_t bytes() const { return bytes_; }

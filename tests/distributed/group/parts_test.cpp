@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -130,6 +131,15 @@ TEST_CASE("shared segments: nothing appears in /dev/shm") {
   const std::set<std::string> before = names();
   const SharedSegment segment = SharedSegment::create(5000);
   CHECK(names() == before);
+}
+
+TEST_CASE("windows larger than the machine's memory are refused") {
+  const std::size_t most = std::numeric_limits<std::size_t>::max();
+  for (const std::size_t bytes : {std::size_t{1} << 50, most / 2, most}) {
+    const auto refused = doctest::Contains("MB: make the model smaller");
+    CHECK_THROWS_WITH_AS(SharedSegment::create(bytes), refused, DeviceError);
+    CHECK_THROWS_WITH_AS(SharedWindow::make_private(bytes), refused, DeviceError);
+  }
 }
 
 TEST_CASE("a program that runs alone: a communicator of one rank") {
