@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
-#include <fnmatch.h>
 #include <set>
 #include <system_error>
 
 #include "core/did_you_mean.h"
+#include "core/params/name_pattern.h"
 #include "core/vm/watch.h"
 
 namespace plexaura {
@@ -36,13 +36,14 @@ Settings settings_in(const Settings& metadata) {
   return settings;
 }
 
-bool matches(const std::string& name, const std::string& pattern) {
-  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+template <class Named>
+bool is_named_like_any(const Named& named, const std::vector<std::string>& patterns) {
+  return std::ranges::any_of(patterns,
+                             [&](const std::string& pattern) { return is_named_like(named, pattern); });
 }
 
-bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(name, pattern); });
-}
+// PyTorch's batch norms count their batches; nothing here needs that.
+bool is_counter(std::string_view name) { return name.ends_with("num_batches_tracked"); }
 
 // "fc.*" for "fc.weight": a layer is skipped as a whole.
 std::string layer_pattern(const std::string& name) { return name.substr(0, name.rfind('.') + 1) + "*"; }
@@ -88,15 +89,17 @@ class Loading {
   void leave_out(const std::string& pattern) {
     std::vector<std::string> known;
     for (const ParameterSpec& spec : store_.specs()) known.push_back(spec.name);
-    for (const auto& [name, tensor] : file_.tensors) known.push_back(name.substr(prefix_));
-    if (std::ranges::none_of(known, [&](const std::string& name) { return matches(name, pattern); }))
+    for (const auto& [name, tensor] : file_.tensors)
+      if (!is_counter(name)) known.push_back(name.substr(prefix_));
+    const auto fits = [&](const auto& named) { return is_named_like(named, pattern); };
+    if (std::ranges::none_of(known, fits) && std::ranges::none_of(store_.specs(), fits))
       throw UserError(fmt::format("no parameter is named like '{}', so that nothing would be skipped{}",
                                   pattern, did_you_mean(pattern, known)));
-    std::erase_if(missing_, [&](const std::string& name) { return matches(name, pattern); });
+    std::erase_if(missing_, [&](const std::string& name) { return fits(store_.spec(name)); });
   }
 
   void take(const std::string& name, const Tensor& tensor) {
-    if (name.ends_with("num_batches_tracked") || matches_any(name, skip_)) return;
+    if (is_counter(name) || is_named_like_any(name, skip_)) return;
     if (!store_.contains(name)) {
       const std::vector<std::string> known(missing_.begin(), missing_.end());
       throw UserError(fmt::format(
@@ -104,6 +107,7 @@ class Loading {
           path_, name, did_you_mean(name, known), name));
     }
     const ParameterSpec& spec = store_.spec(name);
+    if (is_named_like_any(spec, skip_)) return;
     if (tensor.shape() != spec.type.shape || !is_floating(tensor.dtype()))
       throw UserError(fmt::format(
           "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes, or "
@@ -169,7 +173,7 @@ void put_weights(const fs::path& path, const SafeTensors& file, ParameterStore& 
 
 std::optional<std::string> first_skipped(const ParameterStore& store, const std::vector<std::string>& skip) {
   for (const ParameterSpec& spec : store.specs())
-    if (matches_any(spec.name, skip)) return spec.name;
+    if (is_named_like_any(spec, skip)) return spec.name;
   return std::nullopt;
 }
 

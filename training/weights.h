@@ -29,9 +29,9 @@ void check_weights(const ParameterStore& store);
 // model lacks are an error, but for num_batches_tracked, a counter that other frameworks write and nobody
 // here needs. Where all names of the file begin with "module." or "_orig_mod.", which PyTorch puts before the
 // names of a model that it wraps, that is left out.
-// What matches one of the patterns `skip` keeps its value, whatever the file says of it: in a pattern *
-// stands for any letters, dots too, and ? for one. UserError for a pattern that matches neither a parameter
-// of the store nor a tensor of the file.
+// What is_named_like() one of the patterns `skip`, a tied parameter by each of its names, keeps its value,
+// whatever the file says of it. UserError for a pattern that fits neither a parameter of the store nor a tensor
+// of the file, num_batches_tracked aside.
 void load_weights(const std::filesystem::path& path, ParameterStore& store,
                   const std::vector<std::string>& skip = {});
 // The same for a file that has been read.

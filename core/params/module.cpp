@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <fnmatch.h>
 #include <map>
 #include <set>
 
 #include "core/did_you_mean.h"
 #include "core/error.h"
+#include "core/params/name_pattern.h"
 
 namespace plexaura {
 
@@ -121,14 +121,12 @@ ParameterStore make_store(Module& root, DType dtype, std::uint64_t seed) {
 }
 
 void freeze(std::vector<ParameterSpec>& specs, std::string_view pattern) {
-  const std::string glob(pattern);
-  const auto fits = [&](const std::string& name) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; };
   bool any = false;
   std::vector<std::string> known;
   for (ParameterSpec& spec : specs) {
     if (spec.role == ParameterRole::buffer) continue;
     known.push_back(spec.name);
-    if (!fits(spec.name) && !std::ranges::any_of(spec.aliases, fits)) continue;
+    if (!is_named_like(spec, pattern)) continue;
     spec.role = ParameterRole::frozen;
     any = true;
   }

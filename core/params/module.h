@@ -128,9 +128,8 @@ PLEXAURA_API std::vector<ParameterSpec> specs_of(Module& root, DType dtype, std:
 // The store of a model: named as above, with starting values from the seed.
 PLEXAURA_API ParameterStore make_store(Module& root, DType dtype, std::uint64_t seed = 0);
 
-// Marks as frozen the trainable parameters whose name or alias matches the pattern, in which * stands for any
-// letters, dots too, and ? for one: "layer1.*". Buffers stay as they are. Throws UserError where nothing
-// matches.
+// Marks as frozen the trainable parameters that is_named_like() the pattern: "layer1.*". Buffers stay as they are.
+// Throws UserError where nothing matches.
 PLEXAURA_API void freeze(std::vector<ParameterSpec>& specs, std::string_view pattern);
 
 }  // namespace plexaura

@@ -87,8 +87,10 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   app.add_option("--weights", line.weights, "starts from a safetensors file")
       ->type_name("FILE")
       ->check(not_empty);
-  app.add_option("--skip", line.skip,
-                 "with --weights: parameters that keep their initial values, for example 'fc.*'")
+  app.add_option(
+         "--skip", line.skip,
+         "with --weights: parameters that keep their initial values, for example 'fc.*'; * stands for any "
+         "letters, ? for one")
       ->type_name("PATTERN")
       ->check(not_empty)
       ->expected(1)

@@ -82,6 +82,29 @@ TEST_CASE("weights that are saved are loaded again, and those that are skipped k
       "no parameter is named like 'cf.weight', so that nothing would be skipped; did you mean 'fc.weight'?");
 }
 
+TEST_CASE("a tied parameter is skipped by each of its names, whichever the file has") {
+  const TemporaryFolder folder;
+  const Tensor mean = TinyStore::counting({DType::float32, Shape{2}}, 3);
+  const Tensor weight = TinyStore::counting({DType::float32, Shape{3, 17}}, 7);
+  for (const char* name : {"fc.weight", "tied.weight"})
+    for (const char* pattern : {"fc.*", "tied.*"}) {
+      write_safetensors(folder / "weights", {{{name, weight}, {"bn.mean", mean}}, {}});
+      TinyStore model(0);
+      load_weights(folder / "weights", model.store, {pattern});
+      CHECK(model.weight() == 0);
+    }
+}
+
+TEST_CASE("a pattern that fits only what is never loaded is refused") {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "weights", {{{"bn.num_batches_tracked", Tensor::scalar(std::int64_t{5})}}, {}});
+  TinyStore model(0);
+  for (const char* pattern : {"*.num_batches_tracked", "[bf]*", "fc\\.weight"})
+    CHECK(user_error([&] {
+            load_weights(folder / "weights", model.store, {pattern});
+          }).starts_with(std::string("no parameter is named like '") + pattern));
+}
+
 TEST_CASE("weights that are not numbers are not saved") {
   const TemporaryFolder folder;
   TinyStore model(0);
