@@ -4,10 +4,9 @@
 #include <chrono>
 #include <cstring>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <fstream>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 
@@ -54,17 +53,28 @@ std::string Profile::events(int rank) const {
   return text;
 }
 
-void write_trace(const std::string& path, std::span<const std::string> events) {
-  std::ofstream file(path);
-  if (!file)
+TraceFile::TraceFile(std::string path) : path_(std::move(path)), file_(path_) {
+  if (!file_)
     throw UserError(
-        fmt::format("cannot create '{}': {}; name a file in a folder that exists and can be written", path,
+        fmt::format("cannot create '{}': {}; name a file in a folder that exists and can be written", path_,
                     std::strerror(errno)));
-  file << fmt::format("{{\"traceEvents\":[\n{}\n]}}\n", fmt::join(events, ",\n"));
-  file.flush();
-  if (!file)
+  file_ << "{\"traceEvents\":[\n";
+}
+
+void TraceFile::begin_rank() {
+  if (std::exchange(has_ranks_, true)) write(",\n");
+}
+
+void TraceFile::write(std::string_view piece) {
+  file_ << piece << std::flush;
+  if (!file_ && error_ == 0) error_ = errno;
+}
+
+void TraceFile::finish() {
+  write("\n]}\n");
+  if (!file_)
     throw UserError(
-        fmt::format("cannot write '{}': {}; free space or name another place", path, std::strerror(errno)));
+        fmt::format("cannot write '{}': {}; free space or name another place", path_, std::strerror(error_)));
 }
 
 ProfileSpan::ProfileSpan(Profile* profile, std::string_view name, std::string_view category,

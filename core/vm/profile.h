@@ -3,9 +3,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +22,7 @@ class PLEXAURA_API Profile {
   double now() const;
   // `detail` is shown beside the event: shapes, GFLOP/s, GB/s.
   void add(std::string name, std::string category, double start, double duration, std::string detail = {});
-  // All events as JSON, a line each, for write_trace(). `rank`: where they happened.
+  // All events as JSON, a line each, for a TraceFile. `rank`: where they happened.
   std::string events(int rank = 0) const;
   // Counts an event for which there was no memory; events() then says how many there were.
   void miss() noexcept { ++missing_; }
@@ -42,9 +42,22 @@ class PLEXAURA_API Profile {
   std::atomic<std::int64_t> missing_ = 0;
 };
 
-// Writes a trace from what Profile::events() gave on each rank. Their clocks agree as far as the profiles were
-// made at the same time. Throws UserError where the file cannot be written.
-PLEXAURA_API void write_trace(const std::string& path, std::span<const std::string> events);
+// A trace, written from what Profile::events() gives on each rank. Their clocks agree as far as the profiles were
+// made at the same time.
+class PLEXAURA_API TraceFile {
+ public:
+  explicit TraceFile(std::string path);  // UserError where it cannot be created
+  // The events of the next rank, which may come in several pieces.
+  void begin_rank();
+  void write(std::string_view piece);
+  void finish();  // UserError where anything could not be written
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+  bool has_ranks_ = false;
+  int error_ = 0;  // the first one of writing
+};
 
 // An event from its construction to its end, where there is memory for it. Does nothing, and allocates nothing,
 // without a profile. `name` and `category` must outlive it; `detail` of a bucket, say, is a number.

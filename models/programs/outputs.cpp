@@ -55,7 +55,7 @@ void prepare_outputs(const CommandLine& line, const std::string& checkpoints) {
   if (!line.log.empty() && !line.profile.empty() && is_one_file(line.log, line.profile))
     throw UserError(fmt::format("--log and --profile name one file, '{}'; name two", line.log));
   if (!checkpoints.empty()) prepare_checkpoints(checkpoints);
-  if (!line.profile.empty()) write_trace(line.profile, {});
+  if (!line.profile.empty()) TraceFile(line.profile).finish();
 }
 
 }  // namespace plexaura

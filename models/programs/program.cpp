@@ -9,6 +9,7 @@
 #include "core/print.h"
 #include "core/vm/profile.h"
 #include "distributed/handshake.h"
+#include "distributed/long_text.h"
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/strategies.h"
 #include "models/programs/command_line.h"
@@ -108,11 +109,27 @@ std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandL
   return text;
 }
 
+// Rank 0 writes the events of all, and holds no more than its own and a piece of another's.
 void write_profile(Communicator& ranks, const Profile& profile, const std::string& path) {
-  const std::vector<std::string> events =
-      ranks.gather_all(profile.events(ranks.rank()), "the profiles of all ranks");
+  constexpr const char* what = "the profile of a rank";
+  std::optional<TraceFile> file;
+  const std::string events = together(ranks, "creating the profile", [&] {
+    if (ranks.rank() == 0) file.emplace(path);
+    return profile.events(ranks.rank());
+  });
+  if (file) {
+    file->begin_rank();
+    file->write(events);
+    for (int rank = 1; rank < ranks.size(); ++rank) {
+      file->begin_rank();
+      receive_text(
+          ranks, rank, [&](std::string_view piece) { file->write(piece); }, what);
+    }
+  } else {
+    send_text(ranks, 0, events, what);
+  }
   together(ranks, "writing the profile", [&] {
-    if (ranks.rank() == 0) write_trace(path, events);
+    if (file) file->finish();
   });
 }
 
@@ -136,7 +153,7 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
     if (speaks && !line.dry_run) prepare_outputs(line, output);
     return std::make_unique<RunReport>(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
   });
-  Profile profile;  // on all ranks at about the same time: see write_trace()
+  Profile profile;  // on all ranks at about the same time: see TraceFile
   if (!line.profile.empty()) setup.options.trainer.profile = &profile;
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
   ParameterStore store = together(ranks, "making the parameters", [&] {

@@ -81,14 +81,17 @@ TEST_CASE("names with quotes and new lines stay one line of JSON") {
 }
 
 TEST_CASE("a trace holds the events of all ranks, each under the number of its rank") {
-  std::vector<std::string> events;
+  const TemporaryFolder folder;
+  TraceFile file((folder.path() / "trace.json").string());
   for (const int rank : {0, 1}) {
     Profile profile;
     profile.add(fmt::format("work of {}", rank), "test", 1, 2);
-    events.push_back(profile.events(rank));
+    const std::string events = profile.events(rank);
+    file.begin_rank();
+    file.write(events.substr(0, 7));
+    file.write(events.substr(7));
   }
-  const TemporaryFolder folder;
-  write_trace((folder.path() / "trace.json").string(), events);
+  file.finish();
   const std::string text = text_of(folder.path() / "trace.json");
   CHECK(text.starts_with("{\"traceEvents\":[\n"));
   CHECK(text.ends_with("}\n]}\n"));
@@ -119,10 +122,10 @@ TEST_CASE("times grow") {
 }
 
 TEST_CASE("a profile that cannot be created is the user's to mend, and so is a full disk") {
-  CHECK(user_error([] { write_trace("/nowhere/at/all/trace.json", {}); }) ==
+  CHECK(user_error([] { TraceFile("/nowhere/at/all/trace.json"); }) ==
         "cannot create '/nowhere/at/all/trace.json': No such file or directory; name a file in a folder that "
         "exists and can be written");
-  CHECK(user_error([] { write_trace("/dev/full", {}); }) ==
+  CHECK(user_error([] { TraceFile("/dev/full").finish(); }) ==
         "cannot write '/dev/full': No space left on device; free space or name another place");
 }
 
