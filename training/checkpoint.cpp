@@ -172,14 +172,17 @@ void require_same(const fs::path& path, std::string_view key, std::string_view t
                                 how_to_go_on));
 }
 
+[[noreturn]] void fail_untold(const fs::path& path, std::string_view what) {
+  throw UserError(
+      fmt::format("{} does not say its {}, as older versions did not; start from its weights with --weights",
+                  path.string(), what));
+}
+
 // What the metadata of a state says of its run, beside `now`.
 void require_same_run(const fs::path& path, const Metadata& metadata, const RunState& now, DType precision) {
   const auto text = [&](const std::string& name) -> const std::string& {
     const auto found = metadata.find(name);
-    if (found == metadata.end())
-      throw UserError(fmt::format(
-          "{} does not say its {}, as older versions did not; start from its weights with --weights",
-          path.string(), name));
+    if (found == metadata.end()) fail_untold(path, name);
     return found->second;
   };
   require_same(path, "training.precision", text("precision"), name_of(precision));
@@ -299,6 +302,7 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
   require_whole(*newest);
   const Metadata metadata = read_safetensors_header(state_path).metadata;
   require_same_run(state_path, metadata, state, store.dtype());
+  if (!settings.empty() && !has_settings(weights_path)) fail_untold(weights_path, "settings");
   check_settings(weights_path, settings, how_to_go_on);
   {
     const Reader weights(weights_path);

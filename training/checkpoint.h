@@ -49,8 +49,8 @@ void prepare_checkpoints(const std::filesystem::path& directory);
 // Reads the newest checkpoint into the store (placed, with its state arenas). Nothing where there is none.
 // Throws UserError that names the file for one of another precision, another optimizer or other settings, for
 // two files that were not written together, and with the tensor for one that does not fit the model.
-// Checkpoints of older versions name neither settings nor the weights that the state belongs to: they are
-// taken as they are.
+// Checkpoints of older versions name neither settings nor the weights that the state belongs to: they are refused
+// where there are settings to compare, and taken as they are where there are none.
 std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store,
                                         std::string_view optimizer = {}, const Settings& settings = {});
 

@@ -177,6 +177,10 @@ std::optional<std::string> first_skipped(const ParameterStore& store, const std:
   return std::nullopt;
 }
 
+bool has_settings(const fs::path& path) {
+  return !settings_in(read_safetensors_header(path).metadata).empty();
+}
+
 void check_settings(const fs::path& path, const Settings& now, std::string_view advice) {
   const Settings then = settings_in(read_safetensors_header(path).metadata);
   if (then.empty() || now.empty()) return;

@@ -41,8 +41,11 @@ void put_weights(const std::filesystem::path& path, const SafeTensors& file, Par
 // The first parameter or buffer of the store that matches one of the patterns.
 std::optional<std::string> first_skipped(const ParameterStore& store, const std::vector<std::string>& skip);
 
+// Whether a file of weights says with what settings it was made; files of other makers do not.
+bool has_settings(const std::filesystem::path& path);
+
 // Throws UserError that names file, key and both values where the settings of a file of weights are not
-// `now`; `advice` ends the sentence. Nothing is compared where either has none, as a file of another maker.
+// `now`; `advice` ends the sentence. Nothing is compared where either has none.
 void check_settings(const std::filesystem::path& path, const Settings& now, std::string_view advice);
 
 }  // namespace plexaura

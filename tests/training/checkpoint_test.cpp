@@ -137,7 +137,7 @@ TEST_CASE("weights and a state that two runs have written are refused together")
   CHECK(model.weight() == 0);
 }
 
-TEST_CASE("a checkpoint of an older version, which names neither settings nor weights, is read") {
+TEST_CASE("a checkpoint of an older version, which names neither settings nor weights") {
   const TemporaryFolder folder;
   save_checkpoint(folder.path(), TinyStore(1).store, {.step = 1, .settings = {{"model.name", "mlp"}}});
   const fs::path file = folder / "checkpoint-000001/state.safetensors";
@@ -146,7 +146,14 @@ TEST_CASE("a checkpoint of an older version, which names neither settings nor we
   write_safetensors(file, older);
   save_weights(folder / "checkpoint-000001/weights.safetensors", TinyStore(1).store);
   TinyStore model(0);
-  const auto state = load_checkpoint(folder.path(), model.store, "", {{"model.name", "convnet"}});
+  // Is refused where there are settings to compare, and read where there are none.
+  CHECK(user_error([&] {
+          load_checkpoint(folder.path(), model.store, "", {{"model.name", "convnet"}});
+        }) ==
+        (folder / "checkpoint-000001/weights.safetensors").string() +
+            " does not say its settings, as older versions did not; start from its weights with --weights");
+  CHECK(model.weight() == 0);
+  const auto state = load_checkpoint(folder.path(), model.store);
   REQUIRE(state);
   CHECK(!state->shuffle);
   CHECK(model.weight() == 1);
