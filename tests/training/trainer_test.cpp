@@ -341,6 +341,24 @@ TEST_CASE("a model has any inputs and targets, and several losses that are repor
             .epsilon(1e-5));
 }
 
+TEST_CASE("a model without metrics trains as one with them") {
+  const auto plain = [](const ModelInputs& inputs) { return LossOutputs{.loss = small_model(inputs).loss}; };
+  SmallRun with;
+  with.train(momentum(), points(30), points(9, 100));
+  SmallRun without;
+  Trainer trainer({plain, without.store, test_backend(), points(30), points(9, 100)}, momentum());
+  const TrainingResult result = trainer.run(without.seen);
+  CHECK(result.steps == with.result.steps);
+  CHECK(weights(without.store) == weights(with.store));
+  for (std::size_t i = 0; i < with.seen.epochs.size(); ++i) {
+    CHECK(without.seen.epochs.at(i).val_loss == with.seen.epochs[i].val_loss);
+    CHECK(without.seen.epochs[i].train_loss == with.seen.epochs[i].train_loss);
+    CHECK(without.seen.epochs[i].val_metrics.empty());
+  }
+  for (const StepRecord& step : without.seen.steps) CHECK(step.metrics.empty());
+  CHECK(trainer.validate().metrics.empty());
+}
+
 TEST_CASE("times and rates are those of this run") {
   SmallRun run;
   const auto begin = std::chrono::steady_clock::now();
