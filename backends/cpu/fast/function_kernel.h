@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "backends/cpu/region_match.h"
 #include "core/device/backend.h"
 
 namespace plexaura::fast {
@@ -40,6 +41,18 @@ class FunctionKernel final : public Kernel {
 inline std::shared_ptr<const Kernel> make_kernel(FunctionKernel::Function function,
                                                  std::size_t workspace = 0) {
   return std::make_shared<FunctionKernel>(std::move(function), workspace);
+}
+
+// Takes and gives all values row-major, in the time of their traffic; `make` is still to be set.
+inline Candidate row_major_candidate(const RegionQuery& query) {
+  Candidate candidate;
+  candidate.implementation = "fast";
+  for (const Value value : query.region.inputs)
+    candidate.inputs.push_back(Layout::row_major(query.type(value).shape.rank()));
+  for (const Value value : query.region.outputs)
+    candidate.outputs.push_back(Layout::row_major(query.type(value).shape.rank()));
+  candidate.seconds = seconds_of_traffic(query, candidate);
+  return candidate;
 }
 
 inline float* floats(Address address) { return reinterpret_cast<float*>(address); }

@@ -58,18 +58,12 @@ To convert(From value) {
 // Calls f(std::type_identity<T>{}) for a floating dtype. The shape rules have refused all others.
 template <class F>
 void dispatch_floating(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::float64:
-      return f(std::type_identity<double>{});
-    case DType::float32:
-      return f(std::type_identity<float>{});
-    case DType::bfloat16:
-      return f(std::type_identity<bfloat16>{});
-    case DType::float16:
-      return f(std::type_identity<float16>{});
-    default:
+  dispatch(dtype, [&](auto type) {
+    if constexpr (std::is_integral_v<typename decltype(type)::type>)
       throw InternalError("a portable kernel for floats was given another dtype");
-  }
+    else
+      f(type);
+  });
 }
 
 }  // namespace plexaura::portable

@@ -83,14 +83,8 @@ class DropoutSource final : public KernelSource {
     const Value x = query.region.inputs[0];
     if ((kind != forward && kind != backward) || !is_float32(query.graph, x) || !has_elements(query.graph, x))
       return {};
-    Candidate candidate;
-    candidate.implementation = "fast";
-    for (const Value value : query.region.inputs)
-      candidate.inputs.push_back(Layout::row_major(query.type(value).shape.rank()));
-    for (const Value value : query.region.outputs)
-      candidate.outputs.push_back(Layout::row_major(query.type(value).shape.rank()));
+    Candidate candidate = row_major_candidate(query);
     if (kind == backward) candidate.in_place = {{0, 0}};
-    candidate.seconds = seconds_of_traffic(query, candidate);
     candidate.make = [query](bool) {
       return query.region.kind == forward ? make_forward(query) : make_backward(query);
     };

@@ -157,15 +157,10 @@ class OptimizerSource final : public KernelSource {
         !has_elements(query.graph, query.region.inputs[0]))
       return {};
     if (!std::ranges::all_of(query.wanted, std::identity{})) return {};
-    Candidate candidate;
-    candidate.implementation = "fast";
-    for (const Value input : query.region.inputs)
-      candidate.inputs.push_back(Layout::row_major(query.type(input).shape.rank()));
-    candidate.outputs.assign(query.region.outputs.size(), Layout::row_major(1));
+    Candidate candidate = row_major_candidate(query);
     candidate.in_place = {{0, 0}};
     for (std::size_t output = 1; output < query.region.outputs.size(); ++output)
       candidate.in_place.emplace_back(output, output + 1);
-    candidate.seconds = seconds_of_traffic(query, candidate);
     candidate.make = [query](bool) { return make_for(query); };
     return {std::move(candidate)};
   }

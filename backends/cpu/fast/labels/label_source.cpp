@@ -139,14 +139,8 @@ class ClassSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (!is_fit(query)) return {};
-    Candidate candidate;
-    candidate.implementation = "fast";
-    for (const Value value : query.region.inputs)
-      candidate.inputs.push_back(Layout::row_major(query.type(value).shape.rank()));
-    for (const Value value : query.region.outputs)
-      candidate.outputs.push_back(Layout::row_major(query.type(value).shape.rank()));
+    Candidate candidate = row_major_candidate(query);
     if (query.region.kind == loss_grad) candidate.reads = {false, true, true, true};
-    candidate.seconds = seconds_of_traffic(query, candidate);
     candidate.make = [query](bool) { return make_for(query); };
     return {std::move(candidate)};
   }
