@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/config/config.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+// A configuration for tests, and what reads all of it.
+inline const std::string iris =
+    "model:\n"
+    "  layers:\n"
+    "    - type: linear\n"
+    "      units: 30\n"
+    "    - type: linear\n"
+    "      units: 20\n"
+    "training:\n"
+    "  batch_size: 4\n"
+    "  learning_rate: 1e-2\n"
+    "  optimizer: sgd\n"
+    "  shuffle: true\n"
+    "  steps: [10, 20]\n"
+    "output:\n"
+    "  dir: \"runs/iris\"\n";
+
+inline Config parsed(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return Config::parse(text, "iris.yaml", overrides);
+}
+
+inline std::string parse_error(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return user_error([&] { parsed(text, overrides); });
+}
+
+inline void read_all(const Config& config) {
+  for (const Section& layer : config.section("model").sections("layers")) {
+    layer.choice("type", {"linear", "relu"});
+    layer.integer_or("units", 1);
+    layer.flag_or("bias", true);
+  }
+  const Section training = config.section("training");
+  training.integer("batch_size");
+  training.number("learning_rate");
+  training.choice("optimizer", {"sgd", "adam"});
+  training.flag("shuffle");
+  training.integers("steps");
+  training.number_or("momentum", 0.9);
+  config.section("output").text("dir");
+}
+
+}  // namespace plexaura::testing
