@@ -41,7 +41,8 @@ Batch batch_of(std::uint64_t seed) {
 }
 
 SmallTraining training(Backend& backend) {
-  return {backend, specs(), model, batch_of(1), {.optimizer = {.kind = OptimizerSpec::Kind::adam}, .seed = 3}};
+  return {
+      backend, specs(), model, batch_of(1), {.optimizer = {.kind = OptimizerSpec::Kind::adam}, .seed = 3}};
 }
 
 }  // namespace
