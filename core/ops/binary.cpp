@@ -14,10 +14,11 @@ struct Operands {
 };
 
 // y = f(a, b), one dtype, broadcast.
-class BinaryOp final : public Op {
+class BinaryOp final : public FunctionOp {
  public:
-  using Vjp = std::vector<Node> (*)(const Operands& operands, const Node& grad);
-  BinaryOp(std::string_view name, Vjp vjp, bool floating) : name_(name), vjp_(vjp), floating_(floating) {}
+  using Vjp = std::function<std::vector<Node>(const Operands& operands, const Node& grad)>;
+  BinaryOp(std::string_view name, Vjp vjp, bool floating, FunctionOptions options)
+      : OpWith(std::move(options)), name_(name), vjp_(std::move(vjp)), floating_(floating) {}
 
   std::string_view name() const override { return name_; }
   OpTraits traits() const override { return {.elementwise = true}; }
@@ -41,9 +42,9 @@ class BinaryOp final : public Op {
 };
 
 // y = f(a, b) as bool.
-class CompareOp final : public Op {
+class CompareOp final : public FunctionOp {
  public:
-  explicit CompareOp(std::string_view name) : name_(name) {}
+  explicit CompareOp(std::string_view name) : OpWith({}), name_(name) {}
 
   std::string_view name() const override { return name_; }
   OpTraits traits() const override { return {.elementwise = true}; }
@@ -84,8 +85,9 @@ Node share_of_chosen(const Node& chosen, const Operands& of, const Node& grad) {
   return where(eq(of.a, of.b), 0.5 * grad, where(chosen, grad, 0));
 }
 
-Node binary(std::string_view name, BinaryOp::Vjp vjp, Operand a, Operand b, bool floating = false) {
-  return apply(std::make_shared<BinaryOp>(name, vjp, floating), {a, b});
+Node binary(std::string_view name, BinaryOp::Vjp vjp, Operand a, Operand b, bool floating = false,
+            FunctionOptions options = {}) {
+  return apply(std::make_shared<BinaryOp>(name, std::move(vjp), floating, std::move(options)), {a, b});
 }
 
 Node compare(std::string_view name, Operand a, Operand b) {
@@ -147,6 +149,14 @@ Node minimum(Operand a, Operand b) {
         return {share_of_chosen(lt(of.a, of.b), of, grad), share_of_chosen(gt(of.a, of.b), of, grad)};
       },
       a, b);
+}
+
+Node weighted_sum(Operand a, double weight_a, Operand b, double weight_b) {
+  return binary("weighted_sum",
+                [=](const Operands&, const Node& grad) -> std::vector<Node> {
+                  return {weight_a * grad, weight_b * grad};
+                },
+                a, b, true, {{"weight_a", "weight_b"}, {weight_a, weight_b}});
 }
 
 Node pow(Operand a, Operand b) {

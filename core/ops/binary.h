@@ -13,6 +13,9 @@ PLEXAURA_API Node sub(Operand a, Operand b);
 PLEXAURA_API Node mul(Operand a, Operand b);
 PLEXAURA_API Node div(Operand a, Operand b);  // integers divide towards zero; by zero gives 0
 
+// weight_a * a + weight_b * b. Floating.
+PLEXAURA_API Node weighted_sum(Operand a, double weight_a, Operand b, double weight_b);
+
 // The larger and the smaller one; a NaN in either is the result. Where they are equal each takes half of the
 // gradient.
 PLEXAURA_API Node maximum(Operand a, Operand b);

@@ -10,7 +10,7 @@ namespace plexaura {
 
 // What the families of elementwise ops share. Not for users: they call the builders of unary.h and binary.h.
 
-// The options of a function of one value: numbers, in the order in which its functor takes them.
+// The options of a function: numbers, in the order in which its functor takes them.
 struct FunctionOptions {
   std::vector<std::string_view> names = {};  // of static storage
   std::vector<double> values = {};
@@ -18,8 +18,11 @@ struct FunctionOptions {
   PLEXAURA_API void describe(Description& to) const;
 };
 
+// What every op with a functor is: its kernels read the options.
+using FunctionOp = OpWith<FunctionOptions>;
+
 // y = f(x), same type and shape; floating only. Named by its function.
-class PLEXAURA_API UnaryOp : public OpWith<FunctionOptions> {
+class PLEXAURA_API UnaryOp : public FunctionOp {
  public:
   using Vjp = std::function<Node(const Node& x, const Node& y, const Node& grad)>;
   UnaryOp(std::string_view name, Vjp vjp, FunctionOptions options = {})

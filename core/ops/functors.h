@@ -62,7 +62,7 @@ PLEXAURA_HD inline double divide<double>(double a, double b) {
   return a / b;
 }
 
-// A function of one value is made from the options of its op, numbers in the order of its members; most have none.
+// A function is made from the options of its op, numbers in the order of its members; most have none.
 #define PLEXAURA_UNARY_FUNCTOR(Name, ...)               \
   template <class T, class Math>                        \
   struct Name {                                         \
@@ -111,6 +111,7 @@ struct Clip {
 #define PLEXAURA_BINARY_FUNCTOR(Name, Result, ...)                \
   template <class T, class Math>                                  \
   struct Name {                                                   \
+    PLEXAURA_HD explicit Name(const double*) {}                   \
     PLEXAURA_HD Result operator()(T a, T b) const { __VA_ARGS__ } \
   };
 
@@ -134,5 +135,14 @@ PLEXAURA_BINARY_FUNCTOR(SigmoidCrossEntropy, T,
 // a is the gradient, b the output of relu.
 PLEXAURA_BINARY_FUNCTOR(ReluGrad, T, return b > T(0) ? a : T(0);)
 #undef PLEXAURA_BINARY_FUNCTOR
+
+template <class T, class Math>
+struct WeightedSum {
+  T weight_a;
+  T weight_b;
+  PLEXAURA_HD explicit WeightedSum(const double* options)
+      : weight_a(static_cast<T>(options[0])), weight_b(static_cast<T>(options[1])) {}
+  PLEXAURA_HD T operator()(T a, T b) const { return weight_a * a + weight_b * b; }
+};
 
 }  // namespace plexaura::functors

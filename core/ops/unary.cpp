@@ -45,8 +45,9 @@ Node gelu_tanh_slope(const Node& x) {
   return 0.5 * (1 + t) + (0.5 * scale) * x * (1 - square(t)) * (1 + (3 * cubic) * square(x));
 }
 
-class ReluGrad final : public Op {
+class ReluGrad final : public FunctionOp {
  public:
+  ReluGrad() : OpWith({}) {}
   std::string_view name() const override { return "relu_grad"; }
   OpTraits traits() const override { return {.elementwise = true}; }
 

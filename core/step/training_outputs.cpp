@@ -39,6 +39,15 @@ void add_gradients(Graph& graph, const Node& loss, const ParameterStore& store,
   for (std::size_t i = 0; i < found.size(); ++i) outputs[outputs.size() - found.size() + i].node = found[i];
 }
 
+// new - old: of a buffer plus something, that.
+Node change_by(Graph& graph, const Update& update) {
+  const NodeRecord& next = graph.record(update.next.node);
+  if (next.op->name() == "add" && next.inputs[0] == update.buffer &&
+      graph.type(next.inputs[1]) == graph.type(update.buffer))
+    return {graph, next.inputs[1]};
+  return Node(graph, update.next) - Node(graph, update.buffer);
+}
+
 // share x (new - old): summed over ranks and micro-batches this is one update of the buffer by the whole
 // batch.
 void add_buffer_changes(Graph& graph, std::int64_t samples, std::vector<ProgramOutput>& outputs) {
@@ -48,7 +57,7 @@ void add_buffer_changes(Graph& graph, std::int64_t samples, std::vector<ProgramO
     if (leaf->kind() != LeafKind::buffer) continue;
     const Node share = graph.step_scalar(StepScalar::share, buffer.dtype());
     const Node change =
-        samples == 0 ? graph.constant(Tensor(buffer.type())) : share * (Node(graph, update.next) - buffer);
+        samples == 0 ? graph.constant(Tensor(buffer.type())) : share * change_by(graph, update);
     outputs.push_back({.node = change, .gradient_of = leaf->label()});
   }
 }

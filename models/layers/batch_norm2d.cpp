@@ -7,12 +7,10 @@ namespace plexaura::layers {
 
 namespace {
 
-// variance n / (n - 1), where n elements were averaged.
-Node unbiased(const Node& variance, const Node& x) {
-  const std::int64_t channels = x.shape()[1];
-  const std::int64_t count = channels == 0 ? 0 : x.shape().elements() / channels;
-  if (count < 2) return variance;
-  return mul(variance, static_cast<double>(count) / static_cast<double>(count - 1));
+// By what the batch's variance is multiplied: n / (n - 1), where n elements were averaged.
+double unbiased(const Shape& x) {
+  const std::int64_t count = x[1] == 0 ? 0 : x.elements() / x[1];
+  return count < 2 ? 1 : static_cast<double>(count) / static_cast<double>(count - 1);
 }
 
 }  // namespace
@@ -43,15 +41,17 @@ Node BatchNorm2d::train(Operand x) {
   Graph& graph = x.node().graph();
   const BatchNormResult result =
       batch_norm(x, weight_.in(graph), bias_.in(graph), {.epsilon = options_.epsilon});
-  update(running_mean_, result.mean);
-  update(running_var_, unbiased(result.variance, x.node()));
+  update(running_mean_, result.mean, 1);
+  update(running_var_, result.variance, unbiased(x.node().shape()));
   return result.y;
 }
 
-void BatchNorm2d::update(Parameter& running, const Node& batch) const {
+// What changes stands last in the sum, so that a step sums it over ranks as it is.
+void BatchNorm2d::update(Parameter& running, const Node& batch, double factor) const {
   Graph& graph = batch.graph();
   const Node old = running.in(graph);
-  graph.update(old, old * (1 - options_.momentum) + batch * options_.momentum);
+  const double share = options_.momentum;
+  graph.update(old, old + weighted_sum(batch, share * factor, old, -share));
 }
 
 }  // namespace plexaura::layers

@@ -24,7 +24,7 @@ class BatchNorm2d final : public Layer {
 
  private:
   Node train(Operand x);
-  void update(Parameter& running, const Node& batch) const;
+  void update(Parameter& running, const Node& batch, double factor) const;
 
   BatchNorm2dOptions options_;
   Parameter weight_;

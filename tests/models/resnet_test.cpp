@@ -182,6 +182,8 @@ TEST_CASE("every parameter of a ResNet has a gradient, through the global poolin
       std::ranges::count_if(outputs, [](const auto& output) { return !output.gradient_of.empty(); });
   CHECK(static_cast<std::size_t>(gradients) == store.specs().size());
   CHECK(graph.updates().size() == 2 * 9);
+  CHECK(count_ops(graph, "weighted_sum") == 2 * 9);
+  CHECK(count_ops(graph, "sub") == 0);
 }
 
 TEST_CASE("the summary lists layers, shapes and counts, and keeps the model's dtype") {

@@ -25,6 +25,7 @@ double minus(double a, double b) { return a - b; }
 double times(double a, double b) { return a * b; }
 double quotient(double a, double b) { return a / b; }
 double whole_quotient(double a, double b) { return b == 0 ? 0 : std::trunc(a / b); }
+double weighted(double a, double b) { return 0.25 * a - 1.5 * b; }
 double larger(double a, double b) { return a > b ? a : b; }
 double smaller(double a, double b) { return a < b ? a : b; }
 
@@ -42,6 +43,8 @@ OpCase binary(const std::string& op, Function function, Expectation expected, Sh
           {{std::move(a), between(-2, 2)}, {std::move(b), std::move(of_b)}},
           elementwise(expected)};
 }
+
+Node quarter_less(Operand a, Operand b) { return weighted_sum(a, 0.25, b, -1.5); }
 
 // Equal operands, unequal ones and NaN on either side.
 OpCase comparison(const std::string& op, Function function, Expectation expected) {
@@ -95,6 +98,9 @@ const Cases cases({
     of_integers(binary("mul", mul, times, {3, 1}, {1, 4}), DType::int32),
     binary("div", div, quotient, {3, 5}, {1, 5}, away_from_zero(0.3)),
     of_integers(binary("div", div, whole_quotient, {3, 1}, {1, 4}), DType::int64),
+    binary("weighted_sum", quarter_less, weighted, {3, 5}, {3, 5}),
+    binary("weighted_sum", quarter_less, weighted, {2, 17, 3, 5}, {17, 1, 1}),
+    binary("weighted_sum", quarter_less, weighted, {}, {2, 3}),
     binary("sigmoid_cross_entropy", sigmoid_cross_entropy, binary_cross_entropy, {3, 5}, {3, 5},
            between(0, 1)),
     binary("sigmoid_cross_entropy", sigmoid_cross_entropy, binary_cross_entropy, {3, 5}, {5}, between(0, 1)),
@@ -149,11 +155,13 @@ WrongCase of_whole_numbers(const std::string& op, Function function) {
 
 const WrongCases wrong({
     of_whole_numbers("pow", pow),
+    of_whole_numbers("weighted_sum", quarter_less),
     of_whole_numbers("sigmoid_cross_entropy", sigmoid_cross_entropy),
     mixed("add", add),
     mixed("sub", sub),
     mixed("mul", mul),
     mixed("div", div),
+    mixed("weighted_sum", quarter_less),
     mixed("sigmoid_cross_entropy", sigmoid_cross_entropy),
     mixed("maximum", maximum),
     mixed("minimum", minimum),

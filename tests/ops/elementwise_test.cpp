@@ -33,21 +33,21 @@ Use use_in(const OpCase& op_case, DType dtype) {
   return {};
 }
 
-constexpr std::string_view functions_of_one_value[] = {
+constexpr std::string_view functions[] = {
 #define PLEXAURA_OP(name)
 #define PLEXAURA_UNARY(name, Functor, cost) #name,
-#define PLEXAURA_BINARY(name, Functor, dtypes, cost)
+#define PLEXAURA_BINARY(name, Functor, dtypes, cost) #name,
 #include "core/ops/ops.def"
 };
 
 }  // namespace
 
 // Their kernels read the options of that class.
-TEST_CASE("what ops.def says is a function of one value is a UnaryOp") {
-  for (const std::string_view op : functions_of_one_value) {
+TEST_CASE("what ops.def says is a function is a FunctionOp") {
+  for (const std::string_view op : functions) {
     const auto found = std::ranges::find(all_cases(), op, [](const OpCase& op_case) { return op_case.op; });
     REQUIRE(found != all_cases().end());
-    CHECK_MESSAGE(dynamic_cast<const UnaryOp*>(use_in(*found, DType::float64).op.get()) != nullptr, op);
+    CHECK_MESSAGE(dynamic_cast<const FunctionOp*>(use_in(*found, DType::float64).op.get()) != nullptr, op);
   }
 }
 

@@ -176,6 +176,25 @@ TEST_CASE("the number of the step is known at the border, and the store's versio
   CHECK(trained.store.version() > version);
 }
 
+TEST_CASE("the change of a buffer is what its update adds, or else the difference") {
+  Graph graph;
+  const Node buffer = graph.buffer("seen", {DType::float32, {1}});
+  const Node other = graph.buffer("other", {DType::float32, {1}});
+  const Node x = graph.input("x", {DType::float32, {2, 1}});
+  const Node added = mean(x, {.axes = {0}});
+  graph.update(buffer, buffer + added);
+  graph.update(other, added + other * 0.5);
+  const ParameterStore empty(std::vector<ParameterSpec>{});
+  const auto outputs = training_outputs(graph, {mean(x)}, empty, 2);
+  const auto operands_of = [&](const Node& node) { return graph.record(node.id()).inputs; };
+  REQUIRE(outputs[0].gradient_of == "seen");
+  CHECK(operands_of(outputs[0].node)[1] == added.value());
+  REQUIRE(outputs[1].gradient_of == "other");
+  const Node difference(graph, operands_of(outputs[1].node)[1]);
+  CHECK(graph.record(difference.id()).op->name() == "sub");
+  CHECK(operands_of(difference)[1] == other.value());
+}
+
 TEST_CASE("a metric that cannot be reported is refused by its name") {
   const ParameterStore store({{"w", weights, ParameterRole::trainable, Initialiser::ones()}});
   const auto refusal = [&](const std::function<std::vector<Metric>(const Node&)>& metrics) {

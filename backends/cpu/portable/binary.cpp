@@ -1,6 +1,7 @@
 #include "backends/cpu/portable/loops.h"
 #include "backends/cpu/portable/portable.h"
 #include "backends/cpu/portable/types.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/functors.h"
 
 namespace plexaura {
@@ -45,12 +46,16 @@ void broadcast_binary(const HostCall& call, const Function& function, std::int64
                   });
 }
 
+const double* options_of(const HostCall& call) {
+  return op_cast<FunctionOp>(call.op).options().values.data();
+}
+
 template <template <class, class> class Functor>
 void of_numbers(const HostCall& call, std::int64_t cost) {
   if (call.outputs[0].data == nullptr) return;
   dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (!std::is_same_v<T, bool>)
-      broadcast_binary<T, T>(call, Functor<Compute<T>, StdMath>(), cost);
+      broadcast_binary<T, T>(call, Functor<Compute<T>, StdMath>(options_of(call)), cost);
   });
 }
 
@@ -58,7 +63,7 @@ template <template <class, class> class Functor>
 void of_any(const HostCall& call, std::int64_t cost) {
   if (call.outputs[0].data == nullptr) return;
   dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    broadcast_binary<T, bool>(call, Functor<Compute<T>, StdMath>(), cost);
+    broadcast_binary<T, bool>(call, Functor<Compute<T>, StdMath>(options_of(call)), cost);
   });
 }
 
@@ -66,7 +71,7 @@ template <template <class, class> class Functor>
 void of_floats(const HostCall& call, std::int64_t cost) {
   if (call.outputs[0].data == nullptr) return;
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    broadcast_binary<T, T>(call, Functor<Compute<T>, StdMath>(), cost);
+    broadcast_binary<T, T>(call, Functor<Compute<T>, StdMath>(options_of(call)), cost);
   });
 }
 

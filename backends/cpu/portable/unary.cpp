@@ -16,7 +16,7 @@ template <template <class, class> class Functor>
 void unary(const HostCall& call, std::int64_t cost) {
   if (call.outputs[0].data == nullptr) return;
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    const Functor<Compute<T>, StdMath> function(op_cast<UnaryOp>(call.op).options().values.data());
+    const Functor<Compute<T>, StdMath> function(op_cast<FunctionOp>(call.op).options().values.data());
     const T* src = call.inputs[0].as<T>();
     T* dst = call.outputs[0].as<T>();
     parallel_pieces(call.outputs[0].elements(), cost, [=](std::int64_t begin, std::int64_t end) {

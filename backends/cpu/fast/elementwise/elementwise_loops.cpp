@@ -18,23 +18,26 @@ namespace {
     const functors::Functor<float, VectorMath> f(options);                                                   \
     _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(x[i]);                             \
   }
-#define PLEXAURA_BINARY(name, Functor, dtypes, cost)                                                       \
-  PLEXAURA_CLONES void loop_of_##name(const float* a, const float* b, void* out, std::int64_t count) {     \
-    const functors::Functor<float, VectorMath> f;                                                          \
-    auto* y = static_cast<decltype(f(*a, *b))*>(out);                                                      \
-    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], b[i]);                     \
-  }                                                                                                        \
-  PLEXAURA_CLONES void scalar_a_of_##name(const float* a, const float* b, void* out, std::int64_t count) { \
-    const functors::Functor<float, VectorMath> f;                                                          \
-    auto* y = static_cast<decltype(f(*a, *b))*>(out);                                                      \
-    const float scalar = *a;                                                                               \
-    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(scalar, b[i]);                   \
-  }                                                                                                        \
-  PLEXAURA_CLONES void scalar_b_of_##name(const float* a, const float* b, void* out, std::int64_t count) { \
-    const functors::Functor<float, VectorMath> f;                                                          \
-    auto* y = static_cast<decltype(f(*a, *b))*>(out);                                                      \
-    const float scalar = *b;                                                                               \
-    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], scalar);                   \
+#define PLEXAURA_BINARY(name, Functor, dtypes, cost)                                                     \
+  PLEXAURA_CLONES void loop_of_##name(const float* a, const float* b, void* out, std::int64_t count,     \
+                                      const double* options) {                                           \
+    const functors::Functor<float, VectorMath> f(options);                                               \
+    auto* y = static_cast<decltype(f(*a, *b))*>(out);                                                    \
+    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], b[i]);                   \
+  }                                                                                                      \
+  PLEXAURA_CLONES void scalar_a_of_##name(const float* a, const float* b, void* out, std::int64_t count, \
+                                          const double* options) {                                       \
+    const functors::Functor<float, VectorMath> f(options);                                               \
+    auto* y = static_cast<decltype(f(*a, *b))*>(out);                                                    \
+    const float scalar = *a;                                                                             \
+    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(scalar, b[i]);                 \
+  }                                                                                                      \
+  PLEXAURA_CLONES void scalar_b_of_##name(const float* a, const float* b, void* out, std::int64_t count, \
+                                          const double* options) {                                       \
+    const functors::Functor<float, VectorMath> f(options);                                               \
+    auto* y = static_cast<decltype(f(*a, *b))*>(out);                                                    \
+    const float scalar = *b;                                                                             \
+    _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) y[i] = f(a[i], scalar);                 \
   }
 #include "core/ops/ops.def"
 

@@ -7,10 +7,11 @@ namespace plexaura::fast {
 
 // The innermost loops of the elementwise ops on float32, from the functors of ops.def.
 
-// `options` are those of the UnaryOp.
+// `options` are those of the FunctionOp.
 using UnaryLoop = void (*)(const float* x, float* y, std::int64_t count, const double* options);
 // Of comparisons `y` is bool.
-using BinaryLoop = void (*)(const float* a, const float* b, void* y, std::int64_t count);
+using BinaryLoop = void (*)(const float* a, const float* b, void* y, std::int64_t count,
+                            const double* options);
 
 struct UnaryLoops {
   std::string_view name;

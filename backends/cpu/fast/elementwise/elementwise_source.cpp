@@ -33,7 +33,7 @@ struct Elementwise {
 std::optional<Elementwise> unary(const Op& op) {
   const UnaryLoops* loops = find_unary(op.name());
   if (loops == nullptr) return std::nullopt;
-  const auto inner = [loop = loops->loop, options = op_cast<UnaryOp>(op).options().values](
+  const auto inner = [loop = loops->loop, options = op_cast<FunctionOp>(op).options().values](
                          const std::byte* const* x, const std::int64_t*, std::byte* y, std::int64_t count) {
     loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<float*>(y), count, options.data());
   };
@@ -43,10 +43,12 @@ std::optional<Elementwise> unary(const Op& op) {
 std::optional<Elementwise> binary(const Op& op) {
   const BinaryLoops* loops = find_binary(op.name());
   if (loops == nullptr) return std::nullopt;
-  const auto inner = [loops](const std::byte* const* x, const std::int64_t* steps, std::byte* y,
-                             std::int64_t count) {
+  const auto inner = [loops, options = op_cast<FunctionOp>(op).options().values](
+                         const std::byte* const* x, const std::int64_t* steps, std::byte* y,
+                         std::int64_t count) {
     const BinaryLoop loop = steps[0] == 0 ? loops->scalar_a : steps[1] == 0 ? loops->scalar_b : loops->both;
-    loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<const float*>(x[1]), y, count);
+    loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<const float*>(x[1]), y, count,
+         options.data());
   };
   return Elementwise{inner, loops->operations * nanoseconds_per_operation + 2 * nanoseconds_from_memory};
 }
