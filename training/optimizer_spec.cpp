@@ -14,8 +14,7 @@ class UpdateBuilder {
 
   void step(const Bucket& bucket) {
     const Node value = slice(ArenaKind::value, 0, bucket);
-    Node grad = slice(ArenaKind::gradient, 0, bucket);
-    if (optimizer_.scaled_loss) grad = grad / graph_.step_scalar(StepScalar::loss_scale, dtype_);
+    const Node grad = slice(ArenaKind::gradient, 0, bucket);
     const Node rate = graph_.step_scalar(StepScalar::learning_rate, dtype_);
     if (optimizer_.kind == OptimizerSpec::Kind::sgd)
       sgd(bucket, value, grad, rate);
@@ -38,10 +37,14 @@ class UpdateBuilder {
     return {{0, bucket.count, optimizer_.weight_decay}};
   }
 
+  Node loss_scale() const {
+    return optimizer_.scaled_loss ? graph_.step_scalar(StepScalar::loss_scale, dtype_) : Node();
+  }
+
   void sgd(const Bucket& bucket, const Node& value, const Node& grad, const Node& rate) {
     const Node momentum = optimizer_.momentum != 0 ? slice(ArenaKind::state, 0, bucket) : Node();
-    const SgdResult next =
-        sgd_step(value, grad, momentum, rate, {optimizer_.momentum, optimizer_.nesterov, decay(bucket)});
+    const SgdResult next = sgd_step(value, grad, momentum, rate,
+                                    {optimizer_.momentum, optimizer_.nesterov, decay(bucket)}, loss_scale());
     graph_.update(value, next.value);
     if (momentum) graph_.update(momentum, next.momentum);
   }
@@ -51,9 +54,9 @@ class UpdateBuilder {
     const Node square = slice(ArenaKind::state, 1, bucket);
     const Node step = graph_.step_scalar(StepScalar::step, dtype_);
     const bool decoupled = optimizer_.kind == OptimizerSpec::Kind::adamw;
-    const AdamResult next =
-        adam_step(value, grad, mean, square, rate, step,
-                  {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, decay(bucket)});
+    const AdamResult next = adam_step(
+        value, grad, mean, square, rate, step,
+        {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, decay(bucket)}, loss_scale());
     graph_.update(value, next.value);
     graph_.update(mean, next.mean);
     graph_.update(square, next.square);

@@ -24,6 +24,12 @@ void require_scalar(const TensorType& type, std::string_view what) {
     throw RuleError(fmt::format("the {} must be a scalar, float32 or float64", what));
 }
 
+// `count` inputs, and the loss scale if there is one more.
+void require_inputs_and_scale(std::span<const TensorType> inputs, std::size_t count) {
+  require_inputs(inputs, inputs.size() == count + 1 ? count + 1 : count);
+  if (inputs.size() > count) require_scalar(inputs[count], "loss scale");
+}
+
 void require_cover(const std::vector<DecaySegment>& decay, std::int64_t count) {
   if (decay.empty()) return;
   std::int64_t end = 0;
@@ -62,7 +68,7 @@ void describe_decay(Description& description, const std::vector<DecaySegment>& d
 
 std::vector<TensorType> SgdStep::infer(std::span<const TensorType> inputs) const {
   const std::size_t slices = options().momentum == 0 ? 2 : 3;
-  require_inputs(inputs, slices + 1);
+  require_inputs_and_scale(inputs, slices + 1);
   require_slices(inputs, slices);
   require_scalar(inputs[slices], "learning rate");
   require_fraction(options().momentum, "momentum");
@@ -78,7 +84,7 @@ void SgdOptions::describe(Description& to) const {
 }
 
 std::vector<TensorType> AdamStep::infer(std::span<const TensorType> inputs) const {
-  require_inputs(inputs, 6);
+  require_inputs_and_scale(inputs, 6);
   require_slices(inputs, 4);
   require_scalar(inputs[4], "learning rate");
   require_scalar(inputs[5], "step");
@@ -95,17 +101,20 @@ void AdamOptions::describe(Description& to) const {
   describe_decay(to, decay);
 }
 
-SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_rate, SgdOptions options) {
+SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_rate, SgdOptions options,
+                   Node loss_scale) {
   std::vector<Operand> operands{value, grad};
   if (momentum) operands.emplace_back(momentum, value.where());
   operands.push_back(learning_rate);
+  if (loss_scale) operands.emplace_back(loss_scale, value.where());
   const std::vector<Node> results = apply_all(std::make_shared<SgdStep>(std::move(options)), operands);
   return {results[0], results.size() > 1 ? results[1] : Node()};
 }
 
 AdamResult adam_step(Operand value, Operand grad, Operand mean, Operand square, Operand learning_rate,
-                     Operand step, AdamOptions options) {
-  const std::vector<Operand> operands{value, grad, mean, square, learning_rate, step};
+                     Operand step, AdamOptions options, Node loss_scale) {
+  std::vector<Operand> operands{value, grad, mean, square, learning_rate, step};
+  if (loss_scale) operands.emplace_back(loss_scale, value.where());
   const std::vector<Node> results = apply_all(std::make_shared<AdamStep>(std::move(options)), operands);
   return {results[0], results[1], results[2]};
 }

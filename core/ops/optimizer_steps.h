@@ -8,7 +8,9 @@
 namespace plexaura {
 
 // The steps of the optimizers, as ops on arena slices: all values are 1-D of one dtype and length, and a step is
-// the same function of each element. Zero padding stays zero. They have no gradient.
+// the same function of each element. Zero padding stays zero. They have no gradient. learning_rate, step and
+// loss_scale are scalars, float32 or float64; `grad` below is the gradient divided by loss_scale, where one is
+// given.
 
 // Elements [offset, offset + count) of the slice decay with this factor.
 struct DecaySegment {
@@ -32,10 +34,9 @@ struct SgdResult {
 
 // Stochastic gradient descent as PyTorch defines it (torch.optim.SGD, dampening 0): g = grad + decay * value;
 // m' = momentum * m + g; value' = value - learning_rate * (nesterov ? g + momentum * m' : m'). The momentum
-// state starts as zeros; pass an empty Node where momentum is 0. learning_rate is a scalar, float32 or
-// float64.
+// state starts as zeros; pass an empty Node where momentum is 0.
 PLEXAURA_API SgdResult sgd_step(Operand value, Operand grad, Node momentum, Operand learning_rate,
-                                SgdOptions options = {});
+                                SgdOptions options = {}, Node loss_scale = {});
 
 struct AdamOptions {
   double beta1 = 0.9;
@@ -57,11 +58,12 @@ struct AdamResult {
 // Hutter, arXiv:1711.05101): g = grad + decay * value, or for AdamW value *= 1 - learning_rate * decay; mean'
 // = beta1 * mean + (1 - beta1) * g; square' = beta2 * square + (1 - beta2) * g^2; value' = value -
 // learning_rate / (1 - beta1^step) * mean' / (sqrt(square' / (1 - beta2^step)) + epsilon). The state starts
-// as zeros. learning_rate and step are scalars, float32 or float64; the first step is 1.
+// as zeros. The first step is 1.
 PLEXAURA_API AdamResult adam_step(Operand value, Operand grad, Operand mean, Operand square,
-                                  Operand learning_rate, Operand step, AdamOptions options = {});
+                                  Operand learning_rate, Operand step, AdamOptions options = {},
+                                  Node loss_scale = {});
 
-// Inputs: value, grad, the momentum if there is one, learning_rate. Outputs: the new value and momentum.
+// Inputs: value, grad, the momentum if there is one, learning_rate, the loss_scale if there is one. Outputs: the new value and momentum.
 class PLEXAURA_API SgdStep final : public OpWith<SgdOptions> {
  public:
   using OpWith::OpWith;
@@ -70,7 +72,7 @@ class PLEXAURA_API SgdStep final : public OpWith<SgdOptions> {
   OpTraits traits() const override { return {.elementwise = true}; }
 };
 
-// Inputs: value, grad, mean, square, learning_rate, step. Outputs: the new value, mean and square.
+// Inputs: value, grad, mean, square, learning_rate, step, the loss_scale if there is one. Outputs: the new value, mean and square.
 class PLEXAURA_API AdamStep final : public OpWith<AdamOptions> {
  public:
   using OpWith::OpWith;

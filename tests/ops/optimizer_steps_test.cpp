@@ -54,6 +54,36 @@ OpCase adam(const std::string& name, const AdamOptions& options) {
           false};
 }
 
+const double loss_scale = 8;
+
+// The same step with a gradient that was multiplied.
+OpCase scaled(OpCase op_case, const BuildFunction& build) {
+  op_case.name += " and a loss scale";
+  op_case.build = build;
+  op_case.inputs.push_back({{}, these({loss_scale}), DType::float64});
+  op_case.expected = [expected = op_case.expected](std::span<const Tensor> x) {
+    std::vector<Tensor> divided(x.begin(), x.end() - 1);
+    for (double& element : divided[1].as<double>()) element /= loss_scale;
+    return expected(divided);
+  };
+  return op_case;
+}
+
+OpCase scaled_sgd(const SgdOptions& options) {
+  if (options.momentum == 0)
+    return scaled(sgd("plain", options),
+                  [=](Graph&, auto x) { return outputs(sgd_step(x[0], x[1], {}, x[2], options, x[3])); });
+  return scaled(sgd("momentum", options),
+                [=](Graph&, auto x) { return outputs(sgd_step(x[0], x[1], x[3], x[2], options, x[4])); });
+}
+
+OpCase scaled_adam(const AdamOptions& options) {
+  return scaled(adam("decay", options), [=](Graph&, auto x) {
+    const AdamResult result = adam_step(x[0], x[1], x[2], x[3], x[4], x[5], options, x[6]);
+    return std::vector{result.value, result.mean, result.square};
+  });
+}
+
 const Cases cases({
     sgd("plain", {}),
     sgd("decay", {.decay = two_segments}),
@@ -63,6 +93,9 @@ const Cases cases({
     adam("decay", {.decay = two_segments}),
     adam("decoupled decay",
          {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3, .decoupled = true, .decay = two_segments}),
+    scaled_sgd({}),
+    scaled_sgd({.momentum = 0.9, .decay = two_segments}),
+    scaled_adam({.decay = two_segments}),
 });
 
 struct Leaves {
@@ -104,6 +137,13 @@ const WrongCases wrong({
        sgd_step(of.value, of.value, Node(), of.value);
      },
      {"learning rate must be a scalar"}},
+    {"sgd_step, a loss scale for each element",
+     "sgd_step",
+     [](Graph& graph) {
+       const Leaves of(graph);
+       sgd_step(of.value, of.value, Node(), of.rate, {}, of.value);
+     },
+     {"loss scale must be a scalar"}},
     {"adam_step, epsilon",
      "adam_step",
      [](Graph& graph) {

@@ -46,10 +46,9 @@ struct Trained {
     Graph graph;
     const Node value = graph.arena_slice({ArenaKind::value, 0, 0, 16}, DType::float32);
     const Node gradient = graph.arena_slice({ArenaKind::gradient, 0, 0, 16}, DType::float32);
-    const Node unscaled = gradient / graph.step_scalar(StepScalar::loss_scale, DType::float32);
-    graph.update(
-        value,
-        sgd_step(value, unscaled, {}, graph.step_scalar(StepScalar::learning_rate, DType::float32)).value);
+    const Node rate = graph.step_scalar(StepScalar::learning_rate, DType::float32);
+    const Node loss_scale = graph.step_scalar(StepScalar::loss_scale, DType::float32);
+    graph.update(value, sgd_step(value, gradient, {}, rate, {}, loss_scale).value);
     return compile(graph, {}, test_backend(), {.placement = &store.placement()});
   }
 

@@ -52,6 +52,7 @@ class Updates {
     vm_->wait();
   }
 
+  std::size_t instructions() const { return program_->instructions.size(); }
   Three value() const {
     const std::vector<double> a = store_.read("a").to_doubles();
     return {a[0], a[1], store_.read("b").to_doubles()[0]};
@@ -134,6 +135,7 @@ TEST_CASE("the scale of the loss is divided out of the gradients, for update rul
     Updates updates({.scaled_loss = scaled});
     updates.step({8, -16, 4}, 0.125, 4);
     CHECK(updates.value() == (scaled ? Three{0.75, -1.5, 0.375} : Three{0, 0, 0}));
+    CHECK(updates.instructions() == 3);  // a step for each of two buckets, and the buffers
   }
 }
 

@@ -16,6 +16,11 @@ double read_scalar(const HostView& view) {
   return view.dtype() == DType::float64 ? *view.as<double>() : static_cast<double>(*view.as<float>());
 }
 
+// By what the gradient is multiplied: input `at` is the loss scale, if there is one.
+double gradient_factor(const HostCall& call, std::size_t at) {
+  return call.inputs.size() > at ? 1 / read_scalar(call.inputs[at]) : 1;
+}
+
 // Calls body(begin, end, decay) for pieces of the slice with one factor each.
 template <class Body>
 void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t count, std::int64_t cost,
@@ -42,13 +47,15 @@ void sgd(const HostCall& call, const SgdOptions& options) {
   const T* value = call.inputs[0].as<T>();
   const T* grad = call.inputs[1].as<T>();
   const T* state = has_momentum ? call.inputs[2].as<T>() : nullptr;
-  const C rate = static_cast<C>(read_scalar(call.inputs.back()));
+  const std::size_t slices = has_momentum ? 3 : 2;
+  const C rate = static_cast<C>(read_scalar(call.inputs[slices]));
+  const C factor = static_cast<C>(gradient_factor(call, slices + 1));
   const C momentum = static_cast<C>(options.momentum);
   for_each_segment(
       options.decay, call.inputs[0].elements(), 4, [&](std::int64_t begin, std::int64_t end, double decay) {
         for (std::int64_t i = begin; i < end; ++i) {
           const C old = value[i];
-          const C slope = static_cast<C>(grad[i]) + static_cast<C>(decay) * old;
+          const C slope = factor * static_cast<C>(grad[i]) + static_cast<C>(decay) * old;
           const C moving = has_momentum ? momentum * static_cast<C>(state[i]) + slope : slope;
           if (has_momentum) store<T>(call.outputs[1], i, moving);
           store<T>(call.outputs[0], i, old - rate * (options.nesterov ? slope + momentum * moving : moving));
@@ -65,6 +72,7 @@ void adam(const HostCall& call, const AdamOptions& options) {
   const T* square = call.inputs[3].as<T>();
   const double rate = read_scalar(call.inputs[4]);
   const double step = read_scalar(call.inputs[5]);
+  const C factor = static_cast<C>(gradient_factor(call, 6));
   const C size = static_cast<C>(rate / (1 - std::pow(options.beta1, step)));
   const C spread = static_cast<C>(1 / std::sqrt(1 - std::pow(options.beta2, step)));
   for_each_segment(
@@ -73,7 +81,7 @@ void adam(const HostCall& call, const AdamOptions& options) {
         const C added = options.decoupled ? C(0) : static_cast<C>(decay);
         for (std::int64_t i = begin; i < end; ++i) {
           const C old = value[i];
-          const C slope = static_cast<C>(grad[i]) + added * old;
+          const C slope = factor * static_cast<C>(grad[i]) + added * old;
           const C m = static_cast<C>(options.beta1) * static_cast<C>(mean[i]) +
                       static_cast<C>(1 - options.beta1) * slope;
           const C v = static_cast<C>(options.beta2) * static_cast<C>(square[i]) +

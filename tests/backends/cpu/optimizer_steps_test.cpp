@@ -18,32 +18,38 @@ const std::vector<DecaySegment> segments{{0, 300, 0.01}, {300, 700, 0}};
 TEST_CASE("steps of SGD agree with the portable kernels in double") {
   for (const SgdOptions& options : {SgdOptions{.momentum = 0, .nesterov = false, .decay = {}},
                                     SgdOptions{.momentum = 0.9, .nesterov = false, .decay = segments},
-                                    SgdOptions{.momentum = 0.9, .nesterov = true, .decay = {}}}) {
-    const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
-      const auto vector = [&](const char* name) { return graph.input(name, {dtype, {count}}); };
-      const Node momentum = options.momentum != 0 ? vector("momentum") : Node();
-      const SgdResult step = sgd_step(vector("value"), vector("grad"), momentum,
-                                      graph.input("rate", {DType::float32, {}}), options);
-      return momentum ? std::vector<Node>{step.value, step.momentum} : std::vector<Node>{step.value};
-    });
-    CHECK(result.uses("fast"));
-    CHECK(result.worst() < bound);
-  }
+                                    SgdOptions{.momentum = 0.9, .nesterov = true, .decay = {}}})
+    for (const bool scaled : {false, true}) {
+      const Agreement result = agreement(
+          [&](Graph& graph, DType dtype) -> std::vector<Node> {
+            const auto vector = [&](const char* name) { return graph.input(name, {dtype, {count}}); };
+            const Node momentum = options.momentum != 0 ? vector("momentum") : Node();
+            const SgdResult step =
+                sgd_step(vector("value"), vector("grad"), momentum, graph.input("rate", {DType::float32, {}}),
+                         options, scaled ? graph.input("scale", {dtype, {}}) : Node());
+            return momentum ? std::vector<Node>{step.value, step.momentum} : std::vector<Node>{step.value};
+          },
+          {.low = 0.5, .high = 2});
+      CHECK(result.uses("fast"));
+      CHECK(result.worst() < bound);
+    }
 }
 
 TEST_CASE("steps of Adam and AdamW agree with the portable kernels in double") {
-  for (const bool decoupled : {false, true}) {
-    const Agreement result = agreement(
-        [&](Graph& graph, DType dtype) -> std::vector<Node> {
-          const auto vector = [&](const char* name) { return graph.input(name, {dtype, {count}}); };
-          const AdamResult step =
-              adam_step(vector("value"), vector("grad"), vector("mean"), vector("square"),
-                        graph.input("rate", {DType::float32, {}}), graph.input("step", {DType::float32, {}}),
-                        {.decoupled = decoupled, .decay = segments});
-          return {step.value, step.mean, step.square};
-        },
-        {.low = 0.5, .high = 2});
-    CHECK(result.uses("fast"));
-    CHECK(result.worst() < bound);
-  }
+  for (const bool decoupled : {false, true})
+    for (const bool scaled : {false, true}) {
+      const Agreement result = agreement(
+          [&](Graph& graph, DType dtype) -> std::vector<Node> {
+            const auto vector = [&](const char* name) { return graph.input(name, {dtype, {count}}); };
+            const AdamResult step = adam_step(vector("value"), vector("grad"), vector("mean"),
+                                              vector("square"), graph.input("rate", {DType::float32, {}}),
+                                              graph.input("step", {DType::float32, {}}),
+                                              {.decoupled = decoupled, .decay = segments},
+                                              scaled ? graph.input("scale", {dtype, {}}) : Node());
+            return {step.value, step.mean, step.square};
+          },
+          {.low = 0.5, .high = 2});
+      CHECK(result.uses("fast"));
+      CHECK(result.worst() < bound);
+    }
 }

@@ -17,6 +17,7 @@ struct SgdNumbers {
   float rate;
   float momentum;
   float decay;
+  float grad;           // of the gradient: 1 / loss scale
   float slope_weight;   // of the slope in the step: 1 for plain and Nesterov's, else 0
   float moving_weight;  // of the new momentum in the step
 };
@@ -25,7 +26,7 @@ PLEXAURA_CLONES void sgd_loop(const float* value, const float* grad, float* new_
                               SgdNumbers by) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i)
-    new_value[i] = value[i] - by.rate * (grad[i] + by.decay * value[i]);
+    new_value[i] = value[i] - by.rate * (by.grad * grad[i] + by.decay * value[i]);
 }
 
 PLEXAURA_CLONES void momentum_loop(const float* value, const float* grad, const float* state,
@@ -33,7 +34,7 @@ PLEXAURA_CLONES void momentum_loop(const float* value, const float* grad, const 
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     const float old = value[i];
-    const float slope = grad[i] + by.decay * old;
+    const float slope = by.grad * grad[i] + by.decay * old;
     const float moving = by.momentum * state[i] + slope;
     new_state[i] = moving;
     new_value[i] = old - by.rate * (by.slope_weight * slope + by.moving_weight * moving);
@@ -48,6 +49,7 @@ struct AdamNumbers {
   float spread;  // 1 / sqrt(1 - beta2^step)
   float kept;    // of the value: AdamW's decay
   float added;   // of the value to the slope: Adam's decay
+  float grad;    // of the gradient: 1 / loss scale
 };
 
 struct AdamArrays {
@@ -61,7 +63,7 @@ PLEXAURA_CLONES void adam_loop(AdamArrays of, std::int64_t begin, std::int64_t e
 #pragma omp simd
   for (std::int64_t i = begin; i < end; ++i) {
     const float old = value[i];
-    const float slope = grad[i] + by.added * old;
+    const float slope = by.grad * grad[i] + by.added * old;
     const float m = by.beta1 * mean[i] + by.rest1 * slope;
     const float v = by.beta2 * square[i] + by.rest2 * slope * slope;
     new_mean[i] = m;
@@ -84,12 +86,30 @@ void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t co
     });
 }
 
-double read_scalar(Address address, DType dtype) {
-  return dtype == DType::float64 ? *reinterpret_cast<const double*>(address)
-                                 : static_cast<double>(*floats(address));
-}
+// The scalars behind the slices.
+class Scalars {
+ public:
+  Scalars(const RegionQuery& query, std::size_t slices) : slices_(slices) {
+    for (const Value input : query.region.inputs) dtypes_.push_back(query.type(input).dtype);
+  }
 
-void run_sgd(const Binding& binding, const SgdOptions& options, std::int64_t count, DType rate_type) {
+  double read(const Binding& binding, std::size_t index) const {
+    const Address address = binding.inputs[slices_ + index];
+    return dtypes_[slices_ + index] == DType::float64 ? *reinterpret_cast<const double*>(address)
+                                                      : static_cast<double>(*floats(address));
+  }
+
+  // Of the gradient; the scalar with that index is the loss scale, if there is one.
+  float gradient_factor(const Binding& binding, std::size_t index) const {
+    return slices_ + index < dtypes_.size() ? static_cast<float>(1 / read(binding, index)) : 1.F;
+  }
+
+ private:
+  std::size_t slices_;
+  std::vector<DType> dtypes_;
+};
+
+void run_sgd(const Binding& binding, const SgdOptions& options, std::int64_t count, const Scalars& scalars) {
   const bool has_momentum = options.momentum != 0;
   const float* value = floats(binding.inputs[0]);
   const float* grad = floats(binding.inputs[1]);
@@ -97,7 +117,8 @@ void run_sgd(const Binding& binding, const SgdOptions& options, std::int64_t cou
   float* new_value = floats(binding.outputs[0]);
   float* new_state = has_momentum ? floats(binding.outputs[1]) : nullptr;
   SgdNumbers numbers{};
-  numbers.rate = static_cast<float>(read_scalar(binding.inputs.back(), rate_type));
+  numbers.rate = static_cast<float>(scalars.read(binding, 0));
+  numbers.grad = scalars.gradient_factor(binding, 1);
   numbers.momentum = static_cast<float>(options.momentum);
   numbers.slope_weight = options.nesterov ? 1.F : 0.F;
   numbers.moving_weight = options.nesterov ? numbers.momentum : 1.F;
@@ -112,14 +133,15 @@ void run_sgd(const Binding& binding, const SgdOptions& options, std::int64_t cou
   });
 }
 
-void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t count, DType rate_type,
-              DType step_type) {
+void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t count,
+              const Scalars& scalars) {
   const AdamArrays arrays{floats(binding.inputs[0]), floats(binding.inputs[1]),  floats(binding.inputs[2]),
                           floats(binding.inputs[3]), floats(binding.outputs[0]), floats(binding.outputs[1]),
                           floats(binding.outputs[2])};
-  const double rate = read_scalar(binding.inputs[4], rate_type);
-  const double step = read_scalar(binding.inputs[5], step_type);
+  const double rate = scalars.read(binding, 0);
+  const double step = scalars.read(binding, 1);
   AdamNumbers numbers{};
+  numbers.grad = scalars.gradient_factor(binding, 2);
   numbers.beta1 = static_cast<float>(options.beta1);
   numbers.rest1 = static_cast<float>(1 - options.beta1);
   numbers.beta2 = static_cast<float>(options.beta2);
@@ -138,14 +160,13 @@ void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t c
 std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
   const std::vector<Value>& inputs = query.region.inputs;
   const std::int64_t count = query.type(inputs[0]).shape.elements();
-  if (query.region.kind == "sgd_step")
-    return make_kernel([options = op_cast<SgdStep>(query.op()).options(), count,
-                        rate = query.type(inputs.back()).dtype](const Binding& binding) {
-      run_sgd(binding, options, count, rate);
-    });
-  return make_kernel([options = op_cast<AdamStep>(query.op()).options(), count,
-                      rate = query.type(inputs[4]).dtype, step = query.type(inputs[5]).dtype](
-                         const Binding& binding) { run_adam(binding, options, count, rate, step); });
+  if (query.region.kind == "sgd_step") {
+    const SgdOptions& options = op_cast<SgdStep>(query.op()).options();
+    return make_kernel([options, count, scalars = Scalars(query, options.momentum != 0 ? 3 : 2)](
+                           const Binding& binding) { run_sgd(binding, options, count, scalars); });
+  }
+  return make_kernel([options = op_cast<AdamStep>(query.op()).options(), count, scalars = Scalars(query, 4)](
+                         const Binding& binding) { run_adam(binding, options, count, scalars); });
 }
 
 class OptimizerSource final : public KernelSource {
