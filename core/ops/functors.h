@@ -132,8 +132,6 @@ PLEXAURA_BINARY_FUNCTOR(Ge, bool, return a >= b;)
 // a is the logit, b the target: max(a, 0) - a b + log(1 + e^-|a|).
 PLEXAURA_BINARY_FUNCTOR(SigmoidCrossEntropy, T,
                         return (a < T(0) ? T(0) : a) - a * b + Math::log1p(Math::exp(-Math::abs(a)));)
-// a is the gradient, b the output of relu.
-PLEXAURA_BINARY_FUNCTOR(ReluGrad, T, return b > T(0) ? a : T(0);)
 #undef PLEXAURA_BINARY_FUNCTOR
 
 template <class T, class Math>

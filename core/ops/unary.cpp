@@ -45,25 +45,6 @@ Node gelu_tanh_slope(const Node& x) {
   return 0.5 * (1 + t) + (0.5 * scale) * x * (1 - square(t)) * (1 + (3 * cubic) * square(x));
 }
 
-class ReluGrad final : public FunctionOp {
- public:
-  ReluGrad() : OpWith({}) {}
-  std::string_view name() const override { return "relu_grad"; }
-  OpTraits traits() const override { return {.elementwise = true}; }
-
-  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
-    require_inputs(inputs, 2);
-    require_floating(inputs[0]);
-    if (inputs[0] != inputs[1]) throw RuleError("the gradient and the output must have one type and shape");
-    return {inputs[0]};
-  }
-
-  // Linear in the gradient; the mask is constant almost everywhere.
-  std::vector<Node> vjp(const VjpRequest& request) const override {
-    return {relu_grad(request.grad_outputs[0], request.inputs[1]), Node()};
-  }
-};
-
 class StopGradient final : public Op {
  public:
   std::string_view name() const override { return "stop_gradient"; }
@@ -125,7 +106,7 @@ Node tanh(Operand x) {
 
 Node relu(Operand x) {
   return unary(
-      "relu", [](const Node&, const Node& y, const Node& grad) { return relu_grad(grad, y); }, x);
+      "relu", [](const Node&, const Node& y, const Node& grad) { return where(gt(y, 0), grad, 0); }, x);
 }
 
 Node softplus(Operand x) {
@@ -159,8 +140,6 @@ Node leaky_relu(Operand x, double slope) {
 }
 
 Node clip(Operand x, double low, double high) { return apply(std::make_shared<Clip>(low, high), {x}); }
-
-Node relu_grad(Operand grad_out, Operand y) { return apply(std::make_shared<ReluGrad>(), {grad_out, y}); }
 
 std::vector<TensorType> Cast::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 1);

@@ -35,10 +35,6 @@ PLEXAURA_API Node leaky_relu(Operand x, double slope = 0.01);
 // infinite. The gradient passes where low <= x <= high.
 PLEXAURA_API Node clip(Operand x, double low, double high);
 
-// grad where y > 0, else 0: the gradient of relu from its *output*, so that the input need not be kept. Same
-// type and shape.
-PLEXAURA_API Node relu_grad(Operand grad_out, Operand y);
-
 // The same values as another dtype. Floats to integers truncate; anything but zero is true. Floats pass
 // gradients on, cast back.
 PLEXAURA_API Node cast(Operand x, DType dtype);

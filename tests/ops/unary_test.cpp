@@ -116,11 +116,6 @@ const Cases special_cases({
     with_shape("tanh", "several pieces", {3, 9001}),
     with_shape("exp", "17 channels", {2, 17, 3, 5}),
     with_shape("gelu", "17 channels", {2, 17, 3, 5}),
-    {"relu_grad",
-     "relu_grad",
-     [](Graph&, auto x) { return std::vector{relu_grad(x[0], x[1])}; },
-     {{{3, 5}}, {{3, 5}, away_from_zero()}},
-     elementwise([](double grad, double y) { return y > 0 ? grad : 0; })},
     {"stop_gradient",
      "stop_gradient",
      [](Graph&, auto x) { return std::vector{stop_gradient(x[0])}; },
@@ -154,12 +149,6 @@ const Cases special_cases({
 
 const WrongCases wrong_types(made_of(functions, of_integers));
 const WrongCases wrong({
-    {"relu_grad of two shapes",
-     "relu_grad",
-     [](Graph& graph) {
-       relu_grad(graph.input("g", {DType::float32, {2}}), graph.input("y", {DType::float32, {3}}));
-     },
-     {"one type and shape", "float32[2]", "float32[3]"}},
     {"clip to nothing",
      "clip",
      [](Graph& graph) {
@@ -257,12 +246,6 @@ TEST_CASE("a cast to integers truncates, and takes the nearest value where there
   const double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(apply_to(+to_int32, DType::float64, {-1.9, 1.9, 1e20, -1e20, nan}) ==
         std::vector<double>{-1, 1, 2147483647.0, -2147483648.0, 0});
-}
-
-TEST_CASE("the gradient of relu is no integer") {
-  Graph graph;
-  const Node x = graph.input("x", {DType::int64, {2}});
-  CHECK_THROWS_AS(relu_grad(x, x), UserError);
 }
 
 }  // namespace plexaura::testing

@@ -44,7 +44,7 @@ std::vector<Node> forward_and_backward(Graph& graph, DType dtype, const Case& of
       graph.input("weights", {dtype, {of.outputs, of.x[1] / of.options.groups, of.kernel.h, of.kernel.w}});
   const Node bias = graph.input("bias", {dtype, {of.outputs}});
   const Node y = relu(conv2d(x, weights, bias, of.options));
-  const Node grad = relu_grad(graph.input("grad", {dtype, y.shape()}), y);
+  const Node grad = where(gt(y, 0), graph.input("grad", {dtype, y.shape()}), 0);
   return {y, conv2d_input_grad(weights, grad, spatial(of.x), of.options),
           conv2d_weight_grad(x, grad, of.kernel, of.options), sum(grad, {.axes = {0, 2, 3}})};
 }

@@ -36,7 +36,8 @@ const std::vector<Unary> unary_ops{
     [](Operand x) { return leaky_relu(x, 0.3); },
     [](Operand x) { return clip(x, 0.25, 0.75); },
 };
-const std::vector<Binary> binary_ops{add, sub, mul, div, relu_grad, maximum, minimum, sigmoid_cross_entropy};
+Node weighted(Operand a, Operand b) { return weighted_sum(a, 0.5, b, -2); }
+const std::vector<Binary> binary_ops{add, sub, mul, div, weighted, maximum, minimum, sigmoid_cross_entropy};
 const std::vector<Binary> comparisons{eq, ne, lt, le, gt, ge};
 
 // The largest error in units of the last place over many values of [low, high).
@@ -201,7 +202,7 @@ TEST_CASE("what is stretched beside blocked values is read where it lies, on eit
 }
 
 TEST_CASE("a single element in a block stands beside one that lies plain") {
-  for (const Binary op : {add, sub, mul, relu_grad})
+  for (const Binary op : {add, sub, mul, weighted})
     for (const bool first : {true, false}) {
       const Agreement result = agreement_of_node(
           [&](Graph& graph, DType dtype) -> std::vector<Node> {
@@ -211,6 +212,31 @@ TEST_CASE("a single element in a block stands beside one that lies plain") {
            first ? Layout::row_major(4) : blocked_channels(16)});
       CHECK(result.worst() < bound);
     }
+}
+
+TEST_CASE("the gradient of relu is one loop, which gives 0 where the output is NaN") {
+  for (const Shape& shape : {Shape{2, 17, 5, 3}, Shape{9, 7}, Shape{}}) {
+    const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
+      const Node x = log(graph.input("x", {dtype, shape}) + 0.5);
+      const Node y = relu(x);
+      return gradients(sum(y * graph.input("g", {dtype, shape})), {x});
+    });
+    CAPTURE(result.program);
+    CHECK(result.uses("(gt+where) [fast]"));
+    CHECK(result.worst() < bound);
+  }
+}
+
+TEST_CASE("a mask that others read is computed, and so is one that compares with another number") {
+  const Agreement result = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
+    const Node y = graph.input("y", {dtype, {40}});
+    const Node grad = graph.input("g", {dtype, {40}});
+    const Node mask = gt(y, 0);
+    return {where(mask, grad, 0), cast(mask, dtype), where(gt(y, 0.25), grad, 0), where(gt(y, 0), grad, 0.5)};
+  });
+  CAPTURE(result.program);
+  CHECK(!result.uses("gt+where"));
+  CHECK(result.worst() < bound);
 }
 
 TEST_CASE("an image of one channel between convolutions keeps its elements and gradients") {

@@ -5,6 +5,7 @@
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/sources.h"
 #include "backends/cpu/region_match.h"
+#include "backends/cpu/relu_mask.h"
 #include "core/ops/batch_norm.h"
 
 namespace plexaura::fast {
@@ -15,7 +16,7 @@ constexpr auto norm_and_relu = "batch_norm+relu";
 constexpr auto norm_add_relu = "batch_norm+add+relu";
 constexpr auto inference_and_relu = "batch_norm_inference+relu";
 constexpr auto inference_add_relu = "batch_norm_inference+add+relu";
-constexpr auto masked_grad = "relu_grad+batch_norm_grad";
+constexpr auto masked_grad = "gt+where+batch_norm_grad";
 
 // Region inputs: those of the op, then what the region adds: the addend, or in backward the ReLU's output.
 constexpr std::size_t forward_inputs = 3;
@@ -83,23 +84,26 @@ std::vector<Region> match_relu(const Graph& graph, NodeId relu, const Uses& uses
 // The masked gradient is an output too where somebody else, the skip path, reads it.
 std::vector<Region> match_grad(const Graph& graph, NodeId norm, const Uses& uses) {
   const Value grad = graph.record(norm).inputs[grad_out];
-  if (!is_op(graph, grad.node, "relu_grad")) return {};
+  const auto mask = find_relu_mask(graph, grad, uses);
+  if (!mask) return {};
   std::vector<Value> inputs = graph.record(norm).inputs;
-  inputs[grad_out] = graph.record(grad.node).inputs[0];
-  inputs.push_back(graph.record(grad.node).inputs[1]);
+  inputs[grad_out] = mask->grad;
+  inputs.push_back(mask->y);
+  inputs.insert(inputs.end(), mask->zeros.begin(), mask->zeros.end());
   std::vector<Value> outputs{{norm, 0}, {norm, 1}, {norm, 2}};
   if (!uses.only_read_by(grad, norm)) outputs.push_back(grad);
-  return {{masked_grad, {grad.node, norm}, std::move(inputs), std::move(outputs)}};
+  return {{masked_grad, {mask->compare, grad.node, norm}, std::move(inputs), std::move(outputs)}};
 }
 
-bool is_vector(const RegionQuery& query, Value value) { return query.type(value).shape.rank() == 1; }
+// A scalar or a value per channel, and no image.
+bool is_small(const RegionQuery& query, Value value) { return query.type(value).shape.rank() < 2; }
 
 // The layouts that large operands come in and that have vectors of channels; else blocked ones.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   const Shape& shape = query.type(query.region.inputs[0]).shape;
   std::vector<Layout> layouts;
   for (std::size_t i = 0; i < query.given.size(); ++i)
-    if (query.given[i] && !is_vector(query, query.region.inputs[i]) && channel_view(*query.given[i], shape) &&
+    if (query.given[i] && !is_small(query, query.region.inputs[i]) && channel_view(*query.given[i], shape) &&
         std::ranges::find(layouts, *query.given[i]) == layouts.end())
       layouts.push_back(*query.given[i]);
   if (layouts.empty()) layouts.push_back(blocked_layout(shape));
@@ -148,7 +152,7 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query, const ChannelVi
 
 Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
   const auto layout_for = [&](Value value) {
-    return is_vector(query, value) ? Layout::row_major(1) : layout;
+    return is_small(query, value) ? Layout::row_major(query.type(value).shape.rank()) : layout;
   };
   const bool backward = is_backward(query.region.kind);
   Candidate candidate;

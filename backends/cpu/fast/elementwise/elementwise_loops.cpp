@@ -88,6 +88,11 @@ void where_loop(const bool* condition, const float* a, const float* b, float* y,
     y[i] = condition[i * steps.condition] ? a[i * steps.a] : b[i * steps.b];
 }
 
+PLEXAURA_CLONES void mask_loop(const float* y, const float* grad, float* result, std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) result[i] = y[i] > 0.F ? grad[i] : 0.F;
+}
+
 PLEXAURA_CLONES void add_loop(const float* x, float* y, std::int64_t count) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) y[i] += x[i];

@@ -40,6 +40,9 @@ struct WhereSteps {
 void where_loop(const bool* condition, const float* a, const float* b, float* y, std::int64_t count,
                 WhereSteps steps);
 
+// y > 0 ? grad : 0
+void mask_loop(const float* y, const float* grad, float* result, std::int64_t count);
+
 // y += x
 void add_loop(const float* x, float* y, std::int64_t count);
 

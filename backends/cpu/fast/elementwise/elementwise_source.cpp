@@ -11,6 +11,7 @@
 #include "backends/cpu/fast/physical.h"
 #include "backends/cpu/fast/sources.h"
 #include "backends/cpu/region_match.h"
+#include "backends/cpu/relu_mask.h"
 #include "core/ops/elementwise.h"
 
 namespace plexaura::fast {
@@ -28,7 +29,10 @@ using Inner = std::function<void(const std::byte* const* operands, const std::in
 struct Elementwise {
   Inner inner;
   double nanoseconds;
+  std::size_t operands;  // that are read; the region's others are constants that the loop knows
 };
+
+constexpr auto relu_mask = "gt+where";
 
 std::optional<Elementwise> unary(const Op& op) {
   const UnaryLoops* loops = find_unary(op.name());
@@ -37,7 +41,7 @@ std::optional<Elementwise> unary(const Op& op) {
                          const std::byte* const* x, const std::int64_t*, std::byte* y, std::int64_t count) {
     loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<float*>(y), count, options.data());
   };
-  return Elementwise{inner, loops->operations * nanoseconds_per_operation + nanoseconds_from_memory};
+  return Elementwise{inner, loops->operations * nanoseconds_per_operation + nanoseconds_from_memory, 1};
 }
 
 std::optional<Elementwise> binary(const Op& op) {
@@ -50,7 +54,7 @@ std::optional<Elementwise> binary(const Op& op) {
     loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<const float*>(x[1]), y, count,
          options.data());
   };
-  return Elementwise{inner, loops->operations * nanoseconds_per_operation + 2 * nanoseconds_from_memory};
+  return Elementwise{inner, loops->operations * nanoseconds_per_operation + 2 * nanoseconds_from_memory, 2};
 }
 
 std::optional<Elementwise> where(const Op& op) {
@@ -61,7 +65,7 @@ std::optional<Elementwise> where(const Op& op) {
                reinterpret_cast<const float*>(x[2]), reinterpret_cast<float*>(y), count,
                {steps[0], steps[1], steps[2]});
   };
-  return Elementwise{inner, 2 * nanoseconds_from_memory};
+  return Elementwise{inner, 2 * nanoseconds_from_memory, 3};
 }
 
 std::optional<Elementwise> stretch(const Op& op) {
@@ -75,10 +79,21 @@ std::optional<Elementwise> stretch(const Op& op) {
     else
       std::copy_n(src, count, dst);
   };
-  return Elementwise{inner, nanoseconds_from_memory};
+  return Elementwise{inner, nanoseconds_from_memory, 1};
 }
 
-std::optional<Elementwise> elementwise_of(const Op& op) {
+Elementwise masked() {
+  const auto inner = [](const std::byte* const* x, const std::int64_t*, std::byte* y, std::int64_t count) {
+    mask_loop(reinterpret_cast<const float*>(x[0]), reinterpret_cast<const float*>(x[1]),
+              reinterpret_cast<float*>(y), count);
+  };
+  return {inner, 2 * nanoseconds_from_memory, 2};
+}
+
+std::optional<Elementwise> elementwise_of(const RegionQuery& query) {
+  if (query.region.kind == relu_mask) return masked();
+  if (query.region.nodes.size() != 1) return std::nullopt;
+  const Op& op = query.op();
   if (auto found = stretch(op)) return found;
   if (auto found = unary(op)) return found;
   if (auto found = binary(op)) return found;
@@ -152,8 +167,8 @@ class NestedLaunch {
 };
 
 bool is_fit(const RegionQuery& query) {
-  if (query.region.nodes.size() != 1 || !elementwise_of(query.op())) return false;
-  const bool selects = query.op().name() == "where";
+  if (!elementwise_of(query)) return false;
+  const bool selects = query.region.kind == "where";
   for (std::size_t i = 0; i < query.region.inputs.size(); ++i)
     if (!(selects && i == 0) && !is_float32(query.graph, query.region.inputs[i])) return false;
   return has_elements(query.graph, query.region.outputs[0]);
@@ -189,7 +204,7 @@ std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
 // rank.
 std::vector<Shape> operand_shapes(const RegionQuery& query, const Candidate& candidate) {
   std::vector<Shape> shapes;
-  for (std::size_t i = 0; i < query.region.inputs.size(); ++i) {
+  for (std::size_t i = 0; i < elementwise_of(query)->operands; ++i) {
     const Shape& shape = query.type(query.region.inputs[i]).shape;
     shapes.push_back(candidate.inputs[i].elements(shape) == 1 ? Shape{} : shape);
   }
@@ -206,7 +221,7 @@ bool keeps_padding_zero(const Elementwise& op, const std::vector<Shape>& operand
 std::shared_ptr<const Kernel> make_for(const RegionQuery& query, const Layout& layout,
                                        const std::vector<Shape>& operands) {
   const TensorType& result = query.type(query.region.outputs[0]);
-  Elementwise op = *elementwise_of(query.op());
+  Elementwise op = *elementwise_of(query);
   std::vector<std::size_t> bytes;
   for (const Value input : query.region.inputs) bytes.push_back(size_of(query.type(input).dtype));
   const bool clean = !has_padding(layout, result.shape) || keeps_padding_zero(op, operands, result.shape);
@@ -241,6 +256,14 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
 
 class ElementwiseSource final : public KernelSource {
  public:
+  std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
+    const auto mask = find_relu_mask(graph, {last, 0}, uses);
+    if (!mask) return {};
+    Region region{relu_mask, {mask->compare, last}, {mask->y, mask->grad}, {{last, 0}}};
+    region.inputs.insert(region.inputs.end(), mask->zeros.begin(), mask->zeros.end());
+    return {std::move(region)};
+  }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;
     if (!is_fit(query)) return candidates;
