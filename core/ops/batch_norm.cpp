@@ -1,7 +1,10 @@
 #include "core/ops/batch_norm.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
+#include "core/error.h"
+#include "core/graph/graph.h"
 #include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/reduce.h"
@@ -18,28 +21,22 @@ TensorType type_of_statistics(const TensorType& x) {
   return {dtype_of_statistics(x.dtype), Shape{x.shape[1]}};
 }
 
-// x and those of the inputs that have one element per channel.
-void require_channels(const TensorType& x, std::span<const TensorType> by_channel,
-                      const BatchNormOptions& options) {
+void require_image(const TensorType& x) {
   require_floating(x);
   if (x.shape.rank() < 2 || x.shape.rank() > 4)
     throw RuleError(fmt::format("needs an input of two to four axes, N, C and more (here {}); reshape it",
                                 x.shape.rank()));
+}
+
+// x and those of the inputs that have one element per channel.
+void require_channels(const TensorType& x, std::span<const TensorType> by_channel) {
+  require_image(x);
   const TensorType expected = type_of_statistics(x);
   for (const TensorType& type : by_channel)
     if (type != expected)
       throw RuleError(
-          fmt::format("scale, shift, mean and variance must be {}, one element for each channel of the input",
+          fmt::format("scale, shift, mean and inverse must be {}, one element for each channel of the input",
                       to_string(expected)));
-  if (!(options.epsilon > 0))
-    throw RuleError(fmt::format("epsilon must be above 0, not {}", options.epsilon));
-}
-
-// All axes but the channels'.
-std::vector<std::int64_t> other_axes(const Shape& x) {
-  std::vector<std::int64_t> axes{0};
-  for (std::int64_t axis = 2; axis < x.rank(); ++axis) axes.push_back(axis);
-  return axes;
 }
 
 // [C] -> [C, 1, ...], so that it broadcasts to x.
@@ -49,133 +46,171 @@ Node by_channel(const Node& statistics, const Shape& x) {
   return reshape(statistics, extents);
 }
 
-// Batch normalisation written out with small ops: what second derivatives are made of. All values are of the
-// statistics' dtype.
-class WrittenOut {
+// [N, C, ...] -> [C].
+Node sum_by_channel(const Node& x) {
+  std::vector<std::int64_t> axes{0};
+  for (std::int64_t axis = 2; axis < x.shape().rank(); ++axis) axes.push_back(axis);
+  return sum(x, {.axes = axes});
+}
+
+Node wide(const Node& x) { return x ? cast(x, dtype_of_statistics(x.dtype())) : Node(); }
+
+// a + b, where an empty node is 0.
+Node plus(const Node& a, const Node& b) { return a && b ? a + b : (a ? a : b); }
+
+// What second derivatives are made of: x in the statistics' dtype, less the mean.
+Node centred(const Node& x, const Node& mean) { return wide(x) - by_channel(mean, x.shape()); }
+
+Node cube(const Node& x) { return x * square(x); }
+
+// Inputs: x, scale, shift, mean, inverse. Output: y.
+class Normalise final : public Op {
  public:
-  WrittenOut(const Node& x, double epsilon) : shape_(x.shape()) {
-    const Node wide = cast(x, dtype_of_statistics(x.dtype()));
-    const Node centred = wide - mean_of(wide);
-    inverse_ = 1 / sqrt(mean_of(square(centred)) + epsilon);
-    normal_ = centred * inverse_;
+  std::string_view name() const override { return "normalise"; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    require_inputs(inputs, 5);
+    require_channels(inputs[0], inputs.subspan(1));
+    return {inputs[0]};
   }
 
-  const Node& inverse() const { return inverse_; }  // 1 / sqrt(variance + epsilon), [1, C, 1, ...]
-  const Node& normal() const { return normal_; }    // (x - mean) * inverse
-  Node mean_of(const Node& v) const { return mean(v, {.axes = other_axes(shape_), .keepdims = true}); }
-  Node sum_of(const Node& v) const { return sum(v, {.axes = other_axes(shape_)}); }
+  std::vector<Node> vjp(const VjpRequest& request) const override {
+    const auto& of = request.inputs;
+    const NormaliseGradResult grads = normalise_grad(of[0], of[1], of[3], of[4], request.grad_outputs[0]);
+    return {grads.x, grads.scale, grads.shift, grads.mean, grads.inverse};
+  }
+};
 
-  // What is left of v without its mean and its part along the normalised input; symmetric: <u, rest(v)> =
-  // <rest(u), v>.
-  Node rest(const Node& v) const { return v - mean_of(v) - normal_ * mean_of(v * normal_); }
+// Inputs: x, scale, mean, inverse, grad_out. Outputs: the gradients of x, scale, shift, mean and inverse.
+class NormaliseGrad final : public Op {
+ public:
+  std::string_view name() const override { return "normalise_grad"; }
 
- private:
-  Shape shape_;
-  Node inverse_;
-  Node normal_;
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    require_inputs(inputs, 5);
+    require_channels(inputs[0], inputs.subspan(1, 3));
+    if (inputs[4] != inputs[0]) throw RuleError("the gradient must have the type and shape of the input");
+    return {inputs[0], inputs[1], inputs[1], inputs[1], inputs[1]};
+  }
+
+  // With c = x - mean, s = scale, r = inverse, g = grad_out, S = sum(g) and T = sum(g c) the outputs are g s r, r T,
+  // S, -s r S and s T. Against cotangents u, v, w, m and q of these, with k = v r + q s:
+  //   to g: u s r + k c + w - m s r;   to x: k g;   to mean: -k S;
+  //   to s: r sum(u g) - m r S + q T;   to r: s sum(u g) + v T - m s S.
+  std::vector<Node> vjp(const VjpRequest& request) const override {
+    const Shape& shape = request.inputs[0].shape();
+    const Node c = centred(request.inputs[0], request.inputs[2]);
+    const Node& s = request.inputs[1];
+    const Node& r = request.inputs[3];
+    const Node g = wide(request.inputs[4]);
+    const Node u = wide(request.grad_outputs[0]);
+    const Node& v = request.grad_outputs[1];
+    const Node& w = request.grad_outputs[2];
+    const Node& m = request.grad_outputs[3];
+    const Node& q = request.grad_outputs[4];
+    const Node sum_g = sum_by_channel(g);
+    const Node sum_gc = sum_by_channel(g * c);
+    const auto times = [](const Node& a, const Node& b) { return a ? a * b : Node(); };
+    const auto over_x = [&](const Node& a) { return a ? by_channel(a, shape) : Node(); };
+
+    const Node k = plus(times(v, r), times(q, s));
+    const Node along = u ? sum_by_channel(u * g) : Node();
+    const Node lost = m ? -(m * sum_g) : Node();
+    const Node level = plus(w, m ? -(m * s * r) : Node());
+    Node to_g = plus(times(u, by_channel(s * r, shape)), times(over_x(k), c));
+    if (level) to_g = plus(to_g, broadcast_to(over_x(level), shape));
+    const auto narrow = [&](const Node& x) { return x ? cast(x, request.inputs[0].dtype()) : Node(); };
+    return {narrow(times(over_x(k), g)), plus(times(plus(along, lost), r), times(q, sum_gc)),
+            k ? -(k * sum_g) : Node(), plus(times(plus(along, lost), s), times(v, sum_gc)), narrow(to_g)};
+  }
+};
+
+// Inputs: x, mean, inverse, grad_mean, grad_inverse. Output: the gradient of x.
+class MomentsGrad final : public Op {
+ public:
+  std::string_view name() const override { return "moments_grad"; }
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    require_inputs(inputs, 5);
+    require_channels(inputs[0], inputs.subspan(1));
+    return {inputs[0]};
+  }
+
+  // With c = x - mean, r = inverse, p = grad_mean, q = grad_inverse, the output (p - c r^3 q) / n and its cotangent u.
+  std::vector<Node> vjp(const VjpRequest& request) const override {
+    const Node& x = request.inputs[0];
+    const Node c = centred(x, request.inputs[1]);
+    const Node& r = request.inputs[2];
+    const Node& q = request.inputs[4];
+    const std::int64_t channels = std::max<std::int64_t>(x.shape()[1], 1);
+    const double share = 1 / static_cast<double>(std::max<std::int64_t>(x.shape().elements() / channels, 1));
+    const Node u = share * wide(request.grad_outputs[0]);
+    const Node level = sum_by_channel(u);
+    const Node along = sum_by_channel(u * c);
+    const Node steep = cube(r) * q;
+    return {cast(-(by_channel(steep, x.shape()) * u), x.dtype()), steep * level, -3 * (square(r) * q * along),
+            level, -(cube(r) * along)};
+  }
 };
 
 }  // namespace
 
-std::vector<TensorType> BatchNorm::infer(std::span<const TensorType> inputs) const {
-  require_inputs(inputs, 3);
-  require_channels(inputs[0], inputs.subspan(1, 2), options());
-  return {inputs[0], inputs[1], inputs[1]};
+std::vector<TensorType> Moments::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 1);
+  require_image(inputs[0]);
+  if (!(options().epsilon > 0))
+    throw RuleError(fmt::format("epsilon must be above 0, not {}", options().epsilon));
+  return std::vector<TensorType>(3, type_of_statistics(inputs[0]));
 }
 
-std::vector<Node> BatchNorm::vjp(const VjpRequest& request) const {
-  const BatchNormGradResult grads = batch_norm_grad(request.inputs[0], request.inputs[1], request.outputs[1],
-                                                    request.outputs[2], request.grad_outputs[0], options());
-  return {grads.x, grads.scale, grads.shift};
+// The variance is inverse^-2 - epsilon: its cotangent is one of the inverse.
+std::vector<Node> Moments::vjp(const VjpRequest& request) const {
+  const Node& inverse = request.outputs[2];
+  const auto or_zero = [&](const Node& grad) {
+    return grad ? grad : inverse.graph().constant(Tensor(inverse.type()));
+  };
+  const Node& of_variance = request.grad_outputs[1];
+  const Node of_inverse =
+      plus(request.grad_outputs[2], of_variance ? -2 * of_variance / cube(inverse) : Node());
+  return {moments_grad(request.inputs[0], request.outputs[0], inverse, or_zero(request.grad_outputs[0]),
+                       or_zero(of_inverse))};
 }
 
-std::vector<TensorType> BatchNormGrad::infer(std::span<const TensorType> inputs) const {
-  require_inputs(inputs, 5);
-  require_channels(inputs[0], inputs.subspan(1, 3), options());
-  if (inputs[4] != inputs[0]) throw RuleError("the gradient must have the type and shape of the input");
-  return {inputs[0], inputs[1], inputs[1]};
+MomentsResult moments(Operand x, BatchNormOptions options) {
+  const std::vector<Operand> operands{x};
+  const std::vector<Node> results = apply_all(std::make_shared<Moments>(options), operands);
+  return {results[0], results[1], results[2]};
 }
 
-// With n the normalised input, r = inverse, m the mean over all axes but C, P = rest, s = scale and g =
-// grad_out the op gives s r P(g), sum(g n) and sum(g). Against cotangents u, v and w of these:
-//   to g: s r P(u) + v n + w;   to s: r sum(u P(g));
-//   to x: r v P(g) - s r^2 (n (m(u g) - m(u) m(g) - a b) + b P(u) + a P(g)) with a = m(u n), b = m(g n).
-std::vector<Node> BatchNormGrad::vjp(const VjpRequest& request) const {
-  const Node& x = request.inputs[0];
-  const WrittenOut of(x, options().epsilon);
-  const Node scale = by_channel(request.inputs[1], x.shape());
-  const Node g = cast(request.inputs[4], scale.dtype());
-  const auto wide = [&](const Node& node) { return node ? cast(node, scale.dtype()) : Node(); };
-  const Node u = wide(request.grad_outputs[0]);
-  const Node& v = request.grad_outputs[1];
-  const Node& w = request.grad_outputs[2];
-  const Node& n = of.normal();
-  const Node& r = of.inverse();
-  const auto plus = [](const Node& a, const Node& b) { return a && b ? a + b : (a ? a : b); };
-
-  Node grad_x;
-  Node grad_scale;
-  Node grad_g;
-  if (u) {
-    const Node rest_of_g = of.rest(g);
-    const Node rest_of_u = of.rest(u);
-    const Node a = of.mean_of(u * n);
-    const Node b = of.mean_of(g * n);
-    const Node q = of.mean_of(u * g) - of.mean_of(u) * of.mean_of(g) - a * b;
-    grad_x = -(scale * square(r) * (n * q + b * rest_of_u + a * rest_of_g));
-    grad_scale = of.sum_of(u * rest_of_g * r);
-    grad_g = scale * r * rest_of_u;
-  }
-  if (v) {
-    const Node along = by_channel(v, x.shape());
-    grad_x = plus(grad_x, along * r * of.rest(g));
-    grad_g = plus(grad_g, along * n);
-  }
-  if (w) grad_g = plus(grad_g, broadcast_to(by_channel(w, x.shape()), x.shape()));
-  const auto narrow = [&](const Node& node) { return node ? cast(node, x.dtype()) : Node(); };
-  return {narrow(grad_x), grad_scale, Node(), Node(), narrow(grad_g)};
-}
-
-std::vector<TensorType> BatchNormInference::infer(std::span<const TensorType> inputs) const {
-  require_inputs(inputs, 5);
-  require_channels(inputs[0], inputs.subspan(1), options());
-  return {inputs[0]};
-}
-
-std::vector<Node> BatchNormInference::vjp(const VjpRequest& request) const {
-  const Node& x = request.inputs[0];
-  const Shape& shape = x.shape();
-  const DType dtype = dtype_of_statistics(x.dtype());
-  const Node scale = by_channel(request.inputs[1], shape);
-  const Node centred = cast(x, dtype) - by_channel(request.inputs[3], shape);
-  const Node inverse = 1 / sqrt(by_channel(request.inputs[4], shape) + options().epsilon);
-  const Node g = cast(request.grad_outputs[0], dtype);
-  const ReduceOptions others{.axes = other_axes(shape)};
-  std::vector<Node> grads(5);
-  if (request.wanted[0]) grads[0] = cast(g * scale * inverse, x.dtype());
-  if (request.wanted[1]) grads[1] = sum(g * centred * inverse, others);
-  if (request.wanted[2]) grads[2] = sum(g, others);
-  if (request.wanted[3]) grads[3] = -sum(g * scale * inverse, others);
-  if (request.wanted[4]) grads[4] = sum(g * centred * (-0.5 * scale * inverse * square(inverse)), others);
-  return grads;
+Node normalise(Operand x, Operand scale, Operand shift, Operand mean, Operand inverse) {
+  return apply(std::make_shared<Normalise>(), {x, scale, shift, mean, inverse});
 }
 
 BatchNormResult batch_norm(Operand x, Operand scale, Operand shift, BatchNormOptions options) {
-  const std::vector<Operand> operands{x, scale, shift};
-  const std::vector<Node> results = apply_all(std::make_shared<BatchNorm>(options), operands);
-  return {results[0], results[1], results[2]};
-}
-
-BatchNormGradResult batch_norm_grad(Operand x, Operand scale, Operand mean, Operand variance,
-                                    Operand grad_out, BatchNormOptions options) {
-  const std::vector<Operand> operands{x, scale, mean, variance, grad_out};
-  const std::vector<Node> results = apply_all(std::make_shared<BatchNormGrad>(options), operands);
-  return {results[0], results[1], results[2]};
+  const MomentsResult of = moments(x, options);
+  const auto at = x.where();
+  return {normalise(x, scale, shift, {of.mean, at}, {of.inverse, at}), of.mean, of.variance};
 }
 
 Node batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance,
                           BatchNormOptions options) {
-  return apply(std::make_shared<BatchNormInference>(options), {x, scale, shift, mean, variance});
+  const auto at = x.where();
+  if (!(options.epsilon > 0))
+    throw UserError(fmt::format("{}: batch_norm_inference({}): epsilon must be above 0, not {}",
+                                to_string(Origin::at(at)), to_string(x.node().type()), options.epsilon));
+  const Node deviation = sqrt({add(variance, {options.epsilon, at}), at});
+  return normalise(x, scale, shift, mean, {div({1, at}, {deviation, at}), at});
+}
+
+Node moments_grad(Operand x, Operand mean, Operand inverse, Operand grad_mean, Operand grad_inverse) {
+  return apply(std::make_shared<MomentsGrad>(), {x, mean, inverse, grad_mean, grad_inverse});
+}
+
+NormaliseGradResult normalise_grad(Operand x, Operand scale, Operand mean, Operand inverse,
+                                   Operand grad_out) {
+  const std::vector<Operand> operands{x, scale, mean, inverse, grad_out};
+  const std::vector<Node> results = apply_all(std::make_shared<NormaliseGrad>(), operands);
+  return {results[0], results[1], results[2], results[3], results[4]};
 }
 
 }  // namespace plexaura

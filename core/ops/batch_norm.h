@@ -5,70 +5,66 @@
 
 namespace plexaura {
 
+// Batch normalisation (Ioffe and Szegedy, arXiv:1502.03167) in two ops: the moments of each channel of x
+// [N, C, ...] (two to four axes) over all other axes, and bringing x to mean 0 and variance 1 by moments that are
+// given. What stands between them says of whom the moments are: of this batch, of all ranks' or of a run.
+// Whatever has one element per channel is [C], of x's dtype, or float32 for a 16-bit x.
+
 struct BatchNormOptions {
-  double epsilon = 1e-5;
+  double epsilon = 1e-5;  // above 0
   void describe(Description& to) const { to.add("epsilon", epsilon); }
 };
+
+struct MomentsResult {
+  Node mean;
+  Node variance;  // biased (divided by the count)
+  Node inverse;   // 1 / sqrt(variance + epsilon)
+};
+
+// All [C]. Over no elements at all mean and variance are 0.
+PLEXAURA_API MomentsResult moments(Operand x, BatchNormOptions options = {});
+
+// scale (x - mean) inverse + shift, of x's type; the others are [C].
+PLEXAURA_API Node normalise(Operand x, Operand scale, Operand shift, Operand mean, Operand inverse);
 
 struct BatchNormResult {
   Node y;
   Node mean;      // of the batch, [C]
-  Node variance;  // of the batch, biased (divided by the count), [C]
+  Node variance;  // of the batch, biased, [C]
 };
 
-// Batch normalisation in training (Ioffe and Szegedy, arXiv:1502.03167): each channel of x [N, C, ...] (two
-// to four axes) is brought to mean 0 and variance 1 over all other axes, then scaled and shifted:
-//   y = scale (x - mean) / sqrt(variance + epsilon) + shift.
-// scale and shift are [C], of x's dtype, or float32 for a 16-bit x; so are mean and variance, through which
-// no gradient flows: y's gradient takes into account that they are functions of x. Over no elements at all
-// mean and variance are 0.
+// Batch normalisation in training: normalise() by the batch's own moments.
 PLEXAURA_API BatchNormResult batch_norm(Operand x, Operand scale, Operand shift,
                                         BatchNormOptions options = {});
 
-struct BatchNormGradResult {
-  Node x;
-  Node scale;
-  Node shift;
-};
-
-// The gradients of batch_norm from its saved mean and variance.
-PLEXAURA_API BatchNormGradResult batch_norm_grad(Operand x, Operand scale, Operand mean, Operand variance,
-                                                 Operand grad_out, BatchNormOptions options = {});
-
-// The same formula with a mean and variance that are given (the running ones): all of them [C].
+// The same formula with a mean and variance that are given (the running ones).
 PLEXAURA_API Node batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean,
                                        Operand variance, BatchNormOptions options = {});
 
-// What the three ops have in common.
-using BatchNormOp = OpWith<BatchNormOptions>;
-
-// Inputs: x, scale, shift. Outputs: y; saved: mean, variance.
-class PLEXAURA_API BatchNorm final : public BatchNormOp {
+// Inputs: x. Outputs: mean, variance, inverse.
+class PLEXAURA_API Moments final : public OpWith<BatchNormOptions> {
  public:
   using OpWith::OpWith;
-  std::string_view name() const override { return "batch_norm"; }
-  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
-  std::vector<Node> vjp(const VjpRequest& request) const override;
-  OpTraits traits() const override { return {.saved_outputs = 2}; }
-};
-
-// Inputs: x, scale, mean, variance, grad_out. Outputs: the gradients of x, scale and shift. Its vjp is the
-// total derivative with respect to x, scale and grad_out: mean and variance count as functions of x.
-class PLEXAURA_API BatchNormGrad final : public BatchNormOp {
- public:
-  using OpWith::OpWith;
-  std::string_view name() const override { return "batch_norm_grad"; }
+  std::string_view name() const override { return "moments"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
 };
 
-// Inputs: x, scale, shift, mean, variance.
-class PLEXAURA_API BatchNormInference final : public BatchNormOp {
- public:
-  using OpWith::OpWith;
-  std::string_view name() const override { return "batch_norm_inference"; }
-  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
-  std::vector<Node> vjp(const VjpRequest& request) const override;
+// The gradient of moments(): (grad_mean - (x - mean) inverse^3 grad_inverse) / count, of x's type, with count
+// elements in a channel.
+PLEXAURA_API Node moments_grad(Operand x, Operand mean, Operand inverse, Operand grad_mean,
+                               Operand grad_inverse);
+
+struct NormaliseGradResult {
+  Node x;
+  Node scale;
+  Node shift;
+  Node mean;
+  Node inverse;
 };
+
+// The gradients of normalise() by each of its inputs.
+PLEXAURA_API NormaliseGradResult normalise_grad(Operand x, Operand scale, Operand mean, Operand inverse,
+                                                Operand grad_out);
 
 }  // namespace plexaura

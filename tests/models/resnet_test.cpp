@@ -139,9 +139,9 @@ TEST_CASE("every block adds its input and has ReLU between its convolutions") {
   const Node y = net(graph.input("x", {DType::float32, {2, 3, 64, 64}}));
   CHECK(y.shape() == Shape{2, 10});
   CHECK(count_ops(graph, "conv2d") == 53);
-  CHECK(count_ops(graph, "batch_norm_inference") == 53);
+  CHECK(count_ops(graph, "normalise") == 53);
   CHECK(count_ops(graph, "relu") == 1 + 3 * 16);
-  CHECK(count_ops(graph, "add") == 16 + 1);  // and the bias of fc
+  CHECK(count_ops(graph, "add") == 16 + 1 + 53);  // and the bias of fc, and epsilon
   CHECK(count_ops(graph, "max_pool2d") == 1);
 }
 

@@ -9,6 +9,7 @@
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
+#include "tests/support/error_text.h"
 #include "tests/support/pattern.h"
 #include "tests/support/reference/reference.h"
 
@@ -23,64 +24,100 @@ Node wide(const Node& node) { return node.dtype() == DType::float64 ? node : cas
 
 std::vector<Node> outputs(const BatchNormResult& result) { return {result.y, result.mean, result.variance}; }
 
-OpCase trained(const std::string& name, Shape x, Values values = between(-1, 2)) {
-  const Shape channels{x[1]};
-  return {
-      "batch_norm, " + name,
-      "batch_norm",
-      [](Graph&, auto in) { return outputs(batch_norm(in[0], wide(in[1]), wide(in[2]), {.epsilon = 1e-2})); },
-      {{std::move(x), std::move(values)}, {channels, away_from_zero(0.5)}, {channels}},
-      [](auto in) { return reference::batch_norm(in[0], in[1], in[2], 1e-2); },
-      true,
-      true,
-      every_float,
-      {.float32 = 5e-6}};
+OpCase of_moments(const std::string& name, Shape x, Values values = between(-1, 2)) {
+  return {"moments, " + name,
+          "moments",
+          [](Graph&, auto in) {
+            const MomentsResult result = moments(in[0], {.epsilon = 1e-2});
+            return std::vector{result.mean, result.variance, result.inverse};
+          },
+          {{std::move(x), std::move(values)}},
+          [](auto in) { return reference::moments(in[0], 1e-2); },
+          true,
+          true,
+          every_float,
+          {.float32 = 5e-6}};
 }
 
-// The gradient op as a function of x, scale and the cotangent: mean and variance belong to x.
-std::vector<Node> gradient_op(Graph&, std::span<const Node> in) {
-  const BatchNormResult forward = batch_norm(in[0], wide(in[1]), wide(in[1]), {.epsilon = 1e-2});
-  const BatchNormGradResult grads =
-      batch_norm_grad(in[0], wide(in[1]), forward.mean, forward.variance, in[2], {.epsilon = 1e-2});
-  return {grads.x, grads.scale, grads.shift};
+OpCase of_moments_grad(const std::string& name, const Shape& x) {
+  const CaseInput channels{{x[1]}, between(0.5, 1.5)};
+  return {"moments_grad, " + name,
+          "moments_grad",
+          [](Graph&, auto in) {
+            return std::vector{moments_grad(in[0], wide(in[1]), wide(in[2]), wide(in[3]), wide(in[4]))};
+          },
+          {{x}, channels, channels, channels, channels},
+          [](auto in) { return std::vector{reference::moments_grad(in[0], in[1], in[2], in[3], in[4])}; }};
 }
 
-OpCase of_gradient(const std::string& name, const Shape& x) {
-  return {"batch_norm_grad, " + name,
-          "batch_norm_grad",
-          gradient_op,
-          {{x, between(-1, 2)}, {{x[1]}, away_from_zero(0.5)}, {x}},
-          [](auto in) { return reference::batch_norm_grad(in[0], in[1], in[2], 1e-2); },
+OpCase normalised(const std::string& name, const Shape& x) {
+  const CaseInput channels{{x[1]}, away_from_zero(0.5)};
+  return {"normalise, " + name,
+          "normalise",
+          [](Graph&, auto in) {
+            return std::vector{normalise(in[0], wide(in[1]), wide(in[2]), wide(in[3]), wide(in[4]))};
+          },
+          {{x}, channels, channels, channels, channels},
+          [](auto in) { return std::vector{reference::normalise(in[0], in[1], in[2], in[3], in[4])}; }};
+}
+
+OpCase normalised_grad(const std::string& name, const Shape& x) {
+  const CaseInput channels{{x[1]}, away_from_zero(0.5)};
+  return {"normalise_grad, " + name,
+          "normalise_grad",
+          [](Graph&, auto in) -> std::vector<Node> {
+            const NormaliseGradResult grads =
+                normalise_grad(in[0], wide(in[1]), wide(in[2]), wide(in[3]), in[4]);
+            return {grads.x, grads.scale, grads.shift, grads.mean, grads.inverse};
+          },
+          {{x}, channels, channels, channels, {x}},
+          [](auto in) { return reference::normalise_grad(in[0], in[1], in[2], in[3], in[4]); },
+          true,
+          true,
+          every_float,
+          {.float32 = 5e-6}};
+}
+
+// Batch norm as a whole, and its gradients as values: the moments belong to x.
+OpCase trained(const std::string& name, const Shape& x) {
+  const CaseInput channels{{x[1]}, away_from_zero(0.5)};
+  return {"normalise_grad, of batch norm of " + name,
+          "normalise_grad",
+          [](Graph&, auto in) -> std::vector<Node> {
+            const Node scale = wide(in[1]);
+            const Node shift = wide(in[2]);
+            return gradients(sum(batch_norm(in[0], scale, shift, {.epsilon = 1e-2}).y * in[3]),
+                             {in[0], scale, shift});
+          },
+          {{x, between(-1, 2)}, channels, channels, {x}},
+          [](auto in) { return reference::batch_norm_grad(in[0], in[1], in[3], 1e-2); },
           true,
           true,
           every_float,
           {.float32 = 1e-5, .bfloat16 = 6e-2, .float16 = 1e-2}};
 }
 
-OpCase inferred(const std::string& name, const Shape& x) {
-  const Shape channels{x[1]};
-  return {
-      "batch_norm_inference, " + name,
-      "batch_norm_inference",
-      [](Graph&, auto in) {
-        return std::vector{batch_norm_inference(in[0], wide(in[1]), wide(in[2]), wide(in[3]), wide(in[4]))};
-      },
-      {{x}, {channels}, {channels}, {channels}, {channels, between(0.5, 2)}},
-      [](auto in) {
-        return std::vector{reference::batch_norm_inference(in[0], in[1], in[2], in[3], in[4], 1e-5)};
-      }};
+// Its gradient is 0 whatever the input: what roundings leave of that has no derivative to compare.
+OpCase constant_one(OpCase op_case) {
+  op_case.differentiable = false;
+  return op_case;
 }
 
 const Cases cases({
+    of_moments("images", {2, 3, 3, 2}),
+    of_moments("rows", {6, 4}),
+    of_moments("sequences", {3, 2, 4}),
+    of_moments("17 channels", {2, 17, 2, 3}),
+    of_moments("one element a channel", {1, 3, 1, 1}),
+    of_moments_grad("images", {2, 3, 3, 2}),
+    of_moments_grad("rows", {5, 17}),
+    normalised("images", {2, 3, 3, 2}),
+    normalised("rows", {5, 17}),
+    normalised_grad("images", {2, 3, 3, 2}),
+    normalised_grad("17 channels", {2, 17, 2, 3}),
     trained("images", {2, 3, 3, 2}),
-    trained("rows", {6, 4}),
-    trained("sequences", {3, 2, 4}),
-    trained("17 channels", {2, 17, 2, 3}),
-    trained("one element a channel", {1, 3, 1, 1}),
-    of_gradient("images", {2, 3, 3, 2}),
-    of_gradient("rows", {5, 2}),
-    inferred("images", {2, 3, 3, 2}),
-    inferred("rows", {5, 17}),
+    trained("rows", {5, 2}),
+    constant_one(trained("one element a channel", {1, 3, 1, 1})),
 });
 
 Node input(Graph& graph, const char* name, Shape shape) {
@@ -88,30 +125,36 @@ Node input(Graph& graph, const char* name, Shape shape) {
 }
 
 const WrongCases wrong({
-    {"batch_norm, one axis",
-     "batch_norm",
-     [](Graph& graph) { batch_norm(input(graph, "x", {3}), input(graph, "s", {3}), input(graph, "b", {3})); },
+    {"moments, one axis",
+     "moments",
+     [](Graph& graph) { moments(input(graph, "x", {3})); },
      {"two to four axes"}},
-    {"batch_norm, scale shaped like a batch",
-     "batch_norm",
+    {"moments, epsilon",
+     "moments",
+     [](Graph& graph) {
+       moments(input(graph, "x", {2, 3}), {.epsilon = 0});
+     },
+     {"epsilon must be above 0"}},
+    {"normalise, scale shaped like a batch",
+     "normalise",
      [](Graph& graph) {
        batch_norm(input(graph, "x", {2, 3, 4, 4}), input(graph, "s", {2, 3, 1, 1}), input(graph, "b", {3}));
      },
      {"float32[3]", "each channel"}},
-    {"batch_norm_grad, another shape",
-     "batch_norm_grad",
+    {"normalise_grad, another shape",
+     "normalise_grad",
      [](Graph& graph) {
        const Node c = input(graph, "c", {3});
-       batch_norm_grad(input(graph, "x", {2, 3}), c, c, c, input(graph, "g", {3, 3}));
+       normalise_grad(input(graph, "x", {2, 3}), c, c, c, input(graph, "g", {3, 3}));
      },
      {"type and shape of the input"}},
-    {"batch_norm_inference, epsilon",
-     "batch_norm_inference",
+    {"moments_grad, another count of channels",
+     "moments_grad",
      [](Graph& graph) {
        const Node c = input(graph, "c", {3});
-       batch_norm_inference(input(graph, "x", {2, 3}), c, c, c, c, {.epsilon = 0});
+       moments_grad(input(graph, "x", {2, 3}), c, c, c, input(graph, "d", {2}));
      },
-     {"epsilon must be above 0"}},
+     {"float32[3]", "each channel"}},
 });
 
 }  // namespace
@@ -160,6 +203,31 @@ TEST_CASE("batch norm agrees with figures of PyTorch, second derivatives include
                0.6196344051052679, 0.14410864304908078, 0.24831892980072715, 0.29147323768900524,
                -0.32658496962363137, -0.650086785754322, 0.46036722296764887, -0.7239347991497251});
   check_close(results[5], {-1.2540411472671038, 0.827997879396378});
+}
+
+TEST_CASE("running statistics with an epsilon of 0 are refused") {
+  Graph graph;
+  const Node c = input(graph, "c", {3});
+  const std::string text = user_error([&] {
+    batch_norm_inference(input(graph, "x", {2, 3}), c, c, c, c, {.epsilon = 0});
+  });
+  CHECK(text.find("batch_norm_test.cpp") != std::string::npos);
+  CHECK(text.find("epsilon must be above 0, not 0") != std::string::npos);
+}
+
+TEST_CASE("gradients pass the mean and the variance of batch norm") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 1}});  // 1 and 5: mean 3, variance 4
+  const MomentsResult of = moments(x, {.epsilon = 5});
+  std::vector<Node> wanted;
+  for (const Node& value : {of.mean, of.variance, of.inverse})
+    wanted.push_back(gradients(sum(value), {x})[0]);
+  wanted.push_back(gradients(sum(of.mean + of.variance + of.inverse), {x})[0]);
+  const auto results = Runner(graph, wanted, test_backend())({Tensor::of<double>({2, 1}, {1, 5})});
+  check_close(results[0], {0.5, 0.5});
+  check_close(results[1], {-2, 2});              // 2 (x - 3) / 2
+  check_close(results[2], {1. / 27, -1. / 27});  // (4 + 5)^-1.5 / -2 times that
+  check_close(results[3], {-1.5 + 1. / 27, 2.5 - 1. / 27});
 }
 
 TEST_CASE("batch norm of 16-bit inputs keeps its statistics in float32") {

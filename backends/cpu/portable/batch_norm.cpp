@@ -34,71 +34,87 @@ struct Channels {
   std::int64_t run = 1;
 };
 
-// Calls f(type of x, type of the statistics).
-template <class F>
-void dispatch_types(DType x, const F& f) {
-  dispatch_floating(x, [&]<class T>(std::type_identity<T> type) {
-    f(type, std::type_identity<std::conditional_t<std::is_same_v<T, double>, double, float>>{});
-  });
-}
-
-struct Moments {
-  double mean = 0;
-  double variance = 0;
-};
+// What has one element per channel.
+template <class T>
+using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <class T>
-Moments moments_of(const Channels& of, const T* src, std::int64_t channel) {
-  Moments moments;
-  if (of.count() == 0) return moments;
+double element(const HostView& view, std::int64_t channel) {
+  return static_cast<double>(view.as<Statistic<T>>()[channel]);
+}
+
+template <class T>
+void store(const HostView& view, std::int64_t channel, double value) {
+  if (view.data != nullptr) view.as<Statistic<T>>()[channel] = static_cast<Statistic<T>>(value);
+}
+
+// Mean and variance.
+template <class T>
+std::pair<double, double> moments_of(const Channels& of, const T* src, std::int64_t channel) {
+  if (of.count() == 0) return {0, 0};
   const auto count = static_cast<double>(of.count());
-  of.for_each(channel, [&](std::int64_t i) { moments.mean += static_cast<double>(src[i]); });
-  moments.mean /= count;
+  double mean = 0;
+  of.for_each(channel, [&](std::int64_t i) { mean += static_cast<double>(src[i]); });
+  mean /= count;
+  double variance = 0;
   of.for_each(channel, [&](std::int64_t i) {
-    const double centred = static_cast<double>(src[i]) - moments.mean;
-    moments.variance += centred * centred;
+    const double centred = static_cast<double>(src[i]) - mean;
+    variance += centred * centred;
   });
-  moments.variance /= count;
-  return moments;
+  return {mean, variance / count};
 }
 
 template <class T>
-void normalise(const Channels& of, std::int64_t channel, const T* src, T* dst, Moments moments, double scale,
-               double shift, double epsilon) {
-  const double factor = scale / std::sqrt(moments.variance + epsilon);
-  of.for_each(channel, [=](std::int64_t i) {
-    dst[i] = T((static_cast<double>(src[i]) - moments.mean) * factor + shift);
+void moments(const HostCall& call, double epsilon) {
+  const Channels of(call.inputs[0].shape());
+  parallel_for(of.channels, of.count() * 3, [&](std::int64_t c) {
+    const auto [mean, variance] = moments_of(of, call.inputs[0].as<T>(), c);
+    store<T>(call.outputs[0], c, mean);
+    store<T>(call.outputs[1], c, variance);
+    store<T>(call.outputs[2], c, 1 / std::sqrt(variance + epsilon));
   });
 }
 
-template <class S>
-void store(const HostView& view, std::int64_t i, double value) {
-  if (view.data != nullptr) view.as<S>()[i] = static_cast<S>(value);
+template <class T>
+void moments_grad(const HostCall& call) {
+  const Channels of(call.inputs[0].shape());
+  const T* src = call.inputs[0].as<T>();
+  T* diff_src = call.outputs[0].as<T>();
+  const auto count = static_cast<double>(of.count());
+  parallel_for(of.channels, of.count(), [&](std::int64_t c) {
+    const double mean = element<T>(call.inputs[1], c);
+    const double inverse = element<T>(call.inputs[2], c);
+    const double level = element<T>(call.inputs[3], c) / count;
+    const double tilt = inverse * inverse * inverse * element<T>(call.inputs[4], c) / count;
+    of.for_each(
+        c, [=](std::int64_t i) { diff_src[i] = T(level - (static_cast<double>(src[i]) - mean) * tilt); });
+  });
 }
 
-template <class T, class S>
-void forward(const HostCall& call, double epsilon) {
+template <class T>
+void normalise(const HostCall& call) {
   const Channels of(call.inputs[0].shape());
   const T* src = call.inputs[0].as<T>();
   T* dst = call.outputs[0].as<T>();
-  parallel_for(of.channels, of.count() * 3, [&](std::int64_t c) {
-    const Moments moments = moments_of(of, src, c);
-    if (dst != nullptr)
-      normalise(of, c, src, dst, moments, call.inputs[1].as<S>()[c], call.inputs[2].as<S>()[c], epsilon);
-    store<S>(call.outputs[1], c, moments.mean);
-    store<S>(call.outputs[2], c, moments.variance);
+  parallel_for(of.channels, of.count(), [&](std::int64_t c) {
+    const double factor = element<T>(call.inputs[1], c) * element<T>(call.inputs[4], c);
+    const double shift = element<T>(call.inputs[2], c);
+    const double mean = element<T>(call.inputs[3], c);
+    of.for_each(c,
+                [=](std::int64_t i) { dst[i] = T((static_cast<double>(src[i]) - mean) * factor + shift); });
   });
 }
 
-template <class T, class S>
-void backward(const HostCall& call, double epsilon) {
+template <class T>
+void normalise_grad(const HostCall& call) {
   const Channels of(call.inputs[0].shape());
   const T* src = call.inputs[0].as<T>();
   const T* diff_dst = call.inputs[4].as<T>();
   T* diff_src = call.outputs[0].as<T>();
-  parallel_for(of.channels, of.count() * 4, [&](std::int64_t c) {
-    const double mean = call.inputs[2].as<S>()[c];
-    const double inverse = 1 / std::sqrt(static_cast<double>(call.inputs[3].as<S>()[c]) + epsilon);
+  parallel_for(of.channels, of.count() * 3, [&](std::int64_t c) {
+    const double scale = element<T>(call.inputs[1], c);
+    const double mean = element<T>(call.inputs[2], c);
+    const double inverse = element<T>(call.inputs[3], c);
     double sum = 0;
     double along = 0;
     of.for_each(c, [&](std::int64_t i) {
@@ -106,52 +122,36 @@ void backward(const HostCall& call, double epsilon) {
       sum += grad;
       along += grad * (static_cast<double>(src[i]) - mean);
     });
-    along *= inverse;
-    store<S>(call.outputs[1], c, along);
-    store<S>(call.outputs[2], c, sum);
-    if (diff_src == nullptr || of.count() == 0) return;
-    const auto count = static_cast<double>(of.count());
-    const double factor = static_cast<double>(call.inputs[1].as<S>()[c]) * inverse;
-    const double tilt = along / count * inverse;
-    of.for_each(c, [=](std::int64_t i) {
-      const double centred = static_cast<double>(src[i]) - mean;
-      diff_src[i] = T(factor * (static_cast<double>(diff_dst[i]) - sum / count - centred * tilt));
-    });
-  });
-}
-
-template <class T, class S>
-void inference(const HostCall& call, double epsilon) {
-  const Channels of(call.inputs[0].shape());
-  parallel_for(of.channels, of.count(), [&](std::int64_t c) {
-    const Moments moments{call.inputs[3].as<S>()[c], call.inputs[4].as<S>()[c]};
-    normalise(of, c, call.inputs[0].as<T>(), call.outputs[0].as<T>(), moments, call.inputs[1].as<S>()[c],
-              call.inputs[2].as<S>()[c], epsilon);
+    store<T>(call.outputs[1], c, inverse * along);
+    store<T>(call.outputs[2], c, sum);
+    store<T>(call.outputs[3], c, -scale * inverse * sum);
+    store<T>(call.outputs[4], c, scale * along);
+    if (diff_src == nullptr) return;
+    const double factor = scale * inverse;
+    of.for_each(c, [=](std::int64_t i) { diff_src[i] = T(static_cast<double>(diff_dst[i]) * factor); });
   });
 }
 
 }  // namespace
 
-void portable_batch_norm(const HostCall& call) {
-  const double epsilon = op_cast<BatchNormOp>(call.op).options().epsilon;
-  dispatch_types(call.inputs[0].dtype(), [&]<class T, class S>(std::type_identity<T>, std::type_identity<S>) {
-    forward<T, S>(call, epsilon);
-  });
+void portable_moments(const HostCall& call) {
+  const double epsilon = op_cast<Moments>(call.op).options().epsilon;
+  dispatch_floating(call.inputs[0].dtype(),
+                    [&]<class T>(std::type_identity<T>) { moments<T>(call, epsilon); });
 }
 
-void portable_batch_norm_grad(const HostCall& call) {
-  const double epsilon = op_cast<BatchNormOp>(call.op).options().epsilon;
-  dispatch_types(call.inputs[0].dtype(), [&]<class T, class S>(std::type_identity<T>, std::type_identity<S>) {
-    backward<T, S>(call, epsilon);
-  });
-}
-
-void portable_batch_norm_inference(const HostCall& call) {
+void portable_moments_grad(const HostCall& call) {
   if (call.outputs[0].data == nullptr) return;
-  const double epsilon = op_cast<BatchNormOp>(call.op).options().epsilon;
-  dispatch_types(call.inputs[0].dtype(), [&]<class T, class S>(std::type_identity<T>, std::type_identity<S>) {
-    inference<T, S>(call, epsilon);
-  });
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) { moments_grad<T>(call); });
+}
+
+void portable_normalise(const HostCall& call) {
+  if (call.outputs[0].data == nullptr) return;
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) { normalise<T>(call); });
+}
+
+void portable_normalise_grad(const HostCall& call) {
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) { normalise_grad<T>(call); });
 }
 
 }  // namespace plexaura

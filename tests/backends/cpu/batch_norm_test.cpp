@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
 
@@ -24,16 +26,19 @@ Operands operands(Graph& graph, DType dtype, const Shape& shape) {
           graph.input("shift", {dtype, {shape[1]}})};
 }
 
-// How a layer runs backward: through the ReLU, whose gradient the skip path may read too.
-std::vector<Node> with_relu(Graph& graph, DType dtype, const Shape& shape, bool adds, bool skips) {
+// Everything that a layer computes. Backward goes through the ReLU, whose masked gradient the side path reads too;
+// or the input is used elsewhere.
+std::vector<Node> with_relu(Graph& graph, DType dtype, const Shape& shape, bool adds, bool forks) {
   const auto [x, scale, shift] = operands(graph, dtype, shape);
   const BatchNormResult normal = batch_norm(x, scale, shift);
-  const Node side = adds ? square(graph.input("side", {dtype, shape})) : Node();
-  const Node y = relu(adds ? normal.y + side : normal.y);
-  const Node grad = where(gt(y, 0), graph.input("grad", {dtype, shape}), 0);
-  const BatchNormGradResult grads = batch_norm_grad(x, scale, normal.mean, normal.variance, grad);
-  std::vector<Node> results{y, normal.mean, normal.variance, grads.x, grads.scale, grads.shift};
-  if (skips) results.push_back(neg(grad));
+  const Node side = adds ? graph.input("side", {dtype, shape}) : Node();
+  const Node y = relu(adds ? normal.y + square(side) : normal.y);
+  Node loss = sum(y * graph.input("grad", {dtype, shape}));
+  if (forks) loss = loss + sum(tanh(x));
+  std::vector<Node> wanted{x, scale, shift};
+  if (adds) wanted.push_back(side);
+  std::vector<Node> results = gradients(loss, wanted);
+  results.insert(results.end(), {y, normal.mean, normal.variance});
   return results;
 }
 
@@ -42,49 +47,63 @@ const std::vector<Shape> shapes{{4, 17, 5, 3}, {3, 3, 4, 4}, {2, 32, 20, 20},
 
 }  // namespace
 
-TEST_CASE("batch norm agrees with the portable kernel in double and leaves zeros in the padding") {
+TEST_CASE("the ops of batch norm agree with the portable kernels in double and leave zeros in the padding") {
   for (const std::int64_t channels : {1, 3, 16, 17})
     for (const Layout& layout :
          {Layout::row_major(4), channels_last(), blocked_channels(16), blocked_channels(8)}) {
       const Shape shape{3, channels, 7, 5};
-      const Agreement forward = agreement_of_node(
-          [&](Graph& graph, DType dtype) -> std::vector<Node> {
-            const auto [x, scale, shift] = operands(graph, dtype, shape);
-            return {batch_norm(x, scale, shift).y};
+      const auto check = [&](const std::function<std::vector<Node>(Graph&, const Operands&)>& build,
+                             const AgreementOptions& options) {
+        const Agreement result = agreement_of_node(
+            [&](Graph& graph, DType dtype) { return build(graph, operands(graph, dtype, shape)); }, {layout},
+            options);
+        CAPTURE(result.program);
+        CHECK(result.uses("fast"));
+        CHECK(result.worst() < bound);
+      };
+      const AgreementOptions positive{.low = 0.1, .high = 1};
+      check(
+          [](Graph&, const Operands& of) -> std::vector<Node> {
+            const MomentsResult found = moments(of.x);
+            return {found.mean, found.variance, found.inverse};
           },
-          {layout}, {.low = -0.5, .high = 1});  // means that are not lost beside the terms
-      CHECK(forward.uses("fast"));
-      CHECK(forward.worst() < bound);
-      const Agreement backward = agreement_of_node(
-          [&](Graph& graph, DType dtype) -> std::vector<Node> {
-            const auto [x, scale, shift] = operands(graph, dtype, shape);
-            return {batch_norm_grad(x, scale, shift, graph.input("variance", {dtype, {channels}}),
-                                    graph.input("grad", {dtype, shape}))
-                        .x};
+          {.low = -0.5, .high = 1});  // means that are not lost beside the terms
+      const auto vector = [](Graph& graph, const Operands& of, const char* name) {
+        return graph.input(name, of.scale.type());
+      };
+      check(
+          [&](Graph& graph, const Operands& of) -> std::vector<Node> {
+            return {
+                normalise(of.x, of.scale, of.shift, vector(graph, of, "mean"), vector(graph, of, "inverse"))};
           },
-          {layout}, {.low = 0.1, .high = 1});
-      CHECK(backward.worst() < bound);
-      const Agreement inference = agreement_of_node(
-          [&](Graph& graph, DType dtype) -> std::vector<Node> {
-            const auto [x, scale, shift] = operands(graph, dtype, shape);
-            return {batch_norm_inference(x, scale, shift, graph.input("mean", {dtype, {channels}}),
-                                         graph.input("variance", {dtype, {channels}}))};
+          positive);
+      check(
+          [&](Graph& graph, const Operands& of) -> std::vector<Node> {
+            const NormaliseGradResult grads = normalise_grad(
+                of.x, of.scale, of.shift, vector(graph, of, "inverse"), graph.input("grad", of.x.type()));
+            return {grads.x, grads.scale, grads.shift, grads.mean, grads.inverse};
           },
-          {layout}, {.low = 0.1, .high = 1});
-      CHECK(inference.worst() < bound);
+          positive);
+      check(
+          [&](Graph& graph, const Operands& of) -> std::vector<Node> {
+            return {moments_grad(of.x, of.scale, of.shift, vector(graph, of, "of mean"),
+                                 vector(graph, of, "of inverse"))};
+          },
+          positive);
     }
 }
 
 TEST_CASE("batch norm takes addition and ReLU along, forward and backward") {
   for (const Shape& shape : shapes)
     for (const bool adds : {false, true})
-      for (const bool skips : {false, true}) {
+      for (const bool forks : {false, true}) {
         CAPTURE(to_string(shape));
         const Agreement result =
-            agreement([&](Graph& graph, DType dtype) { return with_relu(graph, dtype, shape, adds, skips); });
+            agreement([&](Graph& graph, DType dtype) { return with_relu(graph, dtype, shape, adds, forks); });
         CAPTURE(result.program);
-        CHECK(result.uses(adds ? "(batch_norm+add+relu) [fast]" : "(batch_norm+relu) [fast]"));
-        CHECK(result.uses("(gt+where+batch_norm_grad) [fast]"));
+        CHECK(result.uses(adds ? "(moments+normalise+add+relu) [fast]" : "(moments+normalise+relu) [fast]"));
+        CHECK(result.uses(forks ? "(gt+where+normalise_grad+add+moments_grad+add) [fast]"
+                                : "(gt+where+normalise_grad+moments_grad+add) [fast]"));
         CHECK(result.worst() < bound);
       }
 }
@@ -110,7 +129,7 @@ TEST_CASE("batch norm at inference takes addition and ReLU along") {
           return {relu(adds ? graph.input("side", {dtype, y.shape()}) + y : y)};
         },
         {.low = 0.1, .high = 1, .mode = Mode::inference});
-    CHECK(result.uses("batch_norm_inference+"));
+    CHECK(result.uses(adds ? "(normalise+add+relu) [fast]" : "(normalise+relu) [fast]"));
     CHECK(result.worst() < bound);
   }
 }
@@ -125,8 +144,8 @@ TEST_CASE("a NaN goes through batch norm, the addition and the ReLU behind it, f
             const Node normal = mode == Mode::train ? batch_norm(x, scale, shift).y
                                                     : batch_norm_inference(x, scale, shift, shift, scale);
             const Node y = relu(adds ? graph.input("side", {dtype, normal.shape()}) + normal : normal);
-            const Node grad = where(gt(y, 0), graph.input("grad", {dtype, y.shape()}), 0);
-            return {y, batch_norm_grad(x, scale, shift, scale, grad).x};
+            const Node loss = sum(y * graph.input("grad", {dtype, y.shape()}));
+            return {y, gradients(loss, {positive})[0]};
           },
           {.low = 0, .high = 1, .mode = mode});
       CAPTURE(result.program);
@@ -136,15 +155,29 @@ TEST_CASE("a NaN goes through batch norm, the addition and the ReLU behind it, f
 }
 
 TEST_CASE("batch norm of more than 8 MiB, which is written past the caches, agrees as well") {
-  const Shape shape{2, 17, 256, 260};
-  for (const Layout& layout : {Layout::row_major(4), blocked_channels(16)}) {
-    const Agreement result = agreement_of_node(
-        [&](Graph& graph, DType dtype) -> std::vector<Node> {
-          const auto [x, scale, shift] = operands(graph, dtype, shape);
-          return {batch_norm(x, scale, shift).y};
-        },
-        {layout}, {.low = -0.5, .high = 1});
-    CHECK(result.uses("fast"));
-    CHECK(result.worst() < bound);
-  }
+  const Agreement result = agreement(
+      [&](Graph& graph, DType dtype) -> std::vector<Node> {
+        const auto [x, scale, shift] = operands(graph, dtype, {2, 17, 256, 260});
+        return {batch_norm(x, scale, shift).y};
+      },
+      {.low = -0.5, .high = 1});
+  CHECK(result.uses("(moments+normalise) [fast]"));
+  CHECK(result.worst() < bound);
+}
+
+TEST_CASE("batch norm by moments of another value runs as ops of their own") {
+  const Agreement result = agreement([](Graph& graph, DType dtype) -> std::vector<Node> {
+    const auto [x, scale, shift] = operands(graph, dtype, {4, 17, 5, 3});
+    const MomentsResult of = moments(tanh(x));
+    const Node y = relu(normalise(x, scale, shift, of.mean, of.inverse));
+    std::vector<Node> results = gradients(sum(square(y)), {x, scale, shift});
+    results.push_back(y);
+    return results;
+  });
+  CAPTURE(result.program);
+  CHECK(result.uses("(normalise+relu) [fast]"));
+  CHECK_FALSE(result.uses("moments+"));
+  CHECK_FALSE(result.uses("+moments_grad"));
+  CHECK_FALSE(result.uses("portable"));
+  CHECK(result.worst() < bound);
 }

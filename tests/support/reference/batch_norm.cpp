@@ -31,25 +31,59 @@ double variance_of(const Tensor& x, const std::vector<Index>& of) {
 
 }  // namespace
 
-std::vector<Tensor> batch_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon) {
-  Tensor mean = zeros(scale.shape());
-  Tensor variance = zeros(scale.shape());
+std::vector<Tensor> moments(const Tensor& x, double epsilon) {
+  const Shape channels{x.shape()[1]};
+  Tensor mean = zeros(channels);
+  Tensor variance = zeros(channels);
+  Tensor inverse = zeros(channels);
   for (std::int64_t c = 0; c < x.shape()[1]; ++c) {
     at(mean, c) = mean_of(x, indices_of(x.shape(), c));
     at(variance, c) = variance_of(x, indices_of(x.shape(), c));
+    at(inverse, c) = 1 / std::sqrt(at(variance, c) + epsilon);
   }
-  return {batch_norm_inference(x, scale, shift, mean, variance, epsilon), mean, variance};
+  return {mean, variance, inverse};
 }
 
-Tensor batch_norm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& mean,
-                            const Tensor& variance, double epsilon) {
+// The derivative of the mean by each of n elements is 1 / n, of the variance 2 (x - mean) / n, and of the inverse
+// r^3 / -2 times that.
+Tensor moments_grad(const Tensor& x, const Tensor& mean, const Tensor& inverse, const Tensor& grad_mean,
+                    const Tensor& grad_inverse) {
+  Tensor grad = zeros(x.shape());
+  for_each_index(x.shape(), [&](const Index& index) {
+    const std::int64_t c = index[1];
+    const auto n = static_cast<double>(x.shape().elements() / x.shape()[1]);
+    const double of_variance = 2 * (at(x, index) - at(mean, c)) / n;
+    at(grad, index) =
+        at(grad_mean, c) / n - std::pow(at(inverse, c), 3) / 2 * of_variance * at(grad_inverse, c);
+  });
+  return grad;
+}
+
+Tensor normalise(const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& mean,
+                 const Tensor& inverse) {
   Tensor y = zeros(x.shape());
   for_each_index(x.shape(), [&](const Index& index) {
     const std::int64_t c = index[1];
-    at(y, index) =
-        at(scale, c) * (at(x, index) - at(mean, c)) / std::sqrt(at(variance, c) + epsilon) + at(shift, c);
+    at(y, index) = at(scale, c) * (at(x, index) - at(mean, c)) * at(inverse, c) + at(shift, c);
   });
   return y;
+}
+
+std::vector<Tensor> normalise_grad(const Tensor& x, const Tensor& scale, const Tensor& mean,
+                                   const Tensor& inverse, const Tensor& grad_out) {
+  Tensor grad_x = zeros(x.shape());
+  std::vector<Tensor> by_channel(4, zeros(scale.shape()));
+  for_each_index(x.shape(), [&](const Index& index) {
+    const std::int64_t c = index[1];
+    const double g = at(grad_out, index);
+    const double centred = at(x, index) - at(mean, c);
+    at(grad_x, index) = g * at(scale, c) * at(inverse, c);
+    at(by_channel[0], c) += g * centred * at(inverse, c);
+    at(by_channel[1], c) += g;
+    at(by_channel[2], c) -= g * at(scale, c) * at(inverse, c);
+    at(by_channel[3], c) += g * at(scale, c) * centred;
+  });
+  return {grad_x, by_channel[0], by_channel[1], by_channel[2], by_channel[3]};
 }
 
 // With y_k = s n_k and n_k = (x_k - mean) / d, d = sqrt(variance + epsilon), of m elements in a channel:

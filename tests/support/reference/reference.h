@@ -57,13 +57,18 @@ Tensor max_pool2d_gather(const Tensor& x, const Tensor& index, const MaxPool2dOp
 Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& options);
 Tensor avg_pool2d_grad(const Tensor& grad_out, Size2d input, const AvgPool2dOptions& options);
 
-// y, mean and variance.
-std::vector<Tensor> batch_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon);
-// The gradients of x, scale and shift; mean and variance are those of x.
+// Mean, variance and 1 / sqrt(variance + epsilon).
+std::vector<Tensor> moments(const Tensor& x, double epsilon);
+Tensor moments_grad(const Tensor& x, const Tensor& mean, const Tensor& inverse, const Tensor& grad_mean,
+                    const Tensor& grad_inverse);
+Tensor normalise(const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& mean,
+                 const Tensor& inverse);
+// The gradients of x, scale, shift, mean and inverse.
+std::vector<Tensor> normalise_grad(const Tensor& x, const Tensor& scale, const Tensor& mean,
+                                   const Tensor& inverse, const Tensor& grad_out);
+// The gradients of x, scale and shift; mean and inverse are those of x.
 std::vector<Tensor> batch_norm_grad(const Tensor& x, const Tensor& scale, const Tensor& grad_out,
                                     double epsilon);
-Tensor batch_norm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& mean,
-                            const Tensor& variance, double epsilon);
 
 // 1 where a dropout of this stream keeps the element, else 0.
 Tensor dropout_mask(const Shape& shape, const DropoutOptions& options, const StepBlock& block,

@@ -1,6 +1,7 @@
 #include "backends/cpu/fast/batch_norm/batch_norm_kernels.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "backends/cpu/fast/batch_norm/batch_norm_loops.h"
 #include "backends/cpu/fast/lanes.h"
@@ -87,11 +88,34 @@ Moments moments_of(const ChannelView& view, const Partials& partials, const floa
   return {mean, std::max(squares, 0.0) / count};
 }
 
-void set_lane(NormaliseBy& by, std::int64_t lane, Moments moments, double scale, double shift,
-              double epsilon) {
-  by.mean[lane] = static_cast<float>(moments.mean);
-  by.factor[lane] = static_cast<float>(scale / std::sqrt(moments.variance + epsilon));
-  by.shift[lane] = static_cast<float>(shift);
+double wide(float value) { return static_cast<double>(value); }
+
+// Normalises all vectors by what `by_of(channel)` says of theirs: mean, factor and shift.
+template <class ByOf>
+void normalise_all(const ChannelView& view, const NormaliseArrays& arrays, const ByOf& by_of) {
+  parallel_pieces(
+      view.blocks * view.samples, nanoseconds_per_element * static_cast<double>(view.rows * view.lanes),
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t block = i % view.blocks;
+          const std::int64_t at = view.offset(i / view.blocks, block);
+          NormaliseBy by{};
+          for (std::int64_t lane = 0; lane < view.lanes_of(block); ++lane)
+            std::tie(by.mean[lane], by.factor[lane], by.shift[lane]) = by_of(block * view.lanes + lane);
+          NormaliseArrays here = arrays;
+          here.src += at;
+          here.dst += at;
+          if (here.addend != nullptr) here.addend += at;
+          normalise(view.lanes, here, rows_of(view), by);
+        }
+      });
+}
+
+// diff_src = factor * grad
+void scale_gradient(std::int64_t lanes, const BackwardArrays& arrays, Rows rows, const BackwardBy& by) {
+  NormaliseBy factors{};
+  std::copy_n(by.factor, most_lanes, factors.factor);
+  normalise(lanes, {arrays.diff_dst, nullptr, arrays.diff_src, false, false}, rows, factors);
 }
 
 }  // namespace
@@ -99,7 +123,7 @@ void set_lane(NormaliseBy& by, std::int64_t lane, Moments moments, double scale,
 std::size_t BatchNormForward::workspace() const { return partial_bytes(view); }
 
 // NOLINTNEXTLINE(readability-non-const-parameter): partial sums are written there
-void BatchNormForward::train(const Operands& of, double* workspace) const {
+void BatchNormForward::train(const Operands& of, double epsilon, double* workspace) const {
   const Partials partials{workspace, view};
   const bool streams =
       view.samples * view.sample_stride * 4 > bytes_to_stream && of.addend != of.dst && of.src != of.dst;
@@ -114,10 +138,14 @@ void BatchNormForward::train(const Operands& of, double* workspace) const {
     for (std::int64_t lane = 0; lane < view.lanes_of(block); ++lane) {
       const std::int64_t channel = block * view.lanes + lane;
       const Moments moments = moments_of(view, partials, of.src, block, lane);
+      const double inverse = 1 / std::sqrt(moments.variance + epsilon);
       if (writes && of.mean != nullptr) of.mean[channel] = static_cast<float>(moments.mean);
       if (writes && of.variance != nullptr) of.variance[channel] = static_cast<float>(moments.variance);
-      set_lane(by, lane, moments, static_cast<double>(of.scale[channel]),
-               static_cast<double>(of.shift[channel]), static_cast<double>(epsilon));
+      if (writes && of.inverse != nullptr) of.inverse[channel] = static_cast<float>(inverse);
+      if (of.dst == nullptr) continue;
+      by.mean[lane] = static_cast<float>(moments.mean);
+      by.factor[lane] = static_cast<float>(wide(of.scale[channel]) * inverse);
+      by.shift[lane] = of.shift[channel];
     }
     return by;
   };
@@ -132,25 +160,20 @@ void BatchNormForward::train(const Operands& of, double* workspace) const {
   in_two_passes(view, collect, prepare, distribute);
 }
 
-void BatchNormForward::infer(const Operands& of, const float* mean, const float* variance) const {
-  parallel_pieces(
-      view.blocks * view.samples, nanoseconds_per_element * static_cast<double>(view.rows * view.lanes),
-      [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const std::int64_t block = i % view.blocks;
-          const std::int64_t at = view.offset(i / view.blocks, block);
-          NormaliseBy by{};
-          for (std::int64_t lane = 0; lane < view.lanes_of(block); ++lane) {
-            const std::int64_t channel = block * view.lanes + lane;
-            set_lane(by, lane, {static_cast<double>(mean[channel]), static_cast<double>(variance[channel])},
-                     static_cast<double>(of.scale[channel]), static_cast<double>(of.shift[channel]),
-                     static_cast<double>(epsilon));
-          }
-          normalise(view.lanes,
-                    {of.src + at, of.addend != nullptr ? of.addend + at : nullptr, of.dst + at, relu, false},
-                    rows_of(view), by);
-        }
-      });
+void BatchNormForward::normalise_by(const Operands& of, const float* mean, const float* inverse) const {
+  normalise_all(view, {of.src, of.addend, of.dst, relu, false}, [&](std::int64_t channel) {
+    return std::tuple(mean[channel], of.scale[channel] * inverse[channel], of.shift[channel]);
+  });
+}
+
+void MomentsBackward::run(const Operands& of) const {
+  const auto count = static_cast<double>(view.count());
+  normalise_all(view, {of.src, nullptr, of.diff_src, false, false}, [&](std::int64_t channel) {
+    const double inverse = wide(of.inverse[channel]);
+    const double tilt = inverse * inverse * inverse * wide(of.diff_inverse[channel]) / count;
+    return std::tuple(of.mean[channel], static_cast<float>(-tilt),
+                      static_cast<float>(wide(of.diff_mean[channel]) / count));
+  });
 }
 
 std::size_t BatchNormBackward::workspace() const { return partial_bytes(view); }
@@ -160,8 +183,12 @@ void BatchNormBackward::run(const Operands& of, double* workspace) const {
   const Partials partials{workspace, view};
   const auto arrays_at = [&](std::int64_t block, std::int64_t sample) {
     const std::int64_t at = view.offset(sample, block);
-    return BackwardArrays{of.src + at, of.diff_dst + at, of.mask != nullptr ? of.mask + at : nullptr,
-                          of.masked != nullptr ? of.masked + at : nullptr, of.diff_src + at};
+    return BackwardArrays{of.src + at,
+                          of.diff_dst + at,
+                          of.mask != nullptr ? of.mask + at : nullptr,
+                          of.addend != nullptr ? of.addend + at : nullptr,
+                          of.masked != nullptr ? of.masked + at : nullptr,
+                          of.diff_src + at};
   };
   const auto collect = [&](std::int64_t block, std::int64_t sample) {
     float mean[most_lanes] = {};
@@ -181,16 +208,20 @@ void BatchNormBackward::run(const Operands& of, double* workspace) const {
         sum += partials.first(block, sample)[lane];
         along += partials.second(block, sample)[lane];
       }
-      const double inverse =
-          1 / std::sqrt(static_cast<double>(of.variance[channel]) + static_cast<double>(epsilon));
-      along *= inverse;
-      if (writes && of.diff_scale != nullptr) of.diff_scale[channel] = static_cast<float>(along);
-      if (writes && of.diff_shift != nullptr) of.diff_shift[channel] = static_cast<float>(sum);
+      const double inverse = wide(of.inverse[channel]);
+      const double scale = wide(of.scale[channel]);
+      const auto write = [&](float* to, double value) {
+        if (writes && to != nullptr) to[channel] = static_cast<float>(value);
+      };
+      write(of.diff_scale, along * inverse);
+      write(of.diff_shift, sum);
+      write(of.diff_mean, -scale * inverse * sum);
+      write(of.diff_inverse, scale * along);
       const auto count = static_cast<double>(view.count());
       by.mean[lane] = of.mean[channel];
-      by.factor[lane] = static_cast<float>(static_cast<double>(of.scale[channel]) * inverse);
+      by.factor[lane] = static_cast<float>(scale * inverse);
       by.mean_grad[lane] = static_cast<float>(sum / count);
-      by.tilt[lane] = static_cast<float>(along / count * inverse);
+      by.tilt[lane] = static_cast<float>(along / count * inverse * inverse);
     }
     return by;
   };
@@ -202,7 +233,8 @@ void BatchNormBackward::run(const Operands& of, double* workspace) const {
       arrays.diff_dst = arrays.masked;
       arrays.mask = nullptr;
     }
-    backward(view.lanes, arrays, rows_of(view), by);
+    total ? backward(view.lanes, arrays, rows_of(view), by)
+          : scale_gradient(view.lanes, arrays, rows_of(view), by);
   };
   in_two_passes(view, collect, prepare, distribute);
 }

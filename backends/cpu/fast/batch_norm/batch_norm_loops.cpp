@@ -124,11 +124,12 @@ PLEXAURA_INLINE void gradients_any(const BackwardArrays& arrays, Rows rows, cons
     gradients_body<lanes, true, true>(arrays, rows, mean, sum, along);
 }
 
-template <int lanes, bool masks>
+template <int lanes, bool masks, bool adds>
 PLEXAURA_INLINE void backward_body(const BackwardArrays& arrays, Rows rows, const BackwardBy& by) {
   const float* src = arrays.src;
   const float* diff_dst = arrays.diff_dst;
   const float* mask = arrays.mask;
+  const float* addend = arrays.addend;
   float* diff_src = arrays.diff_src;
   const BackwardBy factors = by;
   for (std::int64_t row = 0; row < rows.count; ++row) {
@@ -138,18 +139,27 @@ PLEXAURA_INLINE void backward_body(const BackwardArrays& arrays, Rows rows, cons
       float grad = diff_dst[at + lane];
       if constexpr (masks) grad = mask[at + lane] > 0.F ? grad : 0.F;
       const float centred = src[at + lane] - factors.mean[lane];
-      diff_src[at + lane] =
-          factors.factor[lane] * (grad - factors.mean_grad[lane] - centred * factors.tilt[lane]);
+      float value = factors.factor[lane] * (grad - factors.mean_grad[lane] - centred * factors.tilt[lane]);
+      if constexpr (adds) value += addend[at + lane];
+      diff_src[at + lane] = value;
     }
   }
+}
+
+template <int lanes, bool masks>
+PLEXAURA_INLINE void backward_to(const BackwardArrays& arrays, Rows rows, const BackwardBy& by) {
+  if (arrays.addend != nullptr)
+    backward_body<lanes, masks, true>(arrays, rows, by);
+  else
+    backward_body<lanes, masks, false>(arrays, rows, by);
 }
 
 template <int lanes>
 PLEXAURA_INLINE void backward_any(const BackwardArrays& arrays, Rows rows, const BackwardBy& by) {
   if (arrays.mask == nullptr)
-    backward_body<lanes, false>(arrays, rows, by);
+    backward_to<lanes, false>(arrays, rows, by);
   else
-    backward_body<lanes, true>(arrays, rows, by);
+    backward_to<lanes, true>(arrays, rows, by);
 }
 
 #define PLEXAURA_FOR_LANES(lanes)                                                                           \

@@ -24,7 +24,7 @@ struct NormaliseArrays {
   bool stream;  // write past the caches
 };
 
-// Per lane: diff_src = factor * (grad - mean_grad - (x - mean) * tilt).
+// Per lane: diff_src = factor * (grad - mean_grad - (x - mean) * tilt), plus the addend.
 struct BackwardBy {
   float mean[most_lanes];
   float factor[most_lanes];
@@ -35,9 +35,10 @@ struct BackwardBy {
 struct BackwardArrays {
   const float* src;
   const float* diff_dst;
-  const float* mask;  // the gradient counts where this is above 0; null for everywhere
-  float* masked;      // where the masked gradient is wanted; may be null, or diff_dst itself
-  float* diff_src;    // may be diff_dst itself
+  const float* mask;    // the gradient counts where this is above 0; null for everywhere
+  const float* addend;  // null for none
+  float* masked;        // where the masked gradient is wanted; may be null, or diff_dst itself
+  float* diff_src;      // may be diff_dst itself
 };
 
 struct Rows {
