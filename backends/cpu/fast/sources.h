@@ -28,5 +28,6 @@ std::unique_ptr<const KernelSource> make_reduce_source();
 std::unique_ptr<const KernelSource> make_class_source();
 // dropout and its gradient.
 std::unique_ptr<const KernelSource> make_dropout_source();
+std::unique_ptr<const KernelSource> make_random_source();
 
 }  // namespace plexaura::fast

@@ -2,15 +2,7 @@
 
 #include <cstdint>
 
-#include "core/ops/philox.h"
-
 namespace plexaura::fast {
-
-// Draws that are made together.
-constexpr std::int64_t draws_at_once = 64;
-
-// words[i] = the random bits of index 4 * block + i, for draws_at_once of them.
-void draw(const philox::Draws& draws, std::int64_t block, std::uint32_t* words);
 
 // An element is kept where its bits are not below a limit; `y` and `mask` may be null.
 struct DropoutRule {

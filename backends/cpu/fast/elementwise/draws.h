@@ -1,0 +1,51 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backends/cpu/fast/parallel.h"
+#include "core/ops/philox.h"
+#include "core/tensor/shape.h"
+
+namespace plexaura::fast {
+
+// Draws that are made together.
+constexpr std::int64_t draws_at_once = 64;
+
+// words[i] = the random bits of index 4 * block + i, for draws_at_once of them.
+void draw(const philox::Draws& draws, std::int64_t block, std::uint32_t* words);
+
+// Which draws belong to a value: those of a stream from the first element's place in the global batch on, or from 0 on
+// where all ranks draw alike.
+class DrawnElements {
+ public:
+  DrawnElements(const Shape& shape, bool batch, std::int64_t stream)
+      : elements_(shape.elements()),
+        of_sample_(batch && shape.rank() > 0 ? elements_ / shape[0] : 0),
+        stream_(stream) {}
+
+  // Calls body(element, count, words, skipped) for pieces of the value: the bits of the element are words[skipped], and
+  // all draws_at_once words are valid. `random` is what StepScalar::random holds: seed, step, first sample.
+  template <class Body>
+  void for_each_piece(const std::int64_t* random, double nanoseconds, const Body& body) const {
+    const philox::Draws draws(random[0], random[1], stream_);
+    const std::int64_t first = random[2] * of_sample_;
+    parallel_pieces(elements_, nanoseconds, draws_at_once, [&](std::int64_t begin, std::int64_t end) {
+      std::uint32_t words[draws_at_once];
+      while (begin < end) {
+        draw(draws, (first + begin) / 4, words);
+        const std::int64_t skipped = (first + begin) % 4;
+        const std::int64_t count = std::min(end - begin, draws_at_once - skipped);
+        body(begin, count, words, skipped);
+        begin += count;
+      }
+    });
+  }
+
+ private:
+  std::int64_t elements_;
+  std::int64_t of_sample_;
+  std::int64_t stream_;
+};
+
+}  // namespace plexaura::fast
