@@ -39,6 +39,7 @@ class CsvDataset final : public Dataset {
   explicit CsvDataset(const std::filesystem::path& path, const CsvOptions& options = {});
 
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  bool in_memory() const override { return true; }
   Shape sample_shape() const override { return Shape{static_cast<std::int64_t>(feature_names_.size())}; }
   const std::vector<std::string>& class_names() const override { return class_names_; }
   std::int64_t label(std::int64_t index) const override { return labels_[static_cast<std::size_t>(index)]; }

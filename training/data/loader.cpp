@@ -39,6 +39,14 @@ void check_options(const LoaderOptions& options, const BatchPlan& plan) {
           options.first_step, fmt::format("from 0 to {}, the steps of an epoch", plan.steps_per_epoch()));
 }
 
+// Whether the samples of a step are copied sooner than a thread wakes up.
+bool is_copied_at_once(const SampleSource& source, std::span<const Field> fields, const BatchPlan& plan) {
+  constexpr std::int64_t most_bytes = 64 << 10;
+  std::int64_t bytes = 0;
+  for (const Field& field : fields) bytes += field.type.bytes();
+  return source.in_memory() && bytes * plan.batch_size <= most_bytes * plan.ranks;
+}
+
 Tensor rows_of(const Tensor& whole, std::span<const std::int64_t> rows, const TensorType& of_row) {
   Tensor part({of_row.dtype, batched(static_cast<std::int64_t>(rows.size()), of_row.shape)});
   const auto bytes = static_cast<std::size_t>(of_row.bytes());
@@ -59,6 +67,7 @@ Loader::Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& 
       epoch_(options.first_epoch),
       step_(options.first_step) {
   check_options(options_, plan_);
+  if (is_copied_at_once(*source_, fields_, plan_)) options_.workers = 0;
   if (step_ == plan_.steps_per_epoch()) {
     step_ = 0;
     ++epoch_;
@@ -93,7 +102,8 @@ void Loader::stop() {
 
 Step Loader::next() {
   schedule_ahead();
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (options_.workers > 0) lock.lock();  // otherwise no other thread sees pending_
   const auto start = std::chrono::steady_clock::now();
   wait_for_front(lock);
   stall_seconds_ =
@@ -157,11 +167,15 @@ void Loader::schedule() {
     batch.samples = slice.count;
     batch.first_sample = slice.first - global.first;
   }
-  {
-    const std::lock_guard lock(mutex_);
+  if (options_.workers == 0) {
     pending_.push_back(std::move(pending));
+  } else {
+    {
+      const std::lock_guard lock(mutex_);
+      pending_.push_back(std::move(pending));
+    }
+    work_ready_.notify_all();
   }
-  work_ready_.notify_all();
   advance();
 }
 
@@ -204,10 +218,11 @@ Slice Loader::claim(Pending& pending) const {
 
 Loader::Outcome Loader::read(Pending& pending, Slice positions) {
   Outcome outcome;
+  std::vector<std::span<std::byte>> values(fields_.size());
   std::int64_t position = positions.first;
   try {
     for (; position < positions.first + positions.count && !stopping_; ++position)
-      if (!read_sample(pending, position)) outcome.left_out.push_back(position);
+      if (!read_sample(pending, position, values)) outcome.left_out.push_back(position);
   } catch (...) {
     outcome.failed_position = position;
     outcome.error = std::current_exception();
@@ -216,17 +231,16 @@ Loader::Outcome Loader::read(Pending& pending, Slice positions) {
 }
 
 // False where the sample is left out.
-bool Loader::read_sample(Pending& pending, std::int64_t position) {
+bool Loader::read_sample(Pending& pending, std::int64_t position, std::span<std::span<std::byte>> values) {
   const Step& step = pending.step;
   const std::int64_t in_batch = position - plan_.global_batch(step.step_in_epoch).first;
   const auto after = std::ranges::find_if(
       pending.step.micro_batches, [&](const MicroBatch& batch) { return in_batch < batch.first_sample; });
   const auto holder = std::prev(after);  // empty micro-batches begin behind the last sample
   const auto row = static_cast<std::size_t>(in_batch - holder->first_sample);
-  std::vector<std::span<std::byte>> values;
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const auto bytes = static_cast<std::size_t>(fields_[i].type.bytes());
-    values.emplace_back(holder->fields[i].data() + row * bytes, bytes);
+    values[i] = {holder->fields[i].data() + row * bytes, bytes};
   }
   return reader_.read({*pending.order, step.epoch, step.step_in_epoch, position}, values);
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,7 +27,9 @@ struct LoaderOptions {
   std::int64_t micro_batches = 1;  // into which this rank's share of a step is cut
   std::uint64_t seed = 0;          // of the order and of augmentation
   bool shuffle = true;
-  std::int64_t workers = 1;   // threads that read ahead; 0: next() reads on the calling thread
+  // Threads that read ahead; 0: next() reads on the calling thread. So it does, too, where samples lie in memory
+  // and those of a step are copied sooner than a thread wakes up.
+  std::int64_t workers = 1;
   std::int64_t prefetch = 2;  // steps read ahead of the one that next() gives; memory is bounded by these
   OnError on_error = OnError::fail;
   // With OnError::skip: whether another sample of the rank takes the place of one that cannot be read, so
@@ -108,7 +111,7 @@ class Loader {
   Pending* unclaimed();
   Slice claim(Pending& pending) const;
   Outcome read(Pending& pending, Slice positions);
-  bool read_sample(Pending& pending, std::int64_t position);
+  bool read_sample(Pending& pending, std::int64_t position, std::span<std::span<std::byte>> values);
   void finish(Pending& pending, Slice positions, Outcome outcome);
   void close_gaps(Pending& pending);
   void work();

@@ -42,6 +42,8 @@ class SampleSource {
 
   virtual std::int64_t size() const = 0;
   virtual std::vector<Field> fields() const = 0;
+  // Whether samples lie in memory, so that reading one costs little more than a copy.
+  virtual bool in_memory() const { return false; }
   // Writes each field of the sample, row-major, over the bytes of its place in `values`. Throws UserError
   // that names the file or record when it cannot be read; what `values` holds then is unspecified.
   virtual void read_fields(std::int64_t index, const SampleContext& context,

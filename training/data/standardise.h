@@ -24,6 +24,7 @@ class StandardisedDataset final : public Dataset {
   StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation);
 
   std::int64_t size() const override { return raw_->size(); }
+  bool in_memory() const override { return raw_->in_memory(); }
   Shape sample_shape() const override { return raw_->sample_shape(); }
   const std::vector<std::string>& class_names() const override { return raw_->class_names(); }
   std::int64_t label(std::int64_t index) const override { return raw_->label(index); }

@@ -17,6 +17,7 @@ class SubsetDataset final : public Dataset {
   SubsetDataset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
+  bool in_memory() const override { return whole_->in_memory(); }
   Shape sample_shape() const override { return whole_->sample_shape(); }
   const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
   std::int64_t label(std::int64_t index) const override { return whole_->label(in_whole(index)); }

@@ -20,6 +20,7 @@ class TensorDataset final : public SampleSource {
 
   std::int64_t size() const override { return size_; }
   std::vector<Field> fields() const override;
+  bool in_memory() const override { return true; }
   void read_fields(std::int64_t index, const SampleContext& context,
                    std::span<const std::span<std::byte>> values) const override;
 

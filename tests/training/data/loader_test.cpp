@@ -68,6 +68,26 @@ class SlowDataset final : public Dataset {
   std::vector<std::string> names_{"only"};
 };
 
+// Notes whether another thread than the one that made it has read a sample.
+class OneThreaded final : public SampleSource {
+ public:
+  explicit OneThreaded(std::int64_t elements) : elements_(elements) {}
+  std::int64_t size() const override { return 100; }
+  std::vector<Field> fields() const override { return {{"x", {DType::float32, {elements_}}}}; }
+  bool in_memory() const override { return true; }
+  void read_fields(std::int64_t, const SampleContext&,
+                   std::span<const std::span<std::byte>> values) const override {
+    std::ranges::fill(values[0], std::byte{0});
+    if (std::this_thread::get_id() != maker_) elsewhere = true;
+  }
+
+  mutable std::atomic<bool> elsewhere = false;
+
+ private:
+  std::int64_t elements_;
+  std::thread::id maker_ = std::this_thread::get_id();
+};
+
 struct ForeignError {};
 
 class ThrowingDataset final : public Dataset {
@@ -232,6 +252,18 @@ TEST_CASE("destruction does not wait for the steps ahead") {
   const auto dataset = std::make_shared<SlowDataset>();
   { const Loader loader(dataset, {.batch_size = 1000, .workers = 2}); }
   CHECK(dataset->reads <= 4);
+}
+
+TEST_CASE("small samples in memory are read by the calling thread, large ones ahead of it") {
+  const auto is_read_elsewhere = [](std::int64_t elements, std::int64_t ranks) {
+    const auto source = std::make_shared<OneThreaded>(elements);
+    Loader loader(source, {.batch_size = 16, .ranks = ranks, .workers = 2});
+    for (int i = 0; i < 20; ++i) loader.next();
+    return source->elsewhere.load();
+  };
+  CHECK(!is_read_elsewhere(1024, 1));  // 64 KiB a step
+  CHECK(is_read_elsewhere(1025, 1));
+  CHECK(!is_read_elsewhere(2048, 2));
 }
 
 TEST_CASE("time spent waiting is counted") {
