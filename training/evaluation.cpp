@@ -160,7 +160,7 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
   return result;
 }
 
-std::vector<MetricValue> means_of(const std::vector<std::string>& names, const std::vector<double>& sums,
+std::vector<MetricValue> means_of(const std::vector<std::string>& names, std::span<const double> sums,
                                   double samples) {
   std::vector<MetricValue> means;
   for (std::size_t i = 0; i < names.size(); ++i) means.push_back({names[i], sums[i] / samples});

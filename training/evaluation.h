@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,7 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
                     Collective& ranks, const LoaderOptions& reading);
 
 // Sums over samples as means, under the names of the metrics.
-std::vector<MetricValue> means_of(const std::vector<std::string>& names, const std::vector<double>& sums,
+std::vector<MetricValue> means_of(const std::vector<std::string>& names, std::span<const double> sums,
                                   double samples);
 
 }  // namespace plexaura

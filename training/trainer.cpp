@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "core/clock.h"
@@ -12,6 +13,7 @@
 #include "training/folder_lock.h"
 #include "training/on_rank_0.h"
 #include "training/signals.h"
+#include "training/step_runner.h"
 #include "training/store_hash.h"
 
 namespace plexaura {
@@ -57,6 +59,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
                                          ranks(), parts_.strategy, train_plan_, validation_plan_,
                                          ProgramOptions{options_.optimizer, options_.bucket_bytes,
                                                         options_.watch, options_.profile, options_.tuner});
+  runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy != nullptr, options_.watch);
   state_.seed = options_.seed;
   state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;
@@ -155,23 +158,24 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     if (parts_.strategy != nullptr) parts_.strategy->begin(programs_->step().border());
     loader = make_loader();
   });
+  runs_ahead_ = any_rank_runs_ahead();
   const double begin = seconds_now();
   double epoch_begin = begin;
-  bool stopped = false;
-  while (!done() && !stopped) {
+  while (!done() && !stopped_) {
     noted_signal_ = StopSignals::received();
     const std::int64_t epoch = state_.epoch;
-    stopped = train_step(*loader, observer);
+    train_step(*loader, observer);
     if (state_.epoch != epoch) {
       finish_epoch(observer, seconds_now() - epoch_begin);
       epoch_begin = seconds_now();
     }
   }
+  note_step_under_way(observer);
   check_reported();
   programs_->step().await_weights();
   if (parts_.strategy != nullptr) parts_.strategy->end();
   if (!saved_ && result_.steps_now > 0) save();
-  if (stopped) result_.signal = agreed_signal(ranks(), StopSignals::received());
+  if (stopped_) result_.signal = agreed_signal(ranks(), StopSignals::received());
   result_.steps = state_.step;
   result_.images_per_second = rates_.median();
   result_.stall_share = loader->stall_seconds() / std::max(seconds_now() - begin, 1e-9);
@@ -180,83 +184,89 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   return result_;
 }
 
-// Returns whether all ranks leave after this step: one was asked to stop, or the strategy ends the run.
-bool Trainer::train_step(Loader& loader, TrainingObserver& observer) {
-  const double begin = seconds_now();
+// Ranks that read late and ranks that do not would meet a failure at different points.
+bool Trainer::any_rank_runs_ahead() {
+  const std::string mine = parts_.backend.info().host_memory ? "waits" : "runs ahead";
+  const auto all = ranks().gather_all(mine, "whether steps run ahead of their metrics");
+  return std::ranges::find(all, "runs ahead") != all.end();
+}
+
+void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
+  const StepUnderWay step = launch_step(loader);
+  note_step_under_way(observer);
+  if (step.ticket.stopped) {
+    runner_->check_stopped(step.ticket, step.number);
+    stopped_ = true;
+    return;
+  }
+  advance();
+  under_way_ = step;
+  if (!runs_ahead_ || state_.step_in_epoch == 0) note_step_under_way(observer);
+}
+
+Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
+  StepUnderWay step{.number = state_.step + 1,
+                    .epoch = state_.epoch,
+                    .step_in_epoch = state_.step_in_epoch,
+                    .begin = seconds_now()};
   Step data;
-  // What an observer of the last step threw on this rank alone goes the way of a failure in this one.
+  // What an observer of an earlier step threw on this rank alone goes the way of a failure in this one.
   std::exception_ptr failure = std::exchange(report_failure_, nullptr);
   if (!failure) try {
       data = next_step(loader);
     } catch (...) {
       failure = std::current_exception();
     }
-  const std::optional<StepMetrics> metrics = run_step(data, failure);
-  if (!metrics) return true;
-  check_finite(metrics->loss, fmt::format("the loss of step {}", state_.step + 1));
-  note_step(data, *metrics, seconds_now() - begin, observer);
+  step.ticket = runner_->launch(data, {.global_samples = data.global_samples,
+                                       .step = step.number,
+                                       .learning_rate = options_.learning_rate.learning_rate(state_.step),
+                                       .seed = options_.seed,
+                                       .stop = noted_signal_ != 0,
+                                       .failure = std::move(failure)});
   loader.recycle(std::move(data));
-  return metrics->stop;
+  return step;
 }
 
-// Where this rank has no data because of a failure, all ranks learn of it. Nothing where the strategy ends
-// the run: no update was made.
-std::optional<StepMetrics> Trainer::run_step(const Step& data, std::exception_ptr failure) {
-  StepInputs inputs;
-  std::vector<std::vector<Feed>> feeds;
-  std::vector<MicroBatchInputs> batches;
-  for (const MicroBatch& batch : data.micro_batches) {
-    feeds.push_back(programs_->feeds(batch.fields));
-    batches.push_back({feeds.back(), batch.samples, batch.first_sample});
-  }
-  inputs.micro_batches = batches;
-  inputs.global_samples = data.global_samples;
-  inputs.step = state_.step + 1;
-  inputs.learning_rate = options_.learning_rate.learning_rate(state_.step);
-  inputs.seed = options_.seed;
-  inputs.stop = noted_signal_ != 0;
-  inputs.failure = std::move(failure);
-  const auto run = [&] { return programs_->step().run(inputs); };
-  // With the watch all ranks may meet the same bad number in the update: one says so.
-  const StepTicket ticket =
-      options_.watch ? together(ranks(), fmt::format("the watch over step {}", inputs.step), run) : run();
-  if (ticket.stopped) {
-    together(ranks(), fmt::format("the end at step {}", inputs.step),
-             [&] { programs_->step().metrics(ticket); });
-    return std::nullopt;
-  }
-  const StepMetrics metrics = agreed_metrics(ticket);
-  if (result_.steps_now == 0) check_tail(metrics, inputs.global_samples);
-  return metrics;
-}
-
-void Trainer::note_step(const Step& data, const StepMetrics& metrics, double seconds,
-                        TrainingObserver& observer) {
+// To the place behind a step.
+void Trainer::advance() {
   ++state_.step;
-  ++result_.steps_now;
+  if (++state_.step_in_epoch == train_plan_.steps_per_epoch()) {
+    state_.step_in_epoch = 0;
+    ++state_.epoch;
+  }
   saved_ = false;
   rebroadcast_weights();
+}
+
+void Trainer::note_step_under_way(TrainingObserver& observer) {
+  if (!under_way_) return;
+  const StepUnderWay step = *std::exchange(under_way_, std::nullopt);
+  const StepMetrics metrics =
+      runner_->read(step.ticket, step.number, train_plan_.global_batch(step.step_in_epoch).count);
+  if (!std::isfinite(metrics.loss))
+    end_diverged(metrics.loss, fmt::format("the loss of step {}", step.number));
+  ++result_.steps_now;
   state_.epoch_loss += metrics.loss * metrics.samples;
   state_.epoch_samples += metrics.samples;
-  const double rate = metrics.samples / std::max(seconds, 1e-9);
+  const double begin = std::max(step.begin, noted_at_);
+  noted_at_ = seconds_now();
+  const double rate = metrics.samples / std::max(noted_at_ - begin, 1e-9);
   rates_.add(rate);
-  std::vector<double> sums;
-  for (std::size_t i = 0; i < programs_->metric_names().size(); ++i) sums.push_back(metrics.sums[i]);
+  const std::span sums = std::span(metrics.sums).first(programs_->metric_names().size());
   const StepRecord record{
-      .step = state_.step,
-      .epoch = data.epoch,
+      .step = step.number,
+      .epoch = step.epoch,
       .loss = metrics.loss,
       .metrics = means_of(programs_->metric_names(), sums, std::max(metrics.samples, 1.0)),
       .images_per_second = rate,
-      .learning_rate = options_.learning_rate.learning_rate(state_.step - 1),
-      .step_in_epoch = data.step_in_epoch + 1};
+      .learning_rate = options_.learning_rate.learning_rate(step.number - 1),
+      .step_in_epoch = step.step_in_epoch + 1};
   try {
-    observer.step(record, data.steps_in_epoch);
+    observer.step(record, train_plan_.steps_per_epoch());
   } catch (...) {
     report_failure_ = std::current_exception();
   }
-  state_.step_in_epoch = data.ends_epoch() ? 0 : data.step_in_epoch + 1;
-  if (data.ends_epoch()) ++state_.epoch;
+  stopped_ = stopped_ || metrics.stop;
 }
 
 // Behind the last step of an epoch or of the run no other step tells what its observer met.
@@ -271,34 +281,6 @@ Step Trainer::next_step(Loader& loader) const {
   return loader.next();
 }
 
-// Where any rank failed all leave here, each with an error.
-StepMetrics Trainer::agreed_metrics(const StepTicket& ticket) {
-  StepMetrics metrics;
-  std::exception_ptr mine;
-  try {
-    metrics = programs_->step().metrics(ticket);
-  } catch (...) {
-    mine = std::current_exception();
-  }
-  if (mine || metrics.failed) {
-    agree_on_error(ranks(), mine, fmt::format("step {}", state_.step + 1));
-    throw InternalError(fmt::format("step {} failed on a rank that gives no reason", state_.step + 1));
-  }
-  return metrics;
-}
-
-// A strategy may forget the tail. Each rank would then report losses of its own samples, and stop alone.
-void Trainer::check_tail(const StepMetrics& metrics, std::int64_t global_samples) {
-  if (parts_.strategy == nullptr) return;
-  together(ranks(), "the tail of the first step", [&] {
-    if (metrics.samples == static_cast<double>(global_samples)) return;
-    throw UserError(
-        fmt::format("the strategy leaves rank {} with a tail of {} samples where the step has {}: the last "
-                    "bucket carries loss and counts, and must be summed over all ranks like the others",
-                    ranks().rank(), metrics.samples, global_samples));
-  });
-}
-
 void Trainer::rebroadcast_weights() {
   if (options_.rebroadcast_every == 0 || state_.step % options_.rebroadcast_every != 0) return;
   programs_->step().await_weights();
@@ -310,14 +292,14 @@ void Trainer::rebroadcast_weights() {
 }
 
 // Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.
-void Trainer::check_finite(double loss, const std::string& name) {
-  if (std::isfinite(loss)) return;
+void Trainer::end_diverged(double loss, const std::string& name) {
   const UserError error(
       fmt::format("{} is {}: training diverged; lower training.optimizer.learning_rate, or set "
                   "training.watch=true to see "
                   "which op made the first such number; no checkpoint was touched",
                   name, std::isnan(loss) ? "nan" : "infinite"));
   agree_on_error(ranks(), std::make_exception_ptr(error), name);
+  throw error;  // not reached: all agree on it
 }
 
 void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
@@ -334,7 +316,8 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
     record.val_loss = validation.loss;
     record.val_metrics = std::move(validation.metrics);
     result_.skipped_validation = std::move(validation.skipped);
-    check_finite(record.val_loss, fmt::format("the validation loss after step {}", state_.step));
+    if (!std::isfinite(record.val_loss))
+      end_diverged(record.val_loss, fmt::format("the validation loss after step {}", state_.step));
   }
   result_.last_epoch = record;
   state_.epoch_loss = state_.epoch_samples = 0;

@@ -22,6 +22,7 @@ namespace plexaura {
 
 class FolderLock;
 class Loader;
+class StepRunner;
 struct LoaderOptions;
 struct Step;
 
@@ -85,7 +86,9 @@ struct TrainingResult {
 };
 
 // Trains a model: epochs of steps, validation with a program of its own after each epoch, a checkpoint after
-// each epoch and when a signal ends the run. A loss that is not finite ends it with a UserError, and so do
+// each epoch and when a signal ends the run. Where a device computes while the host goes on, the next step is
+// launched before a step's metrics are read: a signal, a failure or a bad loss then ends the run one step later,
+// and before anything is saved. A loss that is not finite ends it with a UserError, and so do
 // weights that are not where a checkpoint is due, whether one is written or not. Whatever fails on one rank
 // ends all of them after the same step with the same error. A resumed run ends bitwise equal to one that was
 // never stopped.
@@ -120,14 +123,23 @@ class Trainer {
   Collective& ranks() { return *parts_.collective; }
   LoaderOptions reading() const;
   std::unique_ptr<Loader> make_loader() const;
-  bool train_step(Loader& loader, TrainingObserver& observer);
-  std::optional<StepMetrics> run_step(const Step& data, std::exception_ptr failure);
-  void note_step(const Step& data, const StepMetrics& metrics, double seconds, TrainingObserver& observer);
+  // A step that was launched and whose metrics were not read yet.
+  struct StepUnderWay {
+    StepTicket ticket = {};
+    std::int64_t number = 0;  // of its update, from 1
+    std::int64_t epoch = 0;
+    std::int64_t step_in_epoch = 0;
+    double begin = 0;  // seconds
+  };
+
+  bool any_rank_runs_ahead();
+  void train_step(Loader& loader, TrainingObserver& observer);
+  StepUnderWay launch_step(Loader& loader);
+  void advance();
+  void note_step_under_way(TrainingObserver& observer);
   void check_reported();
-  StepMetrics agreed_metrics(const StepTicket& ticket);
-  void check_tail(const StepMetrics& metrics, std::int64_t global_samples);
   void rebroadcast_weights();
-  void check_finite(double loss, const std::string& name);
+  [[noreturn]] void end_diverged(double loss, const std::string& name);
   Step next_step(Loader& loader) const;
   void finish_epoch(TrainingObserver& observer, double seconds);
   void lock_output();
@@ -141,9 +153,14 @@ class Trainer {
   BatchPlan validation_plan_;
   std::unique_ptr<FolderLock> output_lock_;  // of rank 0
   std::unique_ptr<TrainingPrograms> programs_;
-  RunState state_;
+  std::unique_ptr<StepRunner> runner_;
+  RunState state_;  // behind the last step that was launched; sums are of the steps whose metrics were read
+  std::optional<StepUnderWay> under_way_;
+  bool runs_ahead_ = false;  // metrics are read one step late
+  bool stopped_ = false;     // all ranks leave: one was asked to stop, or the strategy ends the run
   TrainingResult result_;
-  RecentValues rates_;  // images per second of each step
+  RecentValues rates_;   // images per second of each step
+  double noted_at_ = 0;  // seconds: when the last of them was noted
   int noted_signal_ = 0;
   std::exception_ptr report_failure_;  // of the observer of the last step
   bool saved_ = false;                 // as it stands

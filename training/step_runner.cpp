@@ -1,0 +1,55 @@
+#include "training/step_runner.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
+  feeds_.clear();
+  batches_.clear();
+  for (const MicroBatch& batch : data.micro_batches) {
+    feeds_.push_back(programs_.feeds(batch.fields));
+    batches_.push_back({feeds_.back(), batch.samples, batch.first_sample});
+  }
+  inputs.micro_batches = batches_;
+  const auto run = [&] { return programs_.step().run(inputs); };
+  // With the watch all ranks may meet the same bad number in the update: one says so.
+  return watch_ ? together(ranks_, fmt::format("the watch over step {}", inputs.step), run) : run();
+}
+
+StepMetrics StepRunner::read(const StepTicket& ticket, std::int64_t step, std::int64_t global_samples) {
+  StepMetrics metrics;
+  std::exception_ptr mine;
+  try {
+    metrics = programs_.step().metrics(ticket);
+  } catch (...) {
+    mine = std::current_exception();
+  }
+  if (mine || metrics.failed) {
+    agree_on_error(ranks_, mine, fmt::format("step {}", step));
+    throw InternalError(fmt::format("step {} failed on a rank that gives no reason", step));
+  }
+  if (!tail_checked_) check_tail(metrics, global_samples);
+  tail_checked_ = true;
+  return metrics;
+}
+
+void StepRunner::check_stopped(const StepTicket& ticket, std::int64_t step) {
+  together(ranks_, fmt::format("the end at step {}", step), [&] { programs_.step().metrics(ticket); });
+}
+
+// A strategy may forget the tail. Each rank would then report losses of its own samples, and stop alone.
+void StepRunner::check_tail(const StepMetrics& metrics, std::int64_t global_samples) {
+  if (!has_strategy_) return;
+  together(ranks_, "the tail of the first step", [&] {
+    if (metrics.samples == static_cast<double>(global_samples)) return;
+    throw UserError(
+        fmt::format("the strategy leaves rank {} with a tail of {} samples where the step has {}: the last "
+                    "bucket carries loss and counts, and must be summed over all ranks like the others",
+                    ranks_.rank(), metrics.samples, global_samples));
+  });
+}
+
+}  // namespace plexaura

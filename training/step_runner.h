@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+#include "core/ranks/collective.h"
+#include "training/data/loader.h"
+#include "training/programs.h"
+
+namespace plexaura {
+
+// Launches the steps of a run and reads what they answered, together with all ranks. Where any rank fails, all
+// leave with an error. What it is made of outlives it.
+class StepRunner {
+ public:
+  StepRunner(TrainingPrograms& programs, Collective& ranks, bool has_strategy, bool watch)
+      : programs_(programs), ranks_(ranks), has_strategy_(has_strategy), watch_(watch) {}
+
+  // Runs the micro-batches of `data`; `inputs` says the rest. With `inputs.failure` there is no data.
+  StepTicket launch(const Step& data, StepInputs inputs);
+
+  // What a step answered, one of the last two, whose update has this number and which had so many samples.
+  StepMetrics read(const StepTicket& ticket, std::int64_t step, std::int64_t global_samples);
+
+  // Of a step in which the strategy ended the run: throws what failed in it.
+  void check_stopped(const StepTicket& ticket, std::int64_t step);
+
+ private:
+  void check_tail(const StepMetrics& metrics, std::int64_t global_samples);
+
+  TrainingPrograms& programs_;
+  Collective& ranks_;
+  bool has_strategy_;
+  bool watch_;
+  bool tail_checked_ = false;
+  std::vector<std::vector<Feed>> feeds_;
+  std::vector<MicroBatchInputs> batches_;
+};
+
+}  // namespace plexaura
