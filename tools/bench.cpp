@@ -21,7 +21,9 @@
 #include "core/print.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
+#include "training/data/tensor_dataset.h"
 #include "training/kernel_times.h"
+#include "training/trainer.h"
 
 namespace plexaura {
 
@@ -36,6 +38,8 @@ struct Options {
   double seconds = 20;
   bool inference = false;
   bool plan = false;
+  bool no_kernels = false;
+  bool trainer = false;
 };
 
 constexpr int warm_up_steps = 3;
@@ -75,7 +79,7 @@ struct Bench {
         model(make_model(config.section("model"), sample, options.classes)),
         batch(config.section("training").integer("batch_size", {.minimum = 1})),
         run(read_options(config, batch, 1)),
-        backend(std::make_unique<WatchedBackend>(open_backend(options.backend))),
+        backend(std::make_unique<WatchedBackend>(open_backend(options.backend), !options.no_kernels)),
         store(make_store(*model, run.dtype)),
         tuner(options.plan ? Tuning::off : run.tuning) {
     for (const char* section : {"model", "training"}) config.section(section).check_all_used();
@@ -96,6 +100,12 @@ struct Bench {
   Tensor labels;
 };
 
+ModelBuilder loss_of(Model& model) {
+  return [&model](const ModelInputs& inputs) {
+    return build_loss(model, model(inputs["samples"]), inputs["labels"]);
+  };
+}
+
 // One run of a program; gives the loss, or 0 where there is none.
 using Step = std::function<double()>;
 
@@ -109,12 +119,10 @@ class Training {
   explicit Training(Bench& of)
       : of_(of),
         plan_{of.batch, of.batch, 1, 1},
-        programs_(
-            [&](const ModelInputs& inputs) {
-              return build_loss(*of.model, (*of.model)(inputs["samples"]), inputs["labels"]);
-            },
-            {{"samples", {DType::float32, of.sample}}, {"labels", {DType::int64, {}}}}, of.store, *of.backend,
-            alone_, nullptr, plan_, plan_, {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {}
+        programs_(loss_of(*of.model),
+                  {{"samples", {DType::float32, of.sample}}, {"labels", {DType::int64, {}}}}, of.store,
+                  *of.backend, alone_, nullptr, plan_, plan_,
+                  {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {}
 
   Timed timed() {
     return {programs_.workspace_bytes(), [this] { return step(); }};
@@ -139,6 +147,43 @@ class Training {
   TrainingPrograms programs_;
   std::int64_t steps_ = 0;
 };
+
+// The seconds between the reports of steps.
+struct StepTimes final : TrainingObserver {
+  void step(const StepRecord&, std::int64_t) override {
+    const double time = seconds_now();
+    if (last > 0) seconds.push_back(time - last);
+    last = time;
+  }
+  double last = 0;
+  std::vector<double> seconds = {};
+};
+
+// Steps of a Trainer on samples in memory, whose epochs have some hundred steps.
+std::string measure_trainer(const Options& options, Bench& of) {
+  constexpr std::int64_t steps_in_epoch = 500;
+  const auto repeated = [&](const Tensor& batch) {
+    std::vector<std::int64_t> extents = batch.shape().extents();
+    extents[0] *= steps_in_epoch;
+    Tensor all({batch.dtype(), Shape(std::move(extents))});
+    for (std::int64_t i = 0; i < steps_in_epoch; ++i)
+      std::copy_n(batch.data(), batch.bytes(), all.data() + static_cast<std::size_t>(i) * batch.bytes());
+    return all;
+  };
+  const auto data = tensor_dataset({{"samples", repeated(of.samples)}, {"labels", repeated(of.labels)}});
+  StepTimes times;
+  const double begin = seconds_now();
+  while (times.seconds.empty() || seconds_now() - begin < options.seconds) {
+    Trainer trainer({loss_of(*of.model), of.store, *of.backend, data},
+                    {.batch_size = of.batch, .optimizer = of.run.trainer.optimizer});
+    times.last = 0;
+    trainer.run(times);
+  }
+  return fmt::format(
+      R"({{"model":"{}","backend":"{}","batch":{},"steps":{},"median_s":{:.9f},"min_s":{:.9f}}})",
+      options.config, options.backend, of.batch, times.seconds.size(), median(times.seconds),
+      std::ranges::min(times.seconds));
+}
 
 class Inference {
  public:
@@ -194,6 +239,7 @@ std::string look_at(const Options& options) {
   Bench of(options, config);
   const auto times = kernel_times_file();
   if (of.run.tuning != Tuning::off) load_kernel_times(times, of.tuner);
+  if (options.trainer) return measure_trainer(options, of);
   Program program(of);
   if (of.tuner.measured() > 0) save_kernel_times(times, of.tuner);
   const Timed timed = program.timed();
@@ -228,6 +274,10 @@ int main(int argc, char** argv) {
       ->check(above_zero());
   app.add_option("--backend", options.backend, "cpu, portable or the name of a plugin");
   app.add_flag("--inference", options.inference, "times only the forward pass");
+  app.add_flag("--trainer", options.trainer,
+               "times steps through the Trainer: with data, metrics and records");
+  app.add_flag("--no-kernels", options.no_kernels,
+               "leaves all kernels out: what remains is the loop, feeds, scalars and metrics");
   app.add_flag("--plan", options.plan, "times nothing; prints the share of the work that each kernel does");
   return run_tool(app, argc, argv, [&] {
     print_output((options.inference ? look_at<Inference>(options) : look_at<Training>(options)) + "\n");

@@ -13,6 +13,20 @@ std::string json_of(const std::vector<std::string>& names) {
   return '[' + list + ']';
 }
 
+// Takes the memory of another kernel, and computes nothing.
+class EmptyKernel final : public Kernel {
+ public:
+  explicit EmptyKernel(std::size_t workspace) : workspace_(workspace) {}
+  std::size_t workspace() const override { return workspace_; }
+  std::unique_ptr<Launch> bind(const Binding&) const override { return std::make_unique<EmptyLaunch>(); }
+
+ private:
+  class EmptyLaunch final : public Launch {
+    void run() override {}
+  };
+  std::size_t workspace_;
+};
+
 }  // namespace
 
 void WatchedBackend::Account::add(const std::string& kind, const std::string& implementation,
@@ -27,9 +41,11 @@ std::vector<Candidate> WatchedBackend::propose(const RegionQuery& query) const {
   std::vector<Candidate> candidates = backend_->propose(query);
   for (Candidate& candidate : candidates)
     candidate.make = [account = account_, kind = query.region.kind, implementation = candidate.implementation,
-                      seconds = candidate.seconds, make = std::move(candidate.make)](bool accumulate) {
+                      seconds = candidate.seconds, computes = kernels_,
+                      make = std::move(candidate.make)](bool accumulate) -> std::shared_ptr<const Kernel> {
       account->add(kind, implementation, seconds);
-      return make(accumulate);
+      auto kernel = make(accumulate);
+      return computes ? kernel : std::make_shared<EmptyKernel>(kernel->workspace());
     };
   return candidates;
 }

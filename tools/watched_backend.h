@@ -10,10 +10,12 @@
 
 namespace plexaura {
 
-// A backend that keeps an account of the kernels that programs get from it.
+// A backend that keeps an account of the kernels that programs get from it; without `kernels` they compute
+// nothing.
 class WatchedBackend final : public Backend {
  public:
-  explicit WatchedBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+  explicit WatchedBackend(std::unique_ptr<Backend> backend, bool kernels = true)
+      : backend_(std::move(backend)), kernels_(kernels) {}
 
   // A line of JSON: the kernels, the seconds that the backend expects of them, the share of portable kernels
   // in these with their names, and what was left to the reference code of a library.
@@ -46,6 +48,7 @@ class WatchedBackend final : public Backend {
   };
 
   std::unique_ptr<Backend> backend_;
+  bool kernels_;
   std::shared_ptr<Account> account_ = std::make_shared<Account>();
 };
 

@@ -2,24 +2,6 @@
 
 namespace plexaura {
 
-void HostEventState::set(bool passed) {
-  {
-    const std::lock_guard lock(mutex_);
-    passed_ = passed;
-  }
-  if (passed) changed_.notify_all();
-}
-
-bool HostEventState::passed() const {
-  const std::lock_guard lock(mutex_);
-  return passed_;
-}
-
-void HostEventState::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return passed_; });
-}
-
 void HostStreams::hold(Stream stream, std::shared_ptr<HostEventState> event) {
   if (!event->passed()) held_by(stream).push_back(std::move(event));
 }

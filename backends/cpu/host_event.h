@@ -1,9 +1,8 @@
 #pragma once
 
 #include <array>
-#include <condition_variable>
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "core/device/backend.h"
@@ -13,14 +12,15 @@ namespace plexaura {
 // What a HostEvent and the streams that are held by it share.
 class HostEventState {
  public:
-  void set(bool passed);
-  bool passed() const;
-  void wait();
+  void set(bool passed) {
+    passed_.store(passed, std::memory_order_release);
+    if (passed) passed_.notify_all();
+  }
+  bool passed() const { return passed_.load(std::memory_order_acquire); }
+  void wait() const { passed_.wait(false, std::memory_order_acquire); }
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool passed_ = false;
+  std::atomic<bool> passed_ = false;
 };
 
 // The two streams of a device that is the host itself: work is done in the call that enqueues it. Only events

@@ -107,13 +107,15 @@ Address WeightsImmigration::device_gradients(std::size_t bucket) const {
 }
 
 void WeightsImmigration::begin_step(std::int64_t step, bool stop) {
-  const std::lock_guard lock(mutex_);
   step_ = step;
+  if (!staging_) return;
+  const std::lock_guard lock(mutex_);
   stop_ = stop;
   failure_ = nullptr;
 }
 
 std::exception_ptr WeightsImmigration::failure() const {
+  if (!staging_) return nullptr;
   const std::lock_guard lock(mutex_);
   return failure_;
 }
