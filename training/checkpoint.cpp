@@ -24,9 +24,11 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view prefix = "checkpoint-";
-// In the metadata of a state: the checksum of its weights, and whether samples are shuffled.
+// In the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels.
 const std::string weights_key = "weights";
 const std::string shuffle_key = "shuffle";
+const std::string kernels_key = "kernels";
+const std::string kernel_times_key = "kernel_times";
 // Beyond it, doubles do not hold every whole number.
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
@@ -53,6 +55,8 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
                    {"precision", std::string(name_of(store.dtype()))},
                    {weights_key, std::move(weights)}};
   if (state.shuffle) file.metadata[shuffle_key] = *state.shuffle ? "true" : "false";
+  if (!state.kernels.empty()) file.metadata[kernels_key] = state.kernels;
+  if (!state.kernel_times.empty()) file.metadata[kernel_times_key] = state.kernel_times;
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs())
       if (spec.role == ParameterRole::trainable)
@@ -242,6 +246,11 @@ void check_numbers(const Reader& file, const RunState& state) {
                           state.step_in_epoch, state.samples, state.batch_size));
 }
 
+std::string text_or_none(const Metadata& metadata, const std::string& key) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? std::string() : found->second;
+}
+
 void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   state.step = file.count("run.step");
   state.epoch = file.count("run.epoch");
@@ -254,6 +263,8 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   state.batch_size = file.count("run.batch_size");
   if (const auto found = metadata.find(shuffle_key); found != metadata.end())
     state.shuffle = found->second == "true";
+  state.kernels = text_or_none(metadata, kernels_key);
+  state.kernel_times = text_or_none(metadata, kernel_times_key);
   check_numbers(file, state);
 }
 
@@ -285,6 +296,16 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
   }
   put_in_place(unfinished, target);
   remove_others(directory, state.step, static_cast<std::size_t>(keep));
+}
+
+std::string kernel_times_of_newest(const fs::path& directory) {
+  try {
+    const auto newest = newest_checkpoint(directory);
+    if (!newest) return {};
+    return text_or_none(read_safetensors_header(*newest / "state.safetensors").metadata, kernel_times_key);
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& directory) {

@@ -27,11 +27,15 @@ struct RunState {
   Settings settings = {};         // what a run that goes on may not change; empty: nothing is compared
   // Whether the samples of the open epoch come in random order; checkpoints of older versions do not say.
   std::optional<bool> shuffle = {};
+  // A hash of the kernels that the run took, and the times by which it chose them, for a Tuner. Empty in
+  // checkpoints of older versions; the second also where estimates chose.
+  std::string kernels = {};
+  std::string kernel_times = {};
 };
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors,
 // parameters and buffers under their own names, and the settings; and state.safetensors, the optimizer's state,
-// the RunState and the checksum of the weights that they belong to. Neither has time or path. It appears under its name
+// the RunState and the checksum of the weights that they belong to. Neither has a date or a path. It appears under its name
 // whole or not at all: a run that is killed while writing leaves the one before.
 //
 // Writes it, and only then removes the older ones but for the newest `keep`, and those of later steps, which
@@ -53,6 +57,10 @@ void prepare_checkpoints(const std::filesystem::path& directory);
 // where there are settings to compare, and taken as they are where there are none.
 std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store,
                                         std::string_view optimizer = {}, const Settings& settings = {});
+
+// RunState::kernel_times of the newest checkpoint, which are needed before there are programs and a store to
+// load it into. Empty where there are none, or the checkpoint cannot be read: load_checkpoint() will say so.
+std::string kernel_times_of_newest(const std::filesystem::path& directory);
 
 // The newest checkpoint's folder, if any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);

@@ -50,14 +50,15 @@ LoaderOptions in_order(const LoaderOptions& reading, const Collective& ranks) {
 }  // namespace
 
 Evaluator::Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
-                     Collective& collective, bool watch, Profile* profile)
+                     Collective& collective, bool watch, Profile* profile, Tuner* tuner)
     : model_(std::move(model)),
       fields_(std::move(fields)),
       store_(store),
       backend_(backend),
       collective_(collective),
       watch_(watch),
-      profile_(profile) {}
+      profile_(profile),
+      tuner_(tuner) {}
 
 LossOutputs Evaluator::build(Graph& graph, std::int64_t samples) const {
   return model_(ModelInputs(graph, fields_, samples, store_.dtype()));
@@ -79,6 +80,7 @@ void Evaluator::know_metrics() {
 }
 
 void Evaluator::compile_for(std::int64_t samples) {
+  if (programs_.contains(samples)) return;
   Graph graph(Mode::inference);
   const LossOutputs model = build(graph, samples);
   know_metrics(model.metrics);
@@ -86,7 +88,8 @@ void Evaluator::compile_for(std::int64_t samples) {
   for (const Metric& metric : model.metrics)
     outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
   programs_[samples] =
-      compile(graph, outputs, backend_, {.placement = store_.placed() ? &store_.placement() : nullptr});
+      compile(graph, outputs, backend_,
+              {.placement = store_.placed() ? &store_.placement() : nullptr, .tuner = tuner_});
 }
 
 std::size_t Evaluator::arena_bytes() const {
@@ -101,7 +104,7 @@ void Evaluator::make_machines(std::shared_ptr<Workspace> workspace) {
 }
 
 VM& Evaluator::machine_for(std::int64_t samples) {
-  if (!programs_.contains(samples)) compile_for(samples);
+  compile_for(samples);
   const std::shared_ptr<const Program>& program = programs_.at(samples);
   std::unique_ptr<VM>& machine = machines_[samples];
   if (machine) return *machine;

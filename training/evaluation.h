@@ -15,6 +15,7 @@
 namespace plexaura {
 
 struct LoaderOptions;
+class Tuner;
 
 // Sums over the samples that were looked at.
 struct Evaluation {
@@ -24,11 +25,11 @@ struct Evaluation {
 };
 
 // Loss and metrics of a model in inference mode: a program for each size of a batch. The store, the backend,
-// the collective and the profile must outlive it. One thread at a time.
+// the collective, the profile and the tuner must outlive it. One thread at a time.
 class Evaluator {
  public:
   Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
-            Collective& collective, bool watch = false, Profile* profile = nullptr);
+            Collective& collective, bool watch = false, Profile* profile = nullptr, Tuner* tuner = nullptr);
 
   // What the model reports: known once a program was compiled, or by one of these. A rank that gets no samples
   // has to know it, too; the second builds a graph for one sample unless it is known.
@@ -37,7 +38,7 @@ class Evaluator {
   const std::vector<std::string>& metric_names() const { return metric_names_; }
   Profile* profile() const { return profile_; }
 
-  // Compiles ahead, for batches of so many samples.
+  // Compiles ahead, for batches of so many samples; once.
   void compile_for(std::int64_t samples);
   // The largest workspace that a program compiled so far needs.
   std::size_t arena_bytes() const;
@@ -59,6 +60,7 @@ class Evaluator {
   Collective& collective_;
   bool watch_;
   Profile* profile_;
+  Tuner* tuner_;
   std::vector<std::string> metric_names_;
   std::vector<bool> metric_is_mean_;
   bool knows_metrics_ = false;

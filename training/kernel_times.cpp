@@ -1,8 +1,13 @@
 #include "training/kernel_times.h"
 
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <system_error>
+#include <thread>
 
 #include "core/error.h"
 #include "training/file.h"
@@ -14,11 +19,27 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t most_bytes = 64 << 20;
+constexpr std::chrono::seconds longest_wait(5);
 
 fs::path folder_in(const char* variable, const char* below) {
   const char* value = std::getenv(variable);
   if (value == nullptr || !fs::path(value).is_absolute()) return {};
   return fs::path(value) / below;
+}
+
+// Runs that keep times at once do so one after the other; it ends with the object. Where the file system has no
+// locks, what another run keeps in the same moment may be lost, and is measured again.
+FileDescriptor lock_of(const fs::path& file) {
+  const fs::path path = file.string() + ".lock";
+  FileDescriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (lock.get() < 0) throw_create_error(path, errno);
+  const auto end = std::chrono::steady_clock::now() + longest_wait;
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+    if (std::chrono::steady_clock::now() > end)
+      throw UserError(fmt::format("another process holds '{}'", path.string()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return lock;
 }
 
 }  // namespace
@@ -48,9 +69,10 @@ std::string save_kernel_times(const fs::path& file, const Tuner& tuner) {
   try {
     std::error_code error;
     fs::create_directories(file.parent_path(), error);
+    const FileDescriptor lock = lock_of(file);
     Tuner all(Tuning::off);
     load_kernel_times(file, all);  // other runs may have written since
-    all.add(tuner.to_text());
+    all.add(tuner.to_text(Tuner::Part::own));
     AtomicFile out(file);
     out.write(all.to_text());
     out.commit();

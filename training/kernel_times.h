@@ -15,8 +15,8 @@ std::filesystem::path kernel_times_file();
 // nothing where all is well or there is no file.
 std::string load_kernel_times(const std::filesystem::path& file, Tuner& tuner);
 
-// Adds what this run has measured to the file, whole or not at all. A file that cannot be written is no
-// error: returns a sentence about it, nothing where all is well.
+// Adds what was measured for this tuner to what the file holds by then, whole or not at all. A file that cannot
+// be written is no error: returns a sentence about it, nothing where all is well.
 std::string save_kernel_times(const std::filesystem::path& file, const Tuner& tuner);
 
 }  // namespace plexaura

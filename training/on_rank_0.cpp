@@ -2,23 +2,52 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <future>
 
 namespace plexaura {
 
-void on_rank_0(Collective& ranks, std::string_view what, const std::function<void()>& work) {
-  if (ranks.size() == 1) return work();
-  std::future<void> done;
-  if (ranks.rank() == 0) done = std::async(std::launch::async | std::launch::deferred, work);
-  std::int64_t at_work = 1;
-  while (at_work > 0) {
-    constexpr std::chrono::seconds pause(1);
-    at_work = done.valid() && done.wait_for(pause) == std::future_status::timeout ? 1 : 0;
+namespace {
+
+// Until nobody is at work any more.
+void beat(Collective& ranks, std::string_view what, const std::future<void>& done) {
+  constexpr std::chrono::seconds pause(1);
+  for (std::int64_t at_work = 1; at_work > 0;) {
+    at_work = done.wait_for(pause) == std::future_status::timeout ? 1 : 0;
     ranks.sum(DType::int64, reinterpret_cast<std::byte*>(&at_work), 1, what);
   }
-  together(ranks, what, [&] {
-    if (done.valid()) done.get();
-  });
+}
+
+}  // namespace
+
+void on_some_ranks(Collective& ranks, bool works, std::string_view what, const std::function<void()>& work) {
+  if (ranks.size() == 1) {
+    if (works) work();
+    return;
+  }
+  std::promise<void> end;
+  const std::future<void> done = end.get_future();
+  if (!works) {
+    end.set_value();
+    beat(ranks, what, done);
+    return agree_on_error(ranks, nullptr, what);
+  }
+  // Where there is no thread to be had, the others wait no longer than ever.
+  std::future<void> beats =
+      std::async(std::launch::async | std::launch::deferred, [&] { beat(ranks, what, done); });
+  std::exception_ptr failure;
+  try {
+    work();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  end.set_value();
+  beats.get();
+  agree_on_error(ranks, failure, what);
+}
+
+void on_rank_0(Collective& ranks, std::string_view what, const std::function<void()>& work) {
+  on_some_ranks(ranks, ranks.rank() == 0, what, work);
 }
 
 }  // namespace plexaura

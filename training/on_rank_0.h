@@ -7,9 +7,12 @@
 
 namespace plexaura {
 
-// Work of rank 0 for which the others wait: all leave as together() does. However long it takes, nobody's
-// deadline ends the run, for rank 0 tells the others every second that it is at work. With several ranks the
-// work runs on a thread of its own.
+// Work of some ranks, those that say so, for which the others wait: all leave as together() does. However long
+// it takes, nobody's deadline ends the run, for those at work tell the others every second. The work runs on
+// the calling thread and must not call `ranks`: a thread of its own does so meanwhile.
+void on_some_ranks(Collective& ranks, bool works, std::string_view what, const std::function<void()>& work);
+
+// The same where rank 0 alone works.
 void on_rank_0(Collective& ranks, std::string_view what, const std::function<void()>& work);
 
 }  // namespace plexaura

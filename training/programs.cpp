@@ -7,6 +7,7 @@
 #include "core/did_you_mean.h"
 #include "core/fnv.h"
 #include "core/graph/structure.h"
+#include "training/on_rank_0.h"
 
 namespace plexaura {
 
@@ -20,6 +21,25 @@ std::string broadcast_text(Collective& collective, std::string text, std::string
   return text;
 }
 
+[[noreturn]] void throw_unreadable() {
+  throw InternalError("a rank sent times of kernels that cannot be read");
+}
+
+std::set<std::int64_t> sizes_of(const BatchPlan& plan, std::int64_t rank) {
+  const std::vector<std::int64_t> sizes = plan.micro_batch_sizes(rank);
+  return {sizes.begin(), sizes.end()};
+}
+
+// Those that every rank has.
+std::set<std::int64_t> sizes_of_all(const BatchPlan& plan) {
+  std::set<std::int64_t> shared = sizes_of(plan, 0);
+  for (std::int64_t rank = 1; rank < plan.ranks; ++rank) {
+    const std::set<std::int64_t> sizes = sizes_of(plan, rank);
+    std::erase_if(shared, [&](std::int64_t size) { return !sizes.contains(size); });
+  }
+  return shared;
+}
+
 }  // namespace
 
 TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store,
@@ -28,21 +48,26 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
                                    const ProgramOptions& options)
     : model_(std::move(model)),
       fields_(std::move(fields)),
-      evaluator_(model_, fields_, store, backend, collective, options.watch, options.profile),
+      evaluator_(model_, fields_, store, backend, collective, options.watch, options.profile, options.tuner),
       store_(store),
       backend_(backend),
       collective_(collective),
       options_(options) {
   const std::int64_t rank = collective.rank();
   const std::int64_t first = train.micro_batch(0, 0, 0).count;
-  place(collective, strategy, first);
   share_kernel_times();
+  place(collective, strategy, first);
+  measure_kernels(train, validation);
   together(collective, "compiling", [&] {
     compile_all(train, validation, rank);
+    drop_sizes_of_others(train);
     make_machines(strategy, train.micro_batches);
     plan_hash_ = hash_of_plan(first);
-    kernels_hash_ = hash_of_kernels(train);
+    kernels_hash_ = hash_of_kernels(sizes_of_all(train));
+    own_kernels_hash_ = hash_of_kernels(sizes_of(train, rank));
   });
+  kernel_times_ = times_in_use();
+  if (options_.tuner != nullptr) options_.tuner->freeze();
 }
 
 LossOutputs TrainingPrograms::build(Graph& graph, std::int64_t samples) const {
@@ -62,9 +87,8 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
 // The lowest rank has samples in every step; its placement is everyone's.
 void TrainingPrograms::place(Collective& collective, Strategy* strategy, std::int64_t samples) {
   std::string placement;
-  together(collective, "placing the parameters", [&] {
-    if (collective.rank() == 0) placement = to_text(compile_gradients(samples, false, nullptr)->placement);
-  });
+  on_rank_0(collective, "placing the parameters",
+            [&] { placement = to_text(compile_gradients(samples, false, nullptr)->placement); });
   placement = broadcast_text(collective, std::move(placement), "the placement of the parameters");
   const Placement placed =
       together(collective, "placing the parameters", [&] { return parse_placement(placement); });
@@ -81,25 +105,54 @@ void TrainingPrograms::place(Collective& collective, Strategy* strategy, std::in
   });
 }
 
-// Ranks that measured for themselves would choose unlike kernels.
+// Ranks that measured for themselves, or knew other times, would choose unlike kernels.
 void TrainingPrograms::share_kernel_times() {
   if (options_.tuner == nullptr || collective_.size() == 1) return;
-  const bool has_measured = collective_.rank() == 0;
+  const bool knows = collective_.rank() == 0;
   const std::string times =
-      broadcast_text(collective_, has_measured ? options_.tuner->to_text() : "", "the times of kernels");
-  if (!has_measured && !options_.tuner->add(times))
-    throw InternalError("rank 0 sent times of kernels that cannot be read");
+      broadcast_text(collective_, knows ? options_.tuner->to_text() : "", "the times of kernels");
+  if (!knows && !options_.tuner->add(times)) throw_unreadable();
+  const std::vector<std::string> kinds =
+      collective_.gather_all(where_times_hold(backend_.info()), "the kinds of processors");
+  const auto mine = kinds.begin() + collective_.rank();
+  measures_ = std::find(kinds.begin(), mine, *mine) == mine;
+}
+
+void TrainingPrograms::measure_kernels(const BatchPlan& train, const BatchPlan& validation) {
+  if (options_.tuner == nullptr || collective_.size() == 1) return;
+  on_some_ranks(collective_, measures_, "measuring the kernels", [&] {
+    for (std::int64_t rank = 0; rank < train.ranks; ++rank) compile_all(train, validation, rank);
+  });
+  const std::string mine = measures_ ? options_.tuner->to_text(Tuner::Part::own) : "";
+  for (const std::string& times : collective_.gather_all(mine, "the times of kernels"))
+    if (!times.empty() && !options_.tuner->add_own(times)) throw_unreadable();
   options_.tuner->freeze();
 }
 
+// Of all kinds of processors, so that a checkpoint of rank 0 serves all.
+std::string TrainingPrograms::times_in_use() const {
+  if (options_.tuner == nullptr) return {};
+  Tuner all(Tuning::off);
+  const std::string mine = measures_ ? options_.tuner->to_text(Tuner::Part::used) : "";
+  for (const std::string& times : collective_.gather_all(mine, "the times of kernels in use"))
+    if (!times.empty() && !all.add(times)) throw_unreadable();
+  return all.to_text();
+}
+
+// Each once.
 void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank) {
   for (const std::int64_t samples : train.micro_batch_sizes(rank))
     for (const bool accumulate : {false, true})
-      if (!accumulate || train.micro_batches > 1)
+      if ((!accumulate || train.micro_batches > 1) && !gradients_.contains({samples, accumulate}))
         gradients_[{samples, accumulate}] = compile_gradients(samples, accumulate, &store_.placement());
   if (validation.samples == 0) return;
   for (const std::int64_t samples : validation.micro_batch_sizes(rank))
     if (samples > 0) evaluator_.compile_for(samples);
+}
+
+void TrainingPrograms::drop_sizes_of_others(const BatchPlan& train) {
+  const std::set<std::int64_t> mine = sizes_of(train, collective_.rank());
+  std::erase_if(gradients_, [&](const auto& entry) { return !mine.contains(entry.first.first); });
 }
 
 void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batches) {
@@ -121,16 +174,10 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
   evaluator_.make_machines(workspace_);
 }
 
-std::uint64_t TrainingPrograms::hash_of_kernels(const BatchPlan& train) const {
-  std::set<std::int64_t> shared;
-  for (const auto& [key, program] : gradients_) shared.insert(key.first);
-  for (std::int64_t rank = 0; rank < train.ranks; ++rank) {
-    const std::vector<std::int64_t> sizes = train.micro_batch_sizes(rank);
-    std::erase_if(shared, [&](std::int64_t size) { return !std::ranges::binary_search(sizes, size); });
-  }
+std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& sizes) const {
   std::string text = fmt::format("{:x}", update_->plan_hash());
   for (const auto& [key, program] : gradients_)
-    if (shared.contains(key.first)) text += fmt::format(" {:x}", program->plan_hash());
+    if (sizes.contains(key.first)) text += fmt::format(" {:x}", program->plan_hash());
   return fnv(text);
 }
 

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,9 @@ struct ProgramOptions {
   std::int64_t bucket_bytes = 25 << 20;
   bool watch = false;
   Profile* profile = nullptr;
-  Tuner* tuner = nullptr;  // of kernels, on all ranks or on none; null: estimates
+  // Of kernels, on all ranks or on none, and of these programs alone: when they are compiled it is frozen.
+  // Null: estimates choose kernels.
+  Tuner* tuner = nullptr;
 };
 
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
@@ -30,9 +33,9 @@ struct ProgramOptions {
 class TrainingPrograms {
  public:
   // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere, and so are the
-  // times of the kernels that it has measured for it; where there are several ranks nothing else is measured.
-  // All ranks construct together; a rank that fails takes all with it. `train` and `validation` say which sizes
-  // occur.
+  // times of kernels that it knows. Of each kind of processor the lowest rank measures what is not known, for
+  // all of its kind and for the sizes of all ranks; the others wait, however long it takes. All ranks
+  // construct together; a rank that fails takes all with it. `train` and `validation` say which sizes occur.
   TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store, Backend& backend,
                    Collective& collective, Strategy* strategy, const BatchPlan& train,
                    const BatchPlan& validation, const ProgramOptions& options);
@@ -54,6 +57,11 @@ class TrainingPrograms {
   // Of the kernels and layouts chosen for the update and for the sizes of micro-batches that all ranks have:
   // equal where the kinds of the backends are.
   std::uint64_t kernels_hash() const { return kernels_hash_; }
+  // The same for all sizes of this rank.
+  std::uint64_t own_kernels_hash() const { return own_kernels_hash_; }
+  // The times by which the kernels of all ranks were chosen, for a Tuner: with these the same programs get the
+  // same kernels again.
+  const std::string& kernel_times() const { return kernel_times_; }
 
  private:
   std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate,
@@ -61,10 +69,13 @@ class TrainingPrograms {
   LossOutputs build(Graph& graph, std::int64_t samples) const;
   void place(Collective& collective, Strategy* strategy, std::int64_t samples);
   void share_kernel_times();
+  void measure_kernels(const BatchPlan& train, const BatchPlan& validation);
+  void drop_sizes_of_others(const BatchPlan& train);
+  std::string times_in_use() const;
   void compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy, std::int64_t micro_batches);
   std::uint64_t hash_of_plan(std::int64_t samples);
-  std::uint64_t hash_of_kernels(const BatchPlan& train) const;
+  std::uint64_t hash_of_kernels(const std::set<std::int64_t>& sizes) const;
 
   ModelBuilder model_;
   std::vector<Field> fields_;
@@ -80,6 +91,9 @@ class TrainingPrograms {
   std::unique_ptr<TrainingStep> step_;
   std::uint64_t plan_hash_ = 0;
   std::uint64_t kernels_hash_ = 0;
+  std::uint64_t own_kernels_hash_ = 0;
+  bool measures_ = true;  // for its kind of processor
+  std::string kernel_times_;
 };
 
 }  // namespace plexaura

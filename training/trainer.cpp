@@ -67,6 +67,8 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   state_.optimizer = optimizer_name(options_.optimizer);
   state_.settings = options_.settings;
   state_.shuffle = options_.shuffle;
+  state_.kernels = fmt::format("{:016x}", programs_->own_kernels_hash());
+  state_.kernel_times = programs_->kernel_times();
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
@@ -111,10 +113,13 @@ bool Trainer::resume() {
     throw UserError(
         fmt::format("the checkpoint in {} is of epoch {} and training.epochs is {}; set it to {} or more",
                     options_.output.string(), begun, options_.epochs, begun));
-  state_ = *state;
-  state_.shuffle = options_.shuffle;
-  state_.samples = train_plan_.samples;
-  state_.batch_size = train_plan_.batch_size;
+  has_other_kernels_ = !state->kernels.empty() && state->kernels != state_.kernels;
+  const RunState now = std::exchange(state_, *state);
+  state_.shuffle = now.shuffle;
+  state_.samples = now.samples;
+  state_.batch_size = now.batch_size;
+  state_.kernels = now.kernels;
+  state_.kernel_times = now.kernel_times;
   saved_ = true;
   return true;
 }

@@ -61,7 +61,7 @@ struct TrainerOptions {
   std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
   bool watch = false;                    // end with the op that makes the first NaN or infinite number
   Profile* profile = nullptr;            // an event per instruction; slows the run down
-  Tuner* tuner = nullptr;                // of kernels, on all ranks or on none; null: estimates
+  Tuner* tuner = nullptr;                // of kernels: see ProgramOptions
 };
 
 // Called on every rank with figures over all ranks; only one of them needs to show them. What it throws on
@@ -110,8 +110,11 @@ class Trainer {
   // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
   // the run that wrote it had another precision, optimizer or seed, other settings, another origin of its data,
   // more epochs than options.epochs or, within an epoch, another number of samples, other batches or another
-  // order.
+  // order. It takes the kernels of that run where options.tuner was given kernel_times_of_newest() before.
   bool resume();
+  // Whether the run that was resumed took other kernels than this one, so that rounding may differ: another
+  // processor, build, number of ranks or batch, or other times of kernels.
+  bool has_other_kernels() const { return has_other_kernels_; }
   // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run();
@@ -164,6 +167,7 @@ class Trainer {
   int noted_signal_ = 0;
   std::exception_ptr report_failure_;  // of the observer of the last step
   bool saved_ = false;                 // as it stands
+  bool has_other_kernels_ = false;
   bool ran_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include "backends/cpu/host_event.h"
 #include "backends/cpu/host_memory.h"
 #include "backends/cpu/kernel_cache.h"
+#include "backends/cpu/kernel_code.h"
 #include "backends/cpu/portable/portable.h"
 #include "backends/cpu/threads.h"
 
@@ -68,8 +69,12 @@ class CpuBackend final : public Backend {
  public:
   CpuBackend(std::string name, const std::string& libraries, const std::string& instructions,
              std::vector<std::unique_ptr<const KernelSource>> sources)
-      : info_{std::move(name), fmt::format("{}, {}", processor(), libraries), true,
-              fmt::format("{}, {}, {}", instructions, thread_text(), processor()), costs::bytes_of_reorders},
+      : info_{std::move(name),
+              fmt::format("{}, {}", processor(), libraries),
+              true,
+              fmt::format("{}, {}, {}", instructions, thread_text(), processor()),
+              costs::bytes_of_reorders,
+              kernel_code_stamp()},
         sources_(std::move(sources)) {
     register_portable_kernels();
     flush_denormals();
@@ -97,14 +102,14 @@ class CpuBackend final : public Backend {
     return all;
   }
 
-  // All that the sources offer; the portable kernels only for a node for which they offer nothing, and for
-  // adding values that no other kernel adds.
+  // All that the sources offer; the portable kernels only for a node for which they offer nothing with an
+  // estimate, and for adding values that no other kernel adds.
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> all;
     for (const auto& source : sources_) std::ranges::move(source->propose(query), std::back_inserter(all));
     const bool may_have_to_add = query.region.kind == "reorder";
-    const bool lacks_any =
-        all.empty() || (may_have_to_add && std::ranges::none_of(all, &Candidate::accumulates));
+    const bool lacks_any = std::ranges::none_of(all, &Candidate::has_estimate) ||
+                           (may_have_to_add && std::ranges::none_of(all, &Candidate::accumulates));
     if (lacks_any && query.region.nodes.size() == 1)
       std::ranges::move(propose_host_kernel(query), std::back_inserter(all));
     for (Candidate& candidate : all) candidate.make = made_once(query, candidate);

@@ -133,7 +133,7 @@ class Binder {
     for (const Value output : region.outputs) query.wanted.push_back(wanted_.contains(output));
     if (op(region.nodes.back()).traits().collective) return bind_collective(region, query);
 
-    const std::vector<Candidate> candidates = backend_.propose(query);
+    const std::vector<Candidate> candidates = candidates_for(query);
     if (candidates.empty() && region.nodes.size() > 1) return bind_one_by_one(region);
     if (candidates.empty())
       throw UserError(
@@ -144,6 +144,13 @@ class Binder {
       return seconds_of_reorders(region, candidate, targets);
     };
     add_step(region, query, cheapest(backend_, request_.tuner, query, candidates, false, reorders), targets);
+  }
+
+  // Nothing where all that the backend offers has to be measured first.
+  std::vector<Candidate> candidates_for(const RegionQuery& query) const {
+    std::vector<Candidate> candidates = backend_.propose(query);
+    if (std::ranges::none_of(candidates, &Candidate::has_estimate)) candidates.clear();
+    return candidates;
   }
 
   // In logical layout: ranks that chose other ones, for another batch size, still add element to element.
@@ -278,7 +285,7 @@ class Binder {
     const Region region = single(graph(), copy.node);
     const RegionQuery query{graph(), region, {*layout_of(value)}, {true}};
     const bool accumulates = target != nullptr && target->accumulate;
-    std::vector<Candidate> candidates = backend_.propose(query);
+    std::vector<Candidate> candidates = candidates_for(query);
     if (accumulates)
       std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.accumulates; });
     if (candidates.empty())

@@ -1,9 +1,12 @@
 #include "core/compile/tuner.h"
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <optional>
 
 #include "core/compile/measure.h"
@@ -15,6 +18,7 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view title = "plexaura kernel times 1";
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // of a kernel that fails
 
 // Takes the first line off the text; without its end, nothing.
 std::optional<std::string_view> take_line(std::string_view& text) {
@@ -36,8 +40,7 @@ bool take_number(std::string_view& line, T& number, int base) {
 
 std::uint64_t key_of(const Backend& backend, const RegionQuery& query, std::span<const Candidate> candidates,
                      bool accumulate) {
-  const BackendInfo& info = backend.info();
-  std::uint64_t key = fnv(fmt::format("{}\n{}\n{}\n", info.name, info.description, info.kind));
+  std::uint64_t key = fnv(where_times_hold(backend.info()));
   key = fnv(query.graph.mode() == Mode::train ? "train\n" : "inference\n", key);
   for (const Candidate& candidate : candidates)
     key = fnv(fmt::format("{}\n{}\n", candidate.implementation, text_of(query, candidate, accumulate)), key);
@@ -46,34 +49,56 @@ std::uint64_t key_of(const Backend& backend, const RegionQuery& query, std::span
 
 }  // namespace
 
+std::string where_times_hold(const BackendInfo& info) {
+  return fmt::format("{}\n{}\n{}\n{}\n", info.name, info.description, info.kind, info.build);
+}
+
+const Tuner::Times* Tuner::known_times(std::uint64_t key, std::size_t candidates) const {
+  const auto found = known_.find(key);
+  if (found == known_.end() || found->second.nanoseconds.size() != candidates) return nullptr;
+  const bool is_old = !found->second.own && tuning_ == Tuning::measure && !frozen_;
+  return is_old ? nullptr : &found->second;
+}
+
+void Tuner::measure_now(std::uint64_t key, Backend& backend, const RegionQuery& query,
+                        std::span<const Candidate> candidates, bool accumulate) {
+  const auto begin = std::chrono::steady_clock::now();
+  Times times{.own = true};
+  for (const double seconds : measure(backend, query, candidates, accumulate))
+    times.nanoseconds.push_back(std::isfinite(seconds) ? std::llround(seconds * 1e9) : never);
+  known_[key] = std::move(times);
+  seconds_spent_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 std::vector<double> Tuner::seconds(Backend& backend, const RegionQuery& query,
                                    std::span<const Candidate> candidates, bool accumulate) {
   const std::uint64_t key = key_of(backend, query, candidates, accumulate);
-  const auto found = known_.find(key);
-  const bool is_known = found != known_.end() && found->second.nanoseconds.size() == candidates.size() &&
-                        (found->second.own || tuning_ != Tuning::measure || frozen_);
-  if (!is_known && (frozen_ || tuning_ == Tuning::off)) return {};
-  if (!is_known) {
-    Times& times = known_[key];
-    times = {{}, true};
-    for (const double seconds : measure(backend, query, candidates, accumulate))
-      times.nanoseconds.push_back(std::llround(seconds * 1e9));
-    ++measured_;
+  if (known_times(key, candidates.size()) == nullptr) {
+    if (frozen_ || tuning_ == Tuning::off) return {};
+    measure_now(key, backend, query, candidates, accumulate);
   }
+  Times& times = known_.at(key);
+  times.used = true;
   std::vector<double> seconds;
-  for (const std::int64_t nanoseconds : known_.at(key).nanoseconds)
-    seconds.push_back(static_cast<double>(nanoseconds) * 1e-9);
+  for (const std::int64_t nanoseconds : times.nanoseconds)
+    seconds.push_back(nanoseconds == never ? std::numeric_limits<double>::infinity()
+                                           : static_cast<double>(nanoseconds) * 1e-9);
   return seconds;
 }
 
-std::string Tuner::to_text() const {
+std::size_t Tuner::count(Part part) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(known_, [&](const auto& entry) { return entry.second.belongs_to(part); }));
+}
+
+std::string Tuner::to_text(Part part) const {
   std::string lines;
   for (const auto& [key, times] : known_)
-    lines += fmt::format("{:016x} {}\n", key, fmt::join(times.nanoseconds, " "));
+    if (times.belongs_to(part)) lines += fmt::format("{:016x} {}\n", key, fmt::join(times.nanoseconds, " "));
   return fmt::format("{} {:016x}\n{}", title, fnv(lines), lines);
 }
 
-bool Tuner::add(std::string_view text) {
+bool Tuner::add(std::string_view text, bool own) {
   const auto head = take_line(text);
   if (head != fmt::format("{} {:016x}", title, fnv(text))) return false;
   std::map<std::uint64_t, Times> added;
@@ -86,8 +111,12 @@ bool Tuner::add(std::string_view text) {
     if (!line->empty() || times.nanoseconds.empty()) return false;
   }
   if (!text.empty()) return false;
-  for (auto& [key, times] : added)
-    if (!known_[key].own) known_[key] = std::move(times);
+  for (auto& [key, times] : added) {
+    Times& known = known_[key];
+    if (known.own) continue;
+    known.nanoseconds = std::move(times.nanoseconds);
+    known.own = own;
+  }
   return true;
 }
 

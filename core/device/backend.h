@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -117,7 +118,8 @@ struct Candidate {
   std::vector<bool> reads;
   std::vector<std::pair<std::size_t, std::size_t>> in_place;  // output i may lie in the memory of input j
   bool accumulates = false;  // can add output 0 to what its memory holds, instead of overwriting that
-  double seconds = 0;        // estimate; infinite: taken only where it was measured to be fastest
+  double seconds = 0;        // estimate; infinite: taken only where it was measured to be fastest of several
+  bool has_estimate() const { return std::isfinite(seconds); }
   // Generates the code. `accumulate` only where the candidate accumulates. To be called while the graph and
   // the region of the query live; what is asked for twice may be the same kernel.
   std::function<std::shared_ptr<const Kernel>(bool accumulate)> make;
@@ -125,7 +127,8 @@ struct Candidate {
 
 struct BackendInfo {
   std::string name;  // "cpu"
-  // Library and processor: for --version. Times that were measured hold where it is equal, and `kind` too.
+  // Library and processor: for --version. Times that were measured hold where it is equal, and so are `kind`
+  // and `build`.
   std::string description;
   // Addresses are host addresses, and copies and kernels are finished when the call returns.
   bool host_memory = false;
@@ -134,6 +137,8 @@ struct BackendInfo {
   std::string kind = {};
   // What a reorder reads and writes in a second: its estimate beside those of the candidates.
   double bytes_reordered_in_a_second = 1e10;
+  // A stamp of the kernels' own code, which changes where that does.
+  std::string build = {};
 };
 
 enum class MemoryUse : std::uint8_t {

@@ -15,6 +15,7 @@ std::vector<Tensor> evaluate(Backend& backend, const Graph& graph, NodeId node,
   const std::vector<Candidate> candidates = backend.propose(query);
   if (candidates.empty()) return {};
   const Candidate& candidate = *std::ranges::min_element(candidates, {}, &Candidate::seconds);
+  if (!candidate.has_estimate()) return {};
 
   std::vector<std::unique_ptr<Memory>> held;
   const auto allocate = [&](std::int64_t bytes) {

@@ -13,13 +13,13 @@
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/strategies.h"
 #include "models/programs/command_line.h"
+#include "models/programs/kernel_choice.h"
 #include "models/programs/outputs.h"
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
 #include "models/programs/use_model.h"
 #include "models/programs/version.h"
 #include "models/zoo/summary.h"
-#include "training/kernel_times.h"
 
 namespace plexaura {
 
@@ -137,15 +137,6 @@ void say_if_any(RunReport& report, const std::string& sentence) {
   if (!sentence.empty()) report.say(sentence);
 }
 
-void read_kernel_times(Tuner& tuner, Tuning tuning, RunReport& report) {
-  if (tuning != Tuning::off) say_if_any(report, load_kernel_times(kernel_times_file(), tuner));
-}
-
-void keep_kernel_times(const Tuner& tuner, RunReport& report) {
-  report.say(fmt::format("measured the kernels for {} regions", tuner.measured()));
-  say_if_any(report, save_kernel_times(kernel_times_file(), tuner));
-}
-
 int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   const std::string output = setup.options.trainer.output.string();
   const auto report = together(ranks, "opening the outputs", [&] {
@@ -164,9 +155,9 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   });
   const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
   if (!unlike.empty()) setup.options.trainer.rebroadcast_every = setup.options.rebroadcast_every;
-  Tuner tuner(setup.options.tuning);
-  setup.options.trainer.tuner = &tuner;
-  if (ranks.rank() == 0) read_kernel_times(tuner, setup.options.tuning, *report);
+  const KernelChoice choice = kernel_choice(ranks, line, setup.options);
+  setup.options.trainer.tuner = choice.tuner.get();
+  say_if_any(*report, choice.remark);
   // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
   const auto exchange = ranks.duplicate("the exchange of gradients");
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
@@ -178,7 +169,7 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
                    .collective = &ranks,
                    .strategy = strategy.get()},
                   setup.options.trainer);
-  if (tuner.measured() > 0) keep_kernel_times(tuner, *report);
+  if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
   if (line.dry_run) {
     together(ranks, "printing", [&] {
       if (ranks.rank() == 0) print_output(plan_text(setup, trainer, line));
@@ -195,6 +186,10 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   if (line.resume)
     report->say(resumed ? "resumed from the newest checkpoint in " + output
                         : "no checkpoint in " + output + " yet; starting afresh");
+  if (trainer.has_other_kernels())
+    report->say(
+        "the run that wrote this checkpoint took other kernels, as with another processor, build, number of "
+        "ranks or batch, so that rounding may differ");
   if (!unlike.empty())
     report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
                             unlike, setup.options.rebroadcast_every));

@@ -91,7 +91,7 @@ Tuning read_tuning(const Section& training) {
     throw UserError(
         fmt::format("the variable PLEXAURA_TUNING is '{}'; it must be cached, measure or off", preset));
   return modes.at(
-      training.choice_or("tuning", preset == nullptr ? "off" : preset, {"cached", "measure", "off"}));
+      training.choice_or("tuning", preset == nullptr ? "cached" : preset, {"cached", "measure", "off"}));
 }
 
 // The folder of checkpoints, and not one of these itself.

@@ -30,7 +30,7 @@ struct RunOptions {
   DType dtype = DType::float32;
   std::string strategy;
   std::int64_t rebroadcast_every = 0;  // steps, where processors are of several kinds
-  Tuning tuning = Tuning::off;
+  Tuning tuning = Tuning::cached;
   TrainerOptions trainer;
 };
 

@@ -1,15 +1,106 @@
 #include "core/compile/measure.h"
 
+#include <chrono>
+#include <cmath>
 #include <doctest/doctest.h>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <thread>
 
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "tests/support/backend.h"
+#include "tests/support/error_text.h"
 #include "tests/support/two_speeds.h"
 
 namespace plexaura::testing {
 
 using namespace std::chrono_literals;
+
+namespace {
+
+struct Product {
+  Graph graph;
+  Node x = graph.input("x", {DType::float32, {4, 6}});
+  Region region = single(graph, (x * x).id());
+  RegionQuery query{graph, region, {std::nullopt, std::nullopt}, {true}};
+
+  std::vector<double> times(Backend& backend, const std::vector<Candidate>& candidates) const {
+    return measure(backend, query, candidates, false);
+  }
+};
+
+using Step = std::function<void()>;
+
+// A kernel that does something else instead.
+class Instead final : public Kernel {
+ public:
+  Instead(Step bind, Step run) : bind_(std::move(bind)), run_(std::move(run)) {}
+  std::unique_ptr<Launch> bind(const Binding&) const override {
+    bind_();
+    return std::make_unique<Running>(run_);
+  }
+
+ private:
+  class Running final : public Launch {
+   public:
+    explicit Running(Step run) : run_(std::move(run)) {}
+    void run() override { run_(); }
+
+   private:
+    Step run_;
+  };
+
+  Step bind_;
+  Step run_;
+};
+
+Candidate instead(Candidate candidate, const Step& make, const Step& bind, const Step& run) {
+  candidate.make = [=](bool) {
+    make();
+    return std::make_shared<const Instead>(bind, run);
+  };
+  return candidate;
+}
+
+}  // namespace
+
+TEST_CASE("a candidate whose kernel fails is infinitely slow, and its error is thrown where all fail") {
+  const Product product;
+  const Candidate good = test_backend().propose(product.query)[0];
+  const Step nothing = [] {};
+  int runs = 0;
+  const std::vector<Candidate> bad{
+      instead(
+          good, [] { throw UserError("not made"); }, nothing, nothing),
+      instead(
+          good, nothing, [] { throw DeviceError("not bound"); }, nothing),
+      instead(good, nothing, nothing, [] { throw std::runtime_error("not run"); }),
+      instead(good, nothing, nothing, [&runs] {
+        if (++runs == 4) throw DeviceError("not run for long");
+      })};
+  const std::vector<double> seconds = product.times(test_backend(), {bad[0], bad[1], good, bad[2], bad[3]});
+  REQUIRE(seconds.size() == 5);
+  for (const std::size_t index : {0U, 1U, 3U, 4U}) CHECK(std::isinf(seconds[index]));
+  CHECK(std::isfinite(seconds[2]));
+  CHECK(user_error([&] { product.times(test_backend(), {bad[0], bad[1]}); }) == "not made");
+}
+
+TEST_CASE("kernels that are slow run twice, alone or beside a fast one") {
+  const Product product;
+  const Candidate good = test_backend().propose(product.query)[0];
+  const Step nothing = [] {};
+  int runs = 0;
+  const Candidate slow = instead(good, nothing, nothing, [&] {
+    ++runs;
+    std::this_thread::sleep_for(60ms);
+  });
+  product.times(test_backend(), {good, slow});
+  CHECK(runs == 2);
+  product.times(test_backend(), {slow, slow});
+  CHECK(runs == 6);
+}
 
 TEST_CASE("a kernel that waits takes at least so long, another one less") {
   TwoSpeeds backend(test_backend(), "mul", 3ms, 0us);

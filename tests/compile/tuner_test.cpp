@@ -1,12 +1,18 @@
 #include "core/compile/tuner.h"
 
 #include <doctest/doctest.h>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <utility>
 
 #include "core/compile/compile.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/forwarding_backend.h"
 #include "tests/support/pattern.h"
 #include "tests/support/two_speeds.h"
 
@@ -32,6 +38,33 @@ struct Model {
     return program->instructions[0].implementation;
   }
 };
+
+// The backend of the tests, which offers what a test makes of its candidates for relu.
+class Offering final : public ForwardingBackend {
+ public:
+  using Change = std::function<void(std::vector<Candidate>&)>;
+  explicit Offering(Change change) : ForwardingBackend(test_backend()), change_(std::move(change)) {}
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    std::vector<Candidate> candidates = inner().propose(query);
+    if (query.region.kind == "relu") change_(candidates);
+    return candidates;
+  }
+
+ private:
+  Change change_;
+};
+
+// Another build, or another machine.
+class Renamed final : public ForwardingBackend {
+ public:
+  Renamed(Backend& inner, BackendInfo info) : ForwardingBackend(inner), info_(std::move(info)) {}
+  const BackendInfo& info() const override { return info_; }
+
+ private:
+  BackendInfo info_;
+};
+
+std::shared_ptr<const Kernel> fails(bool) { throw DeviceError("the device is on fire"); }
 
 TwoSpeeds second_is_faster() { return {test_backend(), "relu", 2ms, 0us}; }
 
@@ -102,6 +135,95 @@ TEST_CASE("another type is another thing to measure, an equal node is not") {
   Tuner tuner(Tuning::cached);
   compile(graph, outputs, backend, {.tuner = &tuner});
   CHECK(tuner.measured() == 2);
+}
+
+TEST_CASE("times of another library, processor, number of threads or build are not believed") {
+  TwoSpeeds backend = second_is_faster();
+  const Model model;
+  Tuner tuner(Tuning::cached);
+  model.chosen(backend, &tuner);
+  for (std::string BackendInfo::*part :
+       {&BackendInfo::name, &BackendInfo::description, &BackendInfo::kind, &BackendInfo::build}) {
+    BackendInfo info = backend.info();
+    info.*part += " of another kind";
+    Renamed other(backend, info);
+    const std::size_t before = tuner.measured();
+    CHECK(model.chosen(other, &tuner) == "second");
+    CHECK(tuner.measured() == before + 1);
+  }
+}
+
+TEST_CASE("a kernel that fails is not taken; where all fail the error is shown and no time is kept") {
+  const Model model;
+  Tuner tuner(Tuning::cached);
+  Offering broken([](std::vector<Candidate>& candidates) {
+    candidates.resize(1);
+    candidates.push_back(candidates[0]);
+    candidates[0].implementation = "broken";
+    candidates[0].seconds = 0;
+    candidates[0].make = fails;
+  });
+  const std::string chosen = model.chosen(broken, &tuner);
+  CHECK(chosen != "broken");
+  Tuner later(Tuning::cached);
+  REQUIRE(later.add(tuner.to_text()));
+  CHECK(model.chosen(broken, &later) == chosen);
+  CHECK(later.measured() == 0);
+
+  Tuner none(Tuning::cached);
+  const std::string empty = none.to_text();
+  Offering all_broken([](std::vector<Candidate>& candidates) {
+    candidates.resize(1);
+    candidates[0].make = fails;
+    candidates.push_back(candidates[0]);
+    candidates[1].implementation = "broken, too";
+  });
+  CHECK_THROWS_AS(model.chosen(all_broken, &none), DeviceError);
+  CHECK(none.to_text() == empty);
+  CHECK(none.measured() == 0);
+}
+
+TEST_CASE("what has no estimate is taken only where it was measured to be faster than another") {
+  const Model model;
+  Tuner tuner(Tuning::cached);
+  const auto without_estimate = [](std::vector<Candidate>& candidates) {
+    candidates.resize(1);
+    candidates[0].seconds = std::numeric_limits<double>::infinity();
+  };
+  Offering alone(without_estimate);
+  CHECK(user_error([&] { model.chosen(alone, &tuner); }).find("has no kernel for 'relu'") !=
+        std::string::npos);
+  CHECK(tuner.measured() == 0);
+}
+
+TEST_CASE("what was measured here, and what was asked for, can be had alone") {
+  TwoSpeeds backend = second_is_faster();
+  const Model model;
+  Graph graph;
+  const std::vector<ProgramOutput> outputs{{.node = relu(graph.input("y", {DType::float32, {5}})) + 1}};
+  Tuner stored(Tuning::cached);
+  model.chosen(backend, &stored);
+  compile(graph, outputs, backend, {.tuner = &stored});
+  CHECK(stored.used() == 2);
+
+  Tuner reading(Tuning::cached);
+  REQUIRE(reading.add(stored.to_text()));
+  const std::string nothing = Tuner(Tuning::cached).to_text();
+  CHECK(reading.used() == 0);
+  CHECK(reading.to_text(Tuner::Part::own) == nothing);
+  CHECK(reading.to_text(Tuner::Part::used) == nothing);
+  model.chosen(backend, &reading);
+  CHECK(reading.used() == 1);
+  CHECK(reading.to_text(Tuner::Part::own) == nothing);
+  const std::string used = reading.to_text(Tuner::Part::used);
+  CHECK(used != nothing);
+  CHECK(used.size() < stored.to_text().size());
+  Tuner resumed(Tuning::cached);
+  REQUIRE(resumed.add(used));
+  CHECK(model.chosen(backend, &resumed) == "second");
+  CHECK(resumed.measured() == 0);
+  CHECK(stored.to_text(Tuner::Part::own) == stored.to_text());
+  CHECK(stored.seconds_spent() > 0);
 }
 
 TEST_CASE("a damaged text is refused and changes nothing") {

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import unittest
 
-# What a program computes does not depend on what was fastest here: tests of tuning say otherwise themselves.
+# What a program computes does not depend on what was fastest here. Tests of that say otherwise themselves.
 os.environ.setdefault("PLEXAURA_TUNING", "off")
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -88,6 +88,7 @@ class ProgramTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="plexaura-programs-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        os.environ["XDG_CACHE_HOME"] = str(self.folder / "cache")  # no test depends on the user's
 
     def command(self, program, *arguments):
         return [str(BUILD / "models" / program), *map(str, arguments)]

@@ -1,6 +1,8 @@
 """Kernels that programs measure, and the times that they keep."""
 
 import os
+import re
+import shutil
 import unittest
 
 import support
@@ -14,8 +16,7 @@ class Tuning(ProgramTest):
         super().setUp()
         old = dict(os.environ)
         self.addCleanup(lambda: (os.environ.clear(), os.environ.update(old)))
-        os.environ["PLEXAURA_TUNING"] = "cached"
-        os.environ["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        os.environ.pop("PLEXAURA_TUNING")
         self.times = self.folder / "cache/plexaura/kernel_times"
 
     def train(self, *settings, ranks=1):
@@ -45,13 +46,67 @@ class Tuning(ProgramTest):
         self.assertIn("the times of kernels are not kept: ", said)
 
     def test_off_measures_nothing(self):
-        self.assertNotIn("measured the kernels", self.train("training.tuning=off"))
-        os.environ.pop("PLEXAURA_TUNING")
-        self.assertNotIn("measured the kernels", self.train())
+        self.assertNotIn("the kernels of", self.train("training.tuning=off"))
+        os.environ["PLEXAURA_TUNING"] = "off"
+        self.assertNotIn("the kernels of", self.train())
         self.assertFalse(self.times.exists())
+
+    @unittest.skipUnless(support.HAS_ONEDNN, "one kernel for everything")
+    def test_one_line_says_what_was_measured(self):
+        said = self.train()
+        line = next(line for line in said.splitlines() if "the kernels of" in line)
+        self.assertRegex(line, rf"^measured the kernels of \d+ regions in \d+\.\d s; their times are kept in '{self.times}'$")
+        self.assertRegex(self.train(), r"chose the kernels of \d+ regions by times that were measured before")
+
+    @unittest.skipUnless(support.HAS_ONEDNN, "one kernel for everything")
+    def test_a_dry_run_makes_the_choice_of_the_run(self):
+        arguments = self.cnn("training.epochs=1")
+        plan = self.run_one("convnet", *arguments, "--dry-run", "--program").out
+        self.assertIn("measured the kernels of", plan)
+        self.assertNotIn("measured the kernels of", self.train())
+        later = self.run_one("convnet", *arguments, "--dry-run", "--program").out
+        program = lambda text: text[text.index("program  "):]
+        self.assertEqual(program(plan), program(later))
 
     def test_ranks_take_the_times_of_rank_0(self):
         self.assertIn("2 ranks", self.train("training.tuning=measure", ranks=2))
+        kept = self.weight_bytes("run")
+        self.assertNotIn("measured the kernels", self.train(ranks=2))
+        self.assertEqual(self.weight_bytes("run"), kept)
+
+    def check_resumed(self, ranks, *settings):
+        """Stops within an epoch, loses the cache, goes on, and compares with an undisturbed run."""
+        arguments = self.cnn("training.epochs=3", *settings)
+        output = lambda name: self.settings(f"output.dir={name}")
+        self.run_ranks(ranks, "convnet", *arguments, *output("whole"))
+        self.run_ranks(ranks, "convnet", *arguments, *output("parts"), "--steps", 7)
+        shutil.rmtree(self.folder / "cache", ignore_errors=True)
+        said = self.run_ranks(ranks, "convnet", *arguments, *output("parts"), "--resume").out
+        self.assertNotIn("measured the kernels", said)
+        self.assertNotIn("took other kernels", said)
+        for name in ("weights.safetensors", "state.safetensors"):
+            self.assertEqual((self.checkpoint("whole") / name).read_bytes(), (self.checkpoint("parts") / name).read_bytes(), name)
+
+    def test_a_resumed_run_takes_the_kernels_of_its_checkpoint(self):
+        self.check_resumed(1)
+
+    def test_and_so_it_does_on_two_ranks(self):
+        self.check_resumed(2, "training.micro_batches=2")
+
+    def test_a_resumed_run_that_takes_other_kernels_says_so(self):
+        arguments = self.cnn("training.epochs=2")
+        self.run_one("convnet", *arguments, "--steps", 3)
+        state = self.checkpoint("run") / "state.safetensors"
+        data = state.read_bytes()
+        other = re.sub(rb'"kernels":"[0-9a-f]{16}"', b'"kernels":"' + b"0" * 16 + b'"', data)
+        self.assertNotEqual(other, data)
+        state.write_bytes(other)
+        self.assertIn("the run that wrote this checkpoint took other kernels", self.run_one("convnet", *arguments, "--resume").out)
+        state = self.checkpoint("run") / "state.safetensors"
+        state.write_bytes(re.sub(rb'"kernels"(:"[0-9a-f]{16}")', rb'"unknown"\1', state.read_bytes()))
+        said = self.run_one("convnet", *arguments, "--resume").out
+        self.assertIn("resumed", said)
+        self.assertNotIn("took other kernels", said)
 
     def test_a_wrong_word(self):
         result = self.run_one("convnet", *self.cnn("training.tuning=always"), status=2)

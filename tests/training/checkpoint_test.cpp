@@ -60,8 +60,9 @@ class Watch {
 TEST_CASE("what is saved is read again, bit for bit") {
   const TemporaryFolder folder;
   const TinyStore saved(1);
-  save_checkpoint(folder / "run", saved.store,
-                  {12, 3, 4, 99, 0.1, 7, ~std::uint64_t{5}, 100, 8, "adam", {}, false});
+  save_checkpoint(
+      folder / "run", saved.store,
+      {12, 3, 4, 99, 0.1, 7, ~std::uint64_t{5}, 100, 8, "adam", {}, false, "00ff", "two\nlines\n"});
   TinyStore loaded(50);
   const auto state = load_checkpoint(folder / "run", loaded.store, "adam");
   REQUIRE(state);
@@ -80,6 +81,20 @@ TEST_CASE("what is saved is read again, bit for bit") {
   CHECK(state->batch_size == 8);
   CHECK(state->optimizer == "adam");
   CHECK(state->shuffle == false);
+  CHECK(state->kernels == "00ff");
+  CHECK(state->kernel_times == "two\nlines\n");
+}
+
+TEST_CASE("the times of kernels can be had before anything else of a checkpoint") {
+  const TemporaryFolder folder;
+  CHECK(kernel_times_of_newest(folder / "none").empty());
+  save_checkpoint(folder.path(), TinyStore(1).store, {.step = 1, .kernel_times = "old"}, 2);
+  save_checkpoint(folder.path(), TinyStore(1).store, {.step = 2, .kernel_times = "new"}, 2);
+  CHECK(kernel_times_of_newest(folder.path()) == "new");
+  write_text(folder / "checkpoint-000002/state.safetensors", "nonsense");
+  CHECK(kernel_times_of_newest(folder.path()).empty());
+  save_checkpoint(folder.path(), TinyStore(1).store, {.step = 3});
+  CHECK(kernel_times_of_newest(folder.path()).empty());
 }
 
 TEST_CASE("a checkpoint of another optimizer or precision is refused, though its tensors would fit") {
@@ -155,6 +170,8 @@ TEST_CASE("a checkpoint of an older version, which names neither settings nor we
   CHECK(model.weight() == 0);
   const auto state = load_checkpoint(folder.path(), model.store);
   REQUIRE(state);
+  CHECK(state->kernels.empty());
+  CHECK(state->kernel_times.empty());
   CHECK(!state->shuffle);
   CHECK(model.weight() == 1);
 }

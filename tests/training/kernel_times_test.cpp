@@ -2,7 +2,10 @@
 
 #include <cstdlib>
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <optional>
+#include <sys/file.h>
+#include <thread>
 
 #include "core/compile/compile.h"
 #include "core/ops/binary.h"
@@ -10,6 +13,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/two_speeds.h"
+#include "training/file.h"
 
 namespace plexaura::testing {
 
@@ -79,7 +83,41 @@ TEST_CASE("times that were kept are read again, those of two runs together") {
   both.add(one.to_text());
   both.add(two.to_text());
   CHECK(read.to_text() == both.to_text());
-  CHECK(std::distance(fs::directory_iterator(file.parent_path()), {}) == 1);
+  CHECK(std::distance(fs::directory_iterator(file.parent_path()), {}) == 2);  // and its lock
+}
+
+TEST_CASE("only what was measured now is written over what others have written since") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "kernel_times";
+  const Tuner old = with_times(5);
+  Tuner measured = with_times(6);
+  REQUIRE(measured.add(old.to_text()));
+  const Tuner newer = with_times(5);
+  REQUIRE(newer.to_text() != old.to_text());
+  CHECK(save_kernel_times(file, newer).empty());
+  CHECK(save_kernel_times(file, measured).empty());
+  Tuner expected(Tuning::off);
+  expected.add(newer.to_text());
+  expected.add(measured.to_text(Tuner::Part::own));
+  CHECK(read_text(file) == expected.to_text());
+}
+
+TEST_CASE("who keeps times waits for another who does, and adds to what that one wrote") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "kernel_times";
+  const Tuner one = with_times(5);
+  const Tuner two = with_times(6);
+  const FileDescriptor lock(::open((file.string() + ".lock").c_str(), O_RDWR | O_CREAT, 0666));
+  REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
+  std::thread waits([&] { CHECK(save_kernel_times(file, one).empty()); });
+  std::this_thread::sleep_for(300ms);
+  write_text(file, two.to_text());
+  REQUIRE(::flock(lock.get(), LOCK_UN) == 0);
+  waits.join();
+  Tuner both(Tuning::off);
+  both.add(one.to_text());
+  both.add(two.to_text());
+  CHECK(read_text(file) == both.to_text());
 }
 
 TEST_CASE("a damaged file is left aside with a sentence, and written anew") {

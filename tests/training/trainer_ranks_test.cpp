@@ -9,6 +9,7 @@
 #include "backends/registry.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
+#include "tests/support/forwarding_backend.h"
 #include "tests/support/thread_collective.h"
 #include "tests/support/two_speeds.h"
 #include "tests/training/small_run.h"
@@ -53,6 +54,18 @@ class FullDisk final : public TrainingObserver {
 
   int rank_;
   bool in_epoch_;
+};
+
+// A backend on another kind of processor.
+class OfKind final : public ForwardingBackend {
+ public:
+  OfKind(Backend& inner, const std::string& kind) : ForwardingBackend(inner), info_(inner.info()) {
+    info_.kind = kind;
+  }
+  const BackendInfo& info() const override { return info_; }
+
+ private:
+  BackendInfo info_;
 };
 
 using Ends = std::array<std::string, kRanks>;
@@ -140,7 +153,7 @@ TEST_CASE("all ranks choose by what rank 0 has measured") {
     const std::lock_guard lock(mutex);
     programs.push_back(trainer.programs().largest().to_text());
     facts.push_back(trainer.facts().at("the plan's kernels"));
-    CHECK((tuner.measured() > 0) == is_first);
+    CHECK((tuner.seconds_spent() > 0) == is_first);
   });
   for (int rank = 0; rank < kRanks; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
@@ -148,6 +161,73 @@ TEST_CASE("all ranks choose by what rank 0 has measured") {
     CHECK(programs[index] == programs[0]);
     CHECK(facts[index] == facts[0]);
   }
+}
+
+TEST_CASE("one rank of each kind of processor measures for all of its kind, and for the sizes of all") {
+  using namespace std::chrono_literals;
+  std::array<std::string, kRanks> programs;
+  std::array<double, kRanks> seconds{};
+  std::array<std::string, kRanks> in_use;
+  std::array<std::size_t, kRanks> used{};
+  ThreadRanks(kRanks).run([&](Collective& ranks) {
+    const auto inner = open_backend(test_backend().info().name);
+    const auto rank = static_cast<std::size_t>(ranks.rank());
+    TwoSpeeds speeds(*inner, "matmul", rank == 1 ? 0us : 2000us, rank == 1 ? 2000us : 0us);
+    OfKind backend(speeds, rank == 0 ? "fast" : "slow");
+    ParameterStore store = small_store();
+    SummingStrategy strategy(ranks);
+    Tuner tuner(Tuning::cached);
+    const Trainer trainer({small_model, store, backend, points(20), points(10), &ranks, &strategy},
+                          {.batch_size = 20, .rebroadcast_every = 1, .tuner = &tuner});  // 7, 7 and 6
+    programs.at(rank) = trainer.programs().largest().to_text();
+    in_use.at(rank) = trainer.programs().kernel_times();
+    seconds.at(rank) = tuner.seconds_spent();
+    used.at(rank) = tuner.used();
+  });
+  CHECK(seconds[0] > 0);
+  CHECK(seconds[1] > 0);
+  CHECK(seconds[2] == 0);
+  const auto takes = [&](std::size_t rank, const char* kernel) {
+    return programs.at(rank).find(kernel) != std::string::npos;
+  };
+  CHECK(takes(0, "second"));
+  CHECK(!takes(0, "first"));
+  for (const std::size_t rank : {1, 2}) {
+    CHECK(takes(rank, "first"));
+    CHECK(!takes(rank, "second"));
+    CHECK(used.at(rank) > 0);
+    CHECK(in_use.at(rank) == in_use[0]);
+  }
+}
+
+TEST_CASE("the programs of validation are measured, too, and those of all sizes") {
+  using namespace std::chrono_literals;
+  const auto measured = [](std::int64_t samples, std::int64_t validation) {
+    TwoSpeeds backend(test_backend(), "matmul", 200us, 0us);
+    ParameterStore store = small_store();
+    Tuner tuner(Tuning::cached);
+    const Trainer trainer({small_model, store, backend, points(samples), points(validation)},
+                          {.batch_size = 8, .tuner = &tuner});
+    CHECK(tuner.used() == tuner.measured());
+    return tuner.measured();
+  };
+  const std::size_t alone = measured(16, 0);
+  CHECK(measured(16, 5) > alone);
+  CHECK(measured(17, 0) > alone);
+}
+
+TEST_CASE("measuring may take longer than ranks wait for each other") {
+  using namespace std::chrono_literals;
+  ThreadRanks(2, 3).run([&](Collective& ranks) {
+    const auto inner = open_backend(test_backend().info().name);
+    TwoSpeeds backend(*inner, "matmul", 600ms, 0us);
+    ParameterStore store = small_store();
+    SummingStrategy strategy(ranks);
+    Tuner tuner(Tuning::cached);
+    const Trainer trainer({small_model, store, backend, points(20), points(0), &ranks, &strategy},
+                          {.batch_size = 20, .tuner = &tuner});
+    if (ranks.rank() == 0) CHECK(tuner.seconds_spent() > 3);
+  });
 }
 
 TEST_CASE("a strategy that does not sum the last bucket is told so after the first step") {

@@ -3,6 +3,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/two_speeds.h"
 #include "tests/training/small_run.h"
 
 namespace plexaura::testing {
@@ -27,6 +28,52 @@ TEST_CASE("a run that stops anywhere and goes on ends bitwise equal") {
     CHECK(result.steps_now == 12 - stop);
     CHECK(weights(second.store) == weights(whole.store));
     if (stop < 12) CHECK(second.seen.epochs.back().train_loss == whole.seen.epochs.back().train_loss);
+  }
+}
+
+TEST_CASE("a resumed run takes the kernels of its checkpoint, and says where it cannot") {
+  using namespace std::chrono_literals;
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder.path();
+  options.steps = 4;
+  struct Run {
+    Run(Backend& backend, TrainerOptions options, Tuner* tuner)
+        : trainer({small_model, store, backend, points(30), points(9, 100)},
+                  with(std::move(options), tuner)) {}
+    static TrainerOptions with(TrainerOptions options, Tuner* tuner) {
+      options.tuner = tuner;
+      return options;
+    }
+    bool takes(const std::string& kernel) const {
+      return trainer.programs().largest().to_text().find(kernel) != std::string::npos;
+    }
+    ParameterStore store = small_store();
+    Trainer trainer;
+  };
+  TwoSpeeds then(test_backend(), "matmul", 2ms, 0us);
+  TwoSpeeds now(test_backend(), "matmul", 0us, 2ms);  // the same to look at, other speeds
+  {
+    Tuner tuner(Tuning::cached);
+    Run first(then, options, &tuner);
+    CHECK(first.takes("second"));
+    first.trainer.run();
+  }
+  {
+    Tuner tuner(Tuning::cached);
+    REQUIRE(tuner.add(kernel_times_of_newest(folder.path())));
+    Run resumed(now, options, &tuner);
+    CHECK(tuner.measured() == 0);
+    REQUIRE(resumed.trainer.resume());
+    CHECK(resumed.takes("second"));
+    CHECK(!resumed.trainer.has_other_kernels());
+  }
+  for (const bool measures : {false, true}) {
+    Tuner tuner(Tuning::cached);
+    Run resumed(now, options, measures ? &tuner : nullptr);
+    REQUIRE(resumed.trainer.resume());
+    CHECK(resumed.takes("first"));
+    CHECK(resumed.trainer.has_other_kernels());
   }
 }
 

@@ -60,6 +60,8 @@ class WithWinograd final : public ForwardingBackend {
     };
     if (std::ranges::any_of(candidates, transforms))
       std::erase_if(candidates, [&](const Candidate& candidate) { return !transforms(candidate); });
+    for (Candidate& candidate : candidates)
+      if (transforms(candidate)) candidate.seconds = 0;
     return candidates;
   }
 };
