@@ -26,7 +26,9 @@ StepMetrics StepRunner::read(const StepTicket& ticket, std::int64_t step, std::i
     metrics = programs_.step().metrics(ticket);
   } catch (...) {
     mine = std::current_exception();
+    metrics.failed = true;
   }
+  if (is_local()) metrics = sum_over_ranks(ranks_, metrics, fmt::format("the loss of step {}", step));
   if (mine || metrics.failed) {
     agree_on_error(ranks_, mine, fmt::format("step {}", step));
     throw InternalError(fmt::format("step {} failed on a rank that gives no reason", step));
@@ -40,9 +42,14 @@ void StepRunner::check_stopped(const StepTicket& ticket, std::int64_t step) {
   together(ranks_, fmt::format("the end at step {}", step), [&] { programs_.step().metrics(ticket); });
 }
 
+// Whether the strategy leaves the tail as this rank wrote it.
+bool StepRunner::is_local() const {
+  return strategy_ != nullptr && strategy_->scope() == GradientScope::local;
+}
+
 // A strategy may forget the tail. Each rank would then report losses of its own samples, and stop alone.
 void StepRunner::check_tail(const StepMetrics& metrics, std::int64_t global_samples) {
-  if (!has_strategy_) return;
+  if (strategy_ == nullptr || is_local()) return;
   together(ranks_, "the tail of the first step", [&] {
     if (metrics.samples == static_cast<double>(global_samples)) return;
     throw UserError(

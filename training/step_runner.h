@@ -14,8 +14,9 @@ namespace plexaura {
 // leave with an error. What it is made of outlives it.
 class StepRunner {
  public:
-  StepRunner(TrainingPrograms& programs, Collective& ranks, bool has_strategy, bool watch)
-      : programs_(programs), ranks_(ranks), has_strategy_(has_strategy), watch_(watch) {}
+  // `strategy`: null for one rank.
+  StepRunner(TrainingPrograms& programs, Collective& ranks, const Strategy* strategy, bool watch)
+      : programs_(programs), ranks_(ranks), strategy_(strategy), watch_(watch) {}
 
   // Runs the micro-batches of `data`; `inputs` says the rest. With `inputs.failure` there is no data.
   StepTicket launch(const Step& data, StepInputs inputs);
@@ -27,11 +28,12 @@ class StepRunner {
   void check_stopped(const StepTicket& ticket, std::int64_t step);
 
  private:
+  bool is_local() const;
   void check_tail(const StepMetrics& metrics, std::int64_t global_samples);
 
   TrainingPrograms& programs_;
   Collective& ranks_;
-  bool has_strategy_;
+  const Strategy* strategy_;
   bool watch_;
   bool tail_checked_ = false;
   std::vector<std::vector<Feed>> feeds_;

@@ -59,7 +59,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
                                          ranks(), parts_.strategy, train_plan_, validation_plan_,
                                          ProgramOptions{options_.optimizer, options_.bucket_bytes,
                                                         options_.watch, options_.profile, options_.tuner});
-  runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy != nullptr, options_.watch);
+  runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy, options_.watch);
   state_.seed = options_.seed;
   state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;

@@ -52,6 +52,8 @@ class PLEXAURA_API WeightsImmigration {
   // Buckets in placement order: the order in which they are announced, on every rank and in every program.
   std::span<const Bucket> buckets() const { return buckets_; }
   DType dtype() const { return store_.dtype(); }
+  // An event of the strategy's own, to answer with.
+  std::unique_ptr<Event> make_event() const { return store_.backend().make_event(); }
 
   // The number of the step under way, from 1, resumed runs included; 0 before the first. What messages name,
   // and what "every k steps" has to count, so that a resumed run goes on as if it had never stopped.
@@ -101,12 +103,24 @@ enum class RankRole : std::uint8_t { trains, serves };
 struct HookSet {
   bool gradients_ready = false;
   bool before_update = false;
+  bool agree = false;  // and so no bucket is updated before all have been exchanged
   bool before_use = false;
   bool after_update = false;
 };
 
+// Of what a gradient is this rank's part. Changes of buffers follow the same rule.
+enum class GradientScope : std::uint8_t {
+  global,  // of the mean over the whole batch of the step: the strategy sums all buckets, the tail with them
+  local    // it is the mean over this rank's own samples: the tail is summed without the strategy
+};
+
 struct UpdateAnswer {
-  enum class Kind : std::uint8_t { ready, repeat, stop };
+  enum class Kind : std::uint8_t {
+    ready,   // to be updated
+    repeat,  // the gradients are computed again
+    skip,    // nothing is updated, for weights arrive instead: in after_update or before_use; the step counts
+    stop     // nothing is updated, and the run ends
+  };
   Kind kind = Kind::ready;
   Event* event = nullptr;  // with `ready`: the update of this bucket starts after it; null: at once
 };
@@ -119,6 +133,8 @@ class PLEXAURA_API Strategy {
   virtual HookSet hooks() const = 0;
   // Asked by whoever starts the ranks: one that serves is given no data and no programs, only `serve`.
   virtual RankRole role() const { return RankRole::trains; }
+  // The same at every call, and on all ranks.
+  virtual GradientScope scope() const { return GradientScope::global; }
 
   // Memory for the gradient arena, where the strategy wants to provide it (a shared window); null: the
   // engine's own. Asked only where the backend's memory is host memory, of all ranks at the same point.
@@ -130,10 +146,14 @@ class PLEXAURA_API Strategy {
   // During backward, in placement order: the bucket is final when the event has passed. Must not block.
   virtual void gradients_ready(std::size_t /*bucket*/, Event& /*final*/) {}
 
-  // Before the update of each bucket, in placement order. Repeat (the gradients are computed again) and stop
-  // (nothing is updated, and the run ends) are legal for bucket 0 only: a strategy that may answer them agrees
-  // on all buckets first, and answers the same on all ranks.
+  // Before the update of each bucket, in placement order. Answers other than `ready` are legal for bucket 0
+  // only: a strategy that may give them agrees on all buckets first, and answers the same on all ranks.
   virtual UpdateAnswer before_update(std::size_t /*bucket*/) { return {}; }
+
+  // Once a step where it is declared: before_update has been answered for all buckets, their events have
+  // passed, and no weight has changed. The last point at which a step can be given up: what is thrown here or
+  // before leaves weights, buffers and the optimizer's state as they were after the last step.
+  virtual UpdateAnswer::Kind agree() { return UpdateAnswer::Kind::ready; }
 
   // Before the first instruction of the next forward that reads weights of the bucket, or before validation,
   // a checkpoint or the end of the run: they may still be arriving until then. Once after each update, for

@@ -36,6 +36,20 @@ StepMetrics metrics_of(const Tail& tail) {
 
 }  // namespace
 
+// As a tail in double precision.
+StepMetrics sum_over_ranks(Collective& ranks, const StepMetrics& mine, std::string_view what) {
+  Tail tail{};
+  const auto set = [&](TailSlot slot, double value) { tail[static_cast<std::size_t>(slot)] = value; };
+  set(TailSlot::loss, mine.loss * mine.samples);
+  set(TailSlot::samples, mine.samples);
+  set(TailSlot::stop, mine.stop ? 1 : 0);
+  set(TailSlot::failed, mine.failed ? 1 : 0);
+  for (std::size_t i = 0; i < most_metrics; ++i) set(metric_slot(i), mine.sums[i]);
+  ranks.sum(DType::float64, reinterpret_cast<std::byte*>(tail.data()), static_cast<std::int64_t>(tail.size()),
+            what);
+  return metrics_of(tail);
+}
+
 MetricsRing::MetricsRing(Backend& backend, const ParameterStore& store) : backend_(backend), store_(store) {
   for (Entry& entry : entries_) {
     entry.tail = backend.allocate(tail_bytes(store.dtype()), MemoryUse::staging);

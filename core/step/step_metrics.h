@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <string_view>
 
 #include "core/device/backend.h"
 #include "core/export.h"
 #include "core/params/parameter_store.h"
+#include "core/ranks/collective.h"
 
 namespace plexaura {
 
@@ -19,6 +21,9 @@ struct StepMetrics {
   bool failed = false;                         // some rank's own work failed
   std::array<double, most_metrics> sums = {};  // over the samples, in the order of LossOutputs::metrics
 };
+
+// Over all ranks, for tails that no strategy has summed. Collective; allocates nothing.
+PLEXAURA_API StepMetrics sum_over_ranks(Collective& ranks, const StepMetrics& mine, std::string_view what);
 
 // A step that was launched, and what it answered.
 struct StepTicket {

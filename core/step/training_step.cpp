@@ -24,6 +24,16 @@ bool reads(const Graph& graph, StepScalar scalar) {
   return false;
 }
 
+[[noreturn]] void throw_not_ready() {
+  throw InternalError("a strategy may answer repeat, skip or stop for the first bucket only");
+}
+
+std::int64_t samples_of(const StepInputs& inputs) {
+  std::int64_t samples = 0;
+  for (const MicroBatchInputs& batch : inputs.micro_batches) samples += batch.samples;
+  return samples;
+}
+
 }  // namespace
 
 TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy,
@@ -32,10 +42,12 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
       store_(store),
       strategy_(strategy),
       hooks_(strategy != nullptr ? strategy->hooks() : HookSet{}),
+      scope_(strategy != nullptr ? strategy->scope() : GradientScope::global),
       border_(store, bucket_bytes),
       metrics_(backend, store),
       watch_(watch),
       profile_(profile),
+      exchanged_(border_.buckets().size()),
       in_use_(border_.buckets().size(), false) {}
 
 TrainingStep::~TrainingStep() = default;
@@ -75,6 +87,10 @@ void TrainingStep::add_points_of_gradients(const Program& gradients, bool final,
 
 void TrainingStep::add_points_of_update(const Program& update, std::size_t begin,
                                         std::vector<HostPoint>& points) {
+  if (hooks_.agree) {
+    points.push_back({begin, [this] { return begin_whole_update(); }});
+    return;
+  }
   for (std::size_t bucket = 0; hooks_.before_update && bucket < border_.buckets().size(); ++bucket) {
     const std::size_t first = bucket == 0 ? 0 : update.first_gradient_use(border_.buckets()[bucket].offset);
     points.push_back({begin + first, [this, bucket] { return begin_update(bucket); }});
@@ -112,6 +128,10 @@ void TrainingStep::attempt(const StepInputs& inputs) {
     if (updating_) throw;
     fail(std::current_exception(), inputs);
   }
+  if (hooks_.agree) {
+    begin_whole_update();
+    return;
+  }
   announce_rest();
   for (std::size_t bucket = 0; hooks_.before_update && bucket < border_.buckets().size(); ++bucket)
     if (!begin_update(bucket)) return;
@@ -126,7 +146,27 @@ bool TrainingStep::begin_update(std::size_t bucket) {
   if (answer_ == UpdateAnswer::Kind::ready)
     border_.stage_in(bucket, answer.event);
   else if (bucket > 0)
-    throw InternalError("a strategy may answer repeat or stop for the first bucket only");
+    throw_not_ready();
+  else if (answer_ ==
+           UpdateAnswer::Kind::skip)  // the tail, in the last bucket, has to come back all the same
+    border_.stage_in(border_.buckets().size() - 1, nullptr);
+  return answer_ == UpdateAnswer::Kind::ready;
+}
+
+// Whether the update follows. Ranks agree when they know that they all have the sums of all buckets.
+bool TrainingStep::begin_whole_update() {
+  announce_rest();
+  updating_ = true;
+  for (std::size_t bucket = 0; hooks_.before_update && bucket < exchanged_.size(); ++bucket) {
+    const UpdateAnswer answer = before_update(bucket);
+    if (answer.kind != UpdateAnswer::Kind::ready) throw_not_ready();
+    exchanged_[bucket] = answer.event;
+  }
+  for (std::size_t bucket = 0; hooks_.before_update && bucket < exchanged_.size(); ++bucket) {
+    if (exchanged_[bucket] != nullptr) exchanged_[bucket]->wait();
+    border_.stage_in(bucket, nullptr);
+  }
+  answer_ = agree();
   return answer_ == UpdateAnswer::Kind::ready;
 }
 
@@ -153,6 +193,16 @@ UpdateAnswer TrainingStep::before_update(std::size_t bucket) {
   }
 }
 
+UpdateAnswer::Kind TrainingStep::agree() {
+  const ProfileSpan span(profile_, "agree", communication);
+  try {
+    return strategy_->agree();
+  } catch (...) {
+    if (failure_) std::rethrow_exception(failure_);
+    throw;
+  }
+}
+
 void TrainingStep::gradients_ready(std::size_t bucket) {
   Event& final = border_.stage_out(bucket);
   const ProfileSpan span(profile_, "gradients_ready", communication, bucket);
@@ -160,6 +210,7 @@ void TrainingStep::gradients_ready(std::size_t bucket) {
 }
 
 void TrainingStep::run_micro_batches(const StepInputs& inputs) {
+  const std::int64_t whole = scope_ == GradientScope::global ? inputs.global_samples : samples_of(inputs);
   for (std::size_t i = 0; i < inputs.micro_batches.size(); ++i) {
     const MicroBatchInputs& batch = inputs.micro_batches[i];
     const auto vm = vms_.find({batch.samples, i > 0, i + 1 == inputs.micro_batches.size()});
@@ -167,8 +218,7 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
       throw InternalError(fmt::format("no program was compiled for {} samples as micro-batch {} of {}",
                                       batch.samples, i, inputs.micro_batches.size()));
     StepBlock block;
-    block.share = static_cast<double>(batch.samples) /
-                  static_cast<double>(std::max<std::int64_t>(inputs.global_samples, 1));
+    block.share = static_cast<double>(batch.samples) / static_cast<double>(std::max<std::int64_t>(whole, 1));
     block.gradient_seed = block.share * inputs.loss_scale;
     block.samples = static_cast<double>(batch.samples);
     block.learning_rate = inputs.learning_rate;

@@ -100,10 +100,12 @@ class PLEXAURA_API TrainingStep {
   void run_micro_batches(const StepInputs& inputs);
   void fail(std::exception_ptr failure, const StepInputs& inputs);
   bool begin_update(std::size_t bucket);
+  bool begin_whole_update();
   void announce(std::size_t bucket);
   // The hooks of the strategy, as events of the profile.
   void before_use(std::size_t bucket);
   UpdateAnswer before_update(std::size_t bucket);
+  UpdateAnswer::Kind agree();
   void gradients_ready(std::size_t bucket);
   void announce_rest();
   std::uint64_t push_metrics();
@@ -112,6 +114,7 @@ class PLEXAURA_API TrainingStep {
   ParameterStore& store_;
   Strategy* strategy_;
   HookSet hooks_;
+  GradientScope scope_;
   WeightsImmigration border_;
   MetricsRing metrics_;
   bool watch_;
@@ -122,7 +125,8 @@ class PLEXAURA_API TrainingStep {
   std::size_t announced_ = 0;  // buckets
   bool updating_ = false;      // the strategy was asked for the update
   UpdateAnswer::Kind answer_ = UpdateAnswer::Kind::ready;
-  std::vector<bool> in_use_;  // per bucket: the strategy has brought its weights since the last update
+  std::vector<Event*> exchanged_;  // per bucket, where ranks agree before the update
+  std::vector<bool> in_use_;       // per bucket: the strategy has brought its weights since the last update
   std::exception_ptr failure_;
 };
 

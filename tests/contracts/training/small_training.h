@@ -48,6 +48,8 @@ class SmallTraining {
   // Runs a step and does not wait. `global_samples` and `first_sample` where other ranks have a share.
   StepTicket launch(std::span<const Batch> micro_batches, double learning_rate,
                     std::int64_t global_samples = -1, std::int64_t first_sample = 0);
+  // The last step ended with an error: the next one bears its number.
+  void give_up_step() { --steps_done_; }
   // Runs a step on one batch and waits.
   StepMetrics step(const Batch& batch, double learning_rate);
   StepMetrics metrics() { return step_->metrics(last_); }  // of the last step

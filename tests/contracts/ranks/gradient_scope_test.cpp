@@ -1,0 +1,145 @@
+// Whose mean a gradient is: a strategy of local scope finds the means over this rank's own samples, and the
+// ranks agree on loss, counts and failures although nobody sums the tail for them.
+
+#include <array>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <mutex>
+
+#include "backends/registry.h"
+#include "core/ops/binary.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/losses.h"
+#include "core/ops/matmul.h"
+#include "core/ops/reduce.h"
+#include "core/ops/unary.h"
+#include "tests/contracts/device/counting_rows.h"
+#include "tests/contracts/training/small_training.h"
+#include "tests/support/backend.h"
+#include "tests/support/thread_collective.h"
+#include "training/trainer.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const TensorType type{DType::float32, {6, 2}};
+
+LossOutputs squares(Graph& graph, const Node& x, const Node& t) {
+  const Node seen = graph.buffer("seen", {DType::float32, {2}});
+  const Node y = tanh(matmul(x, graph.parameter("w", type)));
+  graph.update(seen, seen * 0.5 + mean(y, {.axes = {0}}));
+  return {squared_error(y, t)};
+}
+
+// Every rank for itself.
+class Alone final : public Strategy {
+ public:
+  HookSet hooks() const override { return {}; }
+  GradientScope scope() const override { return GradientScope::local; }
+};
+
+constexpr std::int64_t features = 4;
+const TensorType weight{DType::float32, {features, 3}};
+
+LossOutputs classes(const ModelInputs& inputs) {
+  const Node x = matmul(inputs["samples"], inputs.graph().parameter("weight", weight));
+  return {softmax_cross_entropy(x, inputs["labels"])};
+}
+
+// A rank that cannot read a sample of its own share.
+class Broken final : public SampleSource {
+ public:
+  Broken(std::shared_ptr<const SampleSource> whole, std::int64_t index)
+      : whole_(std::move(whole)), index_(index) {}
+  std::int64_t size() const override { return whole_->size(); }
+  std::vector<Field> fields() const override { return whole_->fields(); }
+  void read_fields(std::int64_t index, const SampleContext& context,
+                   std::span<const std::span<std::byte>> values) const override {
+    if (index == index_) throw UserError(fmt::format("sample {} cannot be read", index));
+    whole_->read_fields(index, context, values);
+  }
+
+ private:
+  std::shared_ptr<const SampleSource> whole_;
+  std::int64_t index_;
+};
+
+class Losses final : public TrainingObserver {
+ public:
+  void step(const StepRecord& record, std::int64_t) override { all.push_back(record.loss); }
+  std::vector<double> all;
+};
+
+}  // namespace
+
+TEST_CASE("gradients of local scope are means over the samples of this rank") {
+  const Batch batch{whole_numbers({DType::float32, {4, 6}}, 1), whole_numbers({DType::float32, {4, 2}}, 2)};
+  const std::vector<ParameterSpec> specs{
+      {"w", type, ParameterRole::trainable, Initialiser::uniform(0.5)},
+      {"seen", {DType::float32, {2}}, ParameterRole::buffer, Initialiser::zeros()}};
+  Alone alone;
+  SmallTraining local(test_backend(), specs, squares, batch,
+                      {.strategy = &alone, .sizes = {1, 3}, .accumulate = true});
+  SmallTraining plain(test_backend(), specs, squares, batch, {.sizes = {1, 3}, .accumulate = true});
+  const std::vector<Batch> parts{part(batch, 0, 3), part(batch, 3, 1)};
+  for (int i = 0; i < 2; ++i) {
+    local.launch(parts, 0.1, 100);  // others have the rest
+    plain.launch(parts, 0.1);
+  }
+  check_same_values(local.store(), plain.store());
+}
+
+TEST_CASE("ranks that sum no gradients agree on the loss") {
+  std::array<Losses, 3> seen;
+  std::array<Tensor, 3> weights;
+  ThreadRanks(3).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
+    Alone strategy;
+    Trainer trainer({.model = classes,
+                     .store = store,
+                     .backend = *backend,
+                     .train = std::make_shared<const CountingRows>(20, features),
+                     .collective = &ranks,
+                     .strategy = &strategy},
+                    {.batch_size = 8, .epochs = 2, .learning_rate = 0.5});
+    const auto rank = static_cast<std::size_t>(ranks.rank());
+    CHECK(trainer.run(seen[rank]).steps == 6);
+    weights[rank] = store.read("weight");
+  });
+  CHECK(seen[0].all.size() == 6);
+  CHECK(seen[0].all == seen[1].all);
+  CHECK(seen[0].all == seen[2].all);
+  CHECK_FALSE(weights[0] == weights[1]);
+}
+
+TEST_CASE("a rank that fails where no gradients are summed takes the others with it") {
+  const auto whole = std::make_shared<const CountingRows>(20, features);
+  int heard = 0;
+  std::string said;
+  std::mutex mutex;
+  ThreadRanks(2).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
+    Alone strategy;
+    Trainer trainer({.model = classes,
+                     .store = store,
+                     .backend = *backend,
+                     .train = std::make_shared<const Broken>(whole, 13),
+                     .collective = &ranks,
+                     .strategy = &strategy},
+                    {.batch_size = 8, .shuffle = false, .workers = 0});
+    try {
+      trainer.run();
+    } catch (const UserError& error) {
+      const std::lock_guard lock(mutex);
+      if (speaks(error)) said = error.what();
+      ++heard;
+    }
+  });
+  CHECK(said == "sample 13 cannot be read");
+  CHECK(heard == 2);
+}
+
+}  // namespace plexaura::testing
