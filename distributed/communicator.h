@@ -8,6 +8,7 @@
 
 #include "core/ranks/collective.h"
 #include "distributed/group/shared_window.h"
+#include "distributed/mailbox.h"
 
 namespace plexaura {
 
@@ -60,6 +61,13 @@ class Communicator : public Collective {
   // It may outlive its parent.
   virtual std::unique_ptr<Communicator> duplicate(std::string_view what) = 0;
   virtual std::unique_ptr<Communicator> split(int colour, std::string_view what) = 0;
+
+  // Collective. Letters between the same ranks; the mailbox may outlive this.
+  virtual std::unique_ptr<Mailbox> mailbox(std::string_view what) = 0;
+
+  // After a RankLost, on all ranks that are left: a communicator of these, in the order of ranks, which counts
+  // them anew. `lost` is what the error said. Of the communicator of all ranks only.
+  virtual std::unique_ptr<Communicator> without(std::span<const int> lost) = 0;
 
   // Collective, the same number of bytes everywhere. Where sharing is off or not possible, all ranks
   // take private memory, and one of them says why, once. The window may be used with duplicates, too.

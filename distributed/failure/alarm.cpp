@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
+#include <sstream>
 #include <utility>
 
+#include "core/ranks/rank_lost.h"
 #include "distributed/failure/failure.h"
 #include "distributed/group/tags.h"
 #include "distributed/group/wait.h"
@@ -24,10 +26,17 @@ std::string describe_leaving(int rank) {
   return fmt::format("rank {} has left with an error of its own, which it reports", rank);
 }
 
+template <class Kind>
+[[noreturn]] void throw_on(bool speaks, int speaker, const Kind& error) {
+  if (speaks) throw error;
+  throw_quietly(speaker, error);
+}
+
 }  // namespace
 
 Alarm::Alarm(std::unique_ptr<Transport> transport)
     : transport_(std::move(transport)),
+      outbox_(*transport_),
       answers_(static_cast<std::size_t>(transport_->size())),
       lowest_asker_(transport_->size()) {
   for (int rank = 0; rank < transport_->size(); ++rank) {
@@ -44,9 +53,16 @@ void Alarm::look(const PendingCall& call) {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;  // another thread of this rank looks
   hear(call.at);
-  if (!verdict_ && !find_dead()) return;
+  if (!verdict_ && find_dead().empty()) return;
   const bool speaks = !verdict_ && settle(call);
   end(std::move(lock), speaks);
+}
+
+void Alarm::listen(const PendingCall& call) {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;
+  hear(call.at);
+  if (verdict_) end(std::move(lock), false);
 }
 
 void Alarm::give_up(const PendingCall& call) {
@@ -59,13 +75,13 @@ void Alarm::give_up(const PendingCall& call) {
 void Alarm::fail(const std::string& text) {
   std::unique_lock lock(mutex_);
   const bool speaks = !verdict_;
-  if (speaks) tell(rank(), text);
+  if (speaks) tell({rank(), text});
   end(std::move(lock), speaks);
 }
 
 void Alarm::end_with_error_of(int rank) {
   std::unique_lock lock(mutex_);
-  if (!verdict_) tell(rank, describe_leaving(rank));
+  if (!verdict_) tell({rank, describe_leaving(rank)});
   end(std::move(lock), false);
 }
 
@@ -73,21 +89,22 @@ void Alarm::end_with_error_of(int rank) {
 void Alarm::end(std::unique_lock<std::mutex> lock, bool speaks) {
   const Verdict verdict = *verdict_;
   lock.unlock();
-  if (speaks) throw DeviceError(verdict.text);
-  throw_quietly(verdict.speaker, verdict.text);
+  if (verdict.lost.empty()) throw_on(speaks, verdict.speaker, DeviceError(verdict.text));
+  throw_on(speaks, verdict.speaker, RankLost(verdict.text, verdict.lost, verdict.call));
 }
 
 // Agrees with all that are still there on who speaks. Whether this rank does.
 bool Alarm::settle(const PendingCall& call) {
   if (call.at.call == Call::leave_in_error) {
-    tell(rank(), describe_leaving(rank()));
+    tell({rank(), describe_leaving(rank())});
     return false;
   }
   send(Note::Kind::question, rank(), describe(call.at), others_);
-  listen(find_dead() ? kSecondsAfterDeath : std::min(kSecondsToAnswer, call.deadline_seconds), call.at, true);
+  const bool dead = !find_dead().empty();
+  listen(dead ? kSecondsAfterDeath : std::min(kSecondsToAnswer, call.deadline_seconds), call.at, true);
   if (lowest_asker_ < rank()) listen(kSecondsToAnswer, call.at, false);
   if (verdict_) return false;
-  tell(rank(), describe_loss(call));
+  tell(judge(call));
   return true;
 }
 
@@ -110,7 +127,7 @@ void Alarm::hear(const CallSignature& at) {
 
 void Alarm::take(const Note& note, int from, const CallSignature& at) {
   if (note.kind == Note::Kind::verdict) {
-    if (!verdict_) verdict_ = {note.speaker, note.text.data()};
+    if (!verdict_) verdict_ = unpack(note.speaker, note.text.data());
     return;
   }
   answers_[static_cast<std::size_t>(from)] = note.text.data();
@@ -120,27 +137,36 @@ void Alarm::take(const Note& note, int from, const CallSignature& at) {
 }
 
 void Alarm::send(Note::Kind kind, int speaker, std::string_view text, std::span<const int> to) {
-  Sent& sent = sent_.emplace_back();
-  sent.note.kind = kind;
-  sent.note.speaker = speaker;
-  std::copy_n(text.begin(), std::min(text.size(), sent.note.text.size() - 1), sent.note.text.begin());
-  for (const int rank : to) sent.requests.push_back(transport_->send(as_message(sent.note), rank, tag::note));
+  Note note;
+  note.kind = kind;
+  note.speaker = speaker;
+  std::copy_n(text.begin(), std::min(text.size(), note.text.size() - 1), note.text.begin());
+  for (const int rank : to) outbox_.send(as_message(note), rank, tag::note);
 }
 
-// Not everyone is there to take what was sent.
-void Alarm::push(double seconds) {
-  const auto under_way = [&](Request& request) { return !transport_->done(request); };
-  std::vector<Request>& requests = sent_.back().requests;
-  for (Wait wait(seconds); !requests.empty() && !wait.expired(); wait.pause()) {
-    requests.erase(std::partition(requests.begin(), requests.end(), under_way), requests.end());
-  }
+// The ranks that were lost, the call, and the sentence, which is cut where there is no room for it.
+std::string Alarm::pack(const Verdict& verdict) {
+  return fmt::format("{}\n{}\n{}", fmt::join(verdict.lost, " "), verdict.call, verdict.text);
 }
 
-void Alarm::tell(int speaker, const std::string& text) {
-  verdict_ = {speaker, text};
+Alarm::Verdict Alarm::unpack(int speaker, std::string_view packed) {
+  Verdict verdict{speaker, {}};
+  std::istringstream text{std::string(packed)};
+  std::string lost;
+  std::getline(text, lost);
+  std::getline(text, verdict.call);
+  std::getline(text, verdict.text, '\0');
+  std::istringstream ranks(lost);
+  for (int rank = 0; ranks >> rank;) verdict.lost.push_back(rank);
+  return verdict;
+}
+
+void Alarm::tell(Verdict verdict) {
+  verdict_ = std::move(verdict);
   try {
-    send(Note::Kind::verdict, speaker, text, others_);
-    push(kSecondsToTell);
+    send(Note::Kind::verdict, verdict_->speaker, pack(*verdict_), others_);
+    // Not everyone is there to take it.
+    for (Wait wait(kSecondsToTell); !outbox_.all_left() && !wait.expired();) wait.pause();
   } catch (const std::exception&) {  // the others will reach their deadlines instead
   }
 }
@@ -150,12 +176,12 @@ bool Alarm::all_have_answered() const {
                              [&](int rank) { return answers_[static_cast<std::size_t>(rank)].has_value(); });
 }
 
-std::optional<int> Alarm::find_dead() const {
-  if (!topology_) return std::nullopt;
-  for (const int rank : topology_->own_node_ranks()) {
-    if (topology_->is_dead(rank)) return rank;
-  }
-  return std::nullopt;
+std::vector<int> Alarm::find_dead() const {
+  std::vector<int> dead;
+  if (!topology_) return dead;
+  std::ranges::copy_if(topology_->own_node_ranks(), std::back_inserter(dead),
+                       [&](int rank) { return topology_->is_dead(rank); });
+  return dead;
 }
 
 // Those that have not answered.
@@ -167,14 +193,17 @@ std::vector<int> Alarm::silent(std::span<const int> among) const {
   return found;
 }
 
-std::string Alarm::describe_loss(const PendingCall& call) const {
-  if (const auto dead = find_dead()) {
-    return fmt::format("rank {} on {} has died while rank {} waited at {}", *dead, topology_->of(*dead).host,
-                       rank(), describe(call.at));
+// What is known about the loss, as this rank says it.
+Alarm::Verdict Alarm::judge(const PendingCall& call) const {
+  if (const std::vector<int> dead = find_dead(); !dead.empty()) {
+    const std::string text = fmt::format("rank {} on {} has died while rank {} waited at {}", dead.front(),
+                                         topology_->of(dead.front()).host, rank(), describe(call.at));
+    return {rank(), text, dead, describe(call.at)};
   }
   const std::span<const int> members = call.members.empty() ? std::span<const int>(others_) : call.members;
   const std::vector<int> absent = silent(members);
-  return absent.empty() ? describe_stall(members, call) : describe_absent(absent, call);
+  if (absent.empty()) return {rank(), describe_stall(members, call), silent(others_), describe(call.at)};
+  return {rank(), describe_absent(absent, call), silent(others_), describe(call.at)};
 }
 
 std::string Alarm::describe_absent(const std::vector<int>& absent, const PendingCall& call) const {

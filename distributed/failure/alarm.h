@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "distributed/group/call_signature.h"
+#include "distributed/group/outbox.h"
 #include "distributed/group/topology.h"
 #include "distributed/group/transport.h"
 
@@ -40,11 +40,15 @@ class Alarm {
   // Where the ranks run. Until this is known nobody is found dead.
   void set_topology(const Topology& topology);
 
-  // Called now and then by a rank that waits. Throws a DeviceError (see speaks()) when the run is over or a
-  // rank has died.
+  // Called now and then by a rank that waits. Throws a DeviceError (see speaks()) when the run is over, and
+  // where a rank has died a RankLost.
   void look(const PendingCall& call);
 
-  // The deadline of this rank is over. A rank that leaves in error tells the others that it has, and does not
+  // Called now and then by a rank that goes on when others die: throws as look(), but where the run is over
+  // alone.
+  void listen(const PendingCall& call);
+
+  // The deadline of this rank is over: throws a RankLost where some ranks do not answer. A rank that leaves in error tells the others that it has, and does not
   // speak: it reports its error itself.
   [[noreturn]] void give_up(const PendingCall& call);
 
@@ -59,39 +63,38 @@ class Alarm {
     enum class Kind : std::uint32_t { question, answer, verdict };
     Kind kind = Kind::question;
     std::int32_t speaker = 0;
-    std::array<char, 504> text{};
-  };
-  struct Sent {
-    Note note;
-    std::vector<Request> requests;
+    std::array<char, 1016> text{};  // of a verdict: see pack()
   };
   struct Verdict {
-    int speaker;
+    int speaker = 0;
     std::string text;
+    std::vector<int> lost = {};  // in `call`
+    std::string call = {};
   };
+  static std::string pack(const Verdict& verdict);
+  static Verdict unpack(int speaker, std::string_view packed);
 
   // All of these need the lock.
   void hear(const CallSignature& at);
   void take(const Note& note, int from, const CallSignature& at);
   void send(Note::Kind kind, int speaker, std::string_view text, std::span<const int> to);
-  void push(double seconds);
   void listen(double seconds, const CallSignature& at, bool until_all_have_answered);
   bool settle(const PendingCall& call);
-  void tell(int speaker, const std::string& text);
+  void tell(Verdict verdict);
   [[noreturn]] void end(std::unique_lock<std::mutex> lock, bool speaks);
   bool all_have_answered() const;
-  std::optional<int> find_dead() const;
+  std::vector<int> find_dead() const;
   std::vector<int> silent(std::span<const int> among) const;
-  std::string describe_loss(const PendingCall& call) const;
+  Verdict judge(const PendingCall& call) const;
   std::string describe_absent(const std::vector<int>& absent, const PendingCall& call) const;
   std::string describe_stall(std::span<const int> members, const PendingCall& call) const;
 
   std::mutex mutex_;
   std::unique_ptr<Transport> transport_;
+  Outbox outbox_;
   std::optional<Topology> topology_;
   std::vector<int> others_;
   std::vector<std::optional<std::string>> answers_;  // where each rank says it waits
-  std::deque<Sent> sent_;                            // messages under way read them
   int lowest_asker_;
   std::optional<Verdict> verdict_;
 };

@@ -6,13 +6,22 @@
 #include <span>
 #include <thread>
 
-#include "core/ranks/collective.h"
-
 namespace plexaura {
 
-void throw_quietly(int reporting_rank, const std::string& text) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  throw Remote<DeviceError>(reporting_rank, text);
+namespace {
+
+void let_the_other_speak() { std::this_thread::sleep_for(std::chrono::milliseconds(500)); }
+
+}  // namespace
+
+void throw_quietly(int reporting_rank, const DeviceError& error) {
+  let_the_other_speak();
+  throw Remote<DeviceError>(reporting_rank, error.what());
+}
+
+void throw_quietly(int reporting_rank, const RankLost& error) {
+  let_the_other_speak();
+  throw Remote<RankLost>(reporting_rank, error);
 }
 
 std::string list_ranks(const std::vector<int>& ranks) {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "distributed/group/outbox.h"
 #include "distributed/group/rank_wait.h"
 #include "distributed/group/tags.h"
 
@@ -14,6 +15,7 @@ class MessageCallCheck final : public CallCheck {
       : transport_(transport),
         topology_(topology),
         alarm_(alarm),
+        outbox_(transport),
         heard_(static_cast<std::size_t>(transport.size())),
         requests_(heard_.size()),
         present_(heard_.size()) {}
@@ -30,10 +32,21 @@ class MessageCallCheck final : public CallCheck {
  private:
   void hear_everyone(const PendingCall& call) {
     const int size = transport_.size();
+    std::fill(present_.begin(), present_.end(), false);
     for (int rank = 1; rank < size; ++rank) {
       requests_[at(rank)] = transport_.receive(as_message(heard_[at(rank)]), rank, tag::call_check);
     }
-    std::fill(present_.begin(), present_.end(), false);
+    try {
+      await_everyone(call);
+    } catch (...) {
+      for (int rank = 1; rank < size; ++rank)
+        if (!present_[at(rank)]) transport_.cancel(requests_[at(rank)]);
+      throw;
+    }
+  }
+
+  void await_everyone(const PendingCall& call) {
+    const int size = transport_.size();
     RankWait wait(alarm_, call);
     for (int missing = size - 1; missing > 0;) {
       for (int rank = 1; rank < size; ++rank) {
@@ -59,20 +72,23 @@ class MessageCallCheck final : public CallCheck {
 
   void answer_everyone(const PendingCall& call) {
     for (int rank = 1; rank < transport_.size(); ++rank) {
-      requests_[at(rank)] = transport_.send(std::span(&answer_, 1), rank, tag::answer);
+      outbox_.send(std::span(&answer_, 1), rank, tag::answer);
     }
     RankWait wait(alarm_, call);
-    for (int rank = 1; rank < transport_.size(); ++rank) {
-      while (!transport_.done(requests_[at(rank)])) wait.pause();
-    }
+    while (!outbox_.all_left()) wait.pause();
   }
 
   void ask_root(const PendingCall& call) {
     Request answer = transport_.receive(std::span(&answer_, 1), 0, tag::answer);
-    Request sent = transport_.send(as_message(heard_[0]), 0, tag::call_check);
+    outbox_.send(as_message(heard_[0]), 0, tag::call_check);
     RankWait wait(alarm_, call);
-    while (!transport_.done(answer)) wait.pause();
-    while (!transport_.done(sent)) wait.pause();
+    try {
+      while (!transport_.done(answer)) wait.pause();
+    } catch (...) {
+      transport_.cancel(answer);
+      throw;
+    }
+    while (!outbox_.all_left()) wait.pause();
   }
 
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
@@ -82,6 +98,7 @@ class MessageCallCheck final : public CallCheck {
   Alarm& alarm_;
   std::uint64_t sequence_ = 0;
   std::byte answer_{};
+  Outbox outbox_;
   std::vector<CallSignature> heard_;
   std::vector<Request> requests_;
   std::vector<bool> present_;

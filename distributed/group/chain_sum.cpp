@@ -117,6 +117,25 @@ void ChainSum::plan_steps() {
 void ChainSum::run(const CallSignature& call, std::span<std::byte* const> arrays,
                    const std::function<void()>& on_progress) {
   if (worker_ >= route_.workers) return;
+  try {
+    carry(call, arrays, on_progress);
+  } catch (...) {
+    give_up();
+    throw;
+  }
+}
+
+// Nobody writes to a slot, or reads it, when this object is gone.
+void ChainSum::give_up() {
+  for (Slot& slot : slots_) {
+    if (slot.state == Slot::State::receiving) transport_.cancel(slot.request);
+    if (slot.state == Slot::State::sending) transport_.keep(slot.request, std::move(slot.buffer));
+    slot.state = Slot::State::idle;
+  }
+}
+
+void ChainSum::carry(const CallSignature& call, std::span<std::byte* const> arrays,
+                     const std::function<void()>& on_progress) {
   const auto piece = static_cast<std::int64_t>(kPieceBytes / size_of(call.dtype));
   const std::int64_t stride = std::int64_t{kPiecesOnTheirWay} * route_.workers * piece;
   Job job{call.dtype, arrays, call.count, piece, stride};

@@ -74,6 +74,9 @@ class ChainSum {
   struct Job;
 
   void plan_steps();
+  void carry(const CallSignature& call, std::span<std::byte* const> arrays,
+             const std::function<void()>& on_progress);
+  void give_up();
   int rank_of(int group) const {
     return route_.groups[static_cast<std::size_t>(group)][static_cast<std::size_t>(worker_)];
   }

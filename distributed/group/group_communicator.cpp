@@ -18,10 +18,7 @@ namespace {
 
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 constexpr std::size_t kBroadcastPiece = std::size_t{1} << 20;
-
-std::size_t bytes_of(DType dtype, std::int64_t count) {
-  return static_cast<std::size_t>(count) * size_of(dtype);
-}
+constexpr std::size_t kPiecesUnderWay = 8;  // of a broadcast, from one rank
 
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
@@ -45,6 +42,8 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const
     : options_(options),
       transport_(std::move(transport)),
       messages_(transport_->duplicate()),
+      outbox_(*transport_),
+      users_outbox_(*messages_),
       is_part_(alarm != nullptr),
       alarm_(alarm ? std::move(alarm) : std::make_shared<Alarm>(transport_->duplicate())),
       exceptions_at_start_(std::uncaught_exceptions()),
@@ -103,29 +102,27 @@ void GroupCommunicator::meet(const CallSignature& call) {
   call_check().meet(call, options_.deadline_seconds);
 }
 
-// Runs a call, and remembers when it failed in a way that leaves the ranks at different places.
-template <class F>
-auto GroupCommunicator::attempt(F&& work) {
-  if (broken_ || left_) throw InternalError("the communicator was used after an error or after leave()");
-  try {
-    return work();
-  } catch (const std::exception&) {
-    broken_ = true;
-    transport_->abandon();
-    messages_->abandon();
-    throw;
-  }
-}
-
 template <class Ready>
 void GroupCommunicator::wait_for(Ready&& ready, const CallSignature& at, double deadline) {
   RankWait wait(*alarm_, {at, deadline, topology_.numbers()});
   while (!ready()) wait.pause();
 }
 
-void GroupCommunicator::finish(Transport& transport, Request& request, const CallSignature& at,
-                               double deadline) {
-  wait_for([&] { return transport.done(request); }, at, deadline);
+// Nobody writes to the memory when this has thrown.
+void GroupCommunicator::take(Transport& transport, std::span<std::byte> data, const Peer& from,
+                             const CallSignature& at) {
+  Request request = transport.receive(data, from.rank, from.tag);
+  try {
+    wait_for([&] { return transport.done(request); }, at, deadline_of(from));
+  } catch (...) {
+    transport.cancel(request);
+    throw;
+  }
+}
+
+// Until no more than so many messages are under way.
+void GroupCommunicator::empty(Outbox& outbox, const CallSignature& at, double deadline, std::size_t down_to) {
+  wait_for([&] { return outbox.under_way() <= down_to; }, at, deadline);
 }
 
 void GroupCommunicator::barrier(std::string_view what) {
@@ -159,50 +156,6 @@ void GroupCommunicator::sum_staged(const CallSignature& call, std::byte* data) {
   }
 }
 
-// The windows of the node from this byte on. The list is kept, so that a step allocates nothing.
-std::span<std::byte*> GroupCommunicator::arrays_at(const SharedWindow& window, std::size_t offset) {
-  arrays_.assign(window.bases().begin(), window.bases().end());
-  for (std::byte*& base : arrays_) base += offset;
-  return arrays_;
-}
-
-void GroupCommunicator::sum_own_part(DType dtype, const SharedWindow& window, std::size_t offset,
-                                     std::int64_t count) {
-  const Part part = part_of(count, dtype, place_.rank, place_.size);
-  sum_in_place(dtype, arrays_at(window, offset + bytes_of(dtype, part.first)), part.count);
-}
-
-void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
-                                   std::string_view what) {
-  check_summable(dtype);
-  if (count < 0 || offset % size_of(dtype) != 0 || offset + bytes_of(dtype, count) > window.bytes()) {
-    throw UserError(
-        fmt::format("'{}': {} {} at byte {} do not lie in a window of {} bytes, aligned to their size", what,
-                    count, name_of(dtype), offset, window.bytes()));
-  }
-  if (size() == 1) return;
-  attempt([&] {
-    const CallSignature call =
-        announce(Call::sum_window, what, dtype, count, static_cast<std::int64_t>(offset));
-    meet(call);
-    sum_in_windows(call, window);
-  });
-}
-
-void GroupCommunicator::sum_in_windows(const CallSignature& call, const SharedWindow& window) {
-  const auto offset = static_cast<std::size_t>(call.place);
-  if (!window.shared() || !rendezvous_) {
-    std::byte* const own = window.data() + offset;
-    return sum_over_chain(*rank_chain_, call, std::span(&own, 1));
-  }
-  if (topology_.nodes() == 1) {
-    sum_own_part(call.dtype, window, offset, call.count);
-  } else {
-    sum_over_chain(*node_chain_, call, arrays_at(window, offset));
-  }
-  rendezvous_->barrier(call);
-}
-
 void GroupCommunicator::sum_over_chain(ChainSum& chain, const CallSignature& call,
                                        std::span<std::byte* const> arrays) {
   chain.run(call, arrays, [this] {
@@ -226,19 +179,17 @@ void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, con
   const int place = (rank() - root + size()) % size();  // in the tree; the root is 0
   const int reach = place == 0 ? size() : place & -place;
   const auto rank_at = [&](int tree_place) { return (tree_place + root) % size(); };
-  std::vector<Request> sent;
   for (std::size_t begin = 0; begin < bytes; begin += kBroadcastPiece) {
     const std::span<std::byte> piece(data + begin, std::min(kBroadcastPiece, bytes - begin));
     if (place != 0) {
-      const int parent = rank_at(place - reach);
-      Request request = transport_->receive(piece, parent, tag::broadcast);
-      finish(*transport_, request, at, options_.deadline_seconds);
+      take(*transport_, piece, {rank_at(place - reach), tag::broadcast}, at);
     }
     for (int step = 1; step < reach && place + step < size(); step *= 2) {
-      sent.push_back(transport_->send(piece, rank_at(place + step), tag::broadcast));
+      outbox_.send(piece, rank_at(place + step), tag::broadcast);
     }
+    empty(outbox_, at, options_.deadline_seconds, kPiecesUnderWay);
   }
-  for (Request& request : sent) finish(*transport_, request, at, options_.deadline_seconds);
+  empty(outbox_, at, options_.deadline_seconds);
 }
 
 std::vector<std::string> GroupCommunicator::gather_all(const std::string& mine, std::string_view what) {
@@ -262,8 +213,8 @@ std::vector<std::string> GroupCommunicator::collect(const std::string& mine, con
 // All texts on rank 0, "" elsewhere.
 std::string GroupCommunicator::gather_at_root(const std::string& mine, const CallSignature& at) {
   if (rank() != 0) {
-    Request request = transport_->send(std::as_bytes(std::span(mine)), 0, tag::gather);
-    finish(*transport_, request, at, options_.deadline_seconds);
+    outbox_.send(std::as_bytes(std::span(mine)), 0, tag::gather);
+    empty(outbox_, at, options_.deadline_seconds);
     return {};
   }
   std::vector<std::string> texts{mine};
@@ -272,8 +223,7 @@ std::string GroupCommunicator::gather_at_root(const std::string& mine, const Cal
     wait_for([&] { return (envelope = transport_->waiting(from, tag::gather)).has_value(); }, at,
              options_.deadline_seconds);
     std::string text(envelope->bytes, '\0');
-    Request request = transport_->receive(as_bytes(text), from, tag::gather);
-    finish(*transport_, request, at, options_.deadline_seconds);
+    take(*transport_, as_bytes(text), {from, tag::gather}, at);
     texts.push_back(std::move(text));
   }
   return pack(texts);
@@ -295,8 +245,8 @@ void GroupCommunicator::send(const Peer& to, std::span<const std::byte> data, st
   attempt([&] {
     const CallSignature at =
         announce(Call::send, what, DType::uint8, static_cast<std::int64_t>(data.size()), to.rank);
-    Request request = messages_->send(data, to.rank, to.tag);
-    finish(*messages_, request, at, deadline_of(to));
+    users_outbox_.send(data, to.rank, to.tag);
+    empty(users_outbox_, at, deadline_of(to));
   });
 }
 
@@ -312,8 +262,7 @@ void GroupCommunicator::receive(const Peer& from, std::span<std::byte> data, std
       alarm_->fail(fmt::format("{} expects {} bytes for '{}', but {} sent {}", topology_.name(rank()),
                                data.size(), what, topology_.name(from.rank), envelope->bytes));
     }
-    Request request = messages_->receive(data, from.rank, from.tag);
-    finish(*messages_, request, at, deadline_of(from));
+    take(*messages_, data, from, at);
   });
 }
 
@@ -331,79 +280,17 @@ std::unique_ptr<Communicator> GroupCommunicator::split(int colour, std::string_v
   });
 }
 
-SharedWindow GroupCommunicator::allocate_shared(std::size_t bytes, std::string_view what) {
-  const bool nobody_to_share_with = topology_.nodes() == size();
-  if (size() == 1) return SharedWindow::make_private(bytes);
-  const CallSignature call = announce(Call::allocate, what, DType::uint8, static_cast<std::int64_t>(bytes));
-  attempt([&] { meet(call); });
-  check_room(bytes, what);
+std::unique_ptr<Mailbox> GroupCommunicator::mailbox(std::string_view what) {
   return attempt([&] {
-    if (options_.shared_memory && !nobody_to_share_with) {
-      if (std::optional<SharedWindow> window = try_to_share(bytes, call)) return std::move(*window);
-    }
-    return SharedWindow::make_private(bytes);
+    if (size() > 1) meet(announce(Call::duplicate, what));
+    return std::make_unique<Mailbox>(transport_->duplicate(), topology_, alarm_);
   });
 }
 
-// Taking more memory than there is, shared or not, would end processes. All ranks throw, or none does.
-void GroupCommunicator::check_room(std::size_t bytes, std::string_view what) {
-  const auto is_beside = [&](int other) {
-    return topology_.of(other).process_space == topology_.of(rank()).process_space;
-  };
-  const auto windows = static_cast<std::size_t>(std::ranges::count_if(topology_.own_node_ranks(), is_beside));
-  const std::size_t memory = memory_of_node();
-  std::exception_ptr mine;
-  if (!fits(bytes, windows, memory)) {
-    mine = std::make_exception_ptr(DeviceError(
-        fmt::format("'{}' takes {:.1f} MB of each of {} ranks on {}, which may have {:.1f} MB together: "
-                    "start fewer ranks on a machine, or make the model smaller",
-                    what, static_cast<double>(bytes) / 1e6, windows, topology_.of(rank()).host,
-                    static_cast<double>(memory) / 1e6)));
-  }
-  agree_on_error(*this, mine, what);
-}
-
-// All ranks share, or none does.
-std::optional<SharedWindow> GroupCommunicator::try_to_share(std::size_t bytes, const CallSignature& at) {
-  std::string problem;
-  std::vector<SharedSegment> segments = open_segments(bytes, at, problem);
-  for (const std::string& found : collect(problem, at)) {
-    if (found.empty()) continue;
-    options_.shared_memory = false;  // said once, and not tried again
-    if (rank() == 0) {
-      print_error(found + ": all ranks take private memory, and sums are slower");
-    }
-    return std::nullopt;
-  }
-  segments[static_cast<std::size_t>(place_.rank)].close_to_others();
-  return SharedWindow(std::move(segments), place_.rank, bytes);
-}
-
-// One for each rank of the node. Where this is not possible says why.
-std::vector<SharedSegment> GroupCommunicator::open_segments(std::size_t bytes, const CallSignature& at,
-                                                            std::string& problem) {
-  std::vector<SharedSegment> segments;
-  std::optional<SharedSegment> own;
-  try {
-    own = SharedSegment::create(bytes);
-  } catch (const DeviceError& error) {
-    problem = fmt::format("{} cannot make memory that ranks share: {}", topology_.name(rank()), error.what());
-  }
-  const std::vector<std::string> addresses = collect(own ? own->address() : "", at);
-  for (const int member : topology_.own_node_ranks()) {
-    const std::string& address = addresses[static_cast<std::size_t>(member)];
-    if (!own || address.empty()) return {};
-    std::optional<SharedSegment> theirs;
-    if (member != rank()) theirs = SharedSegment::attach(address, bytes);
-    if (member != rank() && !theirs) {
-      problem =
-          fmt::format("{} cannot open the memory of {} through /proc, as if it ran in another container",
-                      topology_.name(rank()), topology_.name(member));
-      return {};
-    }
-    segments.push_back(member == rank() ? std::move(*own) : std::move(*theirs));
-  }
-  return segments;
+std::unique_ptr<Communicator> GroupCommunicator::without(std::span<const int> lost) {
+  if (is_part_) throw InternalError("only the communicator of all ranks goes on without some of them");
+  broken_ = true;
+  return std::make_unique<GroupCommunicator>(transport_->without(lost), options_);
 }
 
 bool GroupCommunicator::leave(bool in_error) {

@@ -1,15 +1,18 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "distributed/communicator.h"
 #include "distributed/failure/alarm.h"
 #include "distributed/group/call_check.h"
 #include "distributed/group/chain_sum.h"
+#include "distributed/group/outbox.h"
 #include "distributed/group/shm_rendezvous.h"
 #include "distributed/group/topology.h"
 #include "distributed/group/transport.h"
@@ -37,17 +40,31 @@ class GroupCommunicator final : public Communicator {
   void receive(const Peer& from, std::span<std::byte> data, std::string_view what) override;
   std::unique_ptr<Communicator> duplicate(std::string_view what) override;
   std::unique_ptr<Communicator> split(int colour, std::string_view what) override;
+  std::unique_ptr<Mailbox> mailbox(std::string_view what) override;
+  std::unique_ptr<Communicator> without(std::span<const int> lost) override;
   SharedWindow allocate_shared(std::size_t bytes, std::string_view what) override;
   void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                   std::string_view what) override;
   bool leave(bool in_error) override;
 
  private:
+  // Runs a call, and remembers when it failed in a way that leaves the ranks at different places.
   template <class F>
-  auto attempt(F&& work);
+  auto attempt(F&& work) {
+    if (broken_ || left_) throw InternalError("the communicator was used after an error or after leave()");
+    try {
+      return work();
+    } catch (const std::exception&) {
+      broken_ = true;
+      transport_->abandon();
+      messages_->abandon();
+      throw;
+    }
+  }
   template <class Ready>
   void wait_for(Ready&& ready, const CallSignature& at, double deadline);
-  void finish(Transport& transport, Request& request, const CallSignature& at, double deadline);
+  void take(Transport& transport, std::span<std::byte> data, const Peer& from, const CallSignature& at);
+  void empty(Outbox& outbox, const CallSignature& at, double deadline, std::size_t down_to = 0);
   double deadline_of(const Peer& peer) const;
 
   CallCheck& call_check();
@@ -71,6 +88,8 @@ class GroupCommunicator final : public Communicator {
   CommunicatorOptions options_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Transport> messages_;  // the users' own
+  Outbox outbox_;                        // of transport_
+  Outbox users_outbox_;
   bool is_part_;
   std::shared_ptr<Alarm> alarm_;
   bool broken_ = false;

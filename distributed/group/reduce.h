@@ -1,11 +1,16 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "core/tensor/dtype.h"
 
 namespace plexaura {
+
+inline std::size_t bytes_of(DType dtype, std::int64_t count) {
+  return static_cast<std::size_t>(count) * size_of(dtype);
+}
 
 // Throws UserError for a type that is not summed over ranks: float64, float32 and int64 are.
 void check_summable(DType dtype);

@@ -83,7 +83,7 @@ void ShmRendezvous::check_all_match() {
     if (first.call == Call::leave_in_error) alarm_.end_with_error_of(first_rank);
     if (other.call == Call::leave_in_error) alarm_.end_with_error_of(other_rank);
     const std::string text = describe_mismatch(first_rank, first, other_rank, other);
-    if (topology_.own_node_rank() != 0) throw_quietly(first_rank, text);
+    if (topology_.own_node_rank() != 0) throw_quietly(first_rank, DeviceError(text));
     alarm_.fail(text);
   }
 }

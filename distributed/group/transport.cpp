@@ -1,5 +1,8 @@
 #include "distributed/group/transport.h"
 
+#include <fmt/format.h>
+#include <limits>
+
 #include "core/error.h"
 
 namespace plexaura {
@@ -12,9 +15,12 @@ class LoneTransport final : public Transport {
   Request send(std::span<const std::byte>, int, int) override { nobody(); }
   Request receive(std::span<std::byte>, int, int) override { nobody(); }
   bool done(Request&) override { nobody(); }
+  void cancel(Request&) override { nobody(); }
+  void keep(const Request&, std::vector<std::byte>) override { nobody(); }
   std::optional<Envelope> waiting(int, int) override { return std::nullopt; }
   std::unique_ptr<Transport> duplicate() override { return make_lone_transport(); }
   std::unique_ptr<Transport> split(int) override { return make_lone_transport(); }
+  std::unique_ptr<Transport> without(std::span<const int>) override { nobody(); }
   void abandon() noexcept override {}
   bool abandoned() const noexcept override { return false; }
 
@@ -27,6 +33,13 @@ class LoneTransport final : public Transport {
 }  // namespace
 
 Transport::~Transport() = default;
+
+// As MPI counts bytes.
+void Transport::check_length(std::size_t bytes) {
+  if (bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max())) return;
+  throw UserError(
+      fmt::format("a message of {} bytes is too long for MPI: send it in pieces below 2 GiB", bytes));
+}
 
 std::unique_ptr<Transport> make_lone_transport() { return std::make_unique<LoneTransport>(); }
 

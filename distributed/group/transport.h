@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 namespace plexaura {
 
@@ -46,6 +47,14 @@ class Transport {
   // Whether the message has arrived (or left); makes progress, never waits. Not to be asked again after true.
   virtual bool done(Request& request) = 0;
 
+  // Of a message that has not arrived: it is not wanted any more, and the memory is the caller's again.
+  virtual void cancel(Request& receive) = 0;
+  // Of a message that has not left, and whose sender does not wait for it: keeps its memory as long as it may
+  // be read.
+  virtual void keep(const Request& send, std::vector<std::byte> data) = 0;
+  // Throws UserError for a message that is too long to be sent.
+  static void check_length(std::size_t bytes);
+
   // The next message of this sender (or of `anyone`) and tag, if one is waiting to be received.
   static constexpr int anyone = -1;
   virtual std::optional<Envelope> waiting(int from, int tag) = 0;
@@ -54,6 +63,10 @@ class Transport {
   // rank must call at the same point, and may block until all have: callers make sure that all are there.
   virtual std::unique_ptr<Transport> duplicate() = 0;
   virtual std::unique_ptr<Transport> split(int colour) = 0;
+
+  // The ranks that are left without the lost ones, in the order of ranks. To be called by all that are left, at
+  // the same point; this transport may be abandoned, and the new one is not.
+  virtual std::unique_ptr<Transport> without(std::span<const int> lost) = 0;
 
   // A rank was lost or the ranks disagree: messages may be left unfinished, and closing down must not wait
   // for anyone. Holds for all duplicates and splits, too.

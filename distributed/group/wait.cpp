@@ -38,6 +38,4 @@ void Wait::progressed() {
   pauses_ = 0;
 }
 
-double Wait::seconds() const { return std::chrono::duration<double>(now() - begin_).count(); }
-
 }  // namespace plexaura

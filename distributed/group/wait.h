@@ -15,15 +15,13 @@ class Wait {
   bool expired() const { return now() >= end_; }
   // Something moved: the deadline counts from now, and pausing begins with spinning again.
   void progressed();
-  double seconds() const;  // since the wait began, progress or not
 
  private:
   using Clock = std::chrono::steady_clock;
   static Clock::time_point now() { return Clock::now(); }
 
   Clock::duration patience_;
-  Clock::time_point begin_ = now();
-  Clock::time_point end_ = begin_ + patience_;
+  Clock::time_point end_ = now() + patience_;
   int pauses_ = 0;
 };
 

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <mpi.h>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "distributed/failure/watchdog.h"
 
@@ -28,6 +32,12 @@ class MpiSession {
   // Throws DeviceError with MPI's own words unless `code` is MPI_SUCCESS.
   static void check(int code, const char* name);
 
+  // Memory that MPI may still read.
+  void keep(std::vector<std::byte> data) {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(data));
+  }
+
   void abandon() noexcept { abandoned_ = true; }
   bool abandoned() const noexcept { return abandoned_; }
 
@@ -35,6 +45,8 @@ class MpiSession {
   Watchdog watchdog_;
   double deadline_;
   std::atomic<bool> abandoned_ = false;
+  std::mutex mutex_;
+  std::vector<std::vector<std::byte>> kept_;
   bool is_owner_ = false;  // not where the program had started MPI itself
 };
 

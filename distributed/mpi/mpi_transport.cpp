@@ -1,9 +1,8 @@
 #include "distributed/mpi/mpi_transport.h"
 
 #include <array>
+#include <atomic>
 #include <cstring>
-#include <fmt/format.h>
-#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -28,17 +27,16 @@ MPI_Request unwrap(const Request& request) {
 }
 
 int count_of(std::size_t bytes) {
-  if (bytes > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    throw UserError(
-        fmt::format("a message of {} bytes is too long for MPI: send it in pieces below 2 GiB", bytes));
-  }
+  Transport::check_length(bytes);
   return static_cast<int>(bytes);
 }
 
 class MpiTransport final : public Transport {
  public:
-  MpiTransport(std::shared_ptr<MpiSession> session, MPI_Comm comm)
-      : session_(std::move(session)), comm_(comm) {
+  // `abandoned`: of the family.
+  MpiTransport(std::shared_ptr<MpiSession> session, MPI_Comm comm,
+               std::shared_ptr<std::atomic<bool>> abandoned)
+      : session_(std::move(session)), comm_(comm), abandoned_(std::move(abandoned)) {
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &size_);
@@ -74,6 +72,18 @@ class MpiTransport final : public Transport {
     return flag != 0;
   }
 
+  // A message that is just arriving arrives all the same, unless its sender dies meanwhile.
+  void cancel(Request& receive) override {
+    MPI_Request unwrapped = unwrap(receive);
+    if (unwrapped == MPI_REQUEST_NULL) return;
+    session_->blocking("the end of a message that is not wanted any more", [&] {
+      MPI_Cancel(&unwrapped);
+      return MPI_Wait(&unwrapped, MPI_STATUS_IGNORE);
+    });
+  }
+
+  void keep(const Request&, std::vector<std::byte> data) override { session_->keep(std::move(data)); }
+
   std::optional<Envelope> waiting(int from, int tag) override {
     MPI_Status status;
     int flag = 0;
@@ -88,21 +98,38 @@ class MpiTransport final : public Transport {
   std::unique_ptr<Transport> duplicate() override {
     MPI_Comm made = MPI_COMM_NULL;
     session_->blocking("MPI_Comm_dup", [&] { return MPI_Comm_dup(comm_, &made); });
-    return std::make_unique<MpiTransport>(session_, made);
+    return std::make_unique<MpiTransport>(session_, made, abandoned_);
   }
 
   std::unique_ptr<Transport> split(int colour) override {
     MPI_Comm made = MPI_COMM_NULL;
     session_->blocking("MPI_Comm_split", [&] { return MPI_Comm_split(comm_, colour, rank_, &made); });
-    return std::make_unique<MpiTransport>(session_, made);
+    return std::make_unique<MpiTransport>(session_, made, abandoned_);
   }
 
-  void abandon() noexcept override { session_->abandon(); }
-  bool abandoned() const noexcept override { return session_->abandoned(); }
+  // MPI waits in this call for those alone that are left.
+  std::unique_ptr<Transport> without(std::span<const int> lost) override {
+    MPI_Group all = MPI_GROUP_NULL;
+    MPI_Group left = MPI_GROUP_NULL;
+    MPI_Comm_group(comm_, &all);
+    MPI_Group_excl(all, static_cast<int>(lost.size()), lost.data(), &left);
+    MPI_Comm made = MPI_COMM_NULL;
+    session_->blocking("MPI_Comm_create_group", [&] { return MPI_Comm_create_group(comm_, left, 0, &made); });
+    MPI_Group_free(&left);
+    MPI_Group_free(&all);
+    return std::make_unique<MpiTransport>(session_, made, std::make_shared<std::atomic<bool>>(false));
+  }
+
+  void abandon() noexcept override {
+    session_->abandon();
+    *abandoned_ = true;
+  }
+  bool abandoned() const noexcept override { return *abandoned_; }
 
  private:
   std::shared_ptr<MpiSession> session_;
   MPI_Comm comm_;
+  std::shared_ptr<std::atomic<bool>> abandoned_;
   int rank_ = 0;
   int size_ = 1;
 };
@@ -113,7 +140,8 @@ std::unique_ptr<Transport> make_mpi_transport(double deadline_seconds) {
   auto session = std::make_shared<MpiSession>(deadline_seconds);
   MPI_Comm world = MPI_COMM_NULL;
   session->blocking("MPI_Comm_dup", [&] { return MPI_Comm_dup(MPI_COMM_WORLD, &world); });
-  return std::make_unique<MpiTransport>(std::move(session), world);
+  return std::make_unique<MpiTransport>(std::move(session), world,
+                                        std::make_shared<std::atomic<bool>>(false));
 }
 
 std::string mpi_library() {

@@ -147,14 +147,21 @@ void ThreadRanks::leave(int rank, bool in_error) {
 }
 
 void ThreadRanks::check_failure() const {
-  if (failed_rank_ >= 0) throw Remote<DeviceError>(failed_rank_, failure_);
+  if (failed_rank_ < 0) return;
+  if (loss_) throw Remote<RankLost>(failed_rank_, *loss_);
+  throw Remote<DeviceError>(failed_rank_, failure_);
 }
 
 void ThreadRanks::check_nobody_left(int rank) {
   const auto left = std::find(left_.begin(), left_.end(), true);
   if (left == left_.end()) return;
-  fail(rank, fmt::format("rank {} has ended while rank {} waits at {}", left - left_.begin(), rank,
-                         parts_[static_cast<std::size_t>(rank)]->call));
+  const std::string& call = parts_[static_cast<std::size_t>(rank)]->call;
+  const auto lost = static_cast<int>(left - left_.begin());
+  loss_.emplace(fmt::format("rank {} has ended while rank {} waits at {}", lost, rank, call),
+                std::vector<int>{lost}, call);
+  failed_rank_ = rank;
+  changed_.notify_all();
+  throw *loss_;
 }
 
 void ThreadRanks::check_same_call(int rank, const Part& part) {

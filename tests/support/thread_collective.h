@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/ranks/collective.h"
+#include "core/ranks/rank_lost.h"
 
 namespace plexaura::testing {
 
@@ -52,6 +53,7 @@ class ThreadRanks {
   std::uint64_t round_ = 0;
   std::string failure_;
   int failed_rank_ = -1;
+  std::optional<RankLost> loss_;  // what failed
   std::vector<bool> left_;
 };
 

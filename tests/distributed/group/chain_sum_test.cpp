@@ -78,6 +78,7 @@ TEST_CASE("chain sum: a rank that is lost in the middle is named by one of the o
   CHECK(count_endings(ends, "says rank 1 did not come to 'bucket 3' (sum of 1000 float64) within 0.25 s") ==
         1);
   CHECK(count_endings(ends, "hears rank 1 did not come") == 3);
+  CHECK(network.forgotten() == 0);
 }
 
 TEST_CASE("chain sum: pieces go forward without waiting for the way back of those before them") {

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <numeric>
 
+#include "core/ranks/rank_lost.h"
 #include "tests/distributed/group/thread_transport.h"
 
 namespace plexaura::testing {
@@ -69,7 +70,7 @@ TEST_CASE("communicator: a window of shared memory is summed by a communicator t
 
 TEST_CASE("communicator: ranks that wait in different communicators are told so by one of them") {
   for (const bool shared : {true, false}) {
-    const CommunicatorOptions options{.deadline_seconds = 0.25, .shared_memory = shared};
+    const CommunicatorOptions options{.deadline_seconds = 0.5, .shared_memory = shared};
     const auto ends = with_communicators(options, [&](GroupCommunicator& ranks) {
       const auto exchange = ranks.duplicate("the exchange");
       if (ranks.rank() == 1) ranks.gather_all("broken", "the error of rank 1");
@@ -162,6 +163,61 @@ TEST_CASE("communicator: a message of another size than expected") {
   });
   const std::string text = "rank 0 expects 8 bytes for 'a weight', but rank 1 sent 4";
   CHECK(ends == std::vector<std::string>{"says " + text, "hears " + text, "hears " + text});
+}
+
+TEST_CASE("communicator: a lost rank is named by a type of its own, and the others go on without it") {
+  for (const bool shared : {true, false}) {
+    ThreadNetwork network(kRanks);
+    const CommunicatorOptions options{.deadline_seconds = 0.5, .shared_memory = shared};
+    const auto ends = endings(kRanks, [&](int rank) {
+      GroupCommunicator all(network.transport(rank), options);
+      const auto exchange = all.duplicate("the exchange");
+      if (rank == 1) {
+        network.cut(rank);
+        CHECK_THROWS_AS(all.leave(false), RankLost);
+        return;
+      }
+      std::unique_ptr<Communicator> left;
+      try {
+        std::vector<float> values(1000, 1);
+        exchange->sum(DType::float32, reinterpret_cast<std::byte*>(values.data()), 1000, "bucket 3");
+      } catch (const RankLost& loss) {
+        if (loss.ranks() != std::vector<int>{1}) throw InternalError("another rank was lost");
+        if (loss.call() != "'bucket 3' (sum of 1000 float32)") throw InternalError("in another call");
+        left = all.without(loss.ranks());
+      }
+      if (left->size() != 2 || left->rank() != rank / 2) throw InternalError("others are left");
+      std::int64_t sum = rank;
+      left->sum(DType::int64, reinterpret_cast<std::byte*>(&sum), 1, "those that are left");
+      if (sum != 2) throw InternalError("the sum of those that are left is wrong");
+      if (!left->leave(false)) throw InternalError("not all have left together");
+    });
+    for (const std::string& end : ends) CHECK(end == "fine");
+    CHECK(network.forgotten() == 0);
+  }
+}
+
+TEST_CASE("communicator: what was to be received when an error came is given up") {
+  ThreadNetwork network(kRanks);
+  const auto ends = endings(kRanks, [&](int rank) {
+    GroupCommunicator ranks(network.transport(rank), {.deadline_seconds = 0.25, .shared_memory = false});
+    std::array<std::byte, 8> data{};
+    if (rank == 0) ranks.barrier("the end");
+    if (rank == 1) ranks.broadcast(data.data(), data.size(), 0, "a weight");
+    if (rank == 2) ranks.receive({0, 1}, data, "a message");
+  });
+  CHECK(count_endings(ends, "fine") == 0);
+  CHECK(network.forgotten() == 0);
+}
+
+TEST_CASE("communicator: ranks of one colour are a group of their own") {
+  const auto ends = with_communicators({}, [](GroupCommunicator& ranks) {
+    const auto part = ranks.split(ranks.rank() == 1 ? 1 : 0, "the ranks that train");
+    std::int64_t sum = 1;
+    part->sum(DType::int64, reinterpret_cast<std::byte*>(&sum), 1, "how many we are");
+    if (sum != (ranks.rank() == 1 ? 1 : 2)) throw InternalError("the group is another");
+  });
+  CHECK(ends == std::vector<std::string>(kRanks, "fine"));
 }
 
 }  // namespace plexaura::testing

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include "core/ranks/collective.h"
@@ -10,16 +11,25 @@ namespace plexaura::testing {
 
 class ThreadNetwork::Member final : public Transport {
  public:
-  Member(ThreadNetwork& network, std::string group, int rank)
-      : network_(network), group_(std::move(group)), rank_(rank) {}
+  // `members`: of the group, as the network counts them; `self` is one of them.
+  Member(ThreadNetwork& network, std::string group, std::vector<int> members, int self)
+      : network_(network), group_(std::move(group)), members_(std::move(members)), self_(self) {}
+  ~Member() override {
+    const std::lock_guard lock(network_.mutex_);
+    network_.forgotten_ += static_cast<int>(std::ranges::count(receipts_, true, &Receipt::open));
+  }
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
 
-  int rank() const override { return rank_; }
-  int size() const override { return network_.size_; }
+  int rank() const override {
+    return static_cast<int>(std::ranges::find(members_, self_) - members_.begin());
+  }
+  int size() const override { return static_cast<int>(members_.size()); }
 
   Request send(std::span<const std::byte> data, int to, int tag) override {
     const std::lock_guard lock(network_.mutex_);
-    if (!network_.cut_.contains(rank_) && !network_.cut_.contains(to)) {
-      network_.messages_[{group_, rank_, to, tag}].emplace_back(data.begin(), data.end());
+    if (!network_.cut_.contains(self_) && !network_.cut_.contains(member(to))) {
+      network_.messages_[{group_, self_, member(to), tag}].emplace_back(data.begin(), data.end());
     }
     return {};
   }
@@ -31,29 +41,56 @@ class ThreadNetwork::Member final : public Transport {
 
   bool done(Request& request) override {
     if (request.handle == 0) return true;
-    const Receipt& receipt = receipts_[request.handle - 1];
+    Receipt& receipt = receipts_[request.handle - 1];
     const std::lock_guard lock(network_.mutex_);
-    std::deque<Message>& queue = network_.messages_[{group_, receipt.from, rank_, receipt.tag}];
+    std::deque<Message>& queue = network_.messages_[{group_, member(receipt.from), self_, receipt.tag}];
     if (queue.empty()) return false;
     if (queue.front().size() > receipt.data.size()) throw DeviceError("a message is too long");
     std::ranges::copy(queue.front(), receipt.data.begin());
     queue.pop_front();
+    receipt.open = false;
     return true;
   }
 
+  void cancel(Request& request) override { receipts_[request.handle - 1].open = false; }
+  void keep(const Request&, std::vector<std::byte>) override {}  // sent is copied
+
   std::optional<Envelope> waiting(int from, int tag) override {
     const std::lock_guard lock(network_.mutex_);
-    for (int rank = 0; rank < network_.size_; ++rank) {
-      const std::deque<Message>& queue = network_.messages_[{group_, rank, rank_, tag}];
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::deque<Message>& queue = network_.messages_[{group_, member(rank), self_, tag}];
       if ((from == anyone || from == rank) && !queue.empty()) return Envelope{rank, queue.front().size()};
     }
     return std::nullopt;
   }
 
   std::unique_ptr<Transport> duplicate() override {
-    return std::make_unique<Member>(network_, group_ + "." + std::to_string(duplicates_++), rank_);
+    return std::make_unique<Member>(network_, group_ + "." + std::to_string(duplicates_++), members_, self_);
   }
-  std::unique_ptr<Transport> split(int) override { throw InternalError("threads are not split"); }
+
+  std::unique_ptr<Transport> split(int colour) override {
+    const std::string call = group_ + "/" + std::to_string(duplicates_++);
+    std::map<int, int>& colours = network_.colours_of(call);
+    {
+      const std::lock_guard lock(network_.mutex_);
+      colours[self_] = colour;
+    }
+    for (std::size_t known = 0; known < members_.size(); std::this_thread::yield()) {
+      const std::lock_guard lock(network_.mutex_);
+      known = colours.size();
+    }
+    std::vector<int> same;
+    for (const int other : members_)
+      if (colours.at(other) == colour) same.push_back(other);
+    return std::make_unique<Member>(network_, call, std::move(same), self_);
+  }
+
+  std::unique_ptr<Transport> without(std::span<const int> lost) override {
+    std::vector<int> members;
+    for (int rank = 0; rank < size(); ++rank)
+      if (std::ranges::find(lost, rank) == lost.end()) members.push_back(member(rank));
+    return std::make_unique<Member>(network_, group_ + " without some", std::move(members), self_);
+  }
 
   void abandon() noexcept override { abandoned_ = true; }
   bool abandoned() const noexcept override { return abandoned_; }
@@ -63,18 +100,34 @@ class ThreadNetwork::Member final : public Transport {
     std::span<std::byte> data;
     int from;
     int tag;
+    bool open = true;
   };
+
+  int member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
 
   ThreadNetwork& network_;
   std::string group_;
-  int rank_;
+  std::vector<int> members_;
+  int self_;
   int duplicates_ = 0;
   bool abandoned_ = false;
   std::vector<Receipt> receipts_;
 };
 
 std::unique_ptr<Transport> ThreadNetwork::transport(int rank) {
-  return std::make_unique<Member>(*this, "", rank);
+  std::vector<int> all(static_cast<std::size_t>(size_));
+  std::iota(all.begin(), all.end(), 0);
+  return std::make_unique<Member>(*this, "", std::move(all), rank);
+}
+
+std::map<int, int>& ThreadNetwork::colours_of(const std::string& call) {
+  const std::lock_guard lock(mutex_);
+  return colours_[call];
+}
+
+int ThreadNetwork::forgotten() {
+  const std::lock_guard lock(mutex_);
+  return forgotten_;
 }
 
 void ThreadNetwork::cut(int rank) {

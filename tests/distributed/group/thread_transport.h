@@ -27,8 +27,12 @@ class ThreadNetwork {
   // From now on nothing passes between this rank and any other.
   void cut(int rank);
 
+  // Messages that were to be received, and had neither arrived nor been given up when their transport went.
+  int forgotten();
+
  private:
   class Member;
+  std::map<int, int>& colours_of(const std::string& call);
   struct Channel {
     std::string group;  // of transports that are duplicates of each other
     int from;
@@ -42,6 +46,8 @@ class ThreadNetwork {
   std::mutex mutex_;
   std::map<Channel, std::deque<Message>> messages_;
   std::set<int> cut_;
+  std::map<std::string, std::map<int, int>> colours_;  // of each split, by rank
+  int forgotten_ = 0;
 };
 
 // Runs the body once per rank, each on a thread of its own, and tells how each ended: "fine", "says ..." for

@@ -1,7 +1,9 @@
 // What the tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private] [--private-on-1]`. Ends
 // with 0 where all went as it should, with one sentence otherwise.
+#include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
@@ -76,6 +78,43 @@ void messages(Communicator& ranks) {
     if (!sends) ranks.receive({previous, 5}, std::as_writable_bytes(std::span(received)), "a long message");
   }
   together(ranks, [&] { expect(received == std::vector<int>(sent.size(), previous), "a message"); });
+}
+
+constexpr int kLetter = 7;
+
+// Rank 0 takes letters from all others, one of which dies; the rest go on, and end without it.
+void letters(Communicator& ranks) {
+  const std::unique_ptr<Mailbox> box = ranks.mailbox("letters");
+  const std::vector<std::byte> long_letter(300'000, std::byte{1});
+  constexpr int dying = 1;
+  if (ranks.rank() == dying) {
+    for (int i = 0; i < 3; ++i) box->post(0, kLetter, long_letter);
+    if (!box->take(kLetter, 20)) throw InternalError("test failed: no answer");
+    std::raise(SIGKILL);
+  }
+  if (ranks.rank() == 0) {
+    for (int from_dying = 0; from_dying < 3;) {
+      const auto letter = box->take(kLetter, 20);
+      expect(letter && letter->bytes == long_letter, "a letter");
+      if (letter->from == dying) ++from_dying;
+    }
+    expect(box->post(dying, kLetter, long_letter) == Posted::sent, "the answer");
+    while (!box->is_lost(dying)) box->take(kLetter, 0.01);
+    expect(box->post(dying, kLetter, long_letter) == Posted::lost, "a dead rank is a status");
+    const auto letter = box->take(kLetter, 20);
+    expect(letter && letter->from != dying, "letters of the others after the death");
+    for (int to = dying + 1; to < ranks.size(); ++to) box->post(to, kLetter, {});
+  } else {
+    while (box->post(0, kLetter, long_letter), !box->take(kLetter, 0.05)) {
+    }
+  }
+  const std::array lost{dying};
+  const std::unique_ptr<Communicator> left = ranks.without(lost);
+  some_work(*left, "those that are left");
+  if (left->rank() == 0) fmt::print("{} ranks have ended without rank 1\n", left->size());
+  left->leave(false);
+  std::fflush(nullptr);
+  _exit(0);  // MPI cannot be closed without the rank that is lost
 }
 
 // Two threads of each rank, each on a communicator of its own.
@@ -218,6 +257,7 @@ const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
       {"sums", sums},
       {"collectives", collectives},
       {"messages", messages},
+      {"letters", letters},
       {"threads", threads},
       {"long-message", long_message},
       {"too-long-message", too_long_message},

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/export.h"
+#include "core/ranks/collective.h"
+
+namespace plexaura {
+
+// Ranks were lost: they died, stopped, or cannot be reached. Whatever was under way with them does not end.
+class PLEXAURA_API RankLost : public DeviceError {
+ public:
+  RankLost(const std::string& text, std::vector<int> ranks, std::string call);
+  ~RankLost() override;
+
+  // As the communicator of all ranks counts them, ascending. All ranks that are left hear of the same.
+  const std::vector<int>& ranks() const { return ranks_; }
+  // In which they were missed: "'bucket 3 of step 17' (sum of 4096 float32)".
+  const std::string& call() const { return call_; }
+
+ private:
+  std::vector<int> ranks_;
+  std::string call_;
+};
+
+// That of which `reporting_rank` prints the sentence.
+template <>
+class Remote<RankLost> final : public RankLost, public RemoteError {
+ public:
+  Remote(int reporting_rank, RankLost error) : RankLost(std::move(error)), RemoteError(reporting_rank) {}
+};
+
+}  // namespace plexaura

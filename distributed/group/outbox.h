@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "distributed/group/transport.h"
+
+namespace plexaura {
+
+// Messages that leave while their rank goes on. Each is a copy, so that the sender's memory is free at once. What
+// has not left when this goes, because somebody threw, is given to the transport to keep. Allocates nothing
+// once it has held as many messages of that length before.
+class Outbox {
+ public:
+  // The transport must outlive it.
+  explicit Outbox(Transport& transport) : transport_(transport) {}
+  ~Outbox();
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+
+  void send(std::span<const std::byte> data, int to, int tag);
+
+  // How many messages have not left yet; makes progress, never waits.
+  std::size_t under_way();
+  bool all_left() { return under_way() == 0; }
+  // Of those to one rank.
+  std::size_t bytes_under_way(int to);
+
+ private:
+  struct Message {
+    int to = 0;
+    bool under_way = false;
+    Request request;
+    std::vector<std::byte> data;
+  };
+
+  Transport& transport_;
+  std::vector<Message> messages_;  // those that have left are used again
+};
+
+}  // namespace plexaura

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "distributed/failure/alarm.h"
+#include "distributed/group/outbox.h"
+#include "distributed/group/topology.h"
+#include "distributed/group/transport.h"
+
+namespace plexaura {
+
+struct Letter {
+  int from = 0;
+  std::vector<std::byte> bytes;
+};
+
+enum class Posted {
+  sent,  // on its way; nobody says whether it arrives
+  full,  // not sent: this rank does not take what was sent to it before
+  lost   // not sent: this rank is dead
+};
+
+// Letters between ranks that make no calls together: whoever has something posts it, and takes what has come,
+// from whomever. Beside a communicator, whose ranks it knows. A rank that dies is a status here, not an error;
+// that a process is dead is seen on its own machine only. One thread at a time.
+class Mailbox {
+ public:
+  // See Communicator::mailbox().
+  Mailbox(std::unique_ptr<Transport> transport, const Topology& topology, std::shared_ptr<Alarm> alarm);
+
+  // Copies the bytes and returns at once. At most `most_bytes` are under way to a rank, or one letter that is
+  // longer.
+  Posted post(int to, int tag, std::span<const std::byte> bytes);
+  static constexpr std::size_t most_bytes = std::size_t{64} << 20;
+
+  // The next letter with this tag, from anybody; nothing where none has come within so many seconds. Letters of
+  // one rank come in the order in which it posted them. Throws a DeviceError (see speaks()) where the run
+  // ends meanwhile.
+  std::optional<Letter> take(int tag, double seconds);
+
+  bool is_lost(int rank) const { return topology_.is_dead(rank); }
+
+ private:
+  std::optional<Letter> receive(const Envelope& envelope, int tag, const PendingCall& call);
+
+  std::unique_ptr<Transport> transport_;
+  Topology topology_;
+  std::shared_ptr<Alarm> alarm_;
+  Outbox outbox_;
+};
+
+}  // namespace plexaura
