@@ -45,6 +45,33 @@ Trainer::~Trainer() = default;
 Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     : parts_(std::move(parts)), options_(std::move(options)) {
   if (parts_.collective == nullptr) parts_.collective = &alone_;
+  share_out();
+  lock_output();
+  make_programs();
+  state_.seed = options_.seed;
+  state_.data_origin = options_.data_origin;
+  state_.samples = train_plan_.samples;
+  state_.batch_size = train_plan_.batch_size;
+  state_.optimizer = optimizer_name(options_.optimizer);
+  state_.settings = options_.settings;
+  state_.shuffle = options_.shuffle;
+}
+
+void Trainer::regroup(Collective& collective, Strategy* strategy) {
+  runner_.reset();
+  programs_.reset();
+  under_way_.reset();  // its record is lost with the program that holds it
+  stopped_ = false;
+  parts_.collective = &collective;
+  parts_.strategy = strategy;
+  report_failure_ = nullptr;
+  ran_ = false;
+  share_out();
+  lock_output();
+  make_programs();
+}
+
+void Trainer::share_out() {
   train_plan_ = {0, options_.batch_size, ranks().size(), options_.micro_batches};
   validation_plan_ = {0, options_.batch_size, ranks().size(), options_.micro_batches};
   together(ranks(), "the division of the data", [&] {
@@ -53,20 +80,15 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     if (parts_.validation) validation_plan_.samples = parts_.validation->size();
     train_plan_.check();
   });
-  lock_output();
+}
+
+void Trainer::make_programs() {
   programs_ =
       std::make_unique<TrainingPrograms>(parts_.model, parts_.train->fields(), parts_.store, parts_.backend,
                                          ranks(), parts_.strategy, train_plan_, validation_plan_,
                                          ProgramOptions{options_.optimizer, options_.bucket_bytes,
                                                         options_.watch, options_.profile, options_.tuner});
   runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy, options_.watch);
-  state_.seed = options_.seed;
-  state_.data_origin = options_.data_origin;
-  state_.samples = train_plan_.samples;
-  state_.batch_size = train_plan_.batch_size;
-  state_.optimizer = optimizer_name(options_.optimizer);
-  state_.settings = options_.settings;
-  state_.shuffle = options_.shuffle;
   state_.kernels = fmt::format("{:016x}", programs_->own_kernels_hash());
   state_.kernel_times = programs_->kernel_times();
 }
@@ -338,7 +360,7 @@ Validation Trainer::validate() {
 // Before anything is computed, so that no work is lost.
 void Trainer::lock_output() {
   together(ranks(), "the folder of checkpoints", [&] {
-    if (options_.output.empty() || ranks().rank() != 0) return;
+    if (options_.output.empty() || ranks().rank() != 0 || output_lock_) return;
     prepare_checkpoints(options_.output);
     output_lock_ = std::make_unique<FolderLock>(options_.output);
   });

@@ -118,12 +118,20 @@ class Trainer {
   // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run();
+  // After a run that ended with the loss of ranks: those that are left share out the data anew, from the step
+  // that was not finished, with a communicator and a strategy of their own, and run() goes on. Weights, state
+  // and place are those that the last finished step has left where the strategy agrees before it updates (see
+  // HookSet); others may have updated in part. The old communicator and strategy are not used any more. All
+  // that are left call it together, and compare facts() afterwards, the next step among them.
+  void regroup(Collective& collective, Strategy* strategy);
   // The validation data under the weights as they are. All ranks together. UserError where there is none, or
   // none of it can be read.
   Validation validate();
 
  private:
   Collective& ranks() { return *parts_.collective; }
+  void share_out();
+  void make_programs();
   LoaderOptions reading() const;
   std::unique_ptr<Loader> make_loader() const;
   // A step that was launched and whose metrics were not read yet.

@@ -22,4 +22,11 @@ UpdateAnswer BucketSum::before_update(std::size_t bucket) {
   return {};
 }
 
+UpdateAnswer::Kind BucketSum::agree() {
+  std::array<char, 64> text;
+  const auto end = fmt::format_to_n(text.data(), text.size(), "the update of step {}", border_->step()).out;
+  communicator_.barrier({text.data(), static_cast<std::size_t>(end - text.data())});
+  return UpdateAnswer::Kind::ready;
+}
+
 }  // namespace plexaura

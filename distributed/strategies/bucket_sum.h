@@ -17,14 +17,22 @@ namespace plexaura {
 // added in the order of ranks. Every wait has the communicator's deadline and names bucket and step.
 class BucketSum : public Strategy {
  public:
-  // The communicator must outlive it.
-  explicit BucketSum(Communicator& communicator) : communicator_(communicator) {}
+  // When a bucket may be updated: as soon as it is summed, or when all are and all ranks know it. Then ranks
+  // that are left, when one is lost, still have the weights of one step.
+  enum class Update { by_bucket, by_step };
 
-  HookSet hooks() const override { return {.gradients_ready = true, .before_update = true}; }
+  // The communicator must outlive it.
+  explicit BucketSum(Communicator& communicator, Update update = Update::by_bucket)
+      : communicator_(communicator), update_(update) {}
+
+  HookSet hooks() const override {
+    return {.gradients_ready = true, .before_update = true, .agree = update_ == Update::by_step};
+  }
   // Throws UserError for weights of a type that ranks do not sum.
   void begin(WeightsImmigration& border) override;
   void gradients_ready(std::size_t bucket, Event& final) override { final_[bucket] = &final; }
   UpdateAnswer before_update(std::size_t bucket) override;
+  UpdateAnswer::Kind agree() override;
 
  protected:
   Communicator& communicator() { return communicator_; }
@@ -35,6 +43,7 @@ class BucketSum : public Strategy {
 
  private:
   Communicator& communicator_;
+  Update update_;
   WeightsImmigration* border_ = nullptr;
   std::vector<Event*> final_;  // when a bucket's gradients are; noted during backward
 };

@@ -10,6 +10,7 @@
 #include "core/vm/profile.h"
 #include "distributed/handshake.h"
 #include "distributed/long_text.h"
+#include "distributed/roles.h"
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/strategies.h"
 #include "models/programs/command_line.h"
@@ -137,7 +138,9 @@ void say_if_any(RunReport& report, const std::string& sentence) {
   if (!sentence.empty()) report.say(sentence);
 }
 
-int train(const CommandLine& line, Communicator& ranks, Setup setup) {
+// With the ranks that train.
+int train(const CommandLine& line, const Roles& roles, Strategy* strategy, Setup setup) {
+  Communicator& ranks = roles.training();
   const std::string output = setup.options.trainer.output.string();
   const auto report = together(ranks, "opening the outputs", [&] {
     const bool speaks = ranks.rank() == 0;
@@ -158,16 +161,13 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   const KernelChoice choice = kernel_choice(ranks, line, setup.options);
   setup.options.trainer.tuner = choice.tuner.get();
   say_if_any(*report, choice.remark);
-  // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
-  const auto exchange = ranks.duplicate("the exchange of gradients");
-  const auto strategy = make_strategy(setup.options.strategy, *exchange);
   Trainer trainer({.model = builder_of(*setup.model),
                    .store = store,
                    .backend = *backend,
                    .train = setup.data.train,
                    .validation = setup.data.validation,
                    .collective = &ranks,
-                   .strategy = strategy.get()},
+                   .strategy = strategy},
                   setup.options.trainer);
   if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
   if (line.dry_run) {
@@ -193,10 +193,30 @@ int train(const CommandLine& line, Communicator& ranks, Setup setup) {
   if (!unlike.empty())
     report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
                             unlike, setup.options.rebroadcast_every));
+  roles.share_placement(store);
   const TrainingResult result = trainer.run(*report);
   report->summary(result, store, line.log, output);
   if (!line.profile.empty()) write_profile(ranks, profile, line.profile);
   return result.signal == 0 ? 0 : 128 + result.signal;
+}
+
+int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const Setup& setup) {
+  const auto backend = open_backend(line.backend);
+  ParameterStore store =
+      make_store(*setup.model, setup.options.dtype, static_cast<std::uint64_t>(setup.options.trainer.seed));
+  if (!line.weights.empty()) load_weights(line.weights, store, line.skip);
+  if (!line.dry_run) roles.serve(strategy, store, *backend, setup.options.trainer.bucket_bytes);
+  return 0;
+}
+
+int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup) {
+  // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
+  const auto exchange = ranks.duplicate("the exchange of gradients");
+  const auto strategy = make_strategy(setup.options.strategy, *exchange);
+  const Roles roles(ranks, strategy.get());
+  const int status = roles.serves() ? serve(line, roles, *strategy, setup)
+                                    : train(line, roles, strategy.get(), std::move(setup));
+  return roles.share_status(status);
 }
 
 // How ranks talk stands in the file, too, which is read here for that alone; what is wrong with it is said
@@ -237,7 +257,7 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
     check_agreement(ranks, facts_of(setup, line));
     if (line.evaluate || !line.predict.empty())
       return use_model(line, ranks, setup.data, setup.options, *setup.model);
-    return train(line, ranks, std::move(setup));
+    return train_or_serve(line, ranks, std::move(setup));
   });
 }
 

@@ -58,7 +58,9 @@ std::vector<ParameterSpec> specs() {
 
 // Declares every hook and does nothing.
 struct Watching final : Strategy {
-  HookSet hooks() const override { return {true, true, true, true}; }
+  HookSet hooks() const override {
+    return {.gradients_ready = true, .before_update = true, .before_use = true, .after_update = true};
+  }
 };
 
 struct Growth {

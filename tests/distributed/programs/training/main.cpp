@@ -1,18 +1,25 @@
-// What the tests of strategies run under mpirun: `distributed_training equivalence [OPTIONS]`, or
-// `distributed_training run [OPTIONS]`, which trains once and may be disturbed; `measure` prints times. Ends
-// as programs end.
+// What the tests of strategies run under mpirun, each with options: `distributed_training equivalence`, or `run`,
+// which trains once and may be disturbed; `served` has a rank that serves; `regrouped` goes on without a rank
+// that dies; `measure` prints times. Ends as programs end.
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <map>
 #include <string>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
+#include "backends/registry.h"
 #include "core/error.h"
+#include "distributed/roles.h"
 #include "distributed/run_ranks.h"
+#include "distributed/strategies/all_reduce.h"
 #include "distributed/strategies/strategies.h"
 #include "tests/distributed/programs/training/equivalence.h"
 #include "tests/distributed/programs/training/measure.h"
+#include "tests/distributed/programs/training/served_sum.h"
 #include "tests/distributed/programs/training/small_run.h"
 #include "training/checkpoint.h"
 
@@ -22,6 +29,7 @@ namespace {
 // --name value ...
 //   --model NAME  --backend NAME  --memory shared|private  --deadline SECONDS  --strategy NAME  --output DIR
 //   --resume NAME    goes on from the checkpoint of this name, which must be the newest
+//   --serving RANK   of `served`: trains nothing, and sums for the others
 //   --raise SIGNAL   on rank 1, after step 20
 //   --broken INDEX   a sample that cannot be read
 //   --other seed|weights   what rank 1 has otherwise than the rest
@@ -78,6 +86,56 @@ void check_newest(const Arguments& arguments) {
   if (name != arguments.text("resume")) throw InternalError("test failed: the newest checkpoint is " + name);
 }
 
+// One rank serves; the others end with the very weights that they get without it.
+int run_served(const Arguments& arguments, Communicator& ranks) {
+  ServedSum strategy(ranks, arguments.number("serving"));
+  const Roles roles(ranks, &strategy);
+  SmallRunOptions options = read_options(arguments, ranks.rank());
+  if (roles.serves()) {
+    ParameterStore store = make_small_store(options);
+    const auto backend = open_backend(options.backend);
+    roles.serve(strategy, store, *backend, options.bucket_bytes);
+    return roles.share_status(0);
+  }
+  options.before_training = [&](const ParameterStore& store) { roles.share_placement(store); };
+  const SmallRunResult result = run_small(roles.training(), &strategy, options);
+  if (result.training.signal != 0) return roles.share_status(128 + result.training.signal);
+  options.before_training = {};
+  const auto plain = make_strategy("allreduce", roles.training());
+  const SmallRunResult without = run_small(roles.training(), plain.get(), options);
+  if (result.weights != without.weights)
+    throw InternalError("test failed: the weights differ from those of the same ranks without a server");
+  return roles.share_status(0);
+}
+
+// A rank dies in the middle of the run; the others go on without it, and end it.
+int run_regrouped(const Arguments& arguments, Communicator& ranks) {
+  const auto exchange = ranks.duplicate("the exchange of gradients");
+  AllReduce before(*exchange, BucketSum::Update::by_step);
+  std::unique_ptr<Communicator> left;
+  std::unique_ptr<Communicator> new_exchange;
+  std::unique_ptr<Strategy> after;
+  SmallRunOptions options = read_options(arguments, ranks.rank());
+  options.regroup = [&](const RankLost& loss) {
+    left = ranks.without(loss.ranks());
+    new_exchange = left->duplicate("the exchange of gradients");
+    after = std::make_unique<AllReduce>(*new_exchange, BucketSum::Update::by_step);
+    return std::pair<Collective*, Strategy*>(left.get(), after.get());
+  };
+  const SmallRunResult result = run_small(ranks, &before, options);
+  if (!left || left->size() != ranks.size() - 1) throw InternalError("test failed: no rank was lost");
+  std::string bits;
+  for (const auto& [name, tensor] : result.weights)
+    bits.append(reinterpret_cast<const char*>(tensor.data()), tensor.bytes());
+  for (const std::string& other : left->gather_all(bits, "the weights of those that are left"))
+    if (other != bits) throw InternalError("test failed: the ranks that are left differ in their weights");
+  if (result.training.steps != options.steps) throw InternalError("test failed: steps are missing");
+  if (left->rank() == 0) fmt::print("{} ranks have ended the run\n", left->size());
+  left->leave(false);
+  std::fflush(nullptr);
+  _exit(0);  // MPI cannot be closed without the rank that is lost
+}
+
 int run_once(const Arguments& arguments, Communicator& ranks) {
   if (arguments.has("resume")) check_newest(arguments);
   const auto strategy = make_strategy(arguments.text("strategy", "allreduce"), ranks);
@@ -95,12 +153,14 @@ int run(int argc, char** argv) {
                                     .shared_memory = arguments.text("memory", "shared") == "shared"};
   return run_ranks(options, [&](Communicator& ranks) {
     if (scenario == "run") return run_once(arguments, ranks);
+    if (scenario == "regrouped") return run_regrouped(arguments, ranks);
+    if (scenario == "served") return run_served(arguments, ranks);
     if (scenario == "equivalence") {
       check_equivalence(ranks, read_options(arguments, ranks.rank()));
     } else if (scenario == "measure") {
       measure_exchanges(ranks);
     } else {
-      throw UserError("say equivalence, run or measure");
+      throw UserError("say equivalence, run, served, regrouped or measure");
     }
     return 0;
   });

@@ -36,6 +36,13 @@ TrainerOptions trainer_options(const SmallRunOptions& options) {
 
 }  // namespace
 
+ParameterStore make_small_store(const SmallRunOptions& options) {
+  const auto data = make_small_data(1);
+  const auto classes = static_cast<std::int64_t>(data->class_names().size());
+  return ParameterStore(make_small_model(options.model, data->sample_shape(), classes, options.dtype).specs,
+                        1);
+}
+
 SmallRunResult run_small(Collective& ranks, Strategy* strategy, const SmallRunOptions& options) {
   const std::unique_ptr<Backend> backend = open_backend(options.backend);
   const auto train = make_small_data(44, options.broken_sample);
@@ -48,8 +55,18 @@ SmallRunResult run_small(Collective& ranks, Strategy* strategy, const SmallRunOp
                   trainer_options(options));
   if (options.resume && !trainer.resume()) throw UserError("there is nothing to resume");
   check_agreement(ranks, trainer.facts());
+  if (options.before_training) options.before_training(store);
   CallingObserver observer(options);
-  SmallRunResult result{trainer.run(observer), {}};
+  SmallRunResult result;
+  try {
+    result.training = trainer.run(observer);
+  } catch (const RankLost& loss) {
+    if (!options.regroup) throw;
+    const auto [left, sum] = options.regroup(loss);
+    trainer.regroup(*left, sum);
+    check_agreement(*left, trainer.facts());
+    result.training = trainer.run(observer);
+  }
   for (const ParameterSpec& spec : store.specs()) result.weights.emplace(spec.name, store.read(spec.name));
   return result;
 }

@@ -6,9 +6,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/params/weights_immigration.h"
 #include "core/ranks/collective.h"
+#include "core/ranks/rank_lost.h"
 #include "training/trainer.h"
 
 namespace plexaura::testing {
@@ -29,6 +31,10 @@ struct SmallRunOptions {
   bool resume = false;
   // Called before the ranks compare what they start from.
   std::function<void(ParameterStore&)> change_weights = {};
+  // Called when the ranks have agreed that training begins.
+  std::function<void(const ParameterStore&)> before_training = {};
+  // Where ranks are lost: what those that are left go on with. Without it the run ends.
+  std::function<std::pair<Collective*, Strategy*>(const RankLost&)> regroup = {};
   // Called after each step with its number.
   std::function<void(std::int64_t)> after_step = {};
 };
@@ -37,6 +43,9 @@ struct SmallRunResult {
   TrainingResult training;
   std::map<std::string, Tensor> weights;
 };
+
+// The parameters of the model, as run_small() begins with them.
+ParameterStore make_small_store(const SmallRunOptions& options);
 
 // Trains a small model, as programs do it. All ranks together; throws what the Trainer
 // throws.

@@ -1,0 +1,78 @@
+#include "distributed/roles.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::string_view placement_message = "the placement of the parameters, for the ranks that serve";
+constexpr std::string_view status_message = "how the run ends, for the ranks that serve";
+// Of the messages to ranks that serve; users of the communicator count theirs from 0.
+constexpr int tag = 30'001;
+// Compiling, or the last checkpoint, may take longer than ranks wait for each other.
+constexpr double patience_seconds = 3600;
+
+}  // namespace
+
+Roles::Roles(Communicator& all, const Strategy* strategy) : all_(all) {
+  const bool serves = strategy != nullptr && strategy->role() == RankRole::serves;
+  int first_trainer = -1;
+  const std::vector<std::string> roles =
+      all.gather_all(serves ? "serves" : "trains", "the roles of the ranks");
+  for (int rank = 0; rank < all.size(); ++rank) {
+    if (roles[static_cast<std::size_t>(rank)] == "serves")
+      serving_.push_back(rank);
+    else if (first_trainer < 0)
+      first_trainer = rank;
+  }
+  if (first_trainer < 0) {
+    const UserError error(
+        "all ranks serve and none trains; start more ranks, or choose another distributed.strategy");
+    agree_on_error(all, std::make_exception_ptr(error), "the roles of the ranks");
+  }
+  first_trainer_ = first_trainer;
+  if (!serving_.empty()) split_ = all.split(serves ? 1 : 0, "the ranks that train");
+  if (!serves) training_ = split_ ? split_.get() : &all;
+}
+
+// From the lowest rank that trains.
+void Roles::tell_serving(std::string text, std::string_view what) const {
+  if (all_.rank() != first_trainer_) return;
+  for (const int rank : serving_) {
+    std::uint64_t size = text.size();
+    all_.send({rank, tag}, std::as_bytes(std::span(&size, 1)), what);
+    all_.send({rank, tag}, std::as_bytes(std::span(text)), what);
+  }
+}
+
+std::string Roles::hear(std::string_view what) const {
+  std::uint64_t size = 0;
+  all_.receive({first_trainer_, tag, patience_seconds}, std::as_writable_bytes(std::span(&size, 1)), what);
+  std::string text(size, '\0');
+  all_.receive({first_trainer_, tag}, std::as_writable_bytes(std::span(text)), what);
+  return text;
+}
+
+void Roles::share_placement(const ParameterStore& store) const {
+  tell_serving(to_text(store.placement()), placement_message);
+}
+
+void Roles::serve(Strategy& strategy, ParameterStore& store, Backend& backend,
+                  std::int64_t bucket_bytes) const {
+  store.place(parse_placement(hear(placement_message)), backend);
+  WeightsImmigration border(store, bucket_bytes);
+  strategy.begin(border);
+  strategy.serve(border);
+}
+
+int Roles::share_status(int mine) const {
+  if (serves()) return std::stoi(hear(status_message));
+  tell_serving(std::to_string(mine), status_message);
+  return mine;
+}
+
+}  // namespace plexaura

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/params/weights_immigration.h"
+#include "distributed/communicator.h"
+
+namespace plexaura {
+
+// Three groups of ranks. All ranks agree on what the run is and how it ends. Those that train have a share of the
+// data, and measure loss together. Over which of them gradients are summed is the strategy's own affair. A
+// strategy that lets some ranks serve names its peers by their place among all ranks.
+class Roles {
+ public:
+  // Asks the strategy (null: this rank trains) for its role. Collective over all ranks, whose communicator must
+  // outlive this. UserError on all of them where none trains.
+  Roles(Communicator& all, const Strategy* strategy);
+
+  bool serves() const { return training_ == nullptr; }
+  // Those that train, in the order of ranks; the communicator of all where nobody serves. Not on a rank that
+  // serves.
+  Communicator& training() const { return *training_; }
+
+  // On ranks that train, when all is compared and training is about to begin: ranks that serve take the
+  // placement of the lowest of them.
+  void share_placement(const ParameterStore& store) const;
+
+  // The work of a rank that serves: takes the placement for a store of the run's parameters, then begins and
+  // serves. Waits up to an hour for the programs of the others.
+  void serve(Strategy& strategy, ParameterStore& store, Backend& backend, std::int64_t bucket_bytes) const;
+
+  // On all ranks, at the end of their work: the exit status of the lowest rank that trains.
+  int share_status(int mine) const;
+
+ private:
+  void tell_serving(std::string text, std::string_view what) const;
+  std::string hear(std::string_view what) const;
+
+  Communicator& all_;
+  std::vector<int> serving_;
+  int first_trainer_ = 0;
+  std::unique_ptr<Communicator> split_;
+  Communicator* training_ = nullptr;
+};
+
+}  // namespace plexaura
