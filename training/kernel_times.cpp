@@ -9,6 +9,7 @@
 #include <system_error>
 #include <thread>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "training/file.h"
 
@@ -19,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t most_bytes = 64 << 20;
-constexpr std::chrono::seconds longest_wait(5);
+constexpr double longest_wait = 5;  // seconds
 
 fs::path folder_in(const char* variable, const char* below) {
   const char* value = std::getenv(variable);
@@ -33,10 +34,9 @@ FileDescriptor lock_of(const fs::path& file) {
   const fs::path path = file.string() + ".lock";
   FileDescriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (lock.get() < 0) throw_create_error(path, errno);
-  const auto end = std::chrono::steady_clock::now() + longest_wait;
+  const double end = seconds_now() + longest_wait;
   while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
-    if (std::chrono::steady_clock::now() > end)
-      throw UserError(fmt::format("another process holds '{}'", path.string()));
+    if (seconds_now() > end) throw UserError(fmt::format("another process holds '{}'", path.string()));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return lock;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
 #include <optional>
 
+#include "core/clock.h"
 #include "core/compile/measure.h"
 #include "core/device/region_text.h"
 #include "core/fnv.h"
@@ -62,12 +62,12 @@ const Tuner::Times* Tuner::known_times(std::uint64_t key, std::size_t candidates
 
 void Tuner::measure_now(std::uint64_t key, Backend& backend, const RegionQuery& query,
                         std::span<const Candidate> candidates, bool accumulate) {
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = seconds_now();
   Times times{.own = true};
   for (const double seconds : measure(backend, query, candidates, accumulate))
     times.nanoseconds.push_back(std::isfinite(seconds) ? std::llround(seconds * 1e9) : never);
   known_[key] = std::move(times);
-  seconds_spent_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  seconds_spent_ += seconds_now() - begin;
 }
 
 std::vector<double> Tuner::seconds(Backend& backend, const RegionQuery& query,

@@ -89,8 +89,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->check(not_empty);
   app.add_option(
          "--skip", line.skip,
-         "with --weights: parameters that keep their initial values, for example 'fc.*'; * stands for any "
-         "letters, ? for one")
+         "with --weights: parameters that keep their initial values ('fc.*'; '?' is any letter)")
       ->type_name("PATTERN")
       ->check(not_empty)
       ->expected(1)

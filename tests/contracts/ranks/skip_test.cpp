@@ -69,7 +69,8 @@ class Replacing final : public Strategy {
 TEST_CASE("weights arrive instead of an update") {
   Replacing strategy;
   const Batch batch = some_batch();
-  const SmallTraining::Options options{.optimizer = {.kind = OptimizerSpec::Kind::adam}, .strategy = &strategy};
+  const SmallTraining::Options options{.optimizer = {.kind = OptimizerSpec::Kind::adam},
+                                       .strategy = &strategy};
   SmallTraining run(test_backend(), specs(), model, batch, options);
   SmallTraining plain(test_backend(), specs(), model, batch, {.optimizer = options.optimizer});
   strategy.border = &run.steps().border();

@@ -48,11 +48,7 @@ class RandomSource final : public KernelSource {
     if (kind != "uniform" && kind != "normal") return {};
     const Value result = query.region.outputs[0];
     if (!is_float32(query.graph, result) || !has_elements(query.graph, result)) return {};
-    Candidate candidate;
-    candidate.implementation = "fast";
-    candidate.inputs = {Layout::row_major(query.type(query.region.inputs[0]).shape.rank())};
-    candidate.outputs = {Layout::row_major(query.type(result).shape.rank())};
-    candidate.seconds = seconds_of_traffic(query, candidate);
+    Candidate candidate = row_major_candidate(query);
     candidate.make = [query](bool) { return make_for(query); };
     return {std::move(candidate)};
   }
