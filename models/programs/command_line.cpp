@@ -87,9 +87,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   app.add_option("--weights", line.weights, "starts from a safetensors file")
       ->type_name("FILE")
       ->check(not_empty);
-  app.add_option(
-         "--skip", line.skip,
-         "with --weights: parameters that keep their initial values ('fc.*'; '?' is any letter)")
+  app.add_option("--skip", line.skip,
+                 "with --weights: parameters that keep their initial values ('fc.*'; '?' is any letter)")
       ->type_name("PATTERN")
       ->check(not_empty)
       ->expected(1)
