@@ -58,8 +58,9 @@ Node Graph::named_leaf(LeafKind kind, std::string name, TensorType type, Where w
     const auto& existing = op_cast<Leaf>(*records_[found->second].op);
     if (existing.kind() != kind || existing.type() != type)
       throw UserError(fmt::format(
-          "{}: '{}' was a {} of {} before and is now asked for as {}; a name stands for one leaf",
-          to_string(origin_of(where)), name, existing.name(), to_string(existing.type()), to_string(type)));
+          "{}: '{}' was {} {} of {} before and is now asked for as {}; a name stands for one leaf",
+          to_string(origin_of(where)), name, existing.kind() == LeafKind::input ? "an" : "a", existing.name(),
+          to_string(existing.type()), to_string(type)));
     return Node(*this, {found->second, 0});
   }
   const Node node = leaf(Leaf(kind, name, std::move(type)), where);
@@ -72,6 +73,10 @@ Node Graph::leaf(Leaf leaf, Where where) {
 }
 
 void Graph::update(Node buffer, Node next, Where where) {
+  if (&buffer.graph() != this || &next.graph() != this)
+    throw UserError(
+        fmt::format("{}: an operand of update belongs to another graph; nodes of two graphs cannot be mixed",
+                    to_string(origin_of(where))));
   const auto fail = [&](std::string_view rule) {
     throw UserError(fmt::format("{}: update({}, {}): {}", to_string(origin_of(where)),
                                 to_string(buffer.type()), to_string(next.type()), rule));
@@ -96,11 +101,16 @@ std::vector<Node> Graph::append(std::shared_ptr<const Op> op, std::span<const No
     record.inputs.push_back(input.value());
     types.push_back(input.type());
   }
+  const auto refused = [&](const std::exception& rule) {
+    return UserError(
+        fmt::format("{}: {}: {}", to_string(record.origin), call_text(*record.op, types), rule.what()));
+  };
   try {
     record.types = record.op->infer(types);
   } catch (const std::invalid_argument& rule) {
-    throw UserError(
-        fmt::format("{}: {}: {}", to_string(record.origin), call_text(*record.op, types), rule.what()));
+    throw refused(rule);
+  } catch (const UserError& rule) {  // a shape that cannot be
+    throw refused(rule);
   }
   records_.push_back(std::move(record));
   const auto id = static_cast<NodeId>(records_.size() - 1);

@@ -13,13 +13,19 @@ namespace plexaura {
 
 namespace {
 
-// A number beside whole numbers is one of them: it is never cut off.
+// A number beside whole numbers is one of them: it is never cut off. An Operand holds a double, which rounds
+// whole numbers from 2^53 on.
 void check_whole(double number, const Node& like, std::source_location where) {
   dispatch(like.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_integral_v<T>) {
       using Limits = std::numeric_limits<T>;
       const bool in_range =
           number >= static_cast<double>(Limits::lowest()) && number < std::ldexp(1.0, Limits::digits);
+      if (in_range && std::abs(number) >= 0x1p53)
+        throw UserError(
+            fmt::format("{}: {} beside {}: a number in an expression is exact below 2^53 only; write "
+                        "graph.constant(Tensor::scalar<std::int64_t>(...)) in its place",
+                        to_string(like.graph().origin_of(where)), number, to_string(like.type())));
       if (!in_range || number != std::trunc(number))
         throw UserError(
             fmt::format("{}: {} beside {}: a number takes the type of the other operand, and {} holds whole "

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
 #include <source_location>
 
 #include "core/graph/print.h"
@@ -63,6 +64,7 @@ TEST_CASE("asking for a parameter again ties it; another type is an error") {
   CHECK(holds(user_error([&] { graph.buffer("weight", row); }), "a name stands for one leaf"));
   graph.input("x", row);
   CHECK(holds(user_error([&] { graph.input("x", row); }), "already a leaf named 'x'"));
+  CHECK(holds(user_error([&] { graph.buffer("x", row); }), "'x' was an input of float32[3] before"));
 }
 
 TEST_CASE("updates: of buffers only, of their type, one for each") {
@@ -76,6 +78,24 @@ TEST_CASE("updates: of buffers only, of their type, one for each") {
   graph.update(buffer, parameter);
   CHECK(holds(user_error([&] { graph.update(buffer, parameter); }), "has an update already"));
   CHECK(graph.updates().size() == 1);
+  Graph other;
+  const Node foreign = other.buffer("mean", row);
+  const Node wanted = graph.buffer("other mean", row);
+  CHECK(holds(user_error([&] { graph.update(foreign, parameter); }), "update belongs to another graph"));
+  CHECK(holds(user_error([&] { graph.update(wanted, foreign); }), "update belongs to another graph"));
+  CHECK(holds(user_error([&] { graph.update(Node(), parameter); }), "empty Node"));
+  CHECK(holds(user_error([&] { graph.update(wanted, Node()); }), "empty Node"));
+  CHECK(graph.updates().size() == 1);
+}
+
+TEST_CASE("a shape that cannot be counted names the op that would make it") {
+  Graph graph;
+  const Node column = graph.input("column", {DType::float32, {std::int64_t{1} << 32, 1}});
+  const Node line = graph.input("line", {DType::float32, {1, std::int64_t{1} << 32}});
+  const std::string text = user_error([&] { column + line; });
+  CHECK(holds(text, "graph_test.cpp:"));
+  CHECK(holds(text,
+              "add(float32[4294967296,1], float32[1,4294967296]): the shape [4294967296,4294967296] has"));
 }
 
 TEST_CASE("nodes of two graphs cannot be mixed, and an empty node is no value") {
@@ -104,6 +124,11 @@ TEST_CASE("a number beside integers is one of them, or an error that names the l
   CHECK(holds(user_error([&] { lt(byte, -1); }), "from 0 to 255"));
   CHECK(holds(user_error([&] { where(flag, flag, 2); }), "from 0 to 1"));
   CHECK((x * -2.0).dtype() == DType::int64);
+  constexpr std::int64_t most = (std::int64_t{1} << 53) - 1;
+  CHECK((x + most).dtype() == DType::int64);
+  CHECK((x - most).dtype() == DType::int64);
+  for (const std::int64_t rounded : {most + 1, most + 2, -most - 1, std::numeric_limits<std::int64_t>::min()})
+    CHECK(holds(user_error([&] { x + rounded; }), "exact below 2^53 only; write graph.constant("));
   CHECK(lt(byte, 255).dtype() == DType::boolean);
   CHECK(where(flag, flag, 1).dtype() == DType::boolean);
   const Node half_node = graph.input("half", {DType::float16, {3}});
