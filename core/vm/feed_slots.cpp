@@ -18,6 +18,17 @@ UserError unknown_input(const Program& program, const std::string& name) {
   return UserError(fmt::format("VM::run: the program has no input '{}'{}", name, did_you_mean(name, known)));
 }
 
+// A bool of another byte than 0 and 1 is undefined behaviour where it is read.
+void check_flags(const Feed& feed) {
+  const Tensor& tensor = feed.tensor();
+  if (tensor.dtype() != DType::boolean) return;
+  const std::span bytes(tensor.data(), tensor.bytes());
+  const auto wrong = std::ranges::find_if(bytes, [](std::byte byte) { return byte > std::byte{1}; });
+  if (wrong != bytes.end())
+    throw UserError(fmt::format("VM::run: element {} of the input '{}' is the byte {}; a bool is 0 or 1",
+                                wrong - bytes.begin(), feed.name(), std::to_integer<int>(*wrong)));
+}
+
 }  // namespace
 
 FeedSlots::FeedSlots(const Program& program, Backend& backend)
@@ -62,6 +73,10 @@ void FeedSlots::resolve(std::span<const Feed> feeds) {
     if (feed.tensor().type() != wanted.type)
       throw UserError(fmt::format("VM::run: the input '{}' is {} and was fed {}", feed.name(),
                                   to_string(wanted.type), to_string(feed.tensor().type())));
+    if (feed.tensor().data() == nullptr)
+      throw UserError(
+          fmt::format("VM::run: the input '{}' was fed a tensor that was moved from", feed.name()));
+    check_flags(feed);
     given_[index] = &feed.tensor();
   }
   const auto missing = std::ranges::find(given_, nullptr);

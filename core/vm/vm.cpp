@@ -34,6 +34,14 @@ void run_launch(Launch& launch, const Instruction& instruction) {
   }
 }
 
+// Passes share the ops of the graph that was compiled, and no other graph has them.
+bool is_of(const Program& program, const Node& node) {
+  const std::shared_ptr<const Op>& op = node.graph().record(node.id()).op;
+  for (NodeId id = 0; id < program.graph->size(); ++id)
+    if (program.graph->record(id).op == op) return true;
+  return false;
+}
+
 }  // namespace
 
 struct VM::Implementation {
@@ -52,6 +60,7 @@ struct VM::Implementation {
   Launches prologue;
   std::uint64_t prologue_version = 0;  // of the store
   bool writes_values = false;          // applies updates
+  bool failed = false;                 // the last run, so that there is nothing to read
 
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions options)
       : program(std::move(the_program)),
@@ -89,6 +98,7 @@ struct VM::Implementation {
   void run(std::span<const Feed> feeds, const StepBlock& block) {
     check_store();
     memory.feeds().fill(feeds, block);
+    failed = true;
     try {
       refresh_prologue();
       for (Segment& segment : segments) {
@@ -100,6 +110,7 @@ struct VM::Implementation {
       throw;
     }
     mark_end();
+    failed = false;
   }
 
   void run_segment(Segment& segment) {
@@ -179,6 +190,9 @@ struct VM::Implementation {
   void check_has_run(std::string_view reader) const {
     if (!memory.feeds().is_filled())
       throw UserError(fmt::format("VM::{}: the program has not run yet; call run() first", reader));
+    if (failed)
+      throw UserError(
+          fmt::format("VM::{}: the last run failed and left nothing to read; call run() again", reader));
   }
 
   Tensor read(const Slot& slot) const {
@@ -187,6 +201,7 @@ struct VM::Implementation {
 };
 
 VM::VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions options) {
+  if (program == nullptr) throw UserError("VM: the program is null; give the one that compile() returned");
   if (options.store != nullptr && !options.store->placed()) options.store->place(program->placement, backend);
   implementation_ = std::make_unique<Implementation>(std::move(program), backend, std::move(options));
 }
@@ -217,6 +232,10 @@ Tensor VM::value(const Node& node) {
                                 program().kept.empty()
                                     ? "the program keeps no intermediate values; compile it with keep_all"
                                     : "no output of the program needs it; make it an output"));
+  if (!is_of(program(), node))
+    throw UserError(
+        fmt::format("VM::value({}): the node belongs to another graph than the one that was compiled",
+                    name_of(node.graph(), node.id())));
   implementation_->check_has_run(fmt::format("value({})", name_of(node.graph(), node.id())));
   wait();
   return implementation_->read(found->second);

@@ -119,6 +119,42 @@ TEST_CASE("outputs and values that there are not are refused") {
   sum.vm.run({{"left", filled(1)}, {"right", filled(2)}});
   says(user_error([&] { sum.vm.output(1); }), {"1 readable outputs"});
   says(user_error([&] { sum.vm.value(sum.x); }), {"keep_all", "input %0"});
+  VM kept(compile(sum.graph, sum.outputs, test_backend(), {.keep_all = true}), test_backend());
+  kept.run({{"left", filled(1)}, {"right", filled(2)}, {"unused", filled(3)}});
+  CHECK(kept.value(sum.x) == filled(1));
+  Graph other;
+  const Node foreign = other.input("left", type);
+  says(user_error([&] { kept.value(foreign); }), {"VM::value(input %0", "another graph"});
+  says(user_error([&] { kept.value(Node()); }), {"empty Node"});
+  says(user_error([] { VM(nullptr, test_backend()); }), {"the program is null", "compile()"});
+}
+
+TEST_CASE("a bool of another byte than 0 and 1 is refused") {
+  Graph graph;
+  const Node flags = graph.input("flags", {DType::boolean, {3}});
+  const std::vector<ProgramOutput> outputs{{.node = cast(flags, DType::float32)}};
+  VM vm(compile(graph, outputs, test_backend()), test_backend());
+  Tensor tensor(flags.type());
+  tensor.data()[1] = std::byte{2};
+  says(user_error([&] { vm.run({{"flags", tensor}}); }), {"element 1 of the input 'flags' is the byte 2"});
+  tensor.data()[1] = std::byte{1};
+  vm.run({{"flags", tensor}});
+  CHECK(vm.output().to_doubles() == std::vector<double>{0, 1, 0});
+}
+
+TEST_CASE("a run that failed leaves nothing to read") {
+  register_host_kernel("fragile", run_fragile);
+  Graph graph;
+  const Node x = graph.input("x", type);
+  const std::vector<ProgramOutput> outputs{{.node = apply(std::make_shared<Fragile>(), {x})}};
+  VM vm(compile(graph, outputs, test_backend()), test_backend());
+  for (int round = 0; round < 3; ++round) {
+    CHECK_THROWS_AS(vm.run({{"x", filled(-1)}}), DeviceError);
+    says(user_error([&] { vm.output(); }), {"VM::output(0)", "the last run failed"});
+    says(user_error([&] { vm.output(); }), {"call run() again"});
+    vm.run({{"x", filled(5)}});
+    CHECK(vm.output() == filled(5));
+  }
 }
 
 TEST_CASE("a kernel that fails names its node, and later runs go on") {
