@@ -127,6 +127,7 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
 }
 
 void ParameterStore::require_states(std::int64_t count) {
+  backend();
   const auto bytes =
       static_cast<std::size_t>(placement_.count(ParameterRole::trainable)) * size_of(placement_.dtype);
   while (states() < count) states_.push_back(zeroed(bytes, {}));
@@ -164,16 +165,25 @@ Tensor ParameterStore::read_gradient(std::string_view name) const {
 Address ParameterStore::values() const { return backend(), values_->address(); }
 Address ParameterStore::gradients() const { return backend(), gradients_->address(); }
 Address ParameterStore::state(std::int64_t index) const {
-  return states_.at(static_cast<std::size_t>(index))->address();
+  backend();
+  if (index < 0 || index >= states())
+    throw UserError(fmt::format(
+        "the parameter store has {} arenas of optimizer state and was asked for number {}, counted from 0",
+        states(), index));
+  return states_[static_cast<std::size_t>(index)]->address();
 }
 
 Backend& ParameterStore::backend() const {
   if (backend_ == nullptr)
-    throw InternalError("the parameter store is used as placed before the first program placed it");
+    throw UserError(
+        "the parameter store is not placed yet and has no gradients, state or addresses; call place(), or "
+        "make "
+        "the VM, Optimizer or Trainer of it first");
   return *backend_;
 }
 
 const Placement::Entry& ParameterStore::entry(std::string_view name) const {
+  backend();
   return *placement_.find(spec(name).name);
 }
 

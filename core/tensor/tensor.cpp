@@ -20,7 +20,10 @@ Tensor::Tensor(TensorType type) : type_(std::move(type)) {
   std::memset(memory_.get(), 0, size);
 }
 
-Tensor::Tensor(const Tensor& other) : Tensor(other.type_) { std::memcpy(data(), other.data(), bytes()); }
+Tensor::Tensor(const Tensor& other) : Tensor(other.type_) {
+  other.check_holds(other.dtype());
+  std::memcpy(data(), other.data(), bytes());
+}
 
 Tensor& Tensor::operator=(const Tensor& other) {
   if (this != &other) *this = Tensor(other);
@@ -28,6 +31,9 @@ Tensor& Tensor::operator=(const Tensor& other) {
 }
 
 void Tensor::check_holds(DType dtype) const {
+  if (!memory_)
+    throw UserError(
+        "a tensor that was moved from was read or copied; it holds nothing until it is assigned to");
   if (dtype != type_.dtype)
     throw UserError(fmt::format("a tensor of {} was read as {}; use cast() or the tensor's own type",
                                 to_string(type_), name_of(dtype)));
@@ -59,6 +65,7 @@ Tensor Tensor::cast(DType target) const {
 }
 
 Tensor Tensor::reshaped(Shape shape) const {
+  check_holds(dtype());
   check_count(shape, static_cast<std::size_t>(elements()));
   Tensor result(TensorType{dtype(), std::move(shape)});
   std::memcpy(result.data(), data(), bytes());
@@ -66,6 +73,8 @@ Tensor Tensor::reshaped(Shape shape) const {
 }
 
 bool Tensor::operator==(const Tensor& other) const {
+  check_holds(dtype());
+  other.check_holds(other.dtype());
   return type_ == other.type_ && std::memcmp(data(), other.data(), bytes()) == 0;
 }
 

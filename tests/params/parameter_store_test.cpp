@@ -96,6 +96,12 @@ TEST_CASE("wrong names and types are refused in words") {
   check([] { ParameterStore({plain("a"), plain("b", vector, {"an alias"})}); }, "named 'an alias'; use");
   check([] { ParameterStore({plain("a"), plain("b", {DType::float64, {5}})}); }, "one dtype");
   check([] { ParameterStore({plain("a", {DType::int64, {5}})}); }, "float");
+  check([&] { store.read_gradient("conv.bias"); }, "not placed yet");
+  check([&] { store.require_states(1); }, "not placed yet");
+  check([&] { store.read_state(0, "conv.bias"); }, "not placed yet");
+  check([&] { store.write_state(0, "conv.bias", Tensor(vector)); }, "not placed yet");
+  check([&] { store.values(); }, "make the VM, Optimizer or Trainer of it first");
+  check([&] { store.state(0); }, "not placed yet");
   Placement wrong;
   wrong.append("conv.bias", {DType::float32, {6}}, ParameterRole::trainable, Layout::row_major(1));
   check([&] { store.place(wrong, test_backend()); }, "'conv.bias'");
@@ -107,6 +113,9 @@ TEST_CASE("wrong names and types are refused in words") {
   store.require_states(1);
   check([&] { store.read_gradient("still"); }, "'still' is frozen");
   check([&] { store.read_state(0, "running"); }, "no optimizer state");
+  check([&] { store.read_state(-1, "conv.bias"); },
+        "1 arenas of optimizer state and was asked for number -1");
+  check([&] { store.read_state(1, "conv.bias"); }, "1 arenas of optimizer state and was asked for number 1");
   check([&] { store.write_state(0, "conv.bias", Tensor(filter)); }, "'conv.bias'");
 }
 

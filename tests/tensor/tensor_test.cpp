@@ -42,4 +42,21 @@ TEST_CASE("what a tensor refuses") {
         std::string::npos);
 }
 
+TEST_CASE("a tensor that was moved from is not read, and can be assigned to") {
+  Tensor from = Tensor::of<float>({2}, {1, 2});
+  const Tensor to = std::move(from);
+  CHECK(to.to_doubles() == std::vector<double>{1, 2});
+  const auto refuses = [](auto&& action) {
+    CHECK(user_error(action).find("a tensor that was moved from was read or copied") != std::string::npos);
+  };
+  refuses([&] { from.to_doubles(); });
+  refuses([&] { from.as<float>(); });
+  refuses([&] { from.cast(DType::float64); });
+  refuses([&] { from.reshaped({1}); });
+  refuses([&] { Tensor copy(from); });
+  refuses([&] { static_cast<void>(from == Tensor(from.type())); });
+  from = to;
+  CHECK(from == to);
+}
+
 }  // namespace plexaura::testing
