@@ -52,6 +52,11 @@ Tensor Initialiser::make(const TensorType& type, std::string_view name, std::uin
   if (!is_floating(type.dtype))
     throw UserError(
         fmt::format("the parameter '{}' is {}; parameters and buffers are floating", name, to_string(type)));
+  if (!std::isfinite(value) || (kind != Kind::constant && value < 0))
+    throw UserError(fmt::format(
+        "the initialiser of the parameter '{}' has the number {}; a constant must be finite, and a "
+        "deviation or a limit finite and not negative",
+        name, value));
   const double fan_value = fan == Fan::none ? 1 : std::max(fan_of(type.shape, fan), 1.0);
   const double deviation = fan == Fan::none ? value : std::sqrt(value / fan_value);
   const Draws draws(name, seed);

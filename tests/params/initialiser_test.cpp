@@ -104,6 +104,17 @@ TEST_CASE("dtypes round the same numbers") {
   for (std::size_t i = 0; i < exact.size(); ++i) CHECK(rounded[i] == doctest::Approx(exact[i]).epsilon(1e-6));
 }
 
+TEST_CASE("numbers that start no parameter are refused") {
+  const double nan = std::nan("");
+  for (const Initialiser& wrong : {Initialiser::constant(nan), Initialiser::normal(-1),
+                                   Initialiser::uniform(-1), Initialiser::normal(nan)})
+    CHECK(user_error([&] {
+            wrong.make({DType::float32, {3}}, "a", 1);
+          }).find("the initialiser of the parameter 'a' has the number") != std::string::npos);
+  CHECK(Initialiser::constant(-1).make({DType::float32, {1}}, "a", 1) == Tensor::of<float>({1}, {-1}));
+  CHECK(Initialiser::normal(0).make({DType::float32, {1}}, "a", 1) == Tensor::of<float>({1}, {0}));
+}
+
 TEST_CASE("whole numbers have no initialiser") {
   CHECK(!user_error([] { Initialiser::zeros().make({DType::int64, {3}}, "a", 1); }).empty());
 }
