@@ -22,6 +22,14 @@ void require_operands(const TensorType& a, const TensorType& b, const Conv2dOpti
   if (options.groups < 1) throw RuleError(fmt::format("groups must be 1 or more, not {}", options.groups));
 }
 
+std::int64_t input_channels(const Shape& weights, const Conv2dOptions& options) {
+  std::int64_t channels = 0;
+  if (__builtin_mul_overflow(weights[1], options.groups, &channels))
+    throw RuleError(fmt::format("{} groups of {} channels are more than a 64-bit number can count",
+                                options.groups, weights[1]));
+  return channels;
+}
+
 void require_divisible(std::int64_t channels, std::int64_t groups, std::string_view which) {
   if (channels % groups != 0)
     throw RuleError(
@@ -59,11 +67,11 @@ std::vector<TensorType> Conv2d::infer(std::span<const TensorType> inputs) const 
   require_operands(inputs[0], inputs[1], options());
   const Shape& x = inputs[0].shape;
   const Shape& weights = inputs[1].shape;
-  if (x[1] != weights[1] * options().groups)
+  if (x[1] != input_channels(weights, options()))
     throw RuleError(
         fmt::format("the input has {} channels and the weights expect {} (their second extent times groups); "
                     "make them equal",
-                    x[1], weights[1] * options().groups));
+                    x[1], input_channels(weights, options())));
   require_divisible(weights[0], options().groups, "output");
   if (inputs.size() == 3 && inputs[2] != TensorType{inputs[0].dtype, Shape{weights[0]}})
     throw RuleError(fmt::format(
@@ -95,7 +103,7 @@ std::vector<TensorType> Conv2dInputGrad::infer(std::span<const TensorType> input
                                 grad_out[1], weights[0]));
   require_outputs(window_of(options(), spatial(weights)), options().input, grad_out);
   return {{inputs[0].dtype,
-           Shape{grad_out[0], weights[1] * options().groups, options().input.h, options().input.w}}};
+           Shape{grad_out[0], input_channels(weights, options()), options().input.h, options().input.w}}};
 }
 
 // <u, input_grad(w, g)> = <conv(u, w), g>

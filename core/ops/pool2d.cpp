@@ -29,6 +29,7 @@ void require_window(const Window2d& window) {
 }
 
 void require_small(const Window2d& window) {
+  window.check();
   if (window.kernel.h * window.kernel.w > 255)
     throw RuleError(fmt::format(
         "a window of max_pool2d may have at most 255 elements and {} x {} has more; pool in two steps",

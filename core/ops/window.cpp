@@ -1,6 +1,7 @@
 #include "core/ops/window.h"
 
 #include <fmt/format.h>
+#include <limits>
 
 namespace plexaura {
 
@@ -9,7 +10,10 @@ namespace {
 std::int64_t outputs_along(char axis, std::int64_t input, std::int64_t kernel, std::int64_t stride,
                            std::int64_t padding, std::int64_t dilation) {
   const std::int64_t reach = dilation * (kernel - 1) + 1;
-  const std::int64_t room = input + 2 * padding;
+  std::int64_t room = 0;
+  if (__builtin_add_overflow(input, 2 * padding, &room))
+    throw RuleError(
+        fmt::format("along {} the padded input has more elements than a 64-bit number can count", axis));
   if (room < reach)
     throw RuleError(fmt::format(
         "along {} the window reaches over {} elements and the padded input has {}; use a smaller kernel or "
@@ -18,18 +22,23 @@ std::int64_t outputs_along(char axis, std::int64_t input, std::int64_t kernel, s
   return (room - reach) / stride + 1;
 }
 
-void require_at_least(Size2d size, std::int64_t smallest, const char* what) {
+// Products of two such numbers are 64-bit numbers.
+constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
+
+void require_within(Size2d size, std::int64_t smallest, const char* what) {
   if (size.h < smallest || size.w < smallest)
     throw RuleError(fmt::format("the {} must be {} or more (here {} x {})", what, smallest, size.h, size.w));
+  if (size.h > largest || size.w > largest)
+    throw RuleError(fmt::format("the {} must be {} or less (here {} x {})", what, largest, size.h, size.w));
 }
 
 }  // namespace
 
 void Window2d::check() const {
-  require_at_least(kernel, 1, "kernel");
-  require_at_least(stride, 1, "stride");
-  require_at_least(padding, 0, "padding");
-  require_at_least(dilation, 1, "dilation");
+  require_within(kernel, 1, "kernel");
+  require_within(stride, 1, "stride");
+  require_within(padding, 0, "padding");
+  require_within(dilation, 1, "dilation");
 }
 
 Size2d Window2d::outputs(Size2d input) const {

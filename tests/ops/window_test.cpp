@@ -1,9 +1,11 @@
 #include "core/ops/window.h"
 
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "core/error.h"
 #include "core/graph/graph.h"
+#include "core/ops/conv2d.h"
 #include "core/ops/pool2d.h"
 
 using namespace plexaura;
@@ -20,4 +22,41 @@ TEST_CASE("a window reaches over one element or more, and moves, along both axes
   refuses({1, 0}, {1, 1}, "the kernel must be 1 or more (here 1 x 0)");
   refuses({1, 1}, {0, 1}, "the stride must be 1 or more (here 0 x 1)");
   refuses({1, 1}, {1, 0}, "the stride must be 1 or more (here 1 x 0)");
+}
+
+TEST_CASE("windows that 64 bits cannot count are refused") {
+  constexpr std::int64_t large = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {1, 1, 5, 5}});
+  const Node w = graph.input("w", {DType::float32, {1, 1, 3, 3}});
+  const auto refuses = [](auto&& build, const char* words) {
+    CHECK_THROWS_WITH_AS(build(), doctest::Contains(words), UserError);
+  };
+  refuses([&] { conv2d(x, w, {.padding = {huge, 0}}); }, "the padding must be 2147483647 or less");
+  refuses([&] { conv2d(x, w, {.padding = {0, large + 1}}); }, "(here 0 x 2147483648)");
+  refuses([&] { conv2d(x, w, {.dilation = {huge, 1}}); }, "the dilation must be 2147483647 or less");
+  refuses([&] { conv2d(x, w, {.stride = {1, huge}}); }, "the stride must be 2147483647 or less");
+  const std::int64_t wide = std::int64_t{1} << 40;
+  refuses(
+      [&] {
+        max_pool2d(x, {.kernel = {wide, wide}, .padding = {wide / 2, wide / 2}});
+      },
+      "the kernel must be 2147483647 or less");
+  refuses(
+      [&] {
+        max_pool2d(x, {.kernel = {large, large}, .padding = {large / 2, large / 2}});
+      },
+      "at most 255 elements");
+  refuses(
+      [&] {
+        conv2d_input_grad(w, x, {huge, 5}, {.padding = {1, 1}});
+      },
+      "along H the padded input has more elements than a 64-bit number can count");
+  refuses(
+      [&] {
+        conv2d(x, graph.input("many", {DType::float32, {1, 2, 3, 3}}), {.groups = huge});
+      },
+      "9223372036854775807 groups of 2 channels are more than a 64-bit number can count");
+  CHECK(conv2d(x, w, {.stride = {large, large}, .padding = {large, 0}}).shape() == Shape{1, 1, 3, 1});
 }
