@@ -9,8 +9,10 @@ namespace plexaura {
 
 namespace {
 
+bool is_probability(double p) { return p >= 0 && p < 1; }
+
 void require_probability(double p) {
-  if (!(p >= 0 && p < 1))
+  if (!is_probability(p))
     throw RuleError(fmt::format("the probability must be at least 0 and less than 1, not {}", p));
 }
 
@@ -45,7 +47,8 @@ std::vector<Node> DropoutGrad::vjp(const VjpRequest& request) const {
 Node dropout(Operand x, DropoutOptions options) {
   const Node node = x.node();
   Graph& graph = node.graph();
-  if (graph.mode() == Mode::inference || options.p == 0) return node;
+  const bool keeps_all = graph.mode() == Mode::inference || options.p == 0;
+  if (keeps_all && is_probability(options.p)) return node;
   const Node random = graph.step_scalar(StepScalar::random, DType::int64, x.where());
   return apply(std::make_shared<Dropout>(DropoutDraws{options, graph.next_stream()}),
                {x, Operand(random, x.where())});

@@ -9,6 +9,11 @@ namespace plexaura {
 
 namespace {
 
+// Once it is rounded to the dtype.
+bool is_finite(double number, DType dtype) {
+  return std::isfinite(Tensor::scalar(number).cast(dtype).to_doubles()[0]);
+}
+
 Node draw(Graph& graph, RandomValues::Kind kind, RandomDraws draws, std::source_location where) {
   const Node random = graph.step_scalar(StepScalar::random, DType::int64, where);
   draws.stream = graph.next_stream();
@@ -28,15 +33,17 @@ std::vector<TensorType> RandomValues::infer(std::span<const TensorType> inputs) 
   require_floating(of.type);
   if (inputs[0] != TensorType{DType::int64, Shape{3}})
     throw RuleError("the operand must be the step scalar 'random'");
-  const bool finite = std::isfinite(of.first) && std::isfinite(of.second);
-  if (kind_ == Kind::uniform && !(finite && of.first <= of.second))
-    throw RuleError(
-        fmt::format("the bounds must be finite, and the lower one ({}) not above the upper one ({})",
-                    of.first, of.second));
+  const bool finite = is_finite(of.first, of.type.dtype) && is_finite(of.second, of.type.dtype);
+  const bool narrow = std::isfinite(of.second - of.first);
+  if (kind_ == Kind::uniform && !(finite && narrow && of.first <= of.second))
+    throw RuleError(fmt::format(
+        "the bounds must be finite in {} and their distance in float64, and the lower one ({}) not "
+        "above the upper one ({})",
+        name_of(of.type.dtype), of.first, of.second));
   if (kind_ == Kind::normal && !(finite && of.second >= 0))
-    throw RuleError(
-        fmt::format("the mean ({}) and the deviation ({}) must be finite, and the deviation not negative",
-                    of.first, of.second));
+    throw RuleError(fmt::format(
+        "the mean ({}) and the deviation ({}) must be finite in {}, and the deviation not negative", of.first,
+        of.second, name_of(of.type.dtype)));
   return {of.type};
 }
 

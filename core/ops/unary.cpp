@@ -1,5 +1,6 @@
 #include "core/ops/unary.h"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <numbers>
 
@@ -10,8 +11,8 @@ namespace plexaura {
 
 namespace {
 
-Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x, FunctionOptions options = {}) {
-  return apply(std::make_shared<UnaryOp>(name, std::move(vjp), std::move(options)), {x});
+Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x) {
+  return apply(std::make_shared<UnaryOp>(name, std::move(vjp)), {x});
 }
 
 class Clip final : public UnaryOp {
@@ -28,6 +29,21 @@ class Clip final : public UnaryOp {
     if (!(bounds[0] <= bounds[1]))
       throw RuleError(
           fmt::format("low ({}) must not be above high ({}); exchange them", bounds[0], bounds[1]));
+    return UnaryOp::infer(inputs);
+  }
+};
+
+class LeakyRelu final : public UnaryOp {
+ public:
+  explicit LeakyRelu(double slope)
+      : UnaryOp(
+            "leaky_relu",
+            [=](const Node& x, const Node&, const Node& grad) { return where(gt(x, 0), grad, slope * grad); },
+            {{"slope"}, {slope}}) {}
+
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
+    if (const double slope = options().values[0]; !std::isfinite(slope))
+      throw RuleError(fmt::format("the slope must be a finite number, not {}", slope));
     return UnaryOp::infer(inputs);
   }
 };
@@ -132,12 +148,7 @@ Node gelu(Operand x, GeluOptions options) {
       "gelu", [](const Node& x, const Node&, const Node& grad) { return grad * gelu_slope(x); }, x);
 }
 
-Node leaky_relu(Operand x, double slope) {
-  return unary(
-      "leaky_relu",
-      [=](const Node& x, const Node&, const Node& grad) { return where(gt(x, 0), grad, slope * grad); }, x,
-      {{"slope"}, {slope}});
-}
+Node leaky_relu(Operand x, double slope) { return apply(std::make_shared<LeakyRelu>(slope), {x}); }
 
 Node clip(Operand x, double low, double high) { return apply(std::make_shared<Clip>(low, high), {x}); }
 

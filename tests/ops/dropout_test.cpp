@@ -56,6 +56,13 @@ const WrongCases wrong({
        dropout(graph.input("x", {DType::float32, {2}}), {.p = 1});
      },
      {"at least 0 and less than 1", "not 1"}},
+    {"dropout with a negative probability, for inference",
+     "dropout",
+     [](Graph&) {
+       Graph inference(Mode::inference);
+       dropout(inference.input("x", {DType::float32, {2}}), {.p = -0.1});
+     },
+     {"at least 0 and less than 1", "not -0.1"}},
     {"dropout of integers",
      "dropout",
      [](Graph& graph) {

@@ -101,6 +101,24 @@ const WrongCases wrong({
        uniform(graph, {DType::float32, {2}}, 0, std::numeric_limits<double>::infinity());
      },
      {"finite"}},
+    {"uniform beyond the numbers of its dtype",
+     "uniform",
+     [](Graph& graph) {
+       uniform(graph, {DType::float16, {2}}, 0, 1e6);
+     },
+     {"finite in float16", "upper one (1e+06)"}},
+    {"uniform over a distance that is no number",
+     "uniform",
+     [](Graph& graph) {
+       uniform(graph, {DType::float64, {2}}, -1.7e308, 1.7e308);
+     },
+     {"their distance in float64"}},
+    {"normal beyond the numbers of its dtype",
+     "normal",
+     [](Graph& graph) {
+       normal(graph, {DType::float32, {2}}, 0, 1e300);
+     },
+     {"finite in float32", "deviation (1e+300)"}},
     {"uniform integers",
      "uniform",
      [](Graph& graph) {

@@ -149,6 +149,12 @@ const Cases special_cases({
 
 const WrongCases wrong_types(made_of(functions, of_integers));
 const WrongCases wrong({
+    {"leaky_relu with a slope that is no number",
+     "leaky_relu",
+     [](Graph& graph) {
+       leaky_relu(graph.input("x", {DType::float32, {2}}), std::numeric_limits<double>::quiet_NaN());
+     },
+     {"the slope must be a finite number, not nan"}},
     {"clip to nothing",
      "clip",
      [](Graph& graph) {
