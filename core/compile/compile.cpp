@@ -47,12 +47,10 @@ class Compiler {
   bool optimise() const { return options_.optimise && !options_.keep_all; }
 
   BindRequest run_passes() {
-    std::vector<Value> roots;
-    for (const ProgramOutput& output : outputs_) {
-      if (&output.node.graph() != &source_) throw UserError("compile: an output belongs to another graph");
-      roots.push_back(output.node.value());
-    }
     verify(source_);
+    verify_outputs(source_, outputs_);
+    std::vector<Value> roots;
+    for (const ProgramOutput& output : outputs_) roots.push_back(output.node.value());
     log("verify", source_);
     if (options_.keep_all) {
       kept_ = needed(source_, roots, options_.apply_updates);

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "core/compile/rebuild.h"
 #include "core/device/evaluate.h"
+#include "core/error.h"
+#include "core/graph/print.h"
 
 namespace plexaura {
 
@@ -21,6 +24,15 @@ bool foldable(const NodeRecord& record) {
   return !record.inputs.empty() && small && !traits.random && !traits.collective;
 }
 
+std::vector<Tensor> evaluate_named(Backend& backend, const Graph& graph, NodeId id,
+                                   const std::vector<Tensor>& inputs) {
+  try {
+    return evaluate(backend, graph, id, inputs);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: {}", name_of(graph, id), error.what()));
+  }
+}
+
 }  // namespace
 
 PassGraph fold(const PassGraph& from, Backend& backend) {
@@ -34,7 +46,7 @@ PassGraph fold(const PassGraph& from, Backend& backend) {
       if (tensor == nullptr) return std::nullopt;
       tensors.push_back(*tensor);
     }
-    std::vector<Tensor> results = evaluate(backend, *from.graph, id, tensors);
+    std::vector<Tensor> results = evaluate_named(backend, *from.graph, id, tensors);
     if (results.empty()) return std::nullopt;
     std::vector<Value> outputs;
     for (Tensor& result : results) {

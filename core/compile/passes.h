@@ -11,6 +11,8 @@
 
 namespace plexaura {
 
+struct ProgramOutput;
+
 // A graph between two passes: roots are what the program must compute, besides the updates that the graph
 // holds.
 struct PassGraph {
@@ -35,5 +37,8 @@ PLEXAURA_API PassGraph fold(const PassGraph& from, Backend& backend);
 // Throws InternalError where a graph breaks its own rules: order, types that infer does not confirm, updates
 // of other types.
 PLEXAURA_API void verify(const Graph& graph);
+// Throws UserError for an output of another graph, a gradient of no parameter or buffer of the graph or of another
+// type, a place in the tail that there is not or that does not hold it, and two outputs in one place.
+void verify_outputs(const Graph& graph, std::span<const ProgramOutput> outputs);
 
 }  // namespace plexaura

@@ -1,6 +1,10 @@
+#include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
+#include "core/compile/compile.h"
 #include "core/compile/passes.h"
+#include "core/did_you_mean.h"
 #include "core/error.h"
 #include "core/graph/print.h"
 
@@ -22,6 +26,67 @@ void verify(const Graph& graph) {
     if (graph.type(update.buffer) != graph.type(update.next))
       throw InternalError(
           fmt::format("the update of {} has another type", name_of(graph, update.buffer.node)));
+}
+
+namespace {
+
+std::vector<const Leaf*> stored_leaves(const Graph& graph) {
+  std::vector<const Leaf*> leaves;
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (const Leaf* leaf = as_leaf(*graph.record(id).op);
+        leaf != nullptr && (leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::buffer))
+      leaves.push_back(leaf);
+  return leaves;
+}
+
+void verify_gradient(const ProgramOutput& output, const std::vector<const Leaf*>& leaves) {
+  const std::string& name = output.gradient_of;
+  const auto leaf = std::ranges::find(leaves, name, &Leaf::label);
+  if (leaf == leaves.end()) {
+    std::vector<std::string> known;
+    for (const Leaf* other : leaves) known.push_back(other->label());
+    throw UserError(
+        fmt::format("compile: an output is the gradient of '{}', and the graph has no such parameter{}", name,
+                    did_you_mean(name, known)));
+  }
+  if (output.node.type() != (*leaf)->type())
+    throw UserError(
+        fmt::format("compile: the gradient of '{}' is {} and must be {} like it; reduce or cast() it", name,
+                    to_string(output.node.type()), to_string((*leaf)->type())));
+}
+
+// All values of the gradient arena have the dtype of the parameters.
+void verify_tail(const ProgramOutput& output, const std::vector<const Leaf*>& leaves) {
+  const auto slot = static_cast<std::int64_t>(*output.tail);
+  if (slot >= tail_count)
+    throw UserError(
+        fmt::format("compile: an output goes to slot {} of the tail, which has {}", slot, tail_count));
+  const TensorType& type = output.node.type();
+  const DType dtype = leaves.empty() ? type.dtype : leaves[0]->type().dtype;
+  if (!is_floating(dtype) || type != TensorType{dtype, {}})
+    throw UserError(
+        fmt::format("compile: slot {} of the tail is given {} and holds a scalar of the parameters' dtype; "
+                    "reduce and cast() it",
+                    slot, to_string(type)));
+}
+
+}  // namespace
+
+void verify_outputs(const Graph& graph, std::span<const ProgramOutput> outputs) {
+  const std::vector<const Leaf*> leaves = stored_leaves(graph);
+  std::set<std::string> gradients;
+  std::set<TailSlot> slots;
+  for (const ProgramOutput& output : outputs) {
+    if (&output.node.graph() != &graph) throw UserError("compile: an output belongs to another graph");
+    if (!output.gradient_of.empty()) verify_gradient(output, leaves);
+    if (output.tail) verify_tail(output, leaves);
+    const bool twice = (!output.gradient_of.empty() && !gradients.insert(output.gradient_of).second) ||
+                       (output.tail && !slots.insert(*output.tail).second);
+    if (twice || (output.tail && !output.gradient_of.empty()))
+      throw UserError(
+          "compile: each output has one place, and two never the same: one gradient_of, or one slot of the "
+          "tail");
+  }
 }
 
 }  // namespace plexaura

@@ -343,4 +343,37 @@ TEST_CASE("outputs of other graphs and gradients of frozen parameters are refuse
         std::string::npos);
 }
 
+TEST_CASE("outputs that have no place are refused") {
+  Graph graph;
+  const Node w = graph.parameter("weight", vector);
+  const Node loss = sum(w);
+  const auto refuses = [&](const std::vector<ProgramOutput>& outputs, std::string_view words) {
+    const std::string text = user_error([&] { compile(graph, outputs, test_backend()); });
+    CAPTURE(text);
+    CHECK(text.find(words) != std::string::npos);
+  };
+  refuses({{.node = w, .gradient_of = "wieght"}}, "no such parameter; did you mean 'weight'?");
+  refuses({{.node = loss, .gradient_of = "weight"}},
+          "the gradient of 'weight' is float32[] and must be float32[16]");
+  refuses({{.node = w, .gradient_of = "weight"}, {.node = exp(w), .gradient_of = "weight"}},
+          "two never the same");
+  refuses({{.node = loss, .tail = TailSlot(tail_count)}}, "slot 16 of the tail, which has 16");
+  refuses({{.node = w, .tail = TailSlot::loss}}, "slot 0 of the tail is given float32[16]");
+  refuses({{.node = cast(loss, DType::int64), .tail = TailSlot::loss}},
+          "slot 0 of the tail is given int64[]");
+  refuses({{.node = cast(loss, DType::float64), .tail = TailSlot::samples}}, "slot 1 of the tail");
+  refuses({{.node = loss, .tail = TailSlot::loss}, {.node = exp(loss), .tail = TailSlot::loss}},
+          "two never the same");
+  refuses({{.node = w, .gradient_of = "weight", .tail = TailSlot::loss}}, "slot 0 of the tail");
+  Graph scalars;
+  const Node s = scalars.parameter("s", {DType::float32, {}});
+  CHECK(user_error([&] {
+          const std::vector<ProgramOutput> both{{.node = s, .gradient_of = "s", .tail = TailSlot::loss}};
+          compile(scalars, both, test_backend());
+        }).find("each output has one place") != std::string::npos);
+  const std::vector<ProgramOutput> sound{{.node = w, .gradient_of = "weight"},
+                                         {.node = loss, .tail = TailSlot(tail_count - 1)}};
+  CHECK_NOTHROW(compile(graph, sound, test_backend()));
+}
+
 }  // namespace plexaura::testing
