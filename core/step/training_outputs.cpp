@@ -79,7 +79,7 @@ void add_tail(Graph& graph, const LossOutputs& model, std::int64_t samples,
   add(TailSlot::failed, scalar(StepScalar::failed));
 }
 
-void check_metrics(const std::vector<Metric>& metrics, DType dtype) {
+void check_metrics(const Graph& graph, const std::vector<Metric>& metrics, DType dtype) {
   if (metrics.size() > most_metrics)
     throw UserError(
         fmt::format("the model reports {} metrics; report at most {}", metrics.size(), most_metrics));
@@ -89,7 +89,11 @@ void check_metrics(const std::vector<Metric>& metrics, DType dtype) {
       throw UserError(fmt::format("a metric is named '{}'; give each a name of its own", metric.name));
     if (static_cast<bool>(metric.mean) == static_cast<bool>(metric.sum))
       throw UserError(fmt::format("the metric '{}' needs a mean or a sum, and not both", metric.name));
-    const TensorType& type = (metric.sum ? metric.sum : metric.mean).type();
+    const Node& node = metric.sum ? metric.sum : metric.mean;
+    if (&node.graph() != &graph)
+      throw UserError(fmt::format("the metric '{}' belongs to another graph than the loss; build both in one",
+                                  metric.name));
+    const TensorType& type = node.type();
     if (type != TensorType{dtype, {}})
       throw UserError(
           fmt::format("the metric '{}' is {} and must be a scalar of {}; reduce it with mean() or "
@@ -102,12 +106,20 @@ void check_metrics(const std::vector<Metric>& metrics, DType dtype) {
 
 std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& model,
                                             const ParameterStore& store, std::int64_t samples) {
+  if (&model.loss.graph() != &graph)
+    throw UserError(
+        "the loss belongs to another graph than the model was given; build it of that one's inputs");
+  if (store.dtype() != DType::float32 && store.dtype() != DType::float64)
+    throw UserError(
+        fmt::format("the parameters of the store are {}; training needs float32 or float64: make the "
+                    "store anew",
+                    name_of(store.dtype())));
   if (model.loss.dtype() != store.dtype())
     throw UserError(
         fmt::format("the loss is {} and the parameters of the store are {}; cast() the inputs, or make the "
                     "store anew: a model has the dtype of the last store that was made for it",
                     name_of(model.loss.dtype()), name_of(store.dtype())));
-  check_metrics(model.metrics, store.dtype());
+  check_metrics(graph, model.metrics, store.dtype());
   std::vector<ProgramOutput> outputs;
   add_gradients(graph, model.loss, store, outputs);
   add_buffer_changes(graph, samples, outputs);
