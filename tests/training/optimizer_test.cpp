@@ -5,6 +5,7 @@
 
 #include "core/ops/binary.h"
 #include "core/ops/dropout.h"
+#include "core/ops/gather.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
@@ -77,6 +78,32 @@ TEST_CASE("the schedule and the random numbers count the steps") {
   ParameterStore store({{"w", many, ParameterRole::trainable, Initialiser::uniform(1)}});
   Optimizer random({.loss = mean(dropped)}, store, test_backend(), {.learning_rate = 1e-12});
   CHECK(random.step({}) != random.step({}));
+}
+
+TEST_CASE("a step that fails leaves the parameters and the optimizer's state as they were") {
+  const UpdateRule rules[] = {{.momentum = 0.9, .weight_decay = 0.5},
+                              {.kind = UpdateRule::adam, .weight_decay = 0.5},
+                              {.kind = UpdateRule::adamw, .weight_decay = 0.5}};
+  const TensorType table{DType::float64, {3, 2}};
+  const Tensor sound = Tensor::of<std::int64_t>({2}, {0, 1});
+  const Tensor outside = Tensor::of<std::int64_t>({2}, {0, 7});
+  for (const UpdateRule& rule : rules) {
+    CAPTURE(update_rule_name(rule));
+    Graph graph;
+    const Node rows = gather(graph.parameter("t", table), graph.input("rows", {DType::int64, {2}}));
+    ParameterStore store({{"t", table, ParameterRole::trainable, Initialiser::ones()}});
+    Optimizer optimizer({.loss = mean(square(rows))}, store, test_backend(), {.rule = rule});
+    optimizer.step({{"rows", sound}});
+    const Tensor before = store.read("t");
+    std::vector<Tensor> states;
+    for (std::int64_t i = 0; i < store.states(); ++i) states.push_back(store.read_state(i, "t"));
+    CHECK(!user_error([&] { optimizer.step({}); }).empty());
+    CHECK(!user_error([&] { optimizer.step({{"rows", outside}}); }).empty());
+    CHECK(store.read("t") == before);
+    for (std::int64_t i = 0; i < store.states(); ++i)
+      CHECK(store.read_state(i, "t") == states[static_cast<std::size_t>(i)]);
+    CHECK(optimizer.steps() == 1);
+  }
 }
 
 TEST_CASE("what a step cannot do is told") {
