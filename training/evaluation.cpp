@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 #include "core/compile/compile.h"
@@ -65,12 +66,20 @@ LossOutputs Evaluator::build(Graph& graph, std::int64_t samples) const {
 }
 
 void Evaluator::know_metrics(const std::vector<Metric>& metrics) {
-  if (knows_metrics_) return;
-  knows_metrics_ = true;
+  std::vector<std::string> names;
+  std::vector<bool> is_mean;
   for (const Metric& metric : metrics) {
-    metric_names_.push_back(metric.name);
-    metric_is_mean_.push_back(static_cast<bool>(metric.mean));
+    names.push_back(metric.name);
+    is_mean.push_back(static_cast<bool>(metric.mean));
   }
+  if (knows_metrics_ && (names != metric_names_ || is_mean != metric_is_mean_))
+    throw UserError(fmt::format(
+        "the model reported the metrics [{}] for one size of batch or mode, and [{}] for another; "
+        "report the same ones, as means or sums, in one order",
+        fmt::join(metric_names_, ", "), fmt::join(names, ", ")));
+  knows_metrics_ = true;
+  metric_names_ = std::move(names);
+  metric_is_mean_ = std::move(is_mean);
 }
 
 void Evaluator::know_metrics() {

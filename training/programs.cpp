@@ -78,6 +78,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
                                                                    const Placement* placement) {
   Graph graph(Mode::train);
   const LossOutputs model = build(graph, samples);
+  evaluator_.know_metrics(model.metrics);
   const std::vector<ProgramOutput> outputs = training_outputs(graph, model, store_, samples);
   return compile(
       graph, outputs, backend_,
