@@ -28,11 +28,17 @@ Node ModelInputs::operator[](std::string_view field) const {
     if (name == field) return node;
     known.push_back(name);
   }
+  if (known.empty())
+    throw UserError(fmt::format("the model asks for '{}', and the data has no fields", field));
   throw UserError(fmt::format("the model asks for '{}', and the data has {}{}", field, fmt::join(known, ", "),
                               did_you_mean(field, known)));
 }
 
 std::vector<Feed> feeds_of(std::span<const Field> fields, const std::vector<Tensor>& values, DType dtype) {
+  if (values.size() != fields.size())
+    throw UserError(fmt::format(
+        "samples had {} fields at first and have {} now; SampleSource::fields() must stay the same",
+        fields.size(), values.size()));
   std::vector<Feed> feeds;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const DType fed = fed_dtype(values[i].dtype(), dtype);

@@ -1,5 +1,9 @@
 #include "training/optimizer_spec.h"
 
+#include <cmath>
+#include <fmt/format.h>
+
+#include "core/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/optimizer_steps.h"
 
@@ -67,6 +71,27 @@ class UpdateBuilder {
   DType dtype_;
 };
 
+void require(bool holds, std::string_view option, double value, std::string_view rule) {
+  if (!holds) throw UserError(fmt::format("the optimizer has {} = {}; it must be {}", option, value, rule));
+}
+
+bool is_share(double value) { return value >= 0 && value < 1; }
+
+void check(const OptimizerSpec& optimizer) {
+  constexpr std::string_view share = "at least 0 and less than 1";
+  require(optimizer.kind <= OptimizerSpec::Kind::adamw, "kind", static_cast<double>(optimizer.kind),
+          "sgd, adam or adamw");
+  require(is_share(optimizer.momentum), "momentum", optimizer.momentum, share);
+  require(!optimizer.nesterov || optimizer.momentum > 0, "momentum", optimizer.momentum,
+          "above 0 where nesterov is set");
+  require(is_share(optimizer.beta1), "beta1", optimizer.beta1, share);
+  require(is_share(optimizer.beta2), "beta2", optimizer.beta2, share);
+  require(std::isfinite(optimizer.epsilon) && optimizer.epsilon > 0, "epsilon", optimizer.epsilon,
+          "a number above 0");
+  require(std::isfinite(optimizer.weight_decay) && optimizer.weight_decay >= 0, "weight_decay",
+          optimizer.weight_decay, "a number from 0 on");
+}
+
 }  // namespace
 
 std::string_view optimizer_name(const OptimizerSpec& optimizer) {
@@ -81,6 +106,7 @@ std::int64_t state_count(const OptimizerSpec& optimizer) {
 
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets) {
+  check(optimizer);
   UpdateBuilder builder(graph, optimizer, placement.dtype);
   for (const Bucket& bucket : buckets.first(buckets.size() - 1)) builder.step(bucket);
   const std::int64_t buffers = placement.count(ParameterRole::buffer);

@@ -9,9 +9,13 @@ namespace plexaura {
 StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
   feeds_.clear();
   batches_.clear();
-  for (const MicroBatch& batch : data.micro_batches) {
-    feeds_.push_back(programs_.feeds(batch.fields));
-    batches_.push_back({feeds_.back(), batch.samples, batch.first_sample});
+  try {
+    for (const MicroBatch& batch : data.micro_batches) {
+      feeds_.push_back(programs_.feeds(batch.fields));
+      batches_.push_back({feeds_.back(), batch.samples, batch.first_sample});
+    }
+  } catch (...) {
+    if (!inputs.failure) inputs.failure = std::current_exception();
   }
   inputs.micro_batches = batches_;
   const auto run = [&] { return programs_.step().run(inputs); };

@@ -37,6 +37,18 @@ void check_parts(const TrainerParts& parts) {
                     to_string(parts.train->fields()), to_string(parts.validation->fields())));
 }
 
+void check_options(const TrainerOptions& options) {
+  const auto require = [](const char* what, std::int64_t value, std::int64_t least) {
+    if (value < least)
+      throw UserError(fmt::format("the Trainer's {} is {}; give {} or more", what, value, least));
+  };
+  require("number of epochs", options.epochs, 0);
+  require("number of steps", options.steps.value_or(0), 0);
+  require("number of checkpoints to keep", options.keep, 1);
+  require("bucket_bytes", options.bucket_bytes, 1);
+  require("rebroadcast_every", options.rebroadcast_every, 0);
+}
+
 }  // namespace
 
 TrainingObserver::~TrainingObserver() = default;
@@ -76,6 +88,7 @@ void Trainer::share_out() {
   validation_plan_ = {0, options_.batch_size, ranks().size(), options_.micro_batches};
   together(ranks(), "the division of the data", [&] {
     check_parts(parts_);
+    check_options(options_);
     train_plan_.samples = parts_.train->size();
     if (parts_.validation) validation_plan_.samples = parts_.validation->size();
     train_plan_.check();
@@ -320,11 +333,12 @@ void Trainer::rebroadcast_weights() {
 
 // Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.
 void Trainer::end_diverged(double loss, const std::string& name) {
-  const UserError error(
-      fmt::format("{} is {}: training diverged; lower training.optimizer.learning_rate, or set "
-                  "training.watch=true to see "
-                  "which op made the first such number; no checkpoint was touched",
-                  name, std::isnan(loss) ? "nan" : "infinite"));
+  const UserError error(fmt::format(
+      "{} is {}: training diverged; lower training.optimizer.learning_rate, or set "
+      "training.watch=true to see "
+      "which op made the first such number, where samples may hold a NaN or labels name no class; "
+      "no checkpoint was touched",
+      name, std::isnan(loss) ? "nan" : "infinite"));
   agree_on_error(ranks(), std::make_exception_ptr(error), name);
   throw error;  // not reached: all agree on it
 }

@@ -1,12 +1,14 @@
 #include "training/optimizer_spec.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <doctest/doctest.h>
 
 #include "core/compile/compile.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
+#include "tests/support/error_text.h"
 
 namespace plexaura::testing {
 
@@ -144,6 +146,24 @@ TEST_CASE("the states that an optimizer needs") {
   CHECK(state_count({.momentum = 0.9}) == 1);
   CHECK(state_count({.kind = Kind::adam}) == 2);
   CHECK(state_count({.kind = Kind::adamw}) == 2);
+}
+
+TEST_CASE("numbers that make no update are refused by their names") {
+  const auto refuses = [](const OptimizerSpec& rule, const char* words) {
+    Graph graph;
+    CHECK(user_error([&] { build_update(graph, rule, {}, make_buckets({}, 1)); }) == words);
+  };
+  const double nan = std::nan("");
+  refuses({.kind = static_cast<OptimizerSpec::Kind>(9)},
+          "the optimizer has kind = 9; it must be sgd, adam or adamw");
+  refuses({.momentum = 1}, "the optimizer has momentum = 1; it must be at least 0 and less than 1");
+  refuses({.momentum = -1}, "the optimizer has momentum = -1; it must be at least 0 and less than 1");
+  refuses({.nesterov = true}, "the optimizer has momentum = 0; it must be above 0 where nesterov is set");
+  refuses({.beta1 = nan}, "the optimizer has beta1 = nan; it must be at least 0 and less than 1");
+  refuses({.beta2 = 1}, "the optimizer has beta2 = 1; it must be at least 0 and less than 1");
+  refuses({.epsilon = 0}, "the optimizer has epsilon = 0; it must be a number above 0");
+  refuses({.weight_decay = -1}, "the optimizer has weight_decay = -1; it must be a number from 0 on");
+  refuses({.weight_decay = nan}, "the optimizer has weight_decay = nan; it must be a number from 0 on");
 }
 
 }  // namespace plexaura::testing

@@ -81,18 +81,18 @@ TEST_CASE("the schedule and the random numbers count the steps") {
 }
 
 TEST_CASE("a step that fails leaves the parameters and the optimizer's state as they were") {
-  const UpdateRule rules[] = {{.momentum = 0.9, .weight_decay = 0.5},
-                              {.kind = UpdateRule::adam, .weight_decay = 0.5},
-                              {.kind = UpdateRule::adamw, .weight_decay = 0.5}};
+  const OptimizerSpec rules[] = {{.momentum = 0.9, .weight_decay = 0.5},
+                                 {.kind = OptimizerSpec::Kind::adam, .weight_decay = 0.5},
+                                 {.kind = OptimizerSpec::Kind::adamw, .weight_decay = 0.5}};
   const TensorType table{DType::float64, {3, 2}};
   const Tensor sound = Tensor::of<std::int64_t>({2}, {0, 1});
   const Tensor outside = Tensor::of<std::int64_t>({2}, {0, 7});
-  for (const UpdateRule& rule : rules) {
-    CAPTURE(update_rule_name(rule));
+  for (const OptimizerSpec& rule : rules) {
+    CAPTURE(optimizer_name(rule));
     Graph graph;
     const Node rows = gather(graph.parameter("t", table), graph.input("rows", {DType::int64, {2}}));
     ParameterStore store({{"t", table, ParameterRole::trainable, Initialiser::ones()}});
-    Optimizer optimizer({.loss = mean(square(rows))}, store, test_backend(), {.rule = rule});
+    Optimizer optimizer({.loss = mean(square(rows))}, store, test_backend(), {.optimizer = rule});
     optimizer.step({{"rows", sound}});
     const Tensor before = store.read("t");
     std::vector<Tensor> states;

@@ -237,8 +237,11 @@ TEST_CASE("a sample that cannot be read ends the run with its error") {
     std::vector<std::string> names_{"a", "b", "c"};
   };
   SmallRun run;
+  std::vector<double> last = weights(run.store);
+  run.seen.after_step = [&](const StepRecord&) { last = weights(run.store); };
   CHECK(user_error([&] { run.train(momentum(), std::make_shared<Broken>(), points(3)); }) ==
         "image 17 is broken");
+  CHECK(weights(run.store) == last);
   CHECK(run.seen.epochs.empty());
 }
 
@@ -273,6 +276,64 @@ TEST_CASE("parts that are missing or do not fit each other are told before anyth
   CHECK(
       refusal([](const ModelInputs& inputs) { return LossOutputs{inputs["lables"]}; }, points(30), nullptr) ==
       "the model asks for 'lables', and the data has samples, labels; did you mean 'labels'?");
+}
+
+TEST_CASE("options that make no run are refused by their names") {
+  const auto refusal = [](const TrainerOptions& options) {
+    ParameterStore store = small_store();
+    return user_error([&] { Trainer({small_model, store, test_backend(), points(30)}, options); });
+  };
+  CHECK(refusal({.epochs = -1}) == "the Trainer's number of epochs is -1; give 0 or more");
+  CHECK(refusal({.steps = -5}) == "the Trainer's number of steps is -5; give 0 or more");
+  CHECK(refusal({.keep = -1}) == "the Trainer's number of checkpoints to keep is -1; give 1 or more");
+  CHECK(refusal({.bucket_bytes = -1}) == "the Trainer's bucket_bytes is -1; give 1 or more");
+  CHECK(refusal({.rebroadcast_every = -1}) == "the Trainer's rebroadcast_every is -1; give 0 or more");
+  CHECK(refusal({.optimizer = {.weight_decay = -1}}).starts_with("the optimizer has weight_decay = -1"));
+  CHECK(refusal({.batch_size = 8, .micro_batches = std::int64_t{1} << 40}) ==
+        "the number of micro-batches is 1099511627776 and a batch has 8 samples; give at most one for each");
+}
+
+TEST_CASE("metrics of another order for the last batch of an epoch, or in validation, are refused") {
+  const auto refusal = [](const std::function<bool(const ModelInputs&)>& swaps) {
+    const ModelBuilder model = [=](const ModelInputs& inputs) {
+      LossOutputs outputs = small_model(inputs);
+      outputs.metrics.push_back({.name = "loss again", .mean = outputs.loss});
+      if (swaps(inputs)) std::swap(outputs.metrics[0], outputs.metrics[1]);
+      return outputs;
+    };
+    ParameterStore store = small_store();
+    return user_error([&] {
+      Trainer({model, store, test_backend(), points(30), points(3)}, momentum()).run();
+    });
+  };
+  const std::string words = "the model reported the metrics [accuracy, loss again] for one size of batch";
+  CHECK(refusal([](const ModelInputs& inputs) { return inputs.samples() == 6; }).starts_with(words));
+  CHECK(refusal([](const ModelInputs& inputs) {
+          return inputs.graph().mode() == Mode::inference;
+        }).starts_with(words));
+  CHECK(refusal([](const ModelInputs&) { return false; }).empty());
+}
+
+TEST_CASE("samples that get other fields after the first look are refused") {
+  class Changing final : public SampleSource {
+   public:
+    std::int64_t size() const override { return 30; }
+    std::vector<Field> fields() const override {
+      std::vector<Field> fields{{"samples", {DType::float64, {4}}}, {"labels", {DType::int64, {}}}};
+      if (looks_++ > 0) fields.pop_back();
+      return fields;
+    }
+    void read_fields(std::int64_t, const SampleContext&,
+                     std::span<const std::span<std::byte>> values) const override {
+      for (const std::span<std::byte> value : values) std::ranges::fill(value, std::byte{0});
+    }
+
+   private:
+    mutable int looks_ = 0;
+  };
+  SmallRun run;
+  CHECK(user_error([&] { run.train(momentum(), std::make_shared<Changing>(), nullptr); }) ==
+        "samples had 2 fields at first and have 1 now; SampleSource::fields() must stay the same");
 }
 
 TEST_CASE("a trainer runs once") {

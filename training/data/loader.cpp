@@ -14,6 +14,8 @@ namespace plexaura {
 
 namespace {
 
+constexpr std::int64_t most_prefetch = 1024;
+
 std::shared_ptr<const SampleSource> require_source(std::shared_ptr<const SampleSource> source) {
   if (!source) throw UserError("a loader was made without a dataset; give it one");
   return source;
@@ -33,7 +35,8 @@ void check_options(const LoaderOptions& options, const BatchPlan& plan) {
   require(options.rank >= 0 && options.rank < options.ranks, "rank", options.rank,
           fmt::format("from 0 to {}", options.ranks - 1));
   require(options.workers >= 0, "number of workers", options.workers, "0 or more");
-  require(options.prefetch >= 1, "prefetch", options.prefetch, "1 step or more");
+  require(options.prefetch >= 1 && options.prefetch <= most_prefetch, "prefetch", options.prefetch,
+          fmt::format("from 1 to {} steps", most_prefetch));
   require(options.first_epoch >= 0, "first epoch", options.first_epoch, "0 or more");
   require(options.first_step >= 0 && options.first_step <= plan.steps_per_epoch(), "first step",
           options.first_step, fmt::format("from 0 to {}, the steps of an epoch", plan.steps_per_epoch()));

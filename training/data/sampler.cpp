@@ -13,6 +13,8 @@ namespace plexaura {
 
 namespace {
 
+constexpr std::int64_t most_micro_batches = 1024;  // where a batch has fewer samples: the rest are empty
+
 void require_positive(std::int64_t value, const char* what) {
   if (value < 1) throw UserError(fmt::format("the number of {} is {}; give 1 or more", what, value));
 }
@@ -27,7 +29,13 @@ Slice split_evenly(Slice whole, std::int64_t parts, std::int64_t part) {
 
 std::vector<std::int64_t> epoch_order(std::int64_t size, bool shuffle, std::uint64_t seed,
                                       std::int64_t epoch) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(size));
+  std::vector<std::int64_t> order;
+  try {
+    order.resize(static_cast<std::size_t>(size));
+  } catch (const std::exception&) {  // std::length_error or std::bad_alloc
+    throw UserError(fmt::format(
+        "the order of {} samples takes 8 bytes for each of them, and there is no memory for it", size));
+  }
   std::iota(order.begin(), order.end(), std::int64_t{0});
   if (!shuffle) return order;
   Random random{seed, static_cast<std::uint64_t>(epoch)};
@@ -41,6 +49,11 @@ void BatchPlan::check() const {
   require_positive(batch_size, "samples in a batch");
   require_positive(ranks, "ranks");
   require_positive(micro_batches, "micro-batches");
+  if (micro_batches > std::max(batch_size, most_micro_batches))
+    throw UserError(
+        fmt::format("the number of micro-batches is {} and a batch has {} samples; give at most one "
+                    "for each",
+                    micro_batches, batch_size));
 }
 
 std::int64_t BatchPlan::steps_per_epoch() const {

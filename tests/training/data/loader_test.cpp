@@ -293,6 +293,7 @@ TEST_CASE("impossible options are refused in a sentence") {
   CHECK(error({.ranks = 2, .rank = 2}).find("from 0 to 1") != std::string::npos);
   CHECK(error({.workers = -1}).find("workers is -1") != std::string::npos);
   CHECK(error({.prefetch = 0}).find("prefetch is 0") != std::string::npos);
+  CHECK(error({.prefetch = 1025}).find("prefetch is 1025; it must be from 1 to 1024") != std::string::npos);
   CHECK(error({.batch_size = 5, .first_step = 3}).find("from 0 to 2") != std::string::npos);
   CHECK_THROWS_AS(Loader(nullptr, {}), UserError);
   CHECK_THROWS_AS(Loader(std::make_shared<testing::CountingDataset>(0), {}), UserError);
