@@ -1,6 +1,7 @@
 #include "models/predictor.h"
 
 #include "core/compile/compile.h"
+#include "core/error.h"
 #include "training/weights.h"
 
 namespace plexaura {
@@ -18,7 +19,9 @@ std::unique_ptr<ParameterStore> loaded_store(Model& model, const std::filesystem
 }  // namespace
 
 Predictor::Predictor(Forward model, ParameterStore& store, Backend& backend)
-    : model_(std::move(model)), store_(store), backend_(backend) {}
+    : model_(std::move(model)), store_(store), backend_(backend) {
+  if (!model_) throw UserError("the Predictor has no model; give it the function that builds one");
+}
 
 Predictor::Predictor(const Config& config, const std::filesystem::path& weights, const Shape& sample_shape,
                      std::int64_t classes, Backend& backend)

@@ -26,6 +26,14 @@ class Net : public Module {
 
 }  // namespace
 
+TEST_CASE("a predictor needs a model") {
+  Net net;
+  ParameterStore store = make_store(net, DType::float64);
+  CHECK(user_error([&] {
+          Predictor(Predictor::Forward(), store, test_backend());
+        }).starts_with("the Predictor has no model"));
+}
+
 TEST_CASE("a predictor runs a model in inference, for any number of samples, on the weights as they are") {
   Net net;
   ParameterStore store = make_store(net, DType::float64);

@@ -106,7 +106,7 @@ const WrongCases wrong({
      [](Graph& graph) {
        uniform(graph, {DType::float16, {2}}, 0, 1e6);
      },
-     {"finite in float16", "upper one (1e+06)"}},
+     {"finite in float16", "upper one (1000000)"}},
     {"uniform over a distance that is no number",
      "uniform",
      [](Graph& graph) {
