@@ -5,9 +5,11 @@
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/dropout.h"
+#include "core/ops/gather.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
+#include "tests/support/error_text.h"
 
 namespace plexaura::testing {
 
@@ -45,6 +47,16 @@ TEST_CASE("what depends on constants alone becomes one") {
   REQUIRE(constant_of(result, 2) != nullptr);
   CHECK(constant_of(result, 2)->value()->shape() == Shape{6});
   CHECK(result.graph->size() == 4);  // two constants, x and the sum
+}
+
+TEST_CASE("what cannot be computed from constants names its node") {
+  Graph graph;
+  const Node rows =
+      gather(graph.constant(counted({2, 3})), graph.constant(Tensor::of<std::int64_t>({1}, {5})));
+  const std::string text = user_error([&] { folded(graph, {rows}); });
+  CHECK(text.starts_with("gather %2 of "));
+  CHECK(text.find("fold_test.cpp:") != std::string::npos);
+  CHECK(text.find("element 0 of the indices is 5") != std::string::npos);
 }
 
 TEST_CASE("kernels of the backend fold, whatever layout they like") {

@@ -216,6 +216,11 @@ TEST_CASE("a metric that cannot be reported is refused by its name") {
           return many;
         }) == "the model reports 13 metrics; report at most 12");
   CHECK(most_metrics == 12);
+  Graph other;
+  const Node foreign = other.input("x", {DType::float32, {}});
+  CHECK(refusal([&](const Node&) {
+          return std::vector<Metric>{{"a", foreign}};
+        }) == "the metric 'a' belongs to another graph than the loss; build both in one");
 }
 
 TEST_CASE("a trainable parameter that the loss does not use is named, and so is a loss of another dtype") {
@@ -228,6 +233,15 @@ TEST_CASE("a trainable parameter that the loss does not use is named, and so is 
   Graph other;
   CHECK(user_error([&] { training_outputs(other, line(other, 2), doubles, 2); }).find("cast()") !=
         std::string::npos);
+  const ParameterStore halves(
+      {{"w", {DType::float16, {2, 1}}, ParameterRole::trainable, Initialiser::ones()}});
+  CHECK(user_error([&] {
+          training_outputs(other, {.loss = other.constant(Tensor::scalar(1.0))}, halves, 2);
+        }).starts_with("the parameters of the store are float16; training needs float32 or float64"));
+  Graph third;
+  CHECK(user_error([&] {
+          training_outputs(graph, line(third, 2), store, 2);
+        }).starts_with("the loss belongs to another graph"));
 }
 
 }  // namespace plexaura::testing
