@@ -1,6 +1,7 @@
 #include "training/checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -15,6 +16,7 @@
 #include "core/vm/watch.h"
 #include "training/data/sampler.h"
 #include "training/file.h"
+#include "training/folder_lock.h"
 #include "training/safetensors.h"
 
 namespace plexaura {
@@ -24,6 +26,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view prefix = "checkpoint-";
+constexpr std::string_view unfinished_name = "checkpoint.unfinished";
+constexpr std::array<std::string_view, 2> file_names{"weights.safetensors", "state.safetensors"};
 // In the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels.
 const std::string weights_key = "weights";
 const std::string shuffle_key = "shuffle";
@@ -88,6 +92,7 @@ std::optional<std::int64_t> number_of(const fs::path& path) {
 [[noreturn]] void cannot(const char* what, const fs::path& path, const std::error_code& error) {
   const std::string text = fmt::format("cannot {} {}: {}; name a folder that can be written in output.dir",
                                        what, path.string(), error.message());
+  if (error == std::errc::no_such_file_or_directory) throw RemovedError(text);
   if (user_can_mend(error.value())) throw UserError(text);
   throw DeviceError(text);
 }
@@ -100,6 +105,42 @@ std::vector<std::pair<std::int64_t, fs::path>> checkpoints_in(const fs::path& di
   if (error && error != std::errc::no_such_file_or_directory) cannot("read", directory, error);
   std::ranges::sort(found);
   return found;
+}
+
+// One of the two files, or what a process that died while writing it has left: see AtomicFile.
+bool is_own_name(const std::string& name) {
+  return std::ranges::any_of(file_names, [&](std::string_view own) {
+    return name == own || name.starts_with(fmt::format(".{}.unfinished-", own));
+  });
+}
+
+// What stands at the place of a checkpoint and is none, so that removing it would destroy a user's file: the
+// path itself, or the first foreign entry of the folder.
+std::optional<fs::path> foreign_at(const fs::path& path) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  if (type == fs::file_type::not_found) return std::nullopt;
+  if (type != fs::file_type::directory) return path;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;  // it may just have gone
+    const bool is_folder = entry->is_directory(ignored);
+    if (is_folder || !is_own_name(entry->path().filename().string())) return entry->path();
+  }
+  return error && error != std::errc::no_such_file_or_directory ? std::optional(path) : std::nullopt;
+}
+
+void refuse_foreign(const fs::path& path) {
+  if (const auto foreign = foreign_at(path))
+    throw UserError(
+        fmt::format("{} is not of a checkpoint of Plexaura and would be removed with '{}'; move it away, or "
+                    "name another folder in output.dir",
+                    foreign->string(), path.filename().string()));
+}
+
+void make_folder(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) cannot("create", directory, error);
 }
 
 // Also over a folder of that name, in one move where the file system can do that.
@@ -121,7 +162,8 @@ void remove_others(const fs::path& directory, std::int64_t step, std::size_t kee
   const auto kept = std::min(keep, static_cast<std::size_t>(later - all.begin()));
   all.erase(later - static_cast<std::ptrdiff_t>(kept), later);
   std::error_code error;
-  for (const auto& [number, path] : all) fs::remove_all(path, error);
+  for (const auto& [number, path] : all)
+    if (!foreign_at(path)) fs::remove_all(path, error);
 }
 
 class Reader {
@@ -206,7 +248,7 @@ void require_pair(const Reader& weights, const fs::path& state, const Metadata& 
 // A copy may have been cut off.
 void require_whole(const fs::path& checkpoint) {
   std::error_code error;
-  for (const char* name : {"weights.safetensors", "state.safetensors"})
+  for (const std::string_view name : file_names)
     if (fs::symlink_status(checkpoint / name, error).type() == fs::file_type::not_found)
       throw UserError(fmt::format(
           "{} is no whole checkpoint: it has no {}; copy it again, or move it away to resume from one before",
@@ -271,19 +313,25 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
 }  // namespace
 
 void prepare_checkpoints(const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) cannot("create", directory, error);
+  make_folder(directory);
   if (::access(directory.c_str(), W_OK | X_OK) != 0)
     cannot("write in", directory, std::error_code(errno, std::generic_category()));
+  refuse_foreign(directory / unfinished_name);
+  for (const auto& [number, path] : checkpoints_in(directory)) refuse_foreign(path);
+}
+
+bool is_reserved_in_checkpoints(const fs::path& name) {
+  return name == unfinished_name || name == FolderLock::file_name || number_of(name).has_value();
 }
 
 void save_checkpoint(const fs::path& directory, const ParameterStore& store, const RunState& state,
                      int keep) {
-  prepare_checkpoints(directory);
+  make_folder(directory);
   std::error_code error;
   const fs::path target = directory / fmt::format("{}{:06}", prefix, state.step);
-  const fs::path unfinished = directory / "checkpoint.unfinished";
+  const fs::path unfinished = directory / unfinished_name;
+  refuse_foreign(target);
+  refuse_foreign(unfinished);
   fs::remove_all(unfinished, error);
   fs::create_directory(unfinished, error);
   if (error) cannot("create", unfinished, error);
@@ -294,6 +342,8 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
     fs::remove_all(unfinished, error);
     throw;
   }
+  for (const std::string_view name : file_names)
+    if (!fs::exists(unfinished / name, error)) throw_write_error(unfinished / name, ENOENT);
   put_in_place(unfinished, target);
   remove_others(directory, state.step, static_cast<std::size_t>(keep));
 }

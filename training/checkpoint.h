@@ -39,16 +39,22 @@ struct RunState {
 // whole or not at all: a run that is killed while writing leaves the one before.
 //
 // Writes it, and only then removes the older ones but for the newest `keep`, and those of later steps, which
-// an earlier run has left that this one does not go on from. A run that is killed in between leaves the
+// an earlier run has left that this one does not go on from; what holds other files than these two it leaves
+// alone. A run that is killed in between leaves the
 // earlier run's, too, and that is the newest then. Throws UserError where the folder cannot be written, the
-// disk is full or a weight or its state is not finite; the other checkpoints are untouched then. One process at
+// disk is full, something else stands where it goes, or a weight or its state is not finite; the other checkpoints are untouched then. One process at
 // a time: see FolderLock.
 void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store,
                      const RunState& state, int keep = 1);
 
 // Makes the folder, so that a place that cannot be written is found before anything is computed. Throws as
-// save_checkpoint().
+// save_checkpoint(), and UserError that names what stands at the place of a checkpoint and is none: to save
+// one would remove it.
 void prepare_checkpoints(const std::filesystem::path& directory);
+
+// Whether an entry of the folder of checkpoints may not be called so: checkpoints have such names, and what
+// goes with them.
+bool is_reserved_in_checkpoints(const std::filesystem::path& name);
 
 // Reads the newest checkpoint into the store (placed, with its state arenas). Nothing where there is none.
 // Throws UserError that names the file for one of another precision, another optimizer or other settings, for

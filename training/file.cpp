@@ -11,8 +11,6 @@
 #include <unistd.h>
 #include <utility>
 
-#include "core/error.h"
-
 namespace plexaura {
 namespace {
 
@@ -163,6 +161,7 @@ bool user_can_mend(int error) {
 
 void throw_write_error(const fs::path& path, int error) {
   const std::string text = failure("write", path, error, "free space or name another place");
+  if (error == ENOENT) throw RemovedError(text);
   if (user_can_mend(error)) throw UserError(text);
   throw DeviceError(text);
 }
@@ -170,6 +169,7 @@ void throw_write_error(const fs::path& path, int error) {
 void throw_create_error(const fs::path& path, int error) {
   const std::string text =
       failure("create", path, error, "name a file in a folder that exists and can be written");
+  if (error == ENOENT) throw RemovedError(text);
   if (user_can_mend(error)) throw UserError(text);
   throw DeviceError(text);
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+
 namespace plexaura {
 
 // A descriptor of the operating system, closed with the object. -1 stands for none. One thread at a
@@ -83,12 +85,18 @@ class AtomicFile {
 void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
                const std::filesystem::path& path);
 
+// What was to be written is gone, or its folder: somebody may have removed it meanwhile.
+class RemovedError final : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 // Whether `error` (an errno) is for the user to mend, as a wrong path or a full disk is, and not a failure of
 // the machine.
 bool user_can_mend(int error);
 
 // An error with the file, the reason `error` (an errno) and what to do: "cannot write 'a/b': No space left on
-// device; ...". UserError where its user can mend it, DeviceError otherwise.
+// device; ...". UserError where its user can mend it (RemovedError for ENOENT), DeviceError otherwise.
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error);
 // The same for a file that could not be created.
 [[noreturn]] void throw_create_error(const std::filesystem::path& path, int error);

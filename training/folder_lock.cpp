@@ -39,7 +39,7 @@ std::string holder_of(const FileDescriptor& file) {
 
 }  // namespace
 
-FolderLock::FolderLock(const fs::path& folder) : path_(folder / ".lock") {
+FolderLock::FolderLock(const fs::path& folder) : path_(folder / file_name) {
   file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (file_.get() < 0) throw_create_error(path_, errno);
   while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -61,7 +61,10 @@ void FolderLock::renew() {
   struct stat found {};
   const bool is_there = ::fstat(file_.get(), &held) == 0 && ::stat(path_.c_str(), &found) == 0 &&
                         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
-  if (!is_there) *this = FolderLock(path_.parent_path());
+  if (is_there) return;
+  std::error_code ignored;  // where the folder cannot be made, the lock cannot, and says why
+  fs::create_directories(path_.parent_path(), ignored);
+  *this = FolderLock(path_.parent_path());
 }
 
 }  // namespace plexaura

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 #include "training/file.h"
 
@@ -12,9 +13,12 @@ namespace plexaura {
 // that names the folder and the holder where there is one, and where the file cannot be made or locked.
 class FolderLock {
  public:
+  static constexpr std::string_view file_name = ".lock";
+
   explicit FolderLock(const std::filesystem::path& folder);
 
-  // Takes the lock anew where its file, or the whole folder, was removed and others may have taken it since.
+  // Takes the lock anew where its file, or the whole folder, was removed and others may have taken it since:
+  // makes the folder then.
   // Throws as the constructor does.
   void renew();
 

@@ -380,15 +380,24 @@ void Trainer::lock_output() {
   });
 }
 
+// Somebody may have removed the folder, or remove it now.
+void Trainer::write_checkpoint() {
+  constexpr int tries = 3;
+  for (int left = tries - 1;; --left) try {
+      output_lock_->renew();
+      return save_checkpoint(options_.output, parts_.store, state_, options_.keep);
+    } catch (const RemovedError&) {
+      if (left == 0) throw;
+    }
+}
+
 // The loss may be finite where weights are not: an op can turn NaN into a number. They are looked at in any
 // case.
 void Trainer::save() {
   programs_->step().await_weights();
   on_rank_0(ranks(), "saving a checkpoint", [&] {
     if (options_.output.empty()) return check_weights(parts_.store);
-    prepare_checkpoints(options_.output);  // somebody may have removed it
-    output_lock_->renew();
-    save_checkpoint(options_.output, parts_.store, state_, options_.keep);
+    write_checkpoint();
   });
   saved_ = true;
 }

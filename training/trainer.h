@@ -155,6 +155,7 @@ class Trainer {
   void finish_epoch(TrainingObserver& observer, double seconds);
   void lock_output();
   void save();
+  void write_checkpoint();
   bool done() const;
 
   SingleProcess alone_;

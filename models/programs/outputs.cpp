@@ -47,9 +47,23 @@ bool is_one_file(const fs::path& a, const fs::path& b) {
          fs::weakly_canonical(fs::absolute(b, error), error);
 }
 
+// A checkpoint that takes the place of an older one would take what lies there, too.
+void check_apart(const char* option, const std::string& path, const std::string& checkpoints) {
+  if (path.empty() || checkpoints.empty()) return;
+  std::error_code error;
+  const fs::path inside =
+      fs::weakly_canonical(fs::absolute(path, error), error)
+          .lexically_relative(fs::weakly_canonical(fs::absolute(checkpoints, error), error));
+  if (!inside.empty() && is_reserved_in_checkpoints(*inside.begin()))
+    throw UserError(fmt::format(
+        "{}: '{}' is at a place that output.dir keeps for checkpoints; name another file", option, path));
+}
+
 }  // namespace
 
 void prepare_outputs(const CommandLine& line, const std::string& checkpoints) {
+  check_apart("--log", line.log, checkpoints);
+  check_apart("--profile", line.profile, checkpoints);
   if (!line.log.empty()) check_replaceable("--log", line.log, log_begin);
   if (!line.profile.empty()) check_replaceable("--profile", line.profile, trace_begin);
   if (!line.log.empty() && !line.profile.empty() && is_one_file(line.log, line.profile))

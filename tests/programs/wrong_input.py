@@ -108,6 +108,14 @@ class WrongInput(MistakeTest):
             self.run_one("mlp", *iris, "--steps", 1, "--log", "log", "--profile", "trace")
         self.assertEqual(len(self.log("log")), 2)
         self.check("^--log: 'trace' exists and holds", "mlp", *iris, "--log", "trace")
+        for option in ("--log", "--profile"):
+            for name in ("checkpoint-000015", "checkpoint-7/log", "checkpoint.unfinished", ".lock"):
+                self.check(f"^{option}: 'run/{name}' is at a place that output.dir keeps for checkpoints; name another file$", "mlp",
+                           *self.iris("output.dir=./run"), option, f"run/{name}")
+        foreign = self.write("run/checkpoint-500/model.safetensors", "of another program")
+        self.check_ranks("^run/checkpoint-500/model.safetensors is not of a checkpoint of Plexaura and would be removed with 'checkpoint-500'; move it "
+                         "away, or name another folder in output.dir$", "mlp", *self.iris("output.dir=run"))
+        self.assertEqual(foreign.read_text(), "of another program")
 
     def test_options_without_text(self):
         for option in ("--log", "--weights", "--profile", "--backend", "--predict"):

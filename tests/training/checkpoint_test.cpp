@@ -293,6 +293,29 @@ TEST_CASE("other folders are let alone") {
   CHECK(names(folder.path()) == "checkpoint- checkpoint-000005 checkpoint-12x checkpoints mine ");
 }
 
+TEST_CASE("what Plexaura did not write is not removed: a save says so, or goes past it") {
+  for (const char* foreign : {"checkpoint-000005", "checkpoint-000005/model.safetensors",
+                              "checkpoint.unfinished/notes", "checkpoint-000005/state.safetensors/inside"}) {
+    CAPTURE(foreign);
+    const TemporaryFolder folder;
+    fs::create_directories((folder / foreign).parent_path());
+    write_text(folder / foreign, "mine");
+    const auto says_so = [&](const std::string& text) {
+      return text.find(" is not of a checkpoint of Plexaura and would be removed with 'checkpoint") !=
+             std::string::npos;
+    };
+    CHECK(says_so(user_error([&] { prepare_checkpoints(folder.path()); })));
+    CHECK(says_so(user_error([&] { save_checkpoint(folder.path(), TinyStore(1).store, {.step = 5}); })));
+    CHECK(read_text(folder / foreign) == "mine");
+  }
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "checkpoint-000003");
+  write_text(folder / "checkpoint-000003/model.safetensors", "mine");
+  write_text(folder / "checkpoint-000009", "mine");
+  save_checkpoint(folder.path(), TinyStore(1).store, {.step = 5});
+  CHECK(names(folder.path()) == "checkpoint-000003 checkpoint-000005 checkpoint-000009 ");
+}
+
 TEST_CASE("where nothing can be written is said at once") {
   const TemporaryFolder folder;
   write_text(folder / "file", "");

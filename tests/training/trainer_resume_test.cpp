@@ -1,4 +1,7 @@
+#include <atomic>
+#include <chrono>
 #include <doctest/doctest.h>
+#include <thread>
 
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
@@ -143,6 +146,26 @@ TEST_CASE("a folder of checkpoints that is removed during the run is made anew, 
   CHECK(user_error([&] {
           SmallRun().train(options, points(30), points(0));
         }).find("writes its checkpoints into " + (folder / "run").string()) != std::string::npos);
+}
+
+TEST_CASE("a folder of checkpoints that is removed while one is written is made anew") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder / "run";
+  options.epochs = 30;
+  std::atomic<bool> ended{false};
+  std::thread remover([&] {
+    while (!ended) {
+      if (!std::filesystem::exists(folder / "run/checkpoint.unfinished")) continue;
+      std::error_code ignored;
+      std::filesystem::remove_all(folder / "run", ignored);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+  const std::string said = user_error([&] { SmallRun().train(options, points(30), points(0)); });
+  ended = true;
+  remover.join();
+  CHECK(said.empty());
 }
 
 TEST_CASE("while a trainer lives no other may write into its folder") {
