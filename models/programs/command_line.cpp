@@ -96,7 +96,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   app.add_flag("--evaluate", line.evaluate,
                "prints the validation loss and metrics of --weights or the newest checkpoint, and exits");
   app.add_option("--predict", line.predict,
-                 "prints the class and probability of each image, or of each row of a table, and exits")
+                 "prints class and probability (or output) of each image or row of a table, and exits")
       ->type_name("FILE ...")
       ->check(not_empty)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -1,8 +1,11 @@
 #include "models/programs/predict.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
+#include <span>
 
+#include "core/error.h"
 #include "core/ops/softmax.h"
 #include "core/print.h"
 #include "models/predictor.h"
@@ -23,14 +26,22 @@ Tensor part(const Tensor& samples, std::int64_t first, std::int64_t count) {
   return tensor;
 }
 
+void check_finite(const std::string& name, std::span<const double> outputs) {
+  const auto bad = std::ranges::find_if(outputs, [](double value) { return !std::isfinite(value); });
+  if (bad != outputs.end())
+    throw UserError(fmt::format(
+        "{}: the model's output is {}; the sample holds numbers far beyond those of the training data, or "
+        "the weights are of a run that diverged",
+        name, *bad));
+}
+
 }  // namespace
 
 std::vector<std::string> predictions(const NamedSamples& file, Model& model,
                                      const std::vector<std::string>& class_names, ParameterStore& store,
                                      Backend& backend) {
-  const auto outputs = [&](const Node& x) {
-    return model.info().loss == Loss::softmax_cross_entropy ? softmax(model(x), 1) : model(x);
-  };
+  const bool are_probabilities = model.info().loss == Loss::softmax_cross_entropy;
+  const auto outputs = [&](const Node& x) { return are_probabilities ? softmax(model(x), 1) : model(x); };
   Predictor predict(outputs, store, backend);
   std::vector<std::string> lines;
   const auto all = static_cast<std::int64_t>(file.names.size());
@@ -39,10 +50,12 @@ std::vector<std::string> predictions(const NamedSamples& file, Model& model,
     const std::vector<double> values = predict(part(file.samples, first, count)).to_doubles();
     for (std::int64_t row = 0; row < count; ++row) {
       const auto begin = values.begin() + row * model.classes();
+      const std::string name = printable(file.names[static_cast<std::size_t>(first + row)]);
+      check_finite(name, {begin, begin + model.classes()});
       const auto best = std::max_element(begin, begin + model.classes());
-      lines.push_back(fmt::format("{}\t{}\t{:.4f}",
-                                  printable(file.names[static_cast<std::size_t>(first + row)]),
-                                  printable(class_names[static_cast<std::size_t>(best - begin)]), *best));
+      lines.push_back(fmt::format("{}\t{}\t{}{:.4f}", name,
+                                  printable(class_names[static_cast<std::size_t>(best - begin)]),
+                                  are_probabilities ? "" : "output ", *best));
     }
   }
   return lines;

@@ -1,5 +1,7 @@
 #include "models/programs/use_model.h"
 
+#include <cmath>
+#include <exception>
 #include <fmt/format.h>
 
 #include "backends/registry.h"
@@ -56,6 +58,13 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
                                           .workers = options.workers,
                                           .prefetch = options.prefetch,
                                           .on_error = options.on_error});
+  if (!std::isfinite(validation.loss))  // on all ranks, which have the same
+    agree_on_error(ranks,
+                   std::make_exception_ptr(UserError(fmt::format(
+                       "the validation loss is {}: the weights, or a sample, lead beyond what numbers can "
+                       "hold; set training.watch=true to see which op made the first such number",
+                       std::isnan(validation.loss) ? "nan" : "infinite"))),
+                   "validation");
   together(ranks, "printing", [&] {
     if (ranks.rank() == 0) print_output(text_of(validation, data));
   });

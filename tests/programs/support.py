@@ -171,6 +171,17 @@ def read_safetensors(path):
     return tensors
 
 
+def write_safetensors(path, tensors, shapes):
+    """Float32 tensors, each a list unless `shapes` has another shape of it."""
+    header, data = {}, b""
+    for name, values in tensors.items():
+        header[name] = {"dtype": "F32", "shape": shapes.get(name, [len(values)]), "data_offsets": [len(data), len(data) + 4 * len(values)]}
+        data += values.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
 def difference(a, b):
     """max |a - b| / max |a|, the largest of all tensors."""
     assert a.keys() == b.keys()

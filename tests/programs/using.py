@@ -1,5 +1,6 @@
 """A model that was trained: evaluated, asked for classes, and trained on for another task."""
 
+import array
 import re
 
 import support
@@ -36,6 +37,22 @@ class Evaluate(ProgramTest):
                 result = self.run_one("mlp", *self.iris("output.dir=run", setting), *options, status=2)
                 named = copy if copy in options else "run/" + str(weights.relative_to(self.folder / "run"))
                 self.assertEqual(result.err, f"{named} was made with {says}; give the same\n")
+
+    def test_outputs_beyond_what_numbers_can_hold(self):
+        """Weights of float32's size, whose sums are not."""
+        self.run_one("mlp", *self.iris("output.dir=run", "training.epochs=1", "model.hidden=[2]"))
+        weights = self.weights("run")
+        for name in weights:
+            weights[name] = array.array("f", [3e38] * len(weights[name]))
+        huge = support.write_safetensors(self.folder / "huge", weights, {"fc1.weight": [2, 4], "fc2.weight": [3, 2]})
+        used = [*self.iris("model.hidden=[2]"), "--weights", huge]
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            said = support.without_mpirun(self.run_ranks(ranks, "mlp", *used, "--evaluate", status=2).text)
+            self.assertEqual(len(said), 1, said)
+            self.assertRegex(said[0], "^the validation loss is (nan|infinite): the weights, or a sample, lead beyond what numbers can hold; set training.watch=true")
+        table = SOURCE / "models/iris.csv"
+        result = self.run_one("mlp", *used, "--predict", table, status=2)
+        self.assertRegex(result.err, f"^{table} row 1: the model's output is -?(nan|inf); the sample holds numbers far beyond")
 
     def test_tensors_that_the_model_lacks(self):
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
@@ -83,6 +100,12 @@ class Predict(ProgramTest):
         rows = (SOURCE / "models/iris.csv").read_text().split()[1:]
         self.write("rows.csv", "\n".join(rows))
         settings = self.settings("data.path=rows.csv", "data.header=false", "output.dir=run", "training.epochs=1")
+    def test_outputs_that_are_no_probabilities(self):
+        squared = self.iris("training.epochs=1", "output.dir=run", "model.loss=squared_error")
+        self.run_one("mlp", *squared)
+        for _, _, output in self.predictions("mlp", *squared, "--predict", SOURCE / "models/iris.csv"):
+            self.assertRegex(output, r"^output -?\d+\.\d{4}$")
+
         yaml = self.write("rows.yaml", (SOURCE / "models/iris.yaml").read_text().replace("label: species", "label: -1"))
         self.run_one("mlp", yaml, *settings)
         self.write("new.csv", "5.1,3.5,1.4,0.2\n")
