@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <set>
 #include <system_error>
@@ -116,8 +117,19 @@ class Loading {
     if (!all_finite(tensor))
       throw UserError(fmt::format("{}: {} of '{}'; load weights of a run that did not diverge", path_,
                                   first_bad(tensor), name));
-    store_.write(spec.name, tensor.cast(spec.type.dtype));
+    store_.write(spec.name, converted(name, tensor, spec.type.dtype));
     missing_.erase(spec.name);
+  }
+
+  // A value that is beyond the model's precision would become infinite.
+  Tensor converted(const std::string& name, const Tensor& tensor, DType dtype) const {
+    Tensor result = tensor.cast(dtype);
+    if (all_finite(result)) return result;
+    const std::vector<double> now = result.to_doubles();
+    const auto bad = std::ranges::find_if(now, [](double value) { return !std::isfinite(value); });
+    throw UserError(fmt::format("{}: '{}' holds {}, which {} cannot; load it with training.precision=float64",
+                                path_, name, tensor.to_doubles()[static_cast<std::size_t>(bad - now.begin())],
+                                name_of(dtype)));
   }
 
   void check_complete() const {

@@ -54,6 +54,21 @@ TEST_CASE("weights of another model are refused with the first name that does no
         ": Inf at element 1 of 'bn.mean'; load weights of a run that did not diverge");
 }
 
+TEST_CASE("a value that the model's precision cannot hold is refused") {
+  const TemporaryFolder folder;
+  Tensor weight = TinyStore::counting({DType::float64, Shape{3, 17}}, 1);
+  weight.as<double>()[20] = -1e300;
+  const Tensor mean = TinyStore::counting({DType::float64, Shape{2}}, 1);
+  write_safetensors(folder / "weights", {{{"fc.weight", weight}, {"bn.mean", mean}}, {}});
+  TinyStore narrow(0);
+  CHECK(user_error([&] { load_weights(folder / "weights", narrow.store); }) ==
+        (folder / "weights").string() +
+            ": 'fc.weight' holds -1e+300, which float32 cannot; load it with training.precision=float64");
+  TinyStore wide(0, DType::float64);
+  load_weights(folder / "weights", wide.store);
+  CHECK(wide.store.read("fc.weight").to_doubles()[20] == -1e300);
+}
+
 TEST_CASE("weights that are saved are loaded again, and those that are skipped keep their values") {
   const TemporaryFolder folder;
   const fs::path path = folder / "weights";
