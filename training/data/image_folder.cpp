@@ -12,6 +12,7 @@
 #include "training/data/crop.h"
 #include "training/data/image.h"
 #include "training/data/resample.h"
+#include "training/data/utf8.h"
 #include "training/file.h"
 
 namespace plexaura {
@@ -109,6 +110,10 @@ ImageFolderDataset::ImageFolderDataset(const std::filesystem::path& root, const 
                                 root.string(), root.string()));
   for (std::size_t label = 0; label < class_names_.size(); ++label) {
     const std::filesystem::path folder = root / class_names_[label];
+    if (first_not_utf8(class_names_[label]) < class_names_[label].size())
+      throw UserError(
+          fmt::format("{}: the name of the folder, which is that of a class, is not UTF-8; rename the folder",
+                      folder.string()));
     const auto looks_inside = [&](const std::string& name) { return begins_like_image(folder / name); };
     std::vector<std::string> names = names_in(folder, may_be_image);
     ignored_files_ += static_cast<std::int64_t>(std::erase_if(

@@ -207,6 +207,15 @@ TEST_CASE("what is not the image's fault is not held against it" *
   CHECK(reader.skipped().size() == 1);
 }
 
+TEST_CASE("a class whose name is not UTF-8 is refused with its folder") {
+  const testing::TempFolder folder;
+  write_pets(folder);
+  folder.write("caf\xe9/x.jpg", encode_jpeg(testing::two_colours(20, 20, red, red)));
+  CHECK(
+      contains(testing::error_of([&] { ImageFolderDataset{folder.path}; }),
+               "caf\xe9: the name of the folder, which is that of a class, is not UTF-8; rename the folder"));
+}
+
 TEST_CASE("training and validation set must have the same classes") {
   const testing::TempFolder train;
   const testing::TempFolder validation;
