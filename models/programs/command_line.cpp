@@ -45,19 +45,23 @@ std::string not_empty(const std::string& text) {
 void check_modes(const std::string& program, const CommandLine& line) {
   if (!line.skip.empty() && line.weights.empty())
     throw UserError(fmt::format("{}: --skip needs --weights", program));
-  if (!line.evaluate && line.predict.empty()) return;
+  if (!line.evaluate && !line.dry_run && line.predict.empty()) return;
   if (line.evaluate && !line.predict.empty())
     throw UserError(
         fmt::format("{}: --evaluate and --predict exclude each other; give one of them", program));
+  const bool uses = line.evaluate || !line.predict.empty();
   const std::pair<bool, const char*> of_training[] = {{line.resume, "--resume"},
-                                                      {line.dry_run, "--dry-run"},
+                                                      {line.dry_run && uses, "--dry-run"},
                                                       {line.steps.has_value(), "--steps"},
                                                       {!line.log.empty(), "--log"},
                                                       {!line.profile.empty(), "--profile"}};
   for (const auto& [given, option] : of_training)
     if (given)
       throw UserError(fmt::format("{}: {} does not train; leave out {}", program,
-                                  line.evaluate ? "--evaluate" : "--predict", option));
+                                  line.evaluate ? "--evaluate"
+                                  : uses        ? "--predict"
+                                                : "--dry-run",
+                                  option));
 }
 
 }  // namespace

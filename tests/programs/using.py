@@ -69,6 +69,10 @@ class Evaluate(ProgramTest):
                               (["--predict", "x", "--steps", "3"], "--predict does not train; leave out --steps"),
                               (["--evaluate", "--log", "x"], "--evaluate does not train; leave out --log"),
                               (["--predict", "x", "--profile", "x"], "--predict does not train; leave out --profile"),
+                              (["--dry-run", "--log", "x"], "--dry-run does not train; leave out --log"),
+                              (["--dry-run", "--profile", "x"], "--dry-run does not train; leave out --profile"),
+                              (["--dry-run", "--steps", "3"], "--dry-run does not train; leave out --steps"),
+                              (["--dry-run", "--resume"], "--dry-run does not train; leave out --resume"),
                               (["--skip", "x"], "--skip needs --weights")):
             self.assertIn(text, self.run_one("mlp", *self.iris(), *options, status=2).err)
 
@@ -96,16 +100,16 @@ class Predict(ProgramTest):
         result = self.run_one("mlp", *self.iris("output.dir=run"), "--predict", "short.csv", status=2)
         self.assertIn("short.csv: no column is called 'sepal_length'", result.err)
 
-    def test_rows_without_a_header(self):
-        rows = (SOURCE / "models/iris.csv").read_text().split()[1:]
-        self.write("rows.csv", "\n".join(rows))
-        settings = self.settings("data.path=rows.csv", "data.header=false", "output.dir=run", "training.epochs=1")
     def test_outputs_that_are_no_probabilities(self):
         squared = self.iris("training.epochs=1", "output.dir=run", "model.loss=squared_error")
         self.run_one("mlp", *squared)
         for _, _, output in self.predictions("mlp", *squared, "--predict", SOURCE / "models/iris.csv"):
             self.assertRegex(output, r"^output -?\d+\.\d{4}$")
 
+    def test_rows_without_a_header(self):
+        rows = (SOURCE / "models/iris.csv").read_text().split()[1:]
+        self.write("rows.csv", "\n".join(rows))
+        settings = self.settings("data.path=rows.csv", "data.header=false", "output.dir=run", "training.epochs=1")
         yaml = self.write("rows.yaml", (SOURCE / "models/iris.yaml").read_text().replace("label: species", "label: -1"))
         self.run_one("mlp", yaml, *settings)
         self.write("new.csv", "5.1,3.5,1.4,0.2\n")
