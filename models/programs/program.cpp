@@ -77,7 +77,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   std::map<std::string, std::string> facts = setup.config->values();
   facts.erase("data.path");
   facts.erase("data.workers");
-  facts.erase("output.dir");
+  facts["output.dir"] = given(!setup.options.trainer.output.empty());
   facts.erase("training.tuning");  // that of rank 0 counts
   facts["the build"] = build_id();
   facts["the number of samples"] =
@@ -91,6 +91,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));
   facts["--evaluate"] = given(line.evaluate);
   facts["--predict"] = given(!line.predict.empty());
+  facts["--log"] = given(!line.log.empty());
   facts["--profile"] = given(!line.profile.empty());
   return facts;
 }
@@ -144,8 +145,8 @@ int train(const CommandLine& line, const Roles& roles, Strategy* strategy, Setup
   const std::string output = setup.options.trainer.output.string();
   const auto report = together(ranks, "opening the outputs", [&] {
     const bool speaks = ranks.rank() == 0;
-    if (speaks && !line.dry_run) prepare_outputs(line, output);
-    return std::make_unique<RunReport>(speaks, line.dry_run ? "" : line.log, setup.options.trainer.epochs);
+    if (speaks) prepare_outputs(line, output);
+    return std::make_unique<RunReport>(speaks, line.log, setup.options.trainer.epochs);
   });
   Profile profile;  // on all ranks at about the same time: see TraceFile
   if (!line.profile.empty()) setup.options.trainer.profile = &profile;

@@ -329,7 +329,9 @@ class DifferentRanks(MistakeTest):
         iris = self.command("mlp", *self.iris())
         self.check_apart("^the ranks differ in '--steps'", [*iris, "--steps", 3], iris)
         self.check_apart("^the ranks differ in '--dry-run'", [*iris, "--dry-run"], iris)
-        self.check_apart("^the ranks differ in '--profile'", [*iris, "--profile", "trace.json"], iris)
+        for option in ("--profile", "--log"):
+            self.check_apart(f"^the ranks differ in '{option}'", iris, [*iris, option, "file.json"])
+        self.check_apart("^the ranks differ in 'output.dir'", self.command("mlp", *self.iris("output.dir=")), self.command("mlp", *self.iris("output.dir=run")))
         self.check_apart("^the ranks differ in '--weights'", iris, [*iris, "--weights", "any.safetensors"])
         for option in ("--help", "--version"):
             self.check_apart("^the ranks differ in '--help or --version': rank 1 has 'given', but rank 0 has 'not given'", iris, [*iris, option])
