@@ -36,7 +36,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("FILE.yaml", options.file, "configuration of the model")->required();
   app.add_option("--set", options.set, "overrides a key of the file: --set model.depth=18")
       ->type_name("KEY=VALUE")
-      ->expected(1);
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--format", options.format,
                  "text, dot (for graphviz), svg (needs graphviz) or program (compiled)")
       ->check(CLI::IsMember({"text", "dot", "svg", "program"}))
@@ -55,15 +56,32 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--backend", options.backend, "backend for --format program")->capture_default_str();
 }
 
+constexpr std::int64_t any_number = 1 << 20;  // of samples, where no data is read
+
+// A key that is misspelt or does nothing is an error, as in the programs. A file may describe a model alone.
+void check_keys(const Config& config, std::int64_t samples, bool has_read_data) {
+  const bool trains = config.root().has("training");
+  if (trains) read_options(config, samples, 1);
+  if (has_read_data && trains) return config.check_all_used();
+  config.root().check_keys({"model", "data", "training", "distributed", "output"});
+  config.section("model").check_all_used();
+  if (trains) config.section("training").check_all_used();
+}
+
 std::unique_ptr<Model> read_model(const Options& options) {
   const Config config = Config::load(options.file, options.set);
   if (options.sample.empty() != (options.classes == 0))
     throw UserError("--sample and --classes need each other");
-  if (!options.sample.empty())
-    return make_model(config.section("model"), Shape(options.sample), options.classes);
+  if (!options.sample.empty()) {
+    auto model = make_model(config.section("model"), Shape(options.sample), options.classes);
+    check_keys(config, any_number, false);
+    return model;
+  }
   const RunData data = open_data(config);
-  return make_model(config.section("model"), data.train->sample_shape(),
-                    static_cast<std::int64_t>(data.train->class_names().size()));
+  auto model = make_model(config.section("model"), data.train->sample_shape(),
+                          static_cast<std::int64_t>(data.train->class_names().size()));
+  check_keys(config, data.train->size(), true);
+  return model;
 }
 
 // Extends the graph by what the mode asks for; returns what a program of it would compute.

@@ -1,5 +1,6 @@
 #include "tools/tool.h"
 
+#include <csignal>
 #include <exception>
 #include <fmt/format.h>
 
@@ -37,6 +38,7 @@ bool parse_or_help(CLI::App& app, int argc, const char* const* argv) {
 }  // namespace
 
 int run_tool(CLI::App& app, int argc, const char* const* argv, const std::function<void()>& work) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is an error that print_output() tells
   try {
     if (parse_or_help(app, argc, argv)) work();
     return 0;

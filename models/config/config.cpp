@@ -1,5 +1,6 @@
 #include "models/config/config.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <utility>
@@ -65,6 +66,12 @@ Config Config::parse(const std::string& text, const std::string& name,
   root->position = written->position;
   root->written = std::move(written);
   return Config(Section(std::move(root)));
+}
+
+void Section::check_keys(const std::vector<std::string>& known) const {
+  state_->asked.insert(known.begin(), known.end());
+  for (const YamlMember& member : state_->written->members)
+    if (std::ranges::find(known, member.key) == known.end()) Walk::refuse(*state_, member);
 }
 
 void Section::check_all_used() const { Walk::check_used(*state_); }

@@ -72,6 +72,13 @@ class Section {
   void check_all_used() const;
 
   // The error for a rule that only the caller knows: `throw section.error("units", "does not fit the
+  // Throws UserError where one of these keys is written: "... has no effect here, because <because>; remove it".
+  void refuse(std::initializer_list<std::string_view> keys, std::string_view because) const;
+
+  // Throws UserError for the first key of this section that is none of `known`. For a reader that leaves some
+  // of them to others.
+  void check_keys(const std::vector<std::string>& known) const;
+
   // labels")` says "models/iris.yaml:7:10: model.layers[2].units does not fit the labels".
   UserError error(std::string_view key, std::string_view what) const;
 

@@ -32,6 +32,18 @@ class Tools(ProgramTest):
         self.assertTrue(self.tool("graph", *sample, "--format", "dot").startswith("digraph"))
         self.assertGreater(len(self.tool("graph", *sample, "--mode", "training")), len(self.tool("graph", *sample)))
 
+    def test_a_reader_that_goes_away(self):
+        """The text is longer than a pipe holds; and the graphviz here reads nothing."""
+        deep = [BUILD / "tools/graph", SOURCE / "models/resnet152.yaml", "--sample", "3,64,64", "--classes", "3", "--mode", "training"]
+        script = self.write("dot", "#!/bin/sh\nexit 1\n")
+        script.chmod(0o755)
+        hidden = dict(support.environment(), PATH=f"{self.folder}:/usr/bin:/bin")
+        for command, wanted in (('"$@" | true; exit ${PIPESTATUS[0]}', "cannot write to the standard output: Broken pipe"),
+                                ('exec "$@" --format svg', "graphviz could not draw it; is it installed")):
+            done = subprocess.run(["bash", "-c", command, "-", *map(str, deep)], env=hidden, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, f"\\Agraph: {wanted}.*\n\\Z")
+
     def test_bench_trains_on_one_batch(self):
         said = json.loads(self.tool("bench", SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--seconds", 0.1,
                                     "--set", "training.batch_size=8"))
@@ -69,6 +81,9 @@ class Tools(ProgramTest):
             (["bench", "none.yaml", "--sample", 4], "none.yaml"),
             (["bench", model, "--sample", 4, "--classes", 3, "--set", "training.batch_siz=8"], "unknown key 'batch_siz' in training; did you mean 'batch_size'?"),
             (["graph", model, "--sample", 4], "--sample and --classes need each other"),
+            (["graph", model, "--sample", 4, "--classes", 3, "--set", "model.actvation=relu"], "unknown key 'actvation' in model; did you mean 'activation'?"),
+            (["graph", model, "--sample", 4, "--classes", 3, "--set", "trainng.seed=1"], "unknown key 'trainng' at the top; did you mean 'training'?"),
+            (["graph", model, "--set", f"data.path={SOURCE / 'models/iris.csv'}", "--set", "data.sed=1"], "unknown key 'sed' in data"),
             (["dump_gradients", model, "w", "b", "r", "--precision", "half"], "--precision"),
         ]
         for command, expected in wrong:
