@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
@@ -71,7 +72,6 @@ class Section {
   // asked for in its section.
   void check_all_used() const;
 
-  // The error for a rule that only the caller knows: `throw section.error("units", "does not fit the
   // Throws UserError where one of these keys is written: "... has no effect here, because <because>; remove it".
   void refuse(std::initializer_list<std::string_view> keys, std::string_view because) const;
 
@@ -79,6 +79,7 @@ class Section {
   // of them to others.
   void check_keys(const std::vector<std::string>& known) const;
 
+  // The error for a rule that only the caller knows: `throw section.error("units", "does not fit the
   // labels")` says "models/iris.yaml:7:10: model.layers[2].units does not fit the labels".
   UserError error(std::string_view key, std::string_view what) const;
 

@@ -127,6 +127,12 @@ UserError Section::wrong(std::string_view key, const YamlValue& value, std::stri
                                describe(value), rule));
 }
 
+void Section::refuse(std::initializer_list<std::string_view> keys, std::string_view because) const {
+  for (const std::string_view key : keys)
+    if (state_->find(key) != nullptr)
+      throw error(key, fmt::format("has no effect here, because {}; remove it", because));
+}
+
 const YamlValue& Section::require(std::string_view key, std::string_view rule) const {
   if (has(key)) return state_->find(key)->value;
   // The key may be there, misspelt.

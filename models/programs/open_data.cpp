@@ -192,8 +192,13 @@ Pair open_csv(const Section& data, const fs::path& path) {
 
 // MNIST's names, plain or gzipped.
 fs::path idx_file(const fs::path& directory, const std::string& name) {
+  const fs::path plain = directory / name;
   const fs::path zipped = directory / (name + ".gz");
-  return is_there(zipped) ? zipped : directory / name;
+  if (is_there(plain) && is_there(zipped))
+    throw UserError(
+        fmt::format("{}: both this file and {}.gz are there, which may differ; remove one of them",
+                    plain.string(), name));
+  return is_there(zipped) ? zipped : plain;
 }
 
 // Far beyond what values from 0 to 1 need, and well within what a float can hold.
@@ -254,6 +259,8 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   if (augmented.augment) {
     augmented.min_crop_scale = data.number_or("min_crop_scale", 0.08, {.maximum = 1, .above = 0});
     augmented.horizontal_flip = data.flag_or("horizontal_flip", true);
+  } else {
+    data.refuse({"min_crop_scale", "horizontal_flip"}, "data.augment is false");
   }
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
   Pair pair{.train = train, .ignored_files = train->ignored_files()};

@@ -20,19 +20,31 @@ constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_epochs = 1'000'000'000;
 constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, and few enough for any clock
 
-OptimizerSpec read_optimizer(const Section& training, double& learning_rate) {
+double read_learning_rate(const Section& optimizer, DType precision) {
+  const double rate = optimizer.number("learning_rate", {.above = 0});
+  const auto narrow = static_cast<float>(rate);
+  if (precision == DType::float32 && (narrow == 0 || !std::isfinite(narrow)))
+    throw optimizer.error("learning_rate",
+                          fmt::format("is {}, which is {} in float32; give a {} number", rate,
+                                      narrow == 0 ? "0" : "infinite", narrow == 0 ? "larger" : "smaller"));
+  return rate;
+}
+
+OptimizerSpec read_optimizer(const Section& training, DType precision, double& learning_rate) {
   const Section yaml = training.section("optimizer");
   OptimizerSpec optimizer;
   const std::string name = yaml.choice("name", {"sgd", "adam", "adamw"});
-  learning_rate = yaml.number("learning_rate", {.above = 0});
+  learning_rate = read_learning_rate(yaml, precision);
   optimizer.weight_decay = yaml.number_or("weight_decay", 0, {.minimum = 0});
   if (name == "sgd") {
     optimizer.momentum = yaml.number_or("momentum", 0, {.minimum = 0, .below = 1});
     optimizer.nesterov = yaml.flag_or("nesterov", false);
     if (optimizer.nesterov && optimizer.momentum == 0)
       throw yaml.error("nesterov", "needs a momentum above 0");
+    yaml.refuse({"beta1", "beta2", "epsilon"}, "the optimizer is sgd");
     return optimizer;
   }
+  yaml.refuse({"momentum", "nesterov"}, "the optimizer is " + name);
   optimizer.kind = name == "adam" ? OptimizerSpec::Kind::adam : OptimizerSpec::Kind::adamw;
   optimizer.beta1 = yaml.number_or("beta1", 0.9, {.minimum = 0, .below = 1});
   optimizer.beta2 = yaml.number_or("beta2", 0.999, {.minimum = 0, .below = 1});
@@ -49,12 +61,24 @@ Schedule read_schedule(const Section& training, double peak, std::int64_t steps_
   };
   Schedule::Options options{.peak = peak};
   const std::string name = yaml.choice_or("name", "constant", {"constant", "step", "cosine", "one_cycle"});
+  const std::string because = "the schedule is " + name;
+  if (name != "step") yaml.refuse({"every_epochs", "gamma"}, because);
+  if (name != "cosine") yaml.refuse({"floor"}, because);
+  if (name != "one_cycle") yaml.refuse({"rising", "start_divisor", "end_divisor"}, because);
+  if (name == "one_cycle") yaml.refuse({"warmup_epochs"}, because);
   if (name == "step")
     options.decay = StepDecay{
         std::max<std::int64_t>(steps(yaml.number("every_epochs", {.maximum = most_epochs, .above = 0})), 1),
         yaml.number_or("gamma", 0.1, {.maximum = 1, .above = 0})};
-  if (name == "cosine")
-    options.decay = CosineDecay{steps_per_epoch * epochs, yaml.number_or("floor", 0, {.minimum = 0})};
+  if (name == "cosine") {
+    const double floor = yaml.number_or("floor", 0, {.minimum = 0});
+    if (floor > peak)
+      throw yaml.error(
+          "floor",
+          fmt::format("is {}, above the peak: training.optimizer.learning_rate is {}; give at most that",
+                      floor, peak));
+    options.decay = CosineDecay{steps_per_epoch * epochs, floor};
+  }
   if (name == "one_cycle") {
     OneCycle cycle{.steps = steps_per_epoch * epochs};
     cycle.rising = yaml.number_or("rising", cycle.rising, {.minimum = 0, .maximum = 1});
@@ -130,7 +154,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.watch = training.flag_or("watch", false);
   run.tuning = read_tuning(training);
   double peak = 0;
-  trainer.optimizer = read_optimizer(training, peak);
+  trainer.optimizer = read_optimizer(training, run.dtype, peak);
   const std::int64_t steps_per_epoch = (samples + trainer.batch_size - 1) / trainer.batch_size;
   trainer.learning_rate = read_schedule(training, peak, steps_per_epoch, trainer.epochs);
   trainer.shuffle = data.flag_or("shuffle", true);

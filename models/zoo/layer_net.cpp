@@ -21,11 +21,13 @@ Initialiser read_initialiser(const Section& yaml) {
 }  // namespace
 
 std::unique_ptr<Model> make_layer_net(const Section& yaml, ModelInfo info) {
+  const std::vector<Section> written = yaml.sections("layers");
+  if (written.empty()) throw yaml.error("layers", "is empty; give at least the layer that makes the outputs");
   Graph graph(Mode::inference);
   const Graph::WithOrigin here(graph, yaml_origin(yaml.position("layers")));
   Node x = one_sample(graph, info.sample_shape);
   LayerList list(info.classes, read_initialiser(yaml));
-  auto layers = list.make(yaml.sections("layers"), x, "");
+  auto layers = list.make(written, x, "");
   return std::make_unique<LayerNet>(std::move(info), std::move(layers));
 }
 

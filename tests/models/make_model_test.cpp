@@ -111,6 +111,11 @@ TEST_CASE("standardise and sigmoid outputs are options of the mlp") {
   }
 }
 
+TEST_CASE("a list of layers that is empty is told so at its place") {
+  CHECK(error_of("  name: convnet\n  layers: []\n", {4}, 3) ==
+        "x.yaml:3:11: model.layers is empty; give at least the layer that makes the outputs");
+}
+
 TEST_CASE("a list of layers infers sizes, numbers names by kind, and gives each node its layer's place") {
   const auto model = make(
       "  name: convnet\n"

@@ -119,12 +119,57 @@ TEST_CASE("keys without effect are errors") {
   CHECK(user_error([&] {
           read(csv + ", folds: 5, validation_share: 0.5", sgd);
         }).find("validation_share and folds are both given") != std::string::npos);
-  CHECK(user_error([&] {
-          read(csv, sgd + ", schedule: {name: one_cycle, warmup_epochs: 1}");
-        }).find("'warmup_epochs'") != std::string::npos);
+  CHECK(user_error([&] { read(csv, sgd + ", schedule: {name: one_cycle, warmup_epochs: 1}"); })
+            .find("training.schedule.warmup_epochs has no effect here, because the schedule is one_cycle; "
+                  "remove it") != std::string::npos);
   CHECK(user_error([&] {
           read(csv, "batch_size: 2, optimizer: {name: adam, learning_rate: 0.1, momentum: 0.9}");
-        }).find("'momentum'") != std::string::npos);
+        }).find("training.optimizer.momentum has no effect here, because the optimizer is adam; remove it") !=
+        std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1, beta1: 0.9}");
+        }).find("beta1 has no effect here, because the optimizer is sgd") != std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, sgd + ", schedule: {name: cosine, gamma: 0.5}");
+        }).find("gamma has no effect here, because the schedule is cosine") != std::string::npos);
+  const TemporaryFolder folder;
+  write_images(folder / "images");
+  CHECK(user_error([&] {
+          read(fmt::format("format: image_folder, augment: false, horizontal_flip: true, path: {}",
+                           (folder / "images").string()),
+               sgd);
+        }).find("horizontal_flip has no effect here, because data.augment is false") != std::string::npos);
+}
+
+TEST_CASE("a rate names its key, and the peak where it is above that") {
+  const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
+  const auto refusal = [&](const std::string& training) {
+    return user_error([&] { read(csv, "batch_size: 2, " + training); });
+  };
+  CHECK(
+      refusal("optimizer: {name: sgd, learning_rate: 0.1}, schedule: {name: cosine, floor: 5}")
+          .ends_with("training.schedule.floor is 5, above the peak: training.optimizer.learning_rate is 0.1; "
+                     "give at most that"));
+  CHECK(refusal("optimizer: {name: sgd, learning_rate: 1e-46}")
+            .ends_with(
+                "training.optimizer.learning_rate is 1e-46, which is 0 in float32; give a larger number"));
+  CHECK(refusal("optimizer: {name: sgd, learning_rate: 1e39}")
+            .ends_with("is 1e+39, which is infinite in float32; give a smaller number"));
+  CHECK(refusal("precision: float64, optimizer: {name: sgd, learning_rate: 1e-46}").empty());
+}
+
+TEST_CASE("an IDX file that is there twice is refused") {
+  const TemporaryFolder folder;
+  write_digits(folder / "digits");
+  std::filesystem::copy_file(folder / "digits/t10k-labels-idx1-ubyte",
+                             folder / "digits/t10k-labels-idx1-ubyte.gz");
+  CHECK(user_error([&] {
+          read(fmt::format("format: idx, path: {}", (folder / "digits").string()),
+               "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}");
+        })
+            .ends_with(
+                "t10k-labels-idx1-ubyte: both this file and t10k-labels-idx1-ubyte.gz are there, which may "
+                "differ; remove one of them"));
 }
 
 TEST_CASE("sizes have bounds, and each error names its key") {

@@ -62,7 +62,7 @@ class WrongInput(MistakeTest):
                    "mlp", self.yaml(("epochs:", "epoch:")).name)
         self.check("^wrong.yaml:\\d+:\\d+: training.batch_size is 'eight'; it must be a whole number >= 1 and <= 2147483648$", "mlp",
                    self.yaml(("batch_size: 8", "batch_size: eight")).name)
-        self.check_ranks("unknown key 'momentum' in training.optimizer", "mlp", self.yaml(("name: sgd", "name: adam")).name)
+        self.check_ranks("training.optimizer.momentum has no effect here, because the optimizer is adam; remove it$", "mlp", self.yaml(("name: sgd", "name: adam")).name)
         self.check("batch_size and batch_per_rank are both given; give one of them$", "mlp", self.yaml(("batch_size: 8", "batch_size: 8\n  batch_per_rank: 4")).name)
         self.check("has no effect|unknown key 'horizontal_flip' in data", "mlp", self.yaml(("split_seed: 1", "horizontal_flip: true")).name)
         self.check("model.name is 'resnet' and this program trains mlp alone; run resnet$", "mlp",
