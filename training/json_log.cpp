@@ -1,9 +1,12 @@
 #include "training/json_log.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -14,11 +17,33 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool ends_within_line(const FileDescriptor& file) {
+// A process that died, or a full disk, may have left the beginning of a line: the bytes before it.
+off_t end_of_lines(const FileDescriptor& file, off_t size) {
+  std::array<char, 4096> piece{};
+  while (size > 0) {
+    const off_t begin = std::max<off_t>(size - static_cast<off_t>(piece.size()), 0);
+    const ssize_t count = ::pread(file.get(), piece.data(), static_cast<std::size_t>(size - begin), begin);
+    if (count != size - begin) return size;
+    const auto at = std::string_view(piece.data(), static_cast<std::size_t>(count)).rfind('\n');
+    if (at != std::string_view::npos) return begin + static_cast<off_t>(at) + 1;
+    size = begin;
+  }
+  return 0;
+}
+
+// A whole line that lacks its end, or one that is not ours, gets an end.
+void end_last_line(const FileDescriptor& file, const std::filesystem::path& path) {
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return false;
-  char last = '\n';
-  return ::pread(file.get(), &last, 1, status.st_size - 1) == 1 && last != '\n';
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  const off_t end = end_of_lines(file, status.st_size);
+  if (end == status.st_size) return;
+  char first = ' ';
+  char last = ' ';
+  const bool is_read =
+      ::pread(file.get(), &first, 1, end) == 1 && ::pread(file.get(), &last, 1, status.st_size - 1) == 1;
+  if (!is_read || first != '{' || last == '}')
+    return write_all(file, std::as_bytes(std::span("\n", 1)), path);
+  if (::ftruncate(file.get(), end) != 0) throw_write_error(path, errno);
 }
 
 bool is_removed(const FileDescriptor& file) {
@@ -33,7 +58,7 @@ JsonLog::JsonLog(std::filesystem::path path) : path_(std::move(path)) { open(); 
 void JsonLog::open() {
   file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (file_.get() < 0) throw_create_error(path_, errno);
-  if (ends_within_line(file_)) write_all(file_, std::as_bytes(std::span("\n", 1)), path_);
+  end_last_line(file_, path_);
 }
 
 void JsonLog::write(std::span<const JsonField> fields) {

@@ -39,7 +39,7 @@ TEST_CASE("numbers that JSON cannot hold are null, and bytes that are no text ar
   CHECK(read_text(folder / "log") == "{\"nan\":null,\"infinite\":null,\"bytes\":\"\xef\xbf\xbd\"}\n");
 }
 
-TEST_CASE("a log is continued, after a line break where a process died within a line") {
+TEST_CASE("a log is continued, without what a process that died or a full disk left of a line") {
   const TemporaryFolder folder;
   for (const std::int64_t run : {1, 2}) {
     JsonLog log(folder / "log");
@@ -48,7 +48,15 @@ TEST_CASE("a log is continued, after a line break where a process died within a 
   write_text(folder / "log", read_text(folder / "log") + "{\"ev");
   JsonLog log(folder / "log");
   log.write({{"run", std::int64_t{3}}});
-  CHECK(read_text(folder / "log") == "{\"run\":1}\n{\"run\":2}\n{\"ev\n{\"run\":3}\n");
+  CHECK(read_text(folder / "log") == "{\"run\":1}\n{\"run\":2}\n{\"run\":3}\n");
+  write_text(folder / "log", "{\"" + std::string(10'000, 'x'));
+  JsonLog(folder / "log").write({{"run", std::int64_t{4}}});
+  CHECK(read_text(folder / "log") == "{\"run\":4}\n");
+  for (const std::string whole : {"{\"run\":5}", "a note"}) {
+    write_text(folder / "log", whole);
+    JsonLog(folder / "log").write({{"run", std::int64_t{6}}});
+    CHECK(read_text(folder / "log") == whole + "\n{\"run\":6}\n");
+  }
 }
 
 TEST_CASE("a line is in the file as soon as it is written") {
