@@ -28,7 +28,8 @@ Standardisation measure_standardisation(const Dataset& training_set) {
   for (std::size_t i = 0; i < width; ++i) {
     const auto stddev = static_cast<float>(std::sqrt(squares[i] / static_cast<double>(training_set.size())));
     result.mean.push_back(static_cast<float>(mean[i]));
-    result.stddev.push_back(stddev > 0 ? stddev : 1);
+    // Kernels may take a number below the smallest normal one for 0.
+    result.stddev.push_back(std::isnormal(stddev) ? stddev : 1);
   }
   return result;
 }

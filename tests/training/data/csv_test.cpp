@@ -245,6 +245,13 @@ TEST_CASE("standardisation is measured over the training set and used on another
   CHECK_THROWS_AS(StandardisedDataset(other, {{1}, {1}}), UserError);
 }
 
+TEST_CASE("a column whose deviation kernels may take for 0 is constant") {
+  const testing::TempFolder folder;
+  const auto table = std::make_shared<CsvDataset>(folder.write("t.csv", "x,label\n1e-45,a\n3e-44,b\n"),
+                                                  CsvOptions{.label = "label"});
+  CHECK(measure_standardisation(*table).stddev.front() == 1);
+}
+
 TEST_CASE("Iris in both of its forms") {
   const auto data = testing::real_data();
   if (!data) return;
