@@ -60,7 +60,7 @@ std::vector<std::string> find_plugins() {
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
       const std::string file = entry.path().filename().string();
       if (file.size() <= prefix.size() + suffix.size() || !file.starts_with(prefix) ||
-          !file.ends_with(suffix))
+          !file.ends_with(suffix) || !entry.is_regular_file(ignored))
         continue;
       names.push_back(file.substr(prefix.size(), file.size() - prefix.size() - suffix.size()));
     }

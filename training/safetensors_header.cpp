@@ -191,6 +191,7 @@ SafeTensorsTable parse_safetensors_header(std::string_view text, std::uint64_t d
   KeyWatch watch(place);
   const Json header = parse_json(text, watch, place);
   for (const std::string& name : watch.outermost()) {
+    if (name.find('\0') != std::string::npos) place.tensor(name).fail("the name holds the character 0");
     const Json& value = header[name];
     if (name == metadata_key)
       table.metadata = read_metadata(value, place);

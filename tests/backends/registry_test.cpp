@@ -74,6 +74,16 @@ TEST_CASE("a file that is no plugin is refused by name") {
                        UserError);
 }
 
+TEST_CASE("what cannot be opened as a plugin is not listed") {
+  const std::string folder = PLEXAURA_TEST_PLUGINS "/no_files";
+  std::filesystem::create_directories(folder + "/plexaura_folder.so");
+  std::filesystem::remove(folder + "/plexaura_dangling.so");
+  std::filesystem::create_symlink("nowhere", folder + "/plexaura_dangling.so");
+  const PluginPath path(folder);
+  CHECK(!is_known("folder"));
+  CHECK(!is_known("dangling"));
+}
+
 TEST_CASE("the far device is a plugin") {
   CHECK(is_known("far"));
   CHECK(open_backend("far")->info().name == "far");

@@ -266,6 +266,17 @@ TEST_CASE("every changed byte of the data is noticed") {
   }
 }
 
+TEST_CASE("a name with the character 0 is refused, and shown in full") {
+  const TemporaryFolder folder;
+  std::string header = object(entry("U8", "[2]", "[0,2]"));
+  header.insert(header.find('"') + 1, "a\\u0000b");
+  write_text(folder / "f", file_of(header, "ab"));
+  const std::string said = user_error([&] { read_safetensors(folder / "f"); });
+  CAPTURE(said);
+  CHECK(said.find("a\\u0000b") != std::string::npos);
+  CHECK(said.ends_with("the name holds the character 0; the file is damaged or not a safetensors file"));
+}
+
 TEST_CASE("files of other makers have no checksum, and an old one is replaced") {
   const TemporaryFolder folder;
   write_text(folder / "foreign", file_of(object(entry("U8", "[2]", "[0,2]")), "ab"));
