@@ -15,7 +15,7 @@ StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
       batches_.push_back({feeds_.back(), batch.samples, batch.first_sample});
     }
   } catch (...) {
-    if (!inputs.failure) inputs.failure = std::current_exception();
+    inputs.failure = std::current_exception();
   }
   inputs.micro_batches = batches_;
   const auto run = [&] { return programs_.step().run(inputs); };

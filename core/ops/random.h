@@ -15,13 +15,14 @@ struct RandomOptions {
 // rank with the whole batch draws. Training draws anew in each step; validation draws the same for a sample each time;
 // and so does a run that is given no StepBlock, such as a Predictor's: as in step 1 of seed 0.
 
-// Evenly from `low` to `high`: low + (high - low) u with u of 32 bits, 0 <= u < 1, rounded to the dtype. Both finite,
-// low not above high.
+// Evenly from `low` to `high`: low + (high - low) u with u of 32 bits, 0 <= u < 1, rounded to the dtype. Both finite
+// in the dtype, their distance in float64; low not above high.
 PLEXAURA_API Node uniform(Graph& graph, const TensorType& type, double low = 0, double high = 1,
                           RandomOptions options = {},
                           std::source_location where = std::source_location::current());
 
-// From the normal distribution; both finite, deviation not negative. None lies further out than 6.7 deviations.
+// From the normal distribution; both finite in the dtype, deviation not negative.
+// None lies further out than 6.7 deviations.
 PLEXAURA_API Node normal(Graph& graph, const TensorType& type, double mean = 0, double deviation = 1,
                          RandomOptions options = {},
                          std::source_location where = std::source_location::current());

@@ -36,7 +36,8 @@ struct PLEXAURA_API Initialiser {
   }  // what ResNets are published with
   static Initialiser lecun_uniform() { return {Kind::uniform, Fan::in, 1.0 / 3}; }  // within 1 / sqrt(in)
 
-  // Floating types only (UserError).
+  // UserError for a type that is not floating, a constant that is not finite, and a deviation or limit that is not
+  // finite or below 0.
   Tensor make(const TensorType& type, std::string_view name, std::uint64_t seed) const;
 };
 

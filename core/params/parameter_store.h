@@ -38,7 +38,7 @@ using MemoryProvider = std::function<std::unique_ptr<Memory>(std::size_t bytes)>
 // The named parameters and buffers of a model in flat arenas. Until it is placed it holds logical tensors in
 // host memory, so that weights can be read and written before anything is compiled; then values, gradients
 // and optimizer state lie in the layout and order of the placement. Not thread-safe; reading and writing wait
-// for nothing: between steps only.
+// for nothing: between steps only. What needs a placement throws UserError before there is one.
 class PLEXAURA_API ParameterStore {
  public:
   // Throws UserError for a name that cannot be one, two parameters of one name, a mix of dtypes, or a type

@@ -15,6 +15,7 @@ namespace plexaura {
 
 // A dense tensor in host memory, row-major, a value: copies are deep. Memory is aligned to 64 bytes and
 // starts as zeros; addresses and spans of it hold until the tensor is assigned to, moved from or destroyed.
+// Reading or copying one that was moved from throws UserError; its data() is null.
 // Several threads may read a tensor at once, or write different elements of it.
 class PLEXAURA_API Tensor {
  public:

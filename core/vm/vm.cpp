@@ -187,6 +187,15 @@ struct VM::Implementation {
           "a new VM");
   }
 
+  void wait() {
+    try {
+      wait_for(backend);
+    } catch (...) {
+      failed = true;
+      throw;
+    }
+  }
+
   void check_has_run(std::string_view reader) const {
     if (!memory.feeds().is_filled())
       throw UserError(fmt::format("VM::{}: the program has not run yet; call run() first", reader));
@@ -214,7 +223,7 @@ void VM::run(std::initializer_list<Feed> feeds, const StepBlock& block) {
   run(std::span(feeds.begin(), feeds.size()), block);
 }
 
-void VM::wait() { wait_for(implementation_->backend); }
+void VM::wait() { implementation_->wait(); }
 
 Tensor VM::output(std::size_t index) {
   if (index >= program().outputs.size())

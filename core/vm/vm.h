@@ -43,10 +43,12 @@ class PLEXAURA_API VM {
   // Waits for the last run; rethrows its failure.
   void wait();
 
-  // The i-th readable output of the last run, in logical layout. Waits. UserError before the first run.
+  // The i-th readable output of the last run, in logical layout. Waits. UserError before the first run, and where
+  // the last one failed.
   Tensor output(std::size_t index = 0);
   // Any value that a program compiled with keep_all computes; `node` is of the graph that was compiled. Waits.
-  // UserError before the first run, and for a node that no output of the program needs.
+  // UserError before the first run, where the last one failed, for a node of another graph, and for one that no
+  // output of the program needs.
   Tensor value(const Node& node);
 
   const Program& program() const;

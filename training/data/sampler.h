@@ -32,7 +32,7 @@ struct BatchPlan {
   std::int64_t ranks = 1;
   std::int64_t micro_batches = 1;  // of each rank, in each step
 
-  // Throws UserError that names the number that is not positive.
+  // Throws UserError that names the number that is not positive, or too many micro-batches.
   void check() const;
   std::int64_t steps_per_epoch() const;
   // Positions in the epoch's order.
