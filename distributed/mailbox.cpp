@@ -13,6 +13,8 @@ namespace {
 constexpr int pauses_between_looks = 64;
 // What a process has sent may still arrive for a moment after its death.
 constexpr double seconds_of_dying = 1;
+// A letter that has begun to arrive, and whose sender may be on a machine that was lost.
+constexpr double seconds_of_arriving = 60;
 
 }  // namespace
 
@@ -32,20 +34,25 @@ Posted Mailbox::post(int to, int tag, std::span<const std::byte> bytes) {
   return Posted::sent;
 }
 
-// Nothing where the sender dies before all of it has come.
+// Nothing where the sender is lost before all of it has come.
 std::optional<Letter> Mailbox::receive(const Envelope& envelope, int tag, const PendingCall& call) {
   Letter letter{envelope.from, std::vector<std::byte>(envelope.bytes)};
   Request request = transport_->receive(letter.bytes, envelope.from, tag);
   Wait dying(seconds_of_dying);
-  Wait wait(call.deadline_seconds);
-  while (!transport_->done(request)) {
-    if (!is_lost(envelope.from)) dying.progressed();
-    if (dying.expired()) {
-      transport_->keep(request, std::move(letter.bytes));
-      return std::nullopt;
+  Wait arriving(seconds_of_arriving);
+  try {
+    while (!transport_->done(request)) {
+      if (!is_lost(envelope.from)) dying.progressed();
+      if (dying.expired() || arriving.expired()) {
+        transport_->keep(request, std::move(letter.bytes));
+        return std::nullopt;
+      }
+      alarm_->listen(call);
+      arriving.pause();
     }
-    alarm_->listen(call);
-    wait.pause();
+  } catch (...) {
+    transport_->keep(request, std::move(letter.bytes));
+    throw;
   }
   return letter;
 }
@@ -57,9 +64,10 @@ std::optional<Letter> Mailbox::take(int tag, double seconds) {
   for (int pauses = 1;; ++pauses) {
     if (const auto envelope = transport_->waiting(Transport::anyone, tag))
       if (auto letter = receive(*envelope, tag, call)) return letter;
-    if (wait.expired()) return std::nullopt;
+    const bool expired = wait.expired();
     outbox_.under_way();
-    if (pauses % pauses_between_looks == 0) alarm_->listen(call);
+    if (expired || pauses % pauses_between_looks == 0) alarm_->listen(call);
+    if (expired) return std::nullopt;
     wait.pause();
   }
 }

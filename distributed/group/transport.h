@@ -49,9 +49,8 @@ class Transport {
 
   // Of a message that has not arrived: it is not wanted any more, and the memory is the caller's again.
   virtual void cancel(Request& receive) = 0;
-  // Of a message that has not left, and whose sender does not wait for it: keeps its memory as long as it may
-  // be read.
-  virtual void keep(const Request& send, std::vector<std::byte> data) = 0;
+  // Of a message that nobody waits for any more: keeps its memory as long as it may be read or written.
+  virtual void keep(const Request& request, std::vector<std::byte> data) = 0;
   // Throws UserError for a message that is too long to be sent.
   static void check_length(std::size_t bytes);
 
