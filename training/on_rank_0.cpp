@@ -42,7 +42,11 @@ void on_some_ranks(Collective& ranks, bool works, std::string_view what, const s
     failure = std::current_exception();
   }
   end.set_value();
-  beats.get();
+  try {
+    beats.get();
+  } catch (...) {
+    if (!failure) throw;
+  }
   agree_on_error(ranks, failure, what);
 }
 

@@ -76,7 +76,6 @@ void Trainer::regroup(Collective& collective, Strategy* strategy) {
   stopped_ = false;
   parts_.collective = &collective;
   parts_.strategy = strategy;
-  report_failure_ = nullptr;
   ran_ = false;
   share_out();
   lock_output();
@@ -201,14 +200,14 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   runs_ahead_ = any_rank_runs_ahead();
   const double begin = seconds_now();
   double epoch_begin = begin;
-  while (!done() && !stopped_) {
-    noted_signal_ = StopSignals::received();
-    const std::int64_t epoch = state_.epoch;
-    train_step(*loader, observer);
-    if (state_.epoch != epoch) {
+  while (true) {
+    if (epoch_ended_) {
       finish_epoch(observer, seconds_now() - epoch_begin);
       epoch_begin = seconds_now();
     }
+    if (done() || stopped_) break;
+    if (const int signal = StopSignals::received(); signal != 0) noted_signal_ = signal;
+    train_step(*loader, observer);
   }
   note_step_under_way(observer);
   check_reported();
@@ -273,6 +272,7 @@ void Trainer::advance() {
   if (++state_.step_in_epoch == train_plan_.steps_per_epoch()) {
     state_.step_in_epoch = 0;
     ++state_.epoch;
+    epoch_ended_ = true;
   }
   saved_ = false;
   rebroadcast_weights();
@@ -362,6 +362,7 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   }
   result_.last_epoch = record;
   state_.epoch_loss = state_.epoch_samples = 0;
+  epoch_ended_ = false;
   together(ranks(), fmt::format("the report of epoch {}", record.epoch + 1), [&] { observer.epoch(record); });
   save();
 }

@@ -87,11 +87,11 @@ struct TrainingResult {
 
 // Trains a model: epochs of steps, validation with a program of its own after each epoch, a checkpoint after
 // each epoch and when a signal ends the run. Where a device computes while the host goes on, the next step is
-// launched before a step's metrics are read: a signal, a failure or a bad loss then ends the run one step later,
-// and before anything is saved. A loss that is not finite ends it with a UserError, and so do
-// weights that are not where a checkpoint is due, whether one is written or not. Whatever fails on one rank
-// ends all of them after the same step with the same error. A resumed run ends bitwise equal to one that was
-// never stopped.
+// launched before a step's metrics are read, on all ranks if one has such a device: a failure or a bad loss then
+// ends the run one step later, a signal up to two, and before anything is saved. A loss that is not finite ends
+// it with a UserError, and so do weights that are not where a checkpoint is due, whether one is written or not.
+// Whatever fails on one rank ends all of them after the same step with the same error. A resumed run ends
+// bitwise equal to one that was never stopped.
 class Trainer {
  public:
   // Compiles every program and places the store. All ranks construct together. As long as the trainer lives
@@ -168,8 +168,9 @@ class Trainer {
   std::unique_ptr<StepRunner> runner_;
   RunState state_;  // behind the last step that was launched; sums are of the steps whose metrics were read
   std::optional<StepUnderWay> under_way_;
-  bool runs_ahead_ = false;  // metrics are read one step late
-  bool stopped_ = false;     // all ranks leave: one was asked to stop, or the strategy ends the run
+  bool runs_ahead_ = false;   // metrics are read one step late
+  bool epoch_ended_ = false;  // and was not validated yet
+  bool stopped_ = false;      // all ranks leave: one was asked to stop, or the strategy ends the run
   TrainingResult result_;
   RecentValues rates_;   // images per second of each step
   double noted_at_ = 0;  // seconds: when the last of them was noted
