@@ -81,7 +81,7 @@ struct Bench {
         run(read_options(config, batch, 1)),
         backend(std::make_unique<WatchedBackend>(open_backend(options.backend), !options.no_kernels)),
         store(make_store(*model, run.dtype)),
-        tuner(options.plan ? Tuning::off : run.tuning) {
+        tuner(options.plan || options.no_kernels ? Tuning::off : run.tuning) {
     for (const char* section : {"model", "training"}) config.section(section).check_all_used();
     std::vector<std::int64_t> shape{batch};
     shape.insert(shape.end(), sample.begin(), sample.end());
