@@ -40,10 +40,10 @@ struct RunState {
 //
 // Writes it, and only then removes the older ones but for the newest `keep`, and those of later steps, which
 // an earlier run has left that this one does not go on from; what holds other files than these two it leaves
-// alone. A run that is killed in between leaves the
-// earlier run's, too, and that is the newest then. Throws UserError where the folder cannot be written, the
-// disk is full, something else stands where it goes, or a weight or its state is not finite; the other checkpoints are untouched then. One process at
-// a time: see FolderLock.
+// alone. A run that is killed in between leaves the earlier run's, too, and that is the newest then. Throws
+// UserError where the folder cannot be written, the disk is full, something else stands where it goes, or a
+// weight or its state is not finite; the other checkpoints are untouched then. One process at a time: see
+// FolderLock.
 void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store,
                      const RunState& state, int keep = 1);
 

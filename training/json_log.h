@@ -19,9 +19,10 @@ struct JsonField {
 };
 
 // A log of JSON lines: one object a line, fields in the order given. A file that exists is continued (after a
-// line break, where a killed process left half a line), and one that is removed in between is made anew. Each line is handed to the system whole before the
-// call returns, so a reader that follows the file sees whole lines. Throws UserError where the file cannot be
-// opened or the disk is full, DeviceError with the file's name where the disk fails. One thread at a time.
+// line break, where a killed process left half a line), and one that is removed in between is made anew. Each
+// line is handed to the system whole before the call returns, so a reader that follows the file sees whole lines.
+// Throws UserError where the file cannot be opened or the disk is full, DeviceError with the file's name where
+// the disk fails. One thread at a time.
 class JsonLog {
  public:
   explicit JsonLog(std::filesystem::path path);

@@ -28,8 +28,8 @@ struct ProgramOptions {
 
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
 // has, the update, and those of an Evaluator for validation. They share one store and one workspace of the
-// largest peak. The store, the backend, the collective, the strategy and the
-// profile must outlive it. One thread at a time.
+// largest peak. The store, the backend, the collective, the strategy and the profile must outlive it. One thread
+// at a time.
 class TrainingPrograms {
  public:
   // Places the store: the placement of rank 0 is broadcast, so that it is the same everywhere, and so are the

@@ -26,7 +26,7 @@ struct CompileOptions {
   const Placement* placement = nullptr;
   // Outputs to the gradient arena add to what is there (the second micro-batch and later ones).
   bool accumulate = false;
-  // Off: updates of buffers are left out. The gradient program computes their change instead, and changes
+  // Off: updates of buffers are left out. A program for gradients computes their change instead, and changes
   // nothing by itself.
   bool apply_updates = true;
   // Off: no merging, folding, regions, memory reuse or work in place; the debugger's way.

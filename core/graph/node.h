@@ -52,8 +52,7 @@ class PLEXAURA_API Node {
 // What operators and builder functions take: a node or a number, and the line that it was written on. Made
 // implicitly, by value, at the call: that is how an error can name the user's line. A number takes the dtype
 // of the other operand; beside an integer it is whole and below 2^53, where a double holds it exactly.
-// Layers pass the Operand that they were given on to the builders, so that the line is
-// that of their caller.
+// Layers pass the Operand that they were given on to the builders, so that the line is that of their caller.
 class PLEXAURA_API Operand {
  public:
   Operand(Node node, std::source_location where = std::source_location::current())

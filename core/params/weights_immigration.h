@@ -158,6 +158,7 @@ class PLEXAURA_API Strategy {
   // Before the first instruction of the next forward that reads weights of the bucket, or before validation,
   // a checkpoint or the end of the run: they may still be arriving until then. Once after each update, for
   // every bucket.
+  // A rank whose step failed does not ask for the rest.
   virtual void before_use(std::size_t /*bucket*/) {}
 
   // After the update of all buckets: weights may be overwritten.

@@ -32,7 +32,7 @@ struct LossOutputs {
   std::vector<Metric> metrics = {};
 };
 
-// Extends a model's graph by gradients, changes of buffers and the tail: what the gradient program computes.
+// Extends a model's graph by gradients, changes of buffers and the tail: what a program for gradients computes.
 // With `samples` = 0, gradients, buffer changes and loss are zero. Throws UserError for a trainable parameter
 // that the loss does not use, for more than `most_metrics` metrics, for two metrics with one name, and for a
 // metric that is not a scalar of the store's dtype.
@@ -57,8 +57,8 @@ struct StepInputs {
 };
 
 // One step of training, the same on every rank: gradients of each micro-batch, the strategy's exchange, the
-// update, bucket by bucket. Programs are compiled beforehand, one per number of samples, twice where a step
-// has several micro-batches.
+// update, bucket by bucket. Programs are compiled beforehand: for each number of samples that of a step's only
+// micro-batch and, where a step has several, those of its first, its last and the others.
 class PLEXAURA_API TrainingStep {
  public:
   // Allocates nothing after the last add_program. `strategy` may be null: one rank.

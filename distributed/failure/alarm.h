@@ -48,8 +48,8 @@ class Alarm {
   // alone.
   void listen(const PendingCall& call);
 
-  // The deadline of this rank is over: throws a RankLost where some ranks do not answer. A rank that leaves in error tells the others that it has, and does not
-  // speak: it reports its error itself.
+  // The deadline of this rank is over: throws a RankLost where some ranks do not answer. A rank that leaves in
+  // error tells the others that it has, and does not speak: it reports its error itself.
   [[noreturn]] void give_up(const PendingCall& call);
 
   // This rank ends the run with a sentence, which it speaks.
