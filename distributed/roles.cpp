@@ -1,9 +1,9 @@
 #include "distributed/roles.h"
 
-#include <algorithm>
-#include <span>
 #include <string>
 #include <string_view>
+
+#include "distributed/long_text.h"
 
 namespace plexaura {
 
@@ -40,20 +40,16 @@ Roles::Roles(Communicator& all, const Strategy* strategy) : all_(all) {
 }
 
 // From the lowest rank that trains.
-void Roles::tell_serving(std::string text, std::string_view what) const {
+void Roles::tell_serving(std::string_view text, std::string_view what) const {
   if (all_.rank() != first_trainer_) return;
-  for (const int rank : serving_) {
-    std::uint64_t size = text.size();
-    all_.send({rank, tag}, std::as_bytes(std::span(&size, 1)), what);
-    all_.send({rank, tag}, std::as_bytes(std::span(text)), what);
-  }
+  for (const int rank : serving_) send_text(all_, {rank, tag}, text, what);
 }
 
 std::string Roles::hear(std::string_view what) const {
-  std::uint64_t size = 0;
-  all_.receive({first_trainer_, tag, patience_seconds}, std::as_writable_bytes(std::span(&size, 1)), what);
-  std::string text(size, '\0');
-  all_.receive({first_trainer_, tag}, std::as_writable_bytes(std::span(text)), what);
+  std::string text;
+  const Peer trainer{first_trainer_, tag, patience_seconds};
+  receive_text(
+      all_, trainer, [&](std::string_view piece) { text += piece; }, what);
   return text;
 }
 

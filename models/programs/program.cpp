@@ -114,6 +114,7 @@ std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandL
 // Rank 0 writes the events of all, and holds no more than its own and a piece of another's.
 void write_profile(Communicator& ranks, const Profile& profile, const std::string& path) {
   constexpr const char* what = "the profile of a rank";
+  constexpr double patience = 600;  // seconds, for rank 0 may have to do with other ranks first
   std::optional<TraceFile> file;
   const std::string events = together(ranks, "creating the profile", [&] {
     if (ranks.rank() == 0) file.emplace(path);
@@ -125,10 +126,11 @@ void write_profile(Communicator& ranks, const Profile& profile, const std::strin
     for (int rank = 1; rank < ranks.size(); ++rank) {
       file->begin_rank();
       receive_text(
-          ranks, rank, [&](std::string_view piece) { file->write(piece); }, what);
+          ranks, {.rank = rank, .deadline_seconds = patience},
+          [&](std::string_view piece) { file->write(piece); }, what);
     }
   } else {
-    send_text(ranks, 0, events, what);
+    send_text(ranks, {.rank = 0, .deadline_seconds = patience}, events, what);
   }
   together(ranks, "writing the profile", [&] {
     if (file) file->finish();

@@ -23,7 +23,7 @@ TEST_CASE("texts of any length arrive whole, in pieces of at most a mebibyte") {
     GroupCommunicator ranks(network.transport(rank), {});
     for (const std::size_t length : lengths) {
       if (rank == 1) {
-        send_text(ranks, 0, text(length), "a text");
+        send_text(ranks, {0}, text(length), "a text");
         continue;
       }
       std::string whole;
@@ -32,7 +32,7 @@ TEST_CASE("texts of any length arrive whole, in pieces of at most a mebibyte") {
         longest = std::max(longest, piece.size());
         whole += piece;
       };
-      receive_text(ranks, 1, take, "a text");
+      receive_text(ranks, {1}, take, "a text");
       if (whole != text(length)) throw InternalError("the text has changed");
       if (longest > mebibyte) throw InternalError("a piece is longer than a mebibyte");
     }
