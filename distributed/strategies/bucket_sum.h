@@ -17,8 +17,9 @@ namespace plexaura {
 // added in the order of ranks. Every wait has the communicator's deadline and names bucket and step.
 class BucketSum : public Strategy {
  public:
-  // When a bucket may be updated: as soon as it is summed, or when all are and all ranks know it. Then ranks
-  // that are left, when one is lost, still have the weights of one step.
+  // When a bucket may be updated: as soon as it is summed, or when all ranks have told each other that all are.
+  // Then a rank whose call ends with the loss of another has the weights of one step, whole. Where a rank dies
+  // while it tells, some of those that are left may have made the step and others not.
   enum class Update { by_bucket, by_step };
 
   // The communicator must outlive it.
