@@ -70,7 +70,7 @@ TEST_CASE("communicator: a window of shared memory is summed by a communicator t
 
 TEST_CASE("communicator: ranks that wait in different communicators are told so by one of them") {
   for (const bool shared : {true, false}) {
-    const CommunicatorOptions options{.deadline_seconds = 0.5, .shared_memory = shared};
+    const CommunicatorOptions options{.deadline_seconds = 2, .shared_memory = shared};
     const auto ends = with_communicators(options, [&](GroupCommunicator& ranks) {
       const auto exchange = ranks.duplicate("the exchange");
       if (ranks.rank() == 1) ranks.gather_all("broken", "the error of rank 1");
@@ -168,7 +168,7 @@ TEST_CASE("communicator: a message of another size than expected") {
 TEST_CASE("communicator: a lost rank is named by a type of its own, and the others go on without it") {
   for (const bool shared : {true, false}) {
     ThreadNetwork network(kRanks);
-    const CommunicatorOptions options{.deadline_seconds = 0.5, .shared_memory = shared};
+    const CommunicatorOptions options{.deadline_seconds = 2, .shared_memory = shared};
     const auto ends = endings(kRanks, [&](int rank) {
       GroupCommunicator all(network.transport(rank), options);
       const auto exchange = all.duplicate("the exchange");
