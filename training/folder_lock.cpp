@@ -1,5 +1,6 @@
 #include "training/folder_lock.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
@@ -21,39 +22,49 @@ namespace {
 
 constexpr std::size_t longest_name = 300;
 
-// "process 4711 on node3"
+// What its holder wrote into the file, who may be about to.
+std::string holder_of(const FileDescriptor& file) {
+  std::string name(longest_name, '\0');
+  const ssize_t count = ::pread(file.get(), name.data(), name.size(), 0);
+  name.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return name;
+}
+
+}  // namespace
+
 std::string this_process() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   return fmt::format("process {} on {}", ::getpid(), host.data());
 }
 
-// What its holder wrote into the file; it may be about to.
-std::string holder_of(const FileDescriptor& file) {
-  std::string name(longest_name, '\0');
-  const ssize_t count = ::pread(file.get(), name.data(), name.size(), 0);
-  if (count <= 0) return "another run";
-  name.resize(static_cast<std::size_t>(count));
-  return "another run, " + name + ",";
-}
-
-}  // namespace
-
-FolderLock::FolderLock(const fs::path& folder) : path_(folder / file_name) {
-  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (file_.get() < 0) throw_create_error(path_, errno);
-  while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno == EWOULDBLOCK)
+FolderLock::FolderLock(const fs::path& folder, std::string_view lost) : path_(folder / file_name) {
+  while (!try_lock()) {
+    const std::string holder = holder_of(file_);
+    if (lost.empty() || holder != lost)
       throw UserError(fmt::format(
-          "{} writes its checkpoints into {}: wait until it has ended, or name another folder in output.dir",
-          holder_of(file_), folder.string()));
-    throw UserError(fmt::format("cannot lock '{}': {}; name a folder on a file system that has locks",
-                                path_.string(), std::generic_category().message(errno)));
+          "another run{} writes its checkpoints into {}: wait until it has ended, or name another folder in "
+          "output.dir",
+          holder.empty() ? "" : ", " + holder + ",", folder.string()));
+    std::error_code error;
+    if (!fs::remove(path_, error) && error) throw_write_error(path_, error.value());
   }
   const std::string name = this_process();
   if (::ftruncate(file_.get(), 0) != 0) throw_write_error(path_, errno);
   write_all(file_, std::as_bytes(std::span(name)), path_);
+}
+
+// Whether nobody else holds the file.
+bool FolderLock::try_lock() {
+  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file_.get() < 0) throw_create_error(path_, errno);
+  while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK) return false;
+    throw UserError(fmt::format("cannot lock '{}': {}; name a folder on a file system that has locks",
+                                path_.string(), std::generic_category().message(errno)));
+  }
+  return true;
 }
 
 void FolderLock::renew() {

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "training/file.h"
 
 namespace plexaura {
+
+// How a process is named to others: "process 4711 on node3".
+std::string this_process();
 
 // The right to write into a folder: one holder at a time, in this process or another one, on this machine or
 // another one that shares the folder. It ends with the object, or with the process however that ends: the
@@ -15,7 +19,8 @@ class FolderLock {
  public:
   static constexpr std::string_view file_name = ".lock";
 
-  explicit FolderLock(const std::filesystem::path& folder);
+  // From `lost`, a process that is given up but may live, the folder is taken: its own lock fails to renew() then.
+  explicit FolderLock(const std::filesystem::path& folder, std::string_view lost = {});
 
   // Takes the lock anew where its file, or the whole folder, was removed and others may have taken it since:
   // makes the folder then.
@@ -23,6 +28,8 @@ class FolderLock {
   void renew();
 
  private:
+  bool try_lock();
+
   std::filesystem::path path_;
   FileDescriptor file_;
 };

@@ -48,6 +48,17 @@ TEST_CASE("a holder that is killed holds nothing, whatever it leaves in the fold
   CHECK(user_error([&] { const FolderLock lock(folder.path()); }).empty());
 }
 
+TEST_CASE("the folder of a holder that is given up can be taken, and it does not get it back") {
+  const TemporaryFolder folder;
+  FolderLock lost(folder.path());
+  CHECK(user_error([&] {
+          const FolderLock other(folder.path(), "process 1 on the moon");
+        }).starts_with("another run, process "));
+  const FolderLock taken(folder.path(), this_process());
+  CHECK(user_error([&] { lost.renew(); }).starts_with("another run, process "));
+  CHECK(user_error([&] { const FolderLock third(folder.path()); }).starts_with("another run, process "));
+}
+
 TEST_CASE("a folder that is not there cannot be locked") {
   const TemporaryFolder folder;
   CHECK(
