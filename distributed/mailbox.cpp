@@ -13,13 +13,16 @@ namespace {
 constexpr int pauses_between_looks = 64;
 // What a process has sent may still arrive for a moment after its death.
 constexpr double seconds_of_dying = 1;
-// A letter that has begun to arrive, and whose sender may be on a machine that was lost.
-constexpr double seconds_of_arriving = 60;
 
 }  // namespace
 
-Mailbox::Mailbox(std::unique_ptr<Transport> transport, const Topology& topology, std::shared_ptr<Alarm> alarm)
-    : transport_(std::move(transport)), topology_(topology), alarm_(std::move(alarm)), outbox_(*transport_) {}
+Mailbox::Mailbox(std::unique_ptr<Transport> transport, const Topology& topology, std::shared_ptr<Alarm> alarm,
+                 double deadline_seconds)
+    : transport_(std::move(transport)),
+      topology_(topology),
+      alarm_(std::move(alarm)),
+      deadline_(deadline_seconds),
+      outbox_(*transport_) {}
 
 Posted Mailbox::post(int to, int tag, std::span<const std::byte> bytes) {
   if (to < 0 || to >= transport_->size() || to == transport_->rank() || tag < 0)
@@ -34,12 +37,12 @@ Posted Mailbox::post(int to, int tag, std::span<const std::byte> bytes) {
   return Posted::sent;
 }
 
-// Nothing where the sender is lost before all of it has come.
+// Nothing where the sender is lost before all of it has come, which may be with its machine.
 std::optional<Letter> Mailbox::receive(const Envelope& envelope, int tag, const PendingCall& call) {
   Letter letter{envelope.from, std::vector<std::byte>(envelope.bytes)};
   Request request = transport_->receive(letter.bytes, envelope.from, tag);
   Wait dying(seconds_of_dying);
-  Wait arriving(seconds_of_arriving);
+  Wait arriving(deadline_);
   try {
     while (!transport_->done(request)) {
       if (!is_lost(envelope.from)) dying.progressed();

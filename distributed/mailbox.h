@@ -30,8 +30,9 @@ enum class Posted {
 // that a process is dead is seen on its own machine only. One thread at a time.
 class Mailbox {
  public:
-  // See Communicator::mailbox().
-  Mailbox(std::unique_ptr<Transport> transport, const Topology& topology, std::shared_ptr<Alarm> alarm);
+  // See Communicator::mailbox(). A letter that has begun to arrive is given up after `deadline_seconds`.
+  Mailbox(std::unique_ptr<Transport> transport, const Topology& topology, std::shared_ptr<Alarm> alarm,
+          double deadline_seconds);
 
   // Copies the bytes and returns at once. At most `most_bytes` are under way to a rank, or one letter that is
   // longer.
@@ -51,6 +52,7 @@ class Mailbox {
   std::unique_ptr<Transport> transport_;
   Topology topology_;
   std::shared_ptr<Alarm> alarm_;
+  double deadline_;
   Outbox outbox_;
 };
 

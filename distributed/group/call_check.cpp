@@ -1,5 +1,7 @@
 #include "distributed/group/call_check.h"
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "distributed/group/outbox.h"
@@ -16,13 +18,15 @@ class MessageCallCheck final : public CallCheck {
         topology_(topology),
         alarm_(alarm),
         outbox_(transport),
-        heard_(static_cast<std::size_t>(transport.size())),
-        requests_(heard_.size()),
-        present_(heard_.size()) {}
+        arriving_(std::make_shared<Arriving>()),
+        requests_(static_cast<std::size_t>(transport.size())),
+        present_(requests_.size()) {
+    arriving_->heard.resize(requests_.size());
+  }
 
   void meet(CallSignature mine, double deadline_seconds) override {
     mine.sequence = ++sequence_;
-    heard_[0] = mine;
+    arriving_->heard[0] = mine;
     const PendingCall call{mine, deadline_seconds, topology_.numbers()};
     if (transport_.rank() != 0) return ask_root(call);
     hear_everyone(call);
@@ -30,17 +34,23 @@ class MessageCallCheck final : public CallCheck {
   }
 
  private:
+  // Kept by the transport where nobody waits for it any more.
+  struct Arriving {
+    std::vector<CallSignature> heard;
+    std::byte answer{};
+  };
+
   void hear_everyone(const PendingCall& call) {
     const int size = transport_.size();
     std::fill(present_.begin(), present_.end(), false);
     for (int rank = 1; rank < size; ++rank) {
-      requests_[at(rank)] = transport_.receive(as_message(heard_[at(rank)]), rank, tag::call_check);
+      requests_[at(rank)] = transport_.receive(as_message(arriving_->heard[at(rank)]), rank, tag::call_check);
     }
     try {
       await_everyone(call);
     } catch (...) {
       for (int rank = 1; rank < size; ++rank)
-        if (!present_[at(rank)]) transport_.cancel(requests_[at(rank)]);
+        if (!present_[at(rank)]) transport_.keep(requests_[at(rank)], arriving_);
       throw;
     }
   }
@@ -60,8 +70,8 @@ class MessageCallCheck final : public CallCheck {
   }
 
   void check_match(int rank) {
-    const CallSignature& mine = heard_[0];
-    const CallSignature& theirs = heard_[at(rank)];
+    const CallSignature& mine = arriving_->heard[0];
+    const CallSignature& theirs = arriving_->heard[at(rank)];
     if (match(mine, theirs)) return;
     const int root = topology_.number(0);
     const int other = topology_.number(rank);
@@ -72,20 +82,20 @@ class MessageCallCheck final : public CallCheck {
 
   void answer_everyone(const PendingCall& call) {
     for (int rank = 1; rank < transport_.size(); ++rank) {
-      outbox_.send(std::span(&answer_, 1), rank, tag::answer);
+      outbox_.send(std::span(&arriving_->answer, 1), rank, tag::answer);
     }
     RankWait wait(alarm_, call);
     while (!outbox_.all_left()) wait.pause();
   }
 
   void ask_root(const PendingCall& call) {
-    Request answer = transport_.receive(std::span(&answer_, 1), 0, tag::answer);
-    outbox_.send(as_message(heard_[0]), 0, tag::call_check);
+    Request answer = transport_.receive(std::span(&arriving_->answer, 1), 0, tag::answer);
+    outbox_.send(as_message(arriving_->heard[0]), 0, tag::call_check);
     RankWait wait(alarm_, call);
     try {
       while (!transport_.done(answer)) wait.pause();
     } catch (...) {
-      transport_.cancel(answer);
+      transport_.keep(answer, arriving_);
       throw;
     }
     while (!outbox_.all_left()) wait.pause();
@@ -97,9 +107,8 @@ class MessageCallCheck final : public CallCheck {
   const Topology& topology_;
   Alarm& alarm_;
   std::uint64_t sequence_ = 0;
-  std::byte answer_{};
   Outbox outbox_;
-  std::vector<CallSignature> heard_;
+  std::shared_ptr<Arriving> arriving_;
   std::vector<Request> requests_;
   std::vector<bool> present_;
 };

@@ -128,8 +128,7 @@ void ChainSum::run(const CallSignature& call, std::span<std::byte* const> arrays
 // Nobody writes to a slot, or reads it, when this object is gone.
 void ChainSum::give_up() {
   for (Slot& slot : slots_) {
-    if (slot.state == Slot::State::receiving) transport_.cancel(slot.request);
-    if (slot.state == Slot::State::sending) transport_.keep(slot.request, std::move(slot.buffer));
+    if (slot.state != Slot::State::idle) transport_.keep(slot.request, std::move(slot.buffer));
     slot.state = Slot::State::idle;
   }
 }

@@ -108,16 +108,18 @@ void GroupCommunicator::wait_for(Ready&& ready, const CallSignature& at, double 
   while (!ready()) wait.pause();
 }
 
-// Nobody writes to the memory when this has thrown.
+// Nobody writes to the memory when this has thrown: messages arrive in memory of our own.
 void GroupCommunicator::take(Transport& transport, std::span<std::byte> data, const Peer& from,
                              const CallSignature& at) {
-  Request request = transport.receive(data, from.rank, from.tag);
+  if (arriving_.size() < data.size()) arriving_.resize(data.size());
+  Request request = transport.receive(std::span(arriving_).first(data.size()), from.rank, from.tag);
   try {
     wait_for([&] { return transport.done(request); }, at, deadline_of(from));
   } catch (...) {
-    transport.cancel(request);
+    transport.keep(request, std::move(arriving_));
     throw;
   }
+  std::copy_n(arriving_.begin(), data.size(), data.begin());
 }
 
 // Until no more than so many messages are under way.
@@ -283,7 +285,7 @@ std::unique_ptr<Communicator> GroupCommunicator::split(int colour, std::string_v
 std::unique_ptr<Mailbox> GroupCommunicator::mailbox(std::string_view what) {
   return attempt([&] {
     if (size() > 1) meet(announce(Call::duplicate, what));
-    return std::make_unique<Mailbox>(transport_->duplicate(), topology_, alarm_);
+    return std::make_unique<Mailbox>(transport_->duplicate(), topology_, alarm_, options_.deadline_seconds);
   });
 }
 

@@ -101,6 +101,7 @@ class GroupCommunicator final : public Communicator {
   std::optional<SharedWindow> control_;        // the rendezvous's seats, then the staging area of sum()
   std::unique_ptr<ShmRendezvous> rendezvous_;  // where the ranks of this node share memory
   std::vector<std::byte*> arrays_;             // scratch of arrays_at()
+  std::vector<std::byte> arriving_;            // a message of take()
   std::optional<ChainSum> rank_chain_;
   std::optional<ChainSum> node_chain_;
 };

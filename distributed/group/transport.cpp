@@ -15,8 +15,7 @@ class LoneTransport final : public Transport {
   Request send(std::span<const std::byte>, int, int) override { nobody(); }
   Request receive(std::span<std::byte>, int, int) override { nobody(); }
   bool done(Request&) override { nobody(); }
-  void cancel(Request&) override { nobody(); }
-  void keep(const Request&, std::vector<std::byte>) override { nobody(); }
+  void keep(const Request&, std::shared_ptr<const void>) override { nobody(); }
   std::optional<Envelope> waiting(int, int) override { return std::nullopt; }
   std::unique_ptr<Transport> duplicate() override { return make_lone_transport(); }
   std::unique_ptr<Transport> split(int) override { return make_lone_transport(); }

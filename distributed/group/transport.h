@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace plexaura {
@@ -47,10 +48,12 @@ class Transport {
   // Whether the message has arrived (or left); makes progress, never waits. Not to be asked again after true.
   virtual bool done(Request& request) = 0;
 
-  // Of a message that has not arrived: it is not wanted any more, and the memory is the caller's again.
-  virtual void cancel(Request& receive) = 0;
-  // Of a message that nobody waits for any more: keeps its memory as long as it may be read or written.
-  virtual void keep(const Request& request, std::vector<std::byte> data) = 0;
+  // Of a message that nobody waits for any more: keeps its memory as long as it may be read or written. Nothing
+  // is cancelled, for that may wait for a sender that is dead.
+  virtual void keep(const Request& request, std::shared_ptr<const void> memory) = 0;
+  void keep(const Request& request, std::vector<std::byte> memory) {
+    keep(request, std::make_shared<const std::vector<std::byte>>(std::move(memory)));
+  }
   // Throws UserError for a message that is too long to be sent.
   static void check_length(std::size_t bytes);
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
+#include <memory>
 #include <mpi.h>
 #include <mutex>
 #include <utility>
@@ -32,10 +32,10 @@ class MpiSession {
   // Throws DeviceError with MPI's own words unless `code` is MPI_SUCCESS.
   static void check(int code, const char* name);
 
-  // Memory that MPI may still read.
-  void keep(std::vector<std::byte> data) {
+  // Memory that MPI may still read or write.
+  void keep(std::shared_ptr<const void> memory) {
     const std::lock_guard lock(mutex_);
-    kept_.push_back(std::move(data));
+    kept_.push_back(std::move(memory));
   }
 
   void abandon() noexcept { abandoned_ = true; }
@@ -46,7 +46,7 @@ class MpiSession {
   double deadline_;
   std::atomic<bool> abandoned_ = false;
   std::mutex mutex_;
-  std::vector<std::vector<std::byte>> kept_;
+  std::vector<std::shared_ptr<const void>> kept_;
   bool is_owner_ = false;  // not where the program had started MPI itself
 };
 

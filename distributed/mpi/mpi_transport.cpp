@@ -72,17 +72,9 @@ class MpiTransport final : public Transport {
     return flag != 0;
   }
 
-  // A message that is just arriving arrives all the same, unless its sender dies meanwhile.
-  void cancel(Request& receive) override {
-    MPI_Request unwrapped = unwrap(receive);
-    if (unwrapped == MPI_REQUEST_NULL) return;
-    session_->blocking("the end of a message that is not wanted any more", [&] {
-      MPI_Cancel(&unwrapped);
-      return MPI_Wait(&unwrapped, MPI_STATUS_IGNORE);
-    });
+  void keep(const Request&, std::shared_ptr<const void> memory) override {
+    session_->keep(std::move(memory));
   }
-
-  void keep(const Request&, std::vector<std::byte> data) override { session_->keep(std::move(data)); }
 
   std::optional<Envelope> waiting(int from, int tag) override {
     MPI_Status status;

@@ -5,6 +5,7 @@
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include "core/error.h"
 #include "distributed/group/group_communicator.h"
@@ -34,6 +35,35 @@ Topology with_a_dead_rank() {
   dead.number = 1;
   dead.process = id_of_dead_process();
   return {{here, dead}, 0};
+}
+
+// Carries nothing: what is sent does not leave, and of a letter that is announced nothing comes.
+class Stuck final : public Transport {
+ public:
+  explicit Stuck(std::optional<Envelope> announced = {}) : announced_(announced) {}
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  Request send(std::span<const std::byte>, int, int) override { return {}; }
+  Request receive(std::span<std::byte>, int, int) override { return {}; }
+  bool done(Request&) override { return false; }
+  void keep(const Request&, std::shared_ptr<const void>) override { ++kept; }
+  std::optional<Envelope> waiting(int, int) override { return std::exchange(announced_, std::nullopt); }
+  std::unique_ptr<Transport> duplicate() override { return nullptr; }
+  std::unique_ptr<Transport> split(int) override { return nullptr; }
+  std::unique_ptr<Transport> without(std::span<const int>) override { return nullptr; }
+  void abandon() noexcept override {}
+  bool abandoned() const noexcept override { return false; }
+
+  static inline int kept = 0;
+
+ private:
+  std::optional<Envelope> announced_;
+};
+
+Topology two_living_ranks() {
+  ProcessPlace other = this_place();
+  other.number = 1;
+  return {{this_place(), other}, 0};
 }
 
 }  // namespace
@@ -68,7 +98,7 @@ TEST_CASE("mailbox: letters come from anybody, and those of one rank in order") 
 TEST_CASE("mailbox: a dead rank is a status, and what it had sent still comes") {
   ThreadNetwork network(2);
   const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
-  Mailbox box(network.transport(0), with_a_dead_rank(), alarm);
+  Mailbox box(network.transport(0), with_a_dead_rank(), alarm, 30);
   CHECK(box.is_lost(1));
   CHECK(box.post(1, kTag, bytes_of("news")) == Posted::lost);
   const auto dead = network.transport(1);
@@ -82,7 +112,7 @@ TEST_CASE("mailbox: a dead rank is a status, and what it had sent still comes") 
 TEST_CASE("mailbox: letters that nobody could take are refused") {
   ThreadNetwork network(2);
   const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
-  Mailbox box(network.transport(0), with_a_dead_rank(), alarm);
+  Mailbox box(network.transport(0), with_a_dead_rank(), alarm, 30);
   CHECK_THROWS_WITH_AS(
       box.post(2, kTag, {}),
       "rank 0 cannot post a letter with tag 3 to rank 2 of 2: give another rank, and a tag of "
@@ -105,6 +135,40 @@ TEST_CASE("mailbox: who waits for letters hears that the run ends") {
     throw UserError("broken");
   });
   CHECK(ends[0] == "hears rank 1 has left with an error of its own, which it reports");
+}
+
+TEST_CASE("mailbox: a letter that does not leave keeps others back, but the first of any length") {
+  ThreadNetwork network(2);
+  const auto alarm = std::make_shared<Alarm>(network.transport(0));
+  Mailbox box(std::make_unique<Stuck>(), two_living_ranks(), alarm, 30);
+  const std::vector<std::byte> most(Mailbox::most_bytes + 1);
+  CHECK(box.post(1, kTag, most) == Posted::sent);
+  CHECK(box.post(1, kTag, std::span(most).first(1)) == Posted::full);
+}
+
+TEST_CASE("mailbox: a letter that does not come whole is given up, and its memory kept") {
+  ThreadNetwork network(2);
+  const auto alarm = std::make_shared<Alarm>(network.transport(0));
+  for (const bool dead : {false, true}) {
+    Stuck::kept = 0;
+    Mailbox box(std::make_unique<Stuck>(Envelope{1, 8}), dead ? with_a_dead_rank() : two_living_ranks(),
+                alarm, dead ? 30 : 0.2);
+    CHECK_FALSE(box.take(kTag, 0));
+    CHECK(Stuck::kept == 1);
+  }
+}
+
+TEST_CASE("mailbox: who looks without waiting hears that the run ends, in the middle of a letter, too") {
+  for (const bool in_letter : {false, true}) {
+    Stuck::kept = 0;
+    ThreadNetwork network(2);
+    Alarm other(network.transport(1));
+    CHECK_THROWS_AS(other.fail("the end"), DeviceError);
+    Mailbox box(std::make_unique<Stuck>(in_letter ? std::optional(Envelope{1, 8}) : std::nullopt),
+                two_living_ranks(), std::make_shared<Alarm>(network.transport(0)), 30);
+    CHECK_THROWS_WITH_AS(box.take(kTag, 0), "the end", Remote<DeviceError>);
+    CHECK(Stuck::kept == (in_letter ? 1 : 0));
+  }
 }
 
 }  // namespace plexaura::testing

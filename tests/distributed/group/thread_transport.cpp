@@ -52,8 +52,10 @@ class ThreadNetwork::Member final : public Transport {
     return true;
   }
 
-  void cancel(Request& request) override { receipts_[request.handle - 1].open = false; }
-  void keep(const Request&, std::vector<std::byte>) override {}  // sent is copied
+  // What is sent is copied.
+  void keep(const Request& request, std::shared_ptr<const void>) override {
+    if (request.handle > 0) receipts_[request.handle - 1].open = false;
+  }
 
   std::optional<Envelope> waiting(int from, int tag) override {
     const std::lock_guard lock(network_.mutex_);
