@@ -1,5 +1,6 @@
 #include "distributed/roles.h"
 
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,7 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view placement_message = "the placement of the parameters, for the ranks that serve";
+constexpr std::string_view weights_message = "the weights to begin with, for the ranks that serve";
 constexpr std::string_view status_message = "how the run ends, for the ranks that serve";
 // Of the messages to ranks that serve; users of the communicator count theirs from 0.
 constexpr int tag = 30'001;
@@ -53,13 +55,25 @@ std::string Roles::hear(std::string_view what) const {
   return text;
 }
 
-void Roles::share_placement(const ParameterStore& store) const {
+// Weights as they are whatever the layout.
+void Roles::share_parameters(const ParameterStore& store) const {
+  if (serving_.empty() || all_.rank() != first_trainer_) return;
   tell_serving(to_text(store.placement()), placement_message);
+  for (const ParameterSpec& spec : store.specs()) {
+    const Tensor value = store.read(spec.name);
+    tell_serving({reinterpret_cast<const char*>(value.data()), value.bytes()}, weights_message);
+  }
 }
 
 void Roles::serve(Strategy& strategy, ParameterStore& store, Backend& backend,
                   std::int64_t bucket_bytes) const {
   store.place(parse_placement(hear(placement_message)), backend);
+  for (const ParameterSpec& spec : store.specs()) {
+    Tensor value(spec.type);
+    const std::string bytes = hear(weights_message);
+    std::memcpy(value.data(), bytes.data(), value.bytes());
+    store.write(spec.name, value);
+  }
   WeightsImmigration border(store, bucket_bytes);
   strategy.begin(border);
   strategy.serve(border);

@@ -26,11 +26,11 @@ class Roles {
   Communicator& training() const { return *training_; }
 
   // On ranks that train, when all is compared and training is about to begin: ranks that serve take the
-  // placement of the lowest of them.
-  void share_placement(const ParameterStore& store) const;
+  // placement and the weights of the lowest of them, wherever these are from.
+  void share_parameters(const ParameterStore& store) const;
 
-  // The work of a rank that serves: takes the placement for a store of the run's parameters, then begins and
-  // serves. Waits up to an hour for the programs of the others.
+  // The work of a rank that serves: takes placement and weights for a store of the run's parameters, then begins
+  // and serves. Waits up to an hour for the programs of the others.
   void serve(Strategy& strategy, ParameterStore& store, Backend& backend, std::int64_t bucket_bytes) const;
 
   // On all ranks, at the end of their work: the exit status of the lowest rank that trains.

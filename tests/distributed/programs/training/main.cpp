@@ -95,9 +95,14 @@ int run_served(const Arguments& arguments, Communicator& ranks) {
     ParameterStore store = make_small_store(options);
     const auto backend = open_backend(options.backend);
     roles.serve(strategy, store, *backend, options.bucket_bytes);
+    ParameterStore begun_with = make_small_store(options);
+    nudge(begun_with);
+    if (begun_with.read(begun_with.specs().front().name) != store.read(store.specs().front().name))
+      throw InternalError("test failed: the rank that serves has not taken the weights of the others");
     return roles.share_status(0);
   }
-  options.before_training = [&](const ParameterStore& store) { roles.share_placement(store); };
+  options.change_weights = nudge;  // on all ranks that train, as from a checkpoint
+  options.before_training = [&](const ParameterStore& store) { roles.share_parameters(store); };
   const SmallRunResult result = run_small(roles.training(), &strategy, options);
   if (result.training.signal != 0) return roles.share_status(128 + result.training.signal);
   options.before_training = {};
