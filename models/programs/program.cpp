@@ -9,7 +9,6 @@
 #include "core/print.h"
 #include "core/vm/profile.h"
 #include "distributed/handshake.h"
-#include "distributed/long_text.h"
 #include "distributed/roles.h"
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/strategies.h"
@@ -20,6 +19,7 @@
 #include "models/programs/run_config.h"
 #include "models/programs/use_model.h"
 #include "models/programs/version.h"
+#include "models/programs/write_profile.h"
 #include "models/zoo/summary.h"
 
 namespace plexaura {
@@ -111,32 +111,6 @@ std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandL
   return text;
 }
 
-// Rank 0 writes the events of all, and holds no more than its own and a piece of another's.
-void write_profile(Communicator& ranks, const Profile& profile, const std::string& path) {
-  constexpr const char* what = "the profile of a rank";
-  constexpr double patience = 600;  // seconds, for rank 0 may have to do with other ranks first
-  std::optional<TraceFile> file;
-  const std::string events = together(ranks, "creating the profile", [&] {
-    if (ranks.rank() == 0) file.emplace(path);
-    return profile.events(ranks.rank());
-  });
-  if (file) {
-    file->begin_rank();
-    file->write(events);
-    for (int rank = 1; rank < ranks.size(); ++rank) {
-      file->begin_rank();
-      receive_text(
-          ranks, {.rank = rank, .deadline_seconds = patience},
-          [&](std::string_view piece) { file->write(piece); }, what);
-    }
-  } else {
-    send_text(ranks, {.rank = 0, .deadline_seconds = patience}, events, what);
-  }
-  together(ranks, "writing the profile", [&] {
-    if (file) file->finish();
-  });
-}
-
 void say_if_any(RunReport& report, const std::string& sentence) {
   if (!sentence.empty()) report.say(sentence);
 }
@@ -196,18 +170,18 @@ int train(const CommandLine& line, const Roles& roles, Strategy* strategy, Setup
   if (!unlike.empty())
     report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
                             unlike, setup.options.rebroadcast_every));
-  roles.share_placement(store);
+  roles.share_parameters(store);
   const TrainingResult result = trainer.run(*report);
   report->summary(result, store, line.log, output);
   if (!line.profile.empty()) write_profile(ranks, profile, line.profile);
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
+// The ranks that train bring the weights.
 int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const Setup& setup) {
   const auto backend = open_backend(line.backend);
   ParameterStore store =
       make_store(*setup.model, setup.options.dtype, static_cast<std::uint64_t>(setup.options.trainer.seed));
-  if (!line.weights.empty()) load_weights(line.weights, store, line.skip);
   if (!line.dry_run) roles.serve(strategy, store, *backend, setup.options.trainer.bucket_bytes);
   return 0;
 }

@@ -1,0 +1,50 @@
+#include "models/programs/write_profile.h"
+
+#include <chrono>
+#include <doctest/doctest.h>
+#include <fstream>
+#include <future>
+#include <iterator>
+#include <string>
+#include <sys/stat.h>
+#include <thread>
+
+#include "distributed/group/group_communicator.h"
+#include "tests/distributed/group/thread_transport.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+// More than a pipe holds.
+void add_events(Profile& profile) {
+  for (int i = 0; i < 2000; ++i) profile.add("a long name of an event", "compute", i, 1);
+}
+
+}  // namespace
+
+TEST_CASE("the profile of all ranks may take longer to write than ranks wait for each other") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "profile";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::future<std::string> written = std::async(std::launch::async, [&] {
+    std::ifstream reader(pipe);
+    std::this_thread::sleep_for(std::chrono::milliseconds(4500));
+    return std::string(std::istreambuf_iterator<char>(reader), {});
+  });
+  ThreadNetwork network(3);
+  const auto ends = endings(3, [&](int rank) {
+    GroupCommunicator ranks(network.transport(rank), {.deadline_seconds = 2, .shared_memory = false});
+    Profile profile;
+    add_events(profile);
+    write_profile(ranks, profile, pipe);
+    ranks.leave(false);
+  });
+  CHECK(ends == std::vector<std::string>(3, "fine"));
+  const std::string text = written.get();
+  for (const char* rank : {"\"pid\":0", "\"pid\":1", "\"pid\":2"})
+    CHECK(text.find(rank) != std::string::npos);
+}
+
+}  // namespace plexaura::testing
