@@ -101,6 +101,10 @@ void Evaluator::compile_for(std::int64_t samples) {
               {.placement = store_.placed() ? &store_.placement() : nullptr, .tuner = tuner_});
 }
 
+void Evaluator::keep_sizes(const std::set<std::int64_t>& sizes) {
+  std::erase_if(programs_, [&](const auto& entry) { return !sizes.contains(entry.first); });
+}
+
 std::size_t Evaluator::arena_bytes() const {
   std::size_t bytes = 0;
   for (const auto& [samples, program] : programs_) bytes = std::max(bytes, program->arena_bytes);

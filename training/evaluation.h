@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ class Evaluator {
 
   // Compiles ahead, for batches of so many samples; once.
   void compile_for(std::int64_t samples);
+  // Forgets the programs of other sizes.
+  void keep_sizes(const std::set<std::int64_t>& sizes);
   // The largest workspace that a program compiled so far needs.
   std::size_t arena_bytes() const;
   // Makes what runs these programs, in a workspace of at least arena_bytes().

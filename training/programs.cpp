@@ -60,7 +60,7 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
   measure_kernels(train, validation);
   together(collective, "compiling", [&] {
     compile_all(train, validation, rank);
-    drop_sizes_of_others(train);
+    drop_sizes_of_others(train, validation);
     make_machines(strategy, train.micro_batches);
     plan_hash_ = hash_of_plan(first);
     kernels_hash_ = hash_of_kernels(sizes_of_all(train));
@@ -151,7 +151,8 @@ void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& vali
     if (samples > 0) evaluator_.compile_for(samples);
 }
 
-void TrainingPrograms::drop_sizes_of_others(const BatchPlan& train) {
+void TrainingPrograms::drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation) {
+  if (validation.samples > 0) evaluator_.keep_sizes(sizes_of(validation, collective_.rank()));
   const std::set<std::int64_t> mine = sizes_of(train, collective_.rank());
   std::erase_if(gradients_, [&](const auto& entry) { return !mine.contains(entry.first.first); });
 }

@@ -70,7 +70,7 @@ class TrainingPrograms {
   void place(Collective& collective, Strategy* strategy, std::int64_t samples);
   void share_kernel_times();
   void measure_kernels(const BatchPlan& train, const BatchPlan& validation);
-  void drop_sizes_of_others(const BatchPlan& train);
+  void drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation);
   std::string times_in_use() const;
   void compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy, std::int64_t micro_batches);

@@ -8,6 +8,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/forwarding_backend.h"
+#include "tests/support/of_kind.h"
 #include "tests/support/thread_collective.h"
 #include "tests/training/small_run.h"
 
@@ -137,6 +138,21 @@ TEST_CASE("memory that a strategy makes with all ranks does not hide that one of
             make(store, collective, own, small_model, &strategy);
           });
         }) == "this rank has no memory");
+}
+
+TEST_CASE("a rank that measures for others keeps no programs of their sizes") {
+  std::array<std::size_t, 2> bytes{};
+  for (const bool measures : {false, true})
+    ThreadRanks(2).run([&](Collective& collective) {
+      const auto inner = open_backend(test_backend().info().name);
+      OfKind backend(*inner, collective.rank() == 0 ? "fast" : "slow");
+      ParameterStore store = small_store();
+      Tuner tuner(Tuning::cached);
+      const TrainingPrograms programs(small_model, points(1)->fields(), store, backend, collective, nullptr,
+                                      {4, 2, 2, 1}, {100, 99, 2, 1}, {.tuner = measures ? &tuner : nullptr});
+      if (collective.rank() == 1) bytes.at(measures ? 1 : 0) = programs.workspace_bytes();
+    });
+  CHECK(bytes[0] == bytes[1]);
 }
 
 }  // namespace plexaura::testing

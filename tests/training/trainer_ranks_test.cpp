@@ -9,7 +9,7 @@
 #include "backends/registry.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
-#include "tests/support/forwarding_backend.h"
+#include "tests/support/of_kind.h"
 #include "tests/support/thread_collective.h"
 #include "tests/support/two_speeds.h"
 #include "tests/training/small_run.h"
@@ -54,18 +54,6 @@ class FullDisk final : public TrainingObserver {
 
   int rank_;
   bool in_epoch_;
-};
-
-// A backend on another kind of processor.
-class OfKind final : public ForwardingBackend {
- public:
-  OfKind(Backend& inner, const std::string& kind) : ForwardingBackend(inner), info_(inner.info()) {
-    info_.kind = kind;
-  }
-  const BackendInfo& info() const override { return info_; }
-
- private:
-  BackendInfo info_;
 };
 
 using Ends = std::array<std::string, kRanks>;
