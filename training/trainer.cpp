@@ -69,17 +69,16 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   state_.shuffle = options_.shuffle;
 }
 
-void Trainer::regroup(Collective& collective, Strategy* strategy) {
-  runner_.reset();
-  programs_.reset();
-  under_way_.reset();  // its record is lost with the program that holds it
-  stopped_ = false;
-  parts_.collective = &collective;
-  parts_.strategy = strategy;
-  ran_ = false;
-  share_out();
-  lock_output();
-  make_programs();
+void Trainer::require_programs() const {
+  if (programs_ == nullptr)
+    throw UserError(
+        "the Trainer has no programs, for its last regroup() has failed; call it again with the ranks that "
+        "are left");
+}
+
+const TrainingPrograms& Trainer::programs() const {
+  require_programs();
+  return *programs_;
 }
 
 void Trainer::share_out() {
@@ -106,6 +105,7 @@ void Trainer::make_programs() {
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
+  require_programs();
   std::map<std::string, std::string> facts{
       {"seed", std::to_string(options_.seed)},
       {"initial weights", fmt::format("{:016x}", weights_hash(parts_.store))},
@@ -115,47 +115,6 @@ std::map<std::string, std::string> Trainer::facts() const {
     facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
   if (state_.step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", states_hash(parts_.store));
   return facts;
-}
-
-bool Trainer::resume() {
-  const auto state = load_checkpoint(options_.output, parts_.store, state_.optimizer, state_.settings);
-  if (!state) return false;
-  if (state->seed != options_.seed)
-    throw UserError(fmt::format(
-        "the checkpoint in {} was made with seed {} and training.seed is {}; resume with the same seed",
-        options_.output.string(), state->seed, options_.seed));
-  if (state->data_origin != options_.data_origin)
-    throw UserError(
-        fmt::format("the checkpoint in {} was made with other data, classes or split, and what is held out "
-                    "now may be what "
-                    "it was trained on; resume with the same, or start from its weights with --weights",
-                    options_.output.string()));
-  if (state->step_in_epoch != 0 &&
-      (state->samples != state_.samples || state->batch_size != state_.batch_size))
-    throw UserError(fmt::format(
-        "the checkpoint in {} was made within an epoch of {} samples in batches of {} and now there are {} "
-        "in batches of {}; "
-        "resume with the same data and batches",
-        options_.output.string(), state->samples, state->batch_size, state_.samples, state_.batch_size));
-  if (state->step_in_epoch != 0 && state->shuffle && *state->shuffle != options_.shuffle)
-    throw UserError(
-        fmt::format("the checkpoint in {} was made within an epoch with data.shuffle {} and now it is {}, so "
-                    "that samples "
-                    "would come twice or not at all; resume with the same",
-                    options_.output.string(), *state->shuffle, options_.shuffle));
-  if (const std::int64_t begun = state->epoch + (state->step_in_epoch > 0 ? 1 : 0); begun > options_.epochs)
-    throw UserError(
-        fmt::format("the checkpoint in {} is of epoch {} and training.epochs is {}; set it to {} or more",
-                    options_.output.string(), begun, options_.epochs, begun));
-  has_other_kernels_ = !state->kernels.empty() && state->kernels != state_.kernels;
-  const RunState now = std::exchange(state_, *state);
-  state_.shuffle = now.shuffle;
-  state_.samples = now.samples;
-  state_.batch_size = now.batch_size;
-  state_.kernels = now.kernels;
-  state_.kernel_times = now.kernel_times;
-  saved_ = true;
-  return true;
 }
 
 bool Trainer::done() const {
@@ -187,6 +146,7 @@ TrainingResult Trainer::run() {
 }
 
 TrainingResult Trainer::run(TrainingObserver& observer) {
+  require_programs();
   if (std::exchange(ran_, true))
     throw UserError(
         "Trainer::run was called twice; a Trainer runs once: to train on, make another one, whose "
@@ -213,8 +173,10 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   check_reported();
   programs_->step().await_weights();
   if (parts_.strategy != nullptr) parts_.strategy->end();
+  result_.steps_now = state_.step - first_step_;
   if (!saved_ && result_.steps_now > 0) save();
-  if (stopped_) result_.signal = agreed_signal(ranks(), StopSignals::received());
+  if (stopped_)
+    result_.signal = agreed_signal(ranks(), noted_signal_ != 0 ? noted_signal_ : StopSignals::received());
   result_.steps = state_.step;
   result_.images_per_second = rates_.median();
   result_.stall_share = loader->stall_seconds() / std::max(seconds_now() - begin, 1e-9);
@@ -285,7 +247,6 @@ void Trainer::note_step_under_way(TrainingObserver& observer) {
       runner_->read(step.ticket, step.number, train_plan_.global_batch(step.step_in_epoch).count);
   if (!std::isfinite(metrics.loss))
     end_diverged(metrics.loss, fmt::format("the loss of step {}", step.number));
-  ++result_.steps_now;
   state_.epoch_loss += metrics.loss * metrics.samples;
   state_.epoch_samples += metrics.samples;
   const double begin = std::max(step.begin, noted_at_);
@@ -368,16 +329,21 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
 }
 
 Validation Trainer::validate() {
+  require_programs();
   if (ran_) programs_->step().await_weights();  // before, the strategy has not begun
   return plexaura::validate(programs_->evaluator(), parts_.validation, ranks(), reading());
 }
 
-// Before anything is computed, so that no work is lost.
+// Before anything is computed, so that no work is lost. A rank that was lost may have held the folder, and be
+// stopped instead of dead.
 void Trainer::lock_output() {
-  together(ranks(), "the folder of checkpoints", [&] {
+  constexpr const char* what = "the folder of checkpoints";
+  if (ranks().rank() != 0) output_lock_.reset();
+  const std::string lost = std::exchange(writer_, ranks().gather_all(this_process(), what)[0]);
+  together(ranks(), what, [&] {
     if (options_.output.empty() || ranks().rank() != 0 || output_lock_) return;
     prepare_checkpoints(options_.output);
-    output_lock_ = std::make_unique<FolderLock>(options_.output);
+    output_lock_ = std::make_unique<FolderLock>(options_.output, lost);
   });
 }
 

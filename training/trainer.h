@@ -105,7 +105,7 @@ class Trainer {
   // What must be equal on all ranks before data moves: the seed, hashes of the plan, the weights and the
   // optimizer's state, the next step; and the choice of kernels, unless processors are of several kinds.
   std::map<std::string, std::string> facts() const;
-  const TrainingPrograms& programs() const { return *programs_; }
+  const TrainingPrograms& programs() const;
 
   // Goes on from the newest checkpoint in options.output; false where there is none. Throws UserError where
   // the run that wrote it had another precision, optimizer or seed, other settings, another origin of its data,
@@ -121,8 +121,11 @@ class Trainer {
   // After a run that ended with the loss of ranks: those that are left share out the data anew, from the step
   // that was not finished, with a communicator and a strategy of their own, and run() goes on. Weights, state
   // and place are those that the last finished step has left where the strategy agrees before it updates (see
-  // HookSet); others may have updated in part. The old communicator and strategy are not used any more. All
-  // that are left call it together, and compare facts() afterwards, the next step among them.
+  // HookSet); others may have updated in part. Where some ranks have finished one step more than others, these
+  // take all that from the lowest of those, and their observers miss that step. The old communicator and
+  // strategy are not used any more. Of a lost rank 0 that is stopped instead of dead, the new one takes the
+  // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,
+  // the Trainer can only regroup again.
   void regroup(Collective& collective, Strategy* strategy);
   // The validation data under the weights as they are. All ranks together. UserError where there is none, or
   // none of it can be read.
@@ -132,6 +135,8 @@ class Trainer {
   Collective& ranks() { return *parts_.collective; }
   void share_out();
   void make_programs();
+  void stand_together();
+  void require_programs() const;
   LoaderOptions reading() const;
   std::unique_ptr<Loader> make_loader() const;
   // A step that was launched and whose metrics were not read yet.
@@ -164,9 +169,11 @@ class Trainer {
   BatchPlan train_plan_;
   BatchPlan validation_plan_;
   std::unique_ptr<FolderLock> output_lock_;  // of rank 0
+  std::string writer_;                       // the process of rank 0
   std::unique_ptr<TrainingPrograms> programs_;
   std::unique_ptr<StepRunner> runner_;
   RunState state_;  // behind the last step that was launched; sums are of the steps whose metrics were read
+  std::int64_t first_step_ = 0;  // updates done before this run
   std::optional<StepUnderWay> under_way_;
   bool runs_ahead_ = false;   // metrics are read one step late
   bool epoch_ended_ = false;  // and was not validated yet

@@ -1,11 +1,14 @@
-// The loss of a rank in the middle of an exchange: those that are left share out the data anew and go on from the
-// very step, with another communicator, another strategy and other programs, and end with the bits of ranks that
-// had stopped before that step and were resumed as so few.
+// The loss of a rank: those that are left share out the data anew and go on from the very step, with another
+// communicator, another strategy and other programs, and end with the bits of ranks that had stopped before that
+// step and were resumed as so few.
 
 #include <array>
+#include <atomic>
+#include <csignal>
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 #include "backends/registry.h"
 #include "core/ops/binary.h"
@@ -19,6 +22,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
+#include "training/checkpoint.h"
 #include "training/trainer.h"
 
 namespace plexaura::testing {
@@ -26,9 +30,19 @@ namespace plexaura::testing {
 namespace {
 
 constexpr int everyone = 3;
-constexpr int lost = 1;
-constexpr std::int64_t lost_in_step = 6;  // the second of the second epoch
-constexpr std::int64_t epochs = 3;
+constexpr std::int64_t epochs = 3;  // of 4 steps
+
+// How a rank goes away: in the middle of an exchange, when the others agree on the update, or when it is to validate
+// the epoch that the step has ended.
+struct Loss {
+  enum class Place { exchange, agreement, validation };
+  int rank = 1;
+  std::int64_t step = 6;
+  Place place = Place::exchange;
+  int ahead = -1;  // the rank that sees the agreement succeed
+
+  std::int64_t steps_done() const { return place == Place::exchange ? step - 1 : step; }
+};
 
 const TensorType first{DType::float32, {4, 5}};
 const TensorType second{DType::float32, {5, 3}};
@@ -49,23 +63,61 @@ std::vector<ParameterSpec> specs() {
 
 struct Gone {};
 
-// Agrees before it updates; one rank goes away in the middle of an exchange.
+std::atomic<bool> one_has_heard;  // that the agreement failed
+
+// Agrees before it updates; one rank goes away.
 class Leaving final : public SummingStrategy {
  public:
-  Leaving(Collective& ranks, std::int64_t leaves_in_step)
-      : SummingStrategy(ranks), leaves_in_step_(leaves_in_step) {}
-  HookSet hooks() const override { return {.gradients_ready = true, .before_update = true, .agree = true}; }
+  Leaving(Collective& ranks, std::optional<Loss> loss) : SummingStrategy(ranks), loss_(loss) {}
+  HookSet hooks() const override {
+    return {.gradients_ready = true,
+            .before_update = true,
+            .agree = true,
+            .before_use = true,
+            .after_update = true};
+  }
   UpdateAnswer before_update(std::size_t bucket) override {
-    if (bucket == 1 && border_->step() == leaves_in_step_ && ranks_.rank() == lost) throw Gone();
+    if (bucket == 1) leave_at(Loss::Place::exchange);
     return SummingStrategy::before_update(bucket);
   }
   UpdateAnswer::Kind agree() override {
-    agree_on_error(ranks_, nullptr, "the update");
+    leave_at(Loss::Place::agreement);
+    const bool is_ahead = loss_ && ranks_.rank() == loss_->ahead && border_->step() == loss_->step;
+    if (is_ahead) {
+      while (!one_has_heard) std::this_thread::yield();
+      return UpdateAnswer::Kind::ready;
+    }
+    try {
+      agree_on_error(ranks_, nullptr, "the update");
+    } catch (...) {
+      one_has_heard = true;
+      throw;
+    }
     return UpdateAnswer::Kind::ready;
+  }
+  void after_update() override { updated_in_ = border_->step(); }
+  void before_use(std::size_t) override {
+    if (updated_in_ == border_->step()) leave_at(Loss::Place::validation);
   }
 
  private:
-  std::int64_t leaves_in_step_;
+  void leave_at(Loss::Place place) const {
+    if (loss_ && loss_->place == place && loss_->rank == ranks_.rank() && loss_->step == border_->step())
+      throw Gone();
+  }
+
+  std::optional<Loss> loss_;
+  std::int64_t updated_in_ = 0;  // step
+};
+
+class Noting final : public TrainingObserver {
+ public:
+  void step(const StepRecord& record, std::int64_t) override {
+    if (record.step == signal_after) std::raise(SIGTERM);
+  }
+  void epoch(const EpochRecord& record) override { epochs.push_back(record.epoch); }
+  std::vector<std::int64_t> epochs;
+  std::int64_t signal_after = -1;
 };
 
 // One rank with all that outlives its communicator.
@@ -74,9 +126,10 @@ struct Survivor {
   ParameterStore store{specs(), 3};
   std::unique_ptr<Strategy> strategy;
   std::unique_ptr<Trainer> trainer;
+  Noting noted;
 
-  void make(Collective& ranks, std::int64_t leaves_in_step, const TrainerOptions& options) {
-    strategy = std::make_unique<Leaving>(ranks, leaves_in_step);
+  void make(Collective& ranks, std::optional<Loss> loss, const TrainerOptions& options) {
+    strategy = std::make_unique<Leaving>(ranks, loss);
     trainer = std::make_unique<Trainer>(TrainerParts{.model = model,
                                                      .store = store,
                                                      .backend = *backend,
@@ -85,6 +138,12 @@ struct Survivor {
                                                      .collective = &ranks,
                                                      .strategy = strategy.get()},
                                         options);
+  }
+
+  void regroup(Collective& ranks) {
+    const std::unique_ptr<Strategy> old = std::exchange(strategy, std::make_unique<Leaving>(ranks, Loss{-1}));
+    noted = {};
+    trainer->regroup(ranks, strategy.get());
   }
 };
 
@@ -98,60 +157,142 @@ TrainerOptions options(const std::filesystem::path& output, std::optional<std::i
           .bucket_bytes = 1};
 }
 
-}  // namespace
+using All = std::array<Survivor, everyone>;
 
-TEST_CASE("ranks that are left go on from the step in which one was lost") {
-  std::array<Survivor, everyone> all;
-  int losses = 0;
-  std::mutex mutex;
+// Trains until one is lost.
+void lose(All& all, const Loss& loss, const std::filesystem::path& output = {},
+          std::int64_t signal_after = -1) {
+  std::atomic<int> losses = 0;
+  one_has_heard = false;
   CHECK_THROWS_AS(ThreadRanks(everyone).run([&](Collective& ranks) {
-    Survivor& mine = all[static_cast<std::size_t>(ranks.rank())];
-    mine.make(ranks, lost_in_step, options({}));
+    Survivor& mine = all.at(static_cast<std::size_t>(ranks.rank()));
+    mine.make(ranks, loss, options(output));
+    if (ranks.rank() == 0) mine.noted.signal_after = signal_after;
     try {
-      mine.trainer->run();
+      mine.trainer->run(mine.noted);
     } catch (const Gone&) {
-    } catch (const RankLost& loss) {
-      const std::lock_guard lock(mutex);
-      CHECK(loss.ranks() == std::vector<int>{lost});
-      CHECK(loss.call().find(fmt::format("bucket 1 of step {}", lost_in_step)) != std::string::npos);
+    } catch (const RankLost& lost) {
+      CHECK(lost.ranks() == std::vector<int>{loss.rank});
       ++losses;
       throw;
     }
   }),
                   RankLost);
   CHECK(losses == everyone - 1);
+}
 
-  std::array<TrainingResult, 2> ends;
-  ThreadRanks(2).run([&](Collective& ranks) {
-    Survivor& mine = all[ranks.rank() == 0 ? 0 : 2];
-    const std::unique_ptr<Strategy> old = std::move(mine.strategy);
-    mine.strategy = std::make_unique<Leaving>(ranks, 0);
-    mine.trainer->regroup(ranks, mine.strategy.get());
-    CHECK(mine.trainer->facts().at("the first step") == std::to_string(lost_in_step));
-    ends[static_cast<std::size_t>(ranks.rank())] = mine.trainer->run();
-  });
+Survivor& left(All& all, const Loss& loss, int rank) {
+  return all.at(static_cast<std::size_t>(rank < loss.rank ? rank : rank + 1));
+}
 
+}  // namespace
+
+TEST_CASE("ranks that are left go on from the step in which one was lost") {
+  const auto at_agreement = [](int ahead) { return Loss{1, 6, Loss::Place::agreement, ahead}; };
+  for (const Loss& loss : {Loss{}, at_agreement(0), at_agreement(2), Loss{1, 8, Loss::Place::validation}}) {
+    CAPTURE(loss.ahead);
+    CAPTURE(loss.step);
+    All all;
+    lose(all, loss);
+    std::array<TrainingResult, 2> ends;
+    ThreadRanks(2).run([&](Collective& ranks) {
+      Survivor& mine = left(all, loss, ranks.rank());
+      mine.regroup(ranks);
+      const auto facts = mine.trainer->facts();
+      CHECK(facts.at("the first step") == std::to_string(loss.steps_done() + 1));
+      for (const char* fact : {"initial weights", "the optimizer's state"})
+        CHECK(ranks.gather_all(facts.at(fact), fact)[0] == facts.at(fact));
+      ends.at(static_cast<std::size_t>(ranks.rank())) = mine.trainer->run(mine.noted);
+      CHECK(mine.noted.epochs == std::vector<std::int64_t>{1, 2});
+    });
+
+    const TemporaryFolder folder;
+    ThreadRanks(everyone).run([&](Collective& ranks) {
+      Survivor stopped;
+      stopped.make(ranks, {}, options(folder.path(), loss.steps_done()));
+      stopped.trainer->run();
+    });
+    std::mutex mutex;
+    ThreadRanks(2).run([&](Collective& ranks) {
+      Survivor resumed;
+      resumed.make(ranks, {}, options(folder.path()));
+      REQUIRE(resumed.trainer->resume());
+      const TrainingResult end = resumed.trainer->run();
+      const std::lock_guard lock(mutex);
+      const Survivor& survivor = left(all, loss, ranks.rank());
+      for (const ParameterSpec& spec : specs()) {
+        CAPTURE(spec.name);
+        CHECK(survivor.store.read(spec.name) == resumed.store.read(spec.name));
+      }
+      const TrainingResult& found = ends.at(static_cast<std::size_t>(ranks.rank()));
+      CHECK(found.steps == end.steps);
+      CHECK(found.steps_now == end.steps);
+      CHECK(found.last_epoch->train_loss == end.last_epoch->train_loss);
+      CHECK(found.last_epoch->val_loss == end.last_epoch->val_loss);
+    });
+  }
+}
+
+TEST_CASE("the call in which ranks were lost is that of the exchange") {
+  All all;
+  ThreadRanks ranks(everyone);
+  try {
+    ranks.run([&](Collective& rank) {
+      Survivor& mine = all.at(static_cast<std::size_t>(rank.rank()));
+      mine.make(rank, Loss{}, options({}));
+      try {
+        mine.trainer->run();
+      } catch (const Gone&) {
+      }
+    });
+  } catch (const RankLost& lost) {
+    CHECK(lost.call().find("bucket 1 of step 6") != std::string::npos);
+  }
+}
+
+TEST_CASE("ranks that are left take the folder of checkpoints from a rank 0 that only seems to be dead") {
   const TemporaryFolder folder;
-  ThreadRanks(everyone).run([&](Collective& ranks) {
-    Survivor stopped;
-    stopped.make(ranks, 0, options(folder.path(), lost_in_step - 1));
-    stopped.trainer->run();
-  });
+  const Loss loss{0};
+  All all;
+  lose(all, loss, folder.path());
   ThreadRanks(2).run([&](Collective& ranks) {
-    Survivor resumed;
-    resumed.make(ranks, 0, options(folder.path()));
-    REQUIRE(resumed.trainer->resume());
-    const TrainingResult end = resumed.trainer->run();
-    const std::lock_guard lock(mutex);
-    const Survivor& survivor = all[ranks.rank() == 0 ? 0 : 2];
-    for (const ParameterSpec& spec : specs()) {
-      CAPTURE(spec.name);
-      CHECK(survivor.store.read(spec.name) == resumed.store.read(spec.name));
-    }
-    CHECK(ends[static_cast<std::size_t>(ranks.rank())].steps == end.steps);
-    CHECK(ends[static_cast<std::size_t>(ranks.rank())].last_epoch->train_loss == end.last_epoch->train_loss);
-    CHECK(ends[static_cast<std::size_t>(ranks.rank())].last_epoch->val_loss == end.last_epoch->val_loss);
+    Survivor& mine = left(all, loss, ranks.rank());
+    mine.regroup(ranks);
+    CHECK(mine.trainer->run().steps == 12);
   });
+  CHECK(newest_checkpoint(folder.path())->filename() == "checkpoint-000012");
+}
+
+TEST_CASE("a signal that came before a loss ends the run after it") {
+  const Loss loss;
+  All all;
+  const int late = test_backend().info().host_memory ? 0 : 1;  // steps, to read what one has answered
+  lose(all, loss, {}, loss.step - 1 - late);
+  ThreadRanks(2).run([&](Collective& ranks) {
+    Survivor& mine = left(all, loss, ranks.rank());
+    mine.regroup(ranks);
+    const TrainingResult end = mine.trainer->run();
+    CHECK(end.steps == loss.step + late);
+    CHECK(end.signal == SIGTERM);
+  });
+}
+
+TEST_CASE("a rank may be lost while the others regroup, which these do again") {
+  const Loss loss;
+  All all;
+  lose(all, loss);
+  CHECK_THROWS_AS(ThreadRanks(2).run([&](Collective& ranks) {
+    if (ranks.rank() == 0) left(all, loss, 0).regroup(ranks);
+  }),
+                  RankLost);
+  Survivor& last = left(all, loss, 0);
+  CHECK_THROWS_AS(last.trainer->facts(), UserError);
+  CHECK_THROWS_AS(last.trainer->programs(), UserError);
+  CHECK_THROWS_AS(last.trainer->run(), UserError);
+  CHECK_THROWS_AS(last.trainer->validate(), UserError);
+  SingleProcess alone;
+  last.regroup(alone);
+  CHECK(last.trainer->run().steps == 12);
 }
 
 }  // namespace plexaura::testing

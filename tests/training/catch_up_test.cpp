@@ -1,0 +1,81 @@
+#include "training/catch_up.h"
+
+#include <array>
+#include <doctest/doctest.h>
+
+#include "backends/registry.h"
+#include "tests/support/backend.h"
+#include "tests/support/thread_collective.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+constexpr int count = 3;
+
+ParameterStore make_store(Backend& backend, double value) {
+  const TensorType type{DType::float32, {3}};
+  ParameterStore store({{"weight", type, ParameterRole::trainable, Initialiser::zeros()},
+                        {"seen", type, ParameterRole::buffer, Initialiser::zeros()},
+                        {"fixed", type, ParameterRole::frozen, Initialiser::zeros()}});
+  Placement placement;
+  placement.dtype = DType::float32;
+  placement.append("weight", type, ParameterRole::trainable, Layout::row_major(1));
+  placement.append("seen", type, ParameterRole::buffer, Layout::row_major(1));
+  store.place(placement, backend);
+  store.require_states(2);
+  Tensor tensor(type);
+  for (float& element : tensor.as<float>()) element = static_cast<float>(value);
+  for (const char* name : {"weight", "seen", "fixed"}) store.write(name, tensor);
+  for (const int index : {0, 1}) store.write_state(index, "weight", tensor);
+  return store;
+}
+
+// What each rank ends with, and the place of all.
+struct End {
+  RunPlace place;
+  std::array<double, count> weights{};
+};
+
+// All values of a rank are its number.
+End meet(const std::array<RunPlace, count>& places) {
+  End end;
+  ThreadRanks(count).run([&](Collective& ranks) {
+    const auto rank = static_cast<std::size_t>(ranks.rank());
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store = make_store(*backend, static_cast<double>(rank));
+    const std::uint64_t version = store.version();
+    const RunPlace place = catch_up(ranks, places.at(rank), store);
+    if (rank == 0) end.place = place;
+    const Tensor weight = store.read("weight");
+    for (const char* name : {"seen", "fixed"}) CHECK(store.read(name) == weight);
+    for (const int index : {0, 1}) CHECK(store.read_state(index, "weight") == weight);
+    end.weights.at(rank) = weight.to_doubles()[2];
+    const bool changed = weight.to_doubles()[2] != static_cast<double>(rank);
+    CHECK((store.version() > version) == changed);
+  });
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("ranks that are behind take everything from the lowest that is ahead") {
+  const RunPlace behind{.step = 3, .step_in_epoch = 3};
+  const RunPlace ahead{.step = 4, .epoch = 1, .epoch_loss = 2.5, .epoch_ended = true};
+  const End end = meet({behind, ahead, ahead});
+  CHECK(end.weights == std::array<double, count>{1, 1, 1});
+  CHECK(end.place.step == 4);
+  CHECK(end.place.epoch == 1);
+  CHECK(end.place.epoch_loss == 2.5);
+  CHECK(end.place.epoch_ended);
+}
+
+TEST_CASE("ranks behind one step keep what they have, and validate where one of them has still to") {
+  const End end = meet(
+      {RunPlace{.step = 4, .saved = true}, RunPlace{.step = 4, .epoch_ended = true}, RunPlace{.step = 4}});
+  CHECK(end.weights == std::array<double, count>{0, 1, 2});
+  CHECK(end.place.epoch_ended);
+  CHECK_FALSE(end.place.saved);
+}
+
+}  // namespace plexaura::testing

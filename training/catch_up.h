@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/params/parameter_store.h"
+#include "core/ranks/collective.h"
+
+namespace plexaura {
+
+// Where a rank stands in its run.
+struct RunPlace {
+  std::int64_t step = 0;  // updates done
+  std::int64_t epoch = 0;
+  std::int64_t step_in_epoch = 0;
+  double epoch_loss = 0;
+  double epoch_samples = 0;
+  bool epoch_ended = false;  // and is to be validated
+  bool saved = false;
+};
+
+// When ranks die, those that are left may stand behind different steps. They all go on from the lowest of those
+// that are ahead: the others take its weights, buffers and optimizer's state. Returns its place. Collective. The
+// store is placed alike on all ranks; it changes only where all of it has come.
+RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store);
+
+}  // namespace plexaura

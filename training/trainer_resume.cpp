@@ -1,0 +1,90 @@
+// How a Trainer goes on: from a checkpoint, or with fewer ranks.
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "training/catch_up.h"
+#include "training/folder_lock.h"
+#include "training/signals.h"
+#include "training/step_runner.h"
+#include "training/trainer.h"
+
+namespace plexaura {
+
+bool Trainer::resume() {
+  const auto state = load_checkpoint(options_.output, parts_.store, state_.optimizer, state_.settings);
+  if (!state) return false;
+  if (state->seed != options_.seed)
+    throw UserError(fmt::format(
+        "the checkpoint in {} was made with seed {} and training.seed is {}; resume with the same seed",
+        options_.output.string(), state->seed, options_.seed));
+  if (state->data_origin != options_.data_origin)
+    throw UserError(
+        fmt::format("the checkpoint in {} was made with other data, classes or split, and what is held out "
+                    "now may be what "
+                    "it was trained on; resume with the same, or start from its weights with --weights",
+                    options_.output.string()));
+  if (state->step_in_epoch != 0 &&
+      (state->samples != state_.samples || state->batch_size != state_.batch_size))
+    throw UserError(fmt::format(
+        "the checkpoint in {} was made within an epoch of {} samples in batches of {} and now there are {} "
+        "in batches of {}; "
+        "resume with the same data and batches",
+        options_.output.string(), state->samples, state->batch_size, state_.samples, state_.batch_size));
+  if (state->step_in_epoch != 0 && state->shuffle && *state->shuffle != options_.shuffle)
+    throw UserError(
+        fmt::format("the checkpoint in {} was made within an epoch with data.shuffle {} and now it is {}, so "
+                    "that samples "
+                    "would come twice or not at all; resume with the same",
+                    options_.output.string(), *state->shuffle, options_.shuffle));
+  if (const std::int64_t begun = state->epoch + (state->step_in_epoch > 0 ? 1 : 0); begun > options_.epochs)
+    throw UserError(
+        fmt::format("the checkpoint in {} is of epoch {} and training.epochs is {}; set it to {} or more",
+                    options_.output.string(), begun, options_.epochs, begun));
+  has_other_kernels_ = !state->kernels.empty() && state->kernels != state_.kernels;
+  const RunState now = std::exchange(state_, *state);
+  state_.shuffle = now.shuffle;
+  state_.samples = now.samples;
+  state_.batch_size = now.batch_size;
+  state_.kernels = now.kernels;
+  state_.kernel_times = now.kernel_times;
+  first_step_ = state_.step;
+  saved_ = true;
+  return true;
+}
+
+void Trainer::regroup(Collective& collective, Strategy* strategy) {
+  runner_.reset();
+  programs_.reset();
+  under_way_.reset();  // its record is lost with the program that holds it
+  stopped_ = false;
+  if (noted_signal_ == 0) noted_signal_ = StopSignals::received();
+  parts_.collective = &collective;
+  parts_.strategy = strategy;
+  ran_ = false;
+  share_out();
+  lock_output();
+  make_programs();
+  stand_together();
+}
+
+void Trainer::stand_together() {
+  const RunPlace place = catch_up(ranks(),
+                                  {.step = state_.step,
+                                   .epoch = state_.epoch,
+                                   .step_in_epoch = state_.step_in_epoch,
+                                   .epoch_loss = state_.epoch_loss,
+                                   .epoch_samples = state_.epoch_samples,
+                                   .epoch_ended = epoch_ended_,
+                                   .saved = saved_},
+                                  parts_.store);
+  state_.step = place.step;
+  state_.epoch = place.epoch;
+  state_.step_in_epoch = place.step_in_epoch;
+  state_.epoch_loss = place.epoch_loss;
+  state_.epoch_samples = place.epoch_samples;
+  epoch_ended_ = place.epoch_ended;
+  saved_ = place.saved;
+}
+
+}  // namespace plexaura
