@@ -4,6 +4,7 @@
 
 #include "backends/registry.h"
 #include "core/autodiff/gradients.h"
+#include "core/compile/compile.h"
 #include "core/error.h"
 #include "core/graph/print.h"
 #include "core/ops/batch_norm.h"
@@ -17,6 +18,7 @@
 #include "core/ops/layer_norm.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
+#include "core/ops/normalise_image.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
@@ -25,5 +27,4 @@
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 #include "core/params/module.h"
-#include "core/compile/compile.h"
 #include "core/vm/vm.h"

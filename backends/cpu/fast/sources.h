@@ -26,6 +26,8 @@ std::unique_ptr<const KernelSource> make_pool_source();
 std::unique_ptr<const KernelSource> make_reduce_source();
 // softmax_cross_entropy and its gradient, top_k_correct, one_hot.
 std::unique_ptr<const KernelSource> make_class_source();
+// normalise_image.
+std::unique_ptr<const KernelSource> make_image_source();
 // dropout and its gradient.
 std::unique_ptr<const KernelSource> make_dropout_source();
 std::unique_ptr<const KernelSource> make_random_source();

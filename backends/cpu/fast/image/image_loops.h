@@ -1,0 +1,10 @@
+#pragma once
+
+#include <cstdint>
+
+namespace plexaura::fast {
+
+// y = (x / 255 - mean) / stddev, rounded after each step.
+void normalise_plane(const std::uint8_t* x, std::int64_t count, float mean, float stddev, float* y);
+
+}  // namespace plexaura::fast

@@ -1,0 +1,48 @@
+#include "core/ops/normalise_image.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "core/ops/elementwise.h"
+
+namespace plexaura {
+
+namespace {
+
+void require_one_per_channel(const char* what, const std::vector<double>& values, std::int64_t channels) {
+  if (values.size() != 1 && static_cast<std::int64_t>(values.size()) != channels)
+    throw RuleError(fmt::format("{} has {} numbers and x has {} channels; give one for each, or one for all",
+                                what, values.size(), channels));
+  if (!std::ranges::all_of(values, [](double value) { return std::isfinite(value); }))
+    throw RuleError(fmt::format("{} must be finite", what));
+}
+
+}  // namespace
+
+void NormaliseImageOptions::describe(Description& to) const {
+  to.add("mean", scale.mean).add("stddev", scale.stddev).add("dtype", dtype);
+}
+
+std::vector<TensorType> NormaliseImage::infer(std::span<const TensorType> inputs) const {
+  require_inputs(inputs, 1);
+  if (inputs[0].dtype != DType::uint8)
+    throw RuleError(fmt::format("x must be the bytes of images, uint8 and not {}; numbers need only - and /",
+                                name_of(inputs[0].dtype)));
+  if (inputs[0].shape.rank() < 2)
+    throw RuleError(
+        fmt::format("x needs the axes [N, C, ...] and has {}; reshape it", inputs[0].shape.rank()));
+  if (!is_floating(options().dtype))
+    throw RuleError(fmt::format("the result must be floating, not {}", name_of(options().dtype)));
+  require_one_per_channel("mean", options().scale.mean, inputs[0].shape[1]);
+  require_one_per_channel("stddev", options().scale.stddev, inputs[0].shape[1]);
+  if (!std::ranges::all_of(options().scale.stddev, [](double value) { return value > 0; }))
+    throw RuleError("stddev must be above 0");
+  return {{options().dtype, inputs[0].shape}};
+}
+
+Node normalise_image(Operand x, NormaliseImageOptions options) {
+  return apply(std::make_shared<NormaliseImage>(std::move(options)), {x});
+}
+
+}  // namespace plexaura

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <vector>
+
+#include "core/export.h"
+#include "core/graph/op.h"
+
+namespace plexaura {
+
+// Of each channel, on a scale from 0 to 1; a single number holds for all channels.
+struct PixelScale {
+  std::vector<double> mean = {0};
+  std::vector<double> stddev = {1};  // above 0
+};
+
+struct NormaliseImageOptions {
+  PixelScale scale = {};
+  DType dtype = DType::float32;  // of the result, floating
+  PLEXAURA_API void describe(Description& to) const;
+};
+
+// Images as bytes -> numbers around 0: (x / 255 - mean) / stddev of the channel. Each of the three steps is rounded to
+// the dtype of the result, and for 16-bit floats to float32. No gradient.
+//   x uint8 [N, C, ...] -> [N, C, ...]
+PLEXAURA_API Node normalise_image(Operand x, NormaliseImageOptions options = {});
+
+class PLEXAURA_API NormaliseImage final : public OpWith<NormaliseImageOptions> {
+ public:
+  using OpWith::OpWith;
+  std::string_view name() const override { return "normalise_image"; }
+  std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
+  std::vector<Node> vjp(const VjpRequest&) const override { return {Node()}; }
+
+  double mean(std::int64_t channel) const { return of_channel(options().scale.mean, channel); }
+  double stddev(std::int64_t channel) const { return of_channel(options().scale.stddev, channel); }
+
+ private:
+  static double of_channel(const std::vector<double>& values, std::int64_t channel) {
+    return values.size() == 1 ? values[0] : values[static_cast<std::size_t>(channel)];
+  }
+};
+
+}  // namespace plexaura
