@@ -22,7 +22,8 @@ class Predictor {
 
   // Weights are those of the store, as they are at each call. Model, store and backend outlive it.
   Predictor(Forward model, ParameterStore& store, Backend& backend);
-  // The model that the section `model` of a configuration describes, with the weights of a safetensors file.
+  // The model that the section `model` of a configuration describes, with the weights of a safetensors file. Images
+  // of bytes are normalised as its section `data` says.
   // Throws as make_model() and load_weights() do. The backend outlives it.
   Predictor(const Config& config, const std::filesystem::path& weights, const Shape& sample_shape,
             std::int64_t classes, Backend& backend);

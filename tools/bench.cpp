@@ -39,6 +39,7 @@ struct Options {
   bool inference = false;
   bool plan = false;
   bool no_kernels = false;
+  bool bytes = false;
   bool trainer = false;
 };
 
@@ -64,6 +65,14 @@ Tensor random_samples(DType dtype, Shape shape) {
   return samples.cast(dtype);
 }
 
+Tensor random_images(Shape shape) {
+  Tensor samples({DType::uint8, std::move(shape)});
+  std::mt19937_64 random(1);
+  std::uniform_int_distribution<int> any(0, 255);
+  for (std::uint8_t& value : samples.as<std::uint8_t>()) value = static_cast<std::uint8_t>(any(random));
+  return samples;
+}
+
 Tensor random_labels(std::int64_t count, std::int64_t classes) {
   Tensor labels({DType::int64, {count}});
   std::mt19937_64 random(2);
@@ -85,7 +94,7 @@ struct Bench {
     for (const char* section : {"model", "training"}) config.section(section).check_all_used();
     std::vector<std::int64_t> shape{batch};
     shape.insert(shape.end(), sample.begin(), sample.end());
-    samples = random_samples(run.dtype, Shape(shape));
+    samples = options.bytes ? random_images(Shape(shape)) : random_samples(run.dtype, Shape(shape));
     labels = random_labels(batch, options.classes);
   }
 
@@ -120,7 +129,7 @@ class Training {
       : of_(of),
         plan_{of.batch, of.batch, 1, 1},
         programs_(loss_of(*of.model),
-                  {{"samples", {DType::float32, of.sample}}, {"labels", {DType::int64, {}}}}, of.store,
+                  {{"samples", {of.samples.dtype(), of.sample}}, {"labels", {DType::int64, {}}}}, of.store,
                   *of.backend, alone_, nullptr, plan_, plan_,
                   {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {}
 
@@ -276,6 +285,7 @@ int main(int argc, char** argv) {
   app.add_flag("--inference", options.inference, "times only the forward pass");
   app.add_flag("--trainer", options.trainer,
                "times steps through the Trainer: with data, metrics and records");
+  app.add_flag("--bytes", options.bytes, "gives samples of uint8, which the model normalises");
   app.add_flag("--no-kernels", options.no_kernels,
                "leaves all kernels out: what remains is the loop, feeds, scalars and metrics");
   app.add_flag("--plan", options.plan, "times nothing; prints the share of the work that each kernel does");

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fmt/format.h>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,28 +69,36 @@ void check_keys(const Config& config, std::int64_t samples, bool has_read_data) 
   if (trains) config.section("training").check_all_used();
 }
 
-std::unique_ptr<Model> read_model(const Options& options) {
+// A model, and the dtype of the samples that it is given: none where they are of the parameters' dtype.
+struct Described {
+  std::unique_ptr<Model> model;
+  std::optional<DType> samples = {};
+};
+
+Described read_model(const Options& options) {
   const Config config = Config::load(options.file, options.set);
   if (options.sample.empty() != (options.classes == 0))
     throw UserError("--sample and --classes need each other");
   if (!options.sample.empty()) {
     auto model = make_model(config.section("model"), Shape(options.sample), options.classes);
     check_keys(config, any_number, false);
-    return model;
+    return {std::move(model)};
   }
   const RunData data = open_data(config);
   auto model = make_model(config.section("model"), data.train->sample_shape(),
-                          static_cast<std::int64_t>(data.train->class_names().size()));
+                          static_cast<std::int64_t>(data.train->class_names().size()), data.pixels);
   check_keys(config, data.train->size(), true);
-  return model;
+  const DType samples = data.train->sample_dtype();
+  return {std::move(model), is_floating(samples) ? std::nullopt : std::optional(samples)};
 }
 
 // Extends the graph by what the mode asks for; returns what a program of it would compute.
-std::vector<ProgramOutput> build(Graph& graph, Model& model, const ParameterStore& store,
+std::vector<ProgramOutput> build(Graph& graph, const Described& of, const ParameterStore& store,
                                  const Options& options) {
+  Model& model = *of.model;
   std::vector<std::int64_t> extents{options.batch};
   extents.insert(extents.end(), model.sample_shape().begin(), model.sample_shape().end());
-  const Node outputs = model(graph.input("samples", {store.dtype(), Shape(extents)}));
+  const Node outputs = model(graph.input("samples", {of.samples.value_or(store.dtype()), Shape(extents)}));
   if (options.mode == "inference") return {{.node = outputs}};
   const LossOutputs loss =
       build_loss(model, outputs, graph.input("labels", {DType::int64, Shape{options.batch}}));
@@ -108,10 +117,10 @@ void draw(const std::string& dot) {
 }
 
 void show(const Options& options) {
-  const auto model = read_model(options);
-  const ParameterStore store = make_store(*model, DType::float32);
+  const Described described = read_model(options);
+  const ParameterStore store = make_store(*described.model, DType::float32);
   Graph graph(options.mode == "inference" ? Mode::inference : Mode::train);
-  const std::vector<ProgramOutput> outputs = build(graph, *model, store, options);
+  const std::vector<ProgramOutput> outputs = build(graph, described, store, options);
   if (options.format == "text") {
     print_output(to_text(graph));
   } else if (options.format == "dot") {

@@ -9,6 +9,7 @@
 
 #include "core/fnv.h"
 #include "models/programs/run_config.h"
+#include "models/zoo/pixel_scale.h"
 #include "training/data/csv.h"
 #include "training/data/idx.h"
 #include "training/data/image_folder.h"
@@ -30,6 +31,7 @@ struct Pair {
   std::int64_t ignored_files = 0;
   std::string preparation = {};  // see RunData
   ReadSamples read_samples = {};
+  PixelScale pixels = {};
 };
 
 std::string counted(std::int64_t number, const char* one, const char* several) {
@@ -146,8 +148,8 @@ NamedSamples read_rows(const std::string& file, CsvOptions options, const CsvDat
   const auto width = static_cast<std::size_t>(rows->sample_shape()[0]);
   for (std::int64_t row = 0; row < rows->size(); ++row) {
     std::int64_t none = 0;
-    rows->read(row, {}, found.samples.as<float>().subspan(static_cast<std::size_t>(row) * width, width),
-               none);
+    const auto sample = found.samples.as<float>().subspan(static_cast<std::size_t>(row) * width, width);
+    rows->read_sample(row, {}, std::as_writable_bytes(sample), none);
     found.names.push_back(fmt::format("{} row {}", file, row + 1));
   }
   return found;
@@ -201,59 +203,43 @@ fs::path idx_file(const fs::path& directory, const std::string& name) {
   return is_there(zipped) ? zipped : plain;
 }
 
-// Far beyond what values from 0 to 1 need, and well within what a float can hold.
-constexpr double largest = 1e6;
-constexpr NumberRange mean_range{.minimum = -largest, .maximum = largest};
-constexpr NumberRange stddev_range{.minimum = 1 / largest, .maximum = largest};
-
-template <class Figures>
-std::string normalisation_text(const Figures& mean, const Figures& stddev) {
-  return fmt::format("(value / 255 - {}) / {}", mean, stddev);
+std::string normalisation_text(const PixelScale& pixels) {
+  const auto text = [](const std::vector<double>& numbers) {
+    return numbers.size() == 1 ? fmt::format("{}", numbers[0]) : fmt::format("{}", numbers);
+  };
+  return fmt::format("(value / 255 - {}) / {}", text(pixels.mean), text(pixels.stddev));
 }
 
 Pair open_idx(const Section& data, const fs::path& path) {
-  IdxOptions options{.classes = data.integer_or("classes", 10, {.minimum = 2, .maximum = 1'000'000})};
-  options.mean = static_cast<float>(data.number_or("mean", 0, mean_range));
-  options.stddev = static_cast<float>(data.number_or("stddev", 1, stddev_range));
+  const IdxOptions options{.classes = data.integer_or("classes", 10, {.minimum = 2, .maximum = 1'000'000})};
   const auto images = [&](const std::string& part) { return idx_file(path, part + "-images-idx3-ubyte"); };
   const auto open = [&](const std::string& part) {
     return std::make_shared<IdxDataset>(images(part), idx_file(path, part + "-labels-idx1-ubyte"), options);
   };
   Pair pair{.train = open("train")};
   pair.origin = hash_of(labels_of(*pair.train));
-  pair.preparation = normalisation_text(options.mean, options.stddev);
+  pair.pixels = read_pixel_scale(data);
+  pair.preparation = normalisation_text(pair.pixels);
   if (!validates(data)) return pair;
   pair.validation = open("t10k");
   check_same_shape(*pair.train, images("train").string(), *pair.validation, images("t10k").string());
   return pair;
 }
 
-std::array<float, 3> read_channels(const Section& data, const char* key, std::vector<double> standard,
-                                   NumberRange range) {
-  const std::vector<double> numbers = data.numbers_or(key, std::move(standard), range);
-  std::array<float, 3> channels{};
-  if (numbers.size() != channels.size())
-    throw data.error(key, fmt::format("has {} numbers; give three, for red, green and blue", numbers.size()));
-  std::ranges::transform(numbers, channels.begin(), [](double number) { return static_cast<float>(number); });
-  return channels;
-}
-
-std::string preparation_text(const ImageFolderOptions& train, const ImageFolderOptions& validation) {
+std::string preparation_text(const ImageFolderOptions& train, const ImageFolderOptions& validation,
+                             const PixelScale& pixels) {
   const std::int64_t side = validation.image_size;
   const std::string centre = fmt::format("shorter side scaled to {}, {}x{} from the centre",
                                          shorter_side_of(validation), side, side);
   const std::string random = fmt::format(
       "random crop of {:g} to 1 of the area, scaled to {}x{}{}; validation: ", train.min_crop_scale, side,
       side, train.horizontal_flip ? ", half of them flipped" : "");
-  return fmt::format("{}{}; {}", train.augment ? random : "", centre,
-                     normalisation_text(validation.mean, validation.stddev));
+  return fmt::format("{}{}; {}", train.augment ? random : "", centre, normalisation_text(pixels));
 }
 
 Pair open_image_folder(const Section& data, const fs::path& path) {
   ImageFolderOptions options{.image_size =
                                  data.integer_or("image_size", 224, {.minimum = 1, .maximum = 4096})};
-  options.mean = read_channels(data, "mean", {0.485, 0.456, 0.406}, mean_range);
-  options.stddev = read_channels(data, "stddev", {0.229, 0.224, 0.225}, stddev_range);
   ImageFolderOptions augmented = options;
   augmented.augment = data.flag_or("augment", true);
   if (augmented.augment) {
@@ -264,7 +250,8 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   }
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
   Pair pair{.train = train, .ignored_files = train->ignored_files()};
-  pair.preparation = preparation_text(augmented, options);
+  pair.pixels = read_pixel_scale(data);
+  pair.preparation = preparation_text(augmented, options, pair.pixels);
   pair.read_samples = [options](const std::string& file) {
     const Shape batch{1, 3, options.image_size, options.image_size};
     return NamedSamples{{file}, read_image(file, options).reshaped(batch)};
@@ -315,7 +302,7 @@ RunData open_data(const Config& config) {
     pair.read_samples = [format](const std::string&) -> NamedSamples {
       throw UserError(fmt::format("--predict reads images and tables, and not data.format {}", format));
     };
-  return {pair.train, pair.validation, description, pair.preparation, pair.read_samples, origin};
+  return {pair.train, pair.validation, description, pair.preparation, pair.read_samples, pair.pixels, origin};
 }
 
 }  // namespace plexaura

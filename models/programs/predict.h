@@ -12,7 +12,7 @@ namespace plexaura {
 // Samples without labels, prepared as those of the validation data.
 struct NamedSamples {
   std::vector<std::string> names;
-  Tensor samples;  // float32 [names, ...]
+  Tensor samples;  // [names, ...]: float32, or uint8 for images
 };
 
 // Reads a file that was named for --predict: an image, or a table with a sample in each row. Throws

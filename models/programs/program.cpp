@@ -58,8 +58,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   setup.data = open_data(*setup.config);
   const Dataset& train = *setup.data.train;
   setup.options = read_options(*setup.config, train.size(), ranks);
-  setup.model =
-      make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()));
+  setup.model = make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()),
+                           setup.data.pixels);
   setup.config->check_all_used();
   setup.options.trainer.steps = line.steps;
   setup.options.trainer.data_origin = setup.data.origin;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "core/ops/normalise_image.h"
 #include "core/tensor/dtype.h"
 #include "models/config/config.h"
 #include "models/programs/predict.h"
@@ -18,6 +19,7 @@ struct RunData {
   std::string description;   // "400 samples of 5 classes, 125 for validation, from ..."
   std::string preparation;   // how a sample is made of what the files hold: crops, scales, normalisation
   ReadSamples read_samples;  // for --predict
+  PixelScale pixels = {};    // by which the model normalises samples that are bytes
   // Hash of what a run may not change when it goes on: the classes, and what is held out of a table.
   std::uint64_t origin = 0;
 };

@@ -59,9 +59,11 @@ std::unique_ptr<Model> make_named(const std::string& name, const Section& yaml, 
 
 }  // namespace
 
-std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes) {
+std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,
+                                  PixelScale pixels) {
   const std::string name = yaml.choice("name", {"convnet", "mlp", "resnet"});
-  ModelInfo info{sample_shape, classes, read_loss(yaml), yaml_origin(yaml.position("name"))};
+  ModelInfo info{sample_shape, classes, read_loss(yaml), std::move(pixels),
+                 yaml_origin(yaml.position("name"))};
   std::unique_ptr<Model> model = make_named(name, yaml, std::move(info));
   check_fits_in_memory(yaml, specs_of(*model, DType::float32));
   try_once(*model);

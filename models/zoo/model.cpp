@@ -12,7 +12,8 @@ Node Model::operator()(Operand x) {
   std::optional<Graph::WithOrigin> origin;
   if (!info_.origin.file.empty()) origin.emplace(graph, info_.origin);
   const auto call = enter(x);
-  return forward(x);
+  if (x.node().dtype() != DType::uint8) return forward(x);
+  return forward({normalise_image(x, {info_.pixels, dtype()}), x.where()});
 }
 
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {

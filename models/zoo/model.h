@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "core/ops/normalise_image.h"
 #include "core/step/training_step.h"
 #include "models/config/config.h"
 #include "models/layers/layer.h"
@@ -20,7 +21,8 @@ struct ModelInfo {
   Shape sample_shape;  // without the batch: [4], [1, 28, 28]
   std::int64_t classes = 0;
   Loss loss = Loss::softmax_cross_entropy;
-  Origin origin = {};  // where the model was described in YAML; empty for one that was written in C++
+  PixelScale pixels = {};  // by which samples that are bytes are normalised
+  Origin origin = {};      // where the model was described in YAML; empty for one that was written in C++
 };
 
 // A network that tells classes apart: [N, sample shape...] -> [N, classes]. Name it with specs_of() or
@@ -35,7 +37,8 @@ class Model : public Module {
   const Shape& sample_shape() const { return info_.sample_shape; }
   std::int64_t classes() const { return info_.classes; }
 
-  // Extends the graph of x by the network and returns its outputs, logits where the loss is cross-entropy.
+  // Extends the graph of x by the network and returns its outputs, logits where the loss is cross-entropy. Samples of
+  // uint8, which are images, are normalised first; others are of the parameters' dtype and taken as they are.
   // The nodes have the origin of info(), or that of x.
   Node operator()(Operand x);
 
@@ -48,8 +51,9 @@ class Model : public Module {
 
 // The model that a section `model` describes; docs/models.md lists its keys. The model has been tried on one
 // sample: UserError, with the line and column, for a key that is wrong and for layers that do not fit each
-// other, the samples or the classes.
-std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes);
+// other, the samples or the classes. `pixels`: how samples of bytes are normalised.
+std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,
+                                  PixelScale pixels = {});
 
 // The model's loss, and as metrics the share of samples that were right: "accuracy", with their label at the
 // top, and, where there are more than five classes, "accuracy_top5", among the five largest.

@@ -4,6 +4,7 @@
 
 #include "models/layers/functional.h"
 #include "models/layers/linear.h"
+#include "models/zoo/pixel_scale.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
@@ -62,6 +63,30 @@ TEST_CASE("a predictor of a YAML file gives the logits of the model that was sav
   CHECK(user_error([&] {
           Predictor(config, folder / "weights", Shape{4}, 2, test_backend());
         }).find("'fc2.weight'") != std::string::npos);
+}
+
+TEST_CASE("a model normalises images that are bytes as the section data says, and takes floats as they are") {
+  const TemporaryFolder folder;
+  const Config config = Config::parse(
+      "model: {name: mlp, hidden: [5]}\ndata: {format: image_folder, mean: [0.5, 0.25, 0], stddev: [0.5, 1, "
+      "2]}\n",
+      "net.yaml");
+  const Shape sample{3, 1, 2};
+  for (const DType dtype : {DType::float32, DType::float64}) {
+    const auto model =
+        make_model(config.section("model"), sample, 3, read_pixel_scale(config.section("data")));
+    ParameterStore store = make_store(*model, dtype, 5);
+    Predictor predict([&](Node x) { return (*model)(x); }, store, test_backend());
+    const Tensor bytes = Tensor::of<std::uint8_t>({1, 3, 1, 2}, {0, 255, 51, 255, 0, 102});
+    const Tensor floats = Tensor::of<double>({1, 3, 1, 2}, {-1, 1, -0.05, 0.75, 0, 0.2});
+    const Tensor expected = predict(floats);
+    const Tensor logits = predict(bytes);
+    for (std::size_t i = 0; i < 3; ++i)
+      CHECK(logits.to_doubles()[i] == doctest::Approx(expected.to_doubles()[i]).epsilon(1e-5));
+    if (dtype != DType::float32) continue;
+    save_weights(folder / "weights", store);
+    CHECK(Predictor(config, folder / "weights", sample, 3, test_backend())(bytes) == logits);
+  }
 }
 
 }  // namespace plexaura::testing

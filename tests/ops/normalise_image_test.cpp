@@ -1,6 +1,7 @@
 #include "core/ops/normalise_image.h"
 
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "core/graph/graph.h"
 #include "core/testing/run.h"
@@ -65,7 +66,8 @@ const WrongCases wrong({
     refused("two means", image, {.scale = {{0, 1}, {1}}}, {"mean has 2 numbers", "3 channels"}),
     refused("no stddev", image, {.scale = {{0}, {}}}, {"stddev has 0 numbers"}),
     refused("stddev of 0", image, {.scale = {{0}, {1, 0, 1}}}, {"above 0"}),
-    refused("an infinite mean", image, {.scale = {{1e999}, {1}}}, {"finite"}),
+    refused("an infinite mean", image, {.scale = {{std::numeric_limits<double>::infinity()}, {1}}},
+            {"finite"}),
 });
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t features = 4;
 
-class Points final : public Dataset {
+class Points final : public DatasetOf<float> {
  public:
   Points(std::int64_t count, std::int64_t first) : count_(count), first_(first) {}
 

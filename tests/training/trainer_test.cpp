@@ -220,7 +220,7 @@ TEST_CASE("weights that are no numbers at the end of an epoch end the run, also 
 }
 
 TEST_CASE("a sample that cannot be read ends the run with its error") {
-  class Broken final : public Dataset {
+  class Broken final : public DatasetOf<float> {
    public:
     std::int64_t size() const override { return 30; }
     Shape sample_shape() const override { return Shape{4}; }

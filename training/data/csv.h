@@ -34,7 +34,7 @@ struct CsvOptions {
 // no label is empty, and no column that is used has the name of another one. The text is UTF-8, in a regular
 // file. The constructor throws UserError naming file:line:column (both
 // counted from 1, the column in characters) for whatever is otherwise. Thread-safe.
-class CsvDataset final : public Dataset {
+class CsvDataset final : public DatasetOf<float> {
  public:
   explicit CsvDataset(const std::filesystem::path& path, const CsvOptions& options = {});
 

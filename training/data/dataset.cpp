@@ -18,7 +18,8 @@ void check_label(std::int64_t index, std::int64_t label, std::int64_t classes) {
                     index, label, classes, classes - 1));
 }
 
-void check_finite(std::int64_t index, std::span<const float> sample) {
+void check_finite(std::int64_t index, std::span<const std::byte> bytes) {
+  const std::span sample(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
   const auto wrong = std::ranges::find_if(sample, [](float value) { return !std::isfinite(value); });
   if (wrong != sample.end())
     throw UserError(
@@ -39,16 +40,15 @@ void require_classes_of(const std::vector<std::string>& classes, const std::stri
 }  // namespace
 
 std::vector<Field> Dataset::fields() const {
-  return {{"samples", {DType::float32, sample_shape()}}, {"labels", {DType::int64, {}}}};
+  return {{"samples", {sample_dtype(), sample_shape()}}, {"labels", {DType::int64, {}}}};
 }
 
 void Dataset::read_fields(std::int64_t index, const SampleContext& context,
                           std::span<const std::span<std::byte>> values) const {
-  const std::span sample(reinterpret_cast<float*>(values[0].data()), values[0].size() / sizeof(float));
   auto& label = *reinterpret_cast<std::int64_t*>(values[1].data());
-  read(index, context, sample, label);
+  read_sample(index, context, values[0], label);
   check_label(index, label, static_cast<std::int64_t>(class_names().size()));
-  check_finite(index, sample);
+  if (sample_dtype() == DType::float32) check_finite(index, values[0]);
 }
 
 std::vector<std::int64_t> labels_of(const Dataset& dataset) {

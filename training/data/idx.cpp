@@ -77,11 +77,9 @@ void check_labels(const std::filesystem::path& path, const std::vector<std::uint
 }  // namespace
 
 IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
-                       const IdxOptions& options)
-    : mean_(options.mean), stddev_(options.stddev) {
-  if (options.classes < 1 || !(options.stddev > 0))
-    throw UserError(fmt::format("{}: classes is {} and stddev is {}; both must be positive", images.string(),
-                                options.classes, options.stddev));
+                       const IdxOptions& options) {
+  if (options.classes < 1)
+    throw UserError(fmt::format("{}: classes is {}; it must be positive", images.string(), options.classes));
   IdxFile image_file(images);
   image_file.expect_magic(image_magic, "images");
   const std::uint64_t count = image_file.big_endian();
@@ -108,13 +106,9 @@ IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesyste
   for (std::int64_t i = 0; i < options.classes; ++i) class_names_.push_back(std::to_string(i));
 }
 
-void IdxDataset::read(std::int64_t index, const SampleContext&, std::span<float> sample,
+void IdxDataset::read(std::int64_t index, const SampleContext&, std::span<std::uint8_t> sample,
                       std::int64_t& label) const {
-  const std::size_t pixels = sample.size();
-  const std::uint8_t* source = pixels_.data() + static_cast<std::size_t>(index) * pixels;
-  std::transform(source, source + pixels, sample.begin(), [this](std::uint8_t pixel) {
-    return (static_cast<float>(pixel) / 255.0F - mean_) / stddev_;
-  });
+  std::copy_n(pixels_.data() + static_cast<std::size_t>(index) * sample.size(), sample.size(), sample.data());
   label = labels_[static_cast<std::size_t>(index)];
 }
 

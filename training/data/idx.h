@@ -11,31 +11,27 @@ namespace plexaura {
 
 struct IdxOptions {
   std::int64_t classes = 10;
-  // A pixel is (value / 255 - mean) / stddev. With the defaults it lies in [0, 1].
-  float mean = 0;
-  float stddev = 1;
 };
 
 // Grey images and their labels in the IDX files of MNIST (unsigned bytes; magic numbers 2051 and 2049),
-// each plain or gzipped as its content says, read into memory at construction, a byte a pixel. A sample is
-// float32 [1, rows, columns]; classes are called "0", "1", …. The constructor throws UserError that names the
+// each plain or gzipped as its content says, read into memory at construction. A sample is
+// uint8 [1, rows, columns], the bytes as they are; classes are called "0", "1", …. The constructor throws UserError that names the
 // file, and the record where it is one, when a file is no regular file or of another kind, is shorter or
 // longer than its header says, the two differ in length, or a label is not below `classes`. Thread-safe.
-class IdxDataset final : public Dataset {
+class IdxDataset final : public DatasetOf<std::uint8_t> {
  public:
   IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
              const IdxOptions& options = {});
 
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  bool in_memory() const override { return true; }
   Shape sample_shape() const override { return Shape{1, rows_, columns_}; }
   const std::vector<std::string>& class_names() const override { return class_names_; }
   std::int64_t label(std::int64_t index) const override { return labels_[static_cast<std::size_t>(index)]; }
-  void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
+  void read(std::int64_t index, const SampleContext& context, std::span<std::uint8_t> sample,
             std::int64_t& label) const override;
 
  private:
-  float mean_;
-  float stddev_;
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
   std::vector<std::string> class_names_;

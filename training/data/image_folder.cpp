@@ -82,18 +82,6 @@ void check_options(const std::filesystem::path& root, const ImageFolderOptions& 
   if (!(options.min_crop_scale > 0 && options.min_crop_scale <= 1))
     throw UserError(fmt::format("{}: the smallest crop is {} of an image; give more than 0 and at most 1",
                                 root.string(), options.min_crop_scale));
-  if (!std::ranges::all_of(options.stddev, [](float value) { return value > 0; }))
-    throw UserError(
-        fmt::format("{}: a standard deviation of the channels is not positive; give three positive numbers",
-                    root.string()));
-}
-
-void normalise(std::span<float> planes, const ImageFolderOptions& options) {
-  const std::size_t pixels = planes.size() / 3;
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    for (float& value : planes.subspan(channel * pixels, pixels))
-      value = (value / 255 - options.mean[channel]) / options.stddev[channel];
-  }
 }
 
 }  // namespace
@@ -132,8 +120,8 @@ std::filesystem::path ImageFolderDataset::path(std::int64_t index) const {
   return root_ / class_names_[static_cast<std::size_t>(file.label)] / file.name;
 }
 
-void ImageFolderDataset::read(std::int64_t index, const SampleContext& context, std::span<float> sample,
-                              std::int64_t& label) const {
+void ImageFolderDataset::read(std::int64_t index, const SampleContext& context,
+                              std::span<std::uint8_t> sample, std::int64_t& label) const {
   const std::filesystem::path file = path(index);
   const Image image = decode_image(InputFile(file).read_all(), file.string());
   const ImageSize size{image.width, image.height};
@@ -143,17 +131,15 @@ void ImageFolderDataset::read(std::int64_t index, const SampleContext& context, 
                         ? random_crop(size, side, options_.min_crop_scale, options_.horizontal_flip, random)
                         : centre_crop(size, shorter_side_of(options_), side);
   resample(image, crop, sample);
-  normalise(sample, options_);
   label = files_[static_cast<std::size_t>(index)].label;
 }
 
 Tensor read_image(const std::filesystem::path& file, const ImageFolderOptions& options) {
   check_options(file, options);
   const Image image = decode_image(InputFile(file).read_all(), file.string());
-  Tensor sample(TensorType{DType::float32, {3, options.image_size, options.image_size}});
+  Tensor sample(TensorType{DType::uint8, {3, options.image_size, options.image_size}});
   const ImageSize size{image.width, image.height};
-  resample(image, centre_crop(size, shorter_side_of(options), options.image_size), sample.as<float>());
-  normalise(sample.as<float>(), options);
+  resample(image, centre_crop(size, shorter_side_of(options), options.image_size), sample.as<std::uint8_t>());
   return sample;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -18,9 +17,6 @@ struct ImageFolderOptions {
   bool augment = false;
   double min_crop_scale = 0.08;  // of the image's area
   bool horizontal_flip = true;   // whether augmentation flips
-  // A channel is (value / 255 - mean) / stddev; ImageNet's unless given.
-  std::array<float, 3> mean{0.485F, 0.456F, 0.406F};
-  std::array<float, 3> stddev{0.229F, 0.224F, 0.225F};
 };
 
 // image_size * 256 / 224, rounded: to what the shorter side of an image is scaled that is not augmented.
@@ -29,12 +25,12 @@ std::int64_t shorter_side_of(const ImageFolderOptions& options);
 // Images in folders, root/CLASS/image. Classes are the folders in root, sorted by name, and samples their
 // files that begin as JPEG or PNG does, sorted by class and name; those called .jpg, .jpeg or .png are
 // believed to, so that they need not be opened. Other files, other folders in a class's folder and names that
-// begin with a dot are passed over. Only names are held in memory. A sample is float32 [3, image_size,
-// image_size], RGB, prepared as torchvision's transforms do it: see crop.h and resample.h. The constructor
+// begin with a dot are passed over. Only names are held in memory. A sample is uint8 [3, image_size,
+// image_size], RGB, cut and scaled as torchvision's transforms do it: see crop.h and resample.h. The constructor
 // throws UserError when root cannot be read, holds no folder or a link that leads nowhere, or a folder holds
 // not an image; read() when what is called an image is none, is broken, or is no regular file, naming it.
 // Thread-safe.
-class ImageFolderDataset final : public Dataset {
+class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
  public:
   explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});
 
@@ -44,7 +40,7 @@ class ImageFolderDataset final : public Dataset {
   std::int64_t label(std::int64_t index) const override {
     return files_[static_cast<std::size_t>(index)].label;
   }
-  void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
+  void read(std::int64_t index, const SampleContext& context, std::span<std::uint8_t> sample,
             std::int64_t& label) const override;
 
   // The file of a sample.
@@ -65,7 +61,7 @@ class ImageFolderDataset final : public Dataset {
   std::int64_t ignored_files_ = 0;
 };
 
-// An image by its path, as a sample of an ImageFolderDataset without augmentation: float32 [3, image_size,
+// An image by its path, as a sample of an ImageFolderDataset without augmentation: uint8 [3, image_size,
 // image_size]. Throws as ImageFolderDataset::read().
 Tensor read_image(const std::filesystem::path& file, const ImageFolderOptions& options);
 

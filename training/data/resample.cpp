@@ -64,7 +64,7 @@ void resample_row(const std::uint8_t* row, const std::vector<Taps>& taps, std::u
 
 }  // namespace
 
-void resample(const Image& image, const Crop& crop, std::span<float> planes) {
+void resample(const Image& image, const Crop& crop, std::span<std::uint8_t> planes) {
   const auto& [source, scaled, window, horizontal_flip] = crop;
   std::vector<Taps> across = make_taps(source.width, scaled.width, window.left, window.width);
   const std::vector<Taps> down = make_taps(source.height, scaled.height, window.top, window.height);

@@ -8,7 +8,20 @@
 
 namespace plexaura {
 
+namespace {
+
+void require_floats(const Dataset& dataset) {
+  if (dataset.sample_dtype() != DType::float32)
+    throw UserError(fmt::format(
+        "samples of {} were to be standardised, which is for float32; the model normalises images: "
+        "normalise_image()",
+        name_of(dataset.sample_dtype())));
+}
+
+}  // namespace
+
 Standardisation measure_standardisation(const Dataset& training_set) {
+  require_floats(training_set);
   if (training_set.size() == 0)
     throw UserError("a training set without samples has no mean and standard deviation; give it samples");
   const auto width = static_cast<std::size_t>(training_set.sample_shape().elements());
@@ -17,7 +30,7 @@ Standardisation measure_standardisation(const Dataset& training_set) {
   std::vector<float> sample(width);
   for (std::int64_t index = 0; index < training_set.size(); ++index) {
     std::int64_t label = 0;
-    training_set.read(index, {}, sample, label);
+    training_set.read_sample(index, {}, std::as_writable_bytes(std::span(sample)), label);
     for (std::size_t i = 0; i < width; ++i) {
       const double difference = sample[i] - mean[i];
       mean[i] += difference / static_cast<double>(index + 1);
@@ -36,6 +49,7 @@ Standardisation measure_standardisation(const Dataset& training_set) {
 
 StandardisedDataset::StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation)
     : raw_(std::move(raw)), standardisation_(std::move(standardisation)) {
+  require_floats(*raw_);
   const auto width = static_cast<std::size_t>(raw_->sample_shape().elements());
   if (standardisation_.mean.size() != width || standardisation_.stddev.size() != width)
     throw UserError(fmt::format(
@@ -46,7 +60,7 @@ StandardisedDataset::StandardisedDataset(std::shared_ptr<const Dataset> raw, Sta
 
 void StandardisedDataset::read(std::int64_t index, const SampleContext& context, std::span<float> sample,
                                std::int64_t& label) const {
-  raw_->read(index, context, sample, label);
+  raw_->read_sample(index, context, std::as_writable_bytes(sample), label);
   for (std::size_t i = 0; i < sample.size(); ++i)
     sample[i] = (sample[i] - standardisation_.mean[i]) / standardisation_.stddev[i];
 }

@@ -14,13 +14,14 @@ struct Standardisation {
 };
 
 // Measures the training set, to be used on training and validation set alike. The standard deviation is that
-// of the population (divided by the number of samples). Throws UserError for an empty dataset.
+// of the population (divided by the number of samples). Throws UserError for an empty dataset and for one of another
+// dtype than float32.
 Standardisation measure_standardisation(const Dataset& training_set);
 
 // Another dataset with every value of a sample as (value - mean) / stddev. Thread-safe.
-class StandardisedDataset final : public Dataset {
+class StandardisedDataset final : public DatasetOf<float> {
  public:
-  // Throws UserError when the numbers of values differ.
+  // Throws UserError when the numbers of values differ, and for samples of another dtype than float32.
   StandardisedDataset(std::shared_ptr<const Dataset> raw, Standardisation standardisation);
 
   std::int64_t size() const override { return raw_->size(); }

@@ -19,11 +19,12 @@ class SubsetDataset final : public Dataset {
   std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
   bool in_memory() const override { return whole_->in_memory(); }
   Shape sample_shape() const override { return whole_->sample_shape(); }
+  DType sample_dtype() const override { return whole_->sample_dtype(); }
   const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
   std::int64_t label(std::int64_t index) const override { return whole_->label(in_whole(index)); }
-  void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
-            std::int64_t& label) const override {
-    whole_->read(in_whole(index), context, sample, label);
+  void read_sample(std::int64_t index, const SampleContext& context, std::span<std::byte> sample,
+                   std::int64_t& label) const override {
+    whole_->read_sample(in_whole(index), context, sample, label);
   }
 
  private:

@@ -12,7 +12,7 @@ namespace plexaura::testing {
 
 // Rows of features, all of them a hundredth of the row's index, with labels 0, 1 and 2 in turn. For probes
 // that want a trainer to have some data.
-class CountingRows final : public Dataset {
+class CountingRows final : public DatasetOf<float> {
  public:
   CountingRows(std::int64_t rows, std::int64_t features) : rows_(rows), features_(features) {}
 

@@ -47,7 +47,7 @@ LossOutputs build(const ModelInputs& inputs) {
           {{.name = "accuracy", .sum = top_k_correct(logits, inputs["labels"])}}};
 }
 
-class Patches final : public Dataset {
+class Patches final : public DatasetOf<float> {
  public:
   std::int64_t size() const override { return 8; }
   Shape sample_shape() const override { return Shape{3, 4, 4}; }

@@ -30,7 +30,7 @@ struct Quiet final : TrainingObserver {
 };
 
 // Images that are noise around an image of their class.
-class DrawnDigits final : public Dataset {
+class DrawnDigits final : public DatasetOf<float> {
  public:
   std::int64_t size() const override { return 160; }
   Shape sample_shape() const override { return {1, 28, 28}; }

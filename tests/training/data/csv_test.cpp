@@ -15,7 +15,7 @@ namespace {
 std::vector<float> values_of(const Dataset& dataset, std::int64_t index) {
   std::vector<float> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
   std::int64_t label = -1;
-  dataset.read(index, {}, sample, label);
+  dataset.read_sample(index, {}, std::as_writable_bytes(std::span(sample)), label);
   CHECK(label == dataset.label(index));
   return sample;
 }

@@ -51,7 +51,7 @@ Image two_colours(std::int64_t width, std::int64_t height, std::array<std::uint8
                   std::array<std::uint8_t, 3> right);
 
 // A dataset whose sample i is [i, epoch] with label i % 3; indices in `broken` cannot be read.
-class CountingDataset final : public Dataset {
+class CountingDataset final : public DatasetOf<float> {
  public:
   explicit CountingDataset(std::int64_t size, std::vector<std::int64_t> broken = {});
 

@@ -6,13 +6,15 @@
 
 #include "tests/training/data/data_support.h"
 #include "training/data/loader.h"
+#include "training/data/standardise.h"
+#include "training/data/subset.h"
 
 namespace plexaura {
 
 namespace {
 
 // Two samples of three values; the second may be wrong.
-class TwoSamples final : public Dataset {
+class TwoSamples final : public DatasetOf<float> {
  public:
   TwoSamples(std::int64_t label, float value) : label_(label), value_(value) {}
   std::int64_t size() const override { return 2; }
@@ -29,6 +31,24 @@ class TwoSamples final : public Dataset {
  private:
   std::int64_t label_;
   float value_;
+  std::vector<std::string> names_{"a", "b"};
+};
+
+// Samples of two bytes: the index, and 255.
+class TwoBytes final : public DatasetOf<std::uint8_t> {
+ public:
+  std::int64_t size() const override { return 4; }
+  Shape sample_shape() const override { return Shape{2}; }
+  const std::vector<std::string>& class_names() const override { return names_; }
+  std::int64_t label(std::int64_t index) const override { return index % 2; }
+  void read(std::int64_t index, const SampleContext&, std::span<std::uint8_t> sample,
+            std::int64_t& label) const override {
+    sample[0] = static_cast<std::uint8_t>(index);
+    sample[1] = 255;
+    label = this->label(index);
+  }
+
+ private:
   std::vector<std::string> names_{"a", "b"};
 };
 
@@ -52,6 +72,23 @@ TEST_CASE("a value that is not finite is refused when its sample is read") {
         "value 2 of sample 1 is nan; the values of samples are finite, so correct the data");
   CHECK(
       error_of_reading(1, std::numeric_limits<float>::infinity()).starts_with("value 2 of sample 1 is inf"));
+}
+
+TEST_CASE("samples of bytes are handed on as bytes, of a subset too") {
+  const auto bytes = std::make_shared<TwoBytes>();
+  CHECK(to_string(bytes->fields()) == "uint8[2] samples, int64[] labels");
+  const auto part = std::make_shared<SubsetDataset>(bytes, std::vector<std::int64_t>{3, 1});
+  CHECK(part->fields() == bytes->fields());
+  Loader loader(part, {.batch_size = 2, .shuffle = false});
+  CHECK(loader.next().micro_batches.front().fields[0] == Tensor::of<std::uint8_t>({2, 2}, {3, 255, 1, 255}));
+}
+
+TEST_CASE("samples of bytes are not standardised") {
+  const auto bytes = std::make_shared<TwoBytes>();
+  CHECK(testing::error_of([&] { measure_standardisation(*bytes); }) ==
+        "samples of uint8 were to be standardised, which is for float32; the model normalises images: "
+        "normalise_image()");
+  CHECK_THROWS_AS(StandardisedDataset(bytes, {{0, 0}, {1, 1}}), UserError);
 }
 
 TEST_CASE("sound samples are read") {

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "tests/training/data/data_support.h"
+#include "training/data/loader.h"
 #include "training/file.h"
 
 namespace plexaura {
@@ -57,23 +58,22 @@ TEST_CASE("IDX files are read plain and gzipped, whatever they are called") {
     CHECK(dataset.sample_shape() == Shape{1, 2, 3});
     CHECK(dataset.class_names().size() == 10);
     CHECK(labels_of(dataset) == std::vector<std::int64_t>{3, 9});
-    std::vector<float> sample(6);
+    CHECK(dataset.sample_dtype() == DType::uint8);
+    std::vector<std::uint8_t> sample(6);
     std::int64_t label = -1;
     dataset.read(0, {}, sample, label);
     CHECK(label == 3);
-    for (std::size_t i = 0; i < 6; ++i) CHECK(sample[i] == doctest::Approx(0.2 * static_cast<double>(i)));
+    CHECK(sample == std::vector<std::uint8_t>{0, 0x33, 0x66, 0x99, 0xcc, 0xff});
   }
 }
 
-TEST_CASE("pixels are normalised on wish") {
+TEST_CASE("a batch of images takes a byte for each pixel") {
   const testing::TempFolder folder;
-  const IdxDataset dataset(folder.write("i", image_text()), folder.write("l", label_text()),
-                           {.mean = 0.5F, .stddev = 0.25F});
-  std::vector<float> sample(6);
-  std::int64_t label = -1;
-  dataset.read(0, {}, sample, label);
-  CHECK(sample.front() == doctest::Approx(-2));
-  CHECK(sample.back() == doctest::Approx(2));
+  const auto images =
+      std::make_shared<IdxDataset>(folder.write("i", image_text()), folder.write("l", label_text()));
+  Loader loader(images, {.batch_size = 2, .shuffle = false});
+  const Step step = loader.next();
+  CHECK(step.micro_batches.front().fields[0].bytes() == 2 * 6);
 }
 
 TEST_CASE("broken IDX files are refused in a sentence that names them") {
@@ -176,13 +176,14 @@ TEST_CASE("MNIST has its known sizes, first labels, mean and deviation") {
   CHECK(test.label(0) == 7);
   double sum = 0;
   double squares = 0;
-  std::vector<float> sample(28UL * 28);
+  std::vector<std::uint8_t> sample(28UL * 28);
   for (std::int64_t i = 0; i < train.size(); ++i) {
     std::int64_t label = -1;
     train.read(i, {}, sample, label);
-    for (const float value : sample) {
+    for (const std::uint8_t byte : sample) {
+      const double value = byte / 255.0;
       sum += value;
-      squares += static_cast<double>(value) * value;
+      squares += value * value;
     }
   }
   const double count = 60000.0 * 28 * 28;

@@ -24,8 +24,9 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-std::vector<float> sample_of(const Dataset& dataset, std::int64_t index, const SampleContext& context = {}) {
-  std::vector<float> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
+std::vector<std::uint8_t> sample_of(const ImageFolderDataset& dataset, std::int64_t index,
+                                    const SampleContext& context = {}) {
+  std::vector<std::uint8_t> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
   std::int64_t label = -1;
   dataset.read(index, context, sample, label);
   CHECK(label == dataset.label(index));
@@ -74,16 +75,15 @@ TEST_CASE("an image is one by its content, whatever it is called") {
   CHECK(sample_of(dataset, 3)[0] > sample_of(dataset, 4)[0]);  // red
 }
 
-TEST_CASE("without augmentation the centre is seen, upright, normalised, in every epoch") {
+TEST_CASE("without augmentation the centre is seen, upright, in every epoch") {
   const testing::TempFolder folder;
   write_pets(folder);
-  const ImageFolderDataset dataset(
-      folder.path, {.image_size = 16, .mean = {0.5F, 0.5F, 0.5F}, .stddev = {0.5F, 0.5F, 0.5F}});
+  const ImageFolderDataset dataset(folder.path, {.image_size = 16});
+  CHECK(dataset.sample_dtype() == DType::uint8);
   const auto sample = sample_of(dataset, 1);
-  const auto value = [](int byte) { return static_cast<float>(byte) / 127.5F - 1; };
-  CHECK(std::abs(sample[8 * 16 + 2] - value(230)) < 0.1F);             // red on the left
-  CHECK(std::abs(sample[8 * 16 + 13] - value(20)) < 0.1F);             // and not on the right
-  CHECK(std::abs(sample[2 * 256 + 8 * 16 + 13] - value(230)) < 0.1F);  // where blue is
+  CHECK(std::abs(sample[8 * 16 + 2] - 230) < 12);             // red on the left
+  CHECK(std::abs(sample[8 * 16 + 13] - 20) < 12);             // and not on the right
+  CHECK(std::abs(sample[2 * 256 + 8 * 16 + 13] - 230) < 12);  // where blue is
   CHECK(sample == sample_of(dataset, 1, {7, 9}));
 }
 
@@ -99,8 +99,8 @@ TEST_CASE("augmentation is a function of seed, epoch and index, and flips half o
   int red_right = 0;
   for (std::int64_t epoch = 0; epoch < 400; ++epoch) {
     const auto drawn = sample_of(dataset, 1, {1, epoch});
-    red_left += drawn[8UL * 16] > drawn[8UL * 16 + 15] + 1 ? 1 : 0;
-    red_right += drawn[8UL * 16] < drawn[8UL * 16 + 15] - 1 ? 1 : 0;
+    red_left += drawn[8UL * 16] > drawn[8UL * 16 + 15] + 60 ? 1 : 0;
+    red_right += drawn[8UL * 16] < drawn[8UL * 16 + 15] - 60 ? 1 : 0;
   }
   CHECK(red_left > 100);
   CHECK(red_right > 100);
@@ -115,7 +115,6 @@ TEST_CASE("a folder that is no data set is refused in a sentence that names it")
   write_pets(folder);
   CHECK(contains(error({.image_size = 0}), "image_size is 0"));
   CHECK(contains(error({.min_crop_scale = 0}), "smallest crop is 0"));
-  CHECK(contains(error({.stddev = {1, 0, 1}}), "standard deviation"));
   std::filesystem::create_directory(folder.path / "eel");
   CHECK(contains(error(), "eel: the folder of class 'eel' holds not an image"));
   folder.write("eel/image", "not an image");
@@ -173,17 +172,6 @@ TEST_CASE("a class that is a link that leads nowhere is an error") {
         (folder.path / "fox").string() + ": is a link that leads nowhere; mend or remove it");
 }
 
-TEST_CASE("values are normalised as torchvision's Normalize does it, by ImageNet's figures unless given") {
-  const testing::TempFolder folder;
-  folder.write("black/x.jpg", encode_jpeg(testing::two_colours(16, 16, {0, 0, 0}, {0, 0, 0})));
-  folder.write("white/x.jpg", encode_jpeg(testing::two_colours(16, 16, {255, 255, 255}, {255, 255, 255})));
-  const ImageFolderDataset dataset(folder.path, {.image_size = 1});
-  CHECK(sample_of(dataset, 0) ==
-        std::vector<float>{-2.1179039478302F, -2.0357141494750977F, -1.804444432258606F});
-  CHECK(sample_of(dataset, 1) ==
-        std::vector<float>{2.248908281326294F, 2.4285714626312256F, 2.640000104904175F});
-}
-
 TEST_CASE("what is not the image's fault is not held against it" *
           doctest::skip(!testing::can_lack_descriptors)) {
   const testing::TempFolder folder;
@@ -192,7 +180,7 @@ TEST_CASE("what is not the image's fault is not held against it" *
   const BatchPlan plan{dataset.size(), dataset.size()};
   SampleReader reader(dataset, plan, 0, 1, OnError::skip, true);
   const std::vector<std::int64_t> order{0, 1, 2};
-  std::vector<float> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
+  std::vector<std::uint8_t> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
   std::int64_t label = -1;
   const std::span<std::byte> values[] = {std::as_writable_bytes(std::span(sample)),
                                          std::as_writable_bytes(std::span(&label, 1))};
@@ -253,10 +241,8 @@ TEST_CASE("real photographs are all read, and training and validation set agree"
   for (bool more = true; more;) {
     const Step step = loader.next();
     samples += step.micro_batches.front().fields[1].elements();
-    for (const float value : step.micro_batches.front().fields[0].as<float>()) {
-      REQUIRE(value > -2.2F);
-      REQUIRE(value < 2.7F);
-    }
+    CHECK(step.micro_batches.front().fields[0].bytes() ==
+          static_cast<std::size_t>(3 * 64 * 64 * step.micro_batches.front().samples));
     more = !step.ends_epoch();
   }
   CHECK(samples == 400);

@@ -49,7 +49,7 @@ std::vector<StepContent> read_steps(std::shared_ptr<const Dataset> dataset, cons
 }
 
 // Sleeps over every sample, and counts how many are open at most.
-class SlowDataset final : public Dataset {
+class SlowDataset final : public DatasetOf<float> {
  public:
   std::int64_t size() const override { return 1000; }
   Shape sample_shape() const override { return Shape{1}; }
@@ -90,7 +90,7 @@ class OneThreaded final : public SampleSource {
 
 struct ForeignError {};
 
-class ThrowingDataset final : public Dataset {
+class ThrowingDataset final : public DatasetOf<float> {
  public:
   std::int64_t size() const override { return 10; }
   Shape sample_shape() const override { return Shape{1}; }

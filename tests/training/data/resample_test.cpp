@@ -19,13 +19,15 @@ Image pattern(std::int64_t width, std::int64_t height) {
   return image;
 }
 
-std::vector<float> sample_of(const Image& image, const Crop& crop) {
-  std::vector<float> planes(static_cast<std::size_t>(3 * crop.window.width * crop.window.height));
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes sample_of(const Image& image, const Crop& crop) {
+  Bytes planes(static_cast<std::size_t>(3 * crop.window.width * crop.window.height));
   resample(image, crop, planes);
   return planes;
 }
 
-std::vector<float> resized(const Image& image, ImageSize size) {
+Bytes resized(const Image& image, ImageSize size) {
   return sample_of(image, {{0, 0, image.width, image.height}, size, {0, 0, size.width, size.height}});
 }
 
@@ -34,33 +36,31 @@ std::vector<float> resized(const Image& image, ImageSize size) {
 // The figures of the next three cases were computed by torchvision 0.29.2 with Pillow 13.0 and
 // InterpolationMode.BILINEAR from pattern() of the same size.
 TEST_CASE("resize gives the values of torchvision's to the bit, shrinking and growing") {
-  CHECK(resized(pattern(9, 7), {4, 3}) ==
-        std::vector<float>{25, 79,  145, 142, 92,  141, 151, 117, 182, 142, 129, 118,  //
-                           50, 149, 143, 141, 114, 140, 118, 105, 146, 111, 155, 131,  //
-                           76, 123, 144, 108, 128, 124, 124, 144, 161, 137, 135, 148});
+  CHECK(resized(pattern(9, 7), {4, 3}) == Bytes{25, 79,  145, 142, 92,  141, 151, 117, 182, 142, 129, 118,  //
+                                                50, 149, 143, 141, 114, 140, 118, 105, 146, 111, 155, 131,  //
+                                                76, 123, 144, 108, 128, 124, 124, 144, 161, 137, 135, 148});
   CHECK(resized(pattern(3, 2), {4, 5}) ==
-        std::vector<float>{0,  4,   15,  28, 2,  6,   17,  30, 8,  12,  23,  36, 14,  18,  29,
-                           42, 16,  20,  31, 44, 0,   24,  58, 90, 2,   26,  60, 92,  8,   32,
-                           66, 98,  14,  38, 72, 104, 16,  40, 74, 106, 0,   43, 100, 152, 2,
-                           45, 102, 154, 8,  51, 108, 160, 14, 57, 114, 166, 16, 59,  116, 168});
+        Bytes{0, 4,  15,  28,  2, 6,  17,  30,  8, 12, 23,  36,  14, 18, 29,  42,  16, 20, 31,  44,
+              0, 24, 58,  90,  2, 26, 60,  92,  8, 32, 66,  98,  14, 38, 72,  104, 16, 40, 74,  106,
+              0, 43, 100, 152, 2, 45, 102, 154, 8, 51, 108, 160, 14, 57, 114, 166, 16, 59, 116, 168});
 }
 
 TEST_CASE("Resize(6) and CenterCrop(3) give the values of torchvision's, margins odd or even") {
   CHECK(sample_of(pattern(13, 10), centre_crop({13, 10}, 6, 3)) ==
-        std::vector<float>{171, 128, 109, 111, 143, 117, 143, 145, 102,  //
-                           125, 105, 101, 161, 143, 117, 129, 163, 162,  //
-                           141, 151, 139, 129, 135, 135, 111, 120, 168});
+        Bytes{171, 128, 109, 111, 143, 117, 143, 145, 102,  //
+              125, 105, 101, 161, 143, 117, 129, 163, 162,  //
+              141, 151, 139, 129, 135, 135, 111, 120, 168});
   CHECK(sample_of(pattern(10, 13), centre_crop({10, 13}, 6, 3)) ==
-        std::vector<float>{170, 120, 122, 117, 165, 112, 116, 134, 150,  //
-                           113, 138, 125, 155, 150, 134, 130, 155, 145,  //
-                           139, 135, 138, 136, 132, 169, 102, 98,  106});
+        Bytes{170, 120, 122, 117, 165, 112, 116, 134, 150,  //
+              113, 138, 125, 155, 150, 134, 130, 155, 145,  //
+              139, 135, 138, 136, 132, 169, 102, 98,  106});
 }
 
 TEST_CASE("resized_crop and hflip give the values of torchvision's: no pixel beyond the part has a say") {
   CHECK(sample_of(pattern(13, 10), {{3, 2, 7, 5}, {3, 3}, {0, 0, 3, 3}, true}) ==
-        std::vector<float>{131, 129, 165, 125, 126, 167, 122, 145, 109,  //
-                           127, 119, 120, 113, 119, 118, 102, 142, 158,  //
-                           170, 115, 93,  134, 146, 138, 130, 141, 145});
+        Bytes{131, 129, 165, 125, 126, 167, 122, 145, 109,  //
+              127, 119, 120, 113, 119, 118, 102, 142, 158,  //
+              170, 115, 93,  134, 146, 138, 130, 141, 145});
 }
 
 TEST_CASE("resampling to the same size changes nothing, and flips it if asked") {
@@ -68,21 +68,20 @@ TEST_CASE("resampling to the same size changes nothing, and flips it if asked") 
   const Crop crop{{0, 0, 5, 3}, {5, 3}, {0, 0, 5, 3}};
   Crop flipping = crop;
   flipping.horizontal_flip = true;
-  const std::vector<float> planes = sample_of(image, crop);
-  const std::vector<float> flipped = sample_of(image, flipping);
+  const Bytes planes = sample_of(image, crop);
+  const Bytes flipped = sample_of(image, flipping);
   for (std::size_t y = 0; y < 3; ++y)
     for (std::size_t x = 0; x < 5; ++x)
       for (std::size_t channel = 0; channel < 3; ++channel) {
-        CHECK(planes[(channel * 3 + y) * 5 + x] ==
-              static_cast<float>(image.pixels[(y * 5 + x) * 3 + channel]));
+        CHECK(planes[(channel * 3 + y) * 5 + x] == image.pixels[(y * 5 + x) * 3 + channel]);
         CHECK(flipped[(channel * 3 + y) * 5 + 4 - x] == planes[(channel * 3 + y) * 5 + x]);
       }
 }
 
 TEST_CASE("a window is that part of the whole") {
   const Image image = pattern(40, 30);
-  const std::vector<float> whole = resized(image, {17, 13});
-  const std::vector<float> part = sample_of(image, {{0, 0, 40, 30}, {17, 13}, {5, 2, 4, 6}});
+  const Bytes whole = resized(image, {17, 13});
+  const Bytes part = sample_of(image, {{0, 0, 40, 30}, {17, 13}, {5, 2, 4, 6}});
   for (std::size_t channel = 0; channel < 3; ++channel)
     for (std::size_t y = 0; y < 6; ++y)
       for (std::size_t x = 0; x < 4; ++x)
@@ -91,7 +90,7 @@ TEST_CASE("a window is that part of the whole") {
 
 TEST_CASE("white stays white however many pixels become one") {
   const Image image{60000, 1, std::vector<std::uint8_t>(180000, 255)};
-  for (const float value : resized(image, {7, 2})) CHECK(value == 255);
+  for (const std::uint8_t value : resized(image, {7, 2})) CHECK(value == 255);
 }
 
 }  // namespace plexaura

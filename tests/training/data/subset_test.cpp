@@ -81,7 +81,7 @@ TEST_CASE("a subset reads the samples of the whole") {
   const SubsetDataset subset(whole, {7, 2});
   std::vector<float> sample(2);
   std::int64_t label = -1;
-  subset.read(0, {0, 4}, sample, label);
+  subset.read_sample(0, {0, 4}, std::as_writable_bytes(std::span(sample)), label);
   CHECK(sample == std::vector<float>{7, 4});
   CHECK(label == 1);
   CHECK(labels_of(subset) == std::vector<std::int64_t>{1, 2});

@@ -22,7 +22,7 @@ float noise(std::int64_t a, std::int64_t b) {
   return static_cast<float>(bits >> 40) / static_cast<float>(1 << 24);
 }
 
-class DrawnData final : public Dataset {
+class DrawnData final : public DatasetOf<float> {
  public:
   explicit DrawnData(std::int64_t size) : size_(size) {
     for (std::int64_t i = 0; i < kClasses; ++i) names_.push_back(std::to_string(i));
@@ -53,12 +53,13 @@ class BrokenData final : public Dataset {
 
   std::int64_t size() const override { return whole_->size(); }
   Shape sample_shape() const override { return whole_->sample_shape(); }
+  DType sample_dtype() const override { return whole_->sample_dtype(); }
   const std::vector<std::string>& class_names() const override { return whole_->class_names(); }
   std::int64_t label(std::int64_t index) const override { return whole_->label(index); }
-  void read(std::int64_t index, const SampleContext& context, std::span<float> sample,
-            std::int64_t& label) const override {
+  void read_sample(std::int64_t index, const SampleContext& context, std::span<std::byte> sample,
+                   std::int64_t& label) const override {
     if (index == broken_) throw UserError(fmt::format("sample {} cannot be read", index));
-    whole_->read(index, context, sample, label);
+    whole_->read_sample(index, context, sample, label);
   }
 
  private:

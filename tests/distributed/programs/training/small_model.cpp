@@ -9,6 +9,7 @@
 #include "core/ops/dropout.h"
 #include "core/ops/labels.h"
 #include "core/ops/matmul.h"
+#include "core/ops/normalise_image.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
@@ -51,6 +52,12 @@ Node convolve(const std::vector<ParameterSpec>& specs, const std::string& name, 
   return max_pool2d(relu(y), {.kernel = {2, 2}});
 }
 
+// As numbers from 0 to 1 where they are bytes.
+Node samples_of(const ModelInputs& inputs, DType dtype) {
+  const Node samples = inputs["samples"];
+  return samples.dtype() == DType::uint8 ? normalise_image(samples, {.dtype = dtype}) : samples;
+}
+
 LossOutputs loss_of(const Node& logits, const Node& labels) {
   return {softmax_cross_entropy(logits, labels),
           {{.name = "accuracy", .sum = top_k_correct(logits, labels)}}};
@@ -61,8 +68,8 @@ SmallModel make_mlp(const Shape& sample, std::int64_t classes, DType dtype) {
   Specs specs{dtype, {}};
   specs.dense("hidden", sample.elements(), kHidden);
   specs.dense("out", kHidden, classes);
-  const auto build = [list = specs.list](const ModelInputs& inputs) {
-    const Node hidden = dropout(relu(dense(list, "hidden", flatten(inputs["samples"]))), {.p = 0.3});
+  const auto build = [list = specs.list, dtype](const ModelInputs& inputs) {
+    const Node hidden = dropout(relu(dense(list, "hidden", flatten(samples_of(inputs, dtype)))), {.p = 0.3});
     return loss_of(dense(list, "out", hidden), inputs["labels"]);
   };
   return {specs.list, build};
@@ -79,8 +86,8 @@ SmallModel make_cnn(const Shape& sample, std::int64_t classes, DType dtype) {
   specs.layer("conv2", {kSecond, kFirst, 3, 3}, kSecond);
   specs.dense("hidden", features, kHidden);
   specs.dense("out", kHidden, classes);
-  const auto build = [list = specs.list](const ModelInputs& inputs) {
-    const Node images = convolve(list, "conv2", convolve(list, "conv1", inputs["samples"]));
+  const auto build = [list = specs.list, dtype](const ModelInputs& inputs) {
+    const Node images = convolve(list, "conv2", convolve(list, "conv1", samples_of(inputs, dtype)));
     const Node hidden = relu(dense(list, "hidden", dropout(flatten(images))));
     return loss_of(dense(list, "out", hidden), inputs["labels"]);
   };
