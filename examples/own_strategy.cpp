@@ -42,9 +42,9 @@ class SumAndRealign : public Strategy {
   // buckets have to be summed. The sum needs no division, for each rank weighs its gradients by its samples.
   UpdateAnswer before_update(std::size_t bucket) override {
     ready[bucket]->wait();
-    const std::span<std::byte> gradients = border->gradients(bucket);
-    const auto count = static_cast<std::int64_t>(gradients.size() / size_of(border->dtype()));
-    ranks.sum(border->dtype(), gradients.data(), count, at("the gradients", border->step()));
+    const Bucket& slice = border->buckets()[bucket];
+    ranks.sum(slice.dtype, border->gradients(bucket).data(), slice.count,
+              at("the gradients", border->step()));
     return {};
   }
 

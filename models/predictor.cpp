@@ -50,7 +50,8 @@ VM& Predictor::machine_for(const TensorType& type) {
     Graph graph(Mode::inference);
     const std::vector<ProgramOutput> outputs{{.node = model_(graph.input(samples_name, type))}};
     const auto program =
-        compile(graph, outputs, backend_, {.placement = store_.placed() ? &store_.placement() : nullptr});
+        compile(graph, outputs, backend_,
+                {.placement = store_.placed() ? &store_.placement() : nullptr, .types = store_.types()});
     machine = std::make_unique<VM>(program, backend_, VmOptions{.store = &store_});
     placed_times_ = store_.placed_times();
   }

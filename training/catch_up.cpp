@@ -37,11 +37,9 @@ struct Arena {
 
 std::vector<Arena> arenas_of(const ParameterStore& store) {
   const Placement& placement = store.placement();
-  const std::size_t element = size_of(store.dtype());
-  std::vector<Arena> arenas{{store.values(), static_cast<std::size_t>(placement.value_count()) * element}};
+  std::vector<Arena> arenas{{store.values(), placement.bytes(ArenaKind::value)}};
   for (std::int64_t i = 0; i < store.states(); ++i)
-    arenas.push_back(
-        {store.state(i), static_cast<std::size_t>(placement.count(ParameterRole::trainable)) * element});
+    arenas.push_back({store.state(i), placement.bytes(ArenaKind::state)});
   return arenas;
 }
 
@@ -61,6 +59,7 @@ void send_store(Collective& ranks, int root, ParameterStore& store) {
   if (ranks.rank() == root) return;
   for (std::size_t i = 0; i < arenas.size(); ++i)
     copy_to_device(store.backend(), arenas[i].address, copies[i].data(), copies[i].size());
+  store.update_shadow();
   store.raise_version();
 }
 

@@ -266,9 +266,11 @@ void read_optimizer_state(const Reader& file, ParameterStore& store) {
       if (spec.role != ParameterRole::trainable) continue;
       const std::string name = state_name(index, spec.name);
       const Tensor& tensor = file.tensor(name);
-      if (tensor.type() != spec.type)
-        throw UserError(fmt::format("{}: '{}' is {} and the parameter is {}", file.path().string(), name,
-                                    to_string(tensor.type()), to_string(spec.type)));
+      const TensorType type{store.placement().types.states, spec.type.shape};
+      if (tensor.type() != type)
+        throw UserError(fmt::format("{}: '{}' is {} and the optimizer's state is now {}; {}",
+                                    file.path().string(), name, to_string(tensor.type()), to_string(type),
+                                    how_to_go_on));
       if (!all_finite(tensor)) file.fail(fmt::format("{} of '{}'", first_bad(tensor), name));
       store.write_state(index, spec.name, tensor);
     }

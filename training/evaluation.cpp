@@ -96,9 +96,10 @@ void Evaluator::compile_for(std::int64_t samples) {
   std::vector<ProgramOutput> outputs{{.node = model.loss}};
   for (const Metric& metric : model.metrics)
     outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
-  programs_[samples] =
-      compile(graph, outputs, backend_,
-              {.placement = store_.placed() ? &store_.placement() : nullptr, .tuner = tuner_});
+  programs_[samples] = compile(graph, outputs, backend_,
+                               {.placement = store_.placed() ? &store_.placement() : nullptr,
+                                .types = store_.types(),
+                                .tuner = tuner_});
 }
 
 void Evaluator::keep_sizes(const std::set<std::int64_t>& sizes) {

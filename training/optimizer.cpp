@@ -17,12 +17,13 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
     : options_(options) {
   Graph& graph = outputs.loss.graph();
   const std::vector<ProgramOutput> gradients = training_outputs(graph, outputs, store, one_sample);
-  const auto gradient_program = compile(graph, gradients, backend, {.apply_updates = false});
+  const auto gradient_program =
+      compile(graph, gradients, backend, {.types = store.types(), .apply_updates = false});
   store.place(gradient_program->placement, backend);
   store.require_states(state_count(options.optimizer));
   step_ = std::make_unique<TrainingStep>(
-      backend, store, nullptr,
-      store.placement().gradient_count() * static_cast<std::int64_t>(size_of(store.dtype())), options.watch);
+      backend, store, nullptr, static_cast<std::int64_t>(store.placement().bytes(ArenaKind::gradient)),
+      options.watch);
   Graph update;
   build_update(update, options.optimizer, store.placement(), step_->border().buckets());
   const auto update_program = compile(update, {}, backend, {.placement = &store.placement()});

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/optimizer_steps.h"
+#include "core/ops/unary.h"
 
 namespace plexaura {
 
@@ -13,12 +14,12 @@ namespace {
 
 class UpdateBuilder {
  public:
-  UpdateBuilder(Graph& graph, const OptimizerSpec& optimizer, DType dtype)
-      : graph_(graph), optimizer_(optimizer), dtype_(dtype) {}
+  UpdateBuilder(Graph& graph, const OptimizerSpec& optimizer, const ArenaTypes& types)
+      : graph_(graph), optimizer_(optimizer), types_(types), dtype_(types.values) {}
 
   void step(const Bucket& bucket) {
-    const Node value = slice(ArenaKind::value, 0, bucket);
-    const Node grad = slice(ArenaKind::gradient, 0, bucket);
+    const Node value = slice(ArenaKind::value, bucket);
+    const Node grad = as_value(slice(ArenaKind::gradient, bucket));
     const Node rate = graph_.step_scalar(StepScalar::learning_rate, dtype_);
     if (optimizer_.kind == OptimizerSpec::Kind::sgd)
       sgd(bucket, value, grad, rate);
@@ -27,13 +28,30 @@ class UpdateBuilder {
   }
 
   void apply_changes(const Bucket& buffers) {
-    const Node value = slice(ArenaKind::value, 0, buffers);
-    graph_.update(value, value + slice(ArenaKind::gradient, 0, buffers));
+    const Node value = slice(ArenaKind::value, buffers);
+    update_value(buffers, value, value + slice(ArenaKind::gradient, buffers));
   }
 
  private:
-  Node slice(ArenaKind arena, std::int64_t state, const Bucket& bucket) {
-    return graph_.arena_slice({arena, state, bucket.offset, bucket.count}, dtype_);
+  Node slice(ArenaKind arena, const Bucket& bucket) {
+    const DType dtype = arena == ArenaKind::gradient ? bucket.dtype : dtype_;
+    return graph_.arena_slice({arena, 0, bucket.offset, bucket.count}, dtype);
+  }
+
+  Node state(std::int64_t index, const Bucket& bucket) {
+    return graph_.arena_slice({ArenaKind::state, index, bucket.offset, bucket.count}, types_.states);
+  }
+
+  static Node as(DType dtype, const Node& node) { return node.dtype() == dtype ? node : cast(node, dtype); }
+  Node as_value(const Node& node) const { return as(dtype_, node); }
+
+  void update_state(const Node& state, const Node& next) { graph_.update(state, as(types_.states, next)); }
+
+  void update_value(const Bucket& bucket, const Node& value, const Node& next) {
+    graph_.update(value, next);
+    if (!types_.shadow) return;
+    const ArenaSlice shadow{ArenaKind::shadow, 0, bucket.offset, bucket.count};
+    graph_.update(graph_.arena_slice(shadow, *types_.shadow), as(*types_.shadow, next));
   }
 
   std::vector<DecaySegment> decay(const Bucket& bucket) const {
@@ -46,29 +64,30 @@ class UpdateBuilder {
   }
 
   void sgd(const Bucket& bucket, const Node& value, const Node& grad, const Node& rate) {
-    const Node momentum = optimizer_.momentum != 0 ? slice(ArenaKind::state, 0, bucket) : Node();
-    const SgdResult next = sgd_step(value, grad, momentum, rate,
+    const Node momentum = optimizer_.momentum != 0 ? state(0, bucket) : Node();
+    const SgdResult next = sgd_step(value, grad, momentum ? as_value(momentum) : Node(), rate,
                                     {optimizer_.momentum, optimizer_.nesterov, decay(bucket)}, loss_scale());
-    graph_.update(value, next.value);
-    if (momentum) graph_.update(momentum, next.momentum);
+    update_value(bucket, value, next.value);
+    if (momentum) update_state(momentum, next.momentum);
   }
 
   void adam(const Bucket& bucket, const Node& value, const Node& grad, const Node& rate) {
-    const Node mean = slice(ArenaKind::state, 0, bucket);
-    const Node square = slice(ArenaKind::state, 1, bucket);
+    const Node mean = state(0, bucket);
+    const Node square = state(1, bucket);
     const Node step = graph_.step_scalar(StepScalar::step, dtype_);
     const bool decoupled = optimizer_.kind == OptimizerSpec::Kind::adamw;
     const AdamResult next = adam_step(
-        value, grad, mean, square, rate, step,
+        value, grad, as_value(mean), as_value(square), rate, step,
         {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, decay(bucket)}, loss_scale());
-    graph_.update(value, next.value);
-    graph_.update(mean, next.mean);
-    graph_.update(square, next.square);
+    update_value(bucket, value, next.value);
+    update_state(mean, next.mean);
+    update_state(square, next.square);
   }
 
   Graph& graph_;
   const OptimizerSpec& optimizer_;
-  DType dtype_;
+  const ArenaTypes& types_;
+  DType dtype_;  // of the values: what steps are computed in
 };
 
 void require(bool holds, std::string_view option, double value, std::string_view rule) {
@@ -107,10 +126,11 @@ std::int64_t state_count(const OptimizerSpec& optimizer) {
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets) {
   check(optimizer);
-  UpdateBuilder builder(graph, optimizer, placement.dtype);
+  UpdateBuilder builder(graph, optimizer, placement.types);
   for (const Bucket& bucket : buckets.first(buckets.size() - 1)) builder.step(bucket);
   const std::int64_t buffers = placement.count(ParameterRole::buffer);
-  if (buffers > 0) builder.apply_changes({placement.count(ParameterRole::trainable), buffers});
+  if (buffers > 0)
+    builder.apply_changes({placement.count(ParameterRole::trainable), buffers, placement.types.values});
 }
 
 }  // namespace plexaura

@@ -80,9 +80,12 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   const LossOutputs model = build(graph, samples);
   evaluator_.know_metrics(model.metrics);
   const std::vector<ProgramOutput> outputs = training_outputs(graph, model, store_, samples);
-  return compile(
-      graph, outputs, backend_,
-      {.placement = placement, .accumulate = accumulate, .apply_updates = false, .tuner = options_.tuner});
+  return compile(graph, outputs, backend_,
+                 {.placement = placement,
+                  .types = store_.types(),
+                  .accumulate = accumulate,
+                  .apply_updates = false,
+                  .tuner = options_.tuner});
 }
 
 // The lowest rank has samples in every step; its placement is everyone's.
@@ -96,8 +99,7 @@ void TrainingPrograms::place(Collective& collective, Strategy* strategy, std::in
   // A call of all ranks, and so not where some may have failed before it.
   std::unique_ptr<Memory> gradients;
   if (strategy != nullptr && backend_.info().host_memory)
-    gradients = strategy->gradient_memory(static_cast<std::size_t>(placed.gradient_count()) *
-                                          size_of(store_.dtype()));
+    gradients = strategy->gradient_memory(placed.bytes(ArenaKind::gradient));
   together(collective, "placing the parameters", [&] {
     store_.place(placed, backend_, [&](std::size_t bytes) {
       return gradients ? std::move(gradients) : backend_.allocate(bytes, MemoryUse::device);

@@ -6,9 +6,11 @@
 #include "core/compile/assign_memory.h"
 #include "core/compile/bind_kernels.h"
 #include "core/compile/memory_plan.h"
+#include "core/compile/rebuild.h"
 #include "core/compile/step_block.h"
 #include "core/error.h"
 #include "core/graph/print.h"
+#include "core/ops/unary.h"
 
 namespace plexaura {
 
@@ -64,10 +66,49 @@ class Compiler {
       graph = fold(graph, backend_);
       log("fold", *graph.graph);
     }
+    cast_targets(graph);
     BindRequest request{std::move(graph), {}, options_.placement, optimise(), false, options_.tuner};
     request.prologue = optimise() && request.graph.graph->updates().empty();
     split_outputs(request);
     return request;
+  }
+
+  ArenaTypes types() const {
+    if (options_.placement != nullptr) return options_.placement->types;
+    if (options_.types) return *options_.types;
+    const Leaf* leaf = stored_leaf();
+    return leaf != nullptr ? ArenaTypes::all(leaf->type().dtype) : ArenaTypes{};
+  }
+
+  // The parameter or buffer of this name; of no name, the first; null: none.
+  const Leaf* stored_leaf(std::string_view name = {}) const {
+    for (NodeId id = 0; id < source_.size(); ++id)
+      if (const Leaf* leaf = as_leaf(*source_.record(id).op);
+          leaf != nullptr && (leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::buffer) &&
+          (name.empty() || leaf->label() == name))
+        return leaf;
+    return nullptr;
+  }
+
+  // What goes to the gradient arena gets the dtype that is held there.
+  void cast_targets(PassGraph& graph) const {
+    const ArenaTypes arenas = types();
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const std::string& name = outputs_[i].gradient_of;
+      if (name.empty() && !outputs_[i].tail) continue;
+      const bool is_gradient = !name.empty() && stored_leaf(name)->kind() == LeafKind::parameter;
+      graph.roots[i] = as_dtype(*graph.graph, graph.roots[i], is_gradient ? arenas.gradients : arenas.values);
+    }
+  }
+
+  // Narrowing what was widened before gives what it was.
+  static Value as_dtype(Graph& graph, Value value, DType dtype) {
+    if (graph.type(value).dtype == dtype) return value;
+    const NodeRecord& record = graph.record(value.node);
+    if (record.op->name() == "cast" && graph.type(record.inputs[0]).dtype == dtype &&
+        size_of(dtype) < size_of(graph.type(value).dtype))
+      return record.inputs[0];
+    return append_with_origin(graph, std::make_shared<Cast>(CastOptions{dtype}), {value}, record.origin)[0];
   }
 
   void log(const char* pass, const Graph& graph) {
@@ -131,9 +172,9 @@ class Compiler {
     std::ranges::stable_sort(by_role[ParameterRole::trainable], {},
                              [&](const Leaf* leaf) { return finished.at(leaf->label()); });
     Placement placement;
+    placement.types = types();
     for (const auto& [role, leaves] : by_role)
       for (const Leaf* leaf : leaves) {
-        if (placement.entries.empty()) placement.dtype = leaf->type().dtype;
         const auto layout = lowered_.parameter_layouts.find(leaf->label());
         placement.append(leaf->label(), leaf->type(), role,
                          layout != lowered_.parameter_layouts.end()
@@ -171,39 +212,34 @@ class Compiler {
       case LeafKind::constant:
         return {.space = Place::Space::constant, .offset = add_constant(*leaf.value())};
       case LeafKind::arena_slice:
-        return home_of(leaf.slice(), leaf.type().dtype);
+        return home_of(leaf.slice(), leaf.type());
       default:
-        return {.space = Place::Space::value, .offset = element_bytes(entry_of(leaf.label()).offset)};
+        return home_in(ArenaKind::value, entry_of(leaf.label()).offset);
     }
   }
 
-  static Place home_of(const ArenaSlice& slice, DType dtype) {
-    const std::int64_t offset = slice.offset * static_cast<std::int64_t>(size_of(dtype));
-    switch (slice.arena) {
-      case ArenaKind::value:
-        return {.space = Place::Space::value, .offset = offset};
-      case ArenaKind::gradient:
-        return {.space = Place::Space::gradient, .offset = offset};
-      default:
-        return {Place::Space::state, slice.state, offset};
-    }
+  Place home_in(ArenaKind arena, std::int64_t element, std::int64_t state = 0) const {
+    return {space_of(arena), state, program_->placement.bytes_before(arena, element)};
+  }
+
+  Place home_of(const ArenaSlice& slice, const TensorType& type) const {
+    const Place home = home_in(slice.arena, slice.offset, slice.state);
+    if (home_in(slice.arena, slice.offset + slice.count).offset != home.offset + type.bytes())
+      throw InternalError(fmt::format("a slice of an arena is read as {}, and the arenas hold {}",
+                                      name_of(type.dtype), to_text(program_->placement.types)));
+    return home;
   }
 
   Place home_of(const Target& target) const {
     if (target.updated_leaf) return homes_.at(*target.updated_leaf);
-    if (target.tail) {
-      const std::int64_t offset = program_->placement.tail_offset() + static_cast<std::int64_t>(*target.tail);
-      return {.space = Place::Space::gradient, .offset = element_bytes(offset)};
-    }
+    if (target.tail)
+      return home_in(ArenaKind::gradient,
+                     program_->placement.tail_offset() + static_cast<std::int64_t>(*target.tail));
     const Placement::Entry& entry = entry_of(target.gradient_of);
     if (entry.role == ParameterRole::frozen)
       throw UserError(fmt::format(
           "the program computes the gradient of '{}', which the placement holds as frozen", entry.name));
-    return {.space = Place::Space::gradient, .offset = element_bytes(entry.offset)};
-  }
-
-  std::int64_t element_bytes(std::int64_t elements) const {
-    return elements * static_cast<std::int64_t>(size_of(program_->placement.dtype));
+    return home_in(ArenaKind::gradient, entry.offset);
   }
 
   const Placement::Entry& entry_of(const std::string& name) const {

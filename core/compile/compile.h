@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,8 +15,8 @@ namespace plexaura {
 // What a program is for.
 struct ProgramOutput {
   Node node;
-  // Empty: VM::output reads it. Otherwise it is written to the gradient arena: as the gradient of the
-  // parameter, or the change of the buffer, of this name, ...
+  // Empty: VM::output reads it. Otherwise it is cast to what the gradient arena holds there, and written to it: as
+  // the gradient of the parameter, or the change of the buffer, of this name, ...
   std::string gradient_of = {};
   // ... or into this slot of the tail (a scalar).
   std::optional<TailSlot> tail = {};
@@ -24,6 +25,8 @@ struct ProgramOutput {
 struct CompileOptions {
   // Where the parameters lie. Null: the program makes the placement.
   const Placement* placement = nullptr;
+  // Of the arenas in the placement that the program makes. Empty: all have the dtype of the parameters.
+  std::optional<ArenaTypes> types = {};
   // Outputs to the gradient arena add to what is there (the second micro-batch and later ones).
   bool accumulate = false;
   // Off: updates of buffers are left out. A program for gradients computes their change instead, and changes

@@ -12,8 +12,8 @@ namespace plexaura {
 namespace {
 
 std::string place_text(const Place& place) {
-  static constexpr std::array<const char*, 7> spaces{"arena", "feed",     "constant", "prologue",
-                                                     "value", "gradient", "state"};
+  static constexpr std::array<const char*, 8> spaces{"arena", "feed",     "constant", "prologue",
+                                                     "value", "gradient", "state",    "shadow"};
   const char* space = spaces.at(static_cast<std::size_t>(place.space));
   return place.space == Place::Space::state ? fmt::format("{}{}+{}", space, place.index, place.offset)
                                             : fmt::format("{}+{}", space, place.offset);
@@ -41,8 +41,14 @@ bool intersects(const std::optional<Slot>& slot, Place::Space space, std::int64_
 
 }  // namespace
 
+Place::Space space_of(ArenaKind arena) {
+  static constexpr std::array<Place::Space, 4> spaces{Place::Space::value, Place::Space::gradient,
+                                                      Place::Space::state, Place::Space::shadow};
+  return spaces.at(static_cast<std::size_t>(arena));
+}
+
 std::size_t Program::gradients_ready_after(std::int64_t offset_end) const {
-  const std::int64_t end = offset_end * static_cast<std::int64_t>(size_of(placement.dtype));
+  const std::int64_t end = placement.bytes_before(ArenaKind::gradient, offset_end);
   for (std::size_t index = instructions.size(); index-- > 0;)
     for (const auto& output : instructions[index].outputs)
       if (intersects(output, Place::Space::gradient, 0, end)) return index + 1;
@@ -51,23 +57,27 @@ std::size_t Program::gradients_ready_after(std::int64_t offset_end) const {
 
 namespace {
 
-std::size_t first_reader(const Program& program, Place::Space space, std::int64_t offset,
+std::size_t first_reader(const Program& program, ArenaKind arena, std::int64_t offset,
                          std::int64_t offset_end) {
-  const auto element = static_cast<std::int64_t>(size_of(program.placement.dtype));
+  const Place::Space space = space_of(arena);
+  const std::int64_t begin = program.placement.bytes_before(arena, offset);
+  const std::int64_t end = program.placement.bytes_before(arena, offset_end);
   for (std::size_t index = 0; index < program.instructions.size(); ++index)
     for (const auto& input : program.instructions[index].inputs)
-      if (intersects(input, space, offset * element, offset_end * element)) return index;
+      if (intersects(input, space, begin, end)) return index;
   return program.instructions.size();
 }
 
 }  // namespace
 
 std::size_t Program::first_use(std::int64_t offset, std::int64_t offset_end) const {
-  return first_reader(*this, Place::Space::value, offset, offset_end);
+  const std::size_t index = first_reader(*this, ArenaKind::value, offset, offset_end);
+  if (!placement.types.shadow) return index;
+  return std::min(index, first_reader(*this, ArenaKind::shadow, offset, offset_end));
 }
 
 std::size_t Program::first_gradient_use(std::int64_t offset) const {
-  return first_reader(*this, Place::Space::gradient, offset, placement.gradient_count());
+  return first_reader(*this, ArenaKind::gradient, offset, placement.gradient_count());
 }
 
 std::string Program::to_text() const {

@@ -23,13 +23,16 @@ struct Place {
     prologue,  // computed from parameters alone, kept until they change
     value,     // the store's arenas
     gradient,
-    state
+    state,
+    shadow
   };
   Space space = Space::arena;
   std::int64_t index = 0;  // which state arena
   std::int64_t offset = 0;
   bool operator==(const Place&) const = default;
 };
+
+Place::Space space_of(ArenaKind arena);
 
 // An operand of an instruction: what it is and where it lies.
 struct Slot {
@@ -80,7 +83,7 @@ struct PLEXAURA_API Program {
   // The index of the instruction behind which nothing writes below `offset_end` elements of the gradient
   // arena any more, plus one.
   std::size_t gradients_ready_after(std::int64_t offset_end) const;
-  // The index of the first instruction that reads the value arena in this range; instructions.size() if none.
+  // The index of the first instruction that reads the value arena or its shadow in this range; instructions.size() if none.
   std::size_t first_use(std::int64_t offset, std::int64_t offset_end) const;
   // The index of the first instruction that reads the gradient arena at or behind `offset`;
   // instructions.size() if none.

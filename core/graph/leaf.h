@@ -25,7 +25,7 @@ enum class StepScalar : std::uint8_t {
   random,      // int64[3]: seed, step, position of the first sample in the step's global batch
 };
 
-enum class ArenaKind : std::uint8_t { value, gradient, state };
+enum class ArenaKind : std::uint8_t { value, gradient, state, shadow };
 
 // `count` physical elements from `offset` on of an arena of the parameter store; `state` numbers the optimizer's
 // arenas.

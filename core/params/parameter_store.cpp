@@ -34,6 +34,7 @@ ParameterStore::ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t s
                       spec.name, name_of(spec.type.dtype), specs_[0].name, name_of(dtype())));
     logical_.push_back(spec.initialiser.make(spec.type, spec.name, seed));
   }
+  types_ = placement_.types = ArenaTypes::all(dtype());
 }
 
 const ParameterSpec& ParameterStore::spec(std::string_view name) const {
@@ -57,7 +58,7 @@ std::int64_t ParameterStore::trainable_elements() const {
 
 Tensor ParameterStore::read(std::string_view name) const {
   const ParameterSpec& found = spec(name);
-  return placed() ? read_from(values_->address(), found.name) : logical_[by_name_.find(name)->second];
+  return placed() ? read_from(ArenaKind::value, values(), found.name) : logical_[by_name_.find(name)->second];
 }
 
 void ParameterStore::write(std::string_view name, const Tensor& value) {
@@ -67,7 +68,7 @@ void ParameterStore::write(std::string_view name, const Tensor& value) {
         "the parameter '{}' is {} and cannot be overwritten with {}; shapes and dtypes must be equal", name,
         to_string(found.type), to_string(value.type())));
   if (placed())
-    write_to(values_->address(), found.name, value);
+    write_value_of(found.name, value);
   else
     logical_[by_name_.find(name)->second] = value;
   raise_version();
@@ -79,11 +80,22 @@ void ParameterStore::set_trainable(std::string_view name, bool trainable) {
   specs_[by_name_.find(name)->second].role = trainable ? ParameterRole::trainable : ParameterRole::frozen;
 }
 
+void ParameterStore::set_types(const ArenaTypes& types) {
+  if (types.values != dtype())
+    throw UserError(fmt::format(
+        "the store holds parameters of {}, and its values are to be {}; make the store of that type",
+        name_of(dtype()), name_of(types.values)));
+  for (const DType dtype : {types.gradients, types.states, types.shadow.value_or(types.values)})
+    if (!is_floating(dtype))
+      throw UserError(fmt::format("an arena of the parameter store is to hold {}; choose a floating type",
+                                  name_of(dtype)));
+  types_ = types;
+}
+
 namespace {
 
 // What the program that made the placement did not mention, which may be everything.
 void append_unmentioned(Placement& placement, const std::vector<ParameterSpec>& specs) {
-  if (placement.entries.empty() && !specs.empty()) placement.dtype = specs[0].type.dtype;
   for (const ParameterSpec& spec : specs)
     if (placement.find(spec.name) == nullptr)
       placement.append(spec.name, spec.type, ParameterRole::frozen,
@@ -93,6 +105,12 @@ void append_unmentioned(Placement& placement, const std::vector<ParameterSpec>& 
 }  // namespace
 
 void ParameterStore::place(Placement placement, Backend& backend, const MemoryProvider& gradient_memory) {
+  if (placement.entries.empty()) placement.types = types_;
+  if (placement.types != types_)
+    throw UserError(
+        fmt::format("the program was compiled for arenas of {} and the store has {}; compile it with "
+                    "the types of the store",
+                    to_text(placement.types), to_text(types_)));
   append_unmentioned(placement, specs_);
   for (const Placement::Entry& entry : placement.entries)
     if (spec(entry.name).type != entry.type)
@@ -112,25 +130,23 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
   placement_ = std::move(placement);
   backend_ = &backend;
   ++placed_times_;
-  const std::size_t element = size_of(placement_.dtype);
-  values_ = zeroed(static_cast<std::size_t>(placement_.value_count()) * element, {});
-  gradients_ = zeroed(static_cast<std::size_t>(placement_.gradient_count()) * element, gradient_memory);
+  values_ = zeroed(placement_.bytes(ArenaKind::value), {});
+  shadow_ = types_.shadow ? zeroed(placement_.bytes(ArenaKind::shadow), {}) : nullptr;
+  gradients_ = zeroed(placement_.bytes(ArenaKind::gradient), gradient_memory);
   states_.clear();
-  for (std::size_t i = 0; i < specs_.size(); ++i) write_to(values_->address(), specs_[i].name, values[i]);
+  for (std::size_t i = 0; i < specs_.size(); ++i) write_value_of(specs_[i].name, values[i]);
   logical_.clear();
   require_states(static_cast<std::int64_t>(states.size()));
   for (std::size_t i = 0; i < states.size(); ++i)
     for (const auto& [name, state] : states[i])
       if (placement_.find(name)->role == ParameterRole::trainable)
-        write_state(static_cast<std::int64_t>(i), name, state);
+        write_to(ArenaKind::state, states_[i]->address(), name, state);
   raise_version();
 }
 
 void ParameterStore::require_states(std::int64_t count) {
   backend();
-  const auto bytes =
-      static_cast<std::size_t>(placement_.count(ParameterRole::trainable)) * size_of(placement_.dtype);
-  while (states() < count) states_.push_back(zeroed(bytes, {}));
+  while (states() < count) states_.push_back(zeroed(placement_.bytes(ArenaKind::state), {}));
 }
 
 namespace {
@@ -145,21 +161,26 @@ void require_state(const Placement::Entry& entry) {
 
 Tensor ParameterStore::read_state(std::int64_t index, std::string_view name) const {
   require_state(entry(name));
-  return read_from(state(index), name);
+  return read_from(ArenaKind::state, state(index), name);
 }
 
 void ParameterStore::write_state(std::int64_t index, std::string_view name, const Tensor& value) {
   require_state(entry(name));
-  if (value.type() != entry(name).type)
+  const TensorType type{placement_.types.states, entry(name).type.shape};
+  if (value.type() != type)
     throw UserError(fmt::format("the state of '{}' is {} and cannot be overwritten with {}", entry(name).name,
-                                to_string(entry(name).type), to_string(value.type())));
-  write_to(state(index), name, value);
+                                to_string(type), to_string(value.type())));
+  write_to(ArenaKind::state, state(index), name, value);
 }
 
 Tensor ParameterStore::read_gradient(std::string_view name) const {
   if (entry(name).role == ParameterRole::frozen)
     throw UserError(fmt::format("the parameter '{}' is frozen and has no gradient", name));
-  return read_from(gradients(), name);
+  return read_from(ArenaKind::gradient, gradients(), name);
+}
+
+Tensor ParameterStore::read_shadow(std::string_view name) const {
+  return read_from(ArenaKind::shadow, shadow(), name);
 }
 
 Address ParameterStore::values() const { return backend(), values_->address(); }
@@ -171,6 +192,18 @@ Address ParameterStore::state(std::int64_t index) const {
         "the parameter store has {} arenas of optimizer state and was asked for number {}, counted from 0",
         states(), index));
   return states_[static_cast<std::size_t>(index)]->address();
+}
+
+Address ParameterStore::shadow() const {
+  backend();
+  if (!shadow_)
+    throw UserError("the parameter store has no shadow of its values; give it one with set_types()");
+  return shadow_->address();
+}
+
+void ParameterStore::update_shadow() {
+  if (!shadow_) return;
+  for (const ParameterSpec& spec : specs_) write_to(ArenaKind::shadow, shadow(), spec.name, read(spec.name));
 }
 
 Backend& ParameterStore::backend() const {
@@ -187,22 +220,21 @@ const Placement::Entry& ParameterStore::entry(std::string_view name) const {
   return *placement_.find(spec(name).name);
 }
 
-namespace {
-
-Address address_in(Address arena, const Placement::Entry& entry) {
-  return arena + static_cast<std::size_t>(entry.offset) * size_of(entry.type.dtype);
+Tensor ParameterStore::read_from(ArenaKind arena, Address base, std::string_view name) const {
+  const Placement::Entry& found = entry(name);
+  const TensorType type{placement_.dtype(arena, found.role), found.type.shape};
+  return read_value(backend(), base + placement_.bytes_before(arena, found.offset), type, found.layout);
 }
 
-}  // namespace
-
-Tensor ParameterStore::read_from(Address arena, std::string_view name) const {
+void ParameterStore::write_to(ArenaKind arena, Address base, std::string_view name, const Tensor& value) {
   const Placement::Entry& found = entry(name);
-  return read_value(backend(), address_in(arena, found), found.type, found.layout);
+  write_value(backend(), base + placement_.bytes_before(arena, found.offset), found.layout,
+              value.cast(placement_.dtype(arena, found.role)));
 }
 
-void ParameterStore::write_to(Address arena, std::string_view name, const Tensor& value) {
-  const Placement::Entry& found = entry(name);
-  write_value(backend(), address_in(arena, found), found.layout, value);
+void ParameterStore::write_value_of(std::string_view name, const Tensor& value) {
+  write_to(ArenaKind::value, values(), name, value);
+  if (shadow_) write_to(ArenaKind::shadow, shadow(), name, value);
 }
 
 std::unique_ptr<Memory> ParameterStore::zeroed(std::size_t bytes, const MemoryProvider& provider) {

@@ -62,6 +62,12 @@ class PLEXAURA_API ParameterStore {
   // a buffer.
   void set_trainable(std::string_view name, bool trainable);
 
+  // The dtypes of the arenas: that of the parameters, until they are set. As with set_trainable(), they hold for
+  // what is compiled from then on, and the store changes when it is placed. UserError where values would not be
+  // of dtype(), or an arena not floating.
+  const ArenaTypes& types() const { return types_; }
+  void set_types(const ArenaTypes& types);
+
   // Moves everything to arenas. Parameters that the placement does not name come behind as frozen. May be
   // called again with another placement (a changed frozen set): values and state are kept by name.
   void place(Placement placement, Backend& backend, const MemoryProvider& gradient_memory = {});
@@ -77,10 +83,16 @@ class PLEXAURA_API ParameterStore {
   // The gradient (or, for a buffer, its change) as the last step left it.
   Tensor read_gradient(std::string_view name) const;
 
+  // Values as their shadow has them. UserError where the types have none.
+  Tensor read_shadow(std::string_view name) const;
+
   // Addresses in device memory. Need a placement.
   Address values() const;
   Address gradients() const;
   Address state(std::int64_t index) const;
+  Address shadow() const;  // UserError where the types have none
+  // Makes the shadow, where there is one, follow the values: for who writes values by their address.
+  void update_shadow();
 
   // How often place() was called: addresses hold from one time to the next.
   std::uint64_t placed_times() const { return placed_times_; }
@@ -94,16 +106,20 @@ class PLEXAURA_API ParameterStore {
 
  private:
   const Placement::Entry& entry(std::string_view name) const;
-  Tensor read_from(Address arena, std::string_view name) const;
-  void write_to(Address arena, std::string_view name, const Tensor& value);
+  // `base` is the arena's address. Values have its dtype; what is written is cast to it.
+  Tensor read_from(ArenaKind arena, Address base, std::string_view name) const;
+  void write_to(ArenaKind arena, Address base, std::string_view name, const Tensor& value);
+  void write_value_of(std::string_view name, const Tensor& value);
   std::unique_ptr<Memory> zeroed(std::size_t bytes, const MemoryProvider& provider);
 
   std::vector<ParameterSpec> specs_;
   std::map<std::string, std::size_t, std::less<>> by_name_;  // aliases too
   std::vector<Tensor> logical_;                              // until placed
   Backend* backend_ = nullptr;
+  ArenaTypes types_;
   Placement placement_;
   std::unique_ptr<Memory> values_;
+  std::unique_ptr<Memory> shadow_;  // null where there is none
   std::unique_ptr<Memory> gradients_;
   std::vector<std::unique_ptr<Memory>> states_;
   std::uint64_t version_ = 1;

@@ -11,14 +11,32 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::int64_t granule = 16;  // elements: 64 bytes of float32, a cache line
+constexpr std::int64_t granule = 64;  // bytes, a cache line
 
-std::int64_t rounded(std::int64_t count) { return (count + granule - 1) / granule * granule; }
+// The least number of elements that are whole granules in every arena, and at least `count`.
+std::int64_t rounded(std::int64_t count, const ArenaTypes& types) {
+  const std::size_t least = std::min({size_of(types.values), size_of(types.gradients), size_of(types.states),
+                                      size_of(types.shadow.value_or(types.values))});
+  const std::int64_t elements = granule / static_cast<std::int64_t>(least);
+  return (count + elements - 1) / elements * elements;
+}
 
 DType parse_dtype(std::string_view name) {
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
     if (name_of(dtype) == name) return dtype;
   throw InternalError(fmt::format("a placement names the dtype '{}'", name));
+}
+
+ArenaTypes parse_types(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<DType> types;
+  for (std::string name; std::getline(in, name, '/');) types.push_back(parse_dtype(name));
+  if (types.size() == 1) return ArenaTypes::all(types[0]);
+  if (types.size() != 3 && types.size() != 4)
+    throw InternalError(fmt::format("a placement names the dtypes '{}'", text));
+  ArenaTypes parsed{types[0], types[1], types[2]};
+  if (types.size() == 4) parsed.shadow = types[3];
+  return parsed;
 }
 
 InternalError damaged() { return InternalError("a placement's text is damaged"); }
@@ -39,14 +57,14 @@ std::string list_text(const std::vector<std::int64_t>& numbers) {
 }  // namespace
 
 void Placement::append(std::string name, TensorType type, ParameterRole role, Layout layout) {
-  if (type.dtype != dtype)
+  if (type.dtype != types.values)
     throw UserError(
         fmt::format("the parameter '{}' is {} in a store of {}; all parameters of a model have one dtype",
-                    name, name_of(type.dtype), name_of(dtype)));
+                    name, name_of(type.dtype), name_of(types.values)));
   if (!entries.empty() && entries.back().role > role)
     throw InternalError("a placement holds trainables, then buffers, then frozen parameters");
   const std::int64_t offset = entries.empty() ? 0 : entries.back().offset + entries.back().count;
-  const std::int64_t count = rounded(layout.elements(type.shape));
+  const std::int64_t count = rounded(layout.elements(type.shape), types);
   entries.push_back({std::move(name), std::move(type), role, std::move(layout), offset, count});
 }
 
@@ -72,8 +90,45 @@ std::int64_t Placement::tail_offset() const {
 
 std::int64_t Placement::gradient_count() const { return tail_offset() + tail_count; }
 
+std::int64_t Placement::bytes_before(ArenaKind arena, std::int64_t element) const {
+  const auto bytes = [&](std::int64_t elements, ParameterRole role) {
+    return elements * static_cast<std::int64_t>(size_of(dtype(arena, role)));
+  };
+  const std::int64_t trainables = std::min(element, count(ParameterRole::trainable));
+  return bytes(trainables, ParameterRole::trainable) + bytes(element - trainables, ParameterRole::buffer);
+}
+
+std::size_t Placement::bytes(ArenaKind arena) const {
+  std::int64_t elements = value_count();
+  if (arena == ArenaKind::gradient) elements = gradient_count();
+  if (arena == ArenaKind::state) elements = count(ParameterRole::trainable);
+  return static_cast<std::size_t>(bytes_before(arena, elements));
+}
+
+DType Placement::dtype(ArenaKind arena, ParameterRole role) const {
+  switch (arena) {
+    case ArenaKind::value:
+      return types.values;
+    case ArenaKind::gradient:
+      return role == ParameterRole::trainable ? types.gradients : types.values;
+    case ArenaKind::state:
+      return types.states;
+    case ArenaKind::shadow:
+      if (types.shadow) return *types.shadow;
+  }
+  throw InternalError("the placement has no shadow of the values");
+}
+
+std::string to_text(const ArenaTypes& types) {
+  if (types == ArenaTypes::all(types.values)) return std::string(name_of(types.values));
+  std::string text =
+      fmt::format("{}/{}/{}", name_of(types.values), name_of(types.gradients), name_of(types.states));
+  if (types.shadow) text += fmt::format("/{}", name_of(*types.shadow));
+  return text;
+}
+
 std::string to_text(const Placement& placement) {
-  std::string text = fmt::format("{} {}\n", name_of(placement.dtype), placement.entries.size());
+  std::string text = fmt::format("{} {}\n", to_text(placement.types), placement.entries.size());
   for (const Placement::Entry& entry : placement.entries) {
     std::vector<std::int64_t> blocks;
     for (const Layout::Block& block : entry.layout.blocks())
@@ -91,7 +146,7 @@ Placement parse_placement(std::string_view text) {
   std::string word;
   std::size_t entries = 0;
   in >> word >> entries;
-  placement.dtype = parse_dtype(word);
+  placement.types = parse_types(word);
   for (; entries > 0; --entries) {
     int role = -1;
     in >> word >> role;
@@ -108,28 +163,28 @@ Placement parse_placement(std::string_view text) {
       if (numbers[i] < 0 || numbers[i] >= shape.rank() || numbers[i + 1] < 1) throw damaged();
       blocks.push_back({numbers[i], numbers[i + 1]});
     }
-    placement.append(word, {placement.dtype, std::move(shape)}, static_cast<ParameterRole>(role),
+    placement.append(word, {placement.types.values, std::move(shape)}, static_cast<ParameterRole>(role),
                      Layout(std::move(order), std::move(blocks)));
   }
   return placement;
 }
 
 std::vector<Bucket> make_buckets(const Placement& placement, std::int64_t bytes) {
-  const std::int64_t least =
-      std::max<std::int64_t>(bytes / static_cast<std::int64_t>(size_of(placement.dtype)), 1);
+  const DType dtype = placement.types.gradients;
+  const std::int64_t least = std::max<std::int64_t>(bytes / static_cast<std::int64_t>(size_of(dtype)), 1);
   std::vector<Bucket> buckets;
-  Bucket open;
+  Bucket open{0, 0, dtype};
   for (const Placement::Entry& entry : placement.entries) {
     if (entry.role != ParameterRole::trainable) break;
     open.count += entry.count;
     if (open.count >= least) {
       buckets.push_back(open);
-      open = {entry.offset + entry.count, 0};
+      open = {entry.offset + entry.count, 0, dtype};
     }
   }
   if (open.count > 0) buckets.push_back(open);
   const std::int64_t trainables = placement.count(ParameterRole::trainable);
-  buckets.push_back({trainables, placement.gradient_count() - trainables});
+  buckets.push_back({trainables, placement.gradient_count() - trainables, placement.types.values});
   return buckets;
 }
 

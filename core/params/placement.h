@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/export.h"
+#include "core/graph/leaf.h"
 #include "core/tensor/layout.h"
 
 namespace plexaura {
@@ -26,10 +28,25 @@ constexpr TailSlot metric_slot(std::size_t index) {
   return static_cast<TailSlot>(static_cast<std::size_t>(TailSlot::first_metric) + index);
 }
 
+// The dtypes of the store's arenas, all floating.
+struct ArenaTypes {
+  DType values = DType::float32;     // also of the changes of buffers and of the tail, in the gradient arena
+  DType gradients = DType::float32;  // of trainables
+  DType states = DType::float32;
+  std::optional<DType> shadow = {};  // of the copy of the values that each update writes; empty: no copy
+
+  static ArenaTypes all(DType dtype) { return {dtype, dtype, dtype}; }
+  bool operator==(const ArenaTypes&) const = default;
+};
+
+PLEXAURA_API std::string to_text(
+    const ArenaTypes& types);  // "float32", or "float32/bfloat16/float32/bfloat16"
+
 // Where each parameter lies in the store: a value, made by the first training program and an input of every
-// other compile. All offsets and counts are elements, multiples of 16. The value arena is trainables,
-// buffers, frozen; the gradient arena is trainables, buffers (their changes), tail; the optimizer's state arenas
-// are trainables. One index means the same in all of them. Several threads may read it at once.
+// other compile. The value arena is trainables, buffers, frozen, and so is its shadow; the gradient arena is
+// trainables, buffers (their changes), tail; the optimizer's state arenas are trainables. Offsets and counts are
+// elements: one index means the same in all arenas, and bytes_before() says where it lies. Entries begin at
+// multiples of 64 bytes in every arena. Several threads may read it at once.
 struct PLEXAURA_API Placement {
   struct Entry {
     std::string name;
@@ -41,7 +58,7 @@ struct PLEXAURA_API Placement {
     bool operator==(const Entry&) const = default;
   };
 
-  DType dtype = DType::float32;
+  ArenaTypes types;
   std::vector<Entry>
       entries;  // in arena order: trainables in the order in which backward finishes their gradients
 
@@ -55,6 +72,12 @@ struct PLEXAURA_API Placement {
   std::int64_t gradient_count() const;  // trainables, buffers, tail
   std::int64_t tail_offset() const;     // in the gradient arena
 
+  // Where this element begins in the arena; of the number of all elements, the bytes of the arena.
+  std::int64_t bytes_before(ArenaKind arena, std::int64_t element) const;
+  std::size_t bytes(ArenaKind arena) const;
+  // Of what the arena holds of parameters of this role. InternalError for the shadow where there is none.
+  DType dtype(ArenaKind arena, ParameterRole role = ParameterRole::trainable) const;
+
   bool operator==(const Placement&) const = default;
 };
 
@@ -66,6 +89,7 @@ PLEXAURA_API Placement parse_placement(std::string_view text);
 struct Bucket {
   std::int64_t offset = 0;
   std::int64_t count = 0;
+  DType dtype = DType::float32;
   bool operator==(const Bucket&) const = default;
 };
 

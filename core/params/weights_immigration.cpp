@@ -48,8 +48,7 @@ WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucke
     staged_.push_back(std::move(event));
   }
   if (backend.info().host_memory) return;
-  const auto bytes = static_cast<std::size_t>(store.placement().gradient_count()) * size_of(dtype());
-  staging_ = backend.allocate(bytes, MemoryUse::staging);
+  staging_ = backend.allocate(placement().bytes(ArenaKind::gradient), MemoryUse::staging);
   computed_ = backend.make_event();
   returned_ = backend.make_event();
 }
@@ -59,20 +58,22 @@ WeightsImmigration::~WeightsImmigration() { settle(store_.backend()); }
 
 std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
   std::vector<Entry> entries;
-  const auto element = static_cast<std::int64_t>(size_of(dtype()));
-  for (const Placement::Entry& placed : store_.placement().entries) {
+  const auto bytes = [&](const Placement::Entry& placed, ArenaKind arena) {
+    return placed.count * static_cast<std::int64_t>(size_of(placement().dtype(arena, placed.role)));
+  };
+  for (const Placement::Entry& placed : placement().entries) {
     std::optional<std::size_t> bucket;
     for (std::size_t i = 0; i < buckets_.size() && placed.role != ParameterRole::frozen; ++i)
       if (placed.offset >= buckets_[i].offset && placed.offset < buckets_[i].offset + buckets_[i].count)
         bucket = i;
-    entries.push_back({placed.name, placed.type, placed.count * element, bucket ? placed.count * element : 0,
-                       placed.role, bucket});
+    entries.push_back({placed.name, placed.type, bytes(placed, ArenaKind::value),
+                       bucket ? bytes(placed, ArenaKind::gradient) : 0, placed.role, bucket});
   }
   return entries;
 }
 
 std::vector<std::byte> WeightsImmigration::emigrate_all() const {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(placement().value_count()) * size_of(dtype()));
+  std::vector<std::byte> bytes(placement().bytes(ArenaKind::value));
   copy_to_host(store_.backend(), bytes.data(), store_.values(), bytes.size());
   return bytes;
 }
@@ -82,19 +83,20 @@ void WeightsImmigration::immigrate_all(std::span<const std::byte> values, const 
     throw UserError(
         "the whole store can be overwritten only with values of an equal placement; immigrate tensor by "
         "tensor instead");
-  const std::size_t bytes = static_cast<std::size_t>(placement.value_count()) * size_of(dtype());
+  const std::size_t bytes = placement.bytes(ArenaKind::value);
   if (values.size() != bytes)
     throw UserError(fmt::format("the whole store has {} bytes and was given {}", bytes, values.size()));
   copy_to_device(store_.backend(), store_.values(), values.data(), values.size());
+  store_.update_shadow();
   store_.raise_version();
 }
 
 std::size_t WeightsImmigration::byte_offset(std::size_t bucket) const {
-  return static_cast<std::size_t>(buckets_[bucket].offset) * size_of(dtype());
+  return static_cast<std::size_t>(placement().bytes_before(ArenaKind::gradient, buckets_[bucket].offset));
 }
 
 std::size_t WeightsImmigration::byte_count(std::size_t bucket) const {
-  return static_cast<std::size_t>(buckets_[bucket].count) * size_of(dtype());
+  return static_cast<std::size_t>(buckets_[bucket].count) * size_of(buckets_[bucket].dtype);
 }
 
 std::span<std::byte> WeightsImmigration::gradients(std::size_t bucket) const {
@@ -139,7 +141,7 @@ void WeightsImmigration::blank(std::size_t bucket) {
   std::ranges::fill(bytes, std::byte{0});
   if (bucket + 1 != buckets_.size()) return;
   const auto set = [&](TailSlot slot, double value) {
-    const Tensor element = Tensor::scalar(value).cast(dtype());
+    const Tensor element = Tensor::scalar(value).cast(buckets_[bucket].dtype);
     const auto tail = bytes.size() - static_cast<std::size_t>(tail_count) * element.bytes();
     std::memcpy(bytes.data() + tail + static_cast<std::size_t>(slot) * element.bytes(), element.data(),
                 element.bytes());

@@ -51,7 +51,6 @@ class PLEXAURA_API WeightsImmigration {
 
   // Buckets in placement order: the order in which they are announced, on every rank and in every program.
   std::span<const Bucket> buckets() const { return buckets_; }
-  DType dtype() const { return store_.dtype(); }
   // An event of the strategy's own, to answer with.
   std::unique_ptr<Event> make_event() const { return store_.backend().make_event(); }
 

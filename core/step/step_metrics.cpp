@@ -60,8 +60,8 @@ MetricsRing::MetricsRing(Backend& backend, const ParameterStore& store) : backen
 std::uint64_t MetricsRing::push(std::exception_ptr failure) {
   Entry& entry = entries_[++pushed_ % entries_.size()];
   entry.failure = std::move(failure);
-  const std::size_t offset =
-      static_cast<std::size_t>(store_.placement().tail_offset()) * size_of(store_.dtype());
+  const Placement& placement = store_.placement();
+  const std::int64_t offset = placement.bytes_before(ArenaKind::gradient, placement.tail_offset());
   backend_.copy(Stream::compute, entry.tail->address(), store_.gradients() + offset,
                 tail_bytes(store_.dtype()));
   entry.copied->record(Stream::compute);

@@ -236,11 +236,14 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
 void TrainingStep::fail(std::exception_ptr failure, const StepInputs& inputs) {
   failure_ = std::move(failure);
   const Placement& placement = store_.placement();
-  Tensor zeros(TensorType{placement.dtype, Shape{placement.gradient_count()}});
+  const auto start = [&](std::int64_t element) {
+    return static_cast<std::size_t>(placement.bytes_before(ArenaKind::gradient, element));
+  };
+  std::vector<std::byte> zeros(placement.bytes(ArenaKind::gradient));
   const auto set = [&](TailSlot slot, double value) {
-    const Tensor element = Tensor::scalar(value).cast(placement.dtype);
-    const auto index = static_cast<std::size_t>(placement.tail_offset()) + static_cast<std::size_t>(slot);
-    std::copy_n(element.data(), element.bytes(), zeros.data() + index * element.bytes());
+    const Tensor element = Tensor::scalar(value).cast(store_.dtype());
+    std::copy_n(element.data(), element.bytes(),
+                zeros.data() + start(placement.tail_offset() + static_cast<std::int64_t>(slot)));
   };
   set(TailSlot::failed, 1);
   set(TailSlot::stop, inputs.stop ? 1 : 0);
@@ -250,9 +253,8 @@ void TrainingStep::fail(std::exception_ptr failure, const StepInputs& inputs) {
     // The failure that brought us here, or one that followed from it.
   }
   if (announced_ == border_.buckets().size()) return;
-  const auto first =
-      static_cast<std::size_t>(border_.buckets()[announced_].offset) * size_of(placement.dtype);
-  copy_to_device(backend_, store_.gradients() + first, zeros.data() + first, zeros.bytes() - first);
+  const std::size_t first = start(border_.buckets()[announced_].offset);
+  copy_to_device(backend_, store_.gradients() + first, zeros.data() + first, zeros.size() - first);
 }
 
 void TrainingStep::announce(std::size_t bucket) {

@@ -14,6 +14,10 @@ void require_store(const Program& program, const Backend& backend, const Paramet
     throw UserError("VM: the program reads parameters; give it the store that holds them");
   if (store != nullptr && store->placed() && &store->backend() != &backend)
     throw UserError("VM: the store was placed on another backend; make a store for each backend");
+  if (!program.placement.entries.empty() && store->placement().types != program.placement.types)
+    throw UserError(
+        fmt::format("VM: the program has arenas of {} and the store of {}; compile it with store.placement()",
+                    to_text(program.placement.types), to_text(store->placement().types)));
   for (const Placement::Entry& entry : program.placement.entries) {
     const Placement::Entry* placed = store->placement().find(entry.name);
     if (placed == nullptr || *placed != entry)
@@ -63,6 +67,8 @@ Address ProgramMemory::address(const Place& place, std::size_t feed_slot) const 
       return store_->gradients() + offset;
     case Place::Space::state:
       return store_->state(place.index) + offset;
+    case Place::Space::shadow:
+      return store_->shadow() + offset;
   }
   throw InternalError("a place outside all spaces");
 }

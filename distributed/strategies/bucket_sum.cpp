@@ -8,7 +8,7 @@
 namespace plexaura {
 
 void BucketSum::begin(WeightsImmigration& border) {
-  check_summable(border.dtype());
+  for (const Bucket& bucket : border.buckets()) check_summable(bucket.dtype);
   border_ = &border;
   final_.assign(border.buckets().size(), nullptr);
 }
@@ -18,7 +18,8 @@ UpdateAnswer BucketSum::before_update(std::size_t bucket) {
   const auto end =
       fmt::format_to_n(text.data(), text.size(), "bucket {} of step {}", bucket, border_->step()).out;
   final_[bucket]->wait();
-  sum(border_->gradients(bucket), {text.data(), static_cast<std::size_t>(end - text.data())});
+  sum(border_->buckets()[bucket].dtype, border_->gradients(bucket),
+      {text.data(), static_cast<std::size_t>(end - text.data())});
   return {};
 }
 

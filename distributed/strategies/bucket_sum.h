@@ -29,7 +29,7 @@ class BucketSum : public Strategy {
   HookSet hooks() const override {
     return {.gradients_ready = true, .before_update = true, .agree = update_ == Update::by_step};
   }
-  // Throws UserError for weights of a type that ranks do not sum.
+  // Throws UserError for gradients of a type that ranks do not sum.
   void begin(WeightsImmigration& border) override;
   void gradients_ready(std::size_t bucket, Event& final) override { final_[bucket] = &final; }
   UpdateAnswer before_update(std::size_t bucket) override;
@@ -40,7 +40,7 @@ class BucketSum : public Strategy {
   WeightsImmigration& border() { return *border_; }
 
   // Sums a bucket over all ranks in place. `what` names bucket and step.
-  virtual void sum(std::span<std::byte> gradients, std::string_view what) = 0;
+  virtual void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) = 0;
 
  private:
   Communicator& communicator_;

@@ -25,11 +25,11 @@ void ReduceBroadcast::begin(WeightsImmigration& border) {
   if (communicator().rank() == kRoot) received_.resize(kPieceBytes);
 }
 
-void ReduceBroadcast::sum(std::span<std::byte> gradients, std::string_view what) {
+void ReduceBroadcast::sum(DType dtype, std::span<std::byte> gradients, std::string_view what) {
   // A barrier knows all ranks that did not come; a message only the one at its other end.
   communicator().barrier(what);
   if (communicator().rank() == kRoot) {
-    add_from_all(gradients, what);
+    add_from_all(dtype, gradients, what);
   } else {
     send_to_root(gradients, what);
   }
@@ -42,8 +42,7 @@ void ReduceBroadcast::send_to_root(std::span<const std::byte> gradients, std::st
   });
 }
 
-void ReduceBroadcast::add_from_all(std::span<std::byte> gradients, std::string_view what) {
-  const DType dtype = border().dtype();
+void ReduceBroadcast::add_from_all(DType dtype, std::span<std::byte> gradients, std::string_view what) {
   for_each_piece(gradients, [&](std::span<std::byte> piece) {
     const std::span<std::byte> theirs = std::span(received_).first(piece.size());
     for (int rank = 0; rank < communicator().size(); ++rank) {

@@ -16,9 +16,9 @@ class ReduceBroadcast final : public BucketSum {
   void begin(WeightsImmigration& border) override;
 
  private:
-  void sum(std::span<std::byte> gradients, std::string_view what) override;
+  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override;
   void send_to_root(std::span<const std::byte> gradients, std::string_view what);
-  void add_from_all(std::span<std::byte> gradients, std::string_view what);
+  void add_from_all(DType dtype, std::span<std::byte> gradients, std::string_view what);
 
   std::vector<std::byte> received_;  // of one rank, on rank 0: a piece of a bucket
 };

@@ -79,6 +79,44 @@ TEST_CASE("placing anew keeps values and state by name, and counts") {
   CHECK(plexaura::testing::read_tail(store, TailSlot::loss) == 0);
 }
 
+TEST_CASE("placing anew with other types casts the state") {
+  ParameterStore store(specs());
+  store.place(placement(), test_backend());
+  store.require_states(1);
+  store.write("conv.weight", counting(filter));
+  store.write_state(0, "conv.bias", counting(vector, 9));
+  store.set_types({DType::float32, DType::float32, DType::float64, DType::bfloat16});
+  CHECK(store.read_state(0, "conv.bias").dtype() == DType::float32);  // until it is placed
+  Placement other;
+  other.types = store.types();
+  for (const Placement::Entry& entry : placement().entries)
+    other.append(entry.name, entry.type, entry.role, entry.layout);
+  store.place(other, test_backend());
+  CHECK(store.read("conv.weight") == counting(filter));
+  CHECK(store.read_shadow("conv.weight") == counting(filter).cast(DType::bfloat16));
+  CHECK(store.read_state(0, "conv.bias") == counting(vector, 9).cast(DType::float64));
+  store.write("conv.bias", counting(vector, 3));
+  CHECK(store.read_shadow("conv.bias") == counting(vector, 3).cast(DType::bfloat16));
+}
+
+TEST_CASE("types of arenas that cannot be are refused in words") {
+  ParameterStore store(specs());
+  const auto check = [&](auto&& action, std::string_view words) {
+    const std::string text = user_error(action);
+    CAPTURE(text);
+    CHECK(text.find(words) != std::string::npos);
+  };
+  check([&] { store.set_types(ArenaTypes::all(DType::float64)); }, "make the store of that type");
+  check([&] { store.set_types({DType::float32, DType::int64, DType::float32}); }, "is to hold int64; choose");
+  store.set_types({DType::float32, DType::bfloat16, DType::float32});
+  check([&] { store.place(placement(), test_backend()); }, "compile it with the types of the store");
+  check([&] { store.shadow(); }, "not placed yet");
+  store.place({}, test_backend());
+  CHECK(store.placement().types.gradients == DType::bfloat16);
+  check([&] { store.shadow(); }, "has no shadow");
+  check([&] { store.read_shadow("conv.bias"); }, "has no shadow");
+}
+
 TEST_CASE("wrong names and types are refused in words") {
   ParameterStore store(specs());
   const auto check = [&](auto&& action, std::string_view words) {

@@ -13,13 +13,15 @@ namespace {
 
 constexpr int count = 3;
 
+// With arenas of unlike dtypes.
 ParameterStore make_store(Backend& backend, double value) {
   const TensorType type{DType::float32, {3}};
   ParameterStore store({{"weight", type, ParameterRole::trainable, Initialiser::zeros()},
                         {"seen", type, ParameterRole::buffer, Initialiser::zeros()},
                         {"fixed", type, ParameterRole::frozen, Initialiser::zeros()}});
   Placement placement;
-  placement.dtype = DType::float32;
+  placement.types = {DType::float32, DType::float32, DType::float64, DType::bfloat16};
+  store.set_types(placement.types);
   placement.append("weight", type, ParameterRole::trainable, Layout::row_major(1));
   placement.append("seen", type, ParameterRole::buffer, Layout::row_major(1));
   store.place(placement, backend);
@@ -27,7 +29,7 @@ ParameterStore make_store(Backend& backend, double value) {
   Tensor tensor(type);
   for (float& element : tensor.as<float>()) element = static_cast<float>(value);
   for (const char* name : {"weight", "seen", "fixed"}) store.write(name, tensor);
-  for (const int index : {0, 1}) store.write_state(index, "weight", tensor);
+  for (const int index : {0, 1}) store.write_state(index, "weight", tensor.cast(DType::float64));
   return store;
 }
 
@@ -49,7 +51,8 @@ End meet(const std::array<RunPlace, count>& places) {
     if (rank == 0) end.place = place;
     const Tensor weight = store.read("weight");
     for (const char* name : {"seen", "fixed"}) CHECK(store.read(name) == weight);
-    for (const int index : {0, 1}) CHECK(store.read_state(index, "weight") == weight);
+    for (const int index : {0, 1}) CHECK(store.read_state(index, "weight") == weight.cast(DType::float64));
+    CHECK(store.read_shadow("weight") == weight.cast(DType::bfloat16));
     end.weights.at(rank) = weight.to_doubles()[2];
     const bool changed = weight.to_doubles()[2] != static_cast<double>(rank);
     CHECK((store.version() > version) == changed);

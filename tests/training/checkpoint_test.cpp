@@ -117,6 +117,21 @@ TEST_CASE("a checkpoint of another optimizer or precision is refused, though its
         }).starts_with(file + " does not say its precision"));
 }
 
+TEST_CASE("a state of a dtype of its own is saved and read again, and refused by a store of another") {
+  const TemporaryFolder folder;
+  const TinyStore saved(1, DType::float32, 1, DType::float64);
+  save_checkpoint(folder.path(), saved.store, {.step = 1, .optimizer = "sgd"});
+  TinyStore same(0, DType::float32, 1, DType::float64);
+  REQUIRE(load_checkpoint(folder.path(), same.store, "sgd"));
+  CHECK(same.store.read_state(0, "fc.weight") == saved.store.read_state(0, "fc.weight"));
+  TinyStore narrow(0);
+  const std::string text = user_error([&] { load_checkpoint(folder.path(), narrow.store, "sgd"); });
+  CAPTURE(text);
+  CHECK(text.find(
+            "'state0.fc.weight' is float64[3,17] and the optimizer's state is now float32[3,17]; resume") !=
+        std::string::npos);
+}
+
 TEST_CASE("a checkpoint of other settings is refused with the key, what it was and what it is") {
   const TemporaryFolder folder;
   const std::map<std::string, std::string> settings{{"model.activation", "relu"}, {"model.name", "mlp"}};

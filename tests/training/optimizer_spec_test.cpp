@@ -28,7 +28,7 @@ class Updates {
       : store_({spec("a", 2, ParameterRole::trainable), spec("b", 1, ParameterRole::trainable),
                 spec("running", 3, ParameterRole::buffer)}) {
     Placement placement;
-    placement.dtype = DType::float64;
+    placement.types = ArenaTypes::all(DType::float64);
     for (const ParameterSpec& spec : store_.specs())
       placement.append(spec.name, spec.type, spec.role, Layout::row_major(1));
     store_.place(placement, test_backend());

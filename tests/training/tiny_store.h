@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "core/params/parameter_store.h"
 #include "tests/support/backend.h"
 
@@ -8,7 +10,8 @@ namespace plexaura::testing {
 // A matrix in a blocked layout, tied under a second name, and a buffer; with one state arena.
 class TinyStore {
  public:
-  explicit TinyStore(double first, DType dtype = DType::float32, std::int64_t states = 1)
+  explicit TinyStore(double first, DType dtype = DType::float32, std::int64_t states = 1,
+                     std::optional<DType> dtype_of_states = {})
       : store({{"fc.weight",
                 {dtype, Shape{3, 17}},
                 ParameterRole::trainable,
@@ -16,14 +19,15 @@ class TinyStore {
                 {"tied.weight"}},
                {"bn.mean", {dtype, Shape{2}}, ParameterRole::buffer, Initialiser::zeros()}}) {
     Placement placement;
-    placement.dtype = dtype;
+    placement.types = {dtype, dtype, dtype_of_states.value_or(dtype)};
+    store.set_types(placement.types);
     placement.append("fc.weight", store.specs()[0].type, ParameterRole::trainable, Layout({0, 1}, {{1, 8}}));
     placement.append("bn.mean", store.specs()[1].type, ParameterRole::buffer, Layout::row_major(1));
     store.place(placement, test_backend());
     store.require_states(states);
     for (const ParameterSpec& spec : store.specs()) store.write(spec.name, counting(spec.type, first));
     for (std::int64_t i = 0; i < states; ++i)
-      store.write_state(i, "fc.weight", counting(store.specs()[0].type, first + 0.5));
+      store.write_state(i, "fc.weight", counting({store.types().states, {3, 17}}, first + 0.5));
   }
 
   static Tensor counting(const TensorType& type, double first) {

@@ -45,7 +45,7 @@ Batch some_batch(std::int64_t samples) {
 // The same entries, order kept, in one layout for filters.
 Placement with_layout(const Placement& from, const Layout& filters) {
   Placement placement;
-  placement.dtype = from.dtype;
+  placement.types = from.types;
   for (const Placement::Entry& entry : from.entries)
     placement.append(entry.name, entry.type, entry.role,
                      entry.type.shape.rank() == 4 ? filters : entry.layout);

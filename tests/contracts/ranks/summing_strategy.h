@@ -22,7 +22,8 @@ class SummingStrategy : public Strategy {
   void gradients_ready(std::size_t bucket, Event& final) override { final_[bucket] = &final; }
   UpdateAnswer before_update(std::size_t bucket) override {
     final_[bucket]->wait();
-    ranks_.sum(border_->dtype(), border_->gradients(bucket).data(), border_->buckets()[bucket].count,
+    ranks_.sum(border_->buckets()[bucket].dtype, border_->gradients(bucket).data(),
+               border_->buckets()[bucket].count,
                fmt::format("bucket {} of step {}", bucket, border_->step()));
     return {};
   }

@@ -33,6 +33,7 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
       x_(like.x.type()),
       t_(like.t.type()),
       options_(std::move(options)) {
+  if (options_.types) store_.set_types(*options_.types);
   const Placement placement = options_.placement != nullptr
                                   ? *options_.placement
                                   : compile_gradients(options_.sizes[0], false, nullptr)->placement;
@@ -69,8 +70,9 @@ std::shared_ptr<const Program> SmallTraining::compile_gradients(std::int64_t sam
   const Node x = graph.input("x", with_samples(x_));
   const Node t = graph.input("t", with_samples(t_));
   const auto outputs = training_outputs(graph, model_(graph, x, t), store_, samples);
-  return compile(graph, outputs, backend_,
-                 {.placement = placement, .accumulate = accumulate, .apply_updates = false});
+  return compile(
+      graph, outputs, backend_,
+      {.placement = placement, .types = store_.types(), .accumulate = accumulate, .apply_updates = false});
 }
 
 StepTicket SmallTraining::launch(std::span<const Batch> micro_batches, double learning_rate,

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,7 @@ class SmallTraining {
     bool watch = false;
     std::int64_t seed = 0;
     double loss_scale = 1;
+    std::optional<ArenaTypes> types = {};  // of the store
   };
 
   // `like` says the types of the inputs; its number of samples does not matter.

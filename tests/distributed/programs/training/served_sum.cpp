@@ -16,7 +16,8 @@ bool ServedSum::goes_on(std::int64_t mine) {
 }
 
 void ServedSum::sum(std::size_t bucket, std::byte* data) {
-  all_.sum(border_->dtype(), data, border_->buckets()[bucket].count, fmt::format("bucket {}", bucket));
+  all_.sum(border_->buckets()[bucket].dtype, data, border_->buckets()[bucket].count,
+           fmt::format("bucket {}", bucket));
 }
 
 UpdateAnswer ServedSum::before_update(std::size_t bucket) {
