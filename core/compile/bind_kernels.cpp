@@ -131,10 +131,9 @@ class Binder {
     RegionQuery query{graph(), region, {}, {}};
     for (const Value input : region.inputs) query.given.push_back(layout_of(input));
     for (const Value output : region.outputs) query.wanted.push_back(wanted_.contains(output));
-    if (op(region.nodes.back()).traits().collective) return bind_collective(region, query);
-
     const std::vector<Candidate> candidates = candidates_for(query);
     if (candidates.empty() && region.nodes.size() > 1) return bind_one_by_one(region);
+    if (candidates.empty() && needs_ranks(region)) return bind_collective(region, query);
     if (candidates.empty())
       throw UserError(
           fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; register one, or use "
@@ -143,17 +142,27 @@ class Binder {
     const auto reorders = [&](const Candidate& candidate) {
       return seconds_of_reorders(region, candidate, targets);
     };
-    add_step(region, query, cheapest(backend_, request_.tuner, query, candidates, false, reorders), targets);
+    // A rank that measures is alone, and nobody would come to its sums.
+    Tuner* tuner = needs_ranks(region) ? nullptr : request_.tuner;
+    add_step(region, query, cheapest(backend_, tuner, query, candidates, false, reorders), targets);
+  }
+
+  bool needs_ranks(const Region& region) const {
+    return std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().collective; });
   }
 
   // Nothing where all that the backend offers has to be measured first.
   std::vector<Candidate> candidates_for(const RegionQuery& query) const {
     std::vector<Candidate> candidates = backend_.propose(query);
     if (std::ranges::none_of(candidates, &Candidate::has_estimate)) candidates.clear();
+    if (op(query.region.nodes.back()).traits().collective)
+      std::erase_if(candidates,
+                    [](const Candidate& candidate) { return !candidate.outputs[0].is_row_major(); });
     return candidates;
   }
 
-  // In logical layout: ranks that chose other ones, for another batch size, still add element to element.
+  // By the host, where the backend offers no kernel. In logical layout: ranks that chose other ones, for another
+  // batch size, still add element to element.
   void bind_collective(const Region& region, const RegionQuery& query) {
     Candidate candidate;
     candidate.implementation = "collective";
@@ -235,7 +244,7 @@ class Binder {
                              candidate.outputs[0] == targets[0]->layout && !read_elsewhere(region.outputs[0]);
     BoundInstruction step{region, candidate, nullptr, {}, query.wanted, false};
     const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
-    bool parameters_alone = request_.prologue && !random && !region.inputs.empty();
+    bool parameters_alone = request_.prologue && !random && !needs_ranks(region) && !region.inputs.empty();
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
       Value input = region.inputs[i];
       if (step.reads(i)) input = reordered(input, candidate.inputs[i]);

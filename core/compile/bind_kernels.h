@@ -26,7 +26,7 @@ struct Target {
 struct BoundInstruction {
   Region region;
   Candidate candidate;
-  std::shared_ptr<const Kernel> kernel;  // null for a collective
+  std::shared_ptr<const Kernel> kernel;  // null for a collective that the host does
   std::vector<Value> inputs;
   std::vector<bool> wanted;  // per output
   bool prologue = false;

@@ -46,7 +46,7 @@ struct Instruction {
   std::string name;                         // "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
   std::string implementation;               // of the candidate
   std::vector<NodeId> nodes;                // one, or those of a region
-  std::shared_ptr<const Kernel> kernel;     // null for a collective, which the VM does itself at a host point
+  std::shared_ptr<const Kernel> kernel;     // null for a collective that the VM does itself at a host point
   std::vector<std::optional<Slot>> inputs;  // nothing for an input that the kernel does not read
   std::vector<std::optional<Slot>> outputs;  // nothing for an output that nobody wants
   std::size_t workspace_bytes = 0;

@@ -186,7 +186,9 @@ class PLEXAURA_API Backend {
   // propose() refuses falls apart into its nodes.
   virtual std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const = 0;
 
-  // Ways to compute a region; cheap, without code generation. Empty where there is none.
+  // Ways to compute a region; cheap, without code generation. Empty where there is none. For a collective op that
+  // is the rule, and the host sums. A backend that offers a kernel of its own joins the ranks itself; then the
+  // backends of all ranks offer one. It gives the row-major layout, is never measured, and may be recorded.
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
 };
 

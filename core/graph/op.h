@@ -35,7 +35,7 @@ struct OpTraits {
   int saved_outputs = 0;    // the last so many outputs are made for backward only: they receive no cotangent
   bool random = false;      // two equal ones are two draws: never merged
   bool view = false;        // output 0 is input 0 under another shape, element by element in row-major order
-  bool collective = false;  // needs other ranks: runs at a host point
+  bool collective = false;  // needs other ranks: runs at a host point, unless the backend offers a kernel
   // Element i of each output depends on nothing but the elements that broadcasting puts beside it. Its portable
   // kernel reads all of them before it writes element i, so that an output may lie where an input of its type
   // lies.

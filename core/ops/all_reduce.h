@@ -9,8 +9,8 @@ namespace plexaura {
 // float64, float32, int64. The loss of a distributed run is the sum of the ranks' losses, so its gradient is
 // the sum of the ranks' cotangents.
 //
-// It does not stand in ops.def: it has no kernel, the VM runs it at a host point through the Collective that
-// it was given.
+// It does not stand in ops.def, for it needs no kernel: the VM runs it at a host point through the Collective that
+// it was given. A backend whose library sums over ranks by itself may offer one.
 PLEXAURA_API Node all_reduce_sum(Operand x);
 
 }  // namespace plexaura

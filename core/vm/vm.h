@@ -19,7 +19,7 @@ namespace plexaura {
 struct VmOptions {
   ParameterStore* store = nullptr;            // needed where the program reads parameters, buffers or arenas
   std::shared_ptr<Workspace> workspace = {};  // null: the VM allocates its own
-  Collective* collective = nullptr;           // needed where the program has collective ops
+  Collective* collective = nullptr;           // needed for collective ops without a kernel of the backend
   std::vector<HostPoint> host_points = {};    // in any order; cut the program into segments
   bool watch = false;                         // after each instruction look for NaN and Inf
   class Profile* profile = nullptr;           // an event per instruction; waits after each
