@@ -42,13 +42,16 @@ std::shared_ptr<Workspace> require_workspace(const Program& program, Backend& ba
 
 ProgramMemory::ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
                              std::shared_ptr<Workspace> workspace)
-    : store_((require_store(program, backend, store), store)),
+    : program_(program),
+      backend_(backend),
+      store_((require_store(program, backend, store), store)),
       workspace_(require_workspace(program, backend, std::move(workspace))),
       constants_(backend, program.constants.size()),
-      prologue_(backend, program.prologue_bytes),
       feeds_(program, backend) {
   copy_to_device(backend, constants_.address(), program.constants.data(), program.constants.size());
 }
+
+void ProgramMemory::allocate_prologue() { prologue_.emplace(backend_, program_.prologue_bytes); }
 
 Address ProgramMemory::address(const Place& place, std::size_t feed_slot) const {
   const auto offset = static_cast<std::size_t>(place.offset);
@@ -60,7 +63,7 @@ Address ProgramMemory::address(const Place& place, std::size_t feed_slot) const 
     case Place::Space::constant:
       return constants_.address() + offset;
     case Place::Space::prologue:
-      return prologue_.address() + offset;
+      return prologue_->address() + offset;
     case Place::Space::value:
       return store_->values() + offset;
     case Place::Space::gradient:

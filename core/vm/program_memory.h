@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "core/compile/program.h"
 #include "core/params/parameter_store.h"
@@ -18,15 +19,19 @@ class ProgramMemory {
   ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
                 std::shared_ptr<Workspace> workspace);
 
+  // Comes before an address in the prologue is asked for: a program that never runs needs none.
+  void allocate_prologue();
   Address address(const Place& place, std::size_t feed_slot) const;
   FeedSlots& feeds() { return feeds_; }
   const FeedSlots& feeds() const { return feeds_; }
 
  private:
+  const Program& program_;
+  Backend& backend_;
   ParameterStore* store_;
   std::shared_ptr<Workspace> workspace_;
   Workspace constants_;
-  Workspace prologue_;
+  std::optional<Workspace> prologue_;
   FeedSlots feeds_;
 };
 

@@ -58,6 +58,7 @@ struct VM::Implementation {
 
   std::array<Launches, 2> launches;  // for each feed slot; null in the second where no feed is read
   Launches prologue;
+  bool bound = false;                  // the launches are there
   std::uint64_t prologue_version = 0;  // of the store
   bool writes_values = false;          // applies updates
   bool failed = false;                 // the last run, so that there is nothing to read
@@ -71,16 +72,30 @@ struct VM::Implementation {
         placed_times(store != nullptr ? store->placed_times() : 0),
         memory(*program, backend, store, std::move(options.workspace)),
         collectives(*program, backend, options.collective, memory, profile) {
-    for (const Instruction& instruction : program->prologue) prologue.push_back(bind(instruction, 0));
-    for (const Instruction& instruction : program->instructions) {
-      launches[0].push_back(bind(instruction, 0));
-      launches[1].push_back(lies_in(instruction.inputs, Place::Space::feed) ? bind(instruction, 1) : nullptr);
+    for (const Instruction& instruction : program->instructions)
       if (lies_in(instruction.outputs, Place::Space::value)) writes_values = true;
-    }
+    if (program->prologue.empty()) bind_all();
     // At one place the collective comes first: it completes its instruction.
     std::vector<HostPoint> points = collectives.host_points();
     points.insert(points.end(), options.host_points.begin(), options.host_points.end());
     segments = cut_segments(std::move(points), program->instructions.size());
+  }
+
+  void bind_all() {
+    for (const Instruction& instruction : program->instructions) {
+      launches[0].push_back(bind(instruction, 0));
+      launches[1].push_back(lies_in(instruction.inputs, Place::Space::feed) ? bind(instruction, 1) : nullptr);
+    }
+    bound = true;
+  }
+
+  // The memory of a prologue may be large, and a program for validation may never run: with the first run.
+  void bind_with_prologue() {
+    memory.allocate_prologue();
+    for (Launches* bound : {&prologue, &launches[0], &launches[1]})
+      bound->clear();  // of a run that failed here
+    for (const Instruction& instruction : program->prologue) prologue.push_back(bind(instruction, 0));
+    bind_all();
   }
 
   std::unique_ptr<Launch> bind(const Instruction& instruction, std::size_t feed_slot) const {
@@ -97,6 +112,7 @@ struct VM::Implementation {
 
   void run(std::span<const Feed> feeds, const StepBlock& block) {
     check_store();
+    if (!bound) bind_with_prologue();
     memory.feeds().fill(feeds, block);
     failed = true;
     try {

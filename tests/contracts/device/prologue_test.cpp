@@ -1,0 +1,40 @@
+// What depends on parameters alone is computed once, in memory that is taken when the program first runs: programs
+// for validation are made long before, and may never run.
+
+#include <doctest/doctest.h>
+
+#include "core/ops/matmul.h"
+#include "core/ops/unary.h"
+#include "tests/contracts/device/counting_backend.h"
+#include "tests/contracts/training/small_training.h"
+#include "tests/support/backend.h"
+
+namespace plexaura::testing {
+
+TEST_CASE("the first run takes the memory of the prologue, and no later one") {
+  const TensorType weights{DType::float32, {6, 3}};
+  const TensorType rows{DType::float32, {4, 6}};
+  ParameterStore store({{"w", weights, ParameterRole::trainable, Initialiser::uniform(1)}});
+  CountingBackend backend(test_backend());
+  Graph graph(Mode::inference);
+  const std::vector<ProgramOutput> outputs{
+      {.node = matmul(graph.input("x", rows), tanh(graph.parameter("w", weights)))}};
+  const auto program = compile(graph, outputs, backend);
+  REQUIRE(program->prologue_bytes >= static_cast<std::size_t>(weights.bytes()));
+  store.place(program->placement, backend);
+  VM vm(program, backend, {.store = &store});
+  const Tensor x = whole_numbers(rows, 1);
+  std::int64_t allocations = backend.counts().allocations;
+  for (const std::int64_t expected : {1, 0, 0}) {
+    vm.run({{"x", x}});
+    vm.wait();
+    CHECK(backend.counts().allocations - allocations == expected);
+    allocations = backend.counts().allocations;
+  }
+  const Tensor before = vm.output();
+  store.write("w", whole_numbers(weights, 2));
+  vm.run({{"x", x}});
+  CHECK(!(vm.output() == before));
+}
+
+}  // namespace plexaura::testing
