@@ -42,9 +42,9 @@ std::vector<Candidate> WatchedBackend::propose(const RegionQuery& query) const {
   for (Candidate& candidate : candidates)
     candidate.make = [account = account_, kind = query.region.kind, implementation = candidate.implementation,
                       seconds = candidate.seconds, computes = kernels_,
-                      make = std::move(candidate.make)](bool accumulate) -> std::shared_ptr<const Kernel> {
+                      make = std::move(candidate.make)]() -> std::shared_ptr<const Kernel> {
       account->add(kind, implementation, seconds);
-      auto kernel = make(accumulate);
+      auto kernel = make();
       return computes ? kernel : std::make_shared<EmptyKernel>(kernel->workspace());
     };
   return candidates;

@@ -29,7 +29,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   const auto update_program = compile(update, {}, backend, {.placement = &store.placement()});
   const auto workspace = std::make_shared<Workspace>(
       backend, std::max(gradient_program->arena_bytes, update_program->arena_bytes));
-  step_->add_program(one_sample, false, gradient_program, update_program.get(), workspace);
+  step_->add_program(one_sample, true, gradient_program, update_program.get(), workspace);
   for (const Metric& metric : outputs.metrics) metric_names_.push_back(metric.name);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "core/compile/link.h"
 #include "core/did_you_mean.h"
 #include "core/fnv.h"
 #include "core/graph/structure.h"
@@ -74,25 +75,22 @@ LossOutputs TrainingPrograms::build(Graph& graph, std::int64_t samples) const {
   return model_(ModelInputs(graph, fields_, samples, store_.dtype()));
 }
 
-std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t samples, bool accumulate,
+std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t samples,
                                                                    const Placement* placement) {
   Graph graph(Mode::train);
   const LossOutputs model = build(graph, samples);
   evaluator_.know_metrics(model.metrics);
   const std::vector<ProgramOutput> outputs = training_outputs(graph, model, store_, samples);
-  return compile(graph, outputs, backend_,
-                 {.placement = placement,
-                  .types = store_.types(),
-                  .accumulate = accumulate,
-                  .apply_updates = false,
-                  .tuner = options_.tuner});
+  return compile(
+      graph, outputs, backend_,
+      {.placement = placement, .types = store_.types(), .apply_updates = false, .tuner = options_.tuner});
 }
 
 // The lowest rank has samples in every step; its placement is everyone's.
 void TrainingPrograms::place(Collective& collective, Strategy* strategy, std::int64_t samples) {
   std::string placement;
   on_rank_0(collective, "placing the parameters",
-            [&] { placement = to_text(compile_gradients(samples, false, nullptr)->placement); });
+            [&] { placement = to_text(compile_gradients(samples, nullptr)->placement); });
   placement = broadcast_text(collective, std::move(placement), "the placement of the parameters");
   const Placement placed =
       together(collective, "placing the parameters", [&] { return parse_placement(placement); });
@@ -145,9 +143,7 @@ std::string TrainingPrograms::times_in_use() const {
 // Each once.
 void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank) {
   for (const std::int64_t samples : train.micro_batch_sizes(rank))
-    for (const bool accumulate : {false, true})
-      if ((!accumulate || train.micro_batches > 1) && !gradients_.contains({samples, accumulate}))
-        gradients_[{samples, accumulate}] = compile_gradients(samples, accumulate, &store_.placement());
+    if (!gradients_.contains(samples)) gradients_[samples] = compile_gradients(samples, &store_.placement());
   if (validation.samples == 0) return;
   for (const std::int64_t samples : validation.micro_batch_sizes(rank))
     if (samples > 0) evaluator_.compile_for(samples);
@@ -156,7 +152,7 @@ void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& vali
 void TrainingPrograms::drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation) {
   if (validation.samples > 0) evaluator_.keep_sizes(sizes_of(validation, collective_.rank()));
   const std::set<std::int64_t> mine = sizes_of(train, collective_.rank());
-  std::erase_if(gradients_, [&](const auto& entry) { return !mine.contains(entry.first.first); });
+  std::erase_if(gradients_, [&](const auto& entry) { return !mine.contains(entry.first); });
 }
 
 void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batches) {
@@ -166,22 +162,27 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets());
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement(), .tuner = options_.tuner});
   std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
-  for (const auto& [key, program] : gradients_) bytes = std::max(bytes, program->arena_bytes);
+  std::map<std::int64_t, std::shared_ptr<const Program>> adding;  // of micro-batches after the first
+  for (const auto& [samples, program] : gradients_) {
+    if (micro_batches > 1) adding[samples] = add_to_gradients(*program, step_->border().buckets(), backend_);
+    bytes = std::max(bytes, (micro_batches > 1 ? adding[samples] : program)->arena_bytes);
+  }
   workspace_ = std::make_shared<Workspace>(backend_, bytes);
-  for (const auto& [key, program] : gradients_) {
-    const auto& [samples, accumulate] = key;
-    if (accumulate || micro_batches == 1)
-      step_->add_program(samples, accumulate, program, update_.get(), workspace_, &collective_);
-    if (micro_batches > (accumulate ? 2 : 1))
-      step_->add_program(samples, accumulate, program, nullptr, workspace_, &collective_);
+  const auto add = [&](std::int64_t samples, bool is_first, const auto& program, const Program* update) {
+    step_->add_program(samples, is_first, program, update, workspace_, &collective_);
+  };
+  for (const auto& [samples, program] : gradients_) {
+    add(samples, true, program, micro_batches == 1 ? update_.get() : nullptr);
+    if (micro_batches > 1) add(samples, false, adding[samples], update_.get());
+    if (micro_batches > 2) add(samples, false, adding[samples], nullptr);
   }
   evaluator_.make_machines(workspace_);
 }
 
 std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& sizes) const {
   std::string text = fmt::format("{:x}", update_->plan_hash());
-  for (const auto& [key, program] : gradients_)
-    if (sizes.contains(key.first)) text += fmt::format(" {:x}", program->plan_hash());
+  for (const auto& [samples, program] : gradients_)
+    if (sizes.contains(samples)) text += fmt::format(" {:x}", program->plan_hash());
   return fnv(text);
 }
 

@@ -64,8 +64,7 @@ class TrainingPrograms {
   const std::string& kernel_times() const { return kernel_times_; }
 
  private:
-  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate,
-                                                   const Placement* placement);
+  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, const Placement* placement);
   LossOutputs build(Graph& graph, std::int64_t samples) const;
   void place(Collective& collective, Strategy* strategy, std::int64_t samples);
   void share_kernel_times();
@@ -84,8 +83,7 @@ class TrainingPrograms {
   Backend& backend_;
   Collective& collective_;
   ProgramOptions options_;
-  std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Program>>
-      gradients_;  // by samples, accumulate
+  std::map<std::int64_t, std::shared_ptr<const Program>> gradients_;  // by samples
   std::shared_ptr<const Program> update_;
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<TrainingStep> step_;

@@ -103,26 +103,22 @@ class CpuBackend final : public Backend {
   }
 
   // All that the sources offer; the portable kernels only for a node for which they offer nothing with an
-  // estimate, and for adding values that no other kernel adds.
+  // estimate.
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> all;
     for (const auto& source : sources_) std::ranges::move(source->propose(query), std::back_inserter(all));
-    const bool may_have_to_add = query.region.kind == "reorder";
-    const bool lacks_any = std::ranges::none_of(all, &Candidate::has_estimate) ||
-                           (may_have_to_add && std::ranges::none_of(all, &Candidate::accumulates));
-    if (lacks_any && query.region.nodes.size() == 1)
+    if (std::ranges::none_of(all, &Candidate::has_estimate) && query.region.nodes.size() == 1)
       std::ranges::move(propose_host_kernel(query), std::back_inserter(all));
     for (Candidate& candidate : all) candidate.make = made_once(query, candidate);
     return all;
   }
 
  private:
-  std::function<std::shared_ptr<const Kernel>(bool)> made_once(const RegionQuery& query,
-                                                               const Candidate& candidate) const {
-    return [cache = cache_, streams = streams_, query, candidate](bool accumulate) {
-      return cache->get(query, candidate, accumulate, [&] {
-        return std::make_shared<const CpuKernel>(streams, candidate.make(accumulate));
-      });
+  std::function<std::shared_ptr<const Kernel>()> made_once(const RegionQuery& query,
+                                                           const Candidate& candidate) const {
+    return [cache = cache_, streams = streams_, query, candidate] {
+      return cache->get(query, candidate,
+                        [&] { return std::make_shared<const CpuKernel>(streams, candidate.make()); });
     };
   }
 

@@ -17,8 +17,8 @@ std::vector<std::shared_ptr<const Op>> ops_of(const RegionQuery& query) {
 }  // namespace
 
 std::shared_ptr<const Kernel> KernelCache::get(const RegionQuery& query, const Candidate& candidate,
-                                               bool accumulate, const Make& make) {
-  std::string text = candidate.implementation + '\n' + text_of(query, candidate, accumulate);
+                                               const Make& make) {
+  std::string text = candidate.implementation + '\n' + text_of(query, candidate);
   std::vector<std::shared_ptr<const Op>> ops = ops_of(query);
   const auto same_op = [](const auto& a, const auto& b) { return *a == *b; };
   const auto [first, last] = kernels_.equal_range(text);

@@ -11,12 +11,11 @@
 namespace plexaura {
 
 // Kernels by description: ops with every option, how the region is wired, types, layouts,
-// implementation, accumulation. Places in the graph do not count, so that the sixteen equal blocks of a net share one kernel.
+// implementation. Places in the graph do not count, so that the sixteen equal blocks of a net share one kernel.
 class KernelCache {
  public:
   using Make = std::function<std::shared_ptr<const Kernel>()>;
-  std::shared_ptr<const Kernel> get(const RegionQuery& query, const Candidate& candidate, bool accumulate,
-                                    const Make& make);
+  std::shared_ptr<const Kernel> get(const RegionQuery& query, const Candidate& candidate, const Make& make);
 
  private:
   struct Entry {

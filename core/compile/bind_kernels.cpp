@@ -144,7 +144,7 @@ class Binder {
     };
     // A rank that measures is alone, and nobody would come to its sums.
     Tuner* tuner = needs_ranks(region) ? nullptr : request_.tuner;
-    add_step(region, query, cheapest(backend_, tuner, query, candidates, false, reorders), targets);
+    add_step(region, query, cheapest(backend_, tuner, query, candidates, reorders), targets);
   }
 
   bool needs_ranks(const Region& region) const {
@@ -240,8 +240,6 @@ class Binder {
         fix_layout(region.inputs[i], candidate.inputs[i]);
     for (std::size_t i = 0; i < targets.size(); ++i)
       if (targets[i] != nullptr) settle_home(*targets[i], candidate.outputs[i]);
-    const bool accumulates = targets[0] != nullptr && targets[0]->accumulate && candidate.accumulates &&
-                             candidate.outputs[0] == targets[0]->layout && !read_elsewhere(region.outputs[0]);
     BoundInstruction step{region, candidate, nullptr, {}, query.wanted, false};
     const bool random = std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().random; });
     bool parameters_alone = request_.prologue && !random && !needs_ranks(region) && !region.inputs.empty();
@@ -251,30 +249,15 @@ class Binder {
       parameters_alone = parameters_alone && from_parameters_.contains(input);
       step.inputs.push_back(input);
     }
-    step.make_kernel(accumulates);
+    step.make_kernel();
     step.prologue = parameters_alone;
     for (std::size_t i = 0; i < region.outputs.size(); ++i) {
       result_.layouts[region.outputs[i]] = candidate.outputs[i];
       if (parameters_alone) from_parameters_.insert(region.outputs[i]);
-      const bool fits = targets[i] != nullptr && candidate.outputs[i] == targets[i]->layout;
-      const bool overwrites = fits && !targets[i]->accumulate;
-      if (overwrites || (i == 0 && accumulates)) result_.targets[region.outputs[i]] = *targets[i];
+      if (targets[i] != nullptr && candidate.outputs[i] == targets[i]->layout)
+        result_.targets[region.outputs[i]] = *targets[i];
     }
     result_.steps.push_back(std::move(step));
-  }
-
-  // A value that accumulates into its home no longer exists by itself.
-  bool read_elsewhere(Value value) const {
-    const auto targets =
-        std::ranges::count(request_.gradient_targets, value, &std::pair<Value, Target>::first);
-    const bool root = std::ranges::find(result_.roots, value) != result_.roots.end();
-    for (NodeId id = value.node + 1; id < result_.graph->size(); ++id)
-      if (std::ranges::find(result_.graph->record(id).inputs, value) !=
-          result_.graph->record(id).inputs.end())
-        return true;
-    const bool becomes_state =
-        std::ranges::find(result_.graph->updates(), value, &Update::next) != result_.graph->updates().end();
-    return root || becomes_state || targets > 1;
   }
 
   // The value in another layout: itself, a copy made before, or a new one.
@@ -293,18 +276,15 @@ class Binder {
     const Value copy = append_with_origin(graph(), std::make_shared<Reorder>(layout), {value}, origin)[0];
     const Region region = single(graph(), copy.node);
     const RegionQuery query{graph(), region, {*layout_of(value)}, {true}};
-    const bool accumulates = target != nullptr && target->accumulate;
-    std::vector<Candidate> candidates = candidates_for(query);
-    if (accumulates)
-      std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.accumulates; });
+    const std::vector<Candidate> candidates = candidates_for(query);
     if (candidates.empty())
       throw UserError(fmt::format("{}: the backend '{}' cannot reorder {} to {}", name_of(graph(), copy.node),
                                   backend_.info().name, to_string(*layout_of(value)), to_string(layout)));
-    const Candidate& best = cheapest(backend_, request_.tuner, query, candidates, accumulates,
-                                     [](const Candidate&) { return 0.0; });
+    const Candidate& best =
+        cheapest(backend_, request_.tuner, query, candidates, [](const Candidate&) { return 0.0; });
     const bool from_parameters = from_parameters_.contains(value);
     BoundInstruction step{region, best, nullptr, {value}, {true}, from_parameters};
-    step.make_kernel(accumulates);
+    step.make_kernel();
     result_.steps.push_back(std::move(step));
     result_.layouts[copy] = layout;
     if (from_parameters) from_parameters_.insert(copy);
@@ -320,14 +300,14 @@ class Binder {
       if (is_there(value)) copy_to_target(value, target);
   }
 
-  // What was not written straight to its home is copied, or added, there.
+  // What was not written straight to its home is copied there.
   void copy_to_target(Value value, Target target) {
     const auto direct = result_.targets.find(value);
     if (direct != result_.targets.end() && direct->second.gradient_of == target.gradient_of &&
         direct->second.tail == target.tail)
       return;
     settle_home(target, layout_of(value).value_or(row_major(value)));
-    if (target.accumulate || !layout_of(value)) value = reordered(value, target.layout);
+    if (!layout_of(value)) value = reordered(value, target.layout);
     add_reorder(value, target.layout, &target);
   }
 

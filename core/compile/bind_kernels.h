@@ -15,10 +15,9 @@ namespace plexaura {
 
 // A value's home outside the arena, and the layout it must have there. Exactly one of the first three is set.
 struct Target {
-  std::string gradient_of;            // the gradient arena, at this parameter or buffer
-  std::optional<TailSlot> tail;       // the gradient arena, behind all parameters
-  std::optional<Value> updated_leaf;  // where this buffer or arena slice lies
-  bool accumulate = false;            // what is there is added to, not overwritten
+  std::string gradient_of;                 // the gradient arena, at this parameter or buffer
+  std::optional<TailSlot> tail;            // the gradient arena, behind all parameters
+  std::optional<Value> updated_leaf = {};  // where this buffer or arena slice lies
   Layout layout = {};
 };
 
@@ -33,7 +32,7 @@ struct BoundInstruction {
 
   bool reads(std::size_t input) const { return candidate.reads.empty() || candidate.reads[input]; }
   // Once; what the candidate made it of goes.
-  void make_kernel(bool accumulate) { kernel = std::exchange(candidate.make, nullptr)(accumulate); }
+  void make_kernel() { kernel = std::exchange(candidate.make, nullptr)(); }
   std::size_t workspace() const { return kernel == nullptr ? 0 : kernel->workspace(); }
 };
 

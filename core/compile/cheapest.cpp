@@ -7,7 +7,7 @@
 namespace plexaura {
 
 const Candidate& cheapest(Backend& backend, Tuner* tuner, const RegionQuery& query,
-                          std::span<const Candidate> candidates, bool accumulate,
+                          std::span<const Candidate> candidates,
                           const std::function<double(const Candidate&)>& seconds_beside) {
   const Candidate* best = &*std::ranges::min_element(candidates, {}, [&](const Candidate& candidate) {
     return candidate.seconds + seconds_beside(candidate);
@@ -21,7 +21,7 @@ const Candidate& cheapest(Backend& backend, Tuner* tuner, const RegionQuery& que
       originals.push_back(&candidate);
     }
   if (peers.size() == 1) return *best;
-  const std::vector<double> seconds = tuner->seconds(backend, query, peers, accumulate);
+  const std::vector<double> seconds = tuner->seconds(backend, query, peers);
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < seconds.size(); ++i)
     if (const double cost = seconds[i] + seconds_beside(peers[i]); cost < least) {

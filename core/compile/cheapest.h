@@ -12,7 +12,7 @@ namespace plexaura {
 // choose the layouts of the outputs; of the candidates that give these, the tuner's times decide where it has
 // any. Without a tuner estimates decide alone. There is at least one candidate.
 const Candidate& cheapest(Backend& backend, Tuner* tuner, const RegionQuery& query,
-                          std::span<const Candidate> candidates, bool accumulate,
+                          std::span<const Candidate> candidates,
                           const std::function<double(const Candidate&)>& seconds_beside);
 
 }  // namespace plexaura

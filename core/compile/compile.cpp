@@ -140,8 +140,7 @@ class Compiler {
         continue;
       }
       request.prologue = false;
-      request.gradient_targets.emplace_back(value,
-                                            Target{output.gradient_of, output.tail, {}, options_.accumulate});
+      request.gradient_targets.emplace_back(value, Target{output.gradient_of, output.tail});
     }
     readable_ = readable.size();
     const auto kept = request.graph.roots.begin() + static_cast<std::ptrdiff_t>(outputs_.size());

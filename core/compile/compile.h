@@ -27,8 +27,6 @@ struct CompileOptions {
   const Placement* placement = nullptr;
   // Of the arenas in the placement that the program makes. Empty: all have the dtype of the parameters.
   std::optional<ArenaTypes> types = {};
-  // Outputs to the gradient arena add to what is there (the second micro-batch and later ones).
-  bool accumulate = false;
   // Off: updates of buffers are left out. A program for gradients computes their change instead, and changes
   // nothing by itself.
   bool apply_updates = true;

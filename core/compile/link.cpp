@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "core/compile/compile.h"
 #include "core/compile/memory_plan.h"
 #include "core/compile/rebuild.h"
 #include "core/error.h"
+#include "core/ops/binary.h"
 
 namespace plexaura {
 
@@ -62,9 +64,28 @@ void append(std::vector<T>& to, const std::vector<T>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-}  // namespace
+// The sum of what is there and of the addends, one instruction for each bucket.
+std::shared_ptr<const Program> sum_of(const Placement& placement, std::span<const Bucket> buckets,
+                                      Backend& backend) {
+  Graph graph;
+  for (const Bucket& bucket : buckets) {
+    const auto slice = [&](ArenaKind arena) {
+      return graph.arena_slice({arena, 0, bucket.offset, bucket.count}, bucket.dtype);
+    };
+    const Node gradient = slice(ArenaKind::gradient);
+    graph.update(gradient, gradient + slice(ArenaKind::addend));
+  }
+  return compile(graph, {}, backend, {.placement = &placement});
+}
 
-std::shared_ptr<const Program> link(const Program& first, const Program& second) {
+void move_to_addends(std::span<Instruction> instructions) {
+  for (Instruction& instruction : instructions)
+    for (auto* slots : {&instruction.inputs, &instruction.outputs})
+      for (std::optional<Slot>& slot : *slots)
+        if (slot && slot->place.space == Place::Space::gradient) slot->place.space = Place::Space::addend;
+}
+
+std::shared_ptr<Program> join(const Program& first, const Program& second) {
   check(first, second);
   const Move move(first);
   auto linked = std::make_shared<Program>();
@@ -85,6 +106,29 @@ std::shared_ptr<const Program> link(const Program& first, const Program& second)
   linked->reorders = first.reorders + second.reorders;
   linked->backend = first.backend;
   return linked;
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> link(const Program& first, const Program& second) {
+  return join(first, second);
+}
+
+std::shared_ptr<const Program> add_to_gradients(const Program& gradients, std::span<const Bucket> buckets,
+                                                Backend& backend) {
+  const auto sum = sum_of(gradients.placement, buckets, backend);
+  const auto program = join(gradients, *sum);
+  std::vector<Instruction>& all = program->instructions;
+  auto next = all.begin() + static_cast<std::ptrdiff_t>(gradients.instructions.size());
+  move_to_addends({all.begin(), next});
+  // A sum that needs no memory of its own may stand between instructions that use the arena.
+  for (std::size_t bucket = 0; bucket < buckets.size() && sum->arena_bytes == 0; ++bucket, ++next) {
+    const std::int64_t end = buckets[bucket].offset + buckets[bucket].count;
+    const auto ready =
+        all.begin() + static_cast<std::ptrdiff_t>(gradients.gradients_ready_after(end) + bucket);
+    std::rotate(ready, next, next + 1);
+  }
+  return program;
 }
 
 }  // namespace plexaura

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "core/compile/program.h"
 #include "core/export.h"
@@ -11,5 +12,11 @@ namespace plexaura {
 // the second uses after the first. Both were compiled for one placement and one backend. InternalError where
 // one has a prologue or outputs to be read, or the second has inputs.
 PLEXAURA_API std::shared_ptr<const Program> link(const Program& first, const Program& second);
+
+// What computes the same gradients as `gradients` and adds them to those that are there, bucket by bucket and as soon
+// as one is complete: for micro-batches after the first of a step.
+PLEXAURA_API std::shared_ptr<const Program> add_to_gradients(const Program& gradients,
+                                                             std::span<const Bucket> buckets,
+                                                             Backend& backend);
 
 }  // namespace plexaura

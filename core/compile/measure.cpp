@@ -30,7 +30,7 @@ std::unique_ptr<Memory> zeros(Backend& backend, std::int64_t count) {
 // A candidate's kernel with operands of its own.
 class Trial {
  public:
-  Trial(Backend& backend, const RegionQuery& query, const Candidate& candidate, bool accumulate)
+  Trial(Backend& backend, const RegionQuery& query, const Candidate& candidate)
       : backend_(backend), done_(backend.make_event()) {
     const Region& region = query.region;
     Binding binding;
@@ -42,7 +42,7 @@ class Trial {
     for (std::size_t i = 0; i < region.outputs.size(); ++i)
       binding.outputs.push_back(
           query.wanted[i] ? hold(candidate.outputs[i].bytes(query.type(region.outputs[i]))) : nullptr);
-    const auto kernel = candidate.make(accumulate);
+    const auto kernel = candidate.make();
     if (kernel->workspace() > 0) binding.workspace = hold(static_cast<std::int64_t>(kernel->workspace()));
     binding.name = &name_;
     launch_ = kernel->bind(binding);
@@ -72,10 +72,10 @@ class Trial {
 // The candidates that still run, and the least seconds of each. One that fails is out, infinitely slow.
 class Contest {
  public:
-  Contest(Backend& backend, const RegionQuery& query, std::span<const Candidate> candidates, bool accumulate)
+  Contest(Backend& backend, const RegionQuery& query, std::span<const Candidate> candidates)
       : trials_(candidates.size()), least_(candidates.size(), never) {
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      attempt(i, [&] { trials_[i] = std::make_unique<Trial>(backend, query, candidates[i], accumulate); });
+      attempt(i, [&] { trials_[i] = std::make_unique<Trial>(backend, query, candidates[i]); });
   }
 
   void run(int repeats) {
@@ -129,9 +129,9 @@ class Contest {
 
 }  // namespace
 
-std::vector<double> measure(Backend& backend, const RegionQuery& query, std::span<const Candidate> candidates,
-                            bool accumulate) {
-  Contest contest(backend, query, candidates, accumulate);
+std::vector<double> measure(Backend& backend, const RegionQuery& query,
+                            std::span<const Candidate> candidates) {
+  Contest contest(backend, query, candidates);
   contest.run(1);  // slower than others
   contest.run(1);
   contest.drop_slow();

@@ -13,6 +13,6 @@ namespace plexaura {
 // clearly slower than the best runs twice only. Operands are zero. A candidate whose kernel cannot be made or
 // fails is infinitely slow; where all are, throws what the first of them threw.
 PLEXAURA_API std::vector<double> measure(Backend& backend, const RegionQuery& query,
-                                         std::span<const Candidate> candidates, bool accumulate);
+                                         std::span<const Candidate> candidates);
 
 }  // namespace plexaura

@@ -24,7 +24,8 @@ struct Place {
     value,     // the store's arenas
     gradient,
     state,
-    shadow
+    shadow,
+    addend
   };
   Space space = Space::arena;
   std::int64_t index = 0;  // which state arena
@@ -43,11 +44,11 @@ struct Slot {
 };
 
 struct Instruction {
-  std::string name;                         // "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
-  std::string implementation;               // of the candidate
-  std::vector<NodeId> nodes;                // one, or those of a region
-  std::shared_ptr<const Kernel> kernel;     // null for a collective that the VM does itself at a host point
-  std::vector<std::optional<Slot>> inputs;  // nothing for an input that the kernel does not read
+  std::string name;                          // "conv2d %7 of models/resnet50.yaml:3:3 (conv1)"
+  std::string implementation;                // of the candidate
+  std::vector<NodeId> nodes;                 // one, or those of a region
+  std::shared_ptr<const Kernel> kernel;      // null for a collective that the VM does itself at a host point
+  std::vector<std::optional<Slot>> inputs;   // nothing for an input that the kernel does not read
   std::vector<std::optional<Slot>> outputs;  // nothing for an output that nobody wants
   std::size_t workspace_bytes = 0;
   Place workspace;

@@ -38,12 +38,12 @@ bool take_number(std::string_view& line, T& number, int base) {
   return true;
 }
 
-std::uint64_t key_of(const Backend& backend, const RegionQuery& query, std::span<const Candidate> candidates,
-                     bool accumulate) {
+std::uint64_t key_of(const Backend& backend, const RegionQuery& query,
+                     std::span<const Candidate> candidates) {
   std::uint64_t key = fnv(where_times_hold(backend.info()));
   key = fnv(query.graph.mode() == Mode::train ? "train\n" : "inference\n", key);
   for (const Candidate& candidate : candidates)
-    key = fnv(fmt::format("{}\n{}\n", candidate.implementation, text_of(query, candidate, accumulate)), key);
+    key = fnv(fmt::format("{}\n{}\n", candidate.implementation, text_of(query, candidate)), key);
   return key;
 }
 
@@ -61,21 +61,21 @@ const Tuner::Times* Tuner::known_times(std::uint64_t key, std::size_t candidates
 }
 
 void Tuner::measure_now(std::uint64_t key, Backend& backend, const RegionQuery& query,
-                        std::span<const Candidate> candidates, bool accumulate) {
+                        std::span<const Candidate> candidates) {
   const double begin = seconds_now();
   Times times{.own = true};
-  for (const double seconds : measure(backend, query, candidates, accumulate))
+  for (const double seconds : measure(backend, query, candidates))
     times.nanoseconds.push_back(std::isfinite(seconds) ? std::llround(seconds * 1e9) : never);
   known_[key] = std::move(times);
   seconds_spent_ += seconds_now() - begin;
 }
 
 std::vector<double> Tuner::seconds(Backend& backend, const RegionQuery& query,
-                                   std::span<const Candidate> candidates, bool accumulate) {
-  const std::uint64_t key = key_of(backend, query, candidates, accumulate);
+                                   std::span<const Candidate> candidates) {
+  const std::uint64_t key = key_of(backend, query, candidates);
   if (known_times(key, candidates.size()) == nullptr) {
     if (frozen_ || tuning_ == Tuning::off) return {};
-    measure_now(key, backend, query, candidates, accumulate);
+    measure_now(key, backend, query, candidates);
   }
   Times& times = known_.at(key);
   times.used = true;

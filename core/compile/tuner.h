@@ -32,7 +32,7 @@ class PLEXAURA_API Tuner {
   // nothing is known and nothing may be measured. The candidates differ in implementation or layouts. Throws
   // where all of their kernels fail.
   std::vector<double> seconds(Backend& backend, const RegionQuery& query,
-                              std::span<const Candidate> candidates, bool accumulate);
+                              std::span<const Candidate> candidates);
 
   // From now on nothing is measured.
   void freeze() { frozen_ = true; }
@@ -66,7 +66,7 @@ class PLEXAURA_API Tuner {
   std::size_t count(Part part) const;
   const Times* known_times(std::uint64_t key, std::size_t candidates) const;
   void measure_now(std::uint64_t key, Backend& backend, const RegionQuery& query,
-                   std::span<const Candidate> candidates, bool accumulate);
+                   std::span<const Candidate> candidates);
 
   Tuning tuning_;
   bool frozen_ = false;

@@ -117,12 +117,11 @@ struct Candidate {
   // the kernel reads all inputs.
   std::vector<bool> reads;
   std::vector<std::pair<std::size_t, std::size_t>> in_place;  // output i may lie in the memory of input j
-  bool accumulates = false;  // can add output 0 to what its memory holds, instead of overwriting that
-  double seconds = 0;        // estimate; infinite: taken only where it was measured to be fastest of several
+  double seconds = 0;  // estimate; infinite: taken only where it was measured to be fastest of several
   bool has_estimate() const { return std::isfinite(seconds); }
-  // Generates the code. `accumulate` only where the candidate accumulates. To be called while the graph and
-  // the region of the query live; what is asked for twice may be the same kernel.
-  std::function<std::shared_ptr<const Kernel>(bool accumulate)> make;
+  // Generates the code. To be called while the graph and the region of the query live; what is asked for twice may
+  // be the same kernel.
+  std::function<std::shared_ptr<const Kernel>()> make;
 };
 
 struct BackendInfo {

@@ -29,7 +29,7 @@ std::vector<Tensor> evaluate(Backend& backend, const Graph& graph, NodeId node,
   }
   for (std::size_t i = 0; i < region.outputs.size(); ++i)
     binding.outputs.push_back(allocate(candidate.outputs[i].bytes(query.type(region.outputs[i]))));
-  const auto kernel = candidate.make(false);
+  const auto kernel = candidate.make();
   binding.workspace = allocate(static_cast<std::int64_t>(kernel->workspace()));
   const std::string name = name_of(graph, node);
   binding.name = &name;

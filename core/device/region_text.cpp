@@ -16,10 +16,9 @@ std::string reference(const Region& region, Value value) {
 
 }  // namespace
 
-std::string text_of(const RegionQuery& query, const Candidate& candidate, bool accumulate) {
+std::string text_of(const RegionQuery& query, const Candidate& candidate) {
   const Region& region = query.region;
   std::string text = region.kind;
-  if (accumulate) text += " accumulate";
   for (const NodeId node : region.nodes) {
     const NodeRecord& record = query.graph.record(node);
     text += fmt::format("\n{} {{{}}}", record.op->name(), to_string(describe(*record.op)));

@@ -25,10 +25,10 @@ enum class StepScalar : std::uint8_t {
   random,      // int64[3]: seed, step, position of the first sample in the step's global batch
 };
 
-enum class ArenaKind : std::uint8_t { value, gradient, state, shadow };
+enum class ArenaKind : std::uint8_t { value, gradient, state, shadow, addend };
 
 // `count` physical elements from `offset` on of an arena of the parameter store; `state` numbers the optimizer's
-// arenas.
+// arenas. Addends lie as gradients do.
 struct ArenaSlice {
   ArenaKind arena = ArenaKind::value;
   std::int64_t state = 0;

@@ -12,11 +12,11 @@ struct ReorderOptions {
 };
 
 // The same value in another physical layout: put into a program by compile where the layouts of two kernels
-// differ, and where a value is copied or added to its home in the parameter store. Users never see one, so it
+// differ, and where a value is copied to its home in the parameter store. Users never see one, so it
 // has no builder, no gradient and no line in ops.def.
 //
 // A backend offers one candidate for it: inputs[0] is what RegionQuery::given says (the target where that is
-// open), outputs[0] is to(). A kernel that accumulates adds the elements, padding included, to the output.
+// open), outputs[0] is to().
 class PLEXAURA_API Reorder final : public OpWith<ReorderOptions> {
  public:
   explicit Reorder(Layout to) : OpWith({std::move(to)}) {}

@@ -133,6 +133,7 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
   values_ = zeroed(placement_.bytes(ArenaKind::value), {});
   shadow_ = types_.shadow ? zeroed(placement_.bytes(ArenaKind::shadow), {}) : nullptr;
   gradients_ = zeroed(placement_.bytes(ArenaKind::gradient), gradient_memory);
+  addends_ = nullptr;
   states_.clear();
   for (std::size_t i = 0; i < specs_.size(); ++i) write_value_of(specs_[i].name, values[i]);
   logical_.clear();
@@ -199,6 +200,12 @@ Address ParameterStore::shadow() const {
   if (!shadow_)
     throw UserError("the parameter store has no shadow of its values; give it one with set_types()");
   return shadow_->address();
+}
+
+Address ParameterStore::addends() {
+  backend();
+  if (!addends_) addends_ = zeroed(placement_.bytes(ArenaKind::addend), {});
+  return addends_->address();
 }
 
 void ParameterStore::update_shadow() {

@@ -91,6 +91,8 @@ class PLEXAURA_API ParameterStore {
   Address gradients() const;
   Address state(std::int64_t index) const;
   Address shadow() const;  // UserError where the types have none
+  // A second arena of gradients, for what is to be added to the first; made when it is first asked for.
+  Address addends();
   // Makes the shadow, where there is one, follow the values: for who writes values by their address.
   void update_shadow();
 
@@ -121,6 +123,7 @@ class PLEXAURA_API ParameterStore {
   std::unique_ptr<Memory> values_;
   std::unique_ptr<Memory> shadow_;  // null where there is none
   std::unique_ptr<Memory> gradients_;
+  std::unique_ptr<Memory> addends_;  // null until it is asked for
   std::vector<std::unique_ptr<Memory>> states_;
   std::uint64_t version_ = 1;
   std::uint64_t placed_times_ = 0;

@@ -100,7 +100,7 @@ std::int64_t Placement::bytes_before(ArenaKind arena, std::int64_t element) cons
 
 std::size_t Placement::bytes(ArenaKind arena) const {
   std::int64_t elements = value_count();
-  if (arena == ArenaKind::gradient) elements = gradient_count();
+  if (arena == ArenaKind::gradient || arena == ArenaKind::addend) elements = gradient_count();
   if (arena == ArenaKind::state) elements = count(ParameterRole::trainable);
   return static_cast<std::size_t>(bytes_before(arena, elements));
 }
@@ -110,6 +110,7 @@ DType Placement::dtype(ArenaKind arena, ParameterRole role) const {
     case ArenaKind::value:
       return types.values;
     case ArenaKind::gradient:
+    case ArenaKind::addend:
       return role == ParameterRole::trainable ? types.gradients : types.values;
     case ArenaKind::state:
       return types.states;

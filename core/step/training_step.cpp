@@ -52,9 +52,9 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
 
 TrainingStep::~TrainingStep() = default;
 
-void TrainingStep::add_program(std::int64_t samples, bool accumulate,
-                               std::shared_ptr<const Program> gradients, const Program* update,
-                               std::shared_ptr<Workspace> workspace, Collective* collective) {
+void TrainingStep::add_program(std::int64_t samples, bool is_first, std::shared_ptr<const Program> gradients,
+                               const Program* update, std::shared_ptr<Workspace> workspace,
+                               Collective* collective) {
   std::vector<HostPoint> points;
   add_points_of_gradients(*gradients, update != nullptr, points);
   if (update != nullptr) {
@@ -63,7 +63,7 @@ void TrainingStep::add_program(std::int64_t samples, bool accumulate,
     gradients = link(*gradients, *update);
   }
   VmOptions options{&store_, std::move(workspace), collective, std::move(points), watch_, profile_};
-  vms_[{samples, accumulate, update != nullptr}] =
+  vms_[{samples, is_first, update != nullptr}] =
       std::make_unique<VM>(std::move(gradients), backend_, std::move(options));
 }
 
@@ -213,7 +213,7 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
   const std::int64_t whole = scope_ == GradientScope::global ? inputs.global_samples : samples_of(inputs);
   for (std::size_t i = 0; i < inputs.micro_batches.size(); ++i) {
     const MicroBatchInputs& batch = inputs.micro_batches[i];
-    const auto vm = vms_.find({batch.samples, i > 0, i + 1 == inputs.micro_batches.size()});
+    const auto vm = vms_.find({batch.samples, i == 0, i + 1 == inputs.micro_batches.size()});
     if (vm == vms_.end())
       throw InternalError(fmt::format("no program was compiled for {} samples as micro-batch {} of {}",
                                       batch.samples, i, inputs.micro_batches.size()));

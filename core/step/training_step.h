@@ -68,10 +68,10 @@ class PLEXAURA_API TrainingStep {
 
   WeightsImmigration& border() { return border_; }
 
-  // What a micro-batch of `samples` samples runs: `gradients` computes them, and was compiled to `accumulate`
-  // where it is not the first of its step. Behind the last one of a step `update` reads the gradients and
+  // What a micro-batch of `samples` samples runs: `gradients` computes them and, where it is not the first of its
+  // step, adds them to those of the ones before: see add_to_gradients(). Behind the last one of a step `update` reads the gradients and
   // writes values and state, in bucket order; null for the others.
-  void add_program(std::int64_t samples, bool accumulate, std::shared_ptr<const Program> gradients,
+  void add_program(std::int64_t samples, bool is_first, std::shared_ptr<const Program> gradients,
                    const Program* update, std::shared_ptr<Workspace> workspace,
                    Collective* collective = nullptr);
 
@@ -89,7 +89,7 @@ class PLEXAURA_API TrainingStep {
  private:
   struct Key {
     std::int64_t samples;
-    bool accumulate;
+    bool is_first;
     bool updates;
     auto operator<=>(const Key&) const = default;
   };

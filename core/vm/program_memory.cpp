@@ -70,6 +70,8 @@ Address ProgramMemory::address(const Place& place, std::size_t feed_slot) const 
       return store_->gradients() + offset;
     case Place::Space::state:
       return store_->state(place.index) + offset;
+    case Place::Space::addend:
+      return store_->addends() + offset;
     case Place::Space::shadow:
       return store_->shadow() + offset;
   }

@@ -89,19 +89,6 @@ TEST_CASE("elementwise ops run in place where shapes are equal, and only there")
   CHECK(run.output().read() == apart.output().read());
 }
 
-TEST_CASE("an accumulating launch adds to what its output holds") {
-  const auto backend = make_portable_backend();
-  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16}) {
-    Graph graph;
-    const Node x = graph.input("x", {dtype, {5}});
-    const Node y = neg(x);
-    RegionRun run(*backend, graph, single(graph, y.id()), {counting(x.type())}, {.accumulate = true});
-    run.output().write(counting(x.type(), 0.5, 0.5));
-    run.launch();
-    CHECK(run.output().read() == counting(x.type()));
-  }
-}
-
 TEST_CASE("equal kernels are made once, different ones apart") {
   const auto backend = make_cpu_backend();
   Graph graph;
@@ -109,7 +96,7 @@ TEST_CASE("equal kernels are made once, different ones apart") {
   const auto kernel = [&](const Node& node) {
     const Region region = single(graph, node.id());
     const RegionQuery query{graph, region, {Layout::row_major(1)}, {true}};
-    return backend->propose(query)[0].make(false);
+    return backend->propose(query)[0].make();
   };
   CHECK(kernel(neg(x)) == kernel(neg(x)));
   CHECK(kernel(neg(x)) != kernel(exp(x)));

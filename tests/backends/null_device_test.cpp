@@ -19,7 +19,7 @@ TEST_CASE("the null device goes through every motion and computes nothing") {
   REQUIRE(candidates.size() == 1);
   CHECK(candidates[0].in_place.size() == 2);
   const auto memory = device.allocate(std::size_t{4} << 30, MemoryUse::device);
-  const auto kernel = candidates[0].make(false);
+  const auto kernel = candidates[0].make();
   CHECK(kernel->workspace() == 32);
   const auto launch = kernel->bind({});
   launch->run();

@@ -58,20 +58,6 @@ TEST_CASE("a reorder of a parameter without a layout takes the target's") {
   CHECK(run.candidate().inputs[0] == channels_last_by_8);
 }
 
-TEST_CASE("an accumulating reorder adds, whatever the source's layout") {
-  const auto backend = make_cpu_backend();
-  for (const DType dtype : {DType::float64, DType::float32})
-    for (const Layout& from : {Layout::row_major(4), channels_last_by_8}) {
-      Case c({dtype, {2, 3, 4, 5}}, channels_last_by_8);
-      RegionRun run(*backend, c.graph, c.region(), {counting(c.x.type())},
-                    {.accumulate = true, .given = {from}});
-      run.output().write(counting(c.x.type()));
-      run.launch();
-      CHECK(run.output().read() == counting(c.x.type(), 0.5, 0.5));
-      CHECK(padding_is_zero(run.output(), std::int64_t{2} * 3 * 4 * 5, size_of(dtype)));
-    }
-}
-
 TEST_CASE("a reorder to a layout of another rank breaks its rule") {
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {2}});

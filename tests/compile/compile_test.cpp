@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/autodiff/gradients.h"
+#include "core/compile/link.h"
 #include "core/error.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
@@ -227,8 +228,7 @@ TEST_CASE("the placement holds trainables in the order in which backward ends, t
   CHECK(names == std::vector<std::string>{"third", "second", "first", "seen", "still"});
   // A bucket is final behind its last write, also where gradients are added to; what is read first is known,
   // too.
-  const auto adding = compile(graph, outputs, test_backend(),
-                              {.placement = &program->placement, .accumulate = true, .apply_updates = false});
+  const auto adding = add_to_gradients(*program, make_buckets(program->placement, 1), test_backend());
   for (const auto& finishing : {program, adding}) {
     std::size_t before = 0;
     for (std::size_t i = 0; i < 3; ++i) {

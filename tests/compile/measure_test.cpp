@@ -27,7 +27,7 @@ struct Product {
   RegionQuery query{graph, region, {std::nullopt, std::nullopt}, {true}};
 
   std::vector<double> times(Backend& backend, const std::vector<Candidate>& candidates) const {
-    return measure(backend, query, candidates, false);
+    return measure(backend, query, candidates);
   }
 };
 
@@ -57,7 +57,7 @@ class Instead final : public Kernel {
 };
 
 Candidate instead(Candidate candidate, const Step& make, const Step& bind, const Step& run) {
-  candidate.make = [=](bool) {
+  candidate.make = [=] {
     make();
     return std::make_shared<const Instead>(bind, run);
   };
@@ -109,15 +109,11 @@ TEST_CASE("a kernel that waits takes at least so long, another one less") {
   const Node y = x * x;
   const Region region = single(graph, y.id());
   const RegionQuery query{graph, region, {std::nullopt, std::nullopt}, {true}};
-  for (const bool accumulate : {false, true}) {
-    const std::vector<Candidate> candidates = backend.propose(query);
-    const std::vector<double> seconds =
-        measure(backend, query, candidates, accumulate && candidates[0].accumulates);
-    REQUIRE(seconds.size() == 2);
-    CHECK(seconds[0] >= 3e-3);
-    CHECK(seconds[1] > 0);
-    CHECK(seconds[1] < 3e-3);
-  }
+  const std::vector<double> seconds = measure(backend, query, backend.propose(query));
+  REQUIRE(seconds.size() == 2);
+  CHECK(seconds[0] >= 3e-3);
+  CHECK(seconds[1] > 0);
+  CHECK(seconds[1] < 3e-3);
 }
 
 TEST_CASE("kernels with scratch memory and outputs that nobody wants can be measured") {
@@ -126,7 +122,7 @@ TEST_CASE("kernels with scratch memory and outputs that nobody wants can be meas
   const Region region = single(graph, moments(x).mean.id());
   const RegionQuery query{graph, region, {std::nullopt}, {true, false, true}};
   const std::vector<Candidate> candidates = test_backend().propose(query);
-  const std::vector<double> seconds = measure(test_backend(), query, candidates, false);
+  const std::vector<double> seconds = measure(test_backend(), query, candidates);
   REQUIRE(seconds.size() == candidates.size());
   for (const double each : seconds) CHECK(each > 0);
 }

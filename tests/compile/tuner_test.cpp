@@ -64,7 +64,7 @@ class Renamed final : public ForwardingBackend {
   BackendInfo info_;
 };
 
-std::shared_ptr<const Kernel> fails(bool) { throw DeviceError("the device is on fire"); }
+std::shared_ptr<const Kernel> fails() { throw DeviceError("the device is on fire"); }
 
 TwoSpeeds second_is_faster() { return {test_backend(), "relu", 2ms, 0us}; }
 

@@ -20,16 +20,15 @@ void check_plan(const std::string& yaml, const Shape& sample, std::int64_t class
   std::vector<std::int64_t> extents{samples};
   extents.insert(extents.end(), sample.begin(), sample.end());
   std::shared_ptr<const Program> first;
-  for (const bool accumulate : {false, true}) {
+  for (const bool placed : {false, true}) {
     Graph graph;
     const Node x = graph.input("x", {DType::float32, Shape(extents)});
     const Node labels = graph.input("labels", {DType::int64, Shape{samples}});
     const auto outputs = training_outputs(graph, build_loss(*model, (*model)(x), labels), store, samples);
-    const auto program = compile(
-        graph, outputs, test_backend(),
-        {.placement = first ? &first->placement : nullptr, .accumulate = accumulate, .apply_updates = false});
+    const auto program = compile(graph, outputs, test_backend(),
+                                 {.placement = placed ? &first->placement : nullptr, .apply_updates = false});
     CAPTURE(yaml);
-    CAPTURE(accumulate);
+    CAPTURE(placed);
     CHECK(check_arena(*program) == "");
     CHECK(program->arena_bytes >= program->arena_lower_bound);
     CHECK(static_cast<double>(program->arena_bytes) <=

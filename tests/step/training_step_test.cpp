@@ -35,7 +35,7 @@ struct Trained {
       Graph graph;
       const auto outputs = training_outputs(graph, line(graph, samples), store, samples);
       step.add_program(
-          samples, false,
+          samples, true,
           compile(graph, outputs, test_backend(), {.placement = &store.placement(), .apply_updates = false}),
           update.get(), nullptr);
     }

@@ -84,10 +84,8 @@ RegionRun::RegionRun(Backend& backend, const Graph& graph, Region region, const 
   RegionQuery query{graph, region, options.given, std::vector<bool>(region.outputs.size(), true)};
   query.given.resize(region.inputs.size());
   const std::vector<Candidate> candidates = backend.propose(query);
-  const auto first = std::ranges::find_if(
-      candidates, [&](const Candidate& candidate) { return candidate.accumulates || !options.accumulate; });
-  if (first == candidates.end()) throw UserError("no kernel for " + region.kind);
-  candidate_ = *first;
+  if (candidates.empty()) throw UserError("no kernel for " + region.kind);
+  candidate_ = candidates[0];
   Binding binding;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     inputs_.push_back(std::make_shared<DeviceValue>(backend, inputs[i], candidate_.inputs[i]));
@@ -100,7 +98,7 @@ RegionRun::RegionRun(Backend& backend, const Graph& graph, Region region, const 
       if (output == i) outputs_[i] = inputs_[input];
     binding.outputs.push_back(outputs_[i]->address());
   }
-  const auto kernel = candidate_.make(options.accumulate);
+  const auto kernel = candidate_.make();
   workspace_ = backend.allocate(kernel->workspace(), MemoryUse::device);
   binding.workspace = workspace_->address();
   binding.name = &name_;

@@ -39,7 +39,6 @@ class DeviceValue {
 class RegionRun {
  public:
   struct Options {
-    bool accumulate = false;
     std::vector<std::pair<std::size_t, std::size_t>> in_place = {};  // output, input
     std::vector<std::optional<Layout>> given = {};                   // default: what the candidate wants
   };

@@ -109,8 +109,7 @@ std::vector<Candidate> NullDevice::propose(const RegionQuery& query) const {
   if (options_.without.contains(query.region.kind)) return {};
   Candidate candidate;
   candidate.implementation = "null";
-  candidate.accumulates = options_.accumulates;
-  candidate.make = [counts = counts_, workspace = options_.workspace](bool) {
+  candidate.make = [counts = counts_, workspace = options_.workspace] {
     ++counts->kernels;
     return std::make_shared<NullKernel>(counts, workspace);
   };

@@ -19,8 +19,7 @@ class NullDevice final : public Backend {
     std::function<Layout(const TensorType&)> layout = {};  // of every operand; default: row-major
     std::function<std::vector<Region>(const Graph&, NodeId, const Uses&)> regions = {};  // default: none
     std::set<std::string, std::less<>> without = {};  // ops that have no kernel here
-    bool accumulates = true;
-    bool in_place = true;  // any output in the place of any input of its type
+    bool in_place = true;                             // any output in the place of any input of its type
     bool records = true;
     std::size_t workspace = 0;  // of every kernel
   };

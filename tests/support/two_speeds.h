@@ -59,8 +59,8 @@ class TwoSpeeds final : public ForwardingBackend {
 
   static void wait_before(Candidate& candidate, const char* implementation, Wait wait) {
     candidate.implementation = implementation;
-    candidate.make = [make = std::move(candidate.make), wait](bool accumulate) {
-      return std::make_shared<WaitingKernel>(make(accumulate), wait);
+    candidate.make = [make = std::move(candidate.make), wait] {
+      return std::make_shared<WaitingKernel>(make(), wait);
     };
   }
 

@@ -7,7 +7,6 @@
 #include "backends/cpu/adapter/region_plan.h"
 #include "backends/cpu/costs.h"
 #include "core/ops/reorder.h"
-#include "core/tensor/dispatch.h"
 #include "core/tensor/reorder_plan.h"
 
 namespace plexaura {
@@ -25,29 +24,13 @@ struct Compiled {
   std::vector<ReorderPlan> after;
 };
 
-template <class T>
-void add_elements(std::byte* dst, const std::byte* src, std::int64_t count) {
-  auto* sum = reinterpret_cast<T*>(dst);
-  const auto* addend = reinterpret_cast<const T*>(src);
-  for (std::int64_t i = 0; i < count; ++i) sum[i] = static_cast<T>(sum[i] + addend[i]);
-}
-
-void add_elements(DType dtype, std::byte* dst, const std::byte* src, std::int64_t count) {
-  dispatch(dtype, [&]<class T>(std::type_identity<T>) {
-    if constexpr (!std::is_same_v<T, bool>) add_elements<T>(dst, src, count);
-  });
-}
-
 class HostLaunch final : public Launch {
  public:
   HostLaunch(std::shared_ptr<const Compiled> code, const Binding& binding)
-      : code_(std::move(code)),
-        binding_(binding),
-        output_(binding.outputs.empty() ? nullptr : binding.outputs[0]) {
+      : code_(std::move(code)), binding_(binding) {
     const RegionPlan& plan = code_->plan;
     for (const auto& step : plan.before) before_.push_back({address(step.src), address(step.dst)});
     for (const auto& step : plan.after) after_.push_back({address(step.src), address(step.dst)});
-    addend_ = address(plan.addend);
     for (const auto& call : plan.calls)
       calls_.push_back({views(call.inputs, call.input_types), views(call.outputs, call.output_types)});
   }
@@ -58,7 +41,6 @@ class HostLaunch final : public Launch {
     for (std::size_t i = 0; i < calls_.size(); ++i)
       plan.calls[i].kernel(HostCall{*plan.calls[i].op, calls_[i].inputs, calls_[i].outputs});
     for (std::size_t i = 0; i < after_.size(); ++i) code_->after[i].run(after_[i].src, after_[i].dst);
-    if (addend_ != nullptr) add_elements(plan.addend_dtype, output_, addend_, plan.addend_elements);
   }
 
  private:
@@ -94,8 +76,6 @@ class HostLaunch final : public Launch {
 
   std::shared_ptr<const Compiled> code_;
   Binding binding_;
-  Address output_;
-  Address addend_ = nullptr;
   std::vector<Ends> before_;
   std::vector<Ends> after_;
   std::vector<Views> calls_;
@@ -128,7 +108,7 @@ std::vector<TensorType> types_of(const RegionQuery& query, const std::vector<Val
 }
 
 double seconds_of(const RegionQuery& query, const Candidate& candidate) {
-  auto bytes = static_cast<double>(plan_region(query, candidate.inputs, candidate.outputs, false).workspace);
+  auto bytes = static_cast<double>(plan_region(query, candidate.inputs, candidate.outputs).workspace);
   for (std::size_t i = 0; i < candidate.inputs.size(); ++i)
     bytes += static_cast<double>(candidate.inputs[i].bytes(query.type(query.region.inputs[i])));
   for (std::size_t i = 0; i < candidate.outputs.size(); ++i)
@@ -157,13 +137,12 @@ std::vector<Candidate> propose_host_kernel(const RegionQuery& query, PreferredLa
   candidate.implementation = "portable";
   choose_layouts(query, preferred, candidate);
   candidate.reads = inputs_read(query);
-  candidate.accumulates = query.type(query.region.outputs[0]).dtype != DType::boolean;
   if (query.region.nodes.size() == 1)
     candidate.in_place = in_place_pairs(query.op(), types_of(query, query.region.inputs),
                                         types_of(query, query.region.outputs));
   candidate.seconds = seconds_of(query, candidate);
-  candidate.make = [query, inputs = candidate.inputs, outputs = candidate.outputs](bool accumulate) {
-    return std::make_shared<HostAdapterKernel>(plan_region(query, inputs, outputs, accumulate));
+  candidate.make = [query, inputs = candidate.inputs, outputs = candidate.outputs] {
+    return std::make_shared<HostAdapterKernel>(plan_region(query, inputs, outputs));
   };
   return {std::move(candidate)};
 }

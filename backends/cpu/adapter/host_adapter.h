@@ -9,7 +9,7 @@ namespace plexaura {
 
 // Host kernels as kernels of a backend, for every backend whose code can run on host addresses: the region's
 // ops are computed one after another on row-major memory; values in another layout are converted through the
-// workspace, with zero padding. Reorders, and adding into the output, are done here for all of them.
+// workspace, with zero padding. Reorders are done here for all of them.
 
 // The layout that the backend likes for a value.
 using PreferredLayout = Layout (*)(const TensorType& type);

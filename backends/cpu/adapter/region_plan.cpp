@@ -18,13 +18,8 @@ Layout row_major(const TensorType& type) { return Layout::row_major(type.shape.r
 
 class Planner {
  public:
-  Planner(const RegionQuery& query, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs,
-          bool accumulate)
-      : query_(query),
-        region_(query.region),
-        input_layouts_(inputs),
-        output_layouts_(outputs),
-        accumulate_(accumulate) {}
+  Planner(const RegionQuery& query, const std::vector<Layout>& inputs, const std::vector<Layout>& outputs)
+      : query_(query), region_(query.region), input_layouts_(inputs), output_layouts_(outputs) {}
 
   RegionPlan run() && {
     if (query_.op().name() == "reorder") {
@@ -46,25 +41,11 @@ class Planner {
   }
 
   void plan_reorder() {
-    const TensorType& type = query_.type(region_.inputs[0]);
-    const Layout& from = input_layouts_[0];
-    const Layout& to = output_layouts_[0];
-    const Spot src{Space::input, 0};
-    if (!accumulate_) {
-      plan_.before.push_back({src, from, {Space::output, 0}, to, type});
-    } else if (from == to) {
-      add_to_output(src, type);
-    } else {
-      const Spot converted = scratch(to.bytes(type));
-      plan_.before.push_back({src, from, converted, to, type});
-      add_to_output(converted, type);
-    }
-  }
-
-  void add_to_output(Spot addend, const TensorType& type) {
-    plan_.addend = addend;
-    plan_.addend_dtype = type.dtype;
-    plan_.addend_elements = output_layouts_[0].elements(type.shape);
+    plan_.before.push_back({{Space::input, 0},
+                            input_layouts_[0],
+                            {Space::output, 0},
+                            output_layouts_[0],
+                            query_.type(region_.inputs[0])});
   }
 
   void place_inputs() {
@@ -95,7 +76,7 @@ class Planner {
         const auto output =
             static_cast<std::size_t>(std::ranges::find(region_.outputs, value) - region_.outputs.begin());
         const bool wanted = output < region_.outputs.size() && query_.wanted[output];
-        if (wanted && output_layouts_[output].is_row_major() && !accumulates(output))
+        if (wanted && output_layouts_[output].is_row_major())
           spots_[value] = {Space::output, output};
         else if (wanted || read_inside(value))
           spots_[value] = scratch(query_.type(value).bytes());
@@ -103,8 +84,6 @@ class Planner {
           spots_[value] = {};
       }
   }
-
-  bool accumulates(std::size_t output) const { return output == 0 && accumulate_; }
 
   bool read_inside(Value value) const {
     return std::ranges::any_of(region_.nodes, [&](NodeId node) {
@@ -127,23 +106,16 @@ class Planner {
   // From the row-major scratch of an output to the output itself.
   void give_back(std::size_t output) {
     const Value value = region_.outputs[output];
-    const Layout& to = output_layouts_[output];
     const TensorType& type = query_.type(value);
-    Spot spot = spots_.at(value);
+    const Spot spot = spots_.at(value);
     if (!query_.wanted[output] || spot.space == Space::output) return;
-    if (!to.is_row_major()) {
-      const Spot target = accumulates(output) ? scratch(to.bytes(type)) : Spot{Space::output, output};
-      plan_.after.push_back({spot, row_major(type), target, to, type});
-      spot = target;
-    }
-    if (accumulates(output)) add_to_output(spot, type);
+    plan_.after.push_back({spot, row_major(type), {Space::output, output}, output_layouts_[output], type});
   }
 
   const RegionQuery& query_;
   const Region& region_;
   const std::vector<Layout>& input_layouts_;
   const std::vector<Layout>& output_layouts_;
-  const bool accumulate_;
   std::map<Value, Spot> spots_;  // row-major
   RegionPlan plan_;
 };
@@ -151,8 +123,8 @@ class Planner {
 }  // namespace
 
 RegionPlan plan_region(const RegionQuery& query, const std::vector<Layout>& inputs,
-                       const std::vector<Layout>& outputs, bool accumulate) {
-  return Planner(query, inputs, outputs, accumulate).run();
+                       const std::vector<Layout>& outputs) {
+  return Planner(query, inputs, outputs).run();
 }
 
 }  // namespace plexaura

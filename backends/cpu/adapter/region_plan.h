@@ -41,15 +41,12 @@ struct RegionPlan {
   std::vector<Conversion> before;
   std::vector<Call> calls;
   std::vector<Conversion> after;
-  Spot addend;  // where output 0 is added to: what is added, in its layout
-  DType addend_dtype = DType::float32;
-  std::int64_t addend_elements = 0;
   std::size_t workspace = 0;  // bytes
 };
 
 // For regions of ops that have host kernels, and for a reorder. `inputs` and `outputs` are the layouts of the
-// boundary. With `accumulate` output 0 is added to what its memory holds.
+// boundary.
 RegionPlan plan_region(const RegionQuery& query, const std::vector<Layout>& inputs,
-                       const std::vector<Layout>& outputs, bool accumulate);
+                       const std::vector<Layout>& outputs);
 
 }  // namespace plexaura

@@ -141,7 +141,7 @@ std::optional<Candidate> propose_with(const Described& described, const Problem&
   for (const Operand& operand : operands)
     if (operand.argument.space == Space::output && !is_weights(operand))
       candidate.seconds += seconds_to_leave(operand.shape, candidate.outputs[operand.argument.index]);
-  candidate.make = [described, recipe = recipe_for(described, operands, groups)](bool) {
+  candidate.make = [described, recipe = recipe_for(described, operands, groups)] {
     return std::make_shared<PrimitiveKernel>(recipe.template steps<Primitive>(described));
   };
   return candidate;
@@ -244,7 +244,7 @@ std::optional<Candidate> propose_input_grad_and_add(const RegionQuery& query, Co
   candidate->inputs[0] = transposed(candidate->inputs[0]);
   candidate->inputs.push_back(candidate->outputs[0]);
   candidate->in_place = {{0, 2}};
-  candidate->make = [described, recipe = recipe_for(described, operands, 1)](bool) {
+  candidate->make = [described, recipe = recipe_for(described, operands, 1)] {
     return std::make_shared<PrimitiveKernel>(recipe.template steps<dnnl::convolution_forward>(described),
                                              StartFrom{2, described.dst_desc().get_size()});
   };

@@ -56,10 +56,8 @@ MatMulDescs descs_of(const RegionQuery& query) {
   return descs;
 }
 
-dnnl::matmul::primitive_desc describe(const RegionQuery& query, bool accumulate) {
-  dnnl::post_ops operations;
-  if (accumulate) operations.append_sum(1.F);
-  return describe_matmul(descs_of(query), attributes_with(operations));
+dnnl::matmul::primitive_desc describe(const RegionQuery& query) {
+  return describe_matmul(descs_of(query), attributes_with({}));
 }
 
 double seconds_of(const RegionQuery& query) {
@@ -76,8 +74,8 @@ bool is_bias(const Shape& value, const Shape& product) {
          value.elements() == product[product.rank() - 1];
 }
 
-std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query, bool accumulate) {
-  const auto primitive = describe(query, accumulate);
+std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query) {
+  const auto primitive = describe(query);
   std::vector<Argument> arguments{{DNNL_ARG_SRC, primitive.src_desc(), Space::input, 0},
                                   {DNNL_ARG_WEIGHTS, primitive.weights_desc(), Space::input, 1},
                                   {DNNL_ARG_DST, primitive.dst_desc(), Space::output, 0},
@@ -98,7 +96,7 @@ class MatMulSource final : public KernelSource {
     if (!is_matmul(query) || !is_dense_float32(query)) return {};
     Candidate candidate;
     try {
-      candidate.implementation = std::string("onednn ") + describe(query, false).impl_info_str();
+      candidate.implementation = std::string("onednn ") + describe(query).impl_info_str();
       if (is_reference(candidate.implementation)) return {};
     } catch (const dnnl::error&) {
       return {};
@@ -106,9 +104,8 @@ class MatMulSource final : public KernelSource {
     for (const Value input : query.region.inputs)
       candidate.inputs.push_back(Layout::row_major(query.type(input).shape.rank()));
     candidate.outputs = {Layout::row_major(query.type(query.region.outputs[0]).shape.rank())};
-    candidate.accumulates = query.region.nodes.size() == 1;
     candidate.seconds = seconds_of(query);
-    candidate.make = [query](bool accumulate) { return make_matmul(query, accumulate); };
+    candidate.make = [query] { return make_matmul(query); };
     return {std::move(candidate)};
   }
 

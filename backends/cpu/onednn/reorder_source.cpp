@@ -27,14 +27,12 @@ std::optional<Ends> ends_of(const RegionQuery& query) {
   return Ends{*src, *dst};
 }
 
-dnnl::reorder::primitive_desc describe(const Ends& ends, bool accumulate) {
-  dnnl::post_ops operations;
-  if (accumulate) operations.append_sum(1.F);
-  return {cpu_engine(), ends.src, cpu_engine(), ends.dst, attributes_with(operations)};
+dnnl::reorder::primitive_desc describe(const Ends& ends) {
+  return {cpu_engine(), ends.src, cpu_engine(), ends.dst, attributes_with({})};
 }
 
-std::shared_ptr<const Kernel> make_reorder(const Ends& ends, bool accumulate) {
-  const auto primitive = describe(ends, accumulate);
+std::shared_ptr<const Kernel> make_reorder(const Ends& ends) {
+  const auto primitive = describe(ends);
   return std::make_shared<PrimitiveKernel>(
       dnnl::reorder(primitive), std::vector<Argument>{{DNNL_ARG_FROM, primitive.src_desc(), Space::input, 0},
                                                       {DNNL_ARG_TO, primitive.dst_desc(), Space::output, 0},
@@ -48,16 +46,15 @@ class ReorderSource final : public KernelSource {
     if (!ends) return {};
     Candidate candidate;
     try {
-      candidate.implementation = std::string("onednn ") + describe(*ends, false).impl_info_str();
+      candidate.implementation = std::string("onednn ") + describe(*ends).impl_info_str();
       if (is_reference(candidate.implementation)) return {};
     } catch (const dnnl::error&) {
       return {};
     }
     candidate.inputs = {*query.given[0]};
     candidate.outputs = {op_cast<Reorder>(query.op()).to()};
-    candidate.accumulates = query.type(query.region.inputs[0]).dtype == DType::float32;
     candidate.seconds = seconds_of_traffic(query, candidate);
-    candidate.make = [ends = *ends](bool accumulate) { return make_reorder(ends, accumulate); };
+    candidate.make = [ends = *ends] { return make_reorder(ends); };
     return {std::move(candidate)};
   }
 };

@@ -87,17 +87,3 @@ TEST_CASE("a NaN goes through a product, its bias and the ReLU behind it") {
   });
   CHECK(result.worst() < bound);
 }
-
-TEST_CASE("a product is added to what is there") {
-  const auto backend = make_cpu_backend();
-  Graph graph;
-  const Node a = graph.input("a", {DType::float32, {3, 4}});
-  const Node b = graph.input("b", {DType::float32, {4, 2}});
-  const Node c = matmul(a, b);
-  const std::vector<Tensor> inputs{counting(a.type(), 1, 1), counting(b.type(), 1, 1)};
-  RegionRun run(*backend, graph, single(graph, c.id()), inputs, {.accumulate = true});
-  REQUIRE(run.candidate().accumulates);
-  run.output().write(counting(c.type(), 100, 100));
-  run.launch();
-  CHECK(run.output().read() == Tensor::of<float>({3, 2}, {150, 260, 414, 540, 678, 820}));
-}

@@ -60,8 +60,8 @@ std::unique_ptr<Recording> CountingBackend::record(const std::function<void()>& 
 std::vector<Candidate> CountingBackend::propose(const RegionQuery& query) const {
   std::vector<Candidate> candidates = inner().propose(query);
   for (Candidate& candidate : candidates)
-    candidate.make = [counts = counts_, make = std::move(candidate.make)](bool accumulate) {
-      return std::make_shared<CountingKernel>(counts, make(accumulate));
+    candidate.make = [counts = counts_, make = std::move(candidate.make)] {
+      return std::make_shared<CountingKernel>(counts, make());
     };
   return candidates;
 }

@@ -166,7 +166,7 @@ TEST_CASE("padding stays zero in the arenas of values, gradients and state") {
         SmallTraining run(test_backend(), specs, model, batch,
                           {.optimizer = optimizer,
                            .sizes = {2},
-                           .accumulate = true,
+                           .micro_batches = true,
                            .placement = foreign ? &placement : nullptr});
         const std::vector<Batch> halves{part(batch, 0, 2), part(batch, 2, 2)};
         for (int i = 0; i < 2; ++i) run.launch(halves, 0.1);

@@ -72,7 +72,7 @@ TEST_CASE("a repeated step ends in the bits of one that was not") {
     return SmallTraining::Options{.optimizer = {.kind = OptimizerSpec::Kind::adam},
                                   .strategy = &strategy,
                                   .sizes = {4},
-                                  .accumulate = true,
+                                  .micro_batches = true,
                                   .seed = 5};
   };
   SmallTraining once(test_backend(), specs(), model, batch, options(never));

@@ -80,8 +80,8 @@ TEST_CASE("gradients of local scope are means over the samples of this rank") {
       {"seen", {DType::float32, {2}}, ParameterRole::buffer, Initialiser::zeros()}};
   Alone alone;
   SmallTraining local(test_backend(), specs, squares, batch,
-                      {.strategy = &alone, .sizes = {1, 3}, .accumulate = true});
-  SmallTraining plain(test_backend(), specs, squares, batch, {.sizes = {1, 3}, .accumulate = true});
+                      {.strategy = &alone, .sizes = {1, 3}, .micro_batches = true});
+  SmallTraining plain(test_backend(), specs, squares, batch, {.sizes = {1, 3}, .micro_batches = true});
   const std::vector<Batch> parts{part(batch, 0, 3), part(batch, 3, 1)};
   for (int i = 0; i < 2; ++i) {
     local.launch(parts, 0.1, 100);  // others have the rest

@@ -168,8 +168,8 @@ TEST_CASE("weights of a bucket may arrive until its first reader") {
   Arriving strategy;
   const Batch batch = some_batch();
   SmallTraining arriving(test_backend(), specs(), model, batch,
-                         {.strategy = &strategy, .sizes = {2}, .accumulate = true});
-  SmallTraining plain(test_backend(), specs(), model, batch, {.sizes = {2}, .accumulate = true});
+                         {.strategy = &strategy, .sizes = {2}, .micro_batches = true});
+  SmallTraining plain(test_backend(), specs(), model, batch, {.sizes = {2}, .micro_batches = true});
   strategy.border = &arriving.steps().border();
   const std::vector<Batch> halves{part(batch, 0, 2), part(batch, 2, 2)};
   for (int i = 0; i < 3; ++i) {

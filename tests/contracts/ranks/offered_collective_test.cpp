@@ -59,7 +59,7 @@ class JoiningBackend final : public ForwardingBackend {
     candidates.push_back(candidates[0]);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       candidates[i].implementation = i == 0 ? "joined" : "joined too";
-      candidates[i].make = [asked, make = candidates[i].make](auto... rest) { return make(rest...); };
+      candidates[i].make = [asked, make = candidates[i].make] { return make(); };
     }
     return candidates;
   }

@@ -55,7 +55,7 @@ struct Pair {
         many(test_backend(), specs(dtype), model, batch,
              {.optimizer = optimizer(),
               .sizes = sizes,
-              .accumulate = true,
+              .micro_batches = true,
               .placement = &one.store().placement()}) {
     for (std::int64_t first = 0; const std::int64_t size : sizes) {
       parts.push_back(part(batch, first, size));
@@ -156,7 +156,7 @@ TEST_CASE("running statistics of batch norm move by the weighted mean over micro
       {"running", channels, ParameterRole::buffer, Initialiser::constant(2)}};
   const Batch batch{whole_numbers({DType::float64, {6, 3, 4, 4}}, 3),
                     whole_numbers({DType::float64, {6, 48}}, 4)};
-  SmallTraining run(test_backend(), all, model, batch, {.sizes = {4, 2, 0}, .accumulate = true});
+  SmallTraining run(test_backend(), all, model, batch, {.sizes = {4, 2, 0}, .micro_batches = true});
   const std::vector<Batch> parts{part(batch, 0, 4), part(batch, 4, 2), part(batch, 6, 0)};
   run.launch(parts, 0.01);
   CHECK(run.metrics().samples == 6);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <doctest/doctest.h>
 
+#include "core/compile/link.h"
 #include "core/testing/values.h"
 
 namespace plexaura::testing {
@@ -36,7 +37,7 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
   if (options_.types) store_.set_types(*options_.types);
   const Placement placement = options_.placement != nullptr
                                   ? *options_.placement
-                                  : compile_gradients(options_.sizes[0], false, nullptr)->placement;
+                                  : compile_gradients(options_.sizes[0], nullptr)->placement;
   store_.place(placement, backend_, options_.gradient_memory);
   store_.require_states(state_count(options_.optimizer));
   step_ = std::make_unique<TrainingStep>(backend_, store_, options_.strategy, options_.bucket_bytes,
@@ -45,21 +46,28 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets());
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
   std::size_t bytes = update_->arena_bytes;
-  for (const std::int64_t samples : options_.sizes)
-    for (const bool accumulate : {false, true}) {
-      if (accumulate && !options_.accumulate) continue;
-      auto program = compile_gradients(samples, accumulate, &store_.placement());
-      bytes = std::max(bytes, program->arena_bytes);
-      programs_[{samples, accumulate}] = std::move(program);
-    }
-  const auto workspace = std::make_shared<Workspace>(backend_, bytes);
-  for (const auto& [key, program] : programs_)
+  std::map<std::int64_t, std::shared_ptr<const Program>> adding;
+  for (const std::int64_t samples : options_.sizes) {
+    programs_[samples] = compile_gradients(samples, &store_.placement());
+    bytes = std::max(bytes, programs_[samples]->arena_bytes);
+    if (!options_.micro_batches) continue;
+    adding[samples] = add_to_gradients(*programs_[samples], step_->border().buckets(), backend_);
+    bytes = std::max(bytes, adding[samples]->arena_bytes);
+  }
+  const auto workspace = std::make_shared<Workspace>(backend, bytes);
+  const auto add = [&](std::int64_t samples, bool is_first, const Program* update) {
+    step_->add_program(samples, is_first, is_first ? programs_[samples] : adding[samples], update, workspace,
+                       options_.collective);
+  };
+  for (const std::int64_t samples : options_.sizes) {
+    add(samples, true, update_.get());
     for (const Program* update : {update_.get(), static_cast<const Program*>(nullptr)})
-      if (update != nullptr || options_.accumulate)
-        step_->add_program(key.first, key.second, program, update, workspace, options_.collective);
+      if (options_.micro_batches) add(samples, false, update);
+    if (options_.micro_batches) add(samples, true, nullptr);
+  }
 }
 
-std::shared_ptr<const Program> SmallTraining::compile_gradients(std::int64_t samples, bool accumulate,
+std::shared_ptr<const Program> SmallTraining::compile_gradients(std::int64_t samples,
                                                                 const Placement* placement) {
   const auto with_samples = [&](const TensorType& type) {
     std::vector<std::int64_t> extents = type.shape.extents();
@@ -70,9 +78,8 @@ std::shared_ptr<const Program> SmallTraining::compile_gradients(std::int64_t sam
   const Node x = graph.input("x", with_samples(x_));
   const Node t = graph.input("t", with_samples(t_));
   const auto outputs = training_outputs(graph, model_(graph, x, t), store_, samples);
-  return compile(
-      graph, outputs, backend_,
-      {.placement = placement, .types = store_.types(), .accumulate = accumulate, .apply_updates = false});
+  return compile(graph, outputs, backend_,
+                 {.placement = placement, .types = store_.types(), .apply_updates = false});
 }
 
 StepTicket SmallTraining::launch(std::span<const Batch> micro_batches, double learning_rate,

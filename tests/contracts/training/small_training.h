@@ -34,7 +34,7 @@ class SmallTraining {
     Collective* collective = nullptr;
     std::int64_t bucket_bytes = 1;          // a bucket for each parameter
     std::vector<std::int64_t> sizes = {4};  // of micro-batches
-    bool accumulate = false;                // steps have several of them
+    bool micro_batches = false;             // steps have several of them
     const Placement* placement = nullptr;   // null: that of the first size
     MemoryProvider gradient_memory = {};
     bool watch = false;
@@ -58,15 +58,12 @@ class SmallTraining {
 
   ParameterStore& store() { return store_; }
   TrainingStep& steps() { return *step_; }
-  const Program& gradients(std::int64_t samples, bool accumulate = false) const {
-    return *programs_.at({samples, accumulate});
-  }
+  const Program& gradients(std::int64_t samples) const { return *programs_.at(samples); }
   const Program& update() const { return *update_; }
   Tensor value(std::string_view name) const { return store_.read(name); }
 
  private:
-  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, bool accumulate,
-                                                   const Placement* placement);
+  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, const Placement* placement);
 
   Backend& backend_;
   ParameterStore store_;
@@ -74,7 +71,7 @@ class SmallTraining {
   TensorType x_;
   TensorType t_;
   Options options_;
-  std::map<std::pair<std::int64_t, bool>, std::shared_ptr<const Program>> programs_;
+  std::map<std::int64_t, std::shared_ptr<const Program>> programs_;
   std::shared_ptr<const Program> update_;
   std::unique_ptr<TrainingStep> step_;
   std::int64_t steps_done_ = 0;

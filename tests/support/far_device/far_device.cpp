@@ -207,12 +207,11 @@ class FarBackend final : public Backend {
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates = propose_host_kernel(query, preferred_layout);
     for (Candidate& candidate : candidates)
-      candidate.make =
-          [device = device_, make_host = std::move(candidate.make),
-           sizes = Sizes{bytes_of(query, query.region.inputs, candidate.inputs),
-                         bytes_of(query, query.region.outputs, candidate.outputs)}](bool accumulate) {
-            return std::make_shared<FarKernel>(device, make_host(accumulate), sizes);
-          };
+      candidate.make = [device = device_, make_host = std::move(candidate.make),
+                        sizes = Sizes{bytes_of(query, query.region.inputs, candidate.inputs),
+                                      bytes_of(query, query.region.outputs, candidate.outputs)}] {
+        return std::make_shared<FarKernel>(device, make_host(), sizes);
+      };
     return candidates;
   }
 

@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+#include "core/compile/link.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
@@ -119,13 +120,12 @@ TEST_CASE("an allocation is noticed") {
 TEST_CASE("runs and steps allocate nothing") {
   Backend& backend = test_backend();
   ParameterStore store(specs());
-  const auto compile_gradients = [&](bool accumulate, const Placement* placement) {
+  const auto compile_gradients = [&](const Placement* placement) {
     Graph graph;
     const auto outputs = training_outputs(graph, model(graph), store, samples);
-    return compile(graph, outputs, backend,
-                   {.placement = placement, .accumulate = accumulate, .apply_updates = false});
+    return compile(graph, outputs, backend, {.placement = placement, .apply_updates = false});
   };
-  store.place(compile_gradients(false, nullptr)->placement, backend);
+  store.place(compile_gradients(nullptr)->placement, backend);
   const OptimizerSpec optimizer{.kind = OptimizerSpec::Kind::adam};
   store.require_states(state_count(optimizer));
   Watching strategy;
@@ -133,9 +133,10 @@ TEST_CASE("runs and steps allocate nothing") {
   Graph graph;
   build_update(graph, optimizer, store.placement(), step.border().buckets());
   const auto update = compile(graph, {}, backend, {.placement = &store.placement()});
-  for (const bool last : {false, true})
-    step.add_program(samples, last, compile_gradients(last, &store.placement()),
-                     last ? update.get() : nullptr, nullptr);
+  const auto first = compile_gradients(&store.placement());
+  step.add_program(samples, true, first, nullptr, nullptr);
+  step.add_program(samples, false, add_to_gradients(*first, step.border().buckets(), backend), update.get(),
+                   nullptr);
 
   Random random(1);
   const Tensor x = random.tensor({DType::float32, {samples, 3, 16, 16}}, -1, 1);

@@ -241,7 +241,7 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
   if (is_total_grad(query.region.kind) || query.region.kind == "normalise_grad")
     candidate.in_place = {{writes_masked ? masked_output : 0, grad_out}};
   candidate.seconds = seconds_of_traffic(query, candidate, costs::traffic_of_batch_norm);
-  candidate.make = [query, view](bool) { return make_for(query, view); };
+  candidate.make = [query, view] { return make_for(query, view); };
   return candidate;
 }
 

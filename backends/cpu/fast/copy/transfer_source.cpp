@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "backends/cpu/fast/copy/copy.h"
-#include "backends/cpu/fast/elementwise/elementwise_loops.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/sources.h"
@@ -14,7 +13,6 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr double nanoseconds_per_element = 0.4;
 constexpr double nanoseconds_by_table = 1.5;
 
 void copy_by_table(const ReorderPlan& plan, double nanoseconds_per_piece, const std::byte* src,
@@ -24,39 +22,16 @@ void copy_by_table(const ReorderPlan& plan, double nanoseconds_per_piece, const 
                   [&](std::int64_t begin, std::int64_t end) { plan.copy_pieces(src, dst, begin, end); });
 }
 
-void add_elements(std::int64_t count, const float* src, float* dst) {
-  parallel_pieces(count, nanoseconds_per_element, 64, [=](std::int64_t begin, std::int64_t end) {
-    add_loop(src + begin, dst + begin, end - begin);
-  });
-}
-
-std::shared_ptr<const Kernel> make_same_layout(std::int64_t elements, std::size_t bytes, bool accumulate) {
-  if (accumulate)
-    return make_kernel([elements](const Binding& at) {
-      add_elements(elements, floats(at.inputs[0]), floats(at.outputs[0]));
+std::shared_ptr<const Kernel> make_transfer(const Layout& from, const Layout& to, const TensorType& type) {
+  if (from == to)
+    return make_kernel([bytes = static_cast<std::size_t>(to.bytes(type))](const Binding& at) {
+      if (at.inputs[0] != at.outputs[0]) copy_bytes(at.inputs[0], at.outputs[0], bytes);
     });
-  return make_kernel([bytes](const Binding& at) {
-    if (at.inputs[0] != at.outputs[0]) copy_bytes(at.inputs[0], at.outputs[0], bytes);
-  });
-}
-
-std::shared_ptr<const Kernel> make_transfer(const Layout& from, const Layout& to, const TensorType& type,
-                                            bool accumulate) {
-  const std::int64_t elements = to.elements(type.shape);
-  const auto bytes = static_cast<std::size_t>(to.bytes(type));
-  if (from == to) return make_same_layout(elements, bytes, accumulate);
   const auto plan = std::make_shared<const ReorderPlan>(from, to, type);
   const double per_piece = nanoseconds_by_table * static_cast<double>(type.shape.elements()) /
                            static_cast<double>(std::max<std::int64_t>(plan->pieces(), 1));
-  if (!accumulate)
-    return make_kernel([plan, per_piece](const Binding& at) {
-      copy_by_table(*plan, per_piece, at.inputs[0], at.outputs[0]);
-    });
-  const auto copy_and_add = [plan, per_piece, elements](const Binding& at) {
-    copy_by_table(*plan, per_piece, at.inputs[0], at.workspace);
-    add_elements(elements, floats(at.workspace), floats(at.outputs[0]));
-  };
-  return make_kernel(copy_and_add, bytes);
+  return make_kernel(
+      [plan, per_piece](const Binding& at) { copy_by_table(*plan, per_piece, at.inputs[0], at.outputs[0]); });
 }
 
 // Reorder: the same elements elsewhere, in the same layout or another one.
@@ -71,9 +46,8 @@ class TransferSource final : public KernelSource {
     candidate.implementation = "fast";
     candidate.inputs = {from};
     candidate.outputs = {to};
-    candidate.accumulates = type.dtype == DType::float32;
     candidate.seconds = seconds_of_traffic(query, candidate, from == to ? 1 : costs::traffic_of_tables);
-    candidate.make = [from, to, type](bool accumulate) { return make_transfer(from, to, type, accumulate); };
+    candidate.make = [from, to, type] { return make_transfer(from, to, type); };
     return {std::move(candidate)};
   }
 };

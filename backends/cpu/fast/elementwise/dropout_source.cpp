@@ -56,7 +56,7 @@ class DropoutSource final : public KernelSource {
       return {};
     Candidate candidate = row_major_candidate(query);
     if (kind == backward) candidate.in_place = {{0, 0}};
-    candidate.make = [query](bool) {
+    candidate.make = [query] {
       return query.region.kind == forward ? make_forward(query) : make_backward(query);
     };
     return {std::move(candidate)};

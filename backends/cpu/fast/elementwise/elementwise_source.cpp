@@ -248,7 +248,7 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
     if (type == result && candidate.inputs[i] == layout) candidate.in_place.emplace_back(0, i);
   }
   candidate.seconds = seconds_of_traffic(query, candidate);
-  candidate.make = [query, layout, operands = operand_shapes(query, candidate)](bool) {
+  candidate.make = [query, layout, operands = operand_shapes(query, candidate)] {
     return make_for(query, layout, operands);
   };
   return candidate;

@@ -182,7 +182,7 @@ class OptimizerSource final : public KernelSource {
     candidate.in_place = {{0, 0}};
     for (std::size_t output = 1; output < query.region.outputs.size(); ++output)
       candidate.in_place.emplace_back(output, output + 1);
-    candidate.make = [query](bool) { return make_for(query); };
+    candidate.make = [query] { return make_for(query); };
     return {std::move(candidate)};
   }
 };

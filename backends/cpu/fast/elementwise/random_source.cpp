@@ -49,7 +49,7 @@ class RandomSource final : public KernelSource {
     const Value result = query.region.outputs[0];
     if (!is_float32(query.graph, result) || !has_elements(query.graph, result)) return {};
     Candidate candidate = row_major_candidate(query);
-    candidate.make = [query](bool) { return make_for(query); };
+    candidate.make = [query] { return make_for(query); };
     return {std::move(candidate)};
   }
 };

@@ -141,7 +141,7 @@ class ClassSource final : public KernelSource {
     if (!is_fit(query)) return {};
     Candidate candidate = row_major_candidate(query);
     if (query.region.kind == loss_grad) candidate.reads = {false, true, true, true};
-    candidate.make = [query](bool) { return make_for(query); };
+    candidate.make = [query] { return make_for(query); };
     return {std::move(candidate)};
   }
 };

@@ -131,7 +131,7 @@ class PoolSource final : public KernelSource {
       candidate.inputs.assign(query.region.inputs.size(), layout);
       candidate.outputs.assign(query.region.outputs.size(), layout);
       candidate.seconds = seconds_of_traffic(query, candidate);
-      candidate.make = [query, layout](bool) { return make_for(query, layout); };
+      candidate.make = [query, layout] { return make_for(query, layout); };
       candidates.push_back(std::move(candidate));
     }
     return candidates;

@@ -181,7 +181,7 @@ class ReduceSource final : public KernelSource {
     candidate.inputs = {layout};
     candidate.outputs = {Layout::row_major(query.type(query.region.outputs[0]).shape.rank())};
     candidate.seconds = seconds_of_traffic(query, candidate);
-    candidate.make = [of = *reduction](bool) { return make_for(of); };
+    candidate.make = [of = *reduction] { return make_for(of); };
     return {std::move(candidate)};
   }
 };
