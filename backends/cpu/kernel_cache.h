@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,17 +13,23 @@ namespace plexaura {
 
 // Kernels by description: ops with every option, how the region is wired, types, layouts,
 // implementation. Places in the graph do not count, so that the sixteen equal blocks of a net share one kernel.
+// A kernel lives as long as a program uses it.
 class KernelCache {
  public:
   using Make = std::function<std::shared_ptr<const Kernel>()>;
   std::shared_ptr<const Kernel> get(const RegionQuery& query, const Candidate& candidate, const Make& make);
+  std::size_t size() const { return kernels_.size(); }  // with some that no program uses any more
 
  private:
   struct Entry {
     std::vector<std::shared_ptr<const Op>> ops;  // compared exactly: the text shortens large options
-    std::shared_ptr<const Kernel> kernel;
+    std::weak_ptr<const Kernel> kernel;
   };
+
+  void forget_unused();
+
   std::unordered_multimap<std::string, Entry> kernels_;
+  std::size_t size_to_look_through_ = 64;
 };
 
 }  // namespace plexaura
