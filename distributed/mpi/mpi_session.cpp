@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <string>
 #include <thread>
@@ -25,6 +26,10 @@ void end_job(const std::string& sentence) {
   _exit(1);
 }
 
+// Open MPI 4 may read a long message right from the sender's memory. A sender that dies in the meantime would
+// end the reader too, before it can name the dead one.
+void keep_from_reading_others() { setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0); }
+
 void check_not_over() {
   int finalized = 0;
   MPI_Finalized(&finalized);
@@ -44,6 +49,7 @@ MpiSession::MpiSession(double deadline_seconds)
   } else {
     const Watchdog::Guard guard(watchdog_, "MPI_Init, where all ranks come together",
                                 std::max(deadline_, kStartSeconds));
+    keep_from_reading_others();
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");
     is_owner_ = true;
   }
