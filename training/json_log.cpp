@@ -15,7 +15,7 @@
 namespace plexaura {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // A process that died, or a full disk, may have left the beginning of a line: the bytes before it.
 off_t end_of_lines(const FileDescriptor& file, off_t size) {
@@ -62,12 +62,12 @@ void JsonLog::open() {
 }
 
 void JsonLog::write(std::span<const JsonField> fields) {
-  Json line = Json::object();
+  OrderedJson line = OrderedJson::object();
   for (const JsonField& field : fields)
     std::visit([&](const auto& value) { line[std::string(field.name)] = value; }, field.value);
   if (is_removed(file_)) open();
   // Bytes that are no UTF-8 (a file name, say) become the replacement character.
-  const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  const std::string text = line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + '\n';
   write_all(file_, std::as_bytes(std::span(text)), path_);
 }
 

@@ -90,7 +90,7 @@ class UpdateBuilder {
   DType dtype_;  // of the values: what steps are computed in
 };
 
-void require(bool holds, std::string_view option, double value, std::string_view rule) {
+void check_optimizer(bool holds, std::string_view option, double value, std::string_view rule) {
   if (!holds) throw UserError(fmt::format("the optimizer has {} = {}; it must be {}", option, value, rule));
 }
 
@@ -98,17 +98,17 @@ bool is_share(double value) { return value >= 0 && value < 1; }
 
 void check(const OptimizerSpec& optimizer) {
   constexpr std::string_view share = "at least 0 and less than 1";
-  require(optimizer.kind <= OptimizerSpec::Kind::adamw, "kind", static_cast<double>(optimizer.kind),
-          "sgd, adam or adamw");
-  require(is_share(optimizer.momentum), "momentum", optimizer.momentum, share);
-  require(!optimizer.nesterov || optimizer.momentum > 0, "momentum", optimizer.momentum,
-          "above 0 where nesterov is set");
-  require(is_share(optimizer.beta1), "beta1", optimizer.beta1, share);
-  require(is_share(optimizer.beta2), "beta2", optimizer.beta2, share);
-  require(std::isfinite(optimizer.epsilon) && optimizer.epsilon > 0, "epsilon", optimizer.epsilon,
-          "a number above 0");
-  require(std::isfinite(optimizer.weight_decay) && optimizer.weight_decay >= 0, "weight_decay",
-          optimizer.weight_decay, "a number from 0 on");
+  check_optimizer(optimizer.kind <= OptimizerSpec::Kind::adamw, "kind", static_cast<double>(optimizer.kind),
+                  "sgd, adam or adamw");
+  check_optimizer(is_share(optimizer.momentum), "momentum", optimizer.momentum, share);
+  check_optimizer(!optimizer.nesterov || optimizer.momentum > 0, "momentum", optimizer.momentum,
+                  "above 0 where nesterov is set");
+  check_optimizer(is_share(optimizer.beta1), "beta1", optimizer.beta1, share);
+  check_optimizer(is_share(optimizer.beta2), "beta2", optimizer.beta2, share);
+  check_optimizer(std::isfinite(optimizer.epsilon) && optimizer.epsilon > 0, "epsilon", optimizer.epsilon,
+                  "a number above 0");
+  check_optimizer(std::isfinite(optimizer.weight_decay) && optimizer.weight_decay >= 0, "weight_decay",
+                  optimizer.weight_decay, "a number from 0 on");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/fnv.h"
 #include "training/file.h"
 #include "training/safetensors_header.h"
+#include "training/store_hash.h"
 
 namespace plexaura {
 namespace {
@@ -70,10 +71,6 @@ OpenedFile open_checked(const std::filesystem::path& path) {
   const std::uint64_t data_start = length_bytes + text.size();
   SafeTensorsTable table = parse_safetensors_header(text, file.bytes() - data_start, path);
   return {std::move(file), std::move(table), data_start};
-}
-
-std::uint64_t hash_of(const Tensor& tensor, std::uint64_t before) {
-  return fnv(std::span(tensor.data(), tensor.bytes()), before);
 }
 
 std::string checksum_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }

@@ -40,11 +40,11 @@ std::string shown(const Json& value) {
 }
 
 // What is being read, for errors: the file and, once known, the tensor.
-class Place {
+class HeaderPlace {
  public:
-  explicit Place(const std::filesystem::path& path) : text_(fmt::format("'{}'", path.string())) {}
-  Place tensor(const std::string& name) const {
-    Place place = *this;
+  explicit HeaderPlace(const std::filesystem::path& path) : text_(fmt::format("'{}'", path.string())) {}
+  HeaderPlace tensor(const std::string& name) const {
+    HeaderPlace place = *this;
     place.text_ += ": tensor " + shown(name);
     return place;
   }
@@ -63,7 +63,7 @@ class Place {
 // of the outermost keys, which the parsed object forgets.
 class KeyWatch {
  public:
-  explicit KeyWatch(const Place& place) : place_(place) {}
+  explicit KeyWatch(const HeaderPlace& place) : place_(place) {}
 
   bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
     if (depth > deepest_nesting) place_.fail("the header is nested too deeply");
@@ -80,12 +80,12 @@ class KeyWatch {
     if (keys_.size() == 1) outermost_.push_back(key);
   }
 
-  const Place& place_;
+  const HeaderPlace& place_;
   std::vector<std::set<std::string>> keys_;  // of the objects that are open
   std::vector<std::string> outermost_;
 };
 
-Json parse_json(std::string_view text, KeyWatch& watch, const Place& place) {
+Json parse_json(std::string_view text, KeyWatch& watch, const HeaderPlace& place) {
   if (!text.starts_with('{')) place.fail("the header does not begin with '{'");
   try {
     return Json::parse(text.begin(), text.end(), std::ref(watch));
@@ -95,14 +95,14 @@ Json parse_json(std::string_view text, KeyWatch& watch, const Place& place) {
   }
 }
 
-std::int64_t read_count(const Json& value, std::string_view what, const Place& place) {
+std::int64_t read_count(const Json& value, std::string_view what, const HeaderPlace& place) {
   constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > largest)
     place.fail(fmt::format("{} is {}, not a whole number of at most 63 bits", what, shown(value)));
   return value.get<std::int64_t>();
 }
 
-DType read_dtype(const Json& value, const Place& place) {
+DType read_dtype(const Json& value, const HeaderPlace& place) {
   if (!value.is_string()) place.fail(fmt::format("the dtype is {}, not a text", shown(value)));
   const auto* found = std::ranges::find(dtype_names, value.get_ref<const std::string&>(),
                                         &std::pair<DType, std::string_view>::second);
@@ -114,7 +114,7 @@ DType read_dtype(const Json& value, const Place& place) {
   return found->first;
 }
 
-TensorType read_type(const Json& entry, const Place& place) {
+TensorType read_type(const Json& entry, const HeaderPlace& place) {
   const Json& extents = entry["shape"];
   if (!extents.is_array()) place.fail("the shape is not a list");
   TensorType type{read_dtype(entry["dtype"], place), Shape{}};
@@ -129,7 +129,7 @@ TensorType read_type(const Json& entry, const Place& place) {
 }
 
 SafeTensorsTable::Entry read_entry(const std::string& name, const Json& entry, std::uint64_t data_bytes,
-                                   const Place& place) {
+                                   const HeaderPlace& place) {
   if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry.contains("shape") ||
       !entry.contains("data_offsets"))
     place.fail("the entry does not consist of dtype, shape and data_offsets");
@@ -145,7 +145,7 @@ SafeTensorsTable::Entry read_entry(const std::string& name, const Json& entry, s
   return {name, std::move(type), static_cast<std::uint64_t>(begin)};
 }
 
-std::map<std::string, std::string> read_metadata(const Json& value, const Place& place) {
+std::map<std::string, std::string> read_metadata(const Json& value, const HeaderPlace& place) {
   std::map<std::string, std::string> metadata;
   if (!value.is_object()) place.fail("__metadata__ is not a map of texts");
   for (const auto& [key, text] : value.items()) {
@@ -155,7 +155,7 @@ std::map<std::string, std::string> read_metadata(const Json& value, const Place&
   return metadata;
 }
 
-void check_cover(const SafeTensorsTable& table, std::uint64_t data_bytes, const Place& place) {
+void check_cover(const SafeTensorsTable& table, std::uint64_t data_bytes, const HeaderPlace& place) {
   std::vector<const SafeTensorsTable::Entry*> by_place;
   for (const SafeTensorsTable::Entry& entry : table.entries) by_place.push_back(&entry);
   std::ranges::sort(by_place, {},
@@ -186,7 +186,7 @@ OrderedJson format_entry(const SafeTensorsTable::Entry& entry) {
 
 SafeTensorsTable parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
                                           const std::filesystem::path& path) {
-  const Place place(path);
+  const HeaderPlace place(path);
   SafeTensorsTable table;
   KeyWatch watch(place);
   const Json header = parse_json(text, watch, place);

@@ -11,42 +11,43 @@
 namespace plexaura {
 namespace {
 
-void require(bool holds, std::string_view option, double value, std::string_view rule) {
+void check_schedule(bool holds, std::string_view option, double value, std::string_view rule) {
   if (!holds)
     throw UserError(
         fmt::format("the learning-rate schedule has {} = {}; it must be {}", option, value, rule));
 }
 
 void require_above_zero(std::string_view option, double value) {
-  require(std::isfinite(value) && value > 0, option, value, "a number > 0");
+  check_schedule(std::isfinite(value) && value > 0, option, value, "a number > 0");
 }
 
 void require_count(std::string_view option, std::int64_t value) {
-  require(value >= 1, option, static_cast<double>(value), "a whole number >= 1");
+  check_schedule(value >= 1, option, static_cast<double>(value), "a whole number >= 1");
 }
 
 void check(const ConstantRate&, const Schedule::Options&) {}
 
 void check(const StepDecay& decay, const Schedule::Options&) {
   require_count("every", decay.every);
-  require(decay.gamma > 0 && decay.gamma <= 1, "gamma", decay.gamma, "a number > 0 and at most 1");
+  check_schedule(decay.gamma > 0 && decay.gamma <= 1, "gamma", decay.gamma, "a number > 0 and at most 1");
 }
 
 void check(const CosineDecay& decay, const Schedule::Options& options) {
   require_count("steps", decay.steps);
-  require(decay.floor >= 0 && decay.floor <= options.peak, "floor", decay.floor,
-          "a number from 0 to the peak");
-  require(options.warmup_steps <= decay.steps, "warmup_steps", static_cast<double>(options.warmup_steps),
-          fmt::format("at most the {} steps of the run", decay.steps));
+  check_schedule(decay.floor >= 0 && decay.floor <= options.peak, "floor", decay.floor,
+                 "a number from 0 to the peak");
+  check_schedule(options.warmup_steps <= decay.steps, "warmup_steps",
+                 static_cast<double>(options.warmup_steps),
+                 fmt::format("at most the {} steps of the run", decay.steps));
 }
 
 void check(const OneCycle& decay, const Schedule::Options& options) {
   require_count("steps", decay.steps);
-  require(decay.rising >= 0 && decay.rising <= 1, "rising", decay.rising, "a number from 0 to 1");
+  check_schedule(decay.rising >= 0 && decay.rising <= 1, "rising", decay.rising, "a number from 0 to 1");
   require_above_zero("start_divisor", decay.start_divisor);
   require_above_zero("end_divisor", decay.end_divisor);
-  require(options.warmup_steps == 0, "warmup_steps", static_cast<double>(options.warmup_steps),
-          "0 with one-cycle, which warms up by itself");
+  check_schedule(options.warmup_steps == 0, "warmup_steps", static_cast<double>(options.warmup_steps),
+                 "0 with one-cycle, which warms up by itself");
 }
 
 // From `from` at share 0 to `to` at share 1 along half a cosine.
@@ -83,8 +84,8 @@ double rate(const OneCycle& decay, const Schedule::Options& options, std::int64_
 
 Schedule::Schedule(Options options) : options_(options) {
   require_above_zero("peak", options_.peak);
-  require(options_.warmup_steps >= 0, "warmup_steps", static_cast<double>(options_.warmup_steps),
-          "a whole number >= 0");
+  check_schedule(options_.warmup_steps >= 0, "warmup_steps", static_cast<double>(options_.warmup_steps),
+                 "a whole number >= 0");
   std::visit([&](const auto& decay) { check(decay, options_); }, options_.decay);
 }
 

@@ -6,13 +6,9 @@
 
 namespace plexaura {
 
-namespace {
-
-std::uint64_t hash_of(const Tensor& tensor, std::uint64_t hash) {
-  return fnv(std::span(tensor.data(), tensor.bytes()), hash);
+std::uint64_t hash_of(const Tensor& tensor, std::uint64_t before) {
+  return fnv(std::span(tensor.data(), tensor.bytes()), before);
 }
-
-}  // namespace
 
 std::uint64_t weights_hash(const ParameterStore& store) {
   std::uint64_t hash = fnv_start;

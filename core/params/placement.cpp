@@ -11,13 +11,13 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::int64_t granule = 64;  // bytes, a cache line
+constexpr std::int64_t granule_bytes = 64;  // a cache line
 
 // The least number of elements that are whole granules in every arena, and at least `count`.
 std::int64_t rounded(std::int64_t count, const ArenaTypes& types) {
   const std::size_t least = std::min({size_of(types.values), size_of(types.gradients), size_of(types.states),
                                       size_of(types.shadow.value_or(types.values))});
-  const std::int64_t elements = granule / static_cast<std::int64_t>(least);
+  const std::int64_t elements = granule_bytes / static_cast<std::int64_t>(least);
   return (count + elements - 1) / elements * elements;
 }
 

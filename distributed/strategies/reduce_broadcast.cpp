@@ -9,20 +9,20 @@ namespace {
 
 constexpr int kRoot = 0;
 constexpr int kTag = 30'000;  // of gradients; users of the communicator count theirs from 0
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+constexpr std::size_t kBroadcastPieceBytes = std::size_t{1} << 20;
 
 // Calls `work` with one piece of the bytes after the other, the same pieces on all ranks.
 template <class Byte, class Work>
 void for_each_piece(std::span<Byte> bytes, Work&& work) {
-  for (std::size_t first = 0; first < bytes.size(); first += kPieceBytes)
-    work(bytes.subspan(first, std::min(kPieceBytes, bytes.size() - first)));
+  for (std::size_t first = 0; first < bytes.size(); first += kBroadcastPieceBytes)
+    work(bytes.subspan(first, std::min(kBroadcastPieceBytes, bytes.size() - first)));
 }
 
 }  // namespace
 
 void ReduceBroadcast::begin(WeightsImmigration& border) {
   BucketSum::begin(border);
-  if (communicator().rank() == kRoot) received_.resize(kPieceBytes);
+  if (communicator().rank() == kRoot) received_.resize(kBroadcastPieceBytes);
 }
 
 void ReduceBroadcast::sum(DType dtype, std::span<std::byte> gradients, std::string_view what) {

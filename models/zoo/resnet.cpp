@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t widest = 1 << 16;
 
-std::int64_t channels_of(const Shape& sample) {
+std::int64_t image_channels(const Shape& sample) {
   if (sample.rank() == 3) return sample[0];
   throw UserError(fmt::format("a ResNet takes images [C, H, W], and the samples are {}", to_string(sample)));
 }
@@ -35,7 +35,7 @@ ResNetOptions ResNetOptions::of_depth(std::int64_t depth) {
 ResNet::ResNet(ModelInfo info, const ResNetOptions& options)
     : Model(std::move(info)),
       conv1_(
-          channels_of(sample_shape()), options.width, {7, 7},
+          image_channels(sample_shape()), options.width, {7, 7},
           {.stride = {2, 2}, .padding = {3, 3}, .bias = false, .weight = Initialiser::he_normal_fan_out()}),
       bn1_(options.width),
       max_pool_({.kernel = {3, 3}, .stride = Size2d{2, 2}, .padding = {1, 1}}) {
