@@ -22,6 +22,7 @@ void beat(Collective& ranks, std::string_view what, const std::future<void>& don
 
 void on_some_ranks(Collective& ranks, bool works, std::string_view what, const std::function<void()>& work) {
   if (ranks.size() == 1) {
+    const PhaseMark mark(what);
     if (works) work();
     return;
   }
@@ -37,6 +38,7 @@ void on_some_ranks(Collective& ranks, bool works, std::string_view what, const s
       std::async(std::launch::async | std::launch::deferred, [&] { beat(ranks, what, done); });
   std::exception_ptr failure;
   try {
+    const PhaseMark mark(what);
     work();
   } catch (...) {
     failure = std::current_exception();

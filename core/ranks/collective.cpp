@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <new>
+#include <utility>
 
 namespace plexaura {
 namespace {
@@ -51,6 +52,22 @@ std::vector<std::string> gather_errors(Collective& collective, const std::except
 
 Collective::~Collective() = default;
 RemoteError::~RemoteError() = default;
+
+namespace {
+
+thread_local std::string_view phase_under_way;
+
+}  // namespace
+
+PhaseMark::PhaseMark(std::string_view what) : outer_(std::exchange(phase_under_way, what)) {}
+PhaseMark::~PhaseMark() { phase_under_way = outer_; }
+
+void refuse_in_phase(std::string_view what) {
+  if (phase_under_way.data() == nullptr) return;
+  throw InternalError(
+      fmt::format("the call '{}' of all ranks is made in the phase '{}', which some ranks may have left",
+                  what, phase_under_way));
+}
 
 bool speaks(const std::exception& error) noexcept {
   return dynamic_cast<const RemoteError*>(&error) == nullptr;

@@ -29,8 +29,9 @@ class PLEXAURA_API Collective {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Sums `count` elements over all ranks in place. Added one rank after the other, from 0 on: the same bits
-  // on every rank and in every run, wherever the ranks are. float64, float32, int64 (which wraps); UserError
+  // Sums `count` elements over all ranks in place. Added in an order that the ranks alone fix, however the data is
+  // cut into calls: one after the other, from 0 on. So the bits are the same on every rank and in every run,
+  // wherever the ranks are. float64, float32, int64 (which wraps); UserError
   // for other types.
   virtual void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
 
@@ -82,13 +83,30 @@ PLEXAURA_API bool speaks(const std::exception& error) noexcept;
 PLEXAURA_API void agree_on_error(Collective& collective, const std::exception_ptr& mine,
                                  std::string_view what);
 
-// Runs a phase that some ranks may fail in, gives its result, and leaves as agree_on_error() does.
+// While one lives, this thread runs what other ranks may have failed in: they come to no call of all ranks then.
+class PLEXAURA_API PhaseMark {
+ public:
+  explicit PhaseMark(std::string_view what);
+  ~PhaseMark();
+  PhaseMark(const PhaseMark&) = delete;
+  PhaseMark& operator=(const PhaseMark&) = delete;
+
+ private:
+  std::string_view outer_;
+};
+
+// For what implements a Collective, where a call begins: throws InternalError within a phase of this thread.
+PLEXAURA_API void refuse_in_phase(std::string_view what);
+
+// Runs a phase that some ranks may fail in, gives its result, and leaves as agree_on_error() does. The phase makes
+// no call of all ranks: one that had failed before it would leave the others waiting, and they would hide why.
 template <class Phase>
 auto together(Collective& collective, std::string_view what, Phase&& phase) {
   using Result = std::invoke_result_t<Phase>;
   std::exception_ptr failure;
   if constexpr (std::is_void_v<Result>) {
     try {
+      const PhaseMark mark(what);
       phase();
     } catch (...) {
       failure = std::current_exception();
@@ -97,6 +115,7 @@ auto together(Collective& collective, std::string_view what, Phase&& phase) {
   } else {
     std::optional<Result> result;
     try {
+      const PhaseMark mark(what);
       result.emplace(phase());
     } catch (...) {
       failure = std::current_exception();

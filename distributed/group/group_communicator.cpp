@@ -99,6 +99,7 @@ CallCheck& GroupCommunicator::call_check() {
 }
 
 void GroupCommunicator::meet(const CallSignature& call) {
+  refuse_in_phase(call.phrase());
   call_check().meet(call, options_.deadline_seconds);
 }
 

@@ -4,7 +4,10 @@
 #include <atomic>
 #include <doctest/doctest.h>
 #include <new>
+#include <thread>
 
+#include "distributed/group/group_communicator.h"
+#include "tests/distributed/group/thread_transport.h"
 #include "tests/support/thread_collective.h"
 
 namespace plexaura::testing {
@@ -91,6 +94,29 @@ TEST_CASE("thread ranks: calls that do not match, ranks that do not come") {
     sum(ranks, 1);
   }),
                        "broken", UserError);
+}
+
+TEST_CASE("a call of all ranks within a phase that ranks may leave is refused") {
+  CHECK_THROWS_WITH_AS(
+      ThreadRanks(2).run([](Collective& ranks) {
+        together(ranks, "reading", [&] { ranks.gather_all("", "the weights"); });
+      }),
+      "the call 'the weights' of all ranks is made in the phase 'reading', which some ranks may have left",
+      InternalError);
+  ThreadNetwork network(2);
+  const auto ends = plexaura::testing::endings(2, [&](int rank) {
+    GroupCommunicator ranks(network.transport(rank), {});
+    together(ranks, "reading", [&] { ranks.barrier("the weights"); });
+  });
+  for (const std::string& end : ends) CHECK(end.find("is made in the phase 'reading'") != std::string::npos);
+}
+
+TEST_CASE("behind a phase, and on another thread, ranks call each other as ever") {
+  ThreadRanks(2).run([](Collective& ranks) {
+    CHECK_THROWS_AS(together(ranks, "reading", [] { throw UserError("no file"); }), UserError);
+    ranks.gather_all("", "the weights");
+    together(ranks, "reading", [&] { std::thread([&] { ranks.gather_all("", "a sign of life"); }).join(); });
+  });
 }
 
 }  // namespace plexaura::testing

@@ -43,6 +43,7 @@ class ThreadRanks::Member final : public Collective {
   int size() const override { return ranks_.size_; }
 
   void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override {
+    refuse_in_phase(what);
     const Add add = adder(dtype);
     const std::string call = fmt::format("'{}' (sum of {} {})", what, count, name_of(dtype));
     ranks_.meet(rank_, {call, data, {}, nullptr}, [&](Parts& parts) {
@@ -52,12 +53,14 @@ class ThreadRanks::Member final : public Collective {
   }
 
   void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override {
+    refuse_in_phase(what);
     const std::string call = fmt::format("'{}' (broadcast of {} bytes from rank {})", what, bytes, root);
     ranks_.meet(rank_, {call, data, {}, nullptr},
                 [&](Parts& parts) { copy_to_all(parts, static_cast<std::size_t>(root), bytes); });
   }
 
   std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override {
+    refuse_in_phase(what);
     std::vector<std::string> texts;
     ranks_.meet(rank_, {fmt::format("'{}' (gathering of texts)", what), nullptr, mine, &texts},
                 [](Parts& parts) {
