@@ -1,6 +1,7 @@
 #include "training/step_runner.h"
 
 #include <fmt/format.h>
+#include <string>
 
 #include "core/error.h"
 
@@ -18,9 +19,7 @@ StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
     inputs.failure = std::current_exception();
   }
   inputs.micro_batches = batches_;
-  const auto run = [&] { return programs_.step().run(inputs); };
-  // With the watch all ranks may meet the same bad number in the update: one says so.
-  return watch_ ? together(ranks_, fmt::format("the watch over step {}", inputs.step), run) : run();
+  return programs_.step().run(inputs);
 }
 
 StepMetrics StepRunner::read(const StepTicket& ticket, std::int64_t step, std::int64_t global_samples) {
@@ -32,11 +31,10 @@ StepMetrics StepRunner::read(const StepTicket& ticket, std::int64_t step, std::i
     mine = std::current_exception();
     metrics.failed = true;
   }
-  if (is_local()) metrics = sum_over_ranks(ranks_, metrics, fmt::format("the loss of step {}", step));
-  if (mine || metrics.failed) {
-    agree_on_error(ranks_, mine, fmt::format("step {}", step));
-    throw InternalError(fmt::format("step {} failed on a rank that gives no reason", step));
-  }
+  if (is_local()) metrics = sum_tail(metrics, step);
+  // A bad number that the watch finds in the update is in no tail.
+  if (mine || metrics.failed || watch_) agree_on_error(ranks_, mine, fmt::format("step {}", step));
+  if (metrics.failed) throw InternalError(fmt::format("step {} failed on a rank that gives no reason", step));
   if (!tail_checked_) check_tail(metrics, global_samples);
   tail_checked_ = true;
   return metrics;
@@ -49,6 +47,15 @@ void StepRunner::check_stopped(const StepTicket& ticket, std::int64_t step) {
 // Whether the strategy leaves the tail as this rank wrote it.
 bool StepRunner::is_local() const {
   return strategy_ != nullptr && strategy_->scope() == GradientScope::local;
+}
+
+StepMetrics StepRunner::sum_tail(const StepMetrics& mine, std::int64_t step) {
+  StepTail tail = tail_of(mine);
+  const std::string what = fmt::format("the loss of step {}", step);
+  if (!strategy_->sum_tail(tail, what))
+    ranks_.sum(DType::float64, reinterpret_cast<std::byte*>(tail.data()),
+               static_cast<std::int64_t>(tail.size()), what);
+  return metrics_of(tail);
 }
 
 // A strategy may forget the tail. Each rank would then report losses of its own samples, and stop alone.

@@ -15,7 +15,7 @@ namespace plexaura {
 class StepRunner {
  public:
   // `strategy`: null for one rank.
-  StepRunner(TrainingPrograms& programs, Collective& ranks, const Strategy* strategy, bool watch)
+  StepRunner(TrainingPrograms& programs, Collective& ranks, Strategy* strategy, bool watch)
       : programs_(programs), ranks_(ranks), strategy_(strategy), watch_(watch) {}
 
   // Runs the micro-batches of `data`; `inputs` says the rest. With `inputs.failure` there is no data.
@@ -29,11 +29,12 @@ class StepRunner {
 
  private:
   bool is_local() const;
+  StepMetrics sum_tail(const StepMetrics& mine, std::int64_t step);
   void check_tail(const StepMetrics& metrics, std::int64_t global_samples);
 
   TrainingPrograms& programs_;
   Collective& ranks_;
-  const Strategy* strategy_;
+  Strategy* strategy_;
   bool watch_;
   bool tail_checked_ = false;
   std::vector<std::vector<Feed>> feeds_;

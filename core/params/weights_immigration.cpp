@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <utility>
 
 #include "core/device/transfer.h"
 #include "core/error.h"
@@ -40,6 +41,7 @@ class WeightsImmigration::StagedEvent final : public Event {
 WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes)
     : store_(store),
       buckets_(make_buckets(store.placement(), bucket_bytes)),
+      open_(buckets_.size()),
       arrived_(buckets_.size(), false) {
   Backend& backend = store.backend();
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
@@ -53,8 +55,13 @@ WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucke
   returned_ = backend.make_event();
 }
 
-// Copies of the last step may still be under way.
-WeightsImmigration::~WeightsImmigration() { settle(store_.backend()); }
+// Copies of the last step may still be under way, and wait for a strategy that has given up.
+WeightsImmigration::~WeightsImmigration() {
+  for (const UpdateAnswer& answer : open_)
+    if (answer.event != nullptr)
+      answer.event->fail(std::make_exception_ptr(DeviceError("the step was given up")));
+  settle(store_.backend());
+}
 
 std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
   std::vector<Entry> entries;
@@ -87,6 +94,21 @@ void WeightsImmigration::immigrate_all(std::span<const std::byte> values, const 
   if (values.size() != bytes)
     throw UserError(fmt::format("the whole store has {} bytes and was given {}", bytes, values.size()));
   copy_to_device(store_.backend(), store_.values(), values.data(), values.size());
+  store_.update_shadow();
+  store_.raise_version();
+}
+
+std::span<std::byte> WeightsImmigration::fetch_values() {
+  const std::size_t bytes = placement().bytes(ArenaKind::value);
+  if (store_.backend().info().host_memory) return {store_.values(), bytes};
+  if (!values_copy_) values_copy_ = std::make_unique<StagedCopy>(store_.backend(), bytes);
+  values_copy_->to_host(store_.values(), bytes);
+  return {values_copy_->host(), bytes};
+}
+
+void WeightsImmigration::store_values() {
+  const std::size_t bytes = placement().bytes(ArenaKind::value);
+  if (values_copy_) values_copy_->to_device(store_.values(), bytes);
   store_.update_shadow();
   store_.raise_version();
 }
@@ -167,15 +189,27 @@ Event& WeightsImmigration::stage_out(std::size_t bucket) {
   return staged;
 }
 
-void WeightsImmigration::stage_in(std::size_t bucket, Event* ready) {
-  if (!staging_) {
-    if (ready != nullptr) ready->hold(Stream::compute);
-    return;
-  }
-  if (ready != nullptr) ready->hold(Stream::copy);
+void WeightsImmigration::stage_in(std::size_t bucket, const UpdateAnswer& answer) {
+  if (!staging_) return await(bucket, answer);
+  open_[bucket] = answer;
+  if (answer.event != nullptr) answer.event->hold(Stream::copy);
   store_.backend().copy(Stream::copy, device_gradients(bucket), gradients(bucket).data(), byte_count(bucket));
   returned_->record(Stream::copy);
   returned_->hold(Stream::compute);
+}
+
+void WeightsImmigration::await(std::size_t bucket, const UpdateAnswer& answer) const {
+  if (answer.event == nullptr) return;
+  if (!answer.event->settles_within(answer.seconds))
+    answer.event->fail(std::make_exception_ptr(DeviceError(fmt::format(
+        "bucket {} of step {} was not exchanged within {:.3g} s: the strategy did not signal its event",
+        bucket, step_, answer.seconds))));
+  answer.event->wait();
+}
+
+void WeightsImmigration::await_answers() {
+  for (std::size_t bucket = 0; bucket < open_.size(); ++bucket)
+    await(bucket, std::exchange(open_[bucket], UpdateAnswer{}));
 }
 
 }  // namespace plexaura

@@ -12,6 +12,7 @@
 
 #include "core/device/backend.h"
 #include "core/export.h"
+#include "core/params/exchange_event.h"
 #include "core/params/parameter_store.h"
 
 // The border between the engine and whoever aggregates over ranks. The engine owns weights and gradients; a
@@ -19,6 +20,22 @@
 // Neither knows how the other works.
 
 namespace plexaura {
+
+class StagedCopy;
+
+struct UpdateAnswer {
+  enum class Kind : std::uint8_t {
+    ready,   // to be updated
+    repeat,  // the gradients are computed again
+    skip,    // nothing is updated, for weights arrive instead: in after_update or before_use; the step counts
+    stop     // nothing is updated, and the run ends
+  };
+  Kind kind = Kind::ready;
+  // With `ready`: the update of this bucket starts after it; null: at once. The step fails with its failure, and
+  // where it has not passed after so many seconds. On a device of its own the update may have begun then.
+  ExchangeEvent* event = nullptr;
+  double seconds = 60;
+};
 
 // The engine's side of the border: what may be read and written, and in which pieces gradients travel.
 class PLEXAURA_API WeightsImmigration {
@@ -49,10 +66,18 @@ class PLEXAURA_API WeightsImmigration {
   void immigrate_all(std::span<const std::byte> values, const Placement& placement);
   const Placement& placement() const { return store_.placement(); }
 
+  // The whole value arena where the host can reach it: the arena itself where the backend's memory is host memory,
+  // else a copy, always the same memory, of what it holds now. What is written there are the weights when
+  // store_values() has returned. Legal where immigrate() is; allocates the first time only.
+  std::span<std::byte> fetch_values();
+  void store_values();
+
   // Buckets in placement order: the order in which they are announced, on every rank and in every program.
   std::span<const Bucket> buckets() const { return buckets_; }
   // An event of the strategy's own, to answer with.
-  std::unique_ptr<Event> make_event() const { return store_.backend().make_event(); }
+  std::unique_ptr<ExchangeEvent> make_event() const {
+    return std::make_unique<ExchangeEvent>(store_.backend().make_event());
+  }
 
   // The number of the step under way, from 1, resumed runs included; 0 before the first. What messages name,
   // and what "every k steps" has to count, so that a resumed run goes on as if it had never stopped.
@@ -73,8 +98,11 @@ class PLEXAURA_API WeightsImmigration {
   std::exception_ptr failure() const;
   // For the engine. Enqueues the copy out of a bucket; the event is passed when the host view is final.
   Event& stage_out(std::size_t bucket);
-  // For the engine. What `ready` guards has been written to the host view: enqueues the copy back.
-  void stage_in(std::size_t bucket, Event* ready);
+  // For the engine. Enqueues the copy back of what is written to the host view when the event of the answer passes.
+  void stage_in(std::size_t bucket, const UpdateAnswer& answer = {});
+  // For the engine: waits for the event of an answer, as that says, or for all that stage_in() has left open.
+  void await(std::size_t bucket, const UpdateAnswer& answer) const;
+  void await_answers();
 
  private:
   class StagedEvent;
@@ -90,6 +118,8 @@ class PLEXAURA_API WeightsImmigration {
   std::vector<std::unique_ptr<Event>> staged_;
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Event> returned_;
+  std::vector<UpdateAnswer> open_;  // per bucket: what the device waits for
+  std::unique_ptr<StagedCopy> values_copy_;
   mutable std::mutex mutex_;  // of what follows: events are waited for on any thread
   std::exception_ptr failure_;
   bool stop_ = false;
@@ -113,15 +143,11 @@ enum class GradientScope : std::uint8_t {
   local    // it is the mean over this rank's own samples: the tail is summed without the strategy
 };
 
-struct UpdateAnswer {
-  enum class Kind : std::uint8_t {
-    ready,   // to be updated
-    repeat,  // the gradients are computed again
-    skip,    // nothing is updated, for weights arrive instead: in after_update or before_use; the step counts
-    stop     // nothing is updated, and the run ends
-  };
-  Kind kind = Kind::ready;
-  Event* event = nullptr;  // with `ready`: the update of this bucket starts after it; null: at once
+// A part of what a strategy keeps for a run that goes on.
+struct StrategyState {
+  std::string name;  // see is_parameter_name()
+  Tensor value;
+  bool of_rank = false;  // each rank has its own; else that of rank 0 is everybody's
 };
 
 // How ranks work together. One object per rank; called by the thread that trains, never concurrently.
@@ -135,11 +161,14 @@ class PLEXAURA_API Strategy {
   // The same at every call, and on all ranks.
   virtual GradientScope scope() const { return GradientScope::global; }
 
+  // Whether all ranks get the weights of one now and then, so that they need not round alike.
+  virtual bool realigns_weights() const { return false; }
+
   // Memory for the gradient arena, where the strategy wants to provide it (a shared window); null: the
   // engine's own. Asked only where the backend's memory is host memory, of all ranks at the same point.
   virtual std::unique_ptr<Memory> gradient_memory(std::size_t bytes);
 
-  // Once, before step one, when everything is placed.
+  // Once, before step one, when everything is placed. May call all ranks.
   virtual void begin(WeightsImmigration&) {}
 
   // During backward, in placement order: the bucket is final when the event has passed. Must not block.
@@ -162,6 +191,17 @@ class PLEXAURA_API Strategy {
 
   // After the update of all buckets: weights may be overwritten.
   virtual void after_update() {}
+
+  // With local scope: adds up the tail of a step, in place, over the ranks that are to know it. That a rank wants to
+  // stop or has failed has to reach all ranks that train in the same step. False: the trainer sums it over these,
+  // in a call of its own. `what` names the step.
+  virtual bool sum_tail(std::span<double> /*tail*/, std::string_view /*what*/) { return false; }
+
+  // What a checkpoint keeps beside weights and the optimizer's state; asked of all ranks between steps.
+  virtual std::vector<StrategyState> state() const { return {}; }
+  // In a run that was resumed from a checkpoint with such, between begin() and the first step. What belongs to ranks
+  // is given back to as many as there were, and otherwise to nobody.
+  virtual void take_state(std::vector<StrategyState> /*state*/) {}
 
   // Once, after the last step of a run that ends without an error; weights stay as they are. What a serving
   // rank is told by.

@@ -11,20 +11,20 @@ namespace {
 
 std::size_t tail_bytes(DType dtype) { return static_cast<std::size_t>(tail_count) * size_of(dtype); }
 
-using Tail = std::array<double, static_cast<std::size_t>(tail_count)>;
-
 template <class T>
-Tail widened(const std::byte* data) {
+StepTail widened(const std::byte* data) {
   std::array<T, static_cast<std::size_t>(tail_count)> elements;
   std::memcpy(elements.data(), data, sizeof elements);
-  Tail tail;
+  StepTail tail;
   std::copy(elements.begin(), elements.end(), tail.begin());
   return tail;
 }
 
-double at(const Tail& tail, TailSlot slot) { return tail[static_cast<std::size_t>(slot)]; }
+double at(const StepTail& tail, TailSlot slot) { return tail[static_cast<std::size_t>(slot)]; }
 
-StepMetrics metrics_of(const Tail& tail) {
+}  // namespace
+
+StepMetrics metrics_of(const StepTail& tail) {
   StepMetrics metrics;
   metrics.samples = at(tail, TailSlot::samples);
   metrics.loss = metrics.samples > 0 ? at(tail, TailSlot::loss) / metrics.samples : 0;
@@ -34,20 +34,15 @@ StepMetrics metrics_of(const Tail& tail) {
   return metrics;
 }
 
-}  // namespace
-
-// As a tail in double precision.
-StepMetrics sum_over_ranks(Collective& ranks, const StepMetrics& mine, std::string_view what) {
-  Tail tail{};
+StepTail tail_of(const StepMetrics& metrics) {
+  StepTail tail{};
   const auto set = [&](TailSlot slot, double value) { tail[static_cast<std::size_t>(slot)] = value; };
-  set(TailSlot::loss, mine.loss * mine.samples);
-  set(TailSlot::samples, mine.samples);
-  set(TailSlot::stop, mine.stop ? 1 : 0);
-  set(TailSlot::failed, mine.failed ? 1 : 0);
-  for (std::size_t i = 0; i < most_metrics; ++i) set(metric_slot(i), mine.sums[i]);
-  ranks.sum(DType::float64, reinterpret_cast<std::byte*>(tail.data()), static_cast<std::int64_t>(tail.size()),
-            what);
-  return metrics_of(tail);
+  set(TailSlot::loss, metrics.loss * metrics.samples);
+  set(TailSlot::samples, metrics.samples);
+  set(TailSlot::stop, metrics.stop ? 1 : 0);
+  set(TailSlot::failed, metrics.failed ? 1 : 0);
+  for (std::size_t i = 0; i < most_metrics; ++i) set(metric_slot(i), metrics.sums[i]);
+  return tail;
 }
 
 MetricsRing::MetricsRing(Backend& backend, const ParameterStore& store) : backend_(backend), store_(store) {

@@ -4,12 +4,10 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <string_view>
 
 #include "core/device/backend.h"
 #include "core/export.h"
 #include "core/params/parameter_store.h"
-#include "core/ranks/collective.h"
 
 namespace plexaura {
 
@@ -22,8 +20,10 @@ struct StepMetrics {
   std::array<double, most_metrics> sums = {};  // over the samples, in the order of LossOutputs::metrics
 };
 
-// Over all ranks, for tails that no strategy has summed. Collective; allocates nothing.
-PLEXAURA_API StepMetrics sum_over_ranks(Collective& ranks, const StepMetrics& mine, std::string_view what);
+// The same as slots, to be summed where no strategy has summed them with the gradients, and back.
+using StepTail = std::array<double, static_cast<std::size_t>(tail_count)>;
+PLEXAURA_API StepTail tail_of(const StepMetrics& metrics);
+PLEXAURA_API StepMetrics metrics_of(const StepTail& tail);
 
 // A step that was launched, and what it answered.
 struct StepTicket {

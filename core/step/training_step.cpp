@@ -101,6 +101,7 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   if (inputs.loss_scale != 1 && !divides_loss_scale_)
     throw InternalError("gradients have a loss scale, and the update does not divide it out");
   failure_ = inputs.failure;
+  border_.await_answers();
   metrics_.add_failure(border_.failure());
   border_.begin_step(inputs.step, inputs.stop);
   do attempt(inputs);
@@ -118,59 +119,65 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
 // fails it leaves its update out, but answers and asks the other ranks as if it made it.
 void TrainingStep::attempt(const StepInputs& inputs) {
   announced_ = 0;
+  asked_ = 0;
   updating_ = false;
+  exchanging_ = false;
   answer_ = UpdateAnswer::Kind::ready;
   try {
     if (failure_) std::rethrow_exception(failure_);
     run_micro_batches(inputs);
     return;
   } catch (...) {
-    if (updating_) throw;
+    if (exchanging_ || (updating_ && !watch_)) throw;
     fail(std::current_exception(), inputs);
   }
   if (hooks_.agree) {
-    begin_whole_update();
+    if (!updating_) begin_whole_update();
     return;
   }
   announce_rest();
-  for (std::size_t bucket = 0; hooks_.before_update && bucket < border_.buckets().size(); ++bucket)
+  for (std::size_t bucket = asked_; hooks_.before_update && bucket < border_.buckets().size(); ++bucket)
     if (!begin_update(bucket)) return;
 }
 
 // Whether the update of the bucket follows.
 bool TrainingStep::begin_update(std::size_t bucket) {
   if (bucket == 0) announce_rest();
-  updating_ = true;
+  updating_ = exchanging_ = true;
+  asked_ = bucket + 1;
   const UpdateAnswer answer = before_update(bucket);
   answer_ = answer.kind;
   if (answer_ == UpdateAnswer::Kind::ready)
-    border_.stage_in(bucket, answer.event);
+    border_.stage_in(bucket, answer);
   else if (bucket > 0)
     throw_not_ready();
   else if (answer_ ==
            UpdateAnswer::Kind::skip)  // the tail, in the last bucket, has to come back all the same
-    border_.stage_in(border_.buckets().size() - 1, nullptr);
+    border_.stage_in(border_.buckets().size() - 1);
+  exchanging_ = false;
   return answer_ == UpdateAnswer::Kind::ready;
 }
 
 // Whether the update follows. Ranks agree when they know that they all have the sums of all buckets.
 bool TrainingStep::begin_whole_update() {
   announce_rest();
-  updating_ = true;
+  updating_ = exchanging_ = true;
   for (std::size_t bucket = 0; hooks_.before_update && bucket < exchanged_.size(); ++bucket) {
     const UpdateAnswer answer = before_update(bucket);
     if (answer.kind != UpdateAnswer::Kind::ready) throw_not_ready();
-    exchanged_[bucket] = answer.event;
+    exchanged_[bucket] = answer;
   }
   for (std::size_t bucket = 0; hooks_.before_update && bucket < exchanged_.size(); ++bucket) {
-    if (exchanged_[bucket] != nullptr) exchanged_[bucket]->wait();
-    border_.stage_in(bucket, nullptr);
+    border_.await(bucket, exchanged_[bucket]);
+    border_.stage_in(bucket);
   }
   answer_ = agree();
+  exchanging_ = false;
   return answer_ == UpdateAnswer::Kind::ready;
 }
 
 void TrainingStep::await_weights() {
+  border_.await_answers();
   for (std::size_t bucket = 0; hooks_.before_use && bucket < in_use_.size(); ++bucket) before_use(bucket);
 }
 
@@ -275,9 +282,12 @@ void TrainingStep::announce_rest() {
   announced_ = border_.buckets().size();
 }
 
-std::uint64_t TrainingStep::push_metrics() { return metrics_.push(failure_ ? failure_ : border_.failure()); }
+std::uint64_t TrainingStep::push_metrics() {
+  return newest_ = metrics_.push(failure_ ? failure_ : border_.failure());
+}
 
 StepMetrics TrainingStep::metrics(const StepTicket& ticket) {
+  if (ticket.number == newest_) border_.await_answers();
   metrics_.add_failure(border_.failure());
   return metrics_.read(ticket.number);
 }

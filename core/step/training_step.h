@@ -76,7 +76,8 @@ class PLEXAURA_API TrainingStep {
                    Collective* collective = nullptr);
 
   // Runs one step; on a device of its own returns before it is done. A failure of this rank's own work is
-  // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics().
+  // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics(). With `watch` one in the
+  // update is kept, too, and the exchange goes on; the others may not see it in the tail.
   StepTicket run(const StepInputs& inputs);
 
   // Has the strategy bring all weights of the last update that it has not brought yet: comes before whatever
@@ -123,11 +124,14 @@ class PLEXAURA_API TrainingStep {
   bool divides_loss_scale_ = false;  // the update
   // Of this step.
   std::size_t announced_ = 0;  // buckets
+  std::size_t asked_ = 0;      // buckets whose update the strategy was asked for
   bool updating_ = false;      // the strategy was asked for the update
+  bool exchanging_ = false;    // it is asked now
   UpdateAnswer::Kind answer_ = UpdateAnswer::Kind::ready;
-  std::vector<Event*> exchanged_;  // per bucket, where ranks agree before the update
-  std::vector<bool> in_use_;       // per bucket: the strategy has brought its weights since the last update
+  std::vector<UpdateAnswer> exchanged_;  // per bucket, where ranks agree before the update
+  std::vector<bool> in_use_;  // per bucket: the strategy has brought its weights since the last update
   std::exception_ptr failure_;
+  std::uint64_t newest_ = 0;  // the step that was pushed last
 };
 
 }  // namespace plexaura

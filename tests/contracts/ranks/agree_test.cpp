@@ -57,7 +57,7 @@ class Agreeing final : public Strategy {
   void gradients_ready(std::size_t bucket, Event& final) override { final_[bucket] = &final; }
   UpdateAnswer before_update(std::size_t bucket) override {
     calls += fmt::format("bucket {}, ", bucket);
-    Event& done = *exchanged_[bucket];
+    ExchangeEvent& done = *exchanged_[bucket];
     done.reset();
     threads_.emplace_back([& final = *final_[bucket], &done] {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -89,7 +89,7 @@ class Agreeing final : public Strategy {
   WeightsImmigration* border_ = nullptr;
   Tensor weight_;
   std::vector<Event*> final_;
-  std::vector<std::unique_ptr<Event>> exchanged_;
+  std::vector<std::unique_ptr<ExchangeEvent>> exchanged_;
   std::vector<std::thread> threads_;
 };
 

@@ -2,6 +2,7 @@
 // as the user knows them whatever their layout, and what was derived from parameters is derived again when
 // they change.
 
+#include <algorithm>
 #include <cstdlib>
 #include <doctest/doctest.h>
 
@@ -168,6 +169,23 @@ TEST_CASE("what derives from parameters alone is computed when they changed, and
   run.step(some_batch(), 0.01);
   run.steps().border().immigrate_all(all, run.store().placement());
   check();
+}
+
+TEST_CASE("all weights can be read and written where the host can reach them") {
+  SmallTraining run(test_backend(), specs(), model, some_batch(), {.sizes = {2}});
+  WeightsImmigration& border = run.steps().border();
+  const std::span<std::byte> values = border.fetch_values();
+  CHECK(std::ranges::equal(values, border.emigrate_all()));
+  if (test_backend().info().host_memory) CHECK(values.data() == run.store().values());
+  run.step(some_batch(), 0.01);
+  const std::span<std::byte> again = border.fetch_values();
+  CHECK(again.data() == values.data());
+  CHECK(std::ranges::equal(again, border.emigrate_all()));
+  const std::uint64_t version = run.store().version();
+  std::ranges::fill(again, std::byte{0});
+  border.store_values();
+  CHECK(run.store().version() > version);
+  for (const char* name : {"a", "b"}) CHECK(run.value(name) == Tensor(filter));
 }
 
 }  // namespace plexaura::testing

@@ -114,6 +114,37 @@ TEST_CASE("ranks that sum no gradients agree on the loss") {
   CHECK_FALSE(weights[0] == weights[1]);
 }
 
+TEST_CASE("a strategy of local scope may sum the tail in its own way") {
+  std::array<Losses, 2> seen;
+  ThreadRanks(2).run([&](Collective& ranks) {
+    struct OwnTail final : Strategy {
+      explicit OwnTail(Collective& all) : ranks(all) {}
+      HookSet hooks() const override { return {}; }
+      GradientScope scope() const override { return GradientScope::local; }
+      bool sum_tail(std::span<double> tail, std::string_view what) override {
+        ranks.sum(DType::float64, reinterpret_cast<std::byte*>(tail.data()),
+                  static_cast<std::int64_t>(tail.size()), what);
+        CHECK(tail[static_cast<std::size_t>(TailSlot::samples)] == 8);
+        tail[static_cast<std::size_t>(TailSlot::loss)] = 8 * 42;
+        return true;
+      }
+      Collective& ranks;
+    };
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
+    OwnTail strategy(ranks);
+    Trainer trainer({.model = classes,
+                     .store = store,
+                     .backend = *backend,
+                     .train = std::make_shared<const CountingRows>(16, features),
+                     .collective = &ranks,
+                     .strategy = &strategy},
+                    {.batch_size = 8, .learning_rate = 0.5});
+    trainer.run(seen.at(static_cast<std::size_t>(ranks.rank())));
+  });
+  for (const Losses& losses : seen) CHECK(losses.all == std::vector<double>{42, 42});
+}
+
 TEST_CASE("a rank that fails where no gradients are summed takes the others with it") {
   const auto whole = std::make_shared<const CountingRows>(20, features);
   int heard = 0;

@@ -1,0 +1,51 @@
+#include "core/params/exchange_event.h"
+
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+namespace plexaura {
+
+void ExchangeEvent::record(Stream stream) {
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = State::recorded;
+    failure_ = nullptr;
+    event_->record(stream);
+  }
+  changed_.notify_all();
+}
+
+void ExchangeEvent::reset() {
+  const std::lock_guard lock(mutex_);
+  state_ = State::open;
+  failure_ = nullptr;
+  event_->reset();
+}
+
+void ExchangeEvent::settle(std::exception_ptr failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure && state_ != State::open) return;
+    if (!failure_) failure_ = std::move(failure);
+    state_ = State::settled;
+    event_->signal();
+  }
+  changed_.notify_all();
+}
+
+void ExchangeEvent::wait() {
+  event_->wait();
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+bool ExchangeEvent::settles_within(double seconds) {
+  // The system's clock, because the thread sanitizer of g++ 12 does not know waits on the steady one.
+  const auto patience = std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6));
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, std::chrono::system_clock::now() + patience,
+                             [&] { return state_ != State::open; });
+}
+
+}  // namespace plexaura

@@ -1,0 +1,129 @@
+// What a strategy exchanges in a thread of its own may fail, or never end: whoever waits for it hears why, or hears
+// of which bucket of which step he hears nothing. Nobody waits for ever, to close down neither.
+
+#include <chrono>
+#include <doctest/doctest.h>
+#include <functional>
+#include <thread>
+
+#include "core/ops/losses.h"
+#include "core/ops/matmul.h"
+#include "core/ops/unary.h"
+#include "tests/contracts/training/small_training.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const TensorType first{DType::float32, {6, 8}};
+const TensorType second{DType::float32, {8, 2}};
+
+LossOutputs model(Graph& graph, const Node& x, const Node& t) {
+  const Node hidden = tanh(matmul(x, graph.parameter("first", first)));
+  return {squared_error(matmul(hidden, graph.parameter("second", second)), t)};
+}
+
+std::vector<ParameterSpec> specs() {
+  return {{"first", first, ParameterRole::trainable, Initialiser::uniform(0.5)},
+          {"second", second, ParameterRole::trainable, Initialiser::uniform(0.5)}};
+}
+
+Batch some_batch() {
+  return {whole_numbers({DType::float32, {4, 6}}, 1), whole_numbers({DType::float32, {4, 2}}, 2)};
+}
+
+using Exchange = std::function<void(ExchangeEvent& done)>;
+
+// In the second step the exchange of bucket 1 goes its own way, on a thread of its own.
+class Exchanging final : public Strategy {
+ public:
+  Exchanging(Exchange exchange, bool agrees, double seconds)
+      : exchange_(std::move(exchange)), agrees_(agrees), seconds_(seconds) {}
+  ~Exchanging() override {
+    if (thread_.joinable()) thread_.join();
+  }
+  HookSet hooks() const override { return {.before_update = true, .agree = agrees_}; }
+  void begin(WeightsImmigration& border) override {
+    border_ = &border;
+    for (std::size_t i = 0; i < border.buckets().size(); ++i) done_.push_back(border.make_event());
+  }
+  UpdateAnswer before_update(std::size_t bucket) override {
+    ExchangeEvent& done = *done_[bucket];
+    done.reset();
+    if (bucket == 1 && border_->step() == 2)
+      thread_ = std::thread([this, &done] { exchange_(done); });
+    else
+      done.signal();
+    return {.event = &done, .seconds = seconds_};
+  }
+
+ private:
+  Exchange exchange_;
+  bool agrees_;
+  double seconds_;
+  WeightsImmigration* border_ = nullptr;
+  std::vector<std::unique_ptr<ExchangeEvent>> done_;
+  std::thread thread_;
+};
+
+// How the second of two steps ends, and whether it has changed weights.
+struct End {
+  std::string error;
+  bool changed = false;
+};
+
+End second_step(const Exchange& exchange, bool agrees, double seconds = 30) {
+  Exchanging strategy(exchange, agrees, seconds);
+  SmallTraining run(test_backend(), specs(), model, some_batch(), {.strategy = &strategy});
+  strategy.begin(run.steps().border());
+  run.step(some_batch(), 0.01);
+  const Tensor before = run.value("first");
+  End end;
+  end.error = device_error([&] { run.step(some_batch(), 0.01); });
+  end.changed = run.value("first") != before;
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("an exchange that fails on a thread of its own fails the step with its error") {
+  const Exchange fails = [](ExchangeEvent& done) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    done.fail(std::make_exception_ptr(DeviceError("rank 1 was lost")));
+  };
+  CHECK(second_step(fails, false).error == "rank 1 was lost");
+  const End agreeing = second_step(fails, true);
+  CHECK(agreeing.error == "rank 1 was lost");
+  CHECK_FALSE(agreeing.changed);
+}
+
+TEST_CASE("an exchange that never ends fails the step with a sentence that names it") {
+  const Exchange nothing = [](ExchangeEvent&) {};
+  const char* text =
+      "bucket 1 of step 2 was not exchanged within 0.2 s: the strategy did not signal its event";
+  CHECK(second_step(nothing, false, 0.2).error == text);
+  const End agreeing = second_step(nothing, true, 0.2);
+  CHECK(agreeing.error == text);
+  CHECK_FALSE(agreeing.changed);
+}
+
+TEST_CASE("an event that has failed starts anew") {
+  ExchangeEvent event(test_backend().make_event());
+  event.fail(std::make_exception_ptr(DeviceError("lost")));
+  event.signal();
+  CHECK(event.passed());
+  CHECK_THROWS_AS(event.wait(), DeviceError);
+  event.reset();
+  CHECK_FALSE(event.passed());
+  CHECK_FALSE(event.settles_within(0.01));
+  event.signal();
+  event.fail(std::make_exception_ptr(DeviceError("too late")));
+  event.wait();
+  event.record(Stream::compute);
+  CHECK(event.settles_within(0));
+  event.wait();
+}
+
+}  // namespace plexaura::testing
