@@ -21,6 +21,8 @@ class Roles {
   Roles(Communicator& all, const Strategy* strategy);
 
   bool serves() const { return training_ == nullptr; }
+  // How many ranks train.
+  int trainers() const { return all_.size() - static_cast<int>(serving_.size()); }
   // Those that train, in the order of ranks; the communicator of all where nobody serves. Not on a rank that
   // serves.
   Communicator& training() const { return *training_; }

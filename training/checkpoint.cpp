@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::string_view prefix = "checkpoint-";
 constexpr std::string_view unfinished_name = "checkpoint.unfinished";
+constexpr std::string_view strategy_prefix = "strategy.";
 constexpr std::array<std::string_view, 2> file_names{"weights.safetensors", "state.safetensors"};
 // In the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels.
 const std::string weights_key = "weights";
@@ -77,6 +78,8 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   add("run.data_origin", static_cast<std::int64_t>(state.data_origin));
   add("run.samples", state.samples);
   add("run.batch_size", state.batch_size);
+  for (const auto& [name, value] : state.strategy)
+    file.tensors.emplace_back(std::string(strategy_prefix) + name, value);
   return file;
 }
 
@@ -309,6 +312,9 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
     state.shuffle = found->second == "true";
   state.kernels = text_or_none(metadata, kernels_key);
   state.kernel_times = text_or_none(metadata, kernel_times_key);
+  for (const auto& [name, value] : file.contents().tensors)
+    if (name.starts_with(strategy_prefix))
+      state.strategy.emplace_back(name.substr(strategy_prefix.size()), value);
   check_numbers(file, state);
 }
 

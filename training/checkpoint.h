@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/params/parameter_store.h"
+#include "training/strategy_state.h"
 #include "training/weights.h"
 
 namespace plexaura {
@@ -31,11 +32,12 @@ struct RunState {
   // checkpoints of older versions; the second also where estimates chose.
   std::string kernels = {};
   std::string kernel_times = {};
+  SavedStrategy strategy = {};  // that of a checkpoint, until it was given back
 };
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors,
 // parameters and buffers under their own names, and the settings; and state.safetensors, the optimizer's state,
-// the RunState and the checksum of the weights that they belong to. Neither has a date or a path. It appears under its name
+// the strategy's, the RunState and the checksum of the weights that they belong to. Neither has a date or a path. It appears under its name
 // whole or not at all: a run that is killed while writing leaves the one before.
 //
 // Writes it, and only then removes the older ones but for the newest `keep`, and those of later steps, which

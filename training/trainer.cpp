@@ -46,7 +46,6 @@ void check_options(const TrainerOptions& options) {
   require("number of steps", options.steps.value_or(0), 0);
   require("number of checkpoints to keep", options.keep, 1);
   require("bucket_bytes", options.bucket_bytes, 1);
-  require("rebroadcast_every", options.rebroadcast_every, 0);
 }
 
 }  // namespace
@@ -111,7 +110,7 @@ std::map<std::string, std::string> Trainer::facts() const {
       {"initial weights", fmt::format("{:016x}", weights_hash(parts_.store))},
       {"the first step", std::to_string(state_.step + 1)},
       {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
-  if (options_.rebroadcast_every == 0)
+  if (parts_.strategy == nullptr || !parts_.strategy->realigns_weights())
     facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
   if (state_.step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", states_hash(parts_.store));
   return facts;
@@ -152,11 +151,11 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
         "Trainer::run was called twice; a Trainer runs once: to train on, make another one, whose "
         "run begins with the store's weights");
   const StopSignals signals;
-  std::unique_ptr<Loader> loader;
-  together(ranks(), "the start of training", [&] {
-    if (parts_.strategy != nullptr) parts_.strategy->begin(programs_->step().border());
-    loader = make_loader();
-  });
+  const std::unique_ptr<Loader> loader =
+      together(ranks(), "the start of training", [&] { return make_loader(); });
+  // It may call all ranks, and so not where some may have failed before it.
+  if (parts_.strategy != nullptr) parts_.strategy->begin(programs_->step().border());
+  give_strategy_state();
   runs_ahead_ = any_rank_runs_ahead();
   const double begin = seconds_now();
   double epoch_begin = begin;
@@ -237,7 +236,6 @@ void Trainer::advance() {
     epoch_ended_ = true;
   }
   saved_ = false;
-  rebroadcast_weights();
 }
 
 void Trainer::note_step_under_way(TrainingObserver& observer) {
@@ -280,16 +278,6 @@ void Trainer::check_reported() {
 Step Trainer::next_step(Loader& loader) const {
   const ProfileSpan span(options_.profile, "waiting for data", "data");
   return loader.next();
-}
-
-void Trainer::rebroadcast_weights() {
-  if (options_.rebroadcast_every == 0 || state_.step % options_.rebroadcast_every != 0) return;
-  programs_->step().await_weights();
-  WeightsImmigration& border = programs_->step().border();
-  const std::string what = fmt::format("the weights after step {}", state_.step);
-  std::vector<std::byte> values = together(ranks(), what, [&] { return border.emigrate_all(); });
-  ranks().broadcast(values.data(), values.size(), 0, what);
-  if (ranks().rank() != 0) border.immigrate_all(values, border.placement());
 }
 
 // Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.
@@ -362,10 +350,14 @@ void Trainer::write_checkpoint() {
 // case.
 void Trainer::save() {
   programs_->step().await_weights();
+  if (parts_.strategy != nullptr && !options_.output.empty())
+    state_.strategy = gather_strategy_state(
+        ranks(), together(ranks(), "the state of the strategy", [&] { return parts_.strategy->state(); }));
   on_rank_0(ranks(), "saving a checkpoint", [&] {
     if (options_.output.empty()) return check_weights(parts_.store);
     write_checkpoint();
   });
+  state_.strategy.clear();
   saved_ = true;
 }
 

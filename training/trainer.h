@@ -53,9 +53,6 @@ struct TrainerOptions {
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
   OnError on_error = OnError::fail;
-  // Where ranks run on processors of several kinds, the rounding of their updates may differ: after every so
-  // many steps all take the weights and buffers of rank 0. 0: the kinds are equal, and so are weights.
-  std::int64_t rebroadcast_every = 0;
   std::filesystem::path output = {};     // folder of checkpoints; empty: none are written
   int keep = 1;                          // checkpoints
   std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
@@ -103,7 +100,7 @@ class Trainer {
   ~Trainer();
 
   // What must be equal on all ranks before data moves: the seed, hashes of the plan, the weights and the
-  // optimizer's state, the next step; and the choice of kernels, unless processors are of several kinds.
+  // optimizer's state, the next step; and the choice of kernels, unless the strategy realigns weights.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const;
 
@@ -136,6 +133,7 @@ class Trainer {
   void share_out();
   void make_programs();
   void stand_together();
+  void give_strategy_state();
   void require_programs() const;
   LoaderOptions reading() const;
   std::unique_ptr<Loader> make_loader() const;
@@ -154,7 +152,6 @@ class Trainer {
   void advance();
   void note_step_under_way(TrainingObserver& observer);
   void check_reported();
-  void rebroadcast_weights();
   [[noreturn]] void end_diverged(double loss, const std::string& name);
   Step next_step(Loader& loader) const;
   void finish_epoch(TrainingObserver& observer, double seconds);

@@ -53,6 +53,12 @@ bool Trainer::resume() {
   return true;
 }
 
+void Trainer::give_strategy_state() {
+  const SavedStrategy saved = std::exchange(state_.strategy, {});
+  if (parts_.strategy == nullptr || saved.empty()) return;
+  parts_.strategy->take_state(strategy_state_of(saved, ranks().rank(), ranks().size()));
+}
+
 void Trainer::regroup(Collective& collective, Strategy* strategy) {
   runner_.reset();
   programs_.reset();

@@ -11,6 +11,7 @@
 #include "distributed/handshake.h"
 #include "distributed/roles.h"
 #include "distributed/run_ranks.h"
+#include "distributed/strategies/rebroadcast.h"
 #include "distributed/strategies/strategies.h"
 #include "models/programs/command_line.h"
 #include "models/programs/kernel_choice.h"
@@ -48,6 +49,18 @@ Settings settings_of(const Config& config, const std::vector<std::string>& class
   return settings;
 }
 
+// When all else is read: the settings of a run are those that were asked for. `ranks`: those that train.
+void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
+  const Dataset& train = *setup.data.train;
+  setup.options = read_options(*setup.config, train.size(), ranks);
+  setup.options.trainer.steps = line.steps;
+  setup.options.trainer.data_origin = setup.data.origin;
+  setup.options.trainer.settings = settings_of(*setup.config, train.class_names());
+  if (line.resume && setup.options.trainer.output.empty())
+    throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
+  if (line.dry_run) setup.options.trainer.output.clear();
+}
+
 Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   Setup setup;
   setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
@@ -57,16 +70,10 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
                       fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
   setup.data = open_data(*setup.config);
   const Dataset& train = *setup.data.train;
-  setup.options = read_options(*setup.config, train.size(), ranks);
   setup.model = make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()),
                            setup.data.pixels);
+  read_run_options(setup, line, ranks);
   setup.config->check_all_used();
-  setup.options.trainer.steps = line.steps;
-  setup.options.trainer.data_origin = setup.data.origin;
-  setup.options.trainer.settings = settings_of(*setup.config, train.class_names());
-  if (line.resume && setup.options.trainer.output.empty())
-    throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
-  if (line.dry_run) setup.options.trainer.output.clear();
   return setup;
 }
 
@@ -134,7 +141,9 @@ int train(const CommandLine& line, const Roles& roles, Strategy* strategy, Setup
     return made;
   });
   const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
-  if (!unlike.empty()) setup.options.trainer.rebroadcast_every = setup.options.rebroadcast_every;
+  std::optional<Rebroadcast> realigning;
+  if (!unlike.empty() && strategy != nullptr)
+    strategy = &realigning.emplace(*strategy, ranks, setup.options.rebroadcast_every);
   const KernelChoice choice = kernel_choice(ranks, line, setup.options);
   setup.options.trainer.tuner = choice.tuner.get();
   say_if_any(*report, choice.remark);
@@ -191,6 +200,8 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup) {
   const auto exchange = ranks.duplicate("the exchange of gradients");
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
+  if (roles.trainers() < ranks.size())
+    together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
   const int status = roles.serves() ? serve(line, roles, *strategy, setup)
                                     : train(line, roles, strategy.get(), std::move(setup));
   return roles.share_status(status);

@@ -40,6 +40,16 @@ class Stopping final : public SummingStrategy {
   }
 };
 
+// Calls all ranks when it begins.
+class Greeting final : public SummingStrategy {
+ public:
+  using SummingStrategy::SummingStrategy;
+  void begin(WeightsImmigration& border) override {
+    SummingStrategy::begin(border);
+    ranks_.gather_all("hello", "the beginning");
+  }
+};
+
 // Fails on rank 1 alone, as a log on a full disk does on the rank that writes it.
 class FullDisk final : public TrainingObserver {
  public:
@@ -64,14 +74,16 @@ Ends all(const std::string& end) { return {end, end, end}; }
 // How three ranks end that train with this strategy: the number of their steps, or an error's exit status and
 // text, and whether the rank speaks.
 template <class S>
-Ends endings(TrainerOptions options, const MakeObserver& make_observer = {}) {
+Ends endings(const std::function<TrainerOptions(int rank)>& options_of,
+             const MakeObserver& make_observer = {}) {
   Ends ends;
-  options.batch_size = 7;
-  options.bucket_bytes = 1;
   ThreadRanks(kRanks).run([&](Collective& ranks) {
     const auto backend = open_backend(test_backend().info().name);
     ParameterStore store = small_store();
     S strategy(ranks);
+    TrainerOptions options = options_of(ranks.rank());
+    options.batch_size = 7;
+    options.bucket_bytes = 1;
     Trainer trainer({small_model, store, *backend, points(21), points(0), &ranks, &strategy}, options);
     const auto observer = make_observer ? make_observer(ranks.rank()) : std::make_unique<TrainingObserver>();
     std::string& end = ends.at(static_cast<std::size_t>(ranks.rank()));
@@ -82,6 +94,11 @@ Ends endings(TrainerOptions options, const MakeObserver& make_observer = {}) {
     }
   });
   return ends;
+}
+
+template <class S>
+Ends endings(const TrainerOptions& options, const MakeObserver& make_observer = {}) {
+  return endings<S>([&](int) { return options; }, make_observer);
 }
 
 // What ranks find when they validate together; one rank's values stand for all.
@@ -122,6 +139,23 @@ TEST_CASE("the watch tells once, as a mistake of the user, what all ranks meet i
   CHECK(ends[0].find(" produced ") != std::string::npos);
   CHECK(ends[1] == ends[2]);
   CHECK(ends[1] == "2, hears: rank 0: " + ends[0].substr(9));
+}
+
+TEST_CASE("what the watch finds in the update of one rank alone ends all with its word") {
+  const TrainerOptions tame{.steps = 2, .learning_rate = 0.1, .watch = true};
+  TrainerOptions wild = tame;
+  wild.optimizer.weight_decay = 1e300;
+  wild.learning_rate = 1e300;
+  const Ends ends = endings<SummingStrategy>([&](int rank) { return rank == 1 ? wild : tame; });
+  CAPTURE(ends[1]);
+  CHECK(ends[1].starts_with("2, says: "));
+  CHECK(ends[1].find(" produced ") != std::string::npos);
+  CHECK(ends[0] == ends[2]);
+  CHECK(ends[0] == "2, hears: rank 1: " + ends[1].substr(9));
+}
+
+TEST_CASE("a strategy may call all ranks when it begins") {
+  CHECK(endings<Greeting>({.steps = 1}) == all("1 steps"));
 }
 
 TEST_CASE("all ranks choose by what rank 0 has measured") {
@@ -166,7 +200,7 @@ TEST_CASE("one rank of each kind of processor measures for all of its kind, and 
     SummingStrategy strategy(ranks);
     Tuner tuner(Tuning::cached);
     const Trainer trainer({small_model, store, backend, points(20), points(10), &ranks, &strategy},
-                          {.batch_size = 20, .rebroadcast_every = 1, .tuner = &tuner});  // 7, 7 and 6
+                          {.batch_size = 20, .tuner = &tuner});  // 7, 7 and 6
     programs.at(rank) = trainer.programs().largest().to_text();
     in_use.at(rank) = trainer.programs().kernel_times();
     seconds.at(rank) = tuner.seconds_spent();

@@ -287,7 +287,6 @@ TEST_CASE("options that make no run are refused by their names") {
   CHECK(refusal({.steps = -5}) == "the Trainer's number of steps is -5; give 0 or more");
   CHECK(refusal({.keep = -1}) == "the Trainer's number of checkpoints to keep is -1; give 1 or more");
   CHECK(refusal({.bucket_bytes = -1}) == "the Trainer's bucket_bytes is -1; give 1 or more");
-  CHECK(refusal({.rebroadcast_every = -1}) == "the Trainer's rebroadcast_every is -1; give 0 or more");
   CHECK(refusal({.optimizer = {.weight_decay = -1}}).starts_with("the optimizer has weight_decay = -1"));
   CHECK(refusal({.batch_size = 8, .micro_batches = std::int64_t{1} << 40}) ==
         "the number of micro-batches is 1099511627776 and a batch has 8 samples; give at most one for each");

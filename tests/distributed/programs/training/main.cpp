@@ -90,6 +90,8 @@ void check_newest(const Arguments& arguments) {
 int run_served(const Arguments& arguments, Communicator& ranks) {
   ServedSum strategy(ranks, arguments.number("serving"));
   const Roles roles(ranks, &strategy);
+  if (roles.trainers() != ranks.size() - 1)
+    throw InternalError("test failed: another number of ranks trains");
   SmallRunOptions options = read_options(arguments, ranks.rank());
   if (roles.serves()) {
     ParameterStore store = make_small_store(options);

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/params/weights_immigration.h"
+#include "core/ranks/collective.h"
+
+namespace plexaura {
+
+// Another strategy, and every so many steps all ranks take the weights and buffers of rank 0: where ranks run on
+// processors of several kinds, whose updates may round differently.
+class Rebroadcast final : public Strategy {
+ public:
+  // Both must outlive it. `ranks`: those that train. `every`: steps, at least 1.
+  Rebroadcast(Strategy& inner, Collective& ranks, std::int64_t every)
+      : inner_(inner), ranks_(ranks), every_(every) {}
+
+  HookSet hooks() const override;
+  RankRole role() const override { return inner_.role(); }
+  GradientScope scope() const override { return inner_.scope(); }
+  bool realigns_weights() const override { return true; }
+  std::unique_ptr<Memory> gradient_memory(std::size_t bytes) override {
+    return inner_.gradient_memory(bytes);
+  }
+  void begin(WeightsImmigration& border) override;
+  void gradients_ready(std::size_t bucket, Event& final) override { inner_.gradients_ready(bucket, final); }
+  UpdateAnswer before_update(std::size_t bucket) override { return inner_.before_update(bucket); }
+  UpdateAnswer::Kind agree() override { return inner_.agree(); }
+  void before_use(std::size_t bucket) override;
+  void after_update() override;
+  bool sum_tail(std::span<double> tail, std::string_view what) override {
+    return inner_.sum_tail(tail, what);
+  }
+  std::vector<StrategyState> state() const override { return inner_.state(); }
+  void take_state(std::vector<StrategyState> state) override { inner_.take_state(std::move(state)); }
+  void end() override { inner_.end(); }
+  void serve(WeightsImmigration& border) override { inner_.serve(border); }
+
+ private:
+  Strategy& inner_;
+  Collective& ranks_;
+  std::int64_t every_;
+  WeightsImmigration* border_ = nullptr;
+  std::vector<bool> brought_;  // per bucket: the inner strategy has brought its weights already
+};
+
+}  // namespace plexaura

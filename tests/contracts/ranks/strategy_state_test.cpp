@@ -1,0 +1,123 @@
+// What a strategy keeps for a run that goes on stands in its checkpoints: what all ranks have in common is rank 0's,
+// what each has of its own comes back to as many ranks.
+
+#include <array>
+#include <doctest/doctest.h>
+
+#include "backends/registry.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/matmul.h"
+#include "tests/contracts/device/counting_rows.h"
+#include "tests/contracts/ranks/summing_strategy.h"
+#include "tests/support/backend.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thread_collective.h"
+#include "training/trainer.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+const TensorType weight{DType::float32, {4, 3}};
+
+LossOutputs model(const ModelInputs& inputs) {
+  return {softmax_cross_entropy(matmul(inputs["samples"], inputs.graph().parameter("weight", weight)),
+                                inputs["labels"])};
+}
+
+// Counts its steps, and keeps a number of its own.
+class Counting final : public SummingStrategy {
+ public:
+  using SummingStrategy::SummingStrategy;
+  HookSet hooks() const override {
+    return {.gradients_ready = true, .before_update = true, .after_update = true};
+  }
+  void after_update() override {
+    ++steps;
+    own = 10.0 * steps + ranks_.rank();
+  }
+  std::vector<StrategyState> state() const override {
+    Tensor two(TensorType{DType::float64, {2}});
+    two.as<double>()[1] = own;
+    return {{"steps", Tensor::scalar(steps)}, {"own.value", two, true}, {second_name, Tensor::scalar(true)}};
+  }
+  void take_state(std::vector<StrategyState> state) override {
+    CHECK(border_ != nullptr);
+    for (const StrategyState& part : state) {
+      if (part.name == "steps") steps = part.value.as<std::int64_t>()[0];
+      if (part.name == "own.value") own = part.value.as<double>()[1];
+      CHECK(part.of_rank == (part.name == "own.value"));
+    }
+    taken = state.size();
+  }
+
+  std::int64_t steps = 0;
+  double own = 0;
+  std::size_t taken = 0;
+  std::string second_name = "flag";
+};
+
+struct End {
+  std::int64_t steps = 0;
+  double own = 0;
+  std::size_t taken = 0;
+};
+
+std::array<End, 3> train(int count, const std::filesystem::path& folder, std::int64_t steps,
+                         const std::string& second_name = "flag") {
+  std::array<End, 3> ends;
+  ThreadRanks(count).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
+    Counting strategy(ranks);
+    strategy.second_name = second_name;
+    Trainer trainer({.model = model,
+                     .store = store,
+                     .backend = *backend,
+                     .train = std::make_shared<const CountingRows>(20, 4),
+                     .collective = &ranks,
+                     .strategy = &strategy},
+                    {.batch_size = 6, .epochs = 9, .steps = steps, .output = folder});
+    trainer.resume();
+    trainer.run();
+    ends.at(static_cast<std::size_t>(ranks.rank())) = {strategy.steps, strategy.own, strategy.taken};
+  });
+  return ends;
+}
+
+}  // namespace
+
+TEST_CASE("a strategy's state goes on with the run: that of all, and that of each rank") {
+  const TemporaryFolder folder;
+  train(3, folder.path(), 5);
+  const auto same = train(3, folder.path(), 5);  // nothing is left to do
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CHECK(same.at(rank).taken == 3);
+    CHECK(same.at(rank).steps == 5);
+    CHECK(same.at(rank).own == 50.0 + static_cast<double>(rank));
+  }
+  CHECK(train(3, folder.path(), 7)[2].steps == 7);
+}
+
+TEST_CASE("with another number of ranks each begins with what all have in common alone") {
+  for (const int before : {2, 3}) {
+    const TemporaryFolder folder;
+    train(before, folder.path(), 5);
+    const int now = 5 - before;
+    const auto ends = train(now, folder.path(), 5);
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(now); ++rank) {
+      CHECK(ends.at(rank).steps == 5);
+      CHECK(ends.at(rank).own == 0);
+    }
+  }
+}
+
+TEST_CASE("two parts of a strategy's state have two names") {
+  const TemporaryFolder folder;
+  CHECK(user_error([&] { train(2, folder.path(), 1, "steps"); }) ==
+        "the strategy names a part of its state 'steps'; give each part a name of its own, of letters and "
+        "digits of ASCII, '_', '-' and dots");
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,103 @@
+#include "training/strategy_state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+namespace plexaura {
+
+namespace {
+
+constexpr const char* what = "the state of the strategy";
+constexpr std::string_view shared_prefix = "shared.";
+
+std::string prefix_of(int rank) { return fmt::format("rank{}.", rank); }
+
+void check_names(const std::vector<StrategyState>& state) {
+  std::set<std::pair<bool, std::string_view>> names;
+  for (const StrategyState& part : state)
+    if (!is_parameter_name(part.name) || !names.insert({part.of_rank, part.name}).second)
+      throw UserError(fmt::format(
+          "the strategy names a part of its state '{}'; give each part a name of its own, of letters and "
+          "digits of ASCII, '_', '-' and dots",
+          part.name));
+}
+
+// A line for each tensor, "name dtype sizes...", and its bytes behind it.
+std::string pack(const SavedStrategy& state) {
+  std::string packed;
+  for (const auto& [name, value] : state) {
+    packed += fmt::format("{} {}", name, static_cast<int>(value.dtype()));
+    for (const std::int64_t extent : value.shape()) packed += fmt::format(" {}", extent);
+    packed += '\n';
+    packed.append(reinterpret_cast<const char*>(value.data()), value.bytes());
+  }
+  return packed;
+}
+
+SavedStrategy unpack(const std::string& packed) {
+  SavedStrategy state;
+  for (std::size_t at = 0; at < packed.size();) {
+    const std::size_t end = packed.find('\n', at);
+    std::istringstream line(packed.substr(at, end - at));
+    std::string name;
+    int dtype = 0;
+    line >> name >> dtype;
+    std::vector<std::int64_t> sizes;
+    for (std::int64_t size = 0; line >> size;) sizes.push_back(size);
+    Tensor value(TensorType{static_cast<DType>(dtype), Shape(sizes)});
+    std::memcpy(value.data(), packed.data() + end + 1, value.bytes());
+    at = end + 1 + value.bytes();
+    state.emplace_back(std::move(name), std::move(value));
+  }
+  return state;
+}
+
+}  // namespace
+
+// One rank after the other, so that nobody holds the state of all but rank 0.
+SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine) {
+  SavedStrategy saved;
+  const std::string packed = together(ranks, what, [&] {
+    check_names(mine);
+    SavedStrategy own;
+    for (const StrategyState& part : mine)
+      if (part.of_rank) own.emplace_back(prefix_of(ranks.rank()) + part.name, part.value);
+    if (ranks.rank() != 0) return pack(own);
+    for (const StrategyState& part : mine)
+      if (!part.of_rank) saved.emplace_back(std::string(shared_prefix) + part.name, part.value);
+    saved.insert(saved.end(), own.begin(), own.end());
+    return std::string();
+  });
+  const std::vector<std::string> sizes = ranks.gather_all(std::to_string(packed.size()), what);
+  for (int rank = 1; rank < ranks.size(); ++rank) {
+    std::string theirs = rank == ranks.rank() ? packed : std::string();
+    theirs.resize(std::stoull(sizes[static_cast<std::size_t>(rank)]));
+    if (theirs.empty()) continue;
+    ranks.broadcast(reinterpret_cast<std::byte*>(theirs.data()), theirs.size(), rank, what);
+    if (ranks.rank() != 0) continue;
+    const SavedStrategy more = unpack(theirs);
+    saved.insert(saved.end(), more.begin(), more.end());
+  }
+  return saved;
+}
+
+std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, int ranks) {
+  const auto starts = [&](const std::string& prefix) {
+    return std::ranges::any_of(saved, [&](const auto& part) { return part.first.starts_with(prefix); });
+  };
+  const bool as_many = starts(prefix_of(ranks - 1)) && !starts(prefix_of(ranks));
+  std::vector<StrategyState> state;
+  for (const auto& [name, value] : saved) {
+    if (name.starts_with(shared_prefix)) state.push_back({name.substr(shared_prefix.size()), value});
+    const std::string own = prefix_of(rank);
+    if (as_many && name.starts_with(own)) state.push_back({name.substr(own.size()), value, true});
+  }
+  return state;
+}
+
+}  // namespace plexaura
