@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/ranks/collective.h"
+#include "distributed/group/reduce.h"
 #include "distributed/group/shared_window.h"
 #include "distributed/mailbox.h"
 
@@ -68,6 +69,12 @@ class Communicator : public Collective {
   // After a RankLost, on all ranks that are left: a communicator of these, in the order of ranks, which counts
   // them anew. `lost` is what the error said. Of the communicator of all ranks only.
   virtual std::unique_ptr<Communicator> without(std::span<const int> lost) = 0;
+
+  // Collective: sum() in two halves. Rank r takes the part of the array that part_of(count, dtype, r, size()) names.
+  // reduce_scatter() leaves the sums in this rank's part, and anything in the others; all_gather() copies each
+  // rank's part to all. One after the other they give the bits of sum(). all_gather() takes any type.
+  virtual void reduce_scatter(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
+  virtual void all_gather(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
 
   // Collective, the same number of bytes everywhere. Where sharing is off or not possible, all ranks
   // take private memory, and one of them says why, once. The window may be used with duplicates, too.

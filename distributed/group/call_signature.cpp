@@ -16,6 +16,10 @@ std::string describe_call(const CallSignature& a) {
       return fmt::format("sum of {} {}", a.count, name_of(a.dtype));
     case Call::sum_window:
       return fmt::format("sum of {} {} at byte {} of a window", a.count, name_of(a.dtype), a.place);
+    case Call::reduce_scatter:
+      return fmt::format("sum of {} {} in parts", a.count, name_of(a.dtype));
+    case Call::all_gather:
+      return fmt::format("gathering of {} {} from parts", a.count, name_of(a.dtype));
     case Call::broadcast:
       return fmt::format("broadcast of {} bytes from rank {}", a.count, a.place);
     case Call::gather:

@@ -13,6 +13,8 @@ enum class Call : std::uint32_t {
   barrier,
   sum,
   sum_window,
+  reduce_scatter,
+  all_gather,
   broadcast,
   gather,
   allocate,

@@ -16,7 +16,6 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 constexpr std::size_t kBroadcastPiece = std::size_t{1} << 20;
 constexpr std::size_t kPiecesUnderWay = 8;  // of a broadcast, from one rank
 
@@ -55,7 +54,7 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const
   rank_chain_.emplace(*transport_, Route::over_ranks(size()), topology_, *alarm_, options_.deadline_seconds);
   node_chain_.emplace(*transport_, Route::over_nodes(topology_), topology_, *alarm_,
                       options_.deadline_seconds);
-  set_up_rendezvous();
+  choose_algorithm();
 }
 
 GroupCommunicator::~GroupCommunicator() {
@@ -83,14 +82,6 @@ void GroupCommunicator::agree_to_share() {
   for (const std::string& wish :
        gather_all(options_.shared_memory ? "shared" : "private", "whether ranks share memory"))
     if (wish == "private") options_.shared_memory = false;
-}
-
-void GroupCommunicator::set_up_rendezvous() {
-  SharedWindow control =
-      allocate_shared(ShmRendezvous::bytes_per_rank() + kStagingBytes, "the rendezvous of the node");
-  if (!control.shared()) return;
-  control_.emplace(std::move(control));
-  rendezvous_ = std::make_unique<ShmRendezvous>(*control_, topology_, *alarm_, options_.deadline_seconds);
 }
 
 CallCheck& GroupCommunicator::call_check() {
@@ -131,39 +122,6 @@ void GroupCommunicator::empty(Outbox& outbox, const CallSignature& at, double de
 void GroupCommunicator::barrier(std::string_view what) {
   if (size() == 1) return;
   attempt([&] { meet(announce(Call::barrier, what)); });
-}
-
-void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) {
-  check_summable(dtype);
-  if (size() == 1) return;
-  attempt([&] {
-    const CallSignature call = announce(Call::sum, what, dtype, count);
-    meet(call);
-    if (rendezvous_ && topology_.nodes() == 1) return sum_staged(call, data);
-    sum_over_chain(*rank_chain_, call, std::span(&data, 1));
-  });
-}
-
-// Piece by piece through the staging areas of the node's shared memory.
-void GroupCommunicator::sum_staged(const CallSignature& call, std::byte* data) {
-  std::byte* const own = control_->data() + ShmRendezvous::bytes_per_rank();
-  const auto piece = static_cast<std::int64_t>(kStagingBytes / size_of(call.dtype));
-  for (std::int64_t first = 0; first < call.count; first += piece) {
-    const std::int64_t count = std::min(piece, call.count - first);
-    std::byte* const here = data + bytes_of(call.dtype, first);
-    std::memcpy(own, here, bytes_of(call.dtype, count));
-    rendezvous_->barrier(call);
-    sum_own_part(call.dtype, *control_, ShmRendezvous::bytes_per_rank(), count);
-    rendezvous_->barrier(call);
-    std::memcpy(here, own, bytes_of(call.dtype, count));
-  }
-}
-
-void GroupCommunicator::sum_over_chain(ChainSum& chain, const CallSignature& call,
-                                       std::span<std::byte* const> arrays) {
-  chain.run(call, arrays, [this] {
-    if (rendezvous_) rendezvous_->beat();
-  });
 }
 
 void GroupCommunicator::broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) {

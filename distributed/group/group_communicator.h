@@ -14,6 +14,7 @@
 #include "distributed/group/chain_sum.h"
 #include "distributed/group/outbox.h"
 #include "distributed/group/shm_rendezvous.h"
+#include "distributed/group/sum_algorithm.h"
 #include "distributed/group/topology.h"
 #include "distributed/group/transport.h"
 
@@ -33,6 +34,8 @@ class GroupCommunicator final : public Communicator {
   const NodePlace& place() const override { return place_; }
 
   void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override;
+  void reduce_scatter(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override;
+  void all_gather(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override;
   void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override;
   std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override;
   void barrier(std::string_view what) override;
@@ -71,11 +74,11 @@ class GroupCommunicator final : public Communicator {
   void meet(const CallSignature& call);
   void find_topology();
   void agree_to_share();
-  void set_up_rendezvous();
+  void choose_algorithm();
   void check_room(std::size_t bytes, std::string_view what);
   std::optional<SharedWindow> try_to_share(std::size_t bytes, const CallSignature& at);
   std::vector<SharedSegment> open_segments(std::size_t bytes, const CallSignature& at, std::string& problem);
-  void sum_staged(const CallSignature& call, std::byte* data);
+  class MessageSum;
   void sum_own_part(DType dtype, const SharedWindow& window, std::size_t offset, std::int64_t count);
   std::span<std::byte*> arrays_at(const SharedWindow& window, std::size_t offset);
   void sum_in_windows(const CallSignature& call, const SharedWindow& window);
@@ -104,6 +107,7 @@ class GroupCommunicator final : public Communicator {
   std::vector<std::byte> arriving_;            // a message of take()
   std::optional<ChainSum> rank_chain_;
   std::optional<ChainSum> node_chain_;
+  std::unique_ptr<SumAlgorithm> algorithm_;
 };
 
 }  // namespace plexaura

@@ -54,6 +54,32 @@ TEST_CASE("communicator: sums, windows, broadcasts and texts, with shared memory
   }
 }
 
+TEST_CASE("communicator: a sum in two halves leaves each rank its part, and brings all parts to all") {
+  constexpr std::int64_t kCount = 700'001;  // more than a staging area holds
+  for (const bool shared : {true, false}) {
+    const auto ends = with_communicators({.shared_memory = shared}, [&](GroupCommunicator& ranks) {
+      std::vector<std::int64_t> values(kCount, 100 * ranks.rank());
+      auto* const data = reinterpret_cast<std::byte*>(values.data());
+      ranks.reduce_scatter(DType::int64, data, kCount, "values");
+      const Part mine = part_of(kCount, DType::int64, ranks.rank(), kRanks);
+      for (std::int64_t i = 0; i < mine.count; ++i) {
+        std::int64_t& value = values[static_cast<std::size_t>(mine.first + i)];
+        if (value != 300) throw InternalError("a part is wrong");
+        value += ranks.rank();
+      }
+      ranks.all_gather(DType::int64, data, kCount, "values");
+      for (int rank = 0; rank < kRanks; ++rank) {
+        const Part part = part_of(kCount, DType::int64, rank, kRanks);
+        for (std::int64_t i = part.first; i < part.first + part.count; ++i)
+          if (values[static_cast<std::size_t>(i)] != 300 + rank) throw InternalError("a part is missing");
+      }
+      CHECK_THROWS_AS(ranks.reduce_scatter(DType::uint8, data, 1, "bytes"), UserError);
+      ranks.all_gather(DType::uint8, data, 7, "bytes");
+    });
+    CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+  }
+}
+
 TEST_CASE("communicator: a window of shared memory is summed by a communicator that has none") {
   ThreadNetwork network(kRanks);
   const auto ends = with_communicators({}, [&](GroupCommunicator& ranks) {

@@ -72,6 +72,19 @@ void check_window(Communicator& ranks, std::int64_t count, std::int64_t cut, con
   compare(window.data() + kBefore * size, wanted, fmt::format("the sum in windows, cut at {},", cut));
 }
 
+// Each rank spoils what is not its own.
+template <class T>
+void check_halves(Communicator& ranks, std::int64_t count, const std::vector<T>& wanted) {
+  std::vector<T> mine = values<T>(ranks.rank(), count);
+  auto* const data = reinterpret_cast<std::byte*>(mine.data());
+  ranks.reduce_scatter(dtype_of<T>, data, count, "values");
+  const Part part = part_of(count, dtype_of<T>, ranks.rank(), ranks.size());
+  for (std::int64_t i = 0; i < count; ++i)
+    if (i < part.first || i >= part.first + part.count) mine[static_cast<std::size_t>(i)] = T{};
+  ranks.all_gather(dtype_of<T>, data, count, "values");
+  compare(mine.data(), wanted, "the sum in halves");
+}
+
 template <class T>
 void check_sums(Communicator& ranks) {
   for (const std::int64_t count : {0, 1, 1000, 786'433}) {
@@ -79,6 +92,7 @@ void check_sums(Communicator& ranks) {
     std::vector<T> mine = values<T>(ranks.rank(), count);
     ranks.sum(dtype_of<T>, reinterpret_cast<std::byte*>(mine.data()), count, "values");
     compare(mine.data(), wanted, "the sum");
+    check_halves<T>(ranks, count, wanted);
     for (const std::int64_t cut : {count, count / 3 + 1})
       check_window<T>(ranks, count, std::max<std::int64_t>(cut, 1), wanted);
   }
