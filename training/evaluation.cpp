@@ -23,7 +23,7 @@ Evaluation evaluate_share(Evaluator& evaluator, Loader& loader) {
   Evaluation sums{.metrics = std::vector<double>(evaluator.metric_names().size())};
   for (std::int64_t i = 0; i < loader.plan().steps_per_epoch(); ++i) {
     const std::int64_t first = loader.plan().global_batch(i).first;
-    Step data = next_step(loader, evaluator.profile());
+    const Step data = next_step(loader, evaluator.profile());
     for (const MicroBatch& batch : data.micro_batches) {
       const Evaluation part = evaluator.evaluate(batch.fields, batch.samples, first + batch.first_sample);
       sums.loss += part.loss;
@@ -31,12 +31,12 @@ Evaluation evaluate_share(Evaluator& evaluator, Loader& loader) {
       for (std::size_t metric = 0; metric < sums.metrics.size(); ++metric)
         sums.metrics[metric] += part.metrics[metric];
     }
-    loader.recycle(std::move(data));
   }
   return sums;
 }
 
-LoaderOptions in_order(const LoaderOptions& reading, const Collective& ranks) {
+LoaderOptions in_order(const LoaderOptions& reading, const Collective& ranks,
+                       std::shared_ptr<FeedMemory> memory) {
   return {.batch_size = reading.batch_size,
           .ranks = ranks.size(),
           .rank = ranks.rank(),
@@ -45,7 +45,8 @@ LoaderOptions in_order(const LoaderOptions& reading, const Collective& ranks) {
           .workers = reading.workers,
           .prefetch = reading.prefetch,
           .on_error = reading.on_error,
-          .replace = false};
+          .replace = false,
+          .memory = std::move(memory)};
 }
 
 }  // namespace
@@ -112,6 +113,17 @@ std::size_t Evaluator::arena_bytes() const {
   return bytes;
 }
 
+std::size_t Evaluator::feed_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [samples, program] : programs_) bytes = std::max(bytes, program->feed_bytes);
+  return bytes;
+}
+
+std::shared_ptr<FeedMemory> Evaluator::feed_memory() const {
+  if (!workspace_) return nullptr;
+  return {workspace_, &workspace_->feeds()};
+}
+
 void Evaluator::make_machines(std::shared_ptr<Workspace> workspace) {
   workspace_ = std::move(workspace);
   for (const auto& [samples, program] : programs_) machine_for(samples);
@@ -123,7 +135,7 @@ VM& Evaluator::machine_for(std::int64_t samples) {
   std::unique_ptr<VM>& machine = machines_[samples];
   if (machine) return *machine;
   if (!workspace_ || workspace_->bytes() < program->arena_bytes)
-    workspace_ = std::make_shared<Workspace>(backend_, program->arena_bytes);
+    workspace_ = std::make_shared<Workspace>(backend_, program->arena_bytes, program->feed_bytes);
   machine = std::make_unique<VM>(program, backend_,
                                  VmOptions{&store_, workspace_, &collective_, {}, watch_, profile_});
   return *machine;
@@ -155,7 +167,7 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
           "there are no samples for validation; give some, in YAML with data.validation_share or "
           "data.validation_limit");
     evaluator.know_metrics();
-    Loader loader(samples, in_order(reading, ranks));
+    Loader loader(samples, in_order(reading, ranks, evaluator.feed_memory()));
     Evaluation sums = evaluate_share(evaluator, loader);
     skipped = loader.skipped();
     return sums;

@@ -43,10 +43,14 @@ class Evaluator {
   void compile_for(std::int64_t samples);
   // Forgets the programs of other sizes.
   void keep_sizes(const std::set<std::int64_t>& sizes);
-  // The largest workspace that a program compiled so far needs.
+  // The largest workspace that a program compiled so far needs, and the largest of their Program::feed_bytes.
   std::size_t arena_bytes() const;
+  std::size_t feed_bytes() const;
   // Makes what runs these programs, in a workspace of at least arena_bytes().
   void make_machines(std::shared_ptr<Workspace> workspace);
+
+  // Where batches lie best that are evaluated; null before there are machines.
+  std::shared_ptr<FeedMemory> feed_memory() const;
 
   // Of one batch: its fields, [samples, ...] each. A size that is new is compiled first. Random ops draw as in a
   // step 0 of seed 0, for samples whose places are `first_sample` and those behind it: the same in every call.

@@ -28,7 +28,8 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   build_update(update, options.optimizer, store.placement(), step_->border().buckets());
   const auto update_program = compile(update, {}, backend, {.placement = &store.placement()});
   const auto workspace = std::make_shared<Workspace>(
-      backend, std::max(gradient_program->arena_bytes, update_program->arena_bytes));
+      backend, std::max(gradient_program->arena_bytes, update_program->arena_bytes),
+      gradient_program->feed_bytes);
   step_->add_program(one_sample, true, gradient_program, update_program.get(), workspace);
   for (const Metric& metric : outputs.metrics) metric_names_.push_back(metric.name);
 }

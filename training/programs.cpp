@@ -162,12 +162,14 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets());
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement(), .tuner = options_.tuner});
   std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
+  std::size_t feed_bytes = evaluator_.feed_bytes();
   std::map<std::int64_t, std::shared_ptr<const Program>> adding;  // of micro-batches after the first
   for (const auto& [samples, program] : gradients_) {
     if (micro_batches > 1) adding[samples] = add_to_gradients(*program, step_->border().buckets(), backend_);
     bytes = std::max(bytes, (micro_batches > 1 ? adding[samples] : program)->arena_bytes);
+    feed_bytes = std::max(feed_bytes, program->feed_bytes);
   }
-  workspace_ = std::make_shared<Workspace>(backend_, bytes);
+  workspace_ = std::make_shared<Workspace>(backend_, bytes, feed_bytes);
   const auto add = [&](std::int64_t samples, bool is_first, const auto& program, const Program* update) {
     step_->add_program(samples, is_first, program, update, workspace_, &collective_);
   };

@@ -27,7 +27,7 @@ struct ProgramOptions {
 };
 
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
-// has, the update, and those of an Evaluator for validation. They share one store and one workspace of the
+// has, the update, and those of an Evaluator for validation. They share one store, and one workspace of the
 // largest peak. The store, the backend, the collective, the strategy and the profile must outlive it. One thread
 // at a time.
 class TrainingPrograms {
@@ -41,6 +41,8 @@ class TrainingPrograms {
                    const BatchPlan& validation, const ProgramOptions& options);
 
   TrainingStep& step() { return *step_; }
+  // Where batches lie best that are fed to the programs.
+  std::shared_ptr<FeedMemory> feed_memory() const { return {workspace_, &workspace_->feeds()}; }
   // What the programs are fed: the fields of a micro-batch, floating ones in the dtype of the store.
   std::vector<Feed> feeds(const std::vector<Tensor>& values) const;
   // For validation.

@@ -136,6 +136,7 @@ std::unique_ptr<Loader> Trainer::make_loader() const {
   LoaderOptions options = reading();
   options.first_epoch = state_.epoch;
   options.first_step = state_.step_in_epoch;
+  options.memory = programs_->feed_memory();
   return std::make_unique<Loader>(parts_.train, options);
 }
 
@@ -223,7 +224,6 @@ Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
                                        .seed = options_.seed,
                                        .stop = noted_signal_ != 0,
                                        .failure = std::move(failure)});
-  loader.recycle(std::move(data));
   return step;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/compile/assign_memory.h"
 #include "core/compile/bind_kernels.h"
+#include "core/compile/feed_layout.h"
 #include "core/compile/memory_plan.h"
 #include "core/compile/rebuild.h"
 #include "core/compile/step_block.h"
@@ -184,25 +185,30 @@ class Compiler {
   }
 
   void find_homes() {
-    std::int64_t feed_end = step_block_bytes;
+    lay_out_feeds();
     for (NodeId id = 0; id < lowered_.graph->size(); ++id)
-      if (const Leaf* leaf = as_leaf(*lowered_.graph->record(id).op))
-        homes_[{id, 0}] = home_of(*leaf, feed_end);
-    program_->feed_bytes = static_cast<std::size_t>(feed_end);
-    for (NodeId id = 0; id < source_.size(); ++id)
-      if (const Leaf* leaf = as_leaf(*source_.record(id).op);
-          leaf != nullptr && leaf->kind() == LeafKind::input)
-        if (std::ranges::find(program_->feeds, leaf->label(), &Program::Feed::name) == program_->feeds.end())
-          program_->unread_inputs.push_back(leaf->label());
+      if (const Leaf* leaf = as_leaf(*lowered_.graph->record(id).op)) homes_[{id, 0}] = home_of(*leaf);
+    for (const auto& [name, offset] : feed_offsets_)
+      if (std::ranges::find(program_->feeds, name, &Program::Feed::name) == program_->feeds.end())
+        program_->unread_inputs.push_back(name);
     for (const auto& [value, target] : lowered_.targets) homes_[value] = home_of(target);
   }
 
-  Place home_of(const Leaf& leaf, std::int64_t& feed_end) {
+  // Inputs that nobody reads have a place too, so that it depends on the user's graph alone.
+  void lay_out_feeds() {
+    FeedLayout layout;
+    for (NodeId id = 0; id < source_.size(); ++id)
+      if (const Leaf* leaf = as_leaf(*source_.record(id).op);
+          leaf != nullptr && leaf->kind() == LeafKind::input)
+        feed_offsets_[leaf->label()] = layout.append(leaf->type());
+    program_->feed_bytes = layout.bytes();
+  }
+
+  Place home_of(const Leaf& leaf) {
     switch (leaf.kind()) {
       case LeafKind::input: {
-        const std::int64_t offset = feed_end;
+        const std::int64_t offset = feed_offsets_.at(leaf.label());
         program_->feeds.push_back({leaf.label(), leaf.type(), offset});
-        feed_end += static_cast<std::int64_t>(whole_granules(static_cast<std::size_t>(leaf.type().bytes())));
         return {.space = Place::Space::feed, .offset = offset};
       }
       case LeafKind::step_scalar:
@@ -293,6 +299,7 @@ class Compiler {
   const CompileOptions& options_;
   std::shared_ptr<Program> program_;
   Lowered lowered_;
+  std::map<std::string, std::int64_t> feed_offsets_;
   std::map<Value, Place> homes_;
   Assignment assignment_;
   std::vector<Value> kept_;  // of the user's graph, with keep_all: the roots behind the outputs

@@ -18,7 +18,7 @@ namespace plexaura {
 struct Place {
   enum class Space : std::uint8_t {
     arena,     // intermediate values, planned
-    feed,      // step block and inputs: two alternating slots
+    feed,      // step block and inputs, in the slot that the run is fed from
     constant,  // uploaded once
     prologue,  // computed from parameters alone, kept until they change
     value,     // the store's arenas

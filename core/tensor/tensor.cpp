@@ -9,15 +9,27 @@
 namespace plexaura {
 
 namespace {
+
 constexpr std::align_val_t alignment{64};
+
+std::shared_ptr<std::byte> allocate(std::size_t bytes) {
+  return {static_cast<std::byte*>(::operator new(bytes, alignment)),
+          [](std::byte* memory) { ::operator delete(memory, alignment); }};
 }
 
-void Tensor::Free::operator()(std::byte* memory) const noexcept { ::operator delete(memory, alignment); }
+}  // namespace
 
 Tensor::Tensor(TensorType type) : type_(std::move(type)) {
   const std::size_t size = std::max<std::size_t>(bytes(), 1);
-  memory_.reset(static_cast<std::byte*>(::operator new(size, alignment)));
+  memory_ = allocate(size);
   std::memset(memory_.get(), 0, size);
+}
+
+Tensor Tensor::in(std::shared_ptr<std::byte> memory, TensorType type) {
+  Tensor tensor;
+  tensor.type_ = std::move(type);
+  tensor.memory_ = std::move(memory);
+  return tensor;
 }
 
 Tensor::Tensor(const Tensor& other) : Tensor(other.type_) {

@@ -27,6 +27,8 @@ class PLEXAURA_API Tensor {
   Tensor& operator=(Tensor&&) noexcept = default;
   ~Tensor() = default;
 
+  // A tensor of uninitialised memory that the pointer keeps: aligned to 64 bytes, and as large as the type says.
+  static Tensor in(std::shared_ptr<std::byte> memory, TensorType type);
   // Throws UserError when the number of values is not the number of elements.
   template <class T>
   static Tensor of(Shape shape, const std::vector<T>& values);
@@ -65,14 +67,11 @@ class PLEXAURA_API Tensor {
   bool operator==(const Tensor& other) const;
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const noexcept;
-  };
   void check_holds(DType dtype) const;
   static void check_count(const Shape& shape, std::size_t values);
 
   TensorType type_;
-  std::unique_ptr<std::byte, Free> memory_;
+  std::shared_ptr<std::byte> memory_;  // of this tensor alone, or a part of a larger piece
 };
 
 template <class T>

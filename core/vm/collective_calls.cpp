@@ -44,12 +44,11 @@ std::vector<HostPoint> CollectiveCalls::host_points() {
 void CollectiveCalls::run(const Call& call) {
   const Instruction& instruction = program_.instructions[call.instruction];
   const Slot& from = *instruction.inputs[0];
-  const std::size_t slot = memory_.feeds().current();
   const ProfileSpan span(profile_, instruction.name, "communication");
-  staging_->to_host(memory_.address(from.place, slot), bytes_of(from));
+  staging_->to_host(memory_.address(from.place), bytes_of(from));
   collective_->sum(from.type.dtype, staging_->host(), from.layout.elements(from.type.shape), call.what);
   if (instruction.outputs[0])
-    staging_->to_device(memory_.address(instruction.outputs[0]->place, slot), bytes_of(from));
+    staging_->to_device(memory_.address(instruction.outputs[0]->place), bytes_of(from));
 }
 
 }  // namespace plexaura

@@ -29,7 +29,7 @@ void require_store(const Program& program, const Backend& backend, const Paramet
 
 std::shared_ptr<Workspace> require_workspace(const Program& program, Backend& backend,
                                              std::shared_ptr<Workspace> given) {
-  if (!given) return std::make_shared<Workspace>(backend, program.arena_bytes);
+  if (!given) return std::make_shared<Workspace>(backend, program.arena_bytes, program.feed_bytes);
   if (given->bytes() < program.arena_bytes)
     throw UserError(
         fmt::format("VM: the shared workspace has {} bytes and the program needs {}; make it as large as "
@@ -46,22 +46,24 @@ ProgramMemory::ProgramMemory(const Program& program, Backend& backend, Parameter
       backend_(backend),
       store_((require_store(program, backend, store), store)),
       workspace_(require_workspace(program, backend, std::move(workspace))),
-      constants_(backend, program.constants.size()),
-      feeds_(program, backend) {
-  copy_to_device(backend, constants_.address(), program.constants.data(), program.constants.size());
+      constants_(backend.allocate(program.constants.size(), MemoryUse::device)),
+      feeds_(program, workspace_->feeds()) {
+  copy_to_device(backend, constants_->address(), program.constants.data(), program.constants.size());
 }
 
-void ProgramMemory::allocate_prologue() { prologue_.emplace(backend_, program_.prologue_bytes); }
+void ProgramMemory::allocate_prologue() {
+  prologue_ = backend_.allocate(program_.prologue_bytes, MemoryUse::device);
+}
 
-Address ProgramMemory::address(const Place& place, std::size_t feed_slot) const {
+Address ProgramMemory::address(const Place& place) const {
   const auto offset = static_cast<std::size_t>(place.offset);
   switch (place.space) {
     case Place::Space::arena:
       return workspace_->address() + offset;
     case Place::Space::feed:
-      return feeds_.address(feed_slot) + offset;
+      return feeds_.current()->address() + offset;
     case Place::Space::constant:
-      return constants_.address() + offset;
+      return constants_->address() + offset;
     case Place::Space::prologue:
       return prologue_->address() + offset;
     case Place::Space::value:

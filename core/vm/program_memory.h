@@ -1,11 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "core/compile/program.h"
 #include "core/params/parameter_store.h"
-#include "core/vm/feed_slots.h"
+#include "core/vm/program_feeds.h"
 #include "core/vm/workspace.h"
 
 namespace plexaura {
@@ -21,18 +20,19 @@ class ProgramMemory {
 
   // Comes before an address in the prologue is asked for: a program that never runs needs none.
   void allocate_prologue();
-  Address address(const Place& place, std::size_t feed_slot) const;
-  FeedSlots& feeds() { return feeds_; }
-  const FeedSlots& feeds() const { return feeds_; }
+  // In the current slot where the place is that of a feed.
+  Address address(const Place& place) const;
+  ProgramFeeds& feeds() { return feeds_; }
+  const ProgramFeeds& feeds() const { return feeds_; }
 
  private:
   const Program& program_;
   Backend& backend_;
   ParameterStore* store_;
   std::shared_ptr<Workspace> workspace_;
-  Workspace constants_;
-  std::optional<Workspace> prologue_;
-  FeedSlots feeds_;
+  std::unique_ptr<Memory> constants_;
+  std::unique_ptr<Memory> prologue_;  // null until it is needed
+  ProgramFeeds feeds_;
 };
 
 }  // namespace plexaura

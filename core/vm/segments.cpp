@@ -9,7 +9,7 @@ std::vector<Segment> cut_segments(std::vector<HostPoint> points, std::size_t ins
   std::vector<Segment> segments;
   std::size_t begin = 0;
   for (HostPoint& point : points) {
-    segments.push_back({begin, point.instruction, {}, std::move(point.action)});
+    segments.push_back({begin, point.instruction, std::move(point.action)});
     begin = point.instruction;
   }
   segments.push_back({begin, instructions});

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -20,7 +19,6 @@ struct HostPoint {
 struct Segment {
   std::size_t begin;
   std::size_t end;
-  std::array<std::unique_ptr<Recording>, 2> recordings = {};  // for each feed slot, once it has run
   std::function<bool()> then = {};  // what the host does behind it; empty for nothing
 };
 

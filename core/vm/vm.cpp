@@ -1,7 +1,6 @@
 #include "core/vm/vm.h"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 
 #include "core/device/transfer.h"
@@ -21,6 +20,8 @@ using Launches = std::vector<std::unique_ptr<Launch>>;
 bool lies_in(const std::vector<std::optional<Slot>>& slots, Place::Space space) {
   return std::ranges::any_of(slots, [&](const auto& slot) { return slot && slot->place.space == space; });
 }
+
+bool reads_feeds(const Instruction& instruction) { return lies_in(instruction.inputs, Place::Space::feed); }
 
 void run_launch(Launch& launch, const Instruction& instruction) {
   try {
@@ -45,6 +46,12 @@ bool is_of(const Program& program, const Node& node) {
 }  // namespace
 
 struct VM::Implementation {
+  // What is made once for each slot that the program is fed from.
+  struct OfSlot {
+    Launches launches;  // of the instructions that read feeds; null for all others
+    std::vector<std::unique_ptr<Recording>> recordings;  // of the segments, once they have run
+  };
+
   std::shared_ptr<const Program> program;
   Backend& backend;
   ParameterStore* store;
@@ -56,7 +63,9 @@ struct VM::Implementation {
   std::vector<Segment> segments;
   bool recordable = true;  // until the backend declines
 
-  std::array<Launches, 2> launches;  // for each feed slot; null in the second where no feed is read
+  Launches launches;  // of the instructions that read no feeds; null for all others
+  std::vector<OfSlot> of_slots;
+  OfSlot* now = nullptr;  // of the slot of this run
   Launches prologue;
   bool bound = false;                  // the launches are there
   std::uint64_t prologue_version = 0;  // of the store
@@ -74,38 +83,49 @@ struct VM::Implementation {
         collectives(*program, backend, options.collective, memory, profile) {
     for (const Instruction& instruction : program->instructions)
       if (lies_in(instruction.outputs, Place::Space::value)) writes_values = true;
-    if (program->prologue.empty()) bind_all();
+    if (program->prologue.empty()) bind_fixed();
     // At one place the collective comes first: it completes its instruction.
     std::vector<HostPoint> points = collectives.host_points();
     points.insert(points.end(), options.host_points.begin(), options.host_points.end());
     segments = cut_segments(std::move(points), program->instructions.size());
   }
 
-  void bind_all() {
-    for (const Instruction& instruction : program->instructions) {
-      launches[0].push_back(bind(instruction, 0));
-      launches[1].push_back(lies_in(instruction.inputs, Place::Space::feed) ? bind(instruction, 1) : nullptr);
-    }
+  // What reads no feeds.
+  void bind_fixed() {
+    for (const Instruction& instruction : program->instructions)
+      launches.push_back(reads_feeds(instruction) ? nullptr : bind(instruction));
     bound = true;
   }
 
   // The memory of a prologue may be large, and a program for validation may never run: with the first run.
   void bind_with_prologue() {
     memory.allocate_prologue();
-    for (Launches* bound : {&prologue, &launches[0], &launches[1]})
-      bound->clear();  // of a run that failed here
-    for (const Instruction& instruction : program->prologue) prologue.push_back(bind(instruction, 0));
-    bind_all();
+    prologue.clear();  // of a run that failed here
+    launches.clear();
+    for (const Instruction& instruction : program->prologue) prologue.push_back(bind(instruction));
+    bind_fixed();
   }
 
-  std::unique_ptr<Launch> bind(const Instruction& instruction, std::size_t feed_slot) const {
+  // What reads feeds, at the first run from the slot.
+  void bind_to(const FeedSlot& slot) {
+    if (of_slots.size() <= slot.index()) of_slots.resize(slot.index() + 1);
+    now = &of_slots[slot.index()];
+    if (!now->recordings.empty()) return;
+    now->launches.resize(program->instructions.size());
+    for (std::size_t i = 0; i < now->launches.size(); ++i)
+      if (const Instruction& instruction = program->instructions[i]; reads_feeds(instruction))
+        now->launches[i] = bind(instruction);
+    now->recordings.resize(segments.size());
+  }
+
+  std::unique_ptr<Launch> bind(const Instruction& instruction) const {
     if (!instruction.kernel) return nullptr;
     Binding binding;
     for (const auto& input : instruction.inputs)
-      binding.inputs.push_back(input ? memory.address(input->place, feed_slot) : nullptr);
+      binding.inputs.push_back(input ? memory.address(input->place) : nullptr);
     for (const auto& output : instruction.outputs)
-      binding.outputs.push_back(output ? memory.address(output->place, feed_slot) : nullptr);
-    if (instruction.workspace_bytes > 0) binding.workspace = memory.address(instruction.workspace, feed_slot);
+      binding.outputs.push_back(output ? memory.address(output->place) : nullptr);
+    if (instruction.workspace_bytes > 0) binding.workspace = memory.address(instruction.workspace);
     binding.name = &instruction.name;
     return instruction.kernel->bind(binding);
   }
@@ -116,10 +136,11 @@ struct VM::Implementation {
     memory.feeds().fill(feeds, block);
     failed = true;
     try {
+      bind_to(*memory.feeds().current());
       refresh_prologue();
-      for (Segment& segment : segments) {
-        run_segment(segment);
-        if (segment.then && !segment.then()) break;
+      for (std::size_t i = 0; i < segments.size(); ++i) {
+        run_segment(segments[i], now->recordings[i]);
+        if (segments[i].then && !segments[i].then()) break;
       }
     } catch (...) {
       mark_failed_end();
@@ -129,8 +150,7 @@ struct VM::Implementation {
     failed = false;
   }
 
-  void run_segment(Segment& segment) {
-    auto& recording = segment.recordings[memory.feeds().current()];
+  void run_segment(const Segment& segment, std::unique_ptr<Recording>& recording) {
     if (!recording && recordable && !observed() && segment.begin < segment.end) {
       recording = backend.record([&] { run_instructions(segment); });
       recordable = recording != nullptr;
@@ -148,8 +168,8 @@ struct VM::Implementation {
 
   // Null for a collective, which the host does behind its segment.
   Launch* launch_of(std::size_t index) const {
-    Launch* second = launches[1][index].get();
-    return memory.feeds().current() == 1 && second != nullptr ? second : launches[0][index].get();
+    Launch* launch = launches[index].get();
+    return launch != nullptr ? launch : now->launches[index].get();
   }
 
   void run_instruction(Launch& launch, const Instruction& instruction) {
@@ -213,7 +233,7 @@ struct VM::Implementation {
   }
 
   void check_has_run(std::string_view reader) const {
-    if (!memory.feeds().is_filled())
+    if (memory.feeds().current() == nullptr)
       throw UserError(fmt::format("VM::{}: the program has not run yet; call run() first", reader));
     if (failed)
       throw UserError(
@@ -221,7 +241,7 @@ struct VM::Implementation {
   }
 
   Tensor read(const Slot& slot) const {
-    return read_value(backend, memory.address(slot.place, memory.feeds().current()), slot.type, slot.layout);
+    return read_value(backend, memory.address(slot.place), slot.type, slot.layout);
   }
 };
 

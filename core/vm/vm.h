@@ -17,16 +17,17 @@
 namespace plexaura {
 
 struct VmOptions {
-  ParameterStore* store = nullptr;            // needed where the program reads parameters, buffers or arenas
-  std::shared_ptr<Workspace> workspace = {};  // null: the VM allocates its own
-  Collective* collective = nullptr;           // needed for collective ops without a kernel of the backend
-  std::vector<HostPoint> host_points = {};    // in any order; cut the program into segments
-  bool watch = false;                         // after each instruction look for NaN and Inf
-  class Profile* profile = nullptr;           // an event per instruction; waits after each
+  ParameterStore* store = nullptr;  // needed where the program reads parameters, buffers or arenas
+  // Of intermediate values and feeds, which another program overwrites that shares it. Null: the VM allocates its own.
+  std::shared_ptr<Workspace> workspace = {};
+  Collective* collective = nullptr;         // needed for collective ops without a kernel of the backend
+  std::vector<HostPoint> host_points = {};  // in any order; cut the program into segments
+  bool watch = false;                       // after each instruction look for NaN and Inf
+  class Profile* profile = nullptr;         // an event per instruction; waits after each
 };
 
-// Runs a program. One VM per thread; the program is shared. run() allocates nothing, enqueues and, on a
-// device of its own, returns before the work is done.
+// Runs a program. One VM per thread; the program is shared. run() enqueues and, on a device of its own, returns before
+// the work is done. It allocates nothing once it has run from each slot of its workspace's FeedMemory.
 class PLEXAURA_API VM {
  public:
   VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions options = {});

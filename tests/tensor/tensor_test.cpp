@@ -59,4 +59,20 @@ TEST_CASE("a tensor that was moved from is not read, and can be assigned to") {
   CHECK(from == to);
 }
 
+TEST_CASE("a tensor may lie in memory that others keep, and its copies do not") {
+  const auto memory = std::make_shared<std::array<float, 16>>();
+  (*memory)[1] = 5;
+  Tensor tensor = Tensor::in({memory, reinterpret_cast<std::byte*>(memory->data())}, {DType::float32, {2}});
+  CHECK(memory.use_count() == 2);
+  CHECK(tensor.as<float>()[1] == 5);
+  const Tensor copy = tensor;
+  CHECK(memory.use_count() == 2);
+  tensor.as<float>()[1] = 6;
+  CHECK((*memory)[1] == 6);
+  CHECK(copy.as<float>()[1] == 5);
+  const Tensor moved = std::move(tensor);
+  CHECK(memory.use_count() == 2);
+  CHECK(moved.as<float>()[1] == 6);
+}
+
 }  // namespace plexaura::testing

@@ -127,25 +127,11 @@ void Loader::wait_for_front(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-void Loader::recycle(Step step) {
-  for (MicroBatch& batch : step.micro_batches) {
-    for (Tensor& field : batch.fields) keep_tensor(std::move(field));
-  }
-}
-
-void Loader::keep_tensor(Tensor tensor) {
-  const auto most =
-      fields_.size() * static_cast<std::size_t>(options_.micro_batches * (options_.prefetch + 1));
-  if (spare_.size() >= most) spare_.erase(spare_.begin());
-  spare_.push_back(std::move(tensor));
-}
-
-Tensor Loader::take_tensor(TensorType type) {
-  const auto found = std::ranges::find_if(spare_, [&](const Tensor& spare) { return spare.type() == type; });
-  if (found == spare_.end()) return Tensor(std::move(type));
-  Tensor tensor = std::move(*found);
-  spare_.erase(found);
-  return tensor;
+std::vector<Tensor> Loader::take_fields(std::int64_t samples) const {
+  std::vector<TensorType> types;
+  for (const Field& field : fields_) types.push_back({field.type.dtype, batched(samples, field.type.shape)});
+  if (options_.memory) return options_.memory->take(types);
+  return {types.begin(), types.end()};
 }
 
 void Loader::schedule_ahead() {
@@ -165,8 +151,7 @@ void Loader::schedule() {
   for (std::int64_t micro = 0; micro < plan_.micro_batches; ++micro) {
     const Slice slice = plan_.micro_batch(step_, options_.rank, micro);
     MicroBatch& batch = pending.step.micro_batches.emplace_back();
-    for (const Field& field : fields_)
-      batch.fields.push_back(take_tensor({field.type.dtype, batched(slice.count, field.type.shape)}));
+    batch.fields = take_fields(slice.count);
     batch.samples = slice.count;
     batch.first_sample = slice.first - global.first;
   }

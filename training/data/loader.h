@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/tensor/tensor.h"
+#include "core/vm/feed_memory.h"
 #include "training/data/sample_reader.h"
 #include "training/data/sample_source.h"
 #include "training/data/sampler.h"
@@ -38,6 +39,9 @@ struct LoaderOptions {
   // Where to begin; a resumed run gives the epoch and the step that it would do next.
   std::int64_t first_epoch = 0;
   std::int64_t first_step = 0;
+  // Where batches lie: that of the programs which they are fed to, so that nobody copies them. Null: each has memory of
+  // its own.
+  std::shared_ptr<FeedMemory> memory = {};
 };
 
 struct MicroBatch {
@@ -59,8 +63,8 @@ struct Step {
 
 // Reads samples step after step, epoch after epoch without end, ahead of who asks. What next() gives is a
 // function of source, options and position alone, whatever the number of workers. The constructor throws
-// UserError for an impossible option. One thread calls next() and recycle(); the other functions may be
-// called from any thread. Destruction waits at most for the samples that are just being read.
+// UserError for an impossible option. One thread calls next(), and makes and destroys the loader; the other functions
+// may be called from any thread. Destruction waits at most for the samples that are just being read.
 class Loader {
  public:
   Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& options);
@@ -73,8 +77,6 @@ class Loader {
   // The next step. Rethrows, as it was thrown, the error of the first sample of the step that could not be
   // read; so does every later call.
   Step next();
-  // Takes back a step's memory for steps to come. Optional: a step that is not given back is simply freed.
-  void recycle(Step step);
 
   // Seconds that next() has waited for data since construction (all of its reading when there are no
   // workers).
@@ -106,8 +108,7 @@ class Loader {
   void schedule_ahead();
   void schedule();
   void advance();
-  Tensor take_tensor(TensorType type);
-  void keep_tensor(Tensor tensor);
+  std::vector<Tensor> take_fields(std::int64_t samples) const;
   Pending* unclaimed();
   Slice claim(Pending& pending) const;
   Outcome read(Pending& pending, Slice positions);
@@ -129,7 +130,6 @@ class Loader {
   std::int64_t epoch_;
   std::int64_t step_;
   std::shared_ptr<const std::vector<std::int64_t>> order_;
-  std::vector<Tensor> spare_;  // oldest first
 
   std::mutex mutex_;  // guards pending_ and its counts
   std::condition_variable work_ready_;

@@ -1,4 +1,4 @@
-#include "core/vm/feed_slots.h"
+#include "core/vm/program_feeds.h"
 
 #include <algorithm>
 #include <cstring>
@@ -31,37 +31,35 @@ void check_flags(const Feed& feed) {
 
 }  // namespace
 
-FeedSlots::FeedSlots(const Program& program, Backend& backend)
-    : program_(program), backend_(backend), given_(program.feeds.size()) {
-  for (Slot& slot : slots_) {
-    slot.device = backend.allocate(program.feed_bytes, MemoryUse::device);
-    if (!backend.info().host_memory) slot.staging = backend.allocate(program.feed_bytes, MemoryUse::staging);
-    slot.copied = backend.make_event();
-    slot.last_reader = backend.make_event();
-  }
-}
+ProgramFeeds::ProgramFeeds(const Program& program, FeedMemory& memory)
+    : program_(program), memory_(memory), given_(program.feeds.size()) {}
 
-void FeedSlots::fill(std::span<const Feed> feeds, const StepBlock& block) {
+void ProgramFeeds::fill(std::span<const Feed> feeds, const StepBlock& block) {
   resolve(feeds);
-  Slot& slot = slots_[current_ ^ 1];
-  if (std::exchange(slot.marked, false)) slot.last_reader->wait();
-  current_ ^= 1;
-  slot.filled = true;
-  write_step_block(block, slot.host());
+  std::shared_ptr<FeedSlot> own;
+  FeedSlot* slot = slot_of_given();
+  if (slot != nullptr) {
+    slot->wait();  // a run before this one may have been fed the same
+  } else {
+    own = memory_.take_slot(program_.feed_bytes);
+    slot = own.get();
+    for (std::size_t i = 0; i < given_.size(); ++i)
+      std::memcpy(slot->address() + program_.feeds[i].offset, given_[i]->data(), given_[i]->bytes());
+  }
+  write_step_block(block, slot->address());
+  current_ = &memory_.send(*slot, program_.feed_bytes);
+}
+
+FeedSlot* ProgramFeeds::slot_of_given() const {
+  if (given_.empty()) return nullptr;
+  FeedSlot* slot = memory_.find(given_[0]->data());
+  if (slot == nullptr || slot->bytes() < program_.feed_bytes) return nullptr;
   for (std::size_t i = 0; i < given_.size(); ++i)
-    std::memcpy(slot.host() + program_.feeds[i].offset, given_[i]->data(), given_[i]->bytes());
-  if (!slot.staging) return;
-  backend_.copy(Stream::copy, slot.device->address(), slot.staging->address(), program_.feed_bytes);
-  slot.copied->record(Stream::copy);
-  slot.copied->hold(Stream::compute);
+    if (given_[i]->data() != slot->address() + program_.feeds[i].offset) return nullptr;
+  return slot;
 }
 
-void FeedSlots::mark_read() {
-  slots_[current_].last_reader->record(Stream::compute);
-  slots_[current_].marked = true;
-}
-
-void FeedSlots::resolve(std::span<const Feed> feeds) {
+void ProgramFeeds::resolve(std::span<const Feed> feeds) {
   std::ranges::fill(given_, nullptr);
   for (std::size_t i = 0; i < feeds.size(); ++i) {
     const Feed& feed = feeds[i];
@@ -86,7 +84,7 @@ void FeedSlots::resolve(std::span<const Feed> feeds) {
       fmt::format("VM::run: the input '{}' was not fed; it is {}", wanted.name, to_string(wanted.type)));
 }
 
-std::size_t FeedSlots::index_of(const Feed& feed, std::size_t guess) const {
+std::size_t ProgramFeeds::index_of(const Feed& feed, std::size_t guess) const {
   if (guess < program_.feeds.size() && program_.feeds[guess].name == feed.name()) return guess;
   const auto found = std::ranges::find(program_.feeds, feed.name(), &Program::Feed::name);
   if (found == program_.feeds.end() &&

@@ -1,0 +1,74 @@
+#include "core/vm/feed_memory.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "core/compile/feed_layout.h"
+
+namespace plexaura {
+
+Event& FeedSlot::mark_read(Stream stream) {
+  reader_->record(stream);
+  marked_ = true;
+  return *reader_;
+}
+
+void FeedSlot::wait() {
+  if (std::exchange(marked_, false)) reader_->wait();
+}
+
+std::shared_ptr<FeedSlot> FeedSlots::take(std::size_t bytes) {
+  Entry* oldest = nullptr;
+  int idle = 0;
+  for (Entry& entry : entries_) {
+    if (entry.slot.use_count() > 1 || entry.slot->bytes() < bytes) continue;
+    ++idle;
+    if (oldest == nullptr || entry.taken < oldest->taken) oldest = &entry;
+  }
+  if (idle < 2) {
+    const std::size_t size = std::max(bytes, least_bytes_);
+    oldest = &entries_.emplace_back(std::make_shared<FeedSlot>(backend_, size, use_, entries_.size()), 0);
+  }
+  oldest->slot->wait();
+  oldest->taken = ++takes_;
+  return oldest->slot;
+}
+
+FeedSlot* FeedSlots::find(const std::byte* address) const {
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    const std::byte* begin = entry.slot->address();
+    return !std::less<>()(address, begin) && std::less<>()(address, begin + entry.slot->bytes());
+  });
+  return found == entries_.end() ? nullptr : found->slot.get();
+}
+
+FeedMemory::FeedMemory(Backend& backend, std::size_t least_bytes)
+    : backend_(backend),
+      written_(backend, backend.info().host_memory ? MemoryUse::device : MemoryUse::staging, least_bytes),
+      device_(backend, MemoryUse::device, least_bytes) {}
+
+std::vector<Tensor> FeedMemory::take(std::span<const TensorType> types) {
+  FeedLayout layout;
+  std::vector<std::int64_t> offsets;
+  for (const TensorType& type : types) offsets.push_back(layout.append(type));
+  const std::shared_ptr<FeedSlot> slot = written_.take(layout.bytes());
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    tensors.push_back(Tensor::in({slot, slot->address() + offsets[i]}, types[i]));
+  return tensors;
+}
+
+std::shared_ptr<FeedSlot> FeedMemory::take_slot(std::size_t bytes) { return written_.take(bytes); }
+
+FeedSlot* FeedMemory::find(const std::byte* address) const { return written_.find(address); }
+
+FeedSlot& FeedMemory::send(FeedSlot& slot, std::size_t bytes) {
+  if (backend_.info().host_memory) return slot;
+  FeedSlot& received = *device_.take(bytes);
+  backend_.copy(Stream::copy, received.address(), slot.address(), bytes);
+  slot.mark_read(Stream::copy).hold(Stream::compute);
+  return received;
+}
+
+}  // namespace plexaura
