@@ -26,10 +26,7 @@ Tensor::Tensor(TensorType type) : type_(std::move(type)) {
 }
 
 Tensor Tensor::in(std::shared_ptr<std::byte> memory, TensorType type) {
-  Tensor tensor;
-  tensor.type_ = std::move(type);
-  tensor.memory_ = std::move(memory);
-  return tensor;
+  return {std::move(memory), std::move(type)};
 }
 
 Tensor::Tensor(const Tensor& other) : Tensor(other.type_) {

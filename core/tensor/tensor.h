@@ -67,6 +67,8 @@ class PLEXAURA_API Tensor {
   bool operator==(const Tensor& other) const;
 
  private:
+  Tensor(std::shared_ptr<std::byte> memory, TensorType type)
+      : type_(std::move(type)), memory_(std::move(memory)) {}
   void check_holds(DType dtype) const;
   static void check_count(const Shape& shape, std::size_t values);
 

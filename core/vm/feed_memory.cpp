@@ -48,14 +48,17 @@ FeedMemory::FeedMemory(Backend& backend, std::size_t least_bytes)
       written_(backend, backend.info().host_memory ? MemoryUse::device : MemoryUse::staging, least_bytes),
       device_(backend, MemoryUse::device, least_bytes) {}
 
-std::vector<Tensor> FeedMemory::take(std::span<const TensorType> types) {
+std::vector<Tensor> FeedMemory::take(std::vector<TensorType> types) {
+  FeedLayout whole;
+  for (const TensorType& type : types) whole.append(type);
+  const std::shared_ptr<FeedSlot> slot = written_.take(whole.bytes());
   FeedLayout layout;
-  std::vector<std::int64_t> offsets;
-  for (const TensorType& type : types) offsets.push_back(layout.append(type));
-  const std::shared_ptr<FeedSlot> slot = written_.take(layout.bytes());
   std::vector<Tensor> tensors;
-  for (std::size_t i = 0; i < types.size(); ++i)
-    tensors.push_back(Tensor::in({slot, slot->address() + offsets[i]}, types[i]));
+  tensors.reserve(types.size());
+  for (TensorType& type : types) {
+    std::byte* address = slot->address() + layout.append(type);
+    tensors.push_back(Tensor::in({slot, address}, std::move(type)));
+  }
   return tensors;
 }
 

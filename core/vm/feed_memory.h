@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "core/device/backend.h"
@@ -68,7 +67,7 @@ class PLEXAURA_API FeedMemory {
   // Tensors of these types, uninitialised, in a slot of their own, which is taken again when the last of them is gone
   // and no run reads them any more. They lie as the inputs of a program whose graph has inputs of these types in this
   // order.
-  std::vector<Tensor> take(std::span<const TensorType> types);
+  std::vector<Tensor> take(std::vector<TensorType> types);
 
   // For the VM: host memory to write a run's step block and inputs into.
   std::shared_ptr<FeedSlot> take_slot(std::size_t bytes);

@@ -129,8 +129,9 @@ void Loader::wait_for_front(std::unique_lock<std::mutex>& lock) {
 
 std::vector<Tensor> Loader::take_fields(std::int64_t samples) const {
   std::vector<TensorType> types;
+  types.reserve(fields_.size());
   for (const Field& field : fields_) types.push_back({field.type.dtype, batched(samples, field.type.shape)});
-  if (options_.memory) return options_.memory->take(types);
+  if (options_.memory) return options_.memory->take(std::move(types));
   return {types.begin(), types.end()};
 }
 
