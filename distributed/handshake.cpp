@@ -28,8 +28,8 @@ Facts decode(const std::string& text) {
 }
 
 std::string shorten(const std::string& value) {
-  constexpr std::size_t kLongest = 100;
-  return value.size() <= kLongest ? value : fmt::format("{}…", value.substr(0, kLongest));
+  constexpr std::size_t longest_shown = 100;
+  return value.size() <= longest_shown ? value : fmt::format("{}…", value.substr(0, longest_shown));
 }
 
 std::string value_of(const Facts& facts, const std::string& name) {

@@ -23,10 +23,11 @@ bool is_mpirun(pid_t process) {
 
 // Every signal takes a second off what mpirun has left to sleep. It starts when it has seen the rank end.
 void end_sleeps_of(pid_t launcher, pid_t rank) {
-  constexpr std::chrono::milliseconds kPause{20};
-  constexpr int kTries = 200;
-  for (int i = 0; i < kTries && getppid() == rank; ++i) std::this_thread::sleep_for(kPause);
-  for (int i = 0; i < kTries && kill(launcher, SIGCHLD) == 0; ++i) std::this_thread::sleep_for(kPause);
+  constexpr std::chrono::milliseconds pause_between_tries{20};
+  constexpr int most_tries = 200;
+  for (int i = 0; i < most_tries && getppid() == rank; ++i) std::this_thread::sleep_for(pause_between_tries);
+  for (int i = 0; i < most_tries && kill(launcher, SIGCHLD) == 0; ++i)
+    std::this_thread::sleep_for(pause_between_tries);
 }
 
 }  // namespace

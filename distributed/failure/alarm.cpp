@@ -17,10 +17,10 @@ namespace {
 
 // How long ranks that wait may need to answer. Ranks of one machine find a death at about the same time, and
 // the launcher soon ends those that are left: then there is less time to agree on who speaks.
-constexpr double kSecondsToAnswer = 1.0;
-constexpr double kSecondsAfterDeath = 0.2;
+constexpr double seconds_to_answer = 1.0;
+constexpr double seconds_after_death = 0.2;
 // How long a verdict may need to leave this rank: less than ranks that hear it keep silent.
-constexpr double kSecondsToTell = 0.1;
+constexpr double seconds_to_tell = 0.1;
 
 std::string describe_leaving(int rank) {
   return fmt::format("rank {} has left with an error of its own, which it reports", rank);
@@ -101,8 +101,8 @@ bool Alarm::settle(const PendingCall& call) {
   }
   send(Note::Kind::question, rank(), describe(call.at), others_);
   const bool dead = !find_dead().empty();
-  listen(dead ? kSecondsAfterDeath : std::min(kSecondsToAnswer, call.deadline_seconds), call.at, true);
-  if (lowest_asker_ < rank()) listen(kSecondsToAnswer, call.at, false);
+  listen(dead ? seconds_after_death : std::min(seconds_to_answer, call.deadline_seconds), call.at, true);
+  if (lowest_asker_ < rank()) listen(seconds_to_answer, call.at, false);
   if (verdict_) return false;
   tell(judge(call));
   return true;
@@ -166,7 +166,7 @@ void Alarm::tell(Verdict verdict) {
   try {
     send(Note::Kind::verdict, verdict_->speaker, pack(*verdict_), others_);
     // Not everyone is there to take it.
-    for (Wait wait(kSecondsToTell); !outbox_.all_left() && !wait.expired();) wait.pause();
+    for (Wait wait(seconds_to_tell); !outbox_.all_left() && !wait.expired();) wait.pause();
   } catch (const std::exception&) {  // the others will reach their deadlines instead
   }
 }

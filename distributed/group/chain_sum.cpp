@@ -11,8 +11,8 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-constexpr int kPiecesOnTheirWay = 4;  // over one link
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+constexpr int pieces_on_their_way = 4;  // over one link
 
 Route route_through(std::vector<std::vector<int>> groups, int ranks) {
   Route route;
@@ -82,7 +82,7 @@ ChainSum::ChainSum(Transport& transport, Route route, const Topology& topology, 
 
 void ChainSum::plan_steps() {
   const auto tag_into = [](std::size_t hop) {
-    return tag::chain + static_cast<int>(hop) * kPiecesOnTheirWay;
+    return tag::chain + static_cast<int>(hop) * pieces_on_their_way;
   };
   const std::size_t runs = route_.runs.size();
   for (std::size_t i = 0; i < runs; ++i) {
@@ -107,10 +107,10 @@ void ChainSum::plan_steps() {
   } else {
     steps_.push_back({*(here - 1), next, {}, true, tag_into(runs), tag_into(runs)});
   }
-  slots_.resize(steps_.size() * kPiecesOnTheirWay);
+  slots_.resize(steps_.size() * pieces_on_their_way);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].step = i / kPiecesOnTheirWay;
-    slots_[i].number = static_cast<int>(i % kPiecesOnTheirWay);
+    slots_[i].step = i / pieces_on_their_way;
+    slots_[i].number = static_cast<int>(i % pieces_on_their_way);
   }
 }
 
@@ -135,11 +135,11 @@ void ChainSum::give_up() {
 
 void ChainSum::carry(const CallSignature& call, std::span<std::byte* const> arrays,
                      const std::function<void()>& on_progress) {
-  const auto piece = static_cast<std::int64_t>(kPieceBytes / size_of(call.dtype));
-  const std::int64_t stride = std::int64_t{kPiecesOnTheirWay} * route_.workers * piece;
+  const auto piece = static_cast<std::int64_t>(piece_bytes / size_of(call.dtype));
+  const std::int64_t stride = std::int64_t{pieces_on_their_way} * route_.workers * piece;
   Job job{call.dtype, arrays, call.count, piece, stride};
   for (Slot& slot : slots_) {
-    slot.buffer.resize(kPieceBytes);
+    slot.buffer.resize(piece_bytes);
     ++job.busy;
     enter(slot, (std::int64_t{slot.number} * route_.workers + worker_) * piece, job);
   }

@@ -16,14 +16,14 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t kBroadcastPiece = std::size_t{1} << 20;
-constexpr std::size_t kPiecesUnderWay = 8;  // of a broadcast, from one rank
+constexpr std::size_t broadcast_piece = std::size_t{1} << 20;
+constexpr std::size_t pieces_under_way = 8;  // of a broadcast, from one rank
 
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 
 // A rank that leaves in error waits that long for the others: those that fail with it come soon, and those
 // that wait for it elsewhere are to be told soon.
-constexpr double kSecondsToLeaveInError = 1.0;
+constexpr double seconds_to_leave_in_error = 1.0;
 
 // In a part nobody knows yet which ranks of the whole run these are.
 Topology unknown_topology(const Transport& transport, bool is_part) {
@@ -140,15 +140,15 @@ void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, con
   const int place = (rank() - root + size()) % size();  // in the tree; the root is 0
   const int reach = place == 0 ? size() : place & -place;
   const auto rank_at = [&](int tree_place) { return (tree_place + root) % size(); };
-  for (std::size_t begin = 0; begin < bytes; begin += kBroadcastPiece) {
-    const std::span<std::byte> piece(data + begin, std::min(kBroadcastPiece, bytes - begin));
+  for (std::size_t begin = 0; begin < bytes; begin += broadcast_piece) {
+    const std::span<std::byte> piece(data + begin, std::min(broadcast_piece, bytes - begin));
     if (place != 0) {
       take(*transport_, piece, {rank_at(place - reach), tag::broadcast}, at);
     }
     for (int step = 1; step < reach && place + step < size(); step *= 2) {
       outbox_.send(piece, rank_at(place + step), tag::broadcast);
     }
-    empty(outbox_, at, options_.deadline_seconds, kPiecesUnderWay);
+    empty(outbox_, at, options_.deadline_seconds, pieces_under_way);
   }
   empty(outbox_, at, options_.deadline_seconds);
 }
@@ -259,7 +259,7 @@ bool GroupCommunicator::leave(bool in_error) {
   if (size() == 1) return true;
   if (is_part_) return false;
   const double patience =
-      in_error ? std::min(kSecondsToLeaveInError, options_.deadline_seconds) : options_.deadline_seconds;
+      in_error ? std::min(seconds_to_leave_in_error, options_.deadline_seconds) : options_.deadline_seconds;
   try {
     call_check().meet(announce(in_error ? Call::leave_in_error : Call::leave, ""), patience);
     return true;

@@ -9,13 +9,13 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 // A file that is not there or holds a word sets no limit.
 std::size_t limit_in(const std::filesystem::path& file) {
   std::size_t bytes = 0;
   std::ifstream stream(file);
-  return stream >> bytes ? bytes : kUnlimited;
+  return stream >> bytes ? bytes : unlimited;
 }
 
 std::size_t least_limit(const std::filesystem::path& root, std::filesystem::path group, const char* file) {
@@ -38,7 +38,7 @@ std::size_t memory_of_node() {
 
 // Lines are "0::/the/group" in version 2, and "5:cpu,memory:/the/group" in version 1.
 std::optional<std::size_t> limit_of_groups(const std::string& groups, const std::filesystem::path& root) {
-  std::size_t least = kUnlimited;
+  std::size_t least = unlimited;
   std::istringstream lines(groups);
   std::string number;
   std::string controllers;
@@ -49,7 +49,7 @@ std::optional<std::size_t> limit_of_groups(const std::string& groups, const std:
     if (("," + controllers + ",").find(",memory,") != std::string::npos)
       least = std::min(least, least_limit(root / "memory", group, "memory.limit_in_bytes"));
   }
-  if (least == kUnlimited) return std::nullopt;
+  if (least == unlimited) return std::nullopt;
   return least;
 }
 

@@ -14,7 +14,7 @@ class RankWait {
 
   // Throws a DeviceError (see speaks()) when the run is over.
   void pause() {
-    if (++pauses_ % kPausesBetweenLooks == 0) {
+    if (++pauses_ % pauses_between_looks == 0) {
       alarm_.look(call_);
       if (wait_.expired()) alarm_.give_up(call_);
     }
@@ -24,7 +24,7 @@ class RankWait {
   void progressed() { wait_.progressed(); }
 
  private:
-  static constexpr unsigned kPausesBetweenLooks = 64;
+  static constexpr unsigned pauses_between_looks = 64;
 
   Alarm& alarm_;
   PendingCall call_;

@@ -10,8 +10,8 @@
 namespace plexaura {
 namespace {
 
-constexpr std::int64_t kLine = 64;
-constexpr std::int64_t kBlock = 8192;  // bytes; with one more array it stays in the first cache
+constexpr std::int64_t cache_line = 64;
+constexpr std::int64_t block_bytes = 8192;  // bytes; with one more array it stays in the first cache
 
 template <class T>
 void add_typed(std::byte* sum, const std::byte* more, std::int64_t count) {
@@ -46,10 +46,10 @@ void add(DType dtype, std::byte* sum, const std::byte* more, std::int64_t count)
 }
 
 void sum_in_place(DType dtype, std::span<std::byte* const> arrays, std::int64_t count) {
-  alignas(kLine) std::array<std::byte, kBlock> block;
+  alignas(cache_line) std::array<std::byte, block_bytes> block;
   const std::int64_t total = bytes(dtype, count);
-  for (std::int64_t begin = 0; begin < total; begin += kBlock) {
-    const std::int64_t length = std::min(kBlock, total - begin);
+  for (std::int64_t begin = 0; begin < total; begin += block_bytes) {
+    const std::int64_t length = std::min(block_bytes, total - begin);
     std::memcpy(block.data(), arrays[0] + begin, static_cast<std::size_t>(length));
     for (std::byte* array : arrays.subspan(1)) {
       add(dtype, block.data(), array + begin, length / static_cast<std::int64_t>(size_of(dtype)));
@@ -60,7 +60,7 @@ void sum_in_place(DType dtype, std::span<std::byte* const> arrays, std::int64_t 
 }
 
 Part part_of(std::int64_t count, DType dtype, int index, int workers) {
-  const std::int64_t granule = kLine / static_cast<std::int64_t>(size_of(dtype));
+  const std::int64_t granule = cache_line / static_cast<std::int64_t>(size_of(dtype));
   const std::int64_t granules = (count + granule - 1) / granule;
   const auto cut = [&](std::int64_t i) { return std::min(count, granules * i / workers * granule); };
   return {cut(index), cut(index + 1) - cut(index)};

@@ -19,7 +19,7 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t kAlignment = std::size_t{2} << 20;
+constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 // What the kernel says that an open file is: for ours "/memfd:" and the name.
 std::string target_of(const std::string& link) {
@@ -52,7 +52,7 @@ void require_room(std::size_t bytes) {
 
 std::byte* align(std::byte* address) {
   const auto bits = reinterpret_cast<std::uintptr_t>(address);
-  return address + (kAlignment - bits % kAlignment) % kAlignment;
+  return address + (huge_page - bits % huge_page) % huge_page;
 }
 
 }  // namespace
@@ -89,10 +89,10 @@ std::optional<SharedSegment> SharedSegment::attach(const std::string& address, s
 
 bool SharedSegment::map(int file, std::size_t bytes) {
   // A larger reservation holds an aligned place; the file is mapped over it.
-  void* place = mmap(nullptr, bytes + kAlignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* place = mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (place == MAP_FAILED) return false;
   reservation_ = static_cast<std::byte*>(place);
-  reserved_ = bytes + kAlignment;
+  reserved_ = bytes + huge_page;
   void* mapped = mmap(align(reservation_), bytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0);
   if (mapped == MAP_FAILED) return false;
@@ -127,9 +127,9 @@ SharedWindow::SharedWindow(std::vector<SharedSegment> segments, int own, std::si
 
 SharedWindow SharedWindow::make_private(std::size_t bytes) {
   require_room(bytes);
-  const std::size_t rounded = (at_least_a_page(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t rounded = (at_least_a_page(bytes) + huge_page - 1) / huge_page * huge_page;
   SharedWindow window;
-  window.private_.reset(static_cast<std::byte*>(::operator new (rounded, std::align_val_t{kAlignment})));
+  window.private_.reset(static_cast<std::byte*>(::operator new (rounded, std::align_val_t{huge_page})));
   std::memset(window.private_.get(), 0, rounded);
   window.bases_.push_back(window.private_.get());
   window.bytes_ = bytes;
@@ -137,7 +137,7 @@ SharedWindow SharedWindow::make_private(std::size_t bytes) {
 }
 
 void SharedWindow::Free::operator()(std::byte* memory) const noexcept {
-  ::operator delete (memory, std::align_val_t{kAlignment});
+  ::operator delete (memory, std::align_val_t{huge_page});
 }
 
 }  // namespace plexaura

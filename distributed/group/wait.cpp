@@ -5,9 +5,9 @@
 namespace plexaura {
 namespace {
 
-constexpr int kSpins = 256;
-constexpr int kYields = 200;
-constexpr std::chrono::microseconds kNap{50};
+constexpr int spins_at_first = 256;
+constexpr int yields_then = 200;
+constexpr std::chrono::microseconds nap{50};
 
 void relax_core() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -23,13 +23,13 @@ Wait::Wait(double deadline_seconds)
 
 void Wait::pause() {
   ++pauses_;
-  if (pauses_ <= kSpins) {
+  if (pauses_ <= spins_at_first) {
     relax_core();
-  } else if (pauses_ <= kSpins + kYields) {
+  } else if (pauses_ <= spins_at_first + yields_then) {
     std::this_thread::yield();
   } else {
-    pauses_ = kSpins + kYields;
-    std::this_thread::sleep_for(kNap);
+    pauses_ = spins_at_first + yields_then;
+    std::this_thread::sleep_for(nap);
   }
 }
 

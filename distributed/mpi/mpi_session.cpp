@@ -15,7 +15,7 @@ namespace plexaura {
 namespace {
 
 // Starting many processes takes time, whatever the deadline between them.
-constexpr double kStartSeconds = 60;
+constexpr double seconds_to_start = 60;
 
 // MPI_Abort tells the launcher, but may itself wait for a lock that the stuck call holds.
 void end_job(const std::string& sentence) {
@@ -48,7 +48,7 @@ MpiSession::MpiSession(double deadline_seconds)
     MPI_Query_thread(&granted);
   } else {
     const Watchdog::Guard guard(watchdog_, "MPI_Init, where all ranks come together",
-                                std::max(deadline_, kStartSeconds));
+                                std::max(deadline_, seconds_to_start));
     keep_from_reading_others();
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");
     is_owner_ = true;

@@ -24,8 +24,8 @@ struct Known {
   std::unique_ptr<Strategy> (*make)(Communicator&);
 };
 
-constexpr std::array kKnown{Known{"allreduce", make<AllReduce>},
-                            Known{"reduce-broadcast", make<ReduceBroadcast>}};
+constexpr std::array known_strategies{Known{"allreduce", make<AllReduce>},
+                                      Known{"reduce-broadcast", make<ReduceBroadcast>}};
 
 std::exception_ptr unknown(std::string_view name) {
   return std::make_exception_ptr(
@@ -38,16 +38,16 @@ std::exception_ptr unknown(std::string_view name) {
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> made;
-    made.reserve(kKnown.size());
-    for (const Known& known : kKnown) made.emplace_back(known.name);
+    made.reserve(known_strategies.size());
+    for (const Known& known : known_strategies) made.emplace_back(known.name);
     return made;
   }();
   return names;
 }
 
 std::unique_ptr<Strategy> make_strategy(std::string_view name, Communicator& communicator) {
-  const auto known = std::ranges::find(kKnown, name, &Known::name);
-  const bool found = known != kKnown.end();
+  const auto known = std::ranges::find(known_strategies, name, &Known::name);
+  const bool found = known != known_strategies.end();
   agree_on_error(communicator, found ? nullptr : unknown(name), "the choice of a strategy");
   return communicator.size() == 1 ? nullptr : known->make(communicator);
 }

@@ -14,7 +14,7 @@
 namespace plexaura::testing {
 namespace {
 
-constexpr int kTag = 3;
+constexpr int letter_tag = 3;
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 std::string text_of(const Letter& letter) {
@@ -69,30 +69,30 @@ Topology two_living_ranks() {
 }  // namespace
 
 TEST_CASE("mailbox: letters come from anybody, and those of one rank in order") {
-  constexpr int kRanks = 3;
-  constexpr int kLetters = 20;
-  ThreadNetwork network(kRanks);
-  const auto ends = endings(kRanks, [&](int rank) {
+  constexpr int rank_count = 3;
+  constexpr int letter_count = 20;
+  ThreadNetwork network(rank_count);
+  const auto ends = endings(rank_count, [&](int rank) {
     GroupCommunicator ranks(network.transport(rank), {});
     const auto box = ranks.mailbox("letters");
     if (rank != 0) {
-      for (int i = 0; i < kLetters; ++i) box->post(0, kTag, bytes_of(std::string(i, 'x')));
-      const auto answer = box->take(kTag, 30);
+      for (int i = 0; i < letter_count; ++i) box->post(0, letter_tag, bytes_of(std::string(i, 'x')));
+      const auto answer = box->take(letter_tag, 30);
       if (!answer || answer->from != 0 || text_of(*answer) != "enough") throw InternalError("no answer");
       return;
     }
-    std::array<std::size_t, kRanks> next{};
-    for (int i = 0; i < 2 * kLetters; ++i) {
-      const auto letter = box->take(kTag, 30);
+    std::array<std::size_t, rank_count> next{};
+    for (int i = 0; i < 2 * letter_count; ++i) {
+      const auto letter = box->take(letter_tag, 30);
       if (!letter) throw InternalError("a letter is missing");
       if (letter->bytes.size() != next[static_cast<std::size_t>(letter->from)]++)
         throw InternalError("a letter came too early");
     }
-    if (box->take(kTag, 0.01)) throw InternalError("a letter too many");
+    if (box->take(letter_tag, 0.01)) throw InternalError("a letter too many");
     for (const int to : {1, 2})
-      if (box->post(to, kTag, bytes_of("enough")) != Posted::sent) throw InternalError("not sent");
+      if (box->post(to, letter_tag, bytes_of("enough")) != Posted::sent) throw InternalError("not sent");
   });
-  CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
 }
 
 TEST_CASE("mailbox: a dead rank is a status, and what it had sent still comes") {
@@ -100,13 +100,13 @@ TEST_CASE("mailbox: a dead rank is a status, and what it had sent still comes") 
   const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
   Mailbox box(network.transport(0), with_a_dead_rank(), alarm, 30);
   CHECK(box.is_lost(1));
-  CHECK(box.post(1, kTag, bytes_of("news")) == Posted::lost);
+  CHECK(box.post(1, letter_tag, bytes_of("news")) == Posted::lost);
   const auto dead = network.transport(1);
-  dead->send(bytes_of("its last"), 0, kTag);
-  const auto letter = box.take(kTag, 1);
+  dead->send(bytes_of("its last"), 0, letter_tag);
+  const auto letter = box.take(letter_tag, 1);
   REQUIRE(letter);
   CHECK(text_of(*letter) == "its last");
-  CHECK_FALSE(box.take(kTag, 0.01));
+  CHECK_FALSE(box.take(letter_tag, 0.01));
 }
 
 TEST_CASE("mailbox: letters that nobody could take are refused") {
@@ -114,11 +114,11 @@ TEST_CASE("mailbox: letters that nobody could take are refused") {
   const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
   Mailbox box(network.transport(0), with_a_dead_rank(), alarm, 30);
   CHECK_THROWS_WITH_AS(
-      box.post(2, kTag, {}),
+      box.post(2, letter_tag, {}),
       "rank 0 cannot post a letter with tag 3 to rank 2 of 2: give another rank, and a tag of "
       "at least 0",
       UserError);
-  CHECK_THROWS_AS(box.post(0, kTag, {}), UserError);
+  CHECK_THROWS_AS(box.post(0, letter_tag, {}), UserError);
   CHECK_THROWS_AS(box.post(1, -1, {}), UserError);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("mailbox: who waits for letters hears that the run ends") {
     GroupCommunicator ranks(network.transport(rank), {});
     const auto box = ranks.mailbox("letters");
     if (rank == 0) {
-      box->take(kTag, 30);
+      box->take(letter_tag, 30);
       throw InternalError("heard nothing");
     }
     ranks.leave(true);
@@ -142,8 +142,8 @@ TEST_CASE("mailbox: a letter that does not leave keeps others back, but the firs
   const auto alarm = std::make_shared<Alarm>(network.transport(0));
   Mailbox box(std::make_unique<Stuck>(), two_living_ranks(), alarm, 30);
   const std::vector<std::byte> most(Mailbox::most_bytes + 1);
-  CHECK(box.post(1, kTag, most) == Posted::sent);
-  CHECK(box.post(1, kTag, std::span(most).first(1)) == Posted::full);
+  CHECK(box.post(1, letter_tag, most) == Posted::sent);
+  CHECK(box.post(1, letter_tag, std::span(most).first(1)) == Posted::full);
 }
 
 TEST_CASE("mailbox: a letter that does not come whole is given up, and its memory kept") {
@@ -153,7 +153,7 @@ TEST_CASE("mailbox: a letter that does not come whole is given up, and its memor
     Stuck::kept = 0;
     Mailbox box(std::make_unique<Stuck>(Envelope{1, 8}), dead ? with_a_dead_rank() : two_living_ranks(),
                 alarm, dead ? 30 : 0.2);
-    CHECK_FALSE(box.take(kTag, 0));
+    CHECK_FALSE(box.take(letter_tag, 0));
     CHECK(Stuck::kept == 1);
   }
 }
@@ -166,7 +166,7 @@ TEST_CASE("mailbox: who looks without waiting hears that the run ends, in the mi
     CHECK_THROWS_AS(other.fail("the end"), DeviceError);
     Mailbox box(std::make_unique<Stuck>(in_letter ? std::optional(Envelope{1, 8}) : std::nullopt),
                 two_living_ranks(), std::make_shared<Alarm>(network.transport(0)), 30);
-    CHECK_THROWS_WITH_AS(box.take(kTag, 0), "the end", Remote<DeviceError>);
+    CHECK_THROWS_WITH_AS(box.take(letter_tag, 0), "the end", Remote<DeviceError>);
     CHECK(Stuck::kept == (in_letter ? 1 : 0));
   }
 }

@@ -18,7 +18,7 @@
 namespace plexaura::testing {
 namespace {
 
-constexpr int kRanks = 3;
+constexpr int rank_count = 3;
 
 // Sums no gradients behind the first buckets.
 class WithoutTail final : public SummingStrategy {
@@ -66,7 +66,7 @@ class FullDisk final : public TrainingObserver {
   bool in_epoch_;
 };
 
-using Ends = std::array<std::string, kRanks>;
+using Ends = std::array<std::string, rank_count>;
 using MakeObserver = std::function<std::unique_ptr<TrainingObserver>(int rank)>;
 
 Ends all(const std::string& end) { return {end, end, end}; }
@@ -77,7 +77,7 @@ template <class S>
 Ends endings(const std::function<TrainerOptions(int rank)>& options_of,
              const MakeObserver& make_observer = {}) {
   Ends ends;
-  ThreadRanks(kRanks).run([&](Collective& ranks) {
+  ThreadRanks(rank_count).run([&](Collective& ranks) {
     const auto backend = open_backend(test_backend().info().name);
     ParameterStore store = small_store();
     S strategy(ranks);
@@ -123,7 +123,7 @@ Validation validated(int count) {
 
 TEST_CASE("ranks that validate together find what one finds alone") {
   const Validation alone = validated(1);
-  const Validation together = validated(kRanks);
+  const Validation together = validated(rank_count);
   CHECK(alone.loss > 0);
   CHECK(together.loss == doctest::Approx(alone.loss).epsilon(1e-12));
   REQUIRE(together.metrics.size() == alone.metrics.size());
@@ -163,7 +163,7 @@ TEST_CASE("all ranks choose by what rank 0 has measured") {
   std::mutex mutex;
   std::vector<std::string> programs;
   std::vector<std::string> facts;
-  ThreadRanks(kRanks).run([&](Collective& ranks) {
+  ThreadRanks(rank_count).run([&](Collective& ranks) {
     const auto inner = open_backend(test_backend().info().name);
     const bool is_first = ranks.rank() == 0;
     TwoSpeeds backend(*inner, "matmul", is_first ? 2000us : 0us, is_first ? 0us : 2000us);
@@ -177,7 +177,7 @@ TEST_CASE("all ranks choose by what rank 0 has measured") {
     facts.push_back(trainer.facts().at("the plan's kernels"));
     CHECK((tuner.seconds_spent() > 0) == is_first);
   });
-  for (int rank = 0; rank < kRanks; ++rank) {
+  for (int rank = 0; rank < rank_count; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
     CHECK(programs[index].find("second") != std::string::npos);
     CHECK(programs[index] == programs[0]);
@@ -187,11 +187,11 @@ TEST_CASE("all ranks choose by what rank 0 has measured") {
 
 TEST_CASE("one rank of each kind of processor measures for all of its kind, and for the sizes of all") {
   using namespace std::chrono_literals;
-  std::array<std::string, kRanks> programs;
-  std::array<double, kRanks> seconds{};
-  std::array<std::string, kRanks> in_use;
-  std::array<std::size_t, kRanks> used{};
-  ThreadRanks(kRanks).run([&](Collective& ranks) {
+  std::array<std::string, rank_count> programs;
+  std::array<double, rank_count> seconds{};
+  std::array<std::string, rank_count> in_use;
+  std::array<std::size_t, rank_count> used{};
+  ThreadRanks(rank_count).run([&](Collective& ranks) {
     const auto inner = open_backend(test_backend().info().name);
     const auto rank = static_cast<std::size_t>(ranks.rank());
     TwoSpeeds speeds(*inner, "matmul", rank == 1 ? 0us : 2000us, rank == 1 ? 2000us : 0us);

@@ -21,10 +21,10 @@
 namespace plexaura {
 namespace {
 
-constexpr int kClient = 0;
-constexpr int kServer = 1;
-constexpr std::int64_t kSteps = 6;
-constexpr std::int64_t kClasses = 3;
+constexpr int client_rank = 0;
+constexpr int server_rank = 1;
+constexpr std::int64_t steps_to_run = 6;
+constexpr std::int64_t class_count = 3;
 
 // Weights that devices like to lay out in their own ways.
 std::vector<ParameterSpec> specs() {
@@ -34,7 +34,7 @@ std::vector<ParameterSpec> specs() {
                          ParameterRole::trainable,
                          Initialiser::normal(0.3)};
   };
-  return {spec("conv.weight", Shape{5, 3, 3, 3}), spec("out.weight", Shape{kClasses, 20})};
+  return {spec("conv.weight", Shape{5, 3, 3, 3}), spec("out.weight", Shape{class_count, 20})};
 }
 
 LossOutputs build(const ModelInputs& inputs) {
@@ -52,7 +52,7 @@ class Patches final : public DatasetOf<float> {
   std::int64_t size() const override { return 8; }
   Shape sample_shape() const override { return Shape{3, 4, 4}; }
   const std::vector<std::string>& class_names() const override { return names_; }
-  std::int64_t label(std::int64_t index) const override { return index % kClasses; }
+  std::int64_t label(std::int64_t index) const override { return index % class_count; }
   void read(std::int64_t index, const SampleContext&, std::span<float> sample,
             std::int64_t& label_out) const override {
     label_out = label(index);
@@ -113,19 +113,19 @@ class Client final : public Strategy {
   void begin(WeightsImmigration& border) override {
     border_ = &border;
     std::string placement = to_text(border.placement());
-    line_.text(placement, kClient);
-    line_.weights(border, kServer);
+    line_.text(placement, client_rank);
+    line_.weights(border, server_rank);
   }
   void after_update() override {
     say("weights");
     std::vector<std::byte> values = border_->emigrate_all();
-    line_.all(values, kClient);
-    line_.weights(*border_, kServer);
+    line_.all(values, client_rank);
+    line_.weights(*border_, server_rank);
   }
   void end() override { say("the end"); }
 
  private:
-  void say(std::string word) { line_.text(word, kClient); }
+  void say(std::string word) { line_.text(word, client_rank); }
 
   Line line_;
   WeightsImmigration* border_ = nullptr;
@@ -138,12 +138,12 @@ class Server final : public Strategy {
   HookSet hooks() const override { return {}; }
   RankRole role() const override { return RankRole::serves; }
   void serve(WeightsImmigration& border) override {
-    line_.weights(border, kServer);
+    line_.weights(border, server_rank);
     std::vector<std::byte> sent(border.emigrate_all().size());
-    for (std::string word; line_.text(word, kClient), word == "weights"; ++rounds) {
-      line_.all(sent, kClient);
+    for (std::string word; line_.text(word, client_rank), word == "weights"; ++rounds) {
+      line_.all(sent, client_rank);
       border.immigrate_all(mix(border.emigrate_all(), sent), border.placement());
-      line_.weights(border, kServer);
+      line_.weights(border, server_rank);
     }
   }
 
@@ -175,8 +175,8 @@ void train(ParameterStore& store, Backend& backend, Strategy* strategy) {
   const auto data = std::make_shared<Patches>();
   TrainerOptions options;
   options.batch_size = 4;
-  options.epochs = kSteps;
-  options.steps = kSteps;
+  options.epochs = steps_to_run;
+  options.steps = steps_to_run;
   options.learning_rate = 0.1;
   Trainer trainer({.model = build,
                    .store = store,
@@ -192,12 +192,12 @@ void serve(Collective& ranks, ParameterStore& store, Backend& backend) {
   Server server(ranks);
   REQUIRE(server.role() == RankRole::serves);
   std::string placement;
-  Line(ranks).text(placement, kClient);
+  Line(ranks).text(placement, client_rank);
   store.place(parse_placement(placement), backend);
   WeightsImmigration border(store, 1 << 20);
   server.begin(border);
   server.serve(border);
-  CHECK(server.rounds == kSteps);
+  CHECK(server.rounds == steps_to_run);
 }
 
 bool same_weights(const ParameterStore& a, const ParameterStore& b) {
@@ -215,7 +215,7 @@ void check_serving(const std::string& client_backend, const std::string& server_
   ParameterStore trained(specs(), 2);
   ParameterStore served(specs(), 1);
   testing::ThreadRanks(2).run([&](Collective& ranks) {
-    if (ranks.rank() == kServer) return serve(ranks, served, *at_server);
+    if (ranks.rank() == server_rank) return serve(ranks, served, *at_server);
     Client client(ranks);
     train(trained, *at_client, &client);
   });

@@ -15,11 +15,11 @@
 namespace plexaura::testing {
 namespace {
 
-constexpr double kDeadline = 0.25;
+constexpr double test_deadline = 0.25;
 // The deadline, the time to answer, which is no longer, and the time to tell make less than three deadlines.
-constexpr double kLongest = 8 * kDeadline;
+constexpr double longest_wait = 8 * test_deadline;
 
-void wait_in_vain(Alarm& alarm, const std::string& what, double deadline_seconds = kDeadline,
+void wait_in_vain(Alarm& alarm, const std::string& what, double deadline_seconds = test_deadline,
                   const std::vector<int>& members = {}) {
   const CallSignature at = announce(Call::barrier, what);
   for (RankWait wait(alarm, {at, deadline_seconds, members});;) wait.pause();
@@ -55,7 +55,7 @@ TEST_CASE("alarm: a silent host is named, whoever waited for whom") {
   ThreadNetwork network(4);
   const double begin = seconds_now();
   const auto ends = without(3, {"a", "a", "b", "c"}, network);
-  CHECK(seconds_now() - begin < kLongest);
+  CHECK(seconds_now() - begin < longest_wait);
   CHECK(count_endings(ends,
                       "says rank 3 on c did not come to 'bucket 3' (barrier) within 0.25 s: stopped, "
                       "stuck, still at work elsewhere, or the link to c is down") == 1);
@@ -67,7 +67,7 @@ TEST_CASE("alarm: where a link is cut each side names the other") {
   network.cut(3);
   const double begin = seconds_now();
   const auto ends = without(-1, {"a", "a", "b", "c"}, network);
-  CHECK(seconds_now() - begin < kLongest);
+  CHECK(seconds_now() - begin < longest_wait);
   CHECK(count_endings(ends, "says rank 3 on c did not come") == 1);
   CHECK(count_endings(ends, "hears rank 3 on c did not come") == 2);
   CHECK(ends[3] ==
@@ -79,7 +79,7 @@ TEST_CASE("alarm: ranks that wait for each other at different calls") {
   ThreadNetwork network(2);
   const auto ends = endings(2, [&](int rank) {
     Alarm alarm(network.transport(rank));
-    wait_in_vain(alarm, rank == 0 ? "bucket 3" : "the loss", rank == 0 ? kDeadline : 60);
+    wait_in_vain(alarm, rank == 0 ? "bucket 3" : "the loss", rank == 0 ? test_deadline : 60);
   });
   const std::string text =
       "rank 0 waited 0.25 s at 'bucket 3' (barrier) while rank 1 waits at 'the loss' (barrier): all ranks "
@@ -92,7 +92,7 @@ TEST_CASE("alarm: a rank that came too late is not called lost") {
   ThreadNetwork network(2);
   const auto ends = endings(2, [&](int rank) {
     Alarm alarm(network.transport(rank));
-    wait_in_vain(alarm, "bucket 3", rank == 0 ? kDeadline : 60);
+    wait_in_vain(alarm, "bucket 3", rank == 0 ? test_deadline : 60);
   });
   CHECK(count_endings(ends,
                       "says rank 0 waited 0.25 s at 'bucket 3' (barrier), where all ranks have come by "
@@ -127,7 +127,7 @@ TEST_CASE("alarm: ranks that wait hear of a failure elsewhere") {
   const auto leaves = endings(2, [&](int rank) {
     Alarm alarm(other.transport(rank));
     const CallSignature leaving = announce(Call::leave_in_error, "");
-    if (rank == 1) alarm.give_up({leaving, kDeadline, {}});
+    if (rank == 1) alarm.give_up({leaving, test_deadline, {}});
     wait_in_vain(alarm, "bucket 3", 60);
   });
   CHECK(leaves ==
@@ -139,7 +139,7 @@ TEST_CASE("alarm: of the ranks that are silent those are named that make the cal
   const std::vector<int> even{0, 2};
   const auto ends = endings(4, [&](int rank) {
     Alarm alarm(network.transport(rank));
-    if (rank == 0) wait_in_vain(alarm, "a call of the even ranks", kDeadline, even);
+    if (rank == 0) wait_in_vain(alarm, "a call of the even ranks", test_deadline, even);
   });
   CHECK(ends[0] ==
         "says rank 2 did not come to 'a call of the even ranks' (barrier) within 0.25 s: stopped, stuck, or "
@@ -151,7 +151,7 @@ TEST_CASE("alarm: a rank that the others of a call may wait for is named as sile
   const std::vector<int> even{0, 2};
   const auto ends = endings(4, [&](int rank) {
     Alarm alarm(network.transport(rank));
-    if (rank == 0) wait_in_vain(alarm, "a call of the even ranks", kDeadline, even);
+    if (rank == 0) wait_in_vain(alarm, "a call of the even ranks", test_deadline, even);
     if (rank != 1) wait_in_vain(alarm, "a call of all", 60);
   });
   const std::string text =

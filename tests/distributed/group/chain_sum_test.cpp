@@ -11,8 +11,8 @@
 namespace plexaura::testing {
 namespace {
 
-const std::vector<std::string> kHosts{"a", "a", "b", "a", "b"};
-constexpr int kRanks = 5;
+const std::vector<std::string> five_hosts{"a", "a", "b", "a", "b"};
+constexpr int rank_count = 5;
 
 // Of such sizes that any other order of adding gives other bits.
 double value(int rank, std::int64_t i) {
@@ -22,22 +22,22 @@ double value(int rank, std::int64_t i) {
 std::vector<double> expected(std::int64_t count) {
   std::vector<double> sums(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
-    for (int rank = 0; rank < kRanks; ++rank) sums[static_cast<std::size_t>(i)] += value(rank, i);
+    for (int rank = 0; rank < rank_count; ++rank) sums[static_cast<std::size_t>(i)] += value(rank, i);
   }
   return sums;
 }
 
 // The values of all ranks, each summed by a thread of its own; groups share what shared memory would.
 std::vector<std::vector<double>> sum(const Route& route, std::int64_t count) {
-  std::vector<std::vector<double>> values(kRanks);
-  for (int rank = 0; rank < kRanks; ++rank) {
+  std::vector<std::vector<double>> values(rank_count);
+  for (int rank = 0; rank < rank_count; ++rank) {
     for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(rank)].push_back(value(rank, i));
   }
-  ThreadNetwork network(kRanks);
-  const auto ends = endings(kRanks, [&](int rank) {
+  ThreadNetwork network(rank_count);
+  const auto ends = endings(rank_count, [&](int rank) {
     const std::unique_ptr<Transport> transport = network.transport(rank);
     Alarm alarm(transport->duplicate());
-    const Topology topology = on_hosts(kHosts, rank);
+    const Topology topology = on_hosts(five_hosts, rank);
     ChainSum chain(*transport, route, topology, alarm, 30);
     std::vector<std::byte*> arrays;
     for (const std::vector<int>& group : route.groups) {
@@ -48,7 +48,7 @@ std::vector<std::vector<double>> sum(const Route& route, std::int64_t count) {
     }
     chain.run(announce(Call::sum, "values", DType::float64, count), arrays, [] {});
   });
-  CHECK(count_endings(ends, "fine") == kRanks);
+  CHECK(count_endings(ends, "fine") == rank_count);
   return values;
 }
 
@@ -56,24 +56,24 @@ std::vector<std::vector<double>> sum(const Route& route, std::int64_t count) {
 
 TEST_CASE("chain sum: adds in the order of ranks, between single ranks and between nodes") {
   for (const std::int64_t count : {0, 1, 1000, 700'001}) {  // pieces are of 131072
-    const std::vector<std::vector<double>> wanted(kRanks, expected(count));
-    CHECK(sum(Route::over_ranks(kRanks), count) == wanted);
-    CHECK(sum(Route::over_nodes(on_hosts(kHosts, 0)), count) == wanted);
+    const std::vector<std::vector<double>> wanted(rank_count, expected(count));
+    CHECK(sum(Route::over_ranks(rank_count), count) == wanted);
+    CHECK(sum(Route::over_nodes(on_hosts(five_hosts, 0)), count) == wanted);
   }
 }
 
 TEST_CASE("chain sum: a rank that is lost in the middle is named by one of the others") {
-  constexpr std::int64_t kCount = 1000;
-  ThreadNetwork network(kRanks);
-  const auto ends = endings(kRanks, [&](int rank) {
+  constexpr std::int64_t element_count = 1000;
+  ThreadNetwork network(rank_count);
+  const auto ends = endings(rank_count, [&](int rank) {
     const std::unique_ptr<Transport> transport = network.transport(rank);
     Alarm alarm(transport->duplicate());
-    const Topology topology = on_hosts(kHosts, rank);
-    ChainSum chain(*transport, Route::over_ranks(kRanks), topology, alarm, 0.25);
-    std::vector<double> values(kCount, 1);
+    const Topology topology = on_hosts(five_hosts, rank);
+    ChainSum chain(*transport, Route::over_ranks(rank_count), topology, alarm, 0.25);
+    std::vector<double> values(element_count, 1);
     std::byte* const array = reinterpret_cast<std::byte*>(values.data());
     if (rank != 1)
-      chain.run(announce(Call::sum, "bucket 3", DType::float64, kCount), std::span(&array, 1), [] {});
+      chain.run(announce(Call::sum, "bucket 3", DType::float64, element_count), std::span(&array, 1), [] {});
   });
   CHECK(count_endings(ends, "says rank 1 did not come to 'bucket 3' (sum of 1000 float64) within 0.25 s") ==
         1);
@@ -82,8 +82,8 @@ TEST_CASE("chain sum: a rank that is lost in the middle is named by one of the o
 }
 
 TEST_CASE("chain sum: pieces go forward without waiting for the way back of those before them") {
-  constexpr std::int64_t kPieces = 10;
-  constexpr std::int64_t kCount = kPieces * 131'072;
+  constexpr std::int64_t piece_count = 10;
+  constexpr std::int64_t element_count = piece_count * 131'072;
   ThreadNetwork network(3);
   std::atomic<int> waiting = 2;
   int sent = 0;
@@ -103,14 +103,14 @@ TEST_CASE("chain sum: pieces go forward without waiting for the way back of thos
     const Topology topology = on_hosts({"a", "b", "c"}, rank);
     Alarm alarm(transport->duplicate());
     ChainSum chain(*transport, Route::over_ranks(3), topology, alarm, 0.25);
-    std::vector<double> values(kCount, 1);
+    std::vector<double> values(element_count, 1);
     std::byte* const array = reinterpret_cast<std::byte*>(values.data());
     CHECK_THROWS_AS(
-        chain.run(announce(Call::sum, "values", DType::float64, kCount), std::span(&array, 1), [] {}),
+        chain.run(announce(Call::sum, "values", DType::float64, element_count), std::span(&array, 1), [] {}),
         DeviceError);
     --waiting;
   });
-  CHECK(sent == kPieces);
+  CHECK(sent == piece_count);
 }
 
 }  // namespace plexaura::testing

@@ -12,12 +12,12 @@
 namespace plexaura::testing {
 namespace {
 
-constexpr int kRanks = 3;
+constexpr int rank_count = 3;
 
 std::vector<std::string> with_communicators(const CommunicatorOptions& options,
                                             const std::function<void(GroupCommunicator&)>& body) {
-  ThreadNetwork network(kRanks);
-  return endings(kRanks, [&](int rank) {
+  ThreadNetwork network(rank_count);
+  return endings(rank_count, [&](int rank) {
     GroupCommunicator ranks(network.transport(rank), options);
     body(ranks);
     ranks.leave(false);
@@ -27,7 +27,7 @@ std::vector<std::string> with_communicators(const CommunicatorOptions& options,
 void sum_ones(Communicator& ranks, const char* what) {
   std::vector<float> values(1000, 1);
   ranks.sum(DType::float32, reinterpret_cast<std::byte*>(values.data()), 1000, what);
-  if (values != std::vector<float>(1000, kRanks)) throw InternalError("the sum is wrong");
+  if (values != std::vector<float>(1000, rank_count)) throw InternalError("the sum is wrong");
 }
 
 }  // namespace
@@ -50,38 +50,38 @@ TEST_CASE("communicator: sums, windows, broadcasts and texts, with shared memory
           std::vector<std::string>{"", "x", "xx"})
         throw InternalError("the texts are wrong");
     });
-    CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+    CHECK(ends == std::vector<std::string>(rank_count, "fine"));
   }
 }
 
 TEST_CASE("communicator: a sum in two halves leaves each rank its part, and brings all parts to all") {
-  constexpr std::int64_t kCount = 700'001;  // more than a staging area holds
+  constexpr std::int64_t element_count = 700'001;  // more than a staging area holds
   for (const bool shared : {true, false}) {
     const auto ends = with_communicators({.shared_memory = shared}, [&](GroupCommunicator& ranks) {
-      std::vector<std::int64_t> values(kCount, 100 * ranks.rank());
+      std::vector<std::int64_t> values(element_count, 100 * ranks.rank());
       auto* const data = reinterpret_cast<std::byte*>(values.data());
-      ranks.reduce_scatter(DType::int64, data, kCount, "values");
-      const Part mine = part_of(kCount, DType::int64, ranks.rank(), kRanks);
+      ranks.reduce_scatter(DType::int64, data, element_count, "values");
+      const Part mine = part_of(element_count, DType::int64, ranks.rank(), rank_count);
       for (std::int64_t i = 0; i < mine.count; ++i) {
         std::int64_t& value = values[static_cast<std::size_t>(mine.first + i)];
         if (value != 300) throw InternalError("a part is wrong");
         value += ranks.rank();
       }
-      ranks.all_gather(DType::int64, data, kCount, "values");
-      for (int rank = 0; rank < kRanks; ++rank) {
-        const Part part = part_of(kCount, DType::int64, rank, kRanks);
+      ranks.all_gather(DType::int64, data, element_count, "values");
+      for (int rank = 0; rank < rank_count; ++rank) {
+        const Part part = part_of(element_count, DType::int64, rank, rank_count);
         for (std::int64_t i = part.first; i < part.first + part.count; ++i)
           if (values[static_cast<std::size_t>(i)] != 300 + rank) throw InternalError("a part is missing");
       }
       CHECK_THROWS_AS(ranks.reduce_scatter(DType::uint8, data, 1, "bytes"), UserError);
       ranks.all_gather(DType::uint8, data, 7, "bytes");
     });
-    CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+    CHECK(ends == std::vector<std::string>(rank_count, "fine"));
   }
 }
 
 TEST_CASE("communicator: a window of shared memory is summed by a communicator that has none") {
-  ThreadNetwork network(kRanks);
+  ThreadNetwork network(rank_count);
   const auto ends = with_communicators({}, [&](GroupCommunicator& ranks) {
     SharedWindow window = ranks.allocate_shared(4000, "a window");
     GroupCommunicator others(network.transport(ranks.rank()), {.shared_memory = false});
@@ -91,7 +91,7 @@ TEST_CASE("communicator: a window of shared memory is summed by a communicator t
     if (std::count(values, values + 1000, 3.0F) != 1000) throw InternalError("the sum is wrong");
     others.leave(false);
   });
-  CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
 }
 
 TEST_CASE("communicator: ranks that wait in different communicators are told so by one of them") {
@@ -125,15 +125,15 @@ TEST_CASE("communicator: who has left makes no more calls, and leaves once") {
       ++refused;
     }
   });
-  CHECK(ends == std::vector<std::string>(kRanks, "fine"));
-  CHECK(refused == kRanks);
+  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
+  CHECK(refused == rank_count);
 }
 
 TEST_CASE(
     "communicator: ranks that have agreed on an error leave together, though a duplicate ends with it") {
   for (const bool shared : {true, false}) {
-    ThreadNetwork network(kRanks);
-    const auto ends = endings(kRanks, [&](int rank) {
+    ThreadNetwork network(rank_count);
+    const auto ends = endings(rank_count, [&](int rank) {
       GroupCommunicator ranks(network.transport(rank), {.shared_memory = shared});
       try {
         const auto exchange = ranks.duplicate("the exchange");
@@ -143,7 +143,7 @@ TEST_CASE(
         if (!ranks.leave(true)) throw InternalError("some rank did not come");
       }
     });
-    CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+    CHECK(ends == std::vector<std::string>(rank_count, "fine"));
   }
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("communicator: windows that no memory holds are refused on all ranks, 
       }
       sum_ones(ranks, "ones");
     });
-    CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+    CHECK(ends == std::vector<std::string>(rank_count, "fine"));
   }
 }
 
@@ -193,9 +193,9 @@ TEST_CASE("communicator: a message of another size than expected") {
 
 TEST_CASE("communicator: a lost rank is named by a type of its own, and the others go on without it") {
   for (const bool shared : {true, false}) {
-    ThreadNetwork network(kRanks);
+    ThreadNetwork network(rank_count);
     const CommunicatorOptions options{.deadline_seconds = 2, .shared_memory = shared};
-    const auto ends = endings(kRanks, [&](int rank) {
+    const auto ends = endings(rank_count, [&](int rank) {
       GroupCommunicator all(network.transport(rank), options);
       const auto exchange = all.duplicate("the exchange");
       if (rank == 1) {
@@ -224,8 +224,8 @@ TEST_CASE("communicator: a lost rank is named by a type of its own, and the othe
 }
 
 TEST_CASE("communicator: what was to be received when an error came is given up") {
-  ThreadNetwork network(kRanks);
-  const auto ends = endings(kRanks, [&](int rank) {
+  ThreadNetwork network(rank_count);
+  const auto ends = endings(rank_count, [&](int rank) {
     GroupCommunicator ranks(network.transport(rank), {.deadline_seconds = 0.25, .shared_memory = false});
     std::array<std::byte, 8> data{};
     if (rank == 0) ranks.barrier("the end");
@@ -243,7 +243,7 @@ TEST_CASE("communicator: ranks of one colour are a group of their own") {
     part->sum(DType::int64, reinterpret_cast<std::byte*>(&sum), 1, "how many we are");
     if (sum != (ranks.rank() == 1 ? 1 : 2)) throw InternalError("the group is another");
   });
-  CHECK(ends == std::vector<std::string>(kRanks, "fine"));
+  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
 }
 
 }  // namespace plexaura::testing

@@ -9,19 +9,19 @@
 namespace plexaura::testing {
 namespace {
 
-constexpr int kRanks = 3;
-constexpr double kDeadline = 30;
+constexpr int rank_count = 3;
+constexpr double test_deadline = 30;
 
 // How three ranks of one node end that do this with a rendezvous.
 std::vector<std::string> with_rendezvous(const std::function<void(ShmRendezvous&, int rank)>& body) {
   std::vector<std::string> addresses;
   std::vector<SharedSegment> made;
-  for (int rank = 0; rank < kRanks; ++rank) {
+  for (int rank = 0; rank < rank_count; ++rank) {
     made.push_back(SharedSegment::create(ShmRendezvous::bytes_per_rank()));
     addresses.push_back(made.back().address());
   }
-  ThreadNetwork network(kRanks);
-  return endings(kRanks, [&](int rank) {
+  ThreadNetwork network(rank_count);
+  return endings(rank_count, [&](int rank) {
     std::vector<SharedSegment> segments;
     for (const std::string& address : addresses) {
       segments.push_back(SharedSegment::attach(address, ShmRendezvous::bytes_per_rank()).value());
@@ -29,7 +29,7 @@ std::vector<std::string> with_rendezvous(const std::function<void(ShmRendezvous&
     const SharedWindow window(std::move(segments), rank, ShmRendezvous::bytes_per_rank());
     const Topology topology = on_hosts({"a", "a", "a"}, rank);
     Alarm alarm(network.transport(rank));
-    ShmRendezvous rendezvous(window, topology, alarm, kDeadline);
+    ShmRendezvous rendezvous(window, topology, alarm, test_deadline);
     body(rendezvous, rank);
   });
 }
@@ -42,19 +42,19 @@ TEST_CASE("rendezvous: nobody passes before all have come") {
   const auto ends = with_rendezvous([&](ShmRendezvous& rendezvous, int) {
     for (int round = 1; round <= 200; ++round) {
       ++present;
-      rendezvous.meet(announce(Call::sum, "values", DType::float32, round), kDeadline);
-      if (present < round * kRanks) ++early;
+      rendezvous.meet(announce(Call::sum, "values", DType::float32, round), test_deadline);
+      if (present < round * rank_count) ++early;
       rendezvous.barrier(announce(Call::barrier, "the end of a round"));
     }
   });
-  CHECK(count_endings(ends, "fine") == kRanks);
+  CHECK(count_endings(ends, "fine") == rank_count);
   CHECK(early == 0);
 }
 
 TEST_CASE("rendezvous: of ranks at different calls the lowest says so") {
   const auto ends = with_rendezvous([](ShmRendezvous& rendezvous, int rank) {
-    rendezvous.meet(announce(Call::barrier, "the first"), kDeadline);
-    rendezvous.meet(announce(Call::sum, "values", DType::float32, rank == 1 ? 7 : 8), kDeadline);
+    rendezvous.meet(announce(Call::barrier, "the first"), test_deadline);
+    rendezvous.meet(announce(Call::sum, "values", DType::float32, rank == 1 ? 7 : 8), test_deadline);
   });
   const std::string text =
       "rank 0 is at 'values' (sum of 8 float32) while rank 1 is at 'values' (sum of 7 float32): all ranks "
@@ -67,11 +67,11 @@ TEST_CASE("rendezvous: a rank that leaves in error has reported that itself") {
   for (const int leaver : {0, 2}) {
     const auto ends = with_rendezvous([&](ShmRendezvous& rendezvous, int rank) {
       rendezvous.meet(announce(rank == leaver ? Call::leave_in_error : Call::barrier, "the first"),
-                      kDeadline);
+                      test_deadline);
     });
     CAPTURE(ends);
     CHECK(count_endings(ends, "hears rank " + std::to_string(leaver) +
-                                  " has left with an error of its own, which it reports") == kRanks);
+                                  " has left with an error of its own, which it reports") == rank_count);
   }
 }
 

@@ -80,7 +80,7 @@ void messages(Communicator& ranks) {
   together(ranks, [&] { expect(received == std::vector<int>(sent.size(), previous), "a message"); });
 }
 
-constexpr int kLetter = 7;
+constexpr int letter_tag = 7;
 
 // Rank 0 takes letters from all others, one of which dies; the rest go on, and end without it.
 void letters(Communicator& ranks) {
@@ -88,24 +88,24 @@ void letters(Communicator& ranks) {
   const std::vector<std::byte> long_letter(300'000, std::byte{1});
   constexpr int dying = 1;
   if (ranks.rank() == dying) {
-    for (int i = 0; i < 3; ++i) box->post(0, kLetter, long_letter);
-    if (!box->take(kLetter, 20)) throw InternalError("test failed: no answer");
+    for (int i = 0; i < 3; ++i) box->post(0, letter_tag, long_letter);
+    if (!box->take(letter_tag, 20)) throw InternalError("test failed: no answer");
     std::raise(SIGKILL);
   }
   if (ranks.rank() == 0) {
     for (int from_dying = 0; from_dying < 3;) {
-      const auto letter = box->take(kLetter, 20);
+      const auto letter = box->take(letter_tag, 20);
       expect(letter && letter->bytes == long_letter, "a letter");
       if (letter->from == dying) ++from_dying;
     }
-    expect(box->post(dying, kLetter, long_letter) == Posted::sent, "the answer");
-    while (!box->is_lost(dying)) box->take(kLetter, 0.01);
-    expect(box->post(dying, kLetter, long_letter) == Posted::lost, "a dead rank is a status");
-    const auto letter = box->take(kLetter, 20);
+    expect(box->post(dying, letter_tag, long_letter) == Posted::sent, "the answer");
+    while (!box->is_lost(dying)) box->take(letter_tag, 0.01);
+    expect(box->post(dying, letter_tag, long_letter) == Posted::lost, "a dead rank is a status");
+    const auto letter = box->take(letter_tag, 20);
     expect(letter && letter->from != dying, "letters of the others after the death");
-    for (int to = dying + 1; to < ranks.size(); ++to) box->post(to, kLetter, {});
+    for (int to = dying + 1; to < ranks.size(); ++to) box->post(to, letter_tag, {});
   } else {
-    while (box->post(0, kLetter, long_letter), !box->take(kLetter, 0.05)) {
+    while (box->post(0, letter_tag, long_letter), !box->take(letter_tag, 0.05)) {
     }
   }
   const std::array lost{dying};

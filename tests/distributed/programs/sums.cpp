@@ -58,18 +58,20 @@ void compare(const void* got, const std::vector<T>& wanted, const std::string& w
 
 template <class T>
 void check_window(Communicator& ranks, std::int64_t count, std::int64_t cut, const std::vector<T>& wanted) {
-  constexpr std::int64_t kBefore = 3;  // elements, so that the first one is not aligned to a cache line
+  constexpr std::int64_t elements_before =
+      3;  // elements, so that the first one is not aligned to a cache line
   const auto size = static_cast<std::int64_t>(sizeof(T));
-  SharedWindow window = ranks.allocate_shared(static_cast<std::size_t>((count + kBefore) * size), "a window");
+  SharedWindow window =
+      ranks.allocate_shared(static_cast<std::size_t>((count + elements_before) * size), "a window");
   const bool aligned = reinterpret_cast<std::uintptr_t>(window.data()) % (std::size_t{2} << 20) == 0;
   if (!aligned) throw InternalError("test failed: the window is not aligned");
   const std::vector<T> mine = values<T>(ranks.rank(), count);
-  if (count > 0) std::memcpy(window.data() + kBefore * size, mine.data(), mine.size() * sizeof(T));
+  if (count > 0) std::memcpy(window.data() + elements_before * size, mine.data(), mine.size() * sizeof(T));
   for (std::int64_t first = 0; first < count || first == 0; first += cut) {
-    const auto offset = static_cast<std::size_t>((kBefore + first) * size);
+    const auto offset = static_cast<std::size_t>((elements_before + first) * size);
     ranks.sum_window(window, offset, dtype_of<T>, std::min(cut, count - first), "a window");
   }
-  compare(window.data() + kBefore * size, wanted, fmt::format("the sum in windows, cut at {},", cut));
+  compare(window.data() + elements_before * size, wanted, fmt::format("the sum in windows, cut at {},", cut));
 }
 
 // Each rank spoils what is not its own.

@@ -50,8 +50,8 @@ class Arguments {
   std::map<std::string, std::string> values_;
 };
 
-constexpr int kDisturbedRank = 1;
-constexpr std::int64_t kDisturbedStep = 20;
+constexpr int disturbed_rank = 1;
+constexpr std::int64_t disturbed_step = 20;
 
 void nudge(ParameterStore& store) {
   const std::string& name = store.specs().front().name;
@@ -62,7 +62,7 @@ void nudge(ParameterStore& store) {
 
 SmallRunOptions read_options(const Arguments& arguments, int rank) {
   SmallRunOptions options;
-  const bool disturbed = rank == kDisturbedRank;
+  const bool disturbed = rank == disturbed_rank;
   options.model = arguments.text("model", "mlp");
   options.backend = arguments.text("backend", "cpu");
   options.output = arguments.text("output");
@@ -75,7 +75,7 @@ SmallRunOptions read_options(const Arguments& arguments, int rank) {
   if (disturbed && arguments.text("other") == "weights") options.change_weights = nudge;
   if (disturbed && arguments.has("raise"))
     options.after_step = [signal = arguments.number("raise")](std::int64_t step) {
-      if (step == kDisturbedStep) std::raise(signal);
+      if (step == disturbed_step) std::raise(signal);
     };
   return options;
 }

@@ -11,8 +11,8 @@
 namespace plexaura::testing {
 namespace {
 
-constexpr std::int64_t kBucketBytes = 25 << 20;  // what programs take where nothing is said
-constexpr int kRepeats = 15;
+constexpr std::int64_t usual_bucket_bytes = 25 << 20;  // what programs take where nothing is said
+constexpr int repeats = 15;
 
 std::vector<ParameterSpec> one_weight(std::int64_t count) {
   return {{"weight", {DType::float32, Shape{count}}, ParameterRole::trainable, Initialiser::zeros()}};
@@ -34,10 +34,10 @@ Times measure(Communicator& ranks, Backend& backend, const std::string& name, st
     std::unique_ptr<Memory> memory = strategy->gradient_memory(bytes);
     return memory ? std::move(memory) : backend.allocate(bytes, MemoryUse::device);
   });
-  WeightsImmigration border(store, kBucketBytes);
+  WeightsImmigration border(store, usual_bucket_bytes);
   strategy->begin(border);
   std::vector<double> times;
-  for (int i = 0; i < kRepeats; ++i) {
+  for (int i = 0; i < repeats; ++i) {
     for (std::size_t b = 0; b < border.buckets().size(); ++b)
       strategy->gradients_ready(b, border.stage_out(b));
     ranks.barrier("the start of a measurement");

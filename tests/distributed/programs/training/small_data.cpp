@@ -12,8 +12,8 @@
 namespace plexaura::testing {
 namespace {
 
-constexpr std::int64_t kClasses = 10;
-constexpr std::int64_t kExtent = 12;
+constexpr std::int64_t class_count = 10;
+constexpr std::int64_t image_extent = 12;
 
 // From 0 to 1, a function of its arguments.
 float noise(std::int64_t a, std::int64_t b) {
@@ -25,13 +25,13 @@ float noise(std::int64_t a, std::int64_t b) {
 class DrawnData final : public DatasetOf<float> {
  public:
   explicit DrawnData(std::int64_t size) : size_(size) {
-    for (std::int64_t i = 0; i < kClasses; ++i) names_.push_back(std::to_string(i));
+    for (std::int64_t i = 0; i < class_count; ++i) names_.push_back(std::to_string(i));
   }
 
   std::int64_t size() const override { return size_; }
-  Shape sample_shape() const override { return Shape{1, kExtent, kExtent}; }
+  Shape sample_shape() const override { return Shape{1, image_extent, image_extent}; }
   const std::vector<std::string>& class_names() const override { return names_; }
-  std::int64_t label(std::int64_t index) const override { return index % kClasses; }
+  std::int64_t label(std::int64_t index) const override { return index % class_count; }
   void read(std::int64_t index, const SampleContext&, std::span<float> sample,
             std::int64_t& label_out) const override {
     label_out = label(index);

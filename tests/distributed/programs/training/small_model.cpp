@@ -64,10 +64,10 @@ LossOutputs loss_of(const Node& logits, const Node& labels) {
 }
 
 SmallModel make_mlp(const Shape& sample, std::int64_t classes, DType dtype) {
-  constexpr std::int64_t kHidden = 24;
+  constexpr std::int64_t hidden_units = 24;
   Specs specs{dtype, {}};
-  specs.dense("hidden", sample.elements(), kHidden);
-  specs.dense("out", kHidden, classes);
+  specs.dense("hidden", sample.elements(), hidden_units);
+  specs.dense("out", hidden_units, classes);
   const auto build = [list = specs.list, dtype](const ModelInputs& inputs) {
     const Node hidden = dropout(relu(dense(list, "hidden", flatten(samples_of(inputs, dtype)))), {.p = 0.3});
     return loss_of(dense(list, "out", hidden), inputs["labels"]);
@@ -76,16 +76,16 @@ SmallModel make_mlp(const Shape& sample, std::int64_t classes, DType dtype) {
 }
 
 SmallModel make_cnn(const Shape& sample, std::int64_t classes, DType dtype) {
-  constexpr std::int64_t kFirst = 6;
-  constexpr std::int64_t kSecond = 8;
-  constexpr std::int64_t kHidden = 16;
+  constexpr std::int64_t first_channels = 6;
+  constexpr std::int64_t second_channels = 8;
+  constexpr std::int64_t hidden_units = 16;
   const auto pooled = [](std::int64_t extent) { return (extent - 2) / 2; };
-  const std::int64_t features = kSecond * pooled(pooled(sample[1])) * pooled(pooled(sample[2]));
+  const std::int64_t features = second_channels * pooled(pooled(sample[1])) * pooled(pooled(sample[2]));
   Specs specs{dtype, {}};
-  specs.layer("conv1", {kFirst, sample[0], 3, 3}, kFirst);
-  specs.layer("conv2", {kSecond, kFirst, 3, 3}, kSecond);
-  specs.dense("hidden", features, kHidden);
-  specs.dense("out", kHidden, classes);
+  specs.layer("conv1", {first_channels, sample[0], 3, 3}, first_channels);
+  specs.layer("conv2", {second_channels, first_channels, 3, 3}, second_channels);
+  specs.dense("hidden", features, hidden_units);
+  specs.dense("out", hidden_units, classes);
   const auto build = [list = specs.list, dtype](const ModelInputs& inputs) {
     const Node images = convolve(list, "conv2", convolve(list, "conv1", samples_of(inputs, dtype)));
     const Node hidden = relu(dense(list, "hidden", dropout(flatten(images))));
