@@ -147,6 +147,8 @@ TEST_CASE("ranks sum each bucket in its dtype") {
   const Batch whole = some_batch();
   SmallTraining alone(test_backend(), specs(), linear, whole, {});
   alone.step(whole, 1.0 / 64);
+  std::vector<Tensor> expected;
+  for (const ParameterSpec& spec : specs()) expected.push_back(alone.store().read(spec.name));
   ThreadRanks ranks(2);
   ranks.run([&](Collective& collective) {
     const std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
@@ -159,7 +161,7 @@ TEST_CASE("ranks sum each bucket in its dtype") {
     strategy.begin(run.steps().border());
     run.launch(std::span(&mine, 1), 1.0 / 64, samples, 2 * collective.rank());
     CHECK(run.metrics().samples == samples);
-    check_same_values(run.store(), alone.store());
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(run.store().read(specs()[i].name) == expected[i]);
     check_shadow(run.store());
   });
 }
