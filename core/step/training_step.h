@@ -61,7 +61,7 @@ struct StepInputs {
 // micro-batch and, where a step has several, those of its first, its last and the others.
 class PLEXAURA_API TrainingStep {
  public:
-  // Allocates nothing after the last add_program. `strategy` may be null: one rank.
+  // Allocates nothing once every program has run from each of its slots. `strategy` may be null: one rank.
   TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy, std::int64_t bucket_bytes,
                bool watch = false, Profile* profile = nullptr);
   ~TrainingStep();

@@ -15,24 +15,27 @@ Event& FeedSlot::mark_read(Stream stream) {
 }
 
 void FeedSlot::wait() {
-  if (std::exchange(marked_, false)) reader_->wait();
+  if (marked_) reader_->wait();
+  marked_ = false;
 }
 
 std::shared_ptr<FeedSlot> FeedSlots::take(std::size_t bytes) {
-  Entry* oldest = nullptr;
-  int idle = 0;
+  Entry* last = nullptr;  // of the idle ones, and the one taken before it
+  Entry* before = nullptr;
   for (Entry& entry : entries_) {
     if (entry.slot.use_count() > 1 || entry.slot->bytes() < bytes) continue;
-    ++idle;
-    if (oldest == nullptr || entry.taken < oldest->taken) oldest = &entry;
+    if (last == nullptr || entry.taken > last->taken)
+      before = std::exchange(last, &entry);
+    else if (before == nullptr || entry.taken > before->taken)
+      before = &entry;
   }
-  if (idle < 2) {
+  if (before == nullptr) {
     const std::size_t size = std::max(bytes, least_bytes_);
-    oldest = &entries_.emplace_back(std::make_shared<FeedSlot>(backend_, size, use_, entries_.size()), 0);
+    before = &entries_.emplace_back(std::make_shared<FeedSlot>(backend_, size, use_, entries_.size()), 0);
   }
-  oldest->slot->wait();
-  oldest->taken = ++takes_;
-  return oldest->slot;
+  before->slot->wait();
+  before->taken = ++takes_;
+  return before->slot;
 }
 
 FeedSlot* FeedSlots::find(const std::byte* address) const {

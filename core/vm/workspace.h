@@ -12,7 +12,7 @@ namespace plexaura {
 // it must be as large as the largest.
 class PLEXAURA_API Workspace {
  public:
-  // `feed_bytes`: the largest of the programs; where it is less, they share no slots.
+  // `feed_bytes`: the largest of the programs; where it is less, a program makes slots of its own.
   Workspace(Backend& backend, std::size_t bytes, std::size_t feed_bytes = 0);
   Address address() const { return memory_->address(); }
   std::size_t bytes() const { return memory_->bytes(); }

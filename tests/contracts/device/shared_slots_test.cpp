@@ -3,6 +3,7 @@
 // that lie elsewhere are copied as ever.
 
 #include <doctest/doctest.h>
+#include <set>
 
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
@@ -95,9 +96,19 @@ TEST_CASE(
   programs.run(batches[1]);  // once more
   expected += 4 * 2 * 2;
   CHECK(programs.store.read("total").to_doubles() == std::vector<double>(3, expected));
-  const std::byte* first = batches[0][0].data();
+  const std::byte* second = batches[1][0].data();  // the last one taken before that of take_slot()
   batches.erase(batches.begin(), batches.begin() + 2);
-  CHECK(programs.feeds().take(types_of(4))[0].data() == first);
+  CHECK(programs.feeds().take(types_of(4))[0].data() == second);
+}
+
+TEST_CASE("of many idle slots two are used in turn, so that a program is bound to no more") {
+  Programs programs(test_backend());
+  std::vector<std::vector<Tensor>> batches;
+  for (int i = 0; i < 5; ++i) batches.push_back(programs.feeds().take(types_of(4)));
+  batches.clear();
+  std::set<const std::byte*> used;
+  for (int i = 0; i < 10; ++i) used.insert(programs.feeds().take(types_of(4))[0].data());
+  CHECK(used.size() == 2);
 }
 
 TEST_CASE("what lies elsewhere, or at another place in its slot, is copied") {
