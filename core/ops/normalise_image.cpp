@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 
 #include "core/ops/elementwise.h"
 
@@ -10,11 +11,23 @@ namespace plexaura {
 
 namespace {
 
-void require_one_per_channel(const char* what, const std::vector<double>& values, std::int64_t channels) {
+// Of the numbers that a kernel computes with: float32, unless the result is float64.
+struct Range {
+  explicit Range(DType dtype)
+      : least(dtype == DType::float64 ? std::numeric_limits<double>::min()
+                                      : std::numeric_limits<float>::min()),
+        most(dtype == DType::float64 ? std::numeric_limits<double>::max()
+                                     : std::numeric_limits<float>::max()) {}
+  double least;  // above 0
+  double most;
+};
+
+void require_one_per_channel(const char* what, const std::vector<double>& values, std::int64_t channels,
+                             const Range& range) {
   if (values.size() != 1 && static_cast<std::int64_t>(values.size()) != channels)
     throw RuleError(fmt::format("{} has {} numbers and x has {} channels; give one for each, or one for all",
                                 what, values.size(), channels));
-  if (!std::ranges::all_of(values, [](double value) { return std::isfinite(value); }))
+  if (!std::ranges::all_of(values, [&](double value) { return std::abs(value) <= range.most; }))
     throw RuleError(fmt::format("{} must be finite", what));
 }
 
@@ -34,9 +47,10 @@ std::vector<TensorType> NormaliseImage::infer(std::span<const TensorType> inputs
         fmt::format("x needs the axes [N, C, ...] and has {}; reshape it", inputs[0].shape.rank()));
   if (!is_floating(options().dtype))
     throw RuleError(fmt::format("the result must be floating, not {}", name_of(options().dtype)));
-  require_one_per_channel("mean", options().scale.mean, inputs[0].shape[1]);
-  require_one_per_channel("stddev", options().scale.stddev, inputs[0].shape[1]);
-  if (!std::ranges::all_of(options().scale.stddev, [](double value) { return value > 0; }))
+  const Range range(options().dtype);
+  require_one_per_channel("mean", options().scale.mean, inputs[0].shape[1], range);
+  require_one_per_channel("stddev", options().scale.stddev, inputs[0].shape[1], range);
+  if (!std::ranges::all_of(options().scale.stddev, [&](double value) { return value >= range.least; }))
     throw RuleError("stddev must be above 0");
   return {{options().dtype, inputs[0].shape}};
 }

@@ -68,6 +68,8 @@ const WrongCases wrong({
     refused("stddev of 0", image, {.scale = {{0}, {1, 0, 1}}}, {"above 0"}),
     refused("an infinite mean", image, {.scale = {{std::numeric_limits<double>::infinity()}, {1}}},
             {"finite"}),
+    refused("a mean beyond float32", image, {.scale = {{1e39}, {1}}}, {"finite"}),
+    refused("a stddev that is 0 in float32", image, {.scale = {{0}, {1e-46}}}, {"above 0"}),
 });
 
 }  // namespace
