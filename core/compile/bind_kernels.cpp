@@ -154,10 +154,10 @@ class Binder {
   // Nothing where all that the backend offers has to be measured first.
   std::vector<Candidate> candidates_for(const RegionQuery& query) const {
     std::vector<Candidate> candidates = backend_.propose(query);
-    if (std::ranges::none_of(candidates, &Candidate::has_estimate)) candidates.clear();
     if (op(query.region.nodes.back()).traits().collective)
       std::erase_if(candidates,
                     [](const Candidate& candidate) { return !candidate.outputs[0].is_row_major(); });
+    if (std::ranges::none_of(candidates, &Candidate::has_estimate)) candidates.clear();
     return candidates;
   }
 

@@ -45,8 +45,8 @@ class Selection {
         if (producer != nobody && followers[producer].insert(reader).second) ++missing[reader];
       }
     for (std::size_t i = 1; i < collectives_.size(); ++i)
-      if (const std::size_t later = owner_[collectives_[i]];
-          followers[owner_[collectives_[i - 1]]].insert(later).second)
+      if (const std::size_t earlier = owner_[collectives_[i - 1]], later = owner_[collectives_[i]];
+          earlier != later && followers[earlier].insert(later).second)
         ++missing[later];
     using Entry = std::pair<NodeId, std::size_t>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;

@@ -55,7 +55,7 @@ void verify_gradient(const ProgramOutput& output, const std::vector<const Leaf*>
                     to_string(output.node.type()), to_string((*leaf)->type())));
 }
 
-// All values of the gradient arena have the dtype of the parameters.
+// The tail has the dtype of the parameters: see ArenaTypes.
 void verify_tail(const ProgramOutput& output, const std::vector<const Leaf*>& leaves) {
   const auto slot = static_cast<std::int64_t>(*output.tail);
   if (slot >= tail_count)
