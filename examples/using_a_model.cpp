@@ -51,7 +51,7 @@ int main() try {
   const auto backend = open_backend("cpu");
   const Config config = Config::load("models/iris.yaml");
   const auto data = std::make_shared<CsvDataset>("models/iris.csv");
-  const auto model = make_model(config.section("model"), data->sample_shape(), 3);
+  const auto model = make_model(config, data->sample_shape(), 3);
   ParameterStore store = make_store(*model, DType::float32, /*seed=*/1);
   const auto build = [&](const ModelInputs& inputs) {
     return build_loss(*model, (*model)(inputs["samples"]), inputs["labels"]);

@@ -26,8 +26,7 @@ Predictor::Predictor(Forward model, ParameterStore& store, Backend& backend)
 
 Predictor::Predictor(const Config& config, const std::filesystem::path& weights, const Shape& sample_shape,
                      std::int64_t classes, Backend& backend)
-    : own_model_(make_model(config.section("model"), sample_shape, classes,
-                            read_pixel_scale(config.section("data")))),
+    : own_model_(make_model(config, sample_shape, classes)),
       own_store_(loaded_store(*own_model_, weights)),
       model_([model = own_model_.get()](const Node& samples) { return (*model)(samples); }),
       store_(*own_store_),

@@ -85,7 +85,7 @@ Tensor random_labels(std::int64_t count, std::int64_t classes) {
 struct Bench {
   Bench(const Options& options, const Config& config)
       : sample(options.sample),
-        model(make_model(config.section("model"), sample, options.classes)),
+        model(make_model(config, sample, options.classes)),
         batch(config.section("training").integer("batch_size", {.minimum = 1})),
         run(read_options(config, batch, 1)),
         backend(std::make_unique<WatchedBackend>(open_backend(options.backend), !options.no_kernels)),

@@ -41,7 +41,7 @@ SafeTensors compute(const Options& options) {
   const Tensor labels = take(batch, options.batch, "labels", DType::int64);
   const Shape sample_shape(std::vector<std::int64_t>(samples.shape().begin() + 1, samples.shape().end()));
   const Config config = Config::load(options.config);
-  const auto model = make_model(config.section("model"), sample_shape, options.classes);
+  const auto model = make_model(config, sample_shape, options.classes);
   config.section("model").check_all_used();
   ParameterStore store = make_store(*model, dtype);
   load_weights(options.weights, store);

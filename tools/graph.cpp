@@ -80,7 +80,7 @@ Described read_model(const Options& options) {
   if (options.sample.empty() != (options.classes == 0))
     throw UserError("--sample and --classes need each other");
   if (!options.sample.empty()) {
-    auto model = make_model(config.section("model"), Shape(options.sample), options.classes);
+    auto model = make_model(config, Shape(options.sample), options.classes);
     check_keys(config, any_number, false);
     return {std::move(model)};
   }

@@ -7,6 +7,7 @@
 #include "models/zoo/layer_net.h"
 #include "models/zoo/mlp.h"
 #include "models/zoo/model.h"
+#include "models/zoo/pixel_scale.h"
 #include "models/zoo/resnet.h"
 #include "models/zoo/sample.h"
 #include "models/zoo/yaml_origin.h"
@@ -68,6 +69,10 @@ std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape
   check_fits_in_memory(yaml, specs_of(*model, DType::float32));
   try_once(*model);
   return model;
+}
+
+std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shape, std::int64_t classes) {
+  return make_model(config.section("model"), sample_shape, classes, read_pixel_scale(config.section("data")));
 }
 
 }  // namespace plexaura

@@ -53,7 +53,9 @@ class Model : public Module {
 // sample: UserError, with the line and column, for a key that is wrong and for layers that do not fit each
 // other, the samples or the classes. `pixels`: how samples of bytes are normalised.
 std::unique_ptr<Model> make_model(const Section& yaml, const Shape& sample_shape, std::int64_t classes,
-                                  PixelScale pixels = {});
+                                  PixelScale pixels);
+// The same from a whole configuration: images are normalised as its section `data` says.
+std::unique_ptr<Model> make_model(const Config& config, const Shape& sample_shape, std::int64_t classes);
 
 // The model's loss, and as metrics the share of samples that were right: "accuracy", with their label at the
 // top, and, where there are more than five classes, "accuracy_top5", among the five largest.

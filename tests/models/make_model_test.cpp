@@ -21,7 +21,7 @@ Config parse(const std::string& model) { return Config::parse("model:\n" + model
 
 std::unique_ptr<Model> make(const std::string& model, const Shape& sample, std::int64_t classes) {
   const Config config = parse(model);
-  auto made = make_model(config.section("model"), sample, classes);
+  auto made = make_model(config, sample, classes);
   config.check_all_used();
   return made;
 }
@@ -39,7 +39,7 @@ std::int64_t parameters(Model& model) {
 
 std::int64_t shipped(const std::string& name, const Shape& sample, std::int64_t classes) {
   const Config config = Config::load(std::string(PLEXAURA_SOURCE) + "/models/" + name);
-  return parameters(*make_model(config.section("model"), sample, classes));
+  return parameters(*make_model(config, sample, classes));
 }
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }

@@ -15,7 +15,7 @@ namespace {
 void check_plan(const std::string& yaml, const Shape& sample, std::int64_t classes, std::int64_t samples,
                 const std::vector<std::string>& overrides = {}) {
   const Config config = Config::load(std::string(PLEXAURA_SOURCE) + "/models/" + yaml, overrides);
-  const auto model = make_model(config.section("model"), sample, classes);
+  const auto model = make_model(config, sample, classes);
   const ParameterStore store = make_store(*model, DType::float32);
   std::vector<std::int64_t> extents{samples};
   extents.insert(extents.end(), sample.begin(), sample.end());

@@ -52,7 +52,7 @@ TEST_CASE("a predictor runs a model in inference, for any number of samples, on 
 TEST_CASE("a predictor of a YAML file gives the logits of the model that was saved") {
   const TemporaryFolder folder;
   const Config config = Config::parse(yaml, "net.yaml");
-  const auto model = make_model(config.section("model"), Shape{4}, 3);
+  const auto model = make_model(config, Shape{4}, 3);
   ParameterStore store = make_store(*model, DType::float32, 5);
   save_weights(folder / "weights", store);
   Predictor here([&](Node x) { return (*model)(x); }, store, test_backend());
@@ -73,8 +73,7 @@ TEST_CASE("a model normalises images that are bytes as the section data says, an
       "net.yaml");
   const Shape sample{3, 1, 2};
   for (const DType dtype : {DType::float32, DType::float64}) {
-    const auto model =
-        make_model(config.section("model"), sample, 3, read_pixel_scale(config.section("data")));
+    const auto model = make_model(config, sample, 3);
     ParameterStore store = make_store(*model, dtype, 5);
     Predictor predict([&](Node x) { return (*model)(x); }, store, test_backend());
     const Tensor bytes = Tensor::of<std::uint8_t>({1, 3, 1, 2}, {0, 255, 51, 255, 0, 102});

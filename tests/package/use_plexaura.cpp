@@ -30,7 +30,7 @@ bool gradient_is_right(Backend& backend) {
 
 bool model_has_parameters() {
   const Config config = Config::parse("model: {name: mlp, hidden: [30, 20]}", "in.yaml");
-  const auto model = make_model(config.section("model"), Shape{4}, 3);
+  const auto model = make_model(config, Shape{4}, 3);
   return make_store(*model, DType::float32).trainable_elements() == 833;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,6 +36,7 @@ class Dataset : public SampleSource {
 // A Dataset whose samples are values of T: float, or std::uint8_t for images, a byte a pixel and channel, which the
 // model normalises (core/ops/normalise_image.h).
 template <class T>
+requires std::same_as<T, float> || std::same_as<T, std::uint8_t>
 class DatasetOf : public Dataset {
  public:
   DType sample_dtype() const final { return dtype_of<T>; }
