@@ -59,7 +59,7 @@ struct Run {
   Run(Backend& backend, const std::string& yaml, const Data& data, TrainerOptions options)
       : config(Config::load(std::string(PLEXAURA_SOURCE) + "/models/" + yaml)) {
     const auto classes = static_cast<std::int64_t>(data.train->class_names().size());
-    model = make_model(config, data.train->sample_shape(), classes);
+    model = make_model(config.section("model"), data.train->sample_shape(), classes, {});
     store = std::make_unique<ParameterStore>(make_store(*model, DType::float32, 1));
     const ModelBuilder build = [&](const ModelInputs& inputs) {
       return build_loss(*model, (*model)(inputs["samples"]), inputs["labels"]);
