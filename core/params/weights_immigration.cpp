@@ -57,9 +57,7 @@ WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucke
 
 // Copies of the last step may still be under way, and wait for a strategy that has given up.
 WeightsImmigration::~WeightsImmigration() {
-  for (const UpdateAnswer& answer : open_)
-    if (answer.event != nullptr)
-      answer.event->fail(std::make_exception_ptr(DeviceError("the step was given up")));
+  fail_answers(std::make_exception_ptr(DeviceError("the step was given up")));
   settle(store_.backend());
 }
 
@@ -208,8 +206,19 @@ void WeightsImmigration::await(std::size_t bucket, const UpdateAnswer& answer) c
 }
 
 void WeightsImmigration::await_answers() {
-  for (std::size_t bucket = 0; bucket < open_.size(); ++bucket)
-    await(bucket, std::exchange(open_[bucket], UpdateAnswer{}));
+  try {
+    for (std::size_t bucket = 0; bucket < open_.size(); ++bucket)
+      await(bucket, std::exchange(open_[bucket], UpdateAnswer{}));
+  } catch (...) {
+    fail_answers(std::current_exception());
+    throw;
+  }
+}
+
+void WeightsImmigration::fail_answers(const std::exception_ptr& failure) {
+  for (UpdateAnswer& answer : open_)
+    if (ExchangeEvent* event = std::exchange(answer, UpdateAnswer{}).event; event != nullptr)
+      event->fail(failure);
 }
 
 }  // namespace plexaura

@@ -100,12 +100,14 @@ class PLEXAURA_API WeightsImmigration {
   Event& stage_out(std::size_t bucket);
   // For the engine. Enqueues the copy back of what is written to the host view when the event of the answer passes.
   void stage_in(std::size_t bucket, const UpdateAnswer& answer = {});
-  // For the engine: waits for the event of an answer, as that says, or for all that stage_in() has left open.
+  // For the engine: waits for the event of an answer, as that says, or for all that stage_in() has left open. Where
+  // one of these fails the others are failed with it, so that the device waits for none of them.
   void await(std::size_t bucket, const UpdateAnswer& answer) const;
   void await_answers();
 
  private:
   class StagedEvent;
+  void fail_answers(const std::exception_ptr& failure);
   void arrive(std::size_t bucket, Event& copied);
   void blank(std::size_t bucket);
   std::size_t byte_offset(std::size_t bucket) const;

@@ -43,10 +43,10 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
       strategy_(strategy),
       hooks_(strategy != nullptr ? strategy->hooks() : HookSet{}),
       scope_(strategy != nullptr ? strategy->scope() : GradientScope::global),
-      border_(store, bucket_bytes),
       metrics_(backend, store),
       watch_(watch),
       profile_(profile),
+      border_(store, bucket_bytes),
       exchanged_(border_.buckets().size()),
       in_use_(border_.buckets().size(), false) {}
 

@@ -116,11 +116,11 @@ class PLEXAURA_API TrainingStep {
   Strategy* strategy_;
   HookSet hooks_;
   GradientScope scope_;
-  WeightsImmigration border_;
   MetricsRing metrics_;
   bool watch_;
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> vms_;
+  WeightsImmigration border_;        // goes first: the device may wait for what its destructor gives up
   bool divides_loss_scale_ = false;  // the update
   // Of this step.
   std::size_t announced_ = 0;  // buckets

@@ -52,12 +52,17 @@ class Exchanging final : public Strategy {
   UpdateAnswer before_update(std::size_t bucket) override {
     ExchangeEvent& done = *done_[bucket];
     done.reset();
-    if (bucket == 1 && border_->step() == 2)
+    const bool is_second = border_->step() == 2;
+    if (bucket == 1 && is_second)
       thread_ = std::thread([this, &done] { exchange_(done); });
+    else if (bucket == 0 && is_second && first_fails)
+      done.fail(std::make_exception_ptr(DeviceError("rank 1 was lost")));
     else
       done.signal();
     return {.event = &done, .seconds = seconds_};
   }
+
+  bool first_fails = false;  // the exchange of bucket 0 in the second step
 
  private:
   Exchange exchange_;
@@ -107,6 +112,25 @@ TEST_CASE("an exchange that never ends fails the step with a sentence that names
   const End agreeing = second_step(nothing, true, 0.2);
   CHECK(agreeing.error == text);
   CHECK_FALSE(agreeing.changed);
+}
+
+TEST_CASE("nobody waits for exchanges that never end behind one that has failed") {
+  Exchanging strategy([](ExchangeEvent&) {}, false, 30);
+  strategy.first_fails = true;
+  SmallTraining run(test_backend(), specs(), model, some_batch(), {.strategy = &strategy});
+  strategy.begin(run.steps().border());
+  run.step(some_batch(), 0.01);
+  CHECK(device_error([&] { run.step(some_batch(), 0.01); }) == "rank 1 was lost");
+  CHECK(run.value("first").type() == first);
+}
+
+TEST_CASE("a step whose exchange never ends can be given up without reading what it answered") {
+  Exchanging strategy([](ExchangeEvent&) {}, false, 0.2);
+  SmallTraining run(test_backend(), specs(), model, some_batch(), {.strategy = &strategy});
+  strategy.begin(run.steps().border());
+  run.step(some_batch(), 0.01);
+  const Batch batch = some_batch();
+  device_error([&] { run.launch(std::span(&batch, 1), 0.01); });
 }
 
 TEST_CASE("an event that has failed starts anew") {
