@@ -62,7 +62,8 @@ void Trainer::give_strategy_state() {
 void Trainer::regroup(Collective& collective, Strategy* strategy) {
   runner_.reset();
   programs_.reset();
-  under_way_.reset();  // its record is lost with the program that holds it
+  under_way_.reset();       // its record is lost with the program that holds it
+  state_.strategy.clear();  // that of a checkpoint which was not finished
   stopped_ = false;
   if (noted_signal_ == 0) noted_signal_ = StopSignals::received();
   parts_.collective = &collective;

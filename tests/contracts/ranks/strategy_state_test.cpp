@@ -11,6 +11,7 @@
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/leaving_collective.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
 #include "training/trainer.h"
@@ -111,6 +112,42 @@ TEST_CASE("with another number of ranks each begins with what all have in common
       CHECK(ends.at(rank).own == 0);
     }
   }
+}
+
+TEST_CASE("ranks that lose one while they save begin their strategies anew") {
+  struct Rank {
+    std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
+    ParameterStore store{{{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3};
+    std::unique_ptr<Counting> strategy;
+    std::unique_ptr<Trainer> trainer;
+  };
+  const TemporaryFolder folder;
+  std::array<Rank, 3> all;
+  CHECK_THROWS_AS(ThreadRanks(3).run([&](Collective& ranks) {
+    Rank& mine = all.at(static_cast<std::size_t>(ranks.rank()));
+    LeavingCollective leaving(ranks, ranks.rank() == 2 ? "saving a checkpoint" : "");
+    mine.strategy = std::make_unique<Counting>(leaving);
+    mine.trainer =
+        std::make_unique<Trainer>(TrainerParts{.model = model,
+                                               .store = mine.store,
+                                               .backend = *mine.backend,
+                                               .train = std::make_shared<const CountingRows>(20, 4),
+                                               .collective = &leaving,
+                                               .strategy = mine.strategy.get()},
+                                  TrainerOptions{.batch_size = 6, .steps = 2, .output = folder.path()});
+    try {
+      mine.trainer->run();
+    } catch (const Gone&) {
+    }
+  }),
+                  RankLost);
+  ThreadRanks(2).run([&](Collective& ranks) {
+    Rank& mine = all.at(static_cast<std::size_t>(ranks.rank()));
+    const auto old = std::exchange(mine.strategy, std::make_unique<Counting>(ranks));
+    mine.trainer->regroup(ranks, mine.strategy.get());
+    CHECK(mine.trainer->run().steps == 2);
+    CHECK(mine.strategy->taken == 0);
+  });
 }
 
 TEST_CASE("two parts of a strategy's state have two names") {

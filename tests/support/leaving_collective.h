@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ranks/collective.h"
+
+namespace plexaura::testing {
+
+// What a rank throws that goes away: it is no error, and nobody but its own thread catches it.
+struct Gone {};
+
+// One rank's side of a collective: the rank goes away when it comes to a call of that name. Without a name it stays.
+class LeavingCollective final : public Collective {
+ public:
+  // `ranks` and the name outlive it.
+  LeavingCollective(Collective& ranks, std::string_view call) : ranks_(ranks), call_(call) {}
+
+  int rank() const override { return ranks_.rank(); }
+  int size() const override { return ranks_.size(); }
+  void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override {
+    leave_at(what);
+    ranks_.sum(dtype, data, count, what);
+  }
+  void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override {
+    leave_at(what);
+    ranks_.broadcast(data, bytes, root, what);
+  }
+  std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override {
+    leave_at(what);
+    return ranks_.gather_all(mine, what);
+  }
+
+ private:
+  void leave_at(std::string_view what) const {
+    if (!call_.empty() && what == call_) throw Gone();
+  }
+
+  Collective& ranks_;
+  std::string_view call_;
+};
+
+}  // namespace plexaura::testing
