@@ -132,6 +132,7 @@ class Trainer {
   Collective& ranks() { return *parts_.collective; }
   void share_out();
   void make_programs();
+  void drop_programs();
   void stand_together();
   void give_strategy_state();
   void require_programs() const;

@@ -60,8 +60,7 @@ void Trainer::give_strategy_state() {
 }
 
 void Trainer::regroup(Collective& collective, Strategy* strategy) {
-  runner_.reset();
-  programs_.reset();
+  drop_programs();
   under_way_.reset();       // its record is lost with the program that holds it
   state_.strategy.clear();  // that of a checkpoint which was not finished
   stopped_ = false;
@@ -72,7 +71,17 @@ void Trainer::regroup(Collective& collective, Strategy* strategy) {
   share_out();
   lock_output();
   make_programs();
-  stand_together();
+  try {
+    stand_together();
+  } catch (...) {
+    drop_programs();  // nobody trains on from a place of his own
+    throw;
+  }
+}
+
+void Trainer::drop_programs() {
+  runner_.reset();
+  programs_.reset();
 }
 
 void Trainer::stand_together() {

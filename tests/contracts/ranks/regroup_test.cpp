@@ -20,6 +20,7 @@
 #include "tests/contracts/device/counting_rows.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
+#include "tests/support/leaving_collective.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
 #include "training/checkpoint.h"
@@ -60,8 +61,6 @@ std::vector<ParameterSpec> specs() {
           {"second", second, ParameterRole::trainable, Initialiser::he_normal()},
           {"seen", {DType::float32, {5}}, ParameterRole::buffer, Initialiser::zeros()}};
 }
-
-struct Gone {};
 
 std::atomic<bool> one_has_heard;  // that the agreement failed
 
@@ -278,21 +277,28 @@ TEST_CASE("a signal that came before a loss ends the run after it") {
 }
 
 TEST_CASE("a rank may be lost while the others regroup, which these do again") {
-  const Loss loss;
-  All all;
-  lose(all, loss);
-  CHECK_THROWS_AS(ThreadRanks(2).run([&](Collective& ranks) {
-    if (ranks.rank() == 0) left(all, loss, 0).regroup(ranks);
-  }),
-                  RankLost);
-  Survivor& last = left(all, loss, 0);
-  CHECK_THROWS_AS(last.trainer->facts(), UserError);
-  CHECK_THROWS_AS(last.trainer->programs(), UserError);
-  CHECK_THROWS_AS(last.trainer->run(), UserError);
-  CHECK_THROWS_AS(last.trainer->validate(), UserError);
-  SingleProcess alone;
-  last.regroup(alone);
-  CHECK(last.trainer->run().steps == 12);
+  for (const char* call : {"the division of the data", "the steps of the ranks that are left"}) {
+    CAPTURE(call);
+    const Loss loss;
+    All all;
+    lose(all, loss);
+    CHECK_THROWS_AS(ThreadRanks(2).run([&](Collective& ranks) {
+      LeavingCollective leaving(ranks, ranks.rank() == 1 ? call : "");
+      try {
+        left(all, loss, ranks.rank()).regroup(leaving);
+      } catch (const Gone&) {
+      }
+    }),
+                    RankLost);
+    Survivor& last = left(all, loss, 0);
+    CHECK_THROWS_AS(last.trainer->facts(), UserError);
+    CHECK_THROWS_AS(last.trainer->programs(), UserError);
+    CHECK_THROWS_AS(last.trainer->run(), UserError);
+    CHECK_THROWS_AS(last.trainer->validate(), UserError);
+    SingleProcess alone;
+    last.regroup(alone);
+    CHECK(last.trainer->run().steps == 12);
+  }
 }
 
 }  // namespace plexaura::testing
