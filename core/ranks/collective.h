@@ -95,7 +95,8 @@ class PLEXAURA_API PhaseMark {
   std::string_view outer_;
 };
 
-// For what implements a Collective, where a call begins: throws InternalError within a phase of this thread.
+// For what implements a Collective, before a call does anything: throws InternalError within a phase of this thread.
+// The object is as good as before then, so that the ranks can agree on the error.
 PLEXAURA_API void refuse_in_phase(std::string_view what);
 
 // Runs a phase that some ranks may fail in, gives its result, and leaves as agree_on_error() does. The phase makes

@@ -90,7 +90,6 @@ CallCheck& GroupCommunicator::call_check() {
 }
 
 void GroupCommunicator::meet(const CallSignature& call) {
-  refuse_in_phase(call.phrase());
   call_check().meet(call, options_.deadline_seconds);
 }
 
@@ -120,11 +119,13 @@ void GroupCommunicator::empty(Outbox& outbox, const CallSignature& at, double de
 }
 
 void GroupCommunicator::barrier(std::string_view what) {
+  refuse_in_phase(what);
   if (size() == 1) return;
   attempt([&] { meet(announce(Call::barrier, what)); });
 }
 
 void GroupCommunicator::broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) {
+  refuse_in_phase(what);
   check_peer({root});
   if (size() == 1) return;
   attempt([&] {
@@ -154,6 +155,7 @@ void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, con
 }
 
 std::vector<std::string> GroupCommunicator::gather_all(const std::string& mine, std::string_view what) {
+  refuse_in_phase(what);
   if (size() == 1) return {mine};
   return attempt([&] {
     const CallSignature call = announce(Call::gather, what);
@@ -228,6 +230,7 @@ void GroupCommunicator::receive(const Peer& from, std::span<std::byte> data, std
 }
 
 std::unique_ptr<Communicator> GroupCommunicator::duplicate(std::string_view what) {
+  refuse_in_phase(what);
   return attempt([&]() -> std::unique_ptr<Communicator> {
     if (size() > 1) meet(announce(Call::duplicate, what));
     return std::make_unique<GroupCommunicator>(transport_->duplicate(), options_, alarm_);
@@ -235,6 +238,7 @@ std::unique_ptr<Communicator> GroupCommunicator::duplicate(std::string_view what
 }
 
 std::unique_ptr<Communicator> GroupCommunicator::split(int colour, std::string_view what) {
+  refuse_in_phase(what);
   return attempt([&]() -> std::unique_ptr<Communicator> {
     if (size() > 1) meet(announce(Call::split, what));
     return std::make_unique<GroupCommunicator>(transport_->split(colour), options_, alarm_);
@@ -242,6 +246,7 @@ std::unique_ptr<Communicator> GroupCommunicator::split(int colour, std::string_v
 }
 
 std::unique_ptr<Mailbox> GroupCommunicator::mailbox(std::string_view what) {
+  refuse_in_phase(what);
   return attempt([&] {
     if (size() > 1) meet(announce(Call::duplicate, what));
     return std::make_unique<Mailbox>(transport_->duplicate(), topology_, alarm_, options_.deadline_seconds);

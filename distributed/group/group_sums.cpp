@@ -40,6 +40,7 @@ void GroupCommunicator::choose_algorithm() {
 }
 
 void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) {
+  refuse_in_phase(what);
   check_summable(dtype);
   if (size() == 1) return;
   attempt([&] {
@@ -51,6 +52,7 @@ void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, st
 
 void GroupCommunicator::reduce_scatter(DType dtype, std::byte* data, std::int64_t count,
                                        std::string_view what) {
+  refuse_in_phase(what);
   check_summable(dtype);
   if (size() == 1) return;
   attempt([&] {
@@ -61,6 +63,7 @@ void GroupCommunicator::reduce_scatter(DType dtype, std::byte* data, std::int64_
 }
 
 void GroupCommunicator::all_gather(DType dtype, std::byte* data, std::int64_t count, std::string_view what) {
+  refuse_in_phase(what);
   if (size() == 1) return;
   attempt([&] {
     const CallSignature call = announce(Call::all_gather, what, dtype, count);

@@ -13,6 +13,7 @@
 namespace plexaura {
 
 SharedWindow GroupCommunicator::allocate_shared(std::size_t bytes, std::string_view what) {
+  refuse_in_phase(what);
   const bool nobody_to_share_with = topology_.nodes() == size();
   if (size() == 1) return SharedWindow::make_private(bytes);
   const CallSignature call = announce(Call::allocate, what, DType::uint8, static_cast<std::int64_t>(bytes));
@@ -102,6 +103,7 @@ void GroupCommunicator::sum_own_part(DType dtype, const SharedWindow& window, st
 
 void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                                    std::string_view what) {
+  refuse_in_phase(what);
   check_summable(dtype);
   if (count < 0 || offset % size_of(dtype) != 0 || offset + bytes_of(dtype, count) > window.bytes()) {
     throw UserError(

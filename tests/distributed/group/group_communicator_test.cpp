@@ -180,6 +180,41 @@ TEST_CASE("communicator: windows that no memory holds are refused on all ranks, 
   }
 }
 
+TEST_CASE("communicator: a call of all ranks within a phase is refused on each rank, and all go on") {
+  for (const int count : {1, rank_count}) {
+    ThreadNetwork network(count);
+    const auto ends = endings(count, [&](int rank) {
+      GroupCommunicator ranks(network.transport(rank), {});
+      const std::vector<std::function<void()>> calls{
+          [&] { ranks.barrier("a call"); },
+          [&] { ranks.gather_all("", "a call"); },
+          [&] { ranks.broadcast(nullptr, 0, 0, "a call"); },
+          [&] { ranks.sum(DType::float32, nullptr, 0, "a call"); },
+          [&] { ranks.reduce_scatter(DType::float32, nullptr, 0, "a call"); },
+          [&] { ranks.all_gather(DType::float32, nullptr, 0, "a call"); },
+          [&] { ranks.allocate_shared(64, "a call"); },
+          [&] { ranks.duplicate("a call"); },
+          [&] { ranks.split(0, "a call"); },
+          [&] { ranks.mailbox("a call"); }};
+      for (const auto& call : calls) {
+        std::string text;
+        try {
+          together(ranks, "a phase", call);
+        } catch (const InternalError& error) {
+          text = error.what();
+        }
+        if (text.find("the call 'a call' of all ranks is made in the phase 'a phase'") == std::string::npos)
+          throw InternalError("a call was not refused: " + text);
+      }
+      std::int64_t sum = 1;
+      ranks.sum(DType::int64, reinterpret_cast<std::byte*>(&sum), 1, "how many we are");
+      if (sum != count) throw InternalError("the sum is wrong");
+      ranks.leave(false);
+    });
+    CHECK(ends == std::vector<std::string>(static_cast<std::size_t>(count), "fine"));
+  }
+}
+
 TEST_CASE("communicator: a message of another size than expected") {
   const auto ends = with_communicators({}, [](GroupCommunicator& ranks) {
     std::array<std::byte, 8> data{};
