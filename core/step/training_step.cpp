@@ -108,6 +108,7 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   while (answer_ == UpdateAnswer::Kind::repeat);
   const bool stopped = answer_ == UpdateAnswer::Kind::stop;
   if (hooks_.after_update && !stopped) {
+    border_.await_answers();  // what it reads of the device comes behind them
     const ProfileSpan span(profile_, "after_update", communication);
     strategy_->after_update();
   }
@@ -154,6 +155,7 @@ bool TrainingStep::begin_update(std::size_t bucket) {
   else if (answer_ ==
            UpdateAnswer::Kind::skip)  // the tail, in the last bucket, has to come back all the same
     border_.stage_in(border_.buckets().size() - 1);
+  if (watch_ || profile_ != nullptr) border_.await_answers();  // they wait for the device, without a deadline
   exchanging_ = false;
   return answer_ == UpdateAnswer::Kind::ready;
 }

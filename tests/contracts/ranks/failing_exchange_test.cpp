@@ -44,7 +44,9 @@ class Exchanging final : public Strategy {
   ~Exchanging() override {
     if (thread_.joinable()) thread_.join();
   }
-  HookSet hooks() const override { return {.before_update = true, .agree = agrees_}; }
+  HookSet hooks() const override {
+    return {.before_update = true, .agree = agrees_, .after_update = reads_weights};
+  }
   void begin(WeightsImmigration& border) override {
     border_ = &border;
     for (std::size_t i = 0; i < border.buckets().size(); ++i) done_.push_back(border.make_event());
@@ -62,7 +64,10 @@ class Exchanging final : public Strategy {
     return {.event = &done, .seconds = seconds_};
   }
 
-  bool first_fails = false;  // the exchange of bucket 0 in the second step
+  void after_update() override { CHECK(border_->emigrate("first").type() == first); }
+
+  bool first_fails = false;    // the exchange of bucket 0 in the second step
+  bool reads_weights = false;  // after each update
 
  private:
   Exchange exchange_;
@@ -112,6 +117,20 @@ TEST_CASE("an exchange that never ends fails the step with a sentence that names
   const End agreeing = second_step(nothing, true, 0.2);
   CHECK(agreeing.error == text);
   CHECK_FALSE(agreeing.changed);
+}
+
+TEST_CASE(
+    "an exchange that never ends is named, too, where the host waits for the device before it is asked") {
+  for (const bool watch : {true, false}) {
+    Exchanging strategy([](ExchangeEvent&) {}, false, 0.2);
+    strategy.reads_weights = !watch;
+    SmallTraining run(test_backend(), specs(), model, some_batch(), {.strategy = &strategy, .watch = watch});
+    strategy.begin(run.steps().border());
+    run.step(some_batch(), 0.01);
+    CHECK(device_error([&] {
+            run.step(some_batch(), 0.01);
+          }).starts_with("bucket 1 of step 2 was not exchanged within 0.2 s"));
+  }
 }
 
 TEST_CASE("nobody waits for exchanges that never end behind one that has failed") {
