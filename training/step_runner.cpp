@@ -23,6 +23,7 @@ StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
 }
 
 StepMetrics StepRunner::read(const StepTicket& ticket, std::int64_t step, std::int64_t global_samples) {
+  programs_.step().await_exchange(ticket);  // no rank may come to agree on what fails there
   StepMetrics metrics;
   std::exception_ptr mine;
   try {

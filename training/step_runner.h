@@ -21,7 +21,8 @@ class StepRunner {
   // Runs the micro-batches of `data`; `inputs` says the rest. With `inputs.failure` there is no data.
   StepTicket launch(const Step& data, StepInputs inputs);
 
-  // What a step answered, one of the last two, whose update has this number and which had so many samples.
+  // What a step answered, one of the last two, whose update has this number and which had so many samples. What
+  // fails in the strategy's exchange is thrown as it is, on the ranks that meet it; what else fails, on all.
   StepMetrics read(const StepTicket& ticket, std::int64_t step, std::int64_t global_samples);
 
   // Of a step in which the strategy ended the run: throws what failed in it.

@@ -288,8 +288,12 @@ std::uint64_t TrainingStep::push_metrics() {
   return newest_ = metrics_.push(failure_ ? failure_ : border_.failure());
 }
 
-StepMetrics TrainingStep::metrics(const StepTicket& ticket) {
+void TrainingStep::await_exchange(const StepTicket& ticket) {
   if (ticket.number == newest_) border_.await_answers();
+}
+
+StepMetrics TrainingStep::metrics(const StepTicket& ticket) {
+  await_exchange(ticket);
   metrics_.add_failure(border_.failure());
   return metrics_.read(ticket.number);
 }

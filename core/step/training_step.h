@@ -84,6 +84,10 @@ class PLEXAURA_API TrainingStep {
   // reads the store outside of a step. All ranks call it together.
   void await_weights();
 
+  // Waits for what the strategy exchanges in that run, and throws what fails there, as run() does: other ranks may
+  // have met no failure. metrics() does the same.
+  void await_exchange(const StepTicket& ticket);
+
   // Of one of the last two runs; waits for that run alone. Throws this rank's own failure. Allocates nothing.
   StepMetrics metrics(const StepTicket& ticket);
 

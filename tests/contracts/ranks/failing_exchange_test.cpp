@@ -6,12 +6,18 @@
 #include <functional>
 #include <thread>
 
+#include "backends/registry.h"
+#include "core/ops/cross_entropy.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/unary.h"
+#include "tests/contracts/device/counting_rows.h"
+#include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/thread_collective.h"
+#include "training/trainer.h"
 
 namespace plexaura::testing {
 
@@ -33,6 +39,29 @@ std::vector<ParameterSpec> specs() {
 Batch some_batch() {
   return {whole_numbers({DType::float32, {4, 6}}, 1), whole_numbers({DType::float32, {4, 2}}, 2)};
 }
+
+// In the second step, the last one of an epoch, its exchange fails on one rank when all is summed.
+class FailingOnRank1 final : public SummingStrategy {
+ public:
+  using SummingStrategy::SummingStrategy;
+  void begin(WeightsImmigration& border) override {
+    SummingStrategy::begin(border);
+    done_ = border.make_event();
+  }
+  UpdateAnswer before_update(std::size_t bucket) override {
+    SummingStrategy::before_update(bucket);
+    if (bucket + 1 < border_->buckets().size()) return {};
+    done_->reset();
+    if (border_->step() == 2 && ranks_.rank() == 1)
+      done_->fail(std::make_exception_ptr(DeviceError("the link of rank 1 is down")));
+    else
+      done_->signal();
+    return {.event = done_.get()};
+  }
+
+ private:
+  std::unique_ptr<ExchangeEvent> done_;
+};
 
 using Exchange = std::function<void(ExchangeEvent& done)>;
 
@@ -150,6 +179,30 @@ TEST_CASE("a step whose exchange never ends can be given up without reading what
   run.step(some_batch(), 0.01);
   const Batch batch = some_batch();
   device_error([&] { run.launch(std::span(&batch, 1), 0.01); });
+}
+
+TEST_CASE("an exchange that fails on one rank alone ends all with its error") {
+  const TensorType weight{DType::float32, {4, 3}};
+  const ModelBuilder rows = [&](const ModelInputs& inputs) {
+    return LossOutputs{softmax_cross_entropy(
+        matmul(inputs["samples"], inputs.graph().parameter("weight", weight)), inputs["labels"])};
+  };
+  const auto train = [&] {
+    ThreadRanks(2).run([&](Collective& ranks) {
+      const auto backend = open_backend(test_backend().info().name);
+      ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
+      FailingOnRank1 strategy(ranks);
+      Trainer trainer({.model = rows,
+                       .store = store,
+                       .backend = *backend,
+                       .train = std::make_shared<const CountingRows>(12, 4),
+                       .collective = &ranks,
+                       .strategy = &strategy},
+                      {.batch_size = 6});
+      trainer.run();
+    });
+  };
+  CHECK(device_error(train) == "the link of rank 1 is down");
 }
 
 TEST_CASE("an event that has failed starts anew") {
