@@ -194,13 +194,13 @@ bool Trainer::any_rank_runs_ahead() {
 
 void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   const StepUnderWay step = launch_step(loader);
+  if (!step.ticket.stopped) advance();  // before anything can fail: its update will not be made again
   note_step_under_way(observer);
   if (step.ticket.stopped) {
     runner_->check_stopped(step.ticket, step.number);
     stopped_ = true;
     return;
   }
-  advance();
   under_way_ = step;
   if (!runs_ahead_ || state_.step_in_epoch == 0) note_step_under_way(observer);
 }
