@@ -119,8 +119,9 @@ class Trainer {
   // that was not finished, with a communicator and a strategy of their own, and run() goes on. Weights, state
   // and place are those that the last finished step has left where the strategy agrees before it updates (see
   // HookSet); others may have updated in part. Where some ranks have finished one step more than others, these
-  // take all that from the lowest of those, and their observers miss that step. The old communicator and
-  // strategy are not used any more. Of a lost rank 0 that is stopped instead of dead, the new one takes the
+  // take all that from the lowest of those, and their observers miss that step. The old communicator and strategy
+  // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
+  // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
   // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,
   // the Trainer can only regroup again.
   void regroup(Collective& collective, Strategy* strategy);
