@@ -74,7 +74,8 @@ class PLEXAURA_API WeightsImmigration {
 
   // Buckets in placement order: the order in which they are announced, on every rank and in every program.
   std::span<const Bucket> buckets() const { return buckets_; }
-  // An event of the strategy's own, to answer with.
+  // An event of the strategy's own, to answer with. It stays passed until the strategy calls its reset(), in
+  // before_update of each step that uses it again.
   std::unique_ptr<ExchangeEvent> make_event() const {
     return std::make_unique<ExchangeEvent>(store_.backend().make_event());
   }
