@@ -62,7 +62,7 @@ struct TrainerOptions {
 };
 
 // Called on every rank with figures over all ranks; only one of them needs to show them. What it throws on
-// any rank ends all of them with that error.
+// any rank ends all of them with that error. It makes no call of all ranks.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver();

@@ -200,7 +200,8 @@ class PLEXAURA_API Strategy {
   // in a call of its own. `what` names the step.
   virtual bool sum_tail(std::span<double> /*tail*/, std::string_view /*what*/) { return false; }
 
-  // What a checkpoint keeps beside weights and the optimizer's state; asked of all ranks between steps.
+  // What a checkpoint keeps beside weights and the optimizer's state; asked of all ranks between steps. Makes no
+  // call of all ranks, for some may fail in it.
   virtual std::vector<StrategyState> state() const { return {}; }
   // In a run that was resumed from a checkpoint with such, between begin() and the first step. What belongs to ranks
   // is given back to as many as there were, and otherwise to nobody.
