@@ -78,6 +78,7 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   add("run.data_origin", static_cast<std::int64_t>(state.data_origin));
   add("run.samples", state.samples);
   add("run.batch_size", state.batch_size);
+  if (!state.strategy.empty()) add("run.strategy_ranks", std::int64_t{state.strategy_ranks});
   for (const auto& [name, value] : state.strategy)
     file.tensors.emplace_back(std::string(strategy_prefix) + name, value);
   return file;
@@ -315,6 +316,7 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   for (const auto& [name, value] : file.contents().tensors)
     if (name.starts_with(strategy_prefix))
       state.strategy.emplace_back(name.substr(strategy_prefix.size()), value);
+  if (!state.strategy.empty()) state.strategy_ranks = static_cast<int>(file.count("run.strategy_ranks"));
   check_numbers(file, state);
 }
 

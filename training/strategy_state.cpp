@@ -86,16 +86,12 @@ SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<Strateg
   return saved;
 }
 
-std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, int ranks) {
-  const auto starts = [&](const std::string& prefix) {
-    return std::ranges::any_of(saved, [&](const auto& part) { return part.first.starts_with(prefix); });
-  };
-  const bool as_many = starts(prefix_of(ranks - 1)) && !starts(prefix_of(ranks));
+std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, bool of_ranks) {
+  const std::string own = prefix_of(rank);
   std::vector<StrategyState> state;
   for (const auto& [name, value] : saved) {
     if (name.starts_with(shared_prefix)) state.push_back({name.substr(shared_prefix.size()), value});
-    const std::string own = prefix_of(rank);
-    if (as_many && name.starts_with(own)) state.push_back({name.substr(own.size()), value, true});
+    if (of_ranks && name.starts_with(own)) state.push_back({name.substr(own.size()), value, true});
   }
   return state;
 }

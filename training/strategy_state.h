@@ -16,7 +16,7 @@ using SavedStrategy = std::vector<std::pair<std::string, Tensor>>;
 // name, or a name that cannot be one.
 SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine);
 
-// What is to be given back to one of so many ranks.
-std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, int ranks);
+// What is to be given back to one rank; `of_ranks`: what each has of its own, too, because there are as many as were.
+std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, bool of_ranks);
 
 }  // namespace plexaura

@@ -350,6 +350,7 @@ void Trainer::write_checkpoint() {
 // case.
 void Trainer::save() {
   programs_->step().await_weights();
+  state_.strategy_ranks = ranks().size();
   if (parts_.strategy != nullptr && !options_.output.empty())
     state_.strategy = gather_strategy_state(
         ranks(), together(ranks(), "the state of the strategy", [&] { return parts_.strategy->state(); }));

@@ -56,7 +56,8 @@ bool Trainer::resume() {
 void Trainer::give_strategy_state() {
   const SavedStrategy saved = std::exchange(state_.strategy, {});
   if (parts_.strategy == nullptr || saved.empty()) return;
-  parts_.strategy->take_state(strategy_state_of(saved, ranks().rank(), ranks().size()));
+  const bool as_many = state_.strategy_ranks == ranks().size();
+  parts_.strategy->take_state(strategy_state_of(saved, ranks().rank(), as_many));
 }
 
 void Trainer::regroup(Collective& collective, Strategy* strategy) {
