@@ -65,12 +65,12 @@ void send_store(Collective& ranks, int root, ParameterStore& store) {
 
 }  // namespace
 
-RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store) {
+RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store, bool unlike) {
   const std::vector<RunPlace> places = gather_places(ranks, mine);
   const auto ahead = std::ranges::max_element(places, is_behind);
   const bool differ =
       std::ranges::any_of(places, [&](const RunPlace& place) { return place.step != ahead->step; });
-  if (differ) send_store(ranks, static_cast<int>(ahead - places.begin()), store);
+  if (differ || unlike) send_store(ranks, static_cast<int>(ahead - places.begin()), store);
   return *ahead;
 }
 

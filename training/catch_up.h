@@ -19,8 +19,9 @@ struct RunPlace {
 };
 
 // When ranks die, those that are left may stand behind different steps. They all go on from the lowest of those
-// that are ahead: the others take its weights, buffers and optimizer's state. Returns its place. Collective. The
+// that are ahead: the others take its weights, buffers and optimizer's state. With `unlike` weights may differ behind
+// one step, too, and are taken always. Returns its place. Collective. The
 // store is placed alike on all ranks; it changes only where all of it has come.
-RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store);
+RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store, bool unlike = false);
 
 }  // namespace plexaura

@@ -110,8 +110,7 @@ std::map<std::string, std::string> Trainer::facts() const {
       {"initial weights", fmt::format("{:016x}", weights_hash(parts_.store))},
       {"the first step", std::to_string(state_.step + 1)},
       {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
-  if (parts_.strategy == nullptr || !parts_.strategy->realigns_weights())
-    facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
+  if (!strategy_realigns()) facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
   if (state_.step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", states_hash(parts_.store));
   return facts;
 }

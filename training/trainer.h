@@ -134,6 +134,7 @@ class Trainer {
   void share_out();
   void make_programs();
   void drop_programs();
+  bool strategy_realigns() const;  // so that weights of ranks may differ by rounding
   void stand_together();
   void give_strategy_state();
   void require_programs() const;

@@ -80,6 +80,10 @@ void Trainer::regroup(Collective& collective, Strategy* strategy) {
   }
 }
 
+bool Trainer::strategy_realigns() const {
+  return parts_.strategy != nullptr && parts_.strategy->realigns_weights();
+}
+
 void Trainer::drop_programs() {
   runner_.reset();
   programs_.reset();
@@ -94,7 +98,7 @@ void Trainer::stand_together() {
                                    .epoch_samples = state_.epoch_samples,
                                    .epoch_ended = epoch_ended_,
                                    .saved = saved_},
-                                  parts_.store);
+                                  parts_.store, strategy_realigns());
   state_.step = place.step;
   state_.epoch = place.epoch;
   state_.step_in_epoch = place.step_in_epoch;

@@ -40,14 +40,14 @@ struct End {
 };
 
 // All values of a rank are its number.
-End meet(const std::array<RunPlace, count>& places) {
+End meet(const std::array<RunPlace, count>& places, bool unlike = false) {
   End end;
   ThreadRanks(count).run([&](Collective& ranks) {
     const auto rank = static_cast<std::size_t>(ranks.rank());
     const auto backend = open_backend(test_backend().info().name);
     ParameterStore store = make_store(*backend, static_cast<double>(rank));
     const std::uint64_t version = store.version();
-    const RunPlace place = catch_up(ranks, places.at(rank), store);
+    const RunPlace place = catch_up(ranks, places.at(rank), store, unlike);
     if (rank == 0) end.place = place;
     const Tensor weight = store.read("weight");
     for (const char* name : {"seen", "fixed"}) CHECK(store.read(name) == weight);
@@ -79,6 +79,11 @@ TEST_CASE("ranks behind one step keep what they have, and validate where one of 
   CHECK(end.weights == std::array<double, count>{0, 1, 2});
   CHECK(end.place.epoch_ended);
   CHECK_FALSE(end.place.saved);
+}
+
+TEST_CASE("ranks behind one step whose weights may be unlike take those of one") {
+  const RunPlace place{.step = 4};
+  CHECK(meet({place, place, place}, true).weights == std::array<double, count>{0, 0, 0});
 }
 
 }  // namespace plexaura::testing
