@@ -97,10 +97,26 @@ void Evaluator::compile_for(std::int64_t samples) {
   std::vector<ProgramOutput> outputs{{.node = model.loss}};
   for (const Metric& metric : model.metrics)
     outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
-  programs_[samples] = compile(graph, outputs, backend_,
-                               {.placement = store_.placed() ? &store_.placement() : nullptr,
-                                .types = store_.types(),
-                                .tuner = tuner_});
+  std::shared_ptr<const Program> program =
+      compile(graph, outputs, backend_,
+              {.placement = store_.placed() ? &store_.placement() : nullptr,
+               .types = store_.types(),
+               .tuner = tuner_});
+  check_alone(*program);
+  programs_[samples] = std::move(program);
+}
+
+// Ranks have unlike shares of the samples that they evaluate, and need not come to each batch.
+void Evaluator::check_alone(const Program& program) const {
+  if (collective_.size() == 1) return;
+  for (const Instruction& instruction : program.instructions)
+    for (const NodeId id : instruction.nodes)
+      if (const NodeRecord& record = program.graph->record(id); record.op->traits().collective)
+        throw UserError(
+            fmt::format("the model calls all ranks in inference mode, by {} of {}: ranks evaluate unlike "
+                        "shares of the samples, "
+                        "each for itself; leave it out where Graph::mode() is Mode::inference",
+                        record.op->name(), to_string(record.origin)));
 }
 
 void Evaluator::keep_sizes(const std::set<std::int64_t>& sizes) {
@@ -136,8 +152,8 @@ VM& Evaluator::machine_for(std::int64_t samples) {
   if (machine) return *machine;
   if (!workspace_ || workspace_->bytes() < program->arena_bytes)
     workspace_ = std::make_shared<Workspace>(backend_, program->arena_bytes, program->feed_bytes);
-  machine = std::make_unique<VM>(program, backend_,
-                                 VmOptions{&store_, workspace_, &collective_, {}, watch_, profile_});
+  machine =
+      std::make_unique<VM>(program, backend_, VmOptions{&store_, workspace_, &alone_, {}, watch_, profile_});
   return *machine;
 }
 

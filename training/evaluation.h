@@ -39,7 +39,8 @@ class Evaluator {
   const std::vector<std::string>& metric_names() const { return metric_names_; }
   Profile* profile() const { return profile_; }
 
-  // Compiles ahead, for batches of so many samples; once.
+  // Compiles ahead, for batches of so many samples; once. UserError where the collective has several ranks and the
+  // model calls them in inference mode.
   void compile_for(std::int64_t samples);
   // Forgets the programs of other sizes.
   void keep_sizes(const std::set<std::int64_t>& sizes);
@@ -58,6 +59,7 @@ class Evaluator {
 
  private:
   LossOutputs build(Graph& graph, std::int64_t samples) const;
+  void check_alone(const Program& program) const;
   VM& machine_for(std::int64_t samples);
 
   ModelBuilder model_;
@@ -65,6 +67,7 @@ class Evaluator {
   ParameterStore& store_;
   Backend& backend_;
   Collective& collective_;
+  SingleProcess alone_;  // of programs: see compile_for()
   bool watch_;
   Profile* profile_;
   Tuner* tuner_;

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/registry.h"
+#include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
 #include "core/ops/random.h"
 #include "core/ops/reduce.h"
@@ -51,6 +52,26 @@ TEST_CASE("the evaluation reads the weights as they are") {
   for (double& value : doubled.as<double>()) value *= 2;
   store.write("second", doubled);
   CHECK(evaluate(evaluator, 7).loss != before);
+}
+
+TEST_CASE("several ranks evaluate no model that calls all ranks, and one rank does") {
+  const ModelBuilder model = [](const ModelInputs& inputs) {
+    return LossOutputs{all_reduce_sum(mean(inputs["samples"]))};
+  };
+  for (const int count : {1, 2}) {
+    const std::string text = user_error([&] {
+      ThreadRanks(count).run([&](Collective& ranks) {
+        const auto backend = open_backend(test_backend().info().name);
+        ParameterStore store = small_store();
+        Evaluator evaluator(model, points(1)->fields(), store, *backend, ranks);
+        const Evaluation sums = together(ranks, "validation", [&] { return evaluate(evaluator, 7); });
+        CHECK(sums.loss > 0);
+      });
+    });
+    CAPTURE(text);
+    CHECK(text.starts_with("the model calls all ranks in inference mode, by all_reduce_sum of ") ==
+          (count == 2));
+  }
 }
 
 TEST_CASE("validation needs neither a training program nor a placement") {
