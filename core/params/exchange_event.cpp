@@ -6,6 +6,17 @@
 
 namespace plexaura {
 
+namespace {
+
+#if defined(__SANITIZE_THREAD__)
+using Clock =
+    std::chrono::system_clock;  // the thread sanitizer of g++ 12 does not know waits on the steady one
+#else
+using Clock = std::chrono::steady_clock;
+#endif
+
+}  // namespace
+
 void ExchangeEvent::record(Stream stream) {
   {
     const std::lock_guard lock(mutex_);
@@ -41,11 +52,9 @@ void ExchangeEvent::wait() {
 }
 
 bool ExchangeEvent::settles_within(double seconds) {
-  // The system's clock, because the thread sanitizer of g++ 12 does not know waits on the steady one.
   const auto patience = std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6));
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, std::chrono::system_clock::now() + patience,
-                             [&] { return state_ != State::open; });
+  return changed_.wait_until(lock, Clock::now() + patience, [&] { return state_ != State::open; });
 }
 
 }  // namespace plexaura
