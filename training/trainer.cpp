@@ -153,8 +153,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   const StopSignals signals;
   const std::unique_ptr<Loader> loader =
       together(ranks(), "the start of training", [&] { return make_loader(); });
-  // It may call all ranks, and so not where some may have failed before it.
-  if (parts_.strategy != nullptr) parts_.strategy->begin(programs_->step().border());
+  begin_strategy();
   give_strategy_state();
   runs_ahead_ = any_rank_runs_ahead();
   const double begin = seconds_now();
@@ -182,6 +181,18 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   if (options_.on_error == OnError::skip)
     result_.skipped = gather_skipped(ranks(), loader->skipped(), "the samples that could not be read");
   return result_;
+}
+
+// It may call all ranks, and so not where some may have failed before it.
+void Trainer::begin_strategy() {
+  if (parts_.strategy == nullptr) return;
+  std::exception_ptr mistake;  // most often the same on all ranks, of which one says it
+  try {
+    parts_.strategy->begin(programs_->step().border());
+  } catch (const UserError&) {
+    mistake = std::current_exception();
+  }
+  agree_on_error(ranks(), mistake, "the beginning of the strategy");
 }
 
 // Ranks that read late and ranks that do not would meet a failure at different points.

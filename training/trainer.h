@@ -136,6 +136,7 @@ class Trainer {
   void drop_programs();
   bool strategy_realigns() const;  // so that weights of ranks may differ by rounding
   void stand_together();
+  void begin_strategy();
   void give_strategy_state();
   void require_programs() const;
   LoaderOptions reading() const;

@@ -50,6 +50,13 @@ class Greeting final : public SummingStrategy {
   }
 };
 
+// Finds when it begins that it cannot do its work.
+class Choosy final : public SummingStrategy {
+ public:
+  using SummingStrategy::SummingStrategy;
+  void begin(WeightsImmigration&) override { throw UserError("gradients are of the wrong type"); }
+};
+
 // Fails on rank 1 alone, as a log on a full disk does on the rank that writes it.
 class FullDisk final : public TrainingObserver {
  public:
@@ -156,6 +163,13 @@ TEST_CASE("what the watch finds in the update of one rank alone ends all with it
 
 TEST_CASE("a strategy may call all ranks when it begins") {
   CHECK(endings<Greeting>({.steps = 1}) == all("1 steps"));
+}
+
+TEST_CASE("what a strategy refuses on all ranks when it begins is said by one") {
+  const Ends ends = endings<Choosy>({.steps = 1});
+  CHECK(ends[0] == "2, says: gradients are of the wrong type");
+  for (const int rank : {1, 2})
+    CHECK(ends.at(static_cast<std::size_t>(rank)) == "2, hears: rank 0: gradients are of the wrong type");
 }
 
 TEST_CASE("all ranks choose by what rank 0 has measured") {
