@@ -86,6 +86,12 @@ SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<Strateg
   return saved;
 }
 
+void keep_state_of(int rank, SavedStrategy& saved) {
+  std::erase_if(saved, [own = prefix_of(rank)](const auto& part) {
+    return !part.first.starts_with(shared_prefix) && !part.first.starts_with(own);
+  });
+}
+
 std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, bool of_ranks) {
   const std::string own = prefix_of(rank);
   std::vector<StrategyState> state;

@@ -16,6 +16,9 @@ using SavedStrategy = std::vector<std::pair<std::string, Tensor>>;
 // name, or a name that cannot be one.
 SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine);
 
+// Drops what other ranks have of their own.
+void keep_state_of(int rank, SavedStrategy& saved);
+
 // What is to be given back to one rank; `of_ranks`: what each has of its own, too, because there are as many as were.
 std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, bool of_ranks);
 

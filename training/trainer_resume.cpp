@@ -43,6 +43,7 @@ bool Trainer::resume() {
                     options_.output.string(), begun, options_.epochs, begun));
   has_other_kernels_ = !state->kernels.empty() && state->kernels != state_.kernels;
   const RunState now = std::exchange(state_, *state);
+  keep_state_of(ranks().rank(), state_.strategy);
   state_.shuffle = now.shuffle;
   state_.samples = now.samples;
   state_.batch_size = now.batch_size;
