@@ -204,7 +204,6 @@ bool Trainer::any_rank_runs_ahead() {
 
 void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   const StepUnderWay step = launch_step(loader);
-  if (!step.ticket.stopped) advance();  // before anything can fail: its update will not be made again
   note_step_under_way(observer);
   if (step.ticket.stopped) {
     runner_->check_stopped(step.ticket, step.number);
@@ -215,6 +214,7 @@ void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   if (!runs_ahead_ || state_.step_in_epoch == 0) note_step_under_way(observer);
 }
 
+// Counts the step before anything behind its update can fail: no update is made twice.
 Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
   StepUnderWay step{.number = state_.step + 1,
                     .epoch = state_.epoch,
@@ -228,12 +228,18 @@ Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
     } catch (...) {
       failure = std::current_exception();
     }
-  step.ticket = runner_->launch(data, {.global_samples = data.global_samples,
-                                       .step = step.number,
-                                       .learning_rate = options_.learning_rate.learning_rate(state_.step),
-                                       .seed = options_.seed,
-                                       .stop = noted_signal_ != 0,
-                                       .failure = std::move(failure)});
+  try {
+    step.ticket = runner_->launch(data, {.global_samples = data.global_samples,
+                                         .step = step.number,
+                                         .learning_rate = options_.learning_rate.learning_rate(state_.step),
+                                         .seed = options_.seed,
+                                         .stop = noted_signal_ != 0,
+                                         .failure = std::move(failure)});
+  } catch (...) {
+    if (programs_->step().updated_step() == step.number) advance();
+    throw;
+  }
+  if (!step.ticket.stopped) advance();
   return step;
 }
 

@@ -107,13 +107,18 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   do attempt(inputs);
   while (answer_ == UpdateAnswer::Kind::repeat);
   const bool stopped = answer_ == UpdateAnswer::Kind::stop;
-  if (hooks_.after_update && !stopped) {
-    border_.await_answers();  // what it reads of the device comes behind them
-    const ProfileSpan span(profile_, "after_update", communication);
-    strategy_->after_update();
-  }
+  if (!stopped) after_update(inputs.step);
   if (!stopped) in_use_.assign(in_use_.size(), false);
   return {push_metrics(), stopped};
+}
+
+// The strategy may wait for the device there, which would be without a deadline while exchanges are open.
+void TrainingStep::after_update(std::int64_t step) {
+  if (hooks_.after_update) border_.await_answers();
+  if (answer_ == UpdateAnswer::Kind::ready && !failure_) updated_step_ = step;
+  if (!hooks_.after_update) return;
+  const ProfileSpan span(profile_, "after_update", communication);
+  strategy_->after_update();
 }
 
 // Computes the gradients and, unless the strategy answers otherwise, the update. Where this rank's own work

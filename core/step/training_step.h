@@ -80,6 +80,9 @@ class PLEXAURA_API TrainingStep {
   // update is kept, too, and the exchange goes on; the others may not see it in the tail.
   StepTicket run(const StepInputs& inputs);
 
+  // The number of the last step whose update this rank has made, also where after_update() has thrown then; 0: none.
+  std::int64_t updated_step() const { return updated_step_; }
+
   // Has the strategy bring all weights of the last update that it has not brought yet: comes before whatever
   // reads the store outside of a step. All ranks call it together.
   void await_weights();
@@ -112,6 +115,7 @@ class PLEXAURA_API TrainingStep {
   UpdateAnswer before_update(std::size_t bucket);
   UpdateAnswer::Kind agree();
   void gradients_ready(std::size_t bucket);
+  void after_update(std::int64_t step);
   void announce_rest();
   std::uint64_t push_metrics();
 
@@ -136,6 +140,7 @@ class PLEXAURA_API TrainingStep {
   std::vector<bool> in_use_;  // per bucket: the strategy has brought its weights since the last update
   std::exception_ptr failure_;
   std::uint64_t newest_ = 0;  // the step that was pushed last
+  std::int64_t updated_step_ = 0;
 };
 
 }  // namespace plexaura

@@ -33,10 +33,10 @@ namespace {
 constexpr int everyone = 3;
 constexpr std::int64_t epochs = 3;  // of 4 steps
 
-// How a rank goes away: in the middle of an exchange, when the others agree on the update, or when it is to validate
-// the epoch that the step has ended.
+// How a rank goes away: in the middle of an exchange, when the others agree on the update, behind the update, or when
+// it is to validate the epoch that the step has ended.
 struct Loss {
-  enum class Place { exchange, agreement, validation };
+  enum class Place { exchange, agreement, after_update, validation };
   int rank = 1;
   std::int64_t step = 6;
   Place place = Place::exchange;
@@ -94,7 +94,11 @@ class Leaving final : public SummingStrategy {
     }
     return UpdateAnswer::Kind::ready;
   }
-  void after_update() override { updated_in_ = border_->step(); }
+  void after_update() override {
+    updated_in_ = border_->step();
+    leave_at(Loss::Place::after_update);
+    if (loss_ && loss_->place == Loss::Place::after_update) agree_on_error(ranks_, nullptr, "the weights");
+  }
   void before_use(std::size_t) override {
     if (updated_in_ == border_->step()) leave_at(Loss::Place::validation);
   }
@@ -189,7 +193,8 @@ Survivor& left(All& all, const Loss& loss, int rank) {
 
 TEST_CASE("ranks that are left go on from the step in which one was lost") {
   const auto at_agreement = [](int ahead) { return Loss{1, 6, Loss::Place::agreement, ahead}; };
-  for (const Loss& loss : {Loss{}, at_agreement(0), at_agreement(2), Loss{1, 8, Loss::Place::validation}}) {
+  for (const Loss& loss : {Loss{}, at_agreement(0), at_agreement(2), Loss{1, 6, Loss::Place::after_update},
+                           Loss{1, 8, Loss::Place::validation}}) {
     CAPTURE(loss.ahead);
     CAPTURE(loss.step);
     All all;
