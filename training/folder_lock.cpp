@@ -38,10 +38,11 @@ std::string this_process() {
   return fmt::format("process {} on {}", ::getpid(), host.data());
 }
 
-FolderLock::FolderLock(const fs::path& folder, std::string_view lost) : path_(folder / file_name) {
+FolderLock::FolderLock(const fs::path& folder, std::span<const std::string> lost)
+    : path_(folder / file_name) {
   while (!try_lock()) {
     const std::string holder = holder_of(file_);
-    if (lost.empty() || holder != lost)
+    if (holder.empty() || std::ranges::find(lost, holder) == lost.end())
       throw UserError(fmt::format(
           "another run{} writes its checkpoints into {}: wait until it has ended, or name another folder in "
           "output.dir",

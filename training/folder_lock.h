@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,8 +20,9 @@ class FolderLock {
  public:
   static constexpr std::string_view file_name = ".lock";
 
-  // From `lost`, a process that is given up but may live, the folder is taken: its own lock fails to renew() then.
-  explicit FolderLock(const std::filesystem::path& folder, std::string_view lost = {});
+  // From those of `lost`, processes that are given up but may live, the folder is taken: their own locks fail to
+  // renew() then.
+  explicit FolderLock(const std::filesystem::path& folder, std::span<const std::string> lost = {});
 
   // Takes the lock anew where its file, or the whole folder, was removed and others may have taken it since:
   // makes the folder then.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
@@ -339,11 +340,16 @@ Validation Trainer::validate() {
 }
 
 // Before anything is computed, so that no work is lost. A rank that was lost may have held the folder, and be
-// stopped instead of dead.
+// stopped instead of dead; so may one that was to take it over and was lost then.
 void Trainer::lock_output() {
   constexpr const char* what = "the folder of checkpoints";
   if (ranks().rank() != 0) output_lock_.reset();
-  const std::string lost = std::exchange(writer_, ranks().gather_all(this_process(), what)[0]);
+  const std::vector<std::string> group = ranks().gather_all(this_process(), what);
+  std::vector<std::string> lost{std::exchange(writer_, group[0])};
+  std::ranges::copy_if(processes_, std::back_inserter(lost), [&](const std::string& name) {
+    return std::ranges::find(group, name) == group.end();
+  });
+  processes_.insert(group.begin(), group.end());
   together(ranks(), what, [&] {
     if (options_.output.empty() || ranks().rank() != 0 || output_lock_) return;
     prepare_checkpoints(options_.output);

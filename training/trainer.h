@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "core/ranks/collective.h"
@@ -171,6 +172,7 @@ class Trainer {
   BatchPlan validation_plan_;
   std::unique_ptr<FolderLock> output_lock_;  // of rank 0
   std::string writer_;                       // the process of rank 0
+  std::set<std::string> processes_;          // of all ranks there ever were
   std::unique_ptr<TrainingPrograms> programs_;
   std::unique_ptr<StepRunner> runner_;
   RunState state_;  // behind the last step that was launched; sums are of the steps whose metrics were read

@@ -6,6 +6,7 @@
 #include <optional>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
@@ -51,10 +52,12 @@ TEST_CASE("a holder that is killed holds nothing, whatever it leaves in the fold
 TEST_CASE("the folder of a holder that is given up can be taken, and it does not get it back") {
   const TemporaryFolder folder;
   FolderLock lost(folder.path());
+  std::vector<std::string> given_up{"process 1 on the moon"};
   CHECK(user_error([&] {
-          const FolderLock other(folder.path(), "process 1 on the moon");
+          const FolderLock other(folder.path(), given_up);
         }).starts_with("another run, process "));
-  const FolderLock taken(folder.path(), this_process());
+  given_up.push_back(this_process());
+  const FolderLock taken(folder.path(), given_up);
   CHECK(user_error([&] { lost.renew(); }).starts_with("another run, process "));
   CHECK(user_error([&] { const FolderLock third(folder.path()); }).starts_with("another run, process "));
 }
