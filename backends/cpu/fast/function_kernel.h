@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "backends/cpu/region_match.h"
 #include "core/device/backend.h"
@@ -53,6 +54,16 @@ inline Candidate row_major_candidate(const RegionQuery& query) {
     candidate.outputs.push_back(Layout::row_major(query.type(value).shape.rank()));
   candidate.seconds = seconds_of_traffic(query, candidate);
   return candidate;
+}
+
+// That of the kernel which `make` makes of the query, where the result is float32 and not empty; else none.
+template <class Make>
+std::vector<Candidate> row_major_floats(const RegionQuery& query, Make make) {
+  const Value result = query.region.outputs[0];
+  if (!is_float32(query.graph, result) || !has_elements(query.graph, result)) return {};
+  Candidate candidate = row_major_candidate(query);
+  candidate.make = [query, make] { return make(query); };
+  return {std::move(candidate)};
 }
 
 inline float* floats(Address address) { return reinterpret_cast<float*>(address); }

@@ -4,7 +4,6 @@
 #include "backends/cpu/fast/elementwise/random_loops.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/sources.h"
-#include "backends/cpu/region_match.h"
 #include "core/ops/random.h"
 
 namespace plexaura::fast {
@@ -46,11 +45,7 @@ class RandomSource final : public KernelSource {
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     const std::string& kind = query.region.kind;
     if (kind != "uniform" && kind != "normal") return {};
-    const Value result = query.region.outputs[0];
-    if (!is_float32(query.graph, result) || !has_elements(query.graph, result)) return {};
-    Candidate candidate = row_major_candidate(query);
-    candidate.make = [query] { return make_for(query); };
-    return {std::move(candidate)};
+    return row_major_floats(query, make_for);
   }
 };
 

@@ -4,7 +4,6 @@
 #include "backends/cpu/fast/image/image_loops.h"
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/sources.h"
-#include "backends/cpu/region_match.h"
 #include "core/ops/normalise_image.h"
 
 namespace plexaura::fast {
@@ -42,11 +41,7 @@ class ImageSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (query.region.kind != "normalise_image") return {};
-    const Value result = query.region.outputs[0];
-    if (!is_float32(query.graph, result) || !has_elements(query.graph, result)) return {};
-    Candidate candidate = row_major_candidate(query);
-    candidate.make = [query] { return make_for(query); };
-    return {std::move(candidate)};
+    return row_major_floats(query, make_for);
   }
 };
 
