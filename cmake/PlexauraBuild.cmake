@@ -54,8 +54,8 @@ function(plexaura_configure target)
   target_link_options(${target} PRIVATE ${plexaura_link_options})
 endfunction()
 
-# Several sources of a library are compiled as one, which halves the time of a build from nothing. Names in their anonymous
-# namespaces must differ therefore. The debug preset compiles each source by itself.
+# Several sources of a library are compiled as one, which halves the time to compile it. Names in their anonymous namespaces
+# must differ therefore. The debug preset compiles each source by itself.
 option(PLEXAURA_UNITY "Compile several sources of a library as one" ON)
 
 # plexaura_library(NAME TYPE SOURCES...): target plexaura_NAME, alias plexaura::NAME

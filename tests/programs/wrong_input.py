@@ -9,7 +9,7 @@ import unittest.mock
 import support
 from support import SOURCE, ProgramTest
 
-# A sanitizer finds on one rank what it finds on two, and two take three times as long.
+# With a sanitizer one rank makes the mistake: another would read the same input in the same way.
 SEVERAL_RANKS = support.HAS_MPI and "PLEXAURA_SANITIZED" not in os.environ
 
 
