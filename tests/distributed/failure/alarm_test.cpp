@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "distributed/group/rank_wait.h"
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <thread>
 
+#include "core/error.h"
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"
 
