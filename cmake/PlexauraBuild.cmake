@@ -54,9 +54,9 @@ function(plexaura_configure target)
   target_link_options(${target} PRIVATE ${plexaura_link_options})
 endfunction()
 
-# Several sources of a library are compiled as one, which halves the time to compile it. Names in their anonymous namespaces
-# must differ therefore. The debug preset compiles each source by itself.
-option(PLEXAURA_UNITY "Compile several sources of a library as one" ON)
+# Several sources of a library or of a test program are compiled as one, in half the time or less. So the names in the anonymous
+# namespaces of a library must differ, and each test file has a namespace of its own. The debug preset compiles each source by itself.
+option(PLEXAURA_UNITY "Compile several sources of a library or of a test program as one" ON)
 
 # plexaura_library(NAME TYPE SOURCES...): target plexaura_NAME, alias plexaura::NAME
 function(plexaura_library name type)

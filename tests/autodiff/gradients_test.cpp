@@ -15,7 +15,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/pattern.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::gradients_test {
 
 namespace {
 
@@ -237,4 +237,4 @@ TEST_CASE("the loss must be floating") {
   CHECK_THROWS_WITH_AS(gradients(count, {x}), doctest::Contains("the loss must be floating"), UserError);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::gradients_test

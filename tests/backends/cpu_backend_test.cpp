@@ -12,8 +12,7 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend_fixture.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::cpu_backend_test {
 
 TEST_CASE("CPU memory is aligned to huge pages and writable to its end") {
   const auto backend = make_cpu_backend();
@@ -126,3 +125,5 @@ TEST_CASE("an op without a host kernel gets no candidate") {
   const Region region = single(graph, y.id());
   CHECK(backend->propose({graph, region, {Layout::row_major(1)}, {true}}).empty());
 }
+
+}  // namespace plexaura::testing::cpu_backend_test

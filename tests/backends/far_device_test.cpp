@@ -19,8 +19,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/backend_fixture.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::far_device_test {
 
 namespace {
 
@@ -372,3 +371,5 @@ TEST_CASE("elementwise ops run in place") {
     CHECK(run.output().read() == counting(x.type(), -0.25, -0.25));
   }
 }
+
+}  // namespace plexaura::testing::far_device_test

@@ -5,8 +5,7 @@
 #include "core/ops/binary.h"
 #include "tests/support/backend_fixture.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::null_device_test {
 
 TEST_CASE("the null device goes through every motion and computes nothing") {
   NullDevice device({.layout = {}, .regions = {}, .without = {"mul"}, .workspace = 32});
@@ -32,3 +31,5 @@ TEST_CASE("the null device goes through every motion and computes nothing") {
   const Region missing = single(graph, z.id());
   CHECK(device.propose({graph, missing, {std::nullopt, std::nullopt}, {true}}).empty());
 }
+
+}  // namespace plexaura::testing::null_device_test

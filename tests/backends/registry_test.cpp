@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-using namespace plexaura;
+namespace plexaura::testing::registry_test {
 
 namespace {
 
@@ -110,3 +110,5 @@ TEST_CASE("a plugin is found beside the core") {
   }
   std::filesystem::remove(beside);
 }
+
+}  // namespace plexaura::testing::registry_test

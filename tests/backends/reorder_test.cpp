@@ -5,8 +5,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "tests/support/backend_fixture.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::reorder_test {
 
 namespace {
 
@@ -71,3 +70,5 @@ TEST_CASE("scalars are reordered too") {
   run.launch();
   CHECK(run.output().read() == counting(c.x.type(), 3));
 }
+
+}  // namespace plexaura::testing::reorder_test

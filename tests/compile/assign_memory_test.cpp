@@ -10,7 +10,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/pattern.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::assign_memory_test {
 
 namespace {
 
@@ -220,4 +220,4 @@ TEST_CASE("a value of parameters alone is shared by an output and by an instruct
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::assign_memory_test

@@ -23,7 +23,7 @@
 #include "tests/support/check_program.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::compile_test {
 
 namespace {
 
@@ -376,4 +376,4 @@ TEST_CASE("outputs that have no place are refused") {
   CHECK_NOTHROW(compile(graph, sound, test_backend()));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::compile_test

@@ -11,7 +11,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::fold_test {
 
 namespace {
 
@@ -102,4 +102,4 @@ TEST_CASE("verify takes what builders make") {
   verify(graph);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::fold_test

@@ -14,7 +14,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/two_speeds.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::measure_test {
 
 using namespace std::chrono_literals;
 
@@ -127,4 +127,4 @@ TEST_CASE("kernels with scratch memory and outputs that nobody wants can be meas
   for (const double each : seconds) CHECK(each > 0);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::measure_test

@@ -4,7 +4,7 @@
 
 #include "core/testing/values.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::memory_plan_test {
 
 namespace {
 
@@ -80,4 +80,4 @@ TEST_CASE("nothing needs no memory") {
   CHECK(plan_memory(empty).peak == 0);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::memory_plan_test

@@ -14,7 +14,7 @@
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::merge_test {
 
 namespace {
 
@@ -103,4 +103,4 @@ TEST_CASE_FIXTURE(Fixture, "step scalars merge by which they are") {
   CHECK(!one(slice(0, 0), slice(0, 16)));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::merge_test

@@ -6,7 +6,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::prune_test {
 
 namespace {
 
@@ -71,4 +71,4 @@ TEST_CASE("what is needed is what prune keeps") {
   CHECK(needed(graph, roots, false).size() == 2);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::prune_test

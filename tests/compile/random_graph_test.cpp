@@ -21,7 +21,7 @@
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::random_graph_test {
 
 namespace {
 
@@ -175,4 +175,4 @@ TEST_CASE("a random graph gives the same when it is compiled as when every value
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::random_graph_test

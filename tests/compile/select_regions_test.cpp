@@ -10,7 +10,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/forwarding_backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::select_regions_test {
 
 namespace {
 
@@ -230,4 +230,4 @@ TEST_CASE("collective ops keep their order") {
   CHECK(place(first) < place(second));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::select_regions_test

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <set>
 
-namespace plexaura::testing {
+namespace plexaura::testing::step_block_test {
 
 TEST_CASE("every scalar lies once in each dtype, inside the block") {
   std::set<std::size_t> places;
@@ -56,4 +56,4 @@ TEST_CASE("what is written is read at its place") {
   CHECK(random[2] == 1LL << 40);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::step_block_test

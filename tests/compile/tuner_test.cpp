@@ -16,7 +16,7 @@
 #include "tests/support/pattern.h"
 #include "tests/support/two_speeds.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::tuner_test {
 
 namespace {
 
@@ -246,4 +246,4 @@ TEST_CASE("a damaged text is refused and changes nothing") {
   CHECK(other.add(empty));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::tuner_test

@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 #include <vector>
 
-using plexaura::did_you_mean;
-using plexaura::nearest;
+namespace plexaura::testing::did_you_mean_test {
 
 TEST_CASE("the nearest name is one added, removed, changed or exchanged letter away") {
   const std::vector<std::string> names{"learning_rate", "epochs", "lr"};
@@ -31,3 +30,5 @@ TEST_CASE("the question in an error's text") {
   CHECK(did_you_mean("tahn", names) == "; did you mean 'tanh'?");
   CHECK(did_you_mean("softmax", names).empty());
 }
+
+}  // namespace plexaura::testing::did_you_mean_test

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <string>
 
-using namespace plexaura;
+namespace plexaura::testing::print_test {
 
 TEST_CASE("control characters are shown, and nothing else is changed") {
   CHECK(printable("plain text, 100 %, C:\\x") == "plain text, 100 %, C:\\x");
@@ -19,3 +19,5 @@ TEST_CASE("so are those behind ASCII, which begin a command on some terminals") 
                   "31m") == "\\x9b31m");  // in Latin-1
   CHECK(printable("Ü\x9b") == "Ü\x9b");   // part of no command: the byte goes on a letter
 }
+
+}  // namespace plexaura::testing::print_test

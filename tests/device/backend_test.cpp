@@ -15,7 +15,7 @@
 #include "tests/support/backend_fixture.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::backend_test {
 
 TEST_CASE("uses tells who reads a value, and what is seen from outside") {
   Graph graph;
@@ -124,4 +124,4 @@ TEST_CASE("a name has one host kernel") {
   CHECK(!static_cast<bool>(find_host_kernel("no_kernel_at_all")));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::backend_test

@@ -10,7 +10,7 @@
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/support/thread_collective.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::collective_test {
 namespace {
 
 // What each of three ranks ends with when the ranks in `failing` throw `Kind`.
@@ -119,4 +119,4 @@ TEST_CASE("behind a phase, and on another thread, ranks call each other as ever"
   });
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::collective_test

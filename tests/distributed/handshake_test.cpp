@@ -6,7 +6,7 @@
 
 #include "tests/support/thread_collective.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::handshake_test {
 namespace {
 
 using Facts = std::map<std::string, std::string>;
@@ -80,4 +80,4 @@ TEST_CASE("check_all_or_none: names the ranks that found something, and those th
       "files");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::handshake_test

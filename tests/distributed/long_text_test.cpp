@@ -8,7 +8,7 @@
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/thread_transport.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::long_text_test {
 
 TEST_CASE("texts of any length arrive whole, in pieces of at most a mebibyte") {
   const std::size_t mebibyte = std::size_t{1} << 20;
@@ -41,4 +41,4 @@ TEST_CASE("texts of any length arrive whole, in pieces of at most a mebibyte") {
   CHECK(ends == std::vector<std::string>(2, "fine"));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::long_text_test

@@ -11,7 +11,7 @@
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/thread_transport.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::mailbox_test {
 namespace {
 
 constexpr int letter_tag = 3;
@@ -171,4 +171,4 @@ TEST_CASE("mailbox: who looks without waiting hears that the run ends, in the mi
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::mailbox_test

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace plexaura {
+namespace plexaura::testing::strategies_test {
 
 TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nearest") {
   const std::unique_ptr<Communicator> alone = make_communicator();
@@ -17,4 +17,4 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
                        "there is no strategy ''; known are allreduce, reduce-broadcast", UserError);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::strategies_test

@@ -13,7 +13,7 @@
 #include "core/ops/unary.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::graph_test {
 
 namespace {
 
@@ -187,4 +187,4 @@ TEST_CASE("a step scalar has the dtype that it is stored in") {
               "learning_rate"));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::graph_test

@@ -7,7 +7,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::print_test {
 
 namespace {
 
@@ -59,4 +59,4 @@ TEST_CASE("an edge to a saved output is dashed") {
   CHECK(to_dot(graph).find("n2 -> n3 [style=dashed];") != std::string::npos);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::print_test

@@ -8,7 +8,7 @@
 #include "core/ops/dropout.h"
 #include "core/ops/reduce.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::structure_test {
 
 namespace {
 
@@ -66,4 +66,4 @@ TEST_CASE("whatever changes a result changes the hash") {
   CHECK(hashes.size() == builders.size());
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::structure_test

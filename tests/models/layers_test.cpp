@@ -13,9 +13,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/run_graph.h"
 
-using namespace plexaura;
-using plexaura::testing::run_graph;
-using plexaura::testing::user_error;
+namespace plexaura::testing::layers_test {
 
 namespace {
 
@@ -199,3 +197,5 @@ TEST_CASE("sequential numbers its layers and refuses a name twice") {
   CHECK(user_error([] { layers::Activation unknown("rellu"); }) ==
         "there is no activation 'rellu'; did you mean 'relu'?");
 }
+
+}  // namespace plexaura::testing::layers_test

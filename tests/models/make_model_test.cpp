@@ -11,9 +11,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/run_graph.h"
 
-using namespace plexaura;
-using plexaura::testing::run_graph;
-using plexaura::testing::user_error;
+namespace plexaura::testing::make_model_test {
 
 namespace {
 
@@ -284,3 +282,5 @@ TEST_CASE("losses are means over the samples, and hits are counted") {
             .metrics[1]
             .name == "accuracy_top5");
 }
+
+}  // namespace plexaura::testing::make_model_test

@@ -8,7 +8,7 @@
 #include "tests/support/check_program.h"
 #include "tests/support/sanitized.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::memory_plan_test {
 
 namespace {
 
@@ -60,4 +60,4 @@ TEST_CASE("the plan of the largest ResNet" * doctest::skip(address_sanitized)) {
   check_plan("resnet152.yaml", {3, 64, 64}, 5, 3);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::memory_plan_test

@@ -10,7 +10,7 @@
 #include "tests/support/temporary_folder.h"
 #include "training/checkpoint.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::predictor_test {
 
 namespace {
 
@@ -88,4 +88,4 @@ TEST_CASE("a model normalises images that are bytes as the section data says, an
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::predictor_test

@@ -11,9 +11,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/run_graph.h"
 
-using namespace plexaura;
-using plexaura::testing::run_graph;
-using plexaura::testing::user_error;
+namespace plexaura::testing::resnet_test {
 
 namespace {
 
@@ -199,3 +197,5 @@ TEST_CASE("the summary lists layers, shapes and counts, and keeps the model's dt
         std::string::npos);
   CHECK(net.dtype() == DType::float64);
 }
+
+}  // namespace plexaura::testing::resnet_test

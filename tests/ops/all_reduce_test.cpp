@@ -10,7 +10,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::all_reduce_test {
 
 namespace {
 
@@ -51,4 +51,4 @@ TEST_CASE("all_reduce_sum refuses what no message carries") {
   CHECK(user_error([&] { all_reduce_sum(x); }).find("use cast()") != std::string::npos);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::all_reduce_test

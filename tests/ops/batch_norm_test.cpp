@@ -13,7 +13,7 @@
 #include "tests/support/pattern.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::batch_norm_test {
 
 namespace {
 
@@ -264,4 +264,4 @@ TEST_CASE("the variance of batch norm does not cancel far from zero") {
   check_close(results[0], {1.25});
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::batch_norm_test

@@ -12,7 +12,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::binary_test {
 
 namespace {
 
@@ -248,4 +248,4 @@ TEST_CASE("a number takes the other operand's type") {
   CHECK(where(gt(x, 0), x, 0).dtype() == DType::bfloat16);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::binary_test

@@ -9,7 +9,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/reference/access.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::concat_test {
 
 namespace {
 
@@ -109,4 +109,4 @@ TEST_CASE("concat takes any dtype, and needs a part") {
   CHECK_THROWS_AS(concat({}, 0), UserError);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::concat_test

@@ -12,7 +12,7 @@
 #include "tests/support/pattern.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::conv2d_test {
 
 namespace {
 
@@ -184,4 +184,4 @@ TEST_CASE("the gradient of a convolution has as many channels as the weights giv
   CHECK_THROWS_AS(conv2d_input_grad(weights, grad, {4, 4}, {}), UserError);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::conv2d_test

@@ -7,7 +7,7 @@
 #include "backends/cpu/portable/portable.h"
 #include "tests/support/cases.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::coverage_test {
 
 namespace {
 
@@ -69,4 +69,4 @@ TEST_CASE("every op of ops.def has a portable kernel") {
     CHECK_MESSAGE(static_cast<bool>(find_host_kernel(op)), fmt::format("{} has no portable kernel", op));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::coverage_test

@@ -11,7 +11,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::dropout_test {
 
 namespace {
 
@@ -156,4 +156,4 @@ TEST_CASE("dropouts with other probabilities are different ops") {
   CHECK(!(DropoutGrad({0.5}) == DropoutGrad({0.4})));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::dropout_test

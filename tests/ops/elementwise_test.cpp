@@ -6,7 +6,7 @@
 
 #include "tests/support/cases.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::elementwise_test {
 
 namespace {
 
@@ -64,4 +64,4 @@ TEST_CASE("every op but concat refuses an input too many") {
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::elementwise_test

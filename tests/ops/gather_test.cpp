@@ -12,7 +12,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/reference/access.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::gather_test {
 
 namespace {
 
@@ -171,4 +171,4 @@ TEST_CASE("gathers along other axes are different ops") {
   CHECK(!(GatherGrad({0, 2}) == GatherGrad({0, 3})));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::gather_test

@@ -8,7 +8,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::layer_norm_test {
 
 namespace {
 
@@ -114,4 +114,4 @@ TEST_CASE("layer_norm of 16 bits computes in float32") {
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::layer_norm_test

@@ -14,7 +14,7 @@
 #include "tests/support/pattern.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::losses_test {
 
 namespace {
 
@@ -244,4 +244,4 @@ TEST_CASE("top_k_correct ranks equal logits by class, and a NaN is no hit") {
   CHECK(results[1].to_doubles()[0] == 3);  // and the second, and the third behind its NaN
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::losses_test

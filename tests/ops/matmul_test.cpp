@@ -5,7 +5,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::matmul_test {
 
 namespace {
 
@@ -57,4 +57,4 @@ const WrongCases wrong({
 TEST_CASE("matmul: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("matmul: what it refuses") { check_all(wrong); }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::matmul_test

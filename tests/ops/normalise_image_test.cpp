@@ -9,7 +9,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/reference/access.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::normalise_image_test {
 
 namespace {
 
@@ -87,4 +87,4 @@ TEST_CASE("normalise_image rounds as torchvision does") {
                                       2.248908281326294F, 2.4285714626312256F, 2.640000104904175F}));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::normalise_image_test

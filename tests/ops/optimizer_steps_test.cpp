@@ -8,7 +8,7 @@
 #include "tests/support/pattern.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::optimizer_steps_test {
 
 namespace {
 
@@ -212,4 +212,4 @@ TEST_CASE("no option of an optimizer is left out of its description") {
   CHECK(!(AdamStep({.epsilon = 1e-7}) == AdamStep(AdamOptions{})));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::optimizer_steps_test

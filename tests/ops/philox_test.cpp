@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plexaura;
+namespace plexaura::testing::philox_test {
 
 // The last step of MurmurHash3, as its author publishes it (fmix64).
 TEST_CASE("seeds and streams are spread by the finaliser of MurmurHash3") {
@@ -23,3 +23,5 @@ TEST_CASE("no bit of the step, the index or the key is lost") {
   CHECK(draws.first_key().words[0] == static_cast<std::uint32_t>(draws.key));
   CHECK(draws.first_key().words[1] == draws.key >> 32);
 }
+
+}  // namespace plexaura::testing::philox_test

@@ -13,7 +13,7 @@
 #include "tests/support/pattern.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::pool2d_test {
 
 namespace {
 
@@ -212,4 +212,4 @@ TEST_CASE("a gradient of pooling has four axes") {
   CHECK_THROWS_AS(avg_pool2d_grad(five_axes, {4, 4}, {.kernel = {2, 2}}), UserError);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::pool2d_test

@@ -10,7 +10,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::random_test {
 
 namespace {
 
@@ -210,4 +210,4 @@ TEST_CASE("random values with other numbers are different ops") {
   CHECK(!(RandomValues(Kind::uniform, draws) == RandomValues(Kind::normal, draws)));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::random_test

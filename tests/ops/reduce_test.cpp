@@ -12,7 +12,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::reduce_test {
 
 namespace {
 
@@ -195,4 +195,4 @@ TEST_CASE("nothing has no largest element") {
   CHECK_THROWS_AS(argmax(none, 1), UserError);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::reduce_test

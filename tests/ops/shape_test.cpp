@@ -7,7 +7,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::shape_test {
 
 namespace {
 
@@ -100,4 +100,4 @@ TEST_CASE("permute moves integers and bools as well") {
   CHECK(result[0] == Tensor::of<std::int64_t>({3, 2}, {1, 4, 2, 5, 3, 6}));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::shape_test

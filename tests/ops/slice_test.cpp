@@ -11,7 +11,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/reference/access.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::slice_test {
 
 namespace {
 
@@ -126,4 +126,4 @@ TEST_CASE("slice takes any dtype, and other indices are another op") {
   CHECK(!(SliceGrad({{}, 3}) == SliceGrad({{}, 4})));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::slice_test

@@ -8,7 +8,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::softmax_test {
 
 namespace {
 
@@ -68,4 +68,4 @@ TEST_CASE("softmax and log_softmax are different ops, and so are those along dif
   CHECK(Softmax(Softmax::Kind::softmax, {1}) == Softmax(Softmax::Kind::softmax, {1}));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::softmax_test

@@ -14,7 +14,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::unary_test {
 
 namespace {
 
@@ -254,4 +254,4 @@ TEST_CASE("a cast to integers truncates, and takes the nearest value where there
         std::vector<double>{-1, 1, 2147483647.0, -2147483648.0, 0});
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::unary_test

@@ -8,7 +8,7 @@
 #include "core/ops/conv2d.h"
 #include "core/ops/pool2d.h"
 
-using namespace plexaura;
+namespace plexaura::testing::window_test {
 
 TEST_CASE("a window reaches over one element or more, and moves, along both axes") {
   Graph graph;
@@ -60,3 +60,5 @@ TEST_CASE("windows that 64 bits cannot count are refused") {
       "9223372036854775807 groups of 2 channels are more than a 64-bit number can count");
   CHECK(conv2d(x, w, {.stride = {large, large}, .padding = {large, 0}}).shape() == Shape{1, 1, 3, 1});
 }
+
+}  // namespace plexaura::testing::window_test

@@ -7,7 +7,7 @@
 #include "core/params/parameter_store.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::initialiser_test {
 
 namespace {
 
@@ -119,4 +119,4 @@ TEST_CASE("whole numbers have no initialiser") {
   CHECK(!user_error([] { Initialiser::zeros().make({DType::int64, {3}}, "a", 1); }).empty());
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::initialiser_test

@@ -10,8 +10,7 @@
 #include "core/step/training_step.h"
 #include "tests/support/error_text.h"
 
-using namespace plexaura;
-using plexaura::testing::user_error;
+namespace plexaura::testing::module_test {
 
 namespace {
 
@@ -261,3 +260,5 @@ TEST_CASE("a trainable parameter that gets no gradient is reported") {
   CHECK(user_error([&] { training_outputs(graph, {.loss = loss}, store, 1); }).find("'layer1.1.gain'") !=
         std::string::npos);
 }
+
+}  // namespace plexaura::testing::module_test

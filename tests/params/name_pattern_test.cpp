@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plexaura::testing {
+namespace plexaura::testing::name_pattern_test {
 
 TEST_CASE("a star stands for any letters, a question mark for one") {
   for (const char* pattern : {"layer1.0.weight", "*", "layer1.*", "*.weight", "l*0*t", "layer?.?.weight",
@@ -37,4 +37,4 @@ TEST_CASE("a tied parameter is named like each of its names") {
   CHECK(!is_named_like(spec, "other.*"));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::name_pattern_test

@@ -9,7 +9,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/read_tail.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::parameter_store_test {
 
 namespace {
 
@@ -184,4 +184,4 @@ TEST_CASE("the border lists entries with their bytes and buckets") {
   CHECK(border.step() == 0);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::parameter_store_test

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::placement_test {
 
 namespace {
 
@@ -123,4 +123,4 @@ TEST_CASE("buckets are slices without gaps, buffers and tail the last") {
   CHECK(make_buckets(nothing, 1).size() == 1);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::placement_test

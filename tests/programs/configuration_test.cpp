@@ -15,7 +15,7 @@
 #include "training/data/image.h"
 #include "training/file.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::configuration_test {
 
 namespace {
 
@@ -381,4 +381,4 @@ TEST_CASE("files that are not images are counted where the data are described") 
   CHECK(description().ends_with("images (ignored: 2 files that are not images)"));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::configuration_test

@@ -10,7 +10,7 @@
 
 #include "training/signals.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::console_test {
 
 namespace {
 
@@ -63,4 +63,4 @@ TEST_CASE("a console does not change the file that others write to") {
   CHECK((fcntl(pipe.writer.get(), F_GETFL) & O_NONBLOCK) == 0);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::console_test

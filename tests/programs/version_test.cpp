@@ -5,7 +5,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "distributed/communicator.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::version_test {
 
 TEST_CASE("builds of other sources, oneDNN or MPI are told apart") {
   const std::string id = build_id();
@@ -15,4 +15,4 @@ TEST_CASE("builds of other sources, oneDNN or MPI are told apart") {
   CHECK(version_text().find(source_revision()) != std::string::npos);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::version_test

@@ -13,7 +13,7 @@
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/support/temporary_folder.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::write_profile_test {
 
 namespace {
 
@@ -47,4 +47,4 @@ TEST_CASE("the profile of all ranks may take longer to write than ranks wait for
     CHECK(text.find(rank) != std::string::npos);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::write_profile_test

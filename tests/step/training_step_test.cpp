@@ -13,7 +13,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/read_tail.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::training_step_test {
 
 namespace {
 
@@ -244,4 +244,4 @@ TEST_CASE("a trainable parameter that the loss does not use is named, and so is 
         }).starts_with("the loss belongs to another graph"));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::training_step_test

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <limits>
 
-namespace plexaura::testing {
+namespace plexaura::testing::dtype_test {
 
 namespace {
 
@@ -62,4 +62,4 @@ TEST_CASE("sizes and names") {
   CHECK(!is_floating(DType::int64));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::dtype_test

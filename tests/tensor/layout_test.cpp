@@ -5,7 +5,7 @@
 
 #include "core/tensor/tensor.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::layout_test {
 
 namespace {
 
@@ -73,4 +73,4 @@ TEST_CASE("offsets of an element are one term for each axis") {
       }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::layout_test

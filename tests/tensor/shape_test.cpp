@@ -4,7 +4,7 @@
 
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::shape_test {
 
 TEST_CASE("shapes: elements, strides, text") {
   CHECK(Shape{}.elements() == 1);
@@ -45,4 +45,4 @@ TEST_CASE("negative axes count from the back") {
   CHECK_THROWS_AS(normalise_axis(0, 0), std::invalid_argument);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::shape_test

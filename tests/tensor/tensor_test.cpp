@@ -6,7 +6,7 @@
 
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::tensor_test {
 
 TEST_CASE("tensors start as zeros, aligned, and are values") {
   Tensor tensor(TensorType{DType::float32, {3}});
@@ -75,4 +75,4 @@ TEST_CASE("a tensor may lie in memory that others keep, and its copies do not") 
   CHECK(moved.as<float>()[1] == 6);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::tensor_test

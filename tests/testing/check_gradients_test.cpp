@@ -11,7 +11,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::check_gradients_test {
 
 namespace {
 
@@ -276,4 +276,4 @@ TEST_CASE("the gradient checker wants float64 and a floating output") {
         }).find("floating output") != std::string::npos);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::check_gradients_test

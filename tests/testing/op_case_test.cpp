@@ -7,7 +7,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::op_case_test {
 
 namespace {
 
@@ -97,4 +97,4 @@ TEST_CASE("a case of misuse must be refused, with the words that help") {
              .passed());
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::op_case_test

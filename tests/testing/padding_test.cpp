@@ -6,7 +6,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/pattern.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::padding_test {
 
 TEST_CASE("something in the padding is seen, whatever the elements are") {
   const Layout layout({0, 1}, {{1, 8}});
@@ -27,4 +27,4 @@ TEST_CASE("something in the padding is seen, whatever the elements are") {
   CHECK(is_zero());
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::padding_test

@@ -6,7 +6,7 @@
 #include "core/device/host_kernel.h"
 #include "core/ops/binary.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::traits_test {
 
 namespace {
 
@@ -63,4 +63,4 @@ TEST_CASE("an op that is what it says of itself passes") {
   CHECK(report.comparisons == 4);  // in the place of input 0, and its first, middle and last element
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::traits_test

@@ -12,7 +12,7 @@
 
 // Mistakes of other frameworks that sit between ops, passes and memory.
 
-namespace plexaura::testing {
+namespace plexaura::testing::traps_test {
 
 TEST_CASE("merging keeps apart what differs in any option, and changes no result") {
   Graph graph;
@@ -57,4 +57,4 @@ TEST_CASE("a program of constants that are too large to fold runs without a para
   CHECK(runner({Tensor::scalar(2.0)})[0].to_doubles()[0] == 150002);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::traps_test

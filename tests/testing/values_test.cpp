@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 #include <vector>
 
-namespace plexaura::testing {
+namespace plexaura::testing::values_test {
 
 namespace {
 
@@ -41,4 +41,4 @@ TEST_CASE("numbers between bounds fill all of the range") {
   CHECK(std::ranges::max(values) < 5);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::values_test

@@ -7,7 +7,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::catch_up_test {
 
 namespace {
 
@@ -86,4 +86,4 @@ TEST_CASE("ranks behind one step whose weights may be unlike take those of one")
   CHECK(meet({place, place, place}, true).weights == std::array<double, count>{0, 0, 0});
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::catch_up_test

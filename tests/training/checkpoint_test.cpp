@@ -15,7 +15,7 @@
 #include "tests/training/tiny_store.h"
 #include "training/safetensors.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::checkpoint_test {
 
 namespace {
 
@@ -381,4 +381,4 @@ TEST_CASE("the state of another optimizer is refused") {
         file + " has no tensor 'state1.fc.weight'; it belongs to another model or optimizer");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::checkpoint_test

@@ -14,7 +14,7 @@
 #include "tests/training/small_run.h"
 #include "training/data/loader.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::evaluation_test {
 
 namespace {
 
@@ -122,4 +122,4 @@ TEST_CASE("validation needs samples") {
           "data.validation_limit");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::evaluation_test

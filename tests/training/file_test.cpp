@@ -11,8 +11,7 @@
 #include "tests/support/no_descriptors.h"
 #include "tests/support/temporary_folder.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::file_test {
 
 TEST_CASE("an atomic file appears whole, with all its pieces in order") {
   const TemporaryFolder folder;
@@ -138,3 +137,5 @@ TEST_CASE("reading a file") {
             "cannot read '" + name + "': it is not a regular file; name another");
   }
 }
+
+}  // namespace plexaura::testing::file_test

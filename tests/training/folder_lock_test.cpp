@@ -11,8 +11,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::folder_lock_test {
 
 TEST_CASE("a folder has one holder at a time, and the refusal names it") {
   const TemporaryFolder folder;
@@ -69,3 +68,5 @@ TEST_CASE("a folder that is not there cannot be locked") {
         const FolderLock lock(folder / "none");
       }).starts_with("cannot create '" + (folder / "none/.lock").string() + "': No such file or directory"));
 }
+
+}  // namespace plexaura::testing::folder_lock_test

@@ -6,8 +6,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::json_log_test {
 
 TEST_CASE("a log holds one object a line, fields in the order given") {
   const TemporaryFolder folder;
@@ -85,3 +84,5 @@ TEST_CASE("a log that cannot be written names its file") {
         "cannot create 'no/such/folder/log': No such file or directory; name a file in a folder that exists "
         "and can be written");
 }
+
+}  // namespace plexaura::testing::json_log_test

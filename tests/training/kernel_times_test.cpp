@@ -15,7 +15,7 @@
 #include "tests/support/two_speeds.h"
 #include "training/file.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::kernel_times_test {
 
 namespace {
 
@@ -152,4 +152,4 @@ TEST_CASE("a folder that cannot be written is no error but a sentence") {
   CHECK(load_kernel_times(folder / "folder", tuner).find("measured anew") != std::string::npos);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::kernel_times_test

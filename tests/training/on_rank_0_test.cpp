@@ -8,7 +8,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::on_rank_0_test {
 
 TEST_CASE("work of rank 0 may take longer than ranks wait for each other, and is done when they go on") {
   std::atomic<bool> done = false;
@@ -73,4 +73,4 @@ TEST_CASE("what fails on rank 0 ends all ranks") {
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::on_rank_0_test

@@ -10,7 +10,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::optimizer_spec_test {
 
 namespace {
 
@@ -166,4 +166,4 @@ TEST_CASE("numbers that make no update are refused by their names") {
   refuses({.weight_decay = nan}, "the optimizer has weight_decay = nan; it must be a number from 0 on");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::optimizer_spec_test

@@ -11,7 +11,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::optimizer_test {
 
 namespace {
 
@@ -120,4 +120,4 @@ TEST_CASE("what a step cannot do is told") {
         std::string::npos);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::optimizer_test

@@ -12,7 +12,7 @@
 #include "tests/support/thread_collective.h"
 #include "tests/training/small_run.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::programs_test {
 
 namespace {
 
@@ -155,4 +155,4 @@ TEST_CASE("a rank that measures for others keeps no programs of their sizes") {
   CHECK(bytes[0] == bytes[1]);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::programs_test

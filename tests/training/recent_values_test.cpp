@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plexaura::testing {
+namespace plexaura::testing::recent_values_test {
 
 TEST_CASE("the median of recent values") {
   RecentValues values;
@@ -21,4 +21,4 @@ TEST_CASE("values that are no longer recent do not count") {
   CHECK(values.median() == 3);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::recent_values_test

@@ -10,8 +10,7 @@
 #include "tests/support/full_disk.h"
 #include "tests/support/temporary_folder.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::safetensors_test {
 
 namespace {
 
@@ -305,3 +304,5 @@ TEST_CASE("a file with a byte changed is refused or read, and nothing worse") {
     }
   }
 }
+
+}  // namespace plexaura::testing::safetensors_test

@@ -8,8 +8,8 @@
 #include "core/error.h"
 #include "tests/support/error_text.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::schedule_test {
+
 using doctest::Approx;
 
 namespace {
@@ -105,3 +105,5 @@ TEST_CASE("options outside their range are named") {
 TEST_CASE("a negative step is our mistake") {
   CHECK_THROWS_AS(Schedule({.peak = 1}).learning_rate(-1), InternalError);
 }
+
+}  // namespace plexaura::testing::schedule_test

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using plexaura::StopSignals;
+namespace plexaura::testing::signals_test {
 
 namespace {
 
@@ -60,3 +60,5 @@ TEST_CASE("without it signals act as before") {
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGTERM);
 }
+
+}  // namespace plexaura::testing::signals_test

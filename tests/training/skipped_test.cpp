@@ -4,7 +4,7 @@
 
 #include "tests/support/thread_collective.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::skipped_test {
 
 TEST_CASE("skipped samples are counted once over all ranks, and the first is named") {
   ThreadRanks ranks(4);
@@ -20,4 +20,4 @@ TEST_CASE("skipped samples are counted once over all ranks, and the first is nam
   });
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::skipped_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plexaura::testing {
+namespace plexaura::testing::strategy_state_test {
 
 TEST_CASE("a rank keeps what all have in common and what it has of its own") {
   const Tensor value = Tensor::scalar(1.0);
@@ -16,4 +16,4 @@ TEST_CASE("a rank keeps what all have in common and what it has of its own") {
   CHECK(strategy_state_of(saved, 1, false).size() == 1);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::strategy_state_test

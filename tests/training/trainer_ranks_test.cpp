@@ -15,7 +15,7 @@
 #include "tests/training/small_run.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::trainer_ranks_test {
 namespace {
 
 constexpr int rank_count = 3;
@@ -286,4 +286,4 @@ TEST_CASE("a strategy that ends the run ends it without the step in which it doe
   CHECK(endings<Stopping>({.epochs = 2}) == all("2 steps"));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::trainer_ranks_test

@@ -9,7 +9,7 @@
 #include "tests/support/two_speeds.h"
 #include "tests/training/small_run.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::trainer_resume_test {
 
 TEST_CASE("a run that stops anywhere and goes on ends bitwise equal") {
   SmallRun whole;
@@ -179,4 +179,4 @@ TEST_CASE("while a trainer lives no other may write into its folder") {
         }).find("writes its checkpoints into " + folder.path().string()) != std::string::npos);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::trainer_resume_test

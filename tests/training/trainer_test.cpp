@@ -19,7 +19,7 @@
 #include "training/data/dataset.h"
 #include "training/data/tensor_dataset.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::trainer_test {
 
 namespace {
 
@@ -441,4 +441,4 @@ TEST_CASE("times and rates are those of this run") {
   CHECK(run.result.stall_share <= 1);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::trainer_test

@@ -7,7 +7,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/training/tiny_store.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::weights_test {
 
 namespace fs = std::filesystem;
 
@@ -188,4 +188,4 @@ TEST_CASE("weights say what they were made with, and other settings are refused"
   check_settings(path, settings, "");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::weights_test

@@ -16,7 +16,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::profile_test {
 
 namespace {
 
@@ -131,4 +131,4 @@ TEST_CASE("a profile that cannot be created is the user's to mend, and so is a f
         "cannot write '/dev/full': No space left on device; free space or name another place");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::profile_test

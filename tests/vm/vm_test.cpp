@@ -14,7 +14,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/forwarding_backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::vm_test {
 
 namespace {
 
@@ -321,4 +321,4 @@ TEST_CASE("no elements are no trouble") {
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::vm_test

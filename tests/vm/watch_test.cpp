@@ -9,7 +9,7 @@
 #include "core/ops/matmul.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::watch_test {
 
 namespace {
 
@@ -50,4 +50,4 @@ TEST_CASE(
   check_end(detail_in_a_nanosecond(conv2d_weight_grad(x, grad, {3, 3}, {})), each);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::watch_test

@@ -8,8 +8,7 @@
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::batch_norm_test {
 
 namespace {
 
@@ -181,3 +180,5 @@ TEST_CASE("batch norm by moments of another value runs as ops of their own") {
   CHECK_FALSE(result.uses("portable"));
   CHECK(result.worst() < bound);
 }
+
+}  // namespace plexaura::testing::batch_norm_test

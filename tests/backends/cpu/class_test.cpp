@@ -6,8 +6,7 @@
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/cases.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::class_test {
 
 namespace {
 
@@ -64,3 +63,5 @@ TEST_CASE("equal and infinite logits and NaN count as in the portable kernels") 
       {.labels = 4});
   CHECK(result.worst() < bound);
 }
+
+}  // namespace plexaura::testing::class_test

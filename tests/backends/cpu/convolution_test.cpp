@@ -10,8 +10,7 @@
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/forwarding_backend.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::convolution_test {
 
 namespace {
 
@@ -254,3 +253,5 @@ TEST_CASE("inference convolutions may choose other weights") {
       {.mode = Mode::inference});
   CHECK(result.worst() < bound);
 }
+
+}  // namespace plexaura::testing::convolution_test

@@ -10,8 +10,7 @@
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/cases.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::dropout_test {
 
 TEST_CASE("dropout and its gradient give the bits of the portable kernels, wherever the batch begins") {
   const auto fast = make_cpu_backend();
@@ -36,3 +35,5 @@ TEST_CASE("no dropout is left to the portable kernels") {
   CHECK_FALSE(result.uses("portable"));
   CHECK(result.worst() < 1e-7);
 }
+
+}  // namespace plexaura::testing::dropout_test

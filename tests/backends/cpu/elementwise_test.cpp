@@ -10,8 +10,7 @@
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::elementwise_test {
 
 namespace {
 
@@ -265,3 +264,5 @@ TEST_CASE("an op takes the layout that its operands come in, blocks of channels 
   }
   CHECK(offers(x + y, {Layout::row_major(4), blocked_channels(16)})[0].outputs[0] == blocked_channels(16));
 }
+
+}  // namespace plexaura::testing::elementwise_test

@@ -4,7 +4,7 @@
 
 #include "core/ops/unary.h"
 
-using namespace plexaura;
+namespace plexaura::testing::kernel_cache_test {
 
 namespace {
 
@@ -49,3 +49,5 @@ TEST_CASE("what nobody uses does not fill the cache") {
   CHECK(cache.size() < 100);
   CHECK(kernel_of(cache, 1, made) == kept);
 }
+
+}  // namespace plexaura::testing::kernel_cache_test

@@ -8,8 +8,7 @@
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/backend_fixture.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::matmul_test {
 
 namespace {
 
@@ -87,3 +86,5 @@ TEST_CASE("a NaN goes through a product, its bias and the ReLU behind it") {
   });
   CHECK(result.worst() < bound);
 }
+
+}  // namespace plexaura::testing::matmul_test

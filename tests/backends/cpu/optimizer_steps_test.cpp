@@ -4,8 +4,7 @@
 
 #include "tests/backends/cpu/agreement.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::optimizer_steps_test {
 
 namespace {
 
@@ -53,3 +52,5 @@ TEST_CASE("steps of Adam and AdamW agree with the portable kernels in double") {
       CHECK(result.worst() < bound);
     }
 }
+
+}  // namespace plexaura::testing::optimizer_steps_test

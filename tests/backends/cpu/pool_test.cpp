@@ -4,8 +4,7 @@
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::pool_test {
 
 namespace {
 
@@ -80,3 +79,5 @@ TEST_CASE("equal elements and NaN are treated as the portable kernel does") {
   });
   CHECK(nan.worst() == 0);
 }
+
+}  // namespace plexaura::testing::pool_test

@@ -11,8 +11,7 @@
 #include "core/testing/run.h"
 #include "tests/backends/cpu/agreement.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::random_test {
 
 namespace {
 
@@ -69,3 +68,5 @@ TEST_CASE("no random values of float32 are left to the portable kernels") {
   });
   CHECK_FALSE(result.uses("portable"));
 }
+
+}  // namespace plexaura::testing::random_test

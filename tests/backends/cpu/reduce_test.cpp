@@ -7,8 +7,7 @@
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::reduce_test {
 
 namespace {
 
@@ -60,3 +59,5 @@ TEST_CASE("a value per channel is spread over pixels") {
   CHECK(result.uses("portable") != has_onednn());
   CHECK(result.worst() == 0);
 }
+
+}  // namespace plexaura::testing::reduce_test

@@ -6,8 +6,7 @@
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/backend_fixture.h"
 
-using namespace plexaura;
-using namespace plexaura::testing;
+namespace plexaura::testing::reorder_source_test {
 
 namespace {
 
@@ -43,3 +42,5 @@ TEST_CASE("values keep their elements and a zero padding through every pair of l
           CHECK(run.output().read_bytes() == physical);
         }
 }
+
+}  // namespace plexaura::testing::reorder_source_test

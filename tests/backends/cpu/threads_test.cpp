@@ -11,7 +11,7 @@
 
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::threads_test {
 
 namespace {
 
@@ -140,4 +140,4 @@ TEST_CASE("mpirun's binding is undone where all threads of all ranks fit the cor
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::threads_test

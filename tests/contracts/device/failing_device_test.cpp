@@ -15,7 +15,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::failing_device_test {
 
 namespace {
 
@@ -87,4 +87,4 @@ TEST_CASE("a failure that shows after its step was launched belongs to the ticke
   CHECK(run.steps().metrics(next).samples == 2);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::failing_device_test

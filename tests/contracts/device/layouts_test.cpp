@@ -13,7 +13,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::layouts_test {
 
 namespace {
 
@@ -135,4 +135,4 @@ TEST_CASE("a program that was compiled with another placement is refused by name
                        doctest::Contains("at another place than the store"), UserError);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::layouts_test

@@ -8,7 +8,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::missing_kernel_test {
 
 namespace {
 
@@ -44,4 +44,4 @@ TEST_CASE("one whose result nobody needs is not missed") {
   CHECK(compile(graph, outputs, test_backend())->instructions.size() == 1);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::missing_kernel_test

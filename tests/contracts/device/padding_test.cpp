@@ -21,7 +21,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::padding_test {
 
 namespace {
 
@@ -184,4 +184,4 @@ TEST_CASE("padding stays zero in the arenas of values, gradients and state") {
     }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::padding_test

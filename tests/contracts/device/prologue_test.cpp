@@ -10,7 +10,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::prologue_test {
 
 TEST_CASE("the first run takes the memory of the prologue, and no later one") {
   const TensorType weights{DType::float32, {6, 3}};
@@ -48,4 +48,4 @@ TEST_CASE("the first run takes the memory of the prologue, and no later one") {
   CHECK(!(vm.output() == before));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::prologue_test

@@ -19,7 +19,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/forwarding_backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::region_test {
 
 namespace {
 
@@ -186,4 +186,4 @@ TEST_CASE("a value may be an update as well as a gradient") {
   CHECK(store.read_gradient("w") == whole_numbers(type, 5));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::region_test

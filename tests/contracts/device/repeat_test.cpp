@@ -12,7 +12,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::repeat_test {
 
 namespace {
 
@@ -110,4 +110,4 @@ TEST_CASE("only the first bucket may ask for it") {
   CHECK_THROWS_AS(run.launch(std::span(&batch, 1), 0.1), InternalError);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::repeat_test

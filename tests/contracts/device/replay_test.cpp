@@ -14,7 +14,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::replay_test {
 
 namespace {
 
@@ -113,4 +113,4 @@ TEST_CASE("learning rate, step and random state take effect in recorded training
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::replay_test

@@ -14,7 +14,7 @@
 #include "training/data/tensor_dataset.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::shared_slots_test {
 
 namespace {
 
@@ -164,4 +164,4 @@ TEST_CASE("the trainer's loader writes where the programs read, in training and 
     for (const std::byte* place : source->written) CHECK(memory->find(place) != nullptr);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::shared_slots_test

@@ -12,7 +12,7 @@
 #include "tests/contracts/third_party_op/cube.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::third_party_op_test {
 
 namespace {
 
@@ -63,4 +63,4 @@ TEST_CASE("such ops are merged only where every option is equal") {
   CHECK(vm.output().to_doubles() == std::vector<double>{7, 28, 85, 196});
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::third_party_op_test

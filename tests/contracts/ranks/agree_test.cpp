@@ -15,7 +15,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::agree_test {
 
 namespace {
 
@@ -138,4 +138,4 @@ TEST_CASE("the ranks may agree to compute the gradients again, or to end") {
   CHECK(run.value("first") == before);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::agree_test

@@ -17,7 +17,7 @@
 #include "tests/support/thread_collective.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::agreement_test {
 
 namespace {
 
@@ -76,4 +76,4 @@ TEST_CASE("ranks that would compute something else are named, and nothing starts
   refused([](Way& way) { way.options.bucket_bytes = 1; });
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::agreement_test

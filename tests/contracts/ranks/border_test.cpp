@@ -16,7 +16,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::border_test {
 
 namespace {
 
@@ -188,4 +188,4 @@ TEST_CASE("all weights can be read and written where the host can reach them") {
   for (const char* name : {"a", "b"}) CHECK(run.value(name) == Tensor(filter));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::border_test

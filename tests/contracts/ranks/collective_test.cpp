@@ -21,7 +21,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::collective_test {
 
 namespace {
 
@@ -181,4 +181,4 @@ TEST_CASE("ranks may sum a parameter that no kernel has read") {
   CHECK(vm.output() == store.read("filter"));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::collective_test

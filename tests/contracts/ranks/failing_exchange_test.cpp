@@ -19,7 +19,7 @@
 #include "tests/support/thread_collective.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::failing_exchange_test {
 
 namespace {
 
@@ -222,4 +222,4 @@ TEST_CASE("an event that has failed starts anew") {
   event.wait();
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::failing_exchange_test

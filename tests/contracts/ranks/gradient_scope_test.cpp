@@ -19,7 +19,7 @@
 #include "tests/support/thread_collective.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::gradient_scope_test {
 
 namespace {
 
@@ -173,4 +173,4 @@ TEST_CASE("a rank that fails where no gradients are summed takes the others with
   CHECK(heard == 2);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::gradient_scope_test

@@ -17,7 +17,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::hooks_test {
 
 namespace {
 
@@ -184,4 +184,4 @@ TEST_CASE("weights of a bucket may arrive until its first reader") {
   for (const auto& [name, value] : strategy.kept) CHECK(value == plain.value(name));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::hooks_test

@@ -14,7 +14,7 @@
 #include "training/checkpoint.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::late_weights_test {
 
 namespace {
 
@@ -111,4 +111,4 @@ TEST_CASE("weights that arrive late are whole in validation, in checkpoints and 
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::late_weights_test

@@ -16,7 +16,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/thread_collective.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::offered_collective_test {
 
 namespace {
 
@@ -144,4 +144,4 @@ TEST_CASE("ranks sum in row-major layout: a kernel for another one is not taken"
       CHECK(instruction.outputs[0]->layout.is_row_major());
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::offered_collective_test

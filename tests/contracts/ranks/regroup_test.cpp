@@ -26,7 +26,7 @@
 #include "training/checkpoint.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::regroup_test {
 
 namespace {
 
@@ -321,4 +321,4 @@ TEST_CASE("a rank may be lost while the others regroup, which these do again") {
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::regroup_test

@@ -18,7 +18,7 @@
 #include "training/data/dataset.h"
 #include "training/trainer.h"
 
-namespace plexaura {
+namespace plexaura::testing::serving_rank_test {
 namespace {
 
 constexpr int client_rank = 0;
@@ -238,4 +238,4 @@ TEST_CASE("a serving rank: gives the first weights, and mixes in what it is sent
   check_serving("cpu", backend);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::serving_rank_test

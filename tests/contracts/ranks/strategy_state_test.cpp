@@ -16,7 +16,7 @@
 #include "tests/support/thread_collective.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::strategy_state_test {
 
 namespace {
 
@@ -170,4 +170,4 @@ TEST_CASE("two parts of a strategy's state have two names") {
         "digits of ASCII, '_', '-' and dots");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::strategy_state_test

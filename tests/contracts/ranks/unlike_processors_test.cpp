@@ -14,7 +14,7 @@
 #include "tests/support/thread_collective.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::unlike_processors_test {
 
 namespace {
 
@@ -87,4 +87,4 @@ TEST_CASE("on processors of one kind the choice of kernels is compared, and weig
   CHECK(end.weights[1] != end.weights[0]);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::unlike_processors_test

@@ -16,7 +16,7 @@
 #include "tests/support/read_tail.h"
 #include "tests/support/thread_collective.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::arena_types_test {
 
 namespace {
 
@@ -192,4 +192,4 @@ TEST_CASE("what is written from outside is in the shadow, and a program can read
   check_shadow(other.store());
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::arena_types_test

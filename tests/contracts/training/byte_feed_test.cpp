@@ -13,7 +13,7 @@
 #include "training/data/tensor_dataset.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::byte_feed_test {
 
 namespace {
 
@@ -75,4 +75,4 @@ TEST_CASE("a run on bytes ends as one on floats that were normalised before") {
   CHECK(on_floats.fed_bytes == 4 * on_bytes.fed_bytes);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::byte_feed_test

@@ -22,7 +22,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/read_tail.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::debugging_test {
 
 namespace {
 
@@ -165,4 +165,4 @@ TEST_CASE("the watch shows a failed step to the other ranks, and its text to the
   CHECK(read_tail(run.store(), TailSlot::failed) == 1);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::debugging_test

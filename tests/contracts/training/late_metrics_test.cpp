@@ -22,7 +22,7 @@
 #include "training/data/tensor_dataset.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::late_metrics_test {
 
 namespace {
 
@@ -172,4 +172,4 @@ TEST_CASE("a sample that cannot be read ends all ranks after the same step with 
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::late_metrics_test

@@ -11,7 +11,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::loss_scale_test {
 
 namespace {
 
@@ -63,4 +63,4 @@ TEST_CASE("a loss scale that nobody divides out is refused") {
         "gradients have a loss scale, and the update does not divide it out");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::loss_scale_test

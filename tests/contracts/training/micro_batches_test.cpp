@@ -17,7 +17,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::micro_batches_test {
 
 namespace {
 
@@ -172,4 +172,4 @@ TEST_CASE("running statistics of batch norm move by the weighted mean over micro
   for (const double value : run.value("scale").to_doubles()) CHECK(std::isfinite(value));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::micro_batches_test

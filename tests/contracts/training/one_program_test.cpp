@@ -16,7 +16,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::one_program_test {
 
 namespace {
 
@@ -149,4 +149,4 @@ TEST_CASE("what cannot be linked is refused") {
         std::string::npos);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::one_program_test

@@ -18,7 +18,7 @@
 #include "core/testing/values.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::second_derivative_test {
 
 namespace {
 
@@ -62,4 +62,4 @@ TEST_CASE("a penalty on the slope, as a user writes it") {
       {random({3, 2, 2, 4}, 1), random({2}, 2), random({2}, 3), Tensor::of<std::int64_t>({3}, {0, 3, 1})});
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::second_derivative_test

@@ -10,7 +10,7 @@
 
 // Metrics are read by the ticket of their step, also while later steps run.
 
-namespace plexaura::testing {
+namespace plexaura::testing::ticket_test {
 
 namespace {
 
@@ -73,4 +73,4 @@ TEST_CASE("a failure belongs to the ticket of its step") {
   CHECK(run.steps().metrics(good).samples == 4);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::ticket_test

@@ -14,7 +14,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::tied_and_frozen_test {
 
 namespace {
 
@@ -121,4 +121,4 @@ TEST_CASE("changing the frozen set keeps values and state by name") {
         }).find("placed anew") != std::string::npos);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::tied_and_frozen_test

@@ -18,7 +18,7 @@
 #include "training/data/subset.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::trains_on_far_device_test {
 
 namespace {
 
@@ -155,4 +155,4 @@ TEST_CASE("the net for digits does twenty steps at batch 8 like the portable ker
   check_follows(run, Run(oracle(), "mnist_cnn.yaml", data, options), 1e-2);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::trains_on_far_device_test

@@ -11,7 +11,7 @@
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::updates_test {
 
 namespace {
 
@@ -188,4 +188,4 @@ TEST_CASE("an update program works in place, where nobody reads the old value la
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::updates_test

@@ -13,7 +13,7 @@
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::alarm_test {
 namespace {
 
 constexpr double test_deadline = 0.25;
@@ -179,4 +179,4 @@ TEST_CASE("alarm: two threads of a rank that hear of a failure end at the same t
   CHECK(std::chrono::abs(end[0] - end[1]) < std::chrono::milliseconds(300));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::alarm_test

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace plexaura {
+namespace plexaura::testing::watchdog_test {
 
 TEST_CASE("watchdog: a call that comes back in time is left alone") {
   std::promise<std::string> alarm;
@@ -47,4 +47,4 @@ TEST_CASE("watchdog: by default the process ends with status 1 and one sentence"
   CHECK(std::string(text.data()).find("rank 0 has waited") == 0);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::watchdog_test

@@ -9,7 +9,7 @@
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::chain_sum_test {
 namespace {
 
 const std::vector<std::string> five_hosts{"a", "a", "b", "a", "b"};
@@ -114,4 +114,4 @@ TEST_CASE("chain sum: pieces go forward without waiting for the way back of thos
   CHECK(sent == piece_count);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::chain_sum_test

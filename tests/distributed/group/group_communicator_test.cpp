@@ -9,7 +9,7 @@
 #include "core/ranks/rank_lost.h"
 #include "tests/distributed/group/thread_transport.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::group_communicator_test {
 namespace {
 
 constexpr int rank_count = 3;
@@ -281,4 +281,4 @@ TEST_CASE("communicator: ranks of one colour are a group of their own") {
   CHECK(ends == std::vector<std::string>(rank_count, "fine"));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::group_communicator_test

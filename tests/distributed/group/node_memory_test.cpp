@@ -5,7 +5,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::node_memory_test {
 namespace {
 
 void write(const std::filesystem::path& path, const std::string& text) {
@@ -44,4 +44,4 @@ TEST_CASE("node memory: all windows together have to fit") {
   CHECK(memory_of_node() > (std::size_t{1} << 20));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::node_memory_test

@@ -17,7 +17,7 @@
 #include "distributed/texts.h"
 #include "tests/distributed/group/topology_support.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::parts_test {
 
 TEST_CASE("signatures: what matches, and how it is told") {
   const CallSignature bucket = announce(Call::sum, "bucket 3 of step 17", DType::float32, 4096);
@@ -170,4 +170,4 @@ TEST_CASE("lists of ranks") {
   CHECK(list_ranks({0, 1, 3}) == "ranks 0, 1 and 3");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::parts_test

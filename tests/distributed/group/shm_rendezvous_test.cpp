@@ -6,7 +6,7 @@
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::shm_rendezvous_test {
 namespace {
 
 constexpr int rank_count = 3;
@@ -90,4 +90,4 @@ TEST_CASE("rendezvous: a rank that does not come is named once, and beats postpo
   CHECK(count_endings(ends, "hears rank 0 did not come") == 1);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::shm_rendezvous_test

@@ -5,7 +5,7 @@
 #include "tests/models/config/iris_yaml.h"
 #include "tests/support/temporary_folder.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::config_test {
 
 TEST_CASE("overrides") {
   SUBCASE("replace, add and make sections; the last one wins") {
@@ -115,4 +115,4 @@ TEST_CASE("a configuration cut or changed anywhere is refused or read, and nothi
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::config_test

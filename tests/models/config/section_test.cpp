@@ -3,7 +3,7 @@
 #include "models/config/config.h"
 #include "tests/models/config/iris_yaml.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::section_test {
 
 namespace {
 
@@ -207,4 +207,4 @@ TEST_CASE("positions and paths for those who build from a section") {
         "iris.yaml:6:14: model.layers[1].units does not fit the labels");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::section_test

@@ -4,7 +4,7 @@
 
 #include "tests/models/config/iris_yaml.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::yaml_tree_test {
 
 TEST_CASE("what is not a configuration") {
   CHECK(parse_error("") == "iris.yaml: the configuration is empty; it must be a map of sections");
@@ -70,4 +70,4 @@ TEST_CASE("depth and size are bounded") {
         "iris.yaml: the configuration has 2000000 bytes; at most 1048576 are read");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::yaml_tree_test

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 #include <vector>
 
-namespace plexaura {
+namespace plexaura::testing::crop_test {
 
 namespace {
 
@@ -129,4 +129,4 @@ TEST_CASE("half of all random crops are flipped, or none") {
   for (int i = 0; i < 100; ++i) CHECK_FALSE(random_crop({50, 50}, 16, 0.08, false, random).horizontal_flip);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::crop_test

@@ -8,7 +8,7 @@
 #include "training/data/standardise.h"
 #include "training/data/subset.h"
 
-namespace plexaura {
+namespace plexaura::testing::csv_test {
 
 namespace {
 
@@ -268,4 +268,4 @@ TEST_CASE("Iris in both of its forms") {
   }
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::csv_test

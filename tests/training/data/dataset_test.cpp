@@ -9,7 +9,7 @@
 #include "training/data/standardise.h"
 #include "training/data/subset.h"
 
-namespace plexaura {
+namespace plexaura::testing::dataset_test {
 
 namespace {
 
@@ -96,4 +96,4 @@ TEST_CASE("sound samples are read") {
   CHECK(loader.next().micro_batches.front().samples == 2);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::dataset_test

@@ -9,7 +9,7 @@
 #include "training/data/loader.h"
 #include "training/file.h"
 
-namespace plexaura {
+namespace plexaura::testing::idx_test {
 
 namespace {
 
@@ -191,4 +191,4 @@ TEST_CASE("MNIST has its known sizes, first labels, mean and deviation") {
   CHECK(std::sqrt(squares / count - sum / count * sum / count) == doctest::Approx(0.3081).epsilon(0.001));
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::idx_test

@@ -13,7 +13,7 @@
 #include "training/data/sample_reader.h"
 #include "training/file.h"
 
-namespace plexaura {
+namespace plexaura::testing::image_folder_test {
 
 namespace {
 
@@ -249,4 +249,4 @@ TEST_CASE("real photographs are all read, and training and validation set agree"
   CHECK(loader.skipped().empty());
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::image_folder_test

@@ -15,7 +15,7 @@
 #include "tests/training/data/data_support.h"
 #include "training/file.h"
 
-namespace plexaura {
+namespace plexaura::testing::image_test {
 
 namespace {
 
@@ -140,4 +140,4 @@ TEST_CASE("an image that JPEG cannot hold is refused") {
                  "an image of 0x0 cannot be encoded as JPEG: Empty"));
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::image_test

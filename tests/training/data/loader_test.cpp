@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "tests/training/data/data_support.h"
 
-namespace plexaura {
+namespace plexaura::testing::loader_test {
 
 namespace {
 
@@ -300,4 +300,4 @@ TEST_CASE("impossible options are refused in a sentence") {
   CHECK_THROWS_AS(Loader(std::make_shared<testing::CountingDataset>(0), {}), UserError);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::loader_test

@@ -6,7 +6,7 @@
 #include "tests/training/data/data_support.h"
 #include "training/data/image.h"
 
-namespace plexaura {
+namespace plexaura::testing::png_test {
 
 namespace {
 
@@ -126,4 +126,4 @@ TEST_CASE("a PNG that is cut off in its data is refused by name") {
   }
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::png_test

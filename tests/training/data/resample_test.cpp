@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <vector>
 
-namespace plexaura {
+namespace plexaura::testing::resample_test {
 
 namespace {
 
@@ -93,4 +93,4 @@ TEST_CASE("white stays white however many pixels become one") {
   for (const std::uint8_t value : resized(image, {7, 2})) CHECK(value == 255);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::resample_test

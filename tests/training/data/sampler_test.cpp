@@ -5,7 +5,7 @@
 
 #include "tests/training/data/data_support.h"
 
-namespace plexaura {
+namespace plexaura::testing::sampler_test {
 
 namespace {
 
@@ -104,4 +104,4 @@ TEST_CASE("a plan names the number that is not positive") {
         }).starts_with("the order of 4611686018427387904 samples"));
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::sampler_test

@@ -6,7 +6,7 @@
 
 #include "tests/training/data/data_support.h"
 
-namespace plexaura {
+namespace plexaura::testing::subset_test {
 
 namespace {
 
@@ -88,4 +88,4 @@ TEST_CASE("a subset reads the samples of the whole") {
   CHECK_THROWS_AS(SubsetDataset(whole, {10}), UserError);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::subset_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/error_text.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::tensor_dataset_test {
 
 namespace {
 
@@ -44,4 +44,4 @@ TEST_CASE("tensors that are no samples are refused by name") {
         "TensorDataset: 'x' has NaN at element 2; the values of samples are finite, so correct the data");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::tensor_dataset_test
