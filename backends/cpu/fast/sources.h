@@ -20,6 +20,8 @@ std::unique_ptr<const KernelSource> make_transfer_source();
 std::unique_ptr<const KernelSource> make_optimizer_source();
 // batch_norm and its neighbours.
 std::unique_ptr<const KernelSource> make_batch_norm_source();
+// matmul of two small matrices.
+std::unique_ptr<const KernelSource> make_small_matmul_source();
 // max_pool2d, avg_pool2d and their gradients.
 std::unique_ptr<const KernelSource> make_pool_source();
 // sum, mean.

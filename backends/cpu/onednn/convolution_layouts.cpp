@@ -104,8 +104,8 @@ memory::desc row_major_groups(const Shape& weights, std::int64_t groups) {
 
 double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t groups, const Layout& src,
                               const Layout& dst, VectorAxis vector, const std::string& implementation) {
-  const double places =
-      static_cast<double>(shapes.dst.elements() / shapes.dst[1] * shapes.weights[2] * shapes.weights[3]);
+  const std::int64_t pixels = shapes.dst.elements() / shapes.dst[1];
+  const double places = static_cast<double>(pixels * shapes.weights[2] * shapes.weights[3]);
   std::int64_t in = src.padded(shapes.src)[1] / groups;
   std::int64_t out = dst.padded(shapes.dst)[1] / groups;
   if (implementation.find("gemm") != std::string::npos)

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backends/cpu/costs.h"
+#include "backends/cpu/matmul_regions.h"
 #include "backends/cpu/onednn/primitive_kernel.h"
 #include "backends/cpu/onednn/sources.h"
 #include "backends/cpu/region_match.h"
@@ -11,8 +12,6 @@ namespace plexaura::onednn {
 namespace {
 
 using Space = Argument::Space;
-
-constexpr auto with_bias = "matmul+bias";
 
 // An operand as matrices [..., rows, columns], with as many axes as the result; a transposed one is read
 // through its strides.
@@ -29,28 +28,15 @@ memory::desc operand_desc(const Shape& shape, bool transpose, std::int64_t rank)
   return {extents, memory::data_type::f32, strides};
 }
 
-// [..., M, K] as one matrix of many rows.
-Shape as_one_matrix(const Shape& shape) {
-  const std::int64_t columns = shape[shape.rank() - 1];
-  return {shape.elements() / columns, columns};
-}
-
 MatMulDescs descs_of(const RegionQuery& query) {
-  const Region& region = query.region;
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
-  Shape src = query.type(region.inputs[0]).shape;
-  const Shape& weights = query.type(region.inputs[1]).shape;
-  Shape dst = query.type(region.outputs[0]).shape;
-  if (weights.rank() == 2 && src.rank() > 2 && !options.transpose_a) {
-    src = as_one_matrix(src);
-    dst = as_one_matrix(dst);
-  }
-  MatMulDescs descs{operand_desc(src, options.transpose_a, dst.rank()),
-                    operand_desc(weights, options.transpose_b, dst.rank()), std::nullopt,
-                    row_major(dst.extents())};
-  if (region.nodes.size() > 1) {
-    std::vector<std::int64_t> bias(static_cast<std::size_t>(dst.rank()), 1);
-    bias.back() = dst[dst.rank() - 1];
+  const auto& [a, b, product] = matmul_shapes(query);
+  MatMulDescs descs{operand_desc(a, options.transpose_a, product.rank()),
+                    operand_desc(b, options.transpose_b, product.rank()), std::nullopt,
+                    row_major(product.extents())};
+  if (query.region.kind == matmul_with_bias) {
+    std::vector<std::int64_t> bias(static_cast<std::size_t>(product.rank()), 1);
+    bias.back() = product[product.rank() - 1];
     descs.bias = row_major(bias);
   }
   return descs;
@@ -64,14 +50,8 @@ double seconds_of(const RegionQuery& query) {
   const Shape& src = query.type(query.region.inputs[0]).shape;
   const auto inner = src[src.rank() - (op_cast<MatMul>(query.op()).options().transpose_a ? 2 : 1)];
   const auto outputs = query.type(query.region.outputs[0]).shape.elements();
-  return costs::seconds_of_launch +
+  return costs::seconds_of_launch + costs::seconds_of_library_call +
          2 * static_cast<double>(inner) * static_cast<double>(outputs) / costs::operations;
-}
-
-// Whether a value is one row that is added to each row of the product.
-bool is_bias(const Shape& value, const Shape& product) {
-  return value.rank() > 0 && value.rank() <= product.rank() && value[value.rank() - 1] == value.elements() &&
-         value.elements() == product[product.rank() - 1];
 }
 
 std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query) {
@@ -80,18 +60,13 @@ std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query) {
                                   {DNNL_ARG_WEIGHTS, primitive.weights_desc(), Space::input, 1},
                                   {DNNL_ARG_DST, primitive.dst_desc(), Space::output, 0},
                                   scratchpad_of(primitive)};
-  if (query.region.nodes.size() > 1)
+  if (query.region.kind == matmul_with_bias)
     arguments.push_back({DNNL_ARG_BIAS, *descs_of(query).bias, Space::input, 2});
   return std::make_shared<PrimitiveKernel>(dnnl::matmul(primitive), std::move(arguments));
 }
 
 class MatMulSource final : public KernelSource {
  public:
-  std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
-    if (!is_float32(graph, {last, 0}) || !has_elements(graph, {last, 0})) return {};
-    return is_op(graph, last, "add") ? match_add(graph, last, uses) : std::vector<Region>{};
-  }
-
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (!is_matmul(query) || !is_dense_float32(query)) return {};
     Candidate candidate;
@@ -107,27 +82,6 @@ class MatMulSource final : public KernelSource {
     candidate.seconds = seconds_of(query);
     candidate.make = [query] { return make_matmul(query); };
     return {std::move(candidate)};
-  }
-
- private:
-  static bool is_matmul(const RegionQuery& query) {
-    const std::string& kind = query.region.kind;
-    return kind == "matmul" || kind == with_bias;
-  }
-
-  static std::vector<Region> match_add(const Graph& graph, NodeId add, const Uses& uses) {
-    const std::vector<Value>& operands = graph.record(add).inputs;
-    for (std::size_t side = 0; side < 2; ++side) {
-      const Value product = operands[side];
-      const Value bias = operands[1 - side];
-      if (!is_op(graph, product.node, "matmul") || !uses.only_read_by(product, add) || bias == product)
-        continue;
-      if (!is_bias(graph.type(bias).shape, graph.type(product).shape)) continue;
-      std::vector<Value> inputs = graph.record(product.node).inputs;
-      inputs.push_back(bias);
-      return {{with_bias, {product.node, add}, std::move(inputs), {{add, 0}}}};
-    }
-    return {};
   }
 };
 

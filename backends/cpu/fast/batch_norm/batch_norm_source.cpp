@@ -23,7 +23,6 @@ constexpr auto total_grad_and_more = "normalise_grad+add+moments_grad+add";
 
 // Region inputs: those of normalise or its gradient, then what the region adds.
 constexpr std::size_t moments_inputs = 3;  // without mean and inverse
-constexpr std::size_t normalise_inputs = 5;
 constexpr std::size_t grad_inputs = 5;
 constexpr std::size_t grad_out = 4;
 // Region outputs: the result, then those of the moments, or of the gradients of scale and shift, and the mask.

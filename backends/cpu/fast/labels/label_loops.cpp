@@ -42,7 +42,7 @@ PLEXAURA_CLONES std::int64_t count_not_below(const float* x, std::int64_t count,
   for (std::int64_t i = 0; i < count; ++i) {
     const bool above = !(x[i] <= own);
     const bool tied = ties & (x[i] == own);
-    found += above | tied ? 1 : 0;
+    found += (above | tied) ? 1 : 0;
   }
   return found;
 }

@@ -1,0 +1,73 @@
+#include "backends/cpu/costs.h"
+#include "backends/cpu/fast/function_kernel.h"
+#include "backends/cpu/fast/matmul/small_matmul_loops.h"
+#include "backends/cpu/fast/sources.h"
+#include "backends/cpu/matmul_regions.h"
+#include "core/ops/matmul.h"
+
+namespace plexaura::fast {
+
+namespace {
+
+// Larger products pay for a library's call, blocks for each cache, and threads.
+constexpr std::int64_t most_multiplications = 64 * 64 * 64;
+
+MatrixProduct product_of(const RegionQuery& query) {
+  const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
+  const Shape a = matmul_shapes(query).a;
+  const Shape product = matmul_shapes(query).product;
+  return {product[0], a[options.transpose_a ? 0 : 1], product[1], options.transpose_a, options.transpose_b};
+}
+
+bool is_small(const RegionQuery& query) {
+  const MatMulShapes shapes = matmul_shapes(query);
+  if (shapes.a.rank() != 2 || shapes.b.rank() != 2) return false;
+  const MatrixProduct product = product_of(query);
+  return product.rows * product.inner * product.columns <= most_multiplications;
+}
+
+double seconds_of(const MatrixProduct& product) {
+  const std::int64_t panels = (product.columns + panel_columns - 1) / panel_columns;
+  const auto packed = static_cast<double>(panels * panel_columns * product.inner);
+  const double packing = packed / (product.transpose_b ? costs::copied_elements : 4 * costs::copied_elements);
+  return costs::seconds_of_launch + packing +
+         2 * packed * static_cast<double>(product.rows) / costs::operations_of_small_products;
+}
+
+std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
+  const MatrixProduct product = product_of(query);
+  const auto workspace = static_cast<std::size_t>(product.inner * panel_columns) * sizeof(float);
+  return make_kernel(
+      [product](const Binding& at) {
+        const float* bias = at.inputs.size() > 2 ? floats(at.inputs[2]) : nullptr;
+        multiply_small(product, floats(at.inputs[0]), floats(at.inputs[1]), bias, floats(at.workspace),
+                       floats(at.outputs[0]));
+      },
+      workspace);
+}
+
+// Of two matrices: calling a library takes longer than the product of small ones.
+class SmallMatMulSource final : public KernelSource {
+ public:
+  std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
+    if (!is_op(graph, last, "add") || !is_float32(graph, {last, 0}) || !has_elements(graph, {last, 0}))
+      return {};
+    return match_matmul_with_bias(graph, last, uses);
+  }
+
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    if (!is_matmul(query) || !is_dense_float32(query) || !is_small(query)) return {};
+    Candidate candidate = row_major_candidate(query);
+    candidate.seconds = seconds_of(product_of(query));
+    candidate.make = [query] { return make_for(query); };
+    return {std::move(candidate)};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const KernelSource> make_small_matmul_source() {
+  return std::make_unique<SmallMatMulSource>();
+}
+
+}  // namespace plexaura::fast
