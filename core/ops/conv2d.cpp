@@ -113,8 +113,9 @@ std::vector<Node> Conv2dInputGrad::vjp(const VjpRequest& request) const {
   const Node& u = request.grad_outputs[0];
   Node grad_weights;
   Node grad_grad_out;
-  if (request.wanted[0]) grad_weights = conv2d_weight_grad(u, grad_out, spatial(weights.shape()), options());
-  if (request.wanted[1]) grad_grad_out = conv2d(u, weights, options());
+  const Conv2dOptions& forward = options();
+  if (request.wanted[0]) grad_weights = conv2d_weight_grad(u, grad_out, spatial(weights.shape()), forward);
+  if (request.wanted[1]) grad_grad_out = conv2d(u, weights, forward);
   return {grad_weights, grad_grad_out};
 }
 
@@ -138,8 +139,9 @@ std::vector<Node> Conv2dWeightGrad::vjp(const VjpRequest& request) const {
   const Node& u = request.grad_outputs[0];
   Node grad_x;
   Node grad_grad_out;
-  if (request.wanted[0]) grad_x = conv2d_input_grad(u, grad_out, spatial(x.shape()), options());
-  if (request.wanted[1]) grad_grad_out = conv2d(x, u, options());
+  const Conv2dOptions& forward = options();
+  if (request.wanted[0]) grad_x = conv2d_input_grad(u, grad_out, spatial(x.shape()), forward);
+  if (request.wanted[1]) grad_grad_out = conv2d(x, u, forward);
   return {grad_x, grad_grad_out};
 }
 

@@ -67,7 +67,8 @@ std::vector<TensorType> SliceGrad::infer(std::span<const TensorType> inputs) con
 }
 
 std::vector<Node> SliceGrad::vjp(const VjpRequest& request) const {
-  return {slice(request.grad_outputs[0], options())};
+  const SliceOptions& forward = options();
+  return {slice(request.grad_outputs[0], forward)};
 }
 
 Node slice(Operand x, SliceOptions options) { return apply(std::make_shared<SliceOp>(options), {x}); }

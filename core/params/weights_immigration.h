@@ -205,6 +205,7 @@ class PLEXAURA_API Strategy {
   virtual std::vector<StrategyState> state() const { return {}; }
   // In a run that was resumed from a checkpoint with such, between begin() and the first step. What belongs to ranks
   // is given back to as many as there were, and otherwise to nobody.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): a strategy with state keeps it
   virtual void take_state(std::vector<StrategyState> /*state*/) {}
 
   // Once, after the last step of a run that ends without an error; weights stay as they are. What a serving

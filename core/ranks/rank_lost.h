@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -30,7 +29,7 @@ class PLEXAURA_API RankLost : public DeviceError {
 template <>
 class Remote<RankLost> final : public RankLost, public RemoteError {
  public:
-  Remote(int reporting_rank, RankLost error) : RankLost(std::move(error)), RemoteError(reporting_rank) {}
+  Remote(int reporting_rank, const RankLost& error) : RankLost(error), RemoteError(reporting_rank) {}
 };
 
 }  // namespace plexaura
