@@ -103,6 +103,8 @@ void check(const OptimizerSpec& optimizer) {
   check_optimizer(is_share(optimizer.momentum), "momentum", optimizer.momentum, share);
   check_optimizer(!optimizer.nesterov || optimizer.momentum > 0, "momentum", optimizer.momentum,
                   "above 0 where nesterov is set");
+  check_optimizer(optimizer.kind == OptimizerSpec::Kind::sgd || optimizer.momentum == 0, "momentum",
+                  optimizer.momentum, "0 for adam and adamw, whose momentum is beta1");
   check_optimizer(is_share(optimizer.beta1), "beta1", optimizer.beta1, share);
   check_optimizer(is_share(optimizer.beta2), "beta2", optimizer.beta2, share);
   check_optimizer(std::isfinite(optimizer.epsilon) && optimizer.epsilon > 0, "epsilon", optimizer.epsilon,

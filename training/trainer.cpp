@@ -300,7 +300,7 @@ Step Trainer::next_step(Loader& loader) const {
 // Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.
 void Trainer::end_diverged(double loss, const std::string& name) {
   const UserError error(fmt::format(
-      "{} is {}: training diverged; lower training.optimizer.learning_rate, or set "
+      "{} is {}: training diverged; lower training.optimizer.learning_rate or its weight_decay, or set "
       "training.watch=true to see "
       "which op made the first such number, where samples may hold a NaN or labels name no class; "
       "no checkpoint was touched",

@@ -164,7 +164,8 @@ Node pow(Operand a, Operand b) {
       "pow",
       [](const Operands& of, const Node& grad) -> std::vector<Node> {
         const Node slope = where(eq(of.b, 0), 0, of.b * pow(of.a, of.b - 1));
-        return {grad * slope, grad * of.y * log(where(eq(of.a, 0), 1, of.a))};
+        const Node at_zero = eq(of.a, 0);
+        return {grad * slope, where(at_zero, 0, grad * of.y * log(where(at_zero, 1, of.a)))};
       },
       a, b, true);
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <new>
 
+#include "core/error.h"
 #include "core/tensor/dispatch.h"
 
 namespace plexaura {
@@ -21,7 +22,13 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes) {
 
 Tensor::Tensor(TensorType type) : type_(std::move(type)) {
   const std::size_t size = std::max<std::size_t>(bytes(), 1);
-  memory_ = allocate(size);
+  try {
+    memory_ = allocate(size);
+  } catch (const std::bad_alloc&) {
+    throw UserError(
+        fmt::format("a tensor {} needs {} bytes, and there is not so much memory; make it smaller",
+                    to_string(type_), size));
+  }
   std::memset(memory_.get(), 0, size);
 }
 

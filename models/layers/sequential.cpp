@@ -43,7 +43,15 @@ void Residual::members(MemberVisitor& visit) {
 Node Residual::operator()(Operand x) {
   const auto call = enter(x);
   const Node shortcut = shortcut_ ? (*shortcut_)(x) : x.node();
-  return relu((*body_)(x) + shortcut);
+  const Node y = (*body_)(x);
+  if (y.shape() != shortcut.shape())
+    throw UserError(
+        fmt::format("{}: a residual block adds its body, {}, to its shortcut, {}; give both the same shape, "
+                    "by padding or by a "
+                    "shortcut with layers of its own",
+                    to_string(y.graph().record(y.value().node).origin), to_string(y.shape()),
+                    to_string(shortcut.shape())));
+  return relu(y + shortcut);
 }
 
 }  // namespace plexaura::layers

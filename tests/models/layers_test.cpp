@@ -185,6 +185,30 @@ TEST_CASE("a residual adds its input, and the shortcut takes its place where the
   check_close(run_graph(graph, store, {residual(x)}, {{"x", values({1, 2}, {1, -1})}})[0], {3, 0});
 }
 
+TEST_CASE("a residual whose body has another shape is refused, even where it would broadcast") {
+  auto narrowing = std::make_unique<layers::Sequential>();
+  narrowing->append_named<layers::Linear>("fc", 2, 1);
+  layers::Residual residual(std::move(narrowing));
+  ParameterStore store = make_store(residual, real);
+  Graph graph;
+  const std::string error = user_error([&] { residual(graph.input("x", {real, {1, 2}})); });
+  CAPTURE(error);
+  CHECK(
+      error.find("a residual block adds its body, [1,1], to its shortcut, [1,2]; give both the same shape") !=
+      std::string::npos);
+}
+
+TEST_CASE("batch norm is not trained on one element of each channel") {
+  layers::BatchNorm2d norm(3);
+  ParameterStore store = make_store(norm, real);
+  Graph training;
+  const std::string error = user_error([&] { norm(training.input("x", {real, {1, 3, 1, 1}})); });
+  CAPTURE(error);
+  CHECK(error.find("batch norm trains on one element of each channel, [1,3,1,1]") != std::string::npos);
+  Graph inference(Mode::inference);
+  CHECK(norm(inference.input("x", {real, {1, 3, 1, 1}})).shape() == Shape{1, 3, 1, 1});
+}
+
 TEST_CASE("sequential numbers its layers and refuses a name twice") {
   layers::Sequential net;
   net.append<layers::Linear>(2, 3);

@@ -240,6 +240,15 @@ TEST_CASE("pow has finite gradients at the edges") {
   CHECK(results[1].to_doubles()[1] == 0);
 }
 
+TEST_CASE("the gradient of pow by its exponent is 0 where the base is 0, even if the power is infinite") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::float64, {2});
+  const Node b = input(graph, "b", DType::float64, {2});
+  const auto results = Runner(graph, gradients(sum(pow(a, b)), {b}), test_backend())(
+      {Tensor::of<double>({2}, {0, 0}), Tensor::of<double>({2}, {-1, 2})});
+  CHECK(results[0].to_doubles() == std::vector<double>{0, 0});
+}
+
 TEST_CASE("a number takes the other operand's type") {
   Graph graph;
   const Node x = input(graph, "x", DType::bfloat16, {2});

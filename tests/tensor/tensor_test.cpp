@@ -40,6 +40,12 @@ TEST_CASE("what a tensor refuses") {
         std::string::npos);
   CHECK(user_error([&] { Tensor::of<float>({2}, {1}); }).find("takes 2 values and was given 1") !=
         std::string::npos);
+  CHECK(user_error([] {
+          Tensor({DType::float32, {std::int64_t{1} << 52}});
+        }) ==
+        "a tensor float32[4503599627370496] needs 18014398509481984 bytes, and there is not so much "
+        "memory; "
+        "make it smaller");
 }
 
 TEST_CASE("a tensor that was moved from is not read, and can be assigned to") {

@@ -159,6 +159,8 @@ TEST_CASE("numbers that make no update are refused by their names") {
   refuses({.momentum = 1}, "the optimizer has momentum = 1; it must be at least 0 and less than 1");
   refuses({.momentum = -1}, "the optimizer has momentum = -1; it must be at least 0 and less than 1");
   refuses({.nesterov = true}, "the optimizer has momentum = 0; it must be above 0 where nesterov is set");
+  refuses({.kind = OptimizerSpec::Kind::adam, .momentum = 0.9},
+          "the optimizer has momentum = 0.9; it must be 0 for adam and adamw, whose momentum is beta1");
   refuses({.beta1 = nan}, "the optimizer has beta1 = nan; it must be at least 0 and less than 1");
   refuses({.beta2 = 1}, "the optimizer has beta2 = 1; it must be at least 0 and less than 1");
   refuses({.epsilon = 0}, "the optimizer has epsilon = 0; it must be a number above 0");

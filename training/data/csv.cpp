@@ -35,17 +35,20 @@ std::string list_of(const std::vector<std::string>& names) {
   return fmt::format("{}{}", fmt::join(first, ", "), rest);
 }
 
-// Reads the whole of `text` as a finite number.
-std::errc parse_number(const std::string& text, float& value) {
+// Reads the whole of `text` as a finite number, in the range of float32.
+std::errc parse_number(const std::string& text, double& value) {
   const bool has_plus = text.starts_with('+') && !text.starts_with("+-");  // from_chars knows no plus
   const char* last = text.data() + text.size();
   const auto result = std::from_chars(text.data() + (has_plus ? 1 : 0), last, value);
   const bool is_whole = result.ptr == last && std::isfinite(value);
-  return result.ec == std::errc{} && !is_whole ? std::errc::invalid_argument : result.ec;
+  if (result.ec == std::errc{} && !is_whole) return std::errc::invalid_argument;
+  const bool fits = std::abs(value) <= std::numeric_limits<float>::max() &&
+                    (static_cast<float>(value) != 0 || value == 0);
+  return result.ec == std::errc{} && !fits ? std::errc::result_out_of_range : result.ec;
 }
 
 bool is_number(const std::string& text) {
-  float ignored = 0;
+  double ignored = 0;
   return parse_number(text, ignored) == std::errc{};
 }
 
@@ -185,8 +188,8 @@ void check_names(const CsvText& text, const CsvRow& header, const std::vector<st
   }
 }
 
-float parse_feature(const std::string& text, const std::string& place, const std::string& column) {
-  float value = 0;
+double parse_feature(const std::string& text, const std::string& place, const std::string& column) {
+  double value = 0;
   const std::errc error = parse_number(text, value);
   if (error == std::errc::result_out_of_range)
     throw UserError(fmt::format("{}: '{}' in {} is out of the range of float32; scale the column", place,
@@ -210,7 +213,7 @@ void check_width(const CsvText& text, const CsvRow& row, std::size_t width) {
 
 // What the rows hold, before labels have become numbers.
 struct Table {
-  std::vector<float> values;
+  std::vector<double> values;
   std::vector<NamedLabel> labels;
 
   void append(const CsvText& text, const CsvRow& row, const Columns& columns,
@@ -230,6 +233,27 @@ struct Table {
     return sorted_classes(found);
   }
 };
+
+// Large numbers that differ by little, such as times in seconds since 1970, are the same as float32.
+void check_precision(const std::string& file, const std::vector<double>& values,
+                     const std::vector<std::string>& names) {
+  constexpr double largest_share = 0.01;
+  for (std::size_t column = 0; column < names.size(); ++column) {
+    double least = values[column];
+    double most = values[column];
+    for (std::size_t i = column; i < values.size(); i += names.size()) {
+      least = std::min(least, values[i]);
+      most = std::max(most, values[i]);
+    }
+    const double rounding =
+        std::max(std::abs(least), std::abs(most)) * std::numeric_limits<float>::epsilon() / 2;
+    if (rounding > largest_share * (most - least) && most > least)
+      throw UserError(
+          fmt::format("{}: the numbers of {} lie between {} and {}, and float32 rounds them by up to {:.2g}; "
+                      "subtract a number from the whole column",
+                      file, shown(names[column]), least, most, rounding));
+  }
+}
 
 }  // namespace
 
@@ -261,7 +285,8 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   class_names_ = options.class_names.empty() ? table.classes() : options.class_names;
   labels_ = options.labelled ? place_labels(table.labels, class_names_)
                              : std::vector<std::int64_t>(table.labels.size(), 0);
-  values_ = std::move(table.values);
+  if (options.labelled) check_precision(path.string(), table.values, feature_names_);
+  values_.assign(table.values.begin(), table.values.end());
 }
 
 void CsvDataset::read(std::int64_t index, const SampleContext&, std::span<float> sample,

@@ -35,6 +35,22 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
+TEST_CASE("large numbers that float32 would make the same are refused") {
+  const auto table = [](double offset) {
+    std::string text = "t,class\n";
+    for (int i = 0; i < 4; ++i) text += fmt::format("{:.1f},a\n", offset + 0.5 * i);
+    return text;
+  };
+  CHECK(error_in(table(1e8)) ==
+        ": the numbers of t lie between 100000000 and 100000001.5, and float32 rounds them by up to 6; "
+        "subtract "
+        "a number from the whole column");
+  CHECK(contains(error_in(table(-1e8)), "float32 rounds them by up to 6"));
+  const testing::TempFolder folder;
+  CHECK(CsvDataset(folder.write("far.csv", table(1e5))).values()[3] == 100001.5F);
+  CHECK(CsvDataset(folder.write("constant.csv", "t,class\n123456789,a\n123456789,b\n")).size() == 2);
+}
+
 TEST_CASE("a table without labels has features alone, in the order that is asked for") {
   const testing::TempFolder folder;
   const auto path = folder.write("t.csv", "y,x,note\n1,2,a\n3,4,b\n");
