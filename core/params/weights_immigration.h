@@ -37,6 +37,14 @@ struct UpdateAnswer {
   double seconds = 60;
 };
 
+// The step under way, and this rank's part of it.
+struct StepPlace {
+  std::int64_t number = 0;  // from 1, resumed runs included; 0 before the first
+  std::int64_t epoch = 0;
+  bool ends_epoch = false;   // weights are validated and saved behind it
+  std::int64_t samples = 0;  // of this rank, over its micro-batches
+};
+
 // The engine's side of the border: what may be read and written, and in which pieces gradients travel.
 class PLEXAURA_API WeightsImmigration {
  public:
@@ -80,9 +88,10 @@ class PLEXAURA_API WeightsImmigration {
     return std::make_unique<ExchangeEvent>(store_.backend().make_event());
   }
 
-  // The number of the step under way, from 1, resumed runs included; 0 before the first. What messages name,
-  // and what "every k steps" has to count, so that a resumed run goes on as if it had never stopped.
-  std::int64_t step() const { return step_; }
+  // What "every k steps" has to count, so that a resumed run goes on as if it had never stopped.
+  const StepPlace& place() const { return place_; }
+  // Its number: what messages name.
+  std::int64_t step() const { return place_.number; }
 
   // A bucket's elements where the host can reach them: the arena itself where the backend's memory is host
   // memory, else a staged copy that the engine fills before gradients_ready has passed and takes back after
@@ -93,7 +102,7 @@ class PLEXAURA_API WeightsImmigration {
   Address device_gradients(std::size_t bucket) const;
 
   // For the engine, when a step begins; `stop` is what the tail says where the rank's own tail is lost.
-  void begin_step(std::int64_t step, bool stop);
+  void begin_step(const StepPlace& place, bool stop);
   // For the engine. The failure of this rank's device that somebody met who waited for a bucket of this step;
   // null: none.
   std::exception_ptr failure() const;
@@ -116,7 +125,7 @@ class PLEXAURA_API WeightsImmigration {
 
   ParameterStore& store_;
   std::vector<Bucket> buckets_;
-  std::int64_t step_ = 0;
+  StepPlace place_;
   std::unique_ptr<Memory> staging_;  // null where the arena is host memory
   std::vector<std::unique_ptr<Event>> staged_;
   std::unique_ptr<Event> computed_;

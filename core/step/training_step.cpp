@@ -103,7 +103,7 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   failure_ = inputs.failure;
   border_.await_answers();
   metrics_.add_failure(border_.failure());
-  border_.begin_step(inputs.step, inputs.stop);
+  border_.begin_step({inputs.step, inputs.epoch, inputs.ends_epoch, samples_of(inputs)}, inputs.stop);
   do attempt(inputs);
   while (answer_ == UpdateAnswer::Kind::repeat);
   const bool stopped = answer_ == UpdateAnswer::Kind::stop;

@@ -49,6 +49,8 @@ struct StepInputs {
   std::span<const MicroBatchInputs> micro_batches = {};  // equally many on every rank, at least one
   std::int64_t global_samples = 1;                       // over ranks and micro-batches
   std::int64_t step = 1;                                 // number of this update, from 1
+  std::int64_t epoch = 0;                                // for strategies, as what follows
+  bool ends_epoch = false;
   double learning_rate = 0;
   double loss_scale = 1;  // of the gradients; another than 1 needs an update that divides it out
   std::int64_t seed = 0;
