@@ -108,7 +108,7 @@ int run_served(const Arguments& arguments, Communicator& ranks) {
   const SmallRunResult result = run_small(roles.training(), &strategy, options);
   if (result.training.signal != 0) return roles.share_status(128 + result.training.signal);
   options.before_training = {};
-  const auto plain = make_strategy("allreduce", roles.training());
+  const auto plain = make_strategy({}, roles.training());
   const SmallRunResult without = run_small(roles.training(), plain.get(), options);
   if (result.weights != without.weights)
     throw InternalError("test failed: the weights differ from those of the same ranks without a server");
@@ -145,7 +145,9 @@ int run_regrouped(const Arguments& arguments, Communicator& ranks) {
 
 int run_once(const Arguments& arguments, Communicator& ranks) {
   if (arguments.has("resume")) check_newest(arguments);
-  const auto strategy = make_strategy(arguments.text("strategy", "allreduce"), ranks);
+  StrategyOptions chosen{.name = arguments.text("strategy", "allreduce")};
+  chosen.local = {.every = 4, .first_epochs = 1, .outer_learning_rate = 0.7, .outer_momentum = 0.5};
+  const auto strategy = make_strategy(chosen, ranks);
   const SmallRunResult result = run_small(ranks, strategy.get(), read_options(arguments, ranks.rank()));
   const std::string steps = std::to_string(result.training.steps);
   for (const std::string& other : ranks.gather_all(steps, "the steps of all ranks"))
