@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "distributed/strategies/all_reduce.h"
 #include "distributed/strategies/reduce_broadcast.h"
+#include "distributed/strategies/send_receive.h"
 
 namespace plexaura {
 namespace {
@@ -30,7 +31,7 @@ struct Known {
 
 constexpr std::array known_strategies{Known{"allreduce", make<AllReduce>},
                                       Known{"reduce-broadcast", make<ReduceBroadcast>},
-                                      Known{"local", make_local}};
+                                      Known{"send-recv", make<SendReceive>}, Known{"local", make_local}};
 
 std::exception_ptr unknown(std::string_view name) {
   return std::make_exception_ptr(

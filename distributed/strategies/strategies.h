@@ -21,8 +21,9 @@ const std::vector<std::string>& strategy_names();
 // How the ranks of this run work together:
 //   allreduce         gradients are summed by all ranks, each its part, inside a node right where they lie
 //   reduce-broadcast  gradients are summed by rank 0, which sends the sums back
+//   send-recv         gradients of the others are summed by rank 0, which serves and does not train
 //   local             each rank trains for itself; now and then their weights are averaged
-// All give the same bits in every run; the first two give those of one another, for every size of the buckets. Null where the
+// All give the same bits in every run; the first three give those of one another, for every size of the buckets. Null where the
 // communicator has one rank: there is nothing to exchange, and a step without a strategy has no host points.
 // The communicator must outlive the strategy and is used by it on the thread that trains, between other calls
 // on that thread. Throws UserError for an unknown name, on all ranks where one has it. Collective.
