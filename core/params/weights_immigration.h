@@ -64,7 +64,8 @@ class PLEXAURA_API WeightsImmigration {
   };
   std::vector<Entry> entries() const;
 
-  // One tensor in logical layout, whatever the physical one. Legal before step one and in after_update.
+  // One tensor in logical layout, whatever the physical one. Legal before step one, and in after_update,
+  // show_weights and take_weights_back.
   Tensor emigrate(std::string_view name) const { return store_.read(name); }
   void immigrate(std::string_view name, const Tensor& value) { store_.write(name, value); }
 
@@ -147,6 +148,7 @@ struct HookSet {
   bool agree = false;  // and so no bucket is updated before all have been exchanged
   bool before_use = false;
   bool after_update = false;
+  bool show_weights = false;  // others are looked at than those that train
 };
 
 // Of what a gradient is this rank's part. Changes of buffers follow the same rule.
@@ -203,6 +205,12 @@ class PLEXAURA_API Strategy {
 
   // After the update of all buckets: weights may be overwritten.
   virtual void after_update() {}
+
+  // Before validation, a checkpoint or the end of the run: may overwrite the weights by those that are to be looked
+  // at there. May call all ranks.
+  virtual void show_weights() {}
+  // Behind that, before the next step if there is one: the weights that train come back.
+  virtual void take_weights_back() {}
 
   // With local scope: adds up the tail of a step, in place, over the ranks that are to know it. That a rank wants to
   // stop or has failed has to reach all ranks that train in the same step. False: the trainer sums it over these,

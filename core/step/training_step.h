@@ -85,8 +85,8 @@ class PLEXAURA_API TrainingStep {
   // The number of the last step whose update this rank has made, also where after_update() has thrown then; 0: none.
   std::int64_t updated_step() const { return updated_step_; }
 
-  // Has the strategy bring all weights of the last update that it has not brought yet: comes before whatever
-  // reads the store outside of a step. All ranks call it together.
+  // Has the strategy bring all weights of the last update that it has not brought yet, and show those that are to be
+  // looked at: comes before whatever reads the store outside of a step. All ranks call it together.
   void await_weights();
 
   // Waits for what the strategy exchanges in that run, and throws what fails there, as run() does: other ranks may
@@ -140,6 +140,7 @@ class PLEXAURA_API TrainingStep {
   UpdateAnswer::Kind answer_ = UpdateAnswer::Kind::ready;
   std::vector<UpdateAnswer> exchanged_;  // per bucket, where ranks agree before the update
   std::vector<bool> in_use_;  // per bucket: the strategy has brought its weights since the last update
+  bool shown_ = false;        // the store has weights that the strategy shows
   std::exception_ptr failure_;
   std::uint64_t newest_ = 0;  // the step that was pushed last
   std::int64_t updated_step_ = 0;
