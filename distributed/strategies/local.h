@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
 #include "core/ranks/collective.h"
+#include "distributed/strategies/mean_change.h"
 
 namespace plexaura {
 
@@ -24,7 +26,7 @@ struct LocalOptions {
 class Local final : public Strategy {
  public:
   // `ranks`: those that train; it must outlive the strategy.
-  Local(Collective& ranks, const LocalOptions& options) : ranks_(ranks), options_(options) {}
+  Local(Collective& ranks, const LocalOptions& options) : change_(ranks), options_(options) {}
 
   HookSet hooks() const override { return {.after_update = true}; }
   GradientScope scope() const override { return GradientScope::local; }
@@ -37,21 +39,17 @@ class Local final : public Strategy {
 
  private:
   bool has_velocity() const { return options_.outer_momentum > 0; }
+  bool is_first_epoch() const;  // one of the first, in which averages are plain
   template <class T>
   void average();
   template <class T>
-  void take_outer_step();
+  void take_outer_step(std::span<T> changes);
 
-  Collective& ranks_;
+  MeanChange change_;  // since the last average
   LocalOptions options_;
   WeightsImmigration* border_ = nullptr;
-  // As they lie in the value arena; frozen parameters, at its end, are left out.
-  Tensor anchor_;    // the weights and buffers behind the last average
-  Tensor velocity_;  // of the outer optimizer, for trainables; empty without momentum
-  Tensor changes_;   // what is summed, and behind it the samples
-  // Since the last average.
-  std::int64_t steps_ = 0;
-  std::int64_t samples_ = 0;  // of this rank
+  Tensor
+      velocity_;  // of the outer optimizer, for trainables, as they lie in the value arena; empty without momentum
 };
 
 }  // namespace plexaura

@@ -24,14 +24,18 @@ std::unique_ptr<Strategy> make_local(const StrategyOptions& options, Communicato
   return std::make_unique<Local>(communicator, options.local);
 }
 
+std::unique_ptr<Strategy> make_elastic(const StrategyOptions& options, Communicator& communicator) {
+  return std::make_unique<Elastic>(communicator, options.elastic);
+}
+
 struct Known {
   std::string_view name;
   std::unique_ptr<Strategy> (*make)(const StrategyOptions&, Communicator&);
 };
 
-constexpr std::array known_strategies{Known{"allreduce", make<AllReduce>},
-                                      Known{"reduce-broadcast", make<ReduceBroadcast>},
-                                      Known{"send-recv", make<SendReceive>}, Known{"local", make_local}};
+constexpr std::array known_strategies{
+    Known{"allreduce", make<AllReduce>}, Known{"reduce-broadcast", make<ReduceBroadcast>},
+    Known{"send-recv", make<SendReceive>}, Known{"local", make_local}, Known{"elastic", make_elastic}};
 
 std::exception_ptr unknown(std::string_view name) {
   return std::make_exception_ptr(

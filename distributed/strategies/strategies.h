@@ -6,13 +6,16 @@
 
 #include "core/params/weights_immigration.h"
 #include "distributed/communicator.h"
+#include "distributed/strategies/elastic.h"
 #include "distributed/strategies/local.h"
 
 namespace plexaura {
 
 struct StrategyOptions {
   std::string name = "allreduce";
-  LocalOptions local = {};  // of that strategy
+  // Of the strategies of these names.
+  LocalOptions local = {};
+  ElasticOptions elastic = {};
 };
 
 // The names that make_strategy() knows: the values of distributed.strategy.
@@ -23,6 +26,7 @@ const std::vector<std::string>& strategy_names();
 //   reduce-broadcast  gradients are summed by rank 0, which sends the sums back
 //   send-recv         gradients of the others are summed by rank 0, which serves and does not train
 //   local             each rank trains for itself; now and then their weights are averaged
+//   elastic           each rank trains for itself, tied to a centre that now and then follows them
 // All give the same bits in every run; the first three give those of one another, for every size of the buckets. Null where the
 // communicator has one rank: there is nothing to exchange, and a step without a strategy has no host points.
 // The communicator must outlive the strategy and is used by it on the thread that trains, between other calls

@@ -129,15 +129,25 @@ LocalOptions read_local(const Section& distributed, std::int64_t epochs) {
   return local;
 }
 
+ElasticOptions read_elastic(const Section& distributed) {
+  ElasticOptions elastic;
+  elastic.every = distributed.integer_or("every", elastic.every, {.minimum = 1});
+  elastic.elasticity = distributed.number_or("elasticity", elastic.elasticity, {.maximum = 1, .above = 0});
+  return elastic;
+}
+
 // Each strategy with the keys that have an effect there.
 void read_strategy(const Section& distributed, RunOptions& run) {
   run.strategy.name = distributed.choice_or("strategy", run.strategy.name, strategy_names());
   const std::string because = "the strategy is " + run.strategy.name;
-  if (run.strategy.name == "local") {
-    run.strategy.local = read_local(distributed, run.trainer.epochs);
-    return distributed.refuse({"bucket_bytes", "rebroadcast_every"}, because);
-  }
-  distributed.refuse({"every", "first_epochs", "outer"}, because);
+  const bool is_local = run.strategy.name == "local";
+  const bool is_elastic = run.strategy.name == "elastic";
+  if (is_local) run.strategy.local = read_local(distributed, run.trainer.epochs);
+  if (is_elastic) run.strategy.elastic = read_elastic(distributed);
+  if (!is_local) distributed.refuse({"first_epochs", "outer"}, because);
+  if (!is_elastic) distributed.refuse({"elasticity"}, because);
+  if (is_local || is_elastic) return distributed.refuse({"bucket_bytes", "rebroadcast_every"}, because);
+  distributed.refuse({"every"}, because);
   run.trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
   run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
 }

@@ -80,6 +80,7 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
       read(idx + ", use_fraction: 0.5", sgd + ", schedule: {name: cosine}"),
       read(images, sgd + ", schedule: {name: one_cycle}"),
       read(csv, sgd, "strategy: local"),
+      read(csv, sgd, "strategy: elastic"),
   };
   const std::array given{"data.format",
                          "data.path",
@@ -135,14 +136,15 @@ TEST_CASE("keys without effect are errors") {
   CHECK(user_error([&] {
           read(csv, sgd + ", schedule: {name: cosine, gamma: 0.5}");
         }).find("gamma has no effect here, because the schedule is cosine") != std::string::npos);
-  for (const std::string key : {"every: 2", "first_epochs: 1", "outer: {momentum: 0.9}"})
+  for (const std::string key : {"every: 2", "first_epochs: 1", "outer: {momentum: 0.9}", "elasticity: 0.5"})
     CHECK(user_error([&] {
             read(csv, sgd, key);
           }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
   for (const std::string key : {"bucket_bytes: 2", "rebroadcast_every: 1"})
-    CHECK(user_error([&] {
-            read(csv, sgd, "strategy: local, " + key);
-          }).find("has no effect here, because the strategy is local") != std::string::npos);
+    for (const std::string strategy : {"local", "elastic"})
+      CHECK(user_error([&] {
+              read(csv, sgd, "strategy: " + strategy + ", " + key);
+            }).find("has no effect here, because the strategy is " + strategy) != std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: local, first_epochs: 2");
         }).find("distributed.first_epochs is '2'; it must be") != std::string::npos);

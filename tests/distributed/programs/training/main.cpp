@@ -155,6 +155,7 @@ int run_once(const Arguments& arguments, Communicator& ranks) {
   if (arguments.has("resume")) check_newest(arguments);
   StrategyOptions chosen{.name = arguments.text("strategy", "allreduce")};
   chosen.local = {.every = 4, .first_epochs = 1, .outer_learning_rate = 0.7, .outer_momentum = 0.5};
+  chosen.elastic = {.every = 4, .elasticity = 0.5};
   const auto strategy = make_strategy(chosen, ranks);
   const SmallRunResult result = run_small(ranks, strategy.get(), read_options(arguments, ranks.rank()));
   const std::string steps = std::to_string(result.training.steps);
