@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "training/store_hash.h"
+
 namespace plexaura {
 
 namespace {
@@ -15,7 +17,29 @@ namespace {
 constexpr const char* what = "the state of the strategy";
 constexpr std::string_view shared_prefix = "shared.";
 
+constexpr std::string_view store_prefix = "store/";  // no part of a strategy is named so
+
 std::string prefix_of(int rank) { return fmt::format("rank{}.", rank); }
+std::string own_value_name(const std::string& name) { return fmt::format("{}value/{}", store_prefix, name); }
+std::string own_state_name(std::int64_t index, const std::string& name) {
+  return fmt::format("{}state{}/{}", store_prefix, index, name);
+}
+
+bool weights_differ(Collective& ranks, const ParameterStore& store) {
+  const std::string mine = together(ranks, what, [&] { return std::to_string(weights_hash(store)); });
+  const std::vector<std::string> all = ranks.gather_all(mine, what);
+  return std::ranges::any_of(all, [&](const std::string& theirs) { return theirs != all[0]; });
+}
+
+SavedStrategy parts_of(const ParameterStore& store, bool with_values) {
+  SavedStrategy parts;
+  for (const ParameterSpec& spec : store.specs()) {
+    if (with_values) parts.emplace_back(own_value_name(spec.name), store.read(spec.name));
+    for (std::int64_t i = 0; i < store.states() && spec.role == ParameterRole::trainable; ++i)
+      parts.emplace_back(own_state_name(i, spec.name), store.read_state(i, spec.name));
+  }
+  return parts;
+}
 
 void check_names(const std::vector<StrategyState>& state) {
   std::set<std::pair<bool, std::string_view>> names;
@@ -60,13 +84,18 @@ SavedStrategy unpack(const std::string& packed) {
 }  // namespace
 
 // One rank after the other, so that nobody holds the state of all but rank 0.
-SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine) {
+SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine,
+                                    const ParameterStore* own_store) {
+  const bool with_values = own_store != nullptr && weights_differ(ranks, *own_store);
   SavedStrategy saved;
   const std::string packed = together(ranks, what, [&] {
     check_names(mine);
     SavedStrategy own;
     for (const StrategyState& part : mine)
       if (part.of_rank) own.emplace_back(prefix_of(ranks.rank()) + part.name, part.value);
+    if (ranks.rank() != 0 && own_store != nullptr)
+      for (auto& [name, value] : parts_of(*own_store, with_values))
+        own.emplace_back(prefix_of(ranks.rank()) + name, std::move(value));
     if (ranks.rank() != 0) return pack(own);
     for (const StrategyState& part : mine)
       if (!part.of_rank) saved.emplace_back(std::string(shared_prefix) + part.name, part.value);
@@ -92,12 +121,27 @@ void keep_state_of(int rank, SavedStrategy& saved) {
   });
 }
 
+void take_own_store(const SavedStrategy& saved, int rank, ParameterStore& store) {
+  const std::string own = prefix_of(rank);
+  const auto find = [&](const std::string& name) {
+    return std::ranges::find(saved, own + name, &SavedStrategy::value_type::first);
+  };
+  for (const ParameterSpec& spec : store.specs()) {
+    if (const auto value = find(own_value_name(spec.name)); value != saved.end())
+      store.write(spec.name, value->second);
+    for (std::int64_t i = 0; i < store.states() && spec.role == ParameterRole::trainable; ++i)
+      if (const auto state = find(own_state_name(i, spec.name)); state != saved.end())
+        store.write_state(i, spec.name, state->second);
+  }
+}
+
 std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, bool of_ranks) {
   const std::string own = prefix_of(rank);
   std::vector<StrategyState> state;
   for (const auto& [name, value] : saved) {
     if (name.starts_with(shared_prefix)) state.push_back({name.substr(shared_prefix.size()), value});
-    if (of_ranks && name.starts_with(own)) state.push_back({name.substr(own.size()), value, true});
+    if (of_ranks && name.starts_with(own) && !name.starts_with(own + std::string(store_prefix)))
+      state.push_back({name.substr(own.size()), value, true});
   }
   return state;
 }

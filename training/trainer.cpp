@@ -230,12 +230,15 @@ Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
       failure = std::current_exception();
     }
   try {
-    step.ticket = runner_->launch(data, {.global_samples = data.global_samples,
-                                         .step = step.number,
-                                         .learning_rate = options_.learning_rate.learning_rate(state_.step),
-                                         .seed = options_.seed,
-                                         .stop = noted_signal_ != 0,
-                                         .failure = std::move(failure)});
+    step.ticket =
+        runner_->launch(data, {.global_samples = data.global_samples,
+                               .step = step.number,
+                               .epoch = state_.epoch,
+                               .ends_epoch = state_.step_in_epoch + 1 == train_plan_.steps_per_epoch(),
+                               .learning_rate = options_.learning_rate.learning_rate(state_.step),
+                               .seed = options_.seed,
+                               .stop = noted_signal_ != 0,
+                               .failure = std::move(failure)});
   } catch (...) {
     if (programs_->step().updated_step() == step.number) advance();
     throw;
@@ -375,7 +378,8 @@ void Trainer::save() {
   state_.strategy_ranks = ranks().size();
   if (parts_.strategy != nullptr && !options_.output.empty())
     state_.strategy = gather_strategy_state(
-        ranks(), together(ranks(), "the state of the strategy", [&] { return parts_.strategy->state(); }));
+        ranks(), together(ranks(), "the state of the strategy", [&] { return parts_.strategy->state(); }),
+        trains_for_itself() ? &parts_.store : nullptr);
   on_rank_0(ranks(), "saving a checkpoint", [&] {
     if (options_.output.empty()) return check_weights(parts_.store);
     write_checkpoint();

@@ -136,6 +136,7 @@ class Trainer {
   void make_programs();
   void drop_programs();
   bool strategy_realigns() const;  // so that weights of ranks may differ by rounding
+  bool trains_for_itself() const;  // so that weights and optimizer's state are this rank's own
   void stand_together();
   void begin_strategy();
   void give_strategy_state();

@@ -56,9 +56,12 @@ bool Trainer::resume() {
 
 void Trainer::give_strategy_state() {
   const SavedStrategy saved = std::exchange(state_.strategy, {});
-  if (parts_.strategy == nullptr || saved.empty()) return;
+  if (parts_.strategy == nullptr) return;
   const bool as_many = state_.strategy_ranks == ranks().size();
-  parts_.strategy->take_state(strategy_state_of(saved, ranks().rank(), as_many));
+  if (as_many && trains_for_itself())
+    together(ranks(), "the weights of each rank",
+             [&] { take_own_store(saved, ranks().rank(), parts_.store); });
+  if (!saved.empty()) parts_.strategy->take_state(strategy_state_of(saved, ranks().rank(), as_many));
 }
 
 void Trainer::regroup(Collective& collective, Strategy* strategy) {
@@ -83,6 +86,10 @@ void Trainer::regroup(Collective& collective, Strategy* strategy) {
 
 bool Trainer::strategy_realigns() const {
   return parts_.strategy != nullptr && parts_.strategy->realigns_weights();
+}
+
+bool Trainer::trains_for_itself() const {
+  return parts_.strategy != nullptr && parts_.strategy->scope() == GradientScope::local;
 }
 
 void Trainer::drop_programs() {

@@ -128,8 +128,8 @@ Address WeightsImmigration::device_gradients(std::size_t bucket) const {
   return store_.gradients() + byte_offset(bucket);
 }
 
-void WeightsImmigration::begin_step(std::int64_t step, bool stop) {
-  step_ = step;
+void WeightsImmigration::begin_step(const StepPlace& place, bool stop) {
+  place_ = place;
   if (!staging_) return;
   const std::lock_guard lock(mutex_);
   stop_ = stop;
@@ -201,7 +201,7 @@ void WeightsImmigration::await(std::size_t bucket, const UpdateAnswer& answer) c
   if (!answer.event->settles_within(answer.seconds))
     answer.event->fail(std::make_exception_ptr(DeviceError(fmt::format(
         "bucket {} of step {} was not exchanged within {:.3g} s: the strategy did not signal its event",
-        bucket, step_, answer.seconds))));
+        bucket, step(), answer.seconds))));
   answer.event->wait();
 }
 

@@ -37,6 +37,14 @@ struct UpdateAnswer {
   double seconds = 60;
 };
 
+// The step under way, and this rank's part of it.
+struct StepPlace {
+  std::int64_t number = 0;  // from 1, resumed runs included; 0 before the first
+  std::int64_t epoch = 0;
+  bool ends_epoch = false;   // weights are validated and saved behind it
+  std::int64_t samples = 0;  // of this rank, over its micro-batches
+};
+
 // The engine's side of the border: what may be read and written, and in which pieces gradients travel.
 class PLEXAURA_API WeightsImmigration {
  public:
@@ -56,7 +64,8 @@ class PLEXAURA_API WeightsImmigration {
   };
   std::vector<Entry> entries() const;
 
-  // One tensor in logical layout, whatever the physical one. Legal before step one and in after_update.
+  // One tensor in logical layout, whatever the physical one. Legal before step one, and in after_update,
+  // show_weights and take_weights_back.
   Tensor emigrate(std::string_view name) const { return store_.read(name); }
   void immigrate(std::string_view name, const Tensor& value) { store_.write(name, value); }
 
@@ -80,9 +89,10 @@ class PLEXAURA_API WeightsImmigration {
     return std::make_unique<ExchangeEvent>(store_.backend().make_event());
   }
 
-  // The number of the step under way, from 1, resumed runs included; 0 before the first. What messages name,
-  // and what "every k steps" has to count, so that a resumed run goes on as if it had never stopped.
-  std::int64_t step() const { return step_; }
+  // What "every k steps" has to count, so that a resumed run goes on as if it had never stopped.
+  const StepPlace& place() const { return place_; }
+  // Its number: what messages name.
+  std::int64_t step() const { return place_.number; }
 
   // A bucket's elements where the host can reach them: the arena itself where the backend's memory is host
   // memory, else a staged copy that the engine fills before gradients_ready has passed and takes back after
@@ -93,7 +103,7 @@ class PLEXAURA_API WeightsImmigration {
   Address device_gradients(std::size_t bucket) const;
 
   // For the engine, when a step begins; `stop` is what the tail says where the rank's own tail is lost.
-  void begin_step(std::int64_t step, bool stop);
+  void begin_step(const StepPlace& place, bool stop);
   // For the engine. The failure of this rank's device that somebody met who waited for a bucket of this step;
   // null: none.
   std::exception_ptr failure() const;
@@ -116,7 +126,7 @@ class PLEXAURA_API WeightsImmigration {
 
   ParameterStore& store_;
   std::vector<Bucket> buckets_;
-  std::int64_t step_ = 0;
+  StepPlace place_;
   std::unique_ptr<Memory> staging_;  // null where the arena is host memory
   std::vector<std::unique_ptr<Event>> staged_;
   std::unique_ptr<Event> computed_;
@@ -138,6 +148,7 @@ struct HookSet {
   bool agree = false;  // and so no bucket is updated before all have been exchanged
   bool before_use = false;
   bool after_update = false;
+  bool show_weights = false;  // others are looked at than those that train
 };
 
 // Of what a gradient is this rank's part. Changes of buffers follow the same rule.
@@ -194,6 +205,12 @@ class PLEXAURA_API Strategy {
 
   // After the update of all buckets: weights may be overwritten.
   virtual void after_update() {}
+
+  // Before validation, a checkpoint or the end of the run: may overwrite the weights by those that are to be looked
+  // at there. May call all ranks.
+  virtual void show_weights() {}
+  // Behind that, before the next step if there is one: the weights that train come back.
+  virtual void take_weights_back() {}
 
   // With local scope: adds up the tail of a step, in place, over the ranks that are to know it. That a rank wants to
   // stop or has failed has to reach all ranks that train in the same step. False: the trainer sums it over these,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 #include <vector>
 
 #include "core/compile/link.h"
@@ -103,7 +104,8 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   failure_ = inputs.failure;
   border_.await_answers();
   metrics_.add_failure(border_.failure());
-  border_.begin_step(inputs.step, inputs.stop);
+  if (std::exchange(shown_, false)) strategy_->take_weights_back();
+  border_.begin_step({inputs.step, inputs.epoch, inputs.ends_epoch, samples_of(inputs)}, inputs.stop);
   do attempt(inputs);
   while (answer_ == UpdateAnswer::Kind::repeat);
   const bool stopped = answer_ == UpdateAnswer::Kind::stop;
@@ -186,6 +188,8 @@ bool TrainingStep::begin_whole_update() {
 void TrainingStep::await_weights() {
   border_.await_answers();
   for (std::size_t bucket = 0; hooks_.before_use && bucket < in_use_.size(); ++bucket) before_use(bucket);
+  if (!hooks_.show_weights || std::exchange(shown_, true)) return;
+  strategy_->show_weights();
 }
 
 void TrainingStep::before_use(std::size_t bucket) {

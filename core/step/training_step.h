@@ -49,6 +49,8 @@ struct StepInputs {
   std::span<const MicroBatchInputs> micro_batches = {};  // equally many on every rank, at least one
   std::int64_t global_samples = 1;                       // over ranks and micro-batches
   std::int64_t step = 1;                                 // number of this update, from 1
+  std::int64_t epoch = 0;                                // for strategies, as what follows
+  bool ends_epoch = false;
   double learning_rate = 0;
   double loss_scale = 1;  // of the gradients; another than 1 needs an update that divides it out
   std::int64_t seed = 0;
@@ -83,8 +85,8 @@ class PLEXAURA_API TrainingStep {
   // The number of the last step whose update this rank has made, also where after_update() has thrown then; 0: none.
   std::int64_t updated_step() const { return updated_step_; }
 
-  // Has the strategy bring all weights of the last update that it has not brought yet: comes before whatever
-  // reads the store outside of a step. All ranks call it together.
+  // Has the strategy bring all weights of the last update that it has not brought yet, and show those that are to be
+  // looked at: comes before whatever reads the store outside of a step. All ranks call it together.
   void await_weights();
 
   // Waits for what the strategy exchanges in that run, and throws what fails there, as run() does: other ranks may
@@ -138,6 +140,7 @@ class PLEXAURA_API TrainingStep {
   UpdateAnswer::Kind answer_ = UpdateAnswer::Kind::ready;
   std::vector<UpdateAnswer> exchanged_;  // per bucket, where ranks agree before the update
   std::vector<bool> in_use_;  // per bucket: the strategy has brought its weights since the last update
+  bool shown_ = false;        // the store has weights that the strategy shows
   std::exception_ptr failure_;
   std::uint64_t newest_ = 0;  // the step that was pushed last
   std::int64_t updated_step_ = 0;

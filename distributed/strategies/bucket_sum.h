@@ -36,7 +36,7 @@ class BucketSum : public Strategy {
   UpdateAnswer::Kind agree() override;
 
  protected:
-  Communicator& communicator() { return communicator_; }
+  Communicator& communicator() const { return communicator_; }
   WeightsImmigration& border() { return *border_; }
 
   // Sums a bucket over all ranks in place. `what` names bucket and step.

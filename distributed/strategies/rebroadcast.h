@@ -29,6 +29,8 @@ class Rebroadcast final : public Strategy {
   UpdateAnswer::Kind agree() override { return inner_.agree(); }
   void before_use(std::size_t bucket) override;
   void after_update() override;
+  void show_weights() override { inner_.show_weights(); }
+  void take_weights_back() override { inner_.take_weights_back(); }
   bool sum_tail(std::span<double> tail, std::string_view what) override {
     return inner_.sum_tail(tail, what);
   }

@@ -1,26 +1,22 @@
 #pragma once
 
-#include <cstddef>
-#include <vector>
-
 #include "distributed/strategies/bucket_sum.h"
+#include "distributed/strategies/root_sum.h"
 
 namespace plexaura {
 
-// The strategy `reduce-broadcast`: all ranks send a bucket to rank 0, which adds it to its own in the order
-// of ranks and broadcasts the sums. Rank 0 takes in all gradients, so that its link bounds the speed.
+// The strategy `reduce-broadcast`: all ranks send a bucket to rank 0, which adds it to its own and broadcasts the sums.
 class ReduceBroadcast final : public BucketSum {
  public:
-  using BucketSum::BucketSum;
-
-  void begin(WeightsImmigration& border) override;
+  explicit ReduceBroadcast(Communicator& communicator)
+      : BucketSum(communicator), sum_(communicator, 0, true) {}
 
  private:
-  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override;
-  void send_to_root(std::span<const std::byte> gradients, std::string_view what);
-  void add_from_all(DType dtype, std::span<std::byte> gradients, std::string_view what);
+  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override {
+    sum_.sum(dtype, gradients, what);
+  }
 
-  std::vector<std::byte> received_;  // of one rank, on rank 0: a piece of a bucket
+  RootSum sum_;
 };
 
 }  // namespace plexaura

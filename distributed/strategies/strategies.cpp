@@ -10,22 +10,32 @@
 #include "core/error.h"
 #include "distributed/strategies/all_reduce.h"
 #include "distributed/strategies/reduce_broadcast.h"
+#include "distributed/strategies/send_receive.h"
 
 namespace plexaura {
 namespace {
 
 template <class S>
-std::unique_ptr<Strategy> make(Communicator& communicator) {
+std::unique_ptr<Strategy> make(const StrategyOptions&, Communicator& communicator) {
   return std::make_unique<S>(communicator);
+}
+
+std::unique_ptr<Strategy> make_local(const StrategyOptions& options, Communicator& communicator) {
+  return std::make_unique<Local>(communicator, options.local);
+}
+
+std::unique_ptr<Strategy> make_elastic(const StrategyOptions& options, Communicator& communicator) {
+  return std::make_unique<Elastic>(communicator, options.elastic);
 }
 
 struct Known {
   std::string_view name;
-  std::unique_ptr<Strategy> (*make)(Communicator&);
+  std::unique_ptr<Strategy> (*make)(const StrategyOptions&, Communicator&);
 };
 
-constexpr std::array known_strategies{Known{"allreduce", make<AllReduce>},
-                                      Known{"reduce-broadcast", make<ReduceBroadcast>}};
+constexpr std::array known_strategies{
+    Known{"allreduce", make<AllReduce>}, Known{"reduce-broadcast", make<ReduceBroadcast>},
+    Known{"send-recv", make<SendReceive>}, Known{"local", make_local}, Known{"elastic", make_elastic}};
 
 std::exception_ptr unknown(std::string_view name) {
   return std::make_exception_ptr(
@@ -45,11 +55,11 @@ const std::vector<std::string>& strategy_names() {
   return names;
 }
 
-std::unique_ptr<Strategy> make_strategy(std::string_view name, Communicator& communicator) {
-  const auto known = std::ranges::find(known_strategies, name, &Known::name);
+std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communicator& communicator) {
+  const auto known = std::ranges::find(known_strategies, options.name, &Known::name);
   const bool found = known != known_strategies.end();
-  agree_on_error(communicator, found ? nullptr : unknown(name), "the choice of a strategy");
-  return communicator.size() == 1 ? nullptr : known->make(communicator);
+  agree_on_error(communicator, found ? nullptr : unknown(options.name), "the choice of a strategy");
+  return communicator.size() == 1 ? nullptr : known->make(options, communicator);
 }
 
 }  // namespace plexaura

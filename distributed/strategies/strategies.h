@@ -2,13 +2,21 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
 #include "distributed/communicator.h"
+#include "distributed/strategies/elastic.h"
+#include "distributed/strategies/local.h"
 
 namespace plexaura {
+
+struct StrategyOptions {
+  std::string name = "allreduce";
+  // Of the strategies of these names.
+  LocalOptions local = {};
+  ElasticOptions elastic = {};
+};
 
 // The names that make_strategy() knows: the values of distributed.strategy.
 const std::vector<std::string>& strategy_names();
@@ -16,10 +24,13 @@ const std::vector<std::string>& strategy_names();
 // How the ranks of this run work together:
 //   allreduce         gradients are summed by all ranks, each its part, inside a node right where they lie
 //   reduce-broadcast  gradients are summed by rank 0, which sends the sums back
-// Both give the same bits as one another, in every run and for every size of the buckets. Null where the
+//   send-recv         gradients of the others are summed by rank 0, which serves and does not train
+//   local             each rank trains for itself; now and then their weights are averaged
+//   elastic           each rank trains for itself, tied to a centre that now and then follows them
+// All give the same bits in every run; the first three give those of one another, for every size of the buckets. Null where the
 // communicator has one rank: there is nothing to exchange, and a step without a strategy has no host points.
 // The communicator must outlive the strategy and is used by it on the thread that trains, between other calls
 // on that thread. Throws UserError for an unknown name, on all ranks where one has it. Collective.
-std::unique_ptr<Strategy> make_strategy(std::string_view name, Communicator& communicator);
+std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communicator& communicator);
 
 }  // namespace plexaura

@@ -142,8 +142,8 @@ int train(const CommandLine& line, const Roles& roles, Strategy* strategy, Setup
   });
   const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
   std::optional<Rebroadcast> realigning;
-  if (!unlike.empty() && strategy != nullptr)
-    strategy = &realigning.emplace(*strategy, ranks, setup.options.rebroadcast_every);
+  const bool rebroadcasts = !unlike.empty() && strategy != nullptr && !strategy->realigns_weights();
+  if (rebroadcasts) strategy = &realigning.emplace(*strategy, ranks, setup.options.rebroadcast_every);
   const KernelChoice choice = kernel_choice(ranks, line, setup.options);
   setup.options.trainer.tuner = choice.tuner.get();
   say_if_any(*report, choice.remark);
@@ -176,7 +176,7 @@ int train(const CommandLine& line, const Roles& roles, Strategy* strategy, Setup
     report->say(
         "the run that wrote this checkpoint took other kernels, as with another processor, build, number of "
         "ranks or batch, so that rounding may differ");
-  if (!unlike.empty())
+  if (rebroadcasts)
     report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
                             unlike, setup.options.rebroadcast_every));
   roles.share_parameters(store);

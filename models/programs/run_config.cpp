@@ -118,6 +118,40 @@ Tuning read_tuning(const Section& training) {
       training.choice_or("tuning", preset == nullptr ? "cached" : preset, {"cached", "measure", "off"}));
 }
 
+LocalOptions read_local(const Section& distributed, std::int64_t epochs) {
+  LocalOptions local;
+  local.every = distributed.integer_or("every", local.every, {.minimum = 1});
+  local.first_epochs =
+      distributed.integer_or("first_epochs", local.first_epochs, {.minimum = 0, .maximum = epochs - 1});
+  const Section outer = distributed.section("outer");
+  local.outer_learning_rate = outer.number_or("learning_rate", local.outer_learning_rate, {.above = 0});
+  local.outer_momentum = outer.number_or("momentum", local.outer_momentum, {.minimum = 0, .below = 1});
+  return local;
+}
+
+ElasticOptions read_elastic(const Section& distributed) {
+  ElasticOptions elastic;
+  elastic.every = distributed.integer_or("every", elastic.every, {.minimum = 1});
+  elastic.elasticity = distributed.number_or("elasticity", elastic.elasticity, {.maximum = 1, .above = 0});
+  return elastic;
+}
+
+// Each strategy with the keys that have an effect there.
+void read_strategy(const Section& distributed, RunOptions& run) {
+  run.strategy.name = distributed.choice_or("strategy", run.strategy.name, strategy_names());
+  const std::string because = "the strategy is " + run.strategy.name;
+  const bool is_local = run.strategy.name == "local";
+  const bool is_elastic = run.strategy.name == "elastic";
+  if (is_local) run.strategy.local = read_local(distributed, run.trainer.epochs);
+  if (is_elastic) run.strategy.elastic = read_elastic(distributed);
+  if (!is_local) distributed.refuse({"first_epochs", "outer"}, because);
+  if (!is_elastic) distributed.refuse({"elasticity"}, because);
+  if (is_local || is_elastic) return distributed.refuse({"bucket_bytes", "rebroadcast_every"}, because);
+  distributed.refuse({"every"}, because);
+  run.trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
+  run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
+}
+
 // The folder of checkpoints, and not one of these itself.
 std::filesystem::path read_output_folder(const Section& output) {
   std::filesystem::path folder = output.text_or("dir", "");
@@ -162,11 +196,9 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.prefetch = data.integer_or("prefetch", 2, {.minimum = 1, .maximum = 1024});
   trainer.on_error =
       data.choice_or("on_error", "fail", {"fail", "skip"}) == "skip" ? OnError::skip : OnError::fail;
-  run.strategy = distributed.choice_or("strategy", "allreduce", strategy_names());
+  read_strategy(distributed, run);
   read_deadline(distributed);
   read_shared_memory(distributed);
-  trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
-  run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
   trainer.output = read_output_folder(output);
   trainer.keep = static_cast<int>(
       output.integer_or("keep", 1, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));

@@ -6,6 +6,7 @@
 
 #include "core/ops/normalise_image.h"
 #include "core/tensor/dtype.h"
+#include "distributed/strategies/strategies.h"
 #include "models/config/config.h"
 #include "models/programs/predict.h"
 #include "training/data/dataset.h"
@@ -30,8 +31,9 @@ RunData open_data(const Config& config);
 
 struct RunOptions {
   DType dtype = DType::float32;
-  std::string strategy;
-  std::int64_t rebroadcast_every = 0;  // steps, where processors are of several kinds
+  StrategyOptions strategy = {};
+  std::int64_t rebroadcast_every =
+      0;  // steps, where processors are of several kinds and the strategy does not align them
   Tuning tuning = Tuning::cached;
   TrainerOptions trainer;
 };

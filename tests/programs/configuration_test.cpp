@@ -52,9 +52,10 @@ void write_images(const fs::path& folder) {
 }
 
 // Everything that the programs read outside `model`, where these lines are all that is written.
-Keys read(const std::string& data, const std::string& training) {
-  const Config config =
-      Config::parse(fmt::format("data: {{{}}}\ntraining: {{epochs: 2, {}}}\n", data, training), "test.yaml");
+Keys read(const std::string& data, const std::string& training, const std::string& distributed = "") {
+  std::string text = fmt::format("data: {{{}}}\ntraining: {{epochs: 2, {}}}\n", data, training);
+  if (!distributed.empty()) text += fmt::format("distributed: {{{}}}\n", distributed);
+  const Config config = Config::parse(text, "test.yaml");
   const RunData opened = open_data(config);
   read_options(config, opened.train->size(), 2);
   config.check_all_used();
@@ -78,6 +79,8 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
       read(idx + ", limit: 1, validation_limit: 1", sgd + ", schedule: {name: step, every_epochs: 1}"),
       read(idx + ", use_fraction: 0.5", sgd + ", schedule: {name: cosine}"),
       read(images, sgd + ", schedule: {name: one_cycle}"),
+      read(csv, sgd, "strategy: local"),
+      read(csv, sgd, "strategy: elastic"),
   };
   const std::array given{"data.format",
                          "data.path",
@@ -92,7 +95,8 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
                          "training.optimizer.name",
                          "training.optimizer.learning_rate",
                          "training.schedule.name",
-                         "training.schedule.every_epochs"};
+                         "training.schedule.every_epochs",
+                         "distributed.strategy"};
   const auto written = documented();
   Keys found;
   for (const Keys& run : runs)
@@ -132,6 +136,18 @@ TEST_CASE("keys without effect are errors") {
   CHECK(user_error([&] {
           read(csv, sgd + ", schedule: {name: cosine, gamma: 0.5}");
         }).find("gamma has no effect here, because the schedule is cosine") != std::string::npos);
+  for (const std::string key : {"every: 2", "first_epochs: 1", "outer: {momentum: 0.9}", "elasticity: 0.5"})
+    CHECK(user_error([&] {
+            read(csv, sgd, key);
+          }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
+  for (const std::string key : {"bucket_bytes: 2", "rebroadcast_every: 1"})
+    for (const std::string strategy : {"local", "elastic"})
+      CHECK(user_error([&] {
+              read(csv, sgd, "strategy: " + strategy + ", " + key);
+            }).find("has no effect here, because the strategy is " + strategy) != std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, sgd, "strategy: local, first_epochs: 2");
+        }).find("distributed.first_epochs is '2'; it must be") != std::string::npos);
   const TemporaryFolder folder;
   write_images(folder / "images");
   CHECK(user_error([&] {

@@ -48,10 +48,16 @@ class Ranks(ProgramTest):
         self.check("convnet", self.cnn("training.epochs=10", "training.optimizer.name=sgd", "training.optimizer.learning_rate=0.01",
                                        "training.optimizer.momentum=0.9"), "float32", 1e-5, counts=(2,))
 
-    def test_both_strategies_give_the_same_bytes(self):
-        for strategy in ("allreduce", "reduce-broadcast"):
-            self.mpirun(2, self.command("convnet", *self.cnn(f"distributed.strategy={strategy}", f"output.dir={strategy}")))
-        self.assertEqual(self.weight_bytes("allreduce"), self.weight_bytes("reduce-broadcast"))
+    def test_strategies_that_sum_gradients_give_the_same_bytes(self):
+        for strategy, ranks in {"allreduce": 2, "reduce-broadcast": 2, "send-recv": 3}.items():
+            self.mpirun(ranks, self.command("convnet", *self.cnn(f"distributed.strategy={strategy}", f"output.dir={strategy}")))
+        for strategy in ("reduce-broadcast", "send-recv"):
+            self.assertEqual(self.weight_bytes("allreduce"), self.weight_bytes(strategy), strategy)
+
+    def test_averaged_weights_learn(self):
+        settings = ("distributed.strategy=local", "distributed.every=5", "output.dir=run")
+        self.mpirun(2, self.command("mlp", *self.iris(*settings), "--log", "log"))
+        self.assertGreaterEqual(validation_accuracy(self.log("log")), 0.96)
 
     def test_micro_batches_give_the_same_weights(self):
         for count in (1, 3):

@@ -114,6 +114,43 @@ TEST_CASE("ranks that sum no gradients agree on the loss") {
   CHECK_FALSE(weights[0] == weights[1]);
 }
 
+TEST_CASE("a strategy knows the place of a step, and how many samples of it are this rank's") {
+  struct Noting final : Strategy {
+    HookSet hooks() const override { return {.after_update = true}; }
+    GradientScope scope() const override { return GradientScope::local; }
+    void begin(WeightsImmigration& border) override {
+      engine = &border;
+      CHECK(border.place().number == 0);
+    }
+    void after_update() override {
+      const StepPlace& place = engine->place();
+      CHECK(place.number == engine->step());
+      seen +=
+          fmt::format("{}:{}{}:{} ", place.number, place.epoch, place.ends_epoch ? "!" : "", place.samples);
+    }
+    WeightsImmigration* engine = nullptr;
+    std::string seen;
+  };
+  std::array<std::string, 3> seen;
+  ThreadRanks(3).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
+    Noting strategy;
+    Trainer trainer({.model = classes,
+                     .store = store,
+                     .backend = *backend,
+                     .train = std::make_shared<const CountingRows>(10, features),
+                     .collective = &ranks,
+                     .strategy = &strategy},
+                    {.batch_size = 8, .micro_batches = 2, .epochs = 2});
+    trainer.run();
+    seen.at(static_cast<std::size_t>(ranks.rank())) = strategy.seen;
+  });
+  CHECK(seen[0] == "1:0:3 2:0!:1 3:1:3 4:1!:1 ");
+  CHECK(seen[1] == seen[0]);
+  CHECK(seen[2] == "1:0:2 2:0!:0 3:1:2 4:1!:0 ");
+}
+
 TEST_CASE("a strategy of local scope may sum the tail in its own way") {
   std::array<Losses, 2> seen;
   ThreadRanks(2).run([&](Collective& ranks) {

@@ -62,6 +62,42 @@ class Counting final : public SummingStrategy {
   int keepers = 3;  // how many ranks have something of their own
 };
 
+// Every rank for itself.
+class Apart final : public Strategy {
+ public:
+  HookSet hooks() const override { return {}; }
+  GradientScope scope() const override { return GradientScope::local; }
+};
+
+// The weights and the momentum of each rank.
+std::array<std::vector<double>, 3> train_apart(int count, const std::filesystem::path& folder,
+                                               std::int64_t steps) {
+  std::array<std::vector<double>, 3> ends;
+  ThreadRanks(count).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
+    Apart strategy;
+    Trainer trainer({.model = model,
+                     .store = store,
+                     .backend = *backend,
+                     .train = std::make_shared<const CountingRows>(20, 4),
+                     .collective = &ranks,
+                     .strategy = &strategy},
+                    {.batch_size = 6,
+                     .epochs = 9,
+                     .steps = steps,
+                     .optimizer = {.momentum = 0.9},
+                     .learning_rate = 0.5,
+                     .output = folder});
+    if (!folder.empty()) trainer.resume();
+    trainer.run();
+    std::vector<double>& end = ends.at(static_cast<std::size_t>(ranks.rank()));
+    end = store.read("weight").to_doubles();
+    for (const double value : store.read_state(0, "weight").to_doubles()) end.push_back(value);
+  });
+  return ends;
+}
+
 struct End {
   std::int64_t steps = 0;
   double own = 0;
@@ -161,6 +197,22 @@ TEST_CASE("ranks that lose one while they save begin their strategies anew") {
     CHECK(mine.trainer->run().steps == 2);
     CHECK(mine.strategy->taken == 0);
   });
+}
+
+TEST_CASE("ranks that train for themselves go on from weights and states of their own") {
+  const TemporaryFolder folder;
+  const auto stopped = train_apart(3, folder.path(), 5);
+  CHECK(stopped[1] != stopped[0]);
+  CHECK(train_apart(3, folder.path(), 5) == stopped);
+  CHECK(train_apart(3, folder.path(), 9) == train_apart(3, {}, 9));
+}
+
+TEST_CASE("with another number of ranks those that train for themselves begin with what rank 0 had") {
+  const TemporaryFolder folder;
+  const auto stopped = train_apart(3, folder.path(), 5);
+  const auto two = train_apart(2, folder.path(), 5);
+  CHECK(two[0] == stopped[0]);
+  CHECK(two[1] == stopped[0]);
 }
 
 TEST_CASE("two parts of a strategy's state have two names") {

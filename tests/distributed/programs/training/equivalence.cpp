@@ -62,11 +62,11 @@ class Comparison {
     if (ranks_.rank() == 0) reference_ = run_small(alone, nullptr, options_).weights;
     expect_trained(alone);
     Weights first;
-    for (const std::string& strategy : strategy_names()) {
+    for (const std::string& strategy : summing_strategies) {
       const Weights weights = train(strategy, options_);
       expect_near(weights, strategy);
       if (first.empty()) first = weights;
-      expect_same(first, weights, strategy + " and " + strategy_names().front());
+      expect_same(first, weights, strategy + " and " + summing_strategies.front());
       expect_same(weights, train(strategy, options_), strategy + ", run twice");
       SmallRunOptions one_bucket = options_;
       one_bucket.bucket_bytes = 1 << 30;
@@ -79,7 +79,7 @@ class Comparison {
 
  private:
   Weights train(const std::string& strategy, const SmallRunOptions& options) {
-    const std::unique_ptr<Strategy> made = make_strategy(strategy, ranks_);
+    const std::unique_ptr<Strategy> made = make_strategy({.name = strategy}, ranks_);
     return run_small(ranks_, made.get(), options).weights;
   }
 

@@ -16,10 +16,10 @@
 #include "distributed/roles.h"
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/all_reduce.h"
+#include "distributed/strategies/send_receive.h"
 #include "distributed/strategies/strategies.h"
 #include "tests/distributed/programs/training/equivalence.h"
 #include "tests/distributed/programs/training/measure.h"
-#include "tests/distributed/programs/training/served_sum.h"
 #include "tests/distributed/programs/training/small_run.h"
 #include "training/checkpoint.h"
 
@@ -31,6 +31,7 @@ namespace {
 //   --resume NAME    goes on from the checkpoint of this name, which must be the newest
 //   --serving RANK   of `served`: trains nothing, and sums for the others
 //   --raise SIGNAL   on rank 1, after step 20
+//   --strike SIGNAL  of `served`: the same on the rank that serves
 //   --broken INDEX   a sample that cannot be read
 //   --other seed|weights   what rank 1 has otherwise than the rest
 class Arguments {
@@ -88,11 +89,18 @@ void check_newest(const Arguments& arguments) {
 
 // One rank serves; the others end with the very weights that they get without it.
 int run_served(const Arguments& arguments, Communicator& ranks) {
-  ServedSum strategy(ranks, arguments.number("serving"));
+  SendReceive strategy(ranks, arguments.number("serving"));
   const Roles roles(ranks, &strategy);
   if (roles.trainers() != ranks.size() - 1)
     throw InternalError("test failed: another number of ranks trains");
   SmallRunOptions options = read_options(arguments, ranks.rank());
+  const std::string server = ranks.gather_all(std::to_string(getpid()), "the processes")
+                                 .at(static_cast<std::size_t>(arguments.number("serving")));
+  if (arguments.has("strike") && !roles.serves() && roles.training().rank() == 0)
+    options.after_step = [process = std::stoi(server),
+                          signal = arguments.number("strike")](std::int64_t step) {
+      if (step == disturbed_step) kill(process, signal);
+    };
   if (roles.serves()) {
     ParameterStore store = make_small_store(options);
     const auto backend = open_backend(options.backend);
@@ -108,7 +116,7 @@ int run_served(const Arguments& arguments, Communicator& ranks) {
   const SmallRunResult result = run_small(roles.training(), &strategy, options);
   if (result.training.signal != 0) return roles.share_status(128 + result.training.signal);
   options.before_training = {};
-  const auto plain = make_strategy("allreduce", roles.training());
+  const auto plain = make_strategy({}, roles.training());
   const SmallRunResult without = run_small(roles.training(), plain.get(), options);
   if (result.weights != without.weights)
     throw InternalError("test failed: the weights differ from those of the same ranks without a server");
@@ -145,7 +153,10 @@ int run_regrouped(const Arguments& arguments, Communicator& ranks) {
 
 int run_once(const Arguments& arguments, Communicator& ranks) {
   if (arguments.has("resume")) check_newest(arguments);
-  const auto strategy = make_strategy(arguments.text("strategy", "allreduce"), ranks);
+  StrategyOptions chosen{.name = arguments.text("strategy", "allreduce")};
+  chosen.local = {.every = 4, .first_epochs = 1, .outer_learning_rate = 0.7, .outer_momentum = 0.5};
+  chosen.elastic = {.every = 4, .elasticity = 0.5};
+  const auto strategy = make_strategy(chosen, ranks);
   const SmallRunResult result = run_small(ranks, strategy.get(), read_options(arguments, ranks.rank()));
   const std::string steps = std::to_string(result.training.steps);
   for (const std::string& other : ranks.gather_all(steps, "the steps of all ranks"))

@@ -7,6 +7,7 @@
 
 #include "backends/registry.h"
 #include "distributed/strategies/strategies.h"
+#include "tests/distributed/programs/training/small_run.h"
 
 namespace plexaura::testing {
 namespace {
@@ -25,7 +26,7 @@ struct Times {
 
 // Of exchanging all buckets of this many float32.
 Times measure(Communicator& ranks, Backend& backend, const std::string& name, std::int64_t count) {
-  const std::unique_ptr<Strategy> strategy = make_strategy(name, ranks);
+  const std::unique_ptr<Strategy> strategy = make_strategy({.name = name}, ranks);
   if (!strategy) return {};
   ParameterStore store(one_weight(count));
   Placement placement;
@@ -55,7 +56,7 @@ Times measure(Communicator& ranks, Backend& backend, const std::string& name, st
 void measure_exchanges(Communicator& ranks) {
   const std::unique_ptr<Backend> backend = open_backend("cpu");
   for (const std::int64_t megabytes : {1, 4, 25, 100}) {
-    for (const std::string& name : strategy_names()) {
+    for (const std::string& name : summing_strategies) {
       const Times times = measure(ranks, *backend, name, megabytes * 250'000);
       if (ranks.rank() == 0)
         fmt::print("{:4} MB {:17} median {:8.3f} ms, shortest {:8.3f} ms\n", megabytes, name, times.median,

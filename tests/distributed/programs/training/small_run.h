@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/params/weights_immigration.h"
 #include "core/ranks/collective.h"
@@ -38,6 +39,9 @@ struct SmallRunOptions {
   // Called after each step with its number.
   std::function<void(std::int64_t)> after_step = {};
 };
+
+// The strategies that give the same sums on all ranks.
+inline const std::vector<std::string> summing_strategies{"allreduce", "reduce-broadcast"};
 
 struct SmallRunResult {
   TrainingResult training;

@@ -1,0 +1,74 @@
+#include "distributed/strategies/local.h"
+
+#include <span>
+#include <string_view>
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::string_view anchor_prefix = "anchor.";
+constexpr std::string_view velocity_prefix = "velocity.";
+
+}  // namespace
+
+void Local::begin(WeightsImmigration& border) {
+  border_ = &border;
+  change_.begin(border);
+  const std::int64_t trainables = border.placement().count(ParameterRole::trainable);
+  velocity_ = Tensor({change_.dtype(), Shape{has_velocity() ? trainables : 0}});
+}
+
+bool Local::is_first_epoch() const { return border_->place().epoch < options_.first_epochs; }
+
+void Local::after_update() {
+  if (!change_.step(is_first_epoch() ? 1 : options_.every)) return;
+  if (change_.dtype() == DType::float64)
+    average<double>();
+  else
+    average<float>();
+}
+
+template <class T>
+void Local::average() {
+  const std::span<T> changes = change_.mean<T>();
+  const std::span<T> anchor = change_.anchor().as<T>();
+  const std::span<T> values = change_.values<T>();
+  if (!is_first_epoch()) take_outer_step<T>(changes.first(change_.trainables()));
+  for (std::size_t i = 0; i < anchor.size(); ++i) values[i] = anchor[i] += changes[i];
+  border_->store_values();
+}
+
+// Puts the step of the outer optimizer in the place of the average change.
+template <class T>
+void Local::take_outer_step(std::span<T> changes) {
+  if (has_velocity()) {
+    const T momentum = static_cast<T>(options_.outer_momentum);
+    const std::span<T> velocity = velocity_.as<T>();
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      velocity[i] = momentum * velocity[i] + changes[i];
+      changes[i] += momentum * velocity[i];
+    }
+  }
+  if (options_.outer_learning_rate == 1) return;
+  for (T& change : changes) change *= static_cast<T>(options_.outer_learning_rate);
+}
+
+std::vector<StrategyState> Local::state() const {
+  std::vector<StrategyState> state;
+  change_.keep(velocity_prefix, velocity_, false, state);
+  change_.keep_counts(state);
+  if (change_.steps() > 0)
+    change_.keep(anchor_prefix, change_.anchor(), false, state);  // else it is where the weights are
+  return state;
+}
+
+void Local::take_state(std::vector<StrategyState> state) {
+  for (const StrategyState& part : state) {
+    change_.take(velocity_prefix, velocity_, part);
+    change_.take(anchor_prefix, change_.anchor(), part);
+    change_.take_counts(part);
+  }
+}
+
+}  // namespace plexaura

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/params/weights_immigration.h"
+#include "core/ranks/collective.h"
+#include "distributed/strategies/mean_change.h"
+
+namespace plexaura {
+
+struct LocalOptions {
+  std::int64_t every = 16;        // steps between two averages
+  std::int64_t first_epochs = 0;  // in which every step is followed by a plain average
+  // How the weights follow their averages, after the first epochs: 1 and 0 take them as they are.
+  double outer_learning_rate = 1;
+  double outer_momentum = 0;  // Nesterov's
+};
+
+// The strategy `local`: each rank trains for itself, on its own share of the data and with an optimizer's state of its
+// own. Every so many steps, and at the end of each epoch, the weights of all ranks are averaged. Weights are averaged
+// as changes since the last average, each rank's weighed by the samples that it has had since then. An outer
+// optimizer may take the average change as its gradient: SGD with Nesterov's momentum. Buffers are averaged in the same
+// way, without it; frozen parameters stay as they are.
+class Local final : public Strategy {
+ public:
+  // `ranks`: those that train; it must outlive the strategy.
+  Local(Collective& ranks, const LocalOptions& options) : change_(ranks), options_(options) {}
+
+  HookSet hooks() const override { return {.after_update = true}; }
+  GradientScope scope() const override { return GradientScope::local; }
+  bool realigns_weights() const override { return true; }
+  // Throws UserError for weights of a type that ranks do not sum.
+  void begin(WeightsImmigration& border) override;
+  void after_update() override;
+  std::vector<StrategyState> state() const override;
+  void take_state(std::vector<StrategyState> state) override;
+
+ private:
+  bool has_velocity() const { return options_.outer_momentum > 0; }
+  bool is_first_epoch() const;  // one of the first, in which averages are plain
+  template <class T>
+  void average();
+  template <class T>
+  void take_outer_step(std::span<T> changes);
+
+  MeanChange change_;  // since the last average
+  LocalOptions options_;
+  WeightsImmigration* border_ = nullptr;
+  Tensor
+      velocity_;  // of the outer optimizer, for trainables, as they lie in the value arena; empty without momentum
+};
+
+}  // namespace plexaura

@@ -1,0 +1,57 @@
+#include "distributed/strategies/root_sum.h"
+
+#include <algorithm>
+
+#include "distributed/group/reduce.h"
+
+namespace plexaura {
+namespace {
+
+constexpr int values_tag = 30'000;  // users of the communicator count theirs from 0
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+
+// Calls `work` with one piece of the bytes after the other, the same pieces on all ranks.
+template <class Byte, class Work>
+void for_each_piece(std::span<Byte> bytes, Work&& work) {
+  for (std::size_t first = 0; first < bytes.size(); first += piece_bytes)
+    work(bytes.subspan(first, std::min(piece_bytes, bytes.size() - first)));
+}
+
+}  // namespace
+
+RootSum::RootSum(Communicator& communicator, int root, bool root_adds)
+    : communicator_(communicator), root_(root), root_adds_(root_adds) {
+  if (communicator.rank() == root) received_.resize(piece_bytes);
+}
+
+void RootSum::sum(DType dtype, std::span<std::byte> values, std::string_view what) {
+  // A barrier knows all ranks that did not come; a message only the one at its other end.
+  communicator_.barrier(what);
+  if (communicator_.rank() == root_)
+    add_from_all(dtype, values, what);
+  else
+    send(values, what);
+  communicator_.broadcast(values.data(), values.size(), root_, what);
+}
+
+void RootSum::send(std::span<const std::byte> values, std::string_view what) {
+  for_each_piece(values, [&](std::span<const std::byte> piece) {
+    communicator_.send({.rank = root_, .tag = values_tag}, piece, what);
+  });
+}
+
+void RootSum::add_from_all(DType dtype, std::span<std::byte> values, std::string_view what) {
+  for_each_piece(values, [&](std::span<std::byte> piece) {
+    const std::span<std::byte> theirs = std::span(received_).first(piece.size());
+    bool is_first = !root_adds_;
+    for (int rank = 0; rank < communicator_.size(); ++rank) {
+      if (rank == root_) continue;
+      communicator_.receive({.rank = rank, .tag = values_tag}, is_first ? piece : theirs, what);
+      if (!is_first)
+        add(dtype, piece.data(), theirs.data(), static_cast<std::int64_t>(piece.size() / size_of(dtype)));
+      is_first = false;
+    }
+  });
+}
+
+}  // namespace plexaura

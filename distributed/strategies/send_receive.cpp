@@ -1,0 +1,53 @@
+#include "distributed/strategies/send_receive.h"
+
+#include <fmt/format.h>
+
+namespace plexaura {
+
+namespace {
+
+constexpr int step_tag = 30'002;  // users of the communicator count theirs from 0
+constexpr std::int64_t no_step = 0;
+// Validation and checkpoints come between two steps. Ranks that are lost are found before.
+constexpr double patience_seconds = 86'400;
+
+int lowest_but(int server) { return server == 0 ? 1 : 0; }
+
+}  // namespace
+
+SendReceive::SendReceive(Communicator& communicator, int server)
+    : BucketSum(communicator), server_(server), sum_(communicator, server, false) {}
+
+RankRole SendReceive::role() const {
+  return communicator().rank() == server_ ? RankRole::serves : RankRole::trains;
+}
+
+// The lowest rank that trains tells the server that another step comes, or that none does.
+void SendReceive::announce(std::int64_t step) {
+  if (communicator().rank() != lowest_but(server_)) return;
+  communicator().send({.rank = server_, .tag = step_tag}, std::as_bytes(std::span(&step, 1)),
+                      "the number of the next step");
+}
+
+std::int64_t SendReceive::hear_step() {
+  std::int64_t step = no_step;
+  communicator().receive({lowest_but(server_), step_tag, patience_seconds},
+                         std::as_writable_bytes(std::span(&step, 1)), "the number of the next step");
+  return step;
+}
+
+UpdateAnswer SendReceive::before_update(std::size_t bucket) {
+  if (bucket == 0) announce(border().step());
+  return BucketSum::before_update(bucket);
+}
+
+void SendReceive::end() { announce(no_step); }
+
+void SendReceive::serve(WeightsImmigration& border) {
+  for (std::int64_t step = hear_step(); step != no_step; step = hear_step())
+    for (std::size_t bucket = 0; bucket < border.buckets().size(); ++bucket)
+      sum_.sum(border.buckets()[bucket].dtype, border.gradients(bucket),
+               fmt::format("bucket {} of step {}", bucket, step));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "distributed/strategies/bucket_sum.h"
+#include "distributed/strategies/root_sum.h"
+
+namespace plexaura {
+
+// The strategy `send-recv`: one rank is a synchronous server. It has no samples and trains nothing: the others send it
+// each bucket, and it adds these in the order of ranks and sends the sums back. So N ranks and a server get the bits of N
+// ranks of `allreduce`. The server's link bounds the speed.
+class SendReceive final : public BucketSum {
+ public:
+  // Of all ranks, the server among them.
+  explicit SendReceive(Communicator& communicator, int server = 0);
+
+  RankRole role() const override;
+  UpdateAnswer before_update(std::size_t bucket) override;
+  void end() override;
+  void serve(WeightsImmigration& border) override;
+
+ private:
+  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override {
+    sum_.sum(dtype, gradients, what);
+  }
+  void announce(std::int64_t step);
+  std::int64_t hear_step();
+
+  int server_;
+  RootSum sum_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,104 @@
+#include "tests/distributed/strategies/iris_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "backends/registry.h"
+#include "distributed/group/group_communicator.h"
+#include "distributed/handshake.h"
+#include "distributed/roles.h"
+#include "models/programs/run_config.h"
+#include "models/zoo/model.h"
+#include "tests/distributed/group/thread_transport.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+struct IrisSetup {
+  RunData data;
+  RunOptions options;
+  std::unique_ptr<Model> model;
+};
+
+IrisSetup read_iris(const std::vector<std::string>& settings, int ranks) {
+  const Config config = Config::load(PLEXAURA_SOURCE "/models/iris.yaml", settings);
+  IrisSetup setup{.data = open_data(config), .options = {}, .model = nullptr};
+  const Dataset& train = *setup.data.train;
+  setup.model =
+      make_model(config, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()));
+  setup.options = read_options(config, train.size(), ranks);
+  config.check_all_used();
+  return setup;
+}
+
+IrisEnd end_of(const ParameterStore& store, const TrainingResult& result) {
+  IrisEnd end;
+  end.steps = result.steps;
+  for (const ParameterSpec& spec : store.specs()) {
+    const Tensor value = store.read(spec.name);
+    end.weights.append(reinterpret_cast<const char*>(value.data()), value.bytes());
+    const std::vector<double> numbers = value.to_doubles();
+    end.values.insert(end.values.end(), numbers.begin(), numbers.end());
+  }
+  if (result.last_epoch) end.accuracy = value_of("accuracy", result.last_epoch->val_metrics);
+  return end;
+}
+
+IrisEnd train(const Roles& roles, Strategy* strategy, IrisSetup& setup, bool resume) {
+  const auto backend = open_backend("cpu");
+  ParameterStore store = make_store(*setup.model, setup.options.dtype, 1);
+  if (roles.serves()) {
+    roles.serve(*strategy, store, *backend, setup.options.trainer.bucket_bytes);
+    return {};
+  }
+  Trainer trainer({.model = builder_of(*setup.model),
+                   .store = store,
+                   .backend = *backend,
+                   .train = setup.data.train,
+                   .validation = setup.data.validation,
+                   .collective = &roles.training(),
+                   .strategy = strategy},
+                  setup.options.trainer);
+  if (resume && !trainer.resume()) throw InternalError("there is nothing to resume");
+  check_agreement(roles.training(), trainer.facts());
+  roles.share_parameters(store);
+  return end_of(store, trainer.run());
+}
+
+}  // namespace
+
+std::vector<IrisEnd> train_iris(int ranks, std::vector<std::string> settings,
+                                std::optional<std::int64_t> steps, bool resume) {
+  settings.insert(settings.begin(), {"data.path=" PLEXAURA_SOURCE "/models/iris.csv", "output.dir="});
+  ThreadNetwork network(ranks);
+  std::vector<std::optional<IrisEnd>> ends(static_cast<std::size_t>(ranks));
+  const std::vector<std::string> said = endings(ranks, [&](int rank) {
+    GroupCommunicator all(network.transport(rank), {.deadline_seconds = 60});
+    IrisSetup setup = read_iris(settings, ranks);
+    setup.options.trainer.steps = steps;
+    const auto exchange = all.duplicate("the exchange of gradients");
+    const auto strategy = make_strategy(setup.options.strategy, *exchange);
+    const Roles roles(all, strategy.get());
+    IrisEnd end = train(roles, strategy.get(), setup, resume);
+    if (!roles.serves()) ends[static_cast<std::size_t>(rank)] = std::move(end);
+    roles.share_status(0);
+    all.leave(false);
+  });
+  for (const std::string& end : said)
+    if (end != "fine") throw InternalError(fmt::format("test failed: a rank {}", end));
+  std::vector<IrisEnd> of_trainers;
+  for (std::optional<IrisEnd>& end : ends)
+    if (end) of_trainers.push_back(std::move(*end));
+  return of_trainers;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = a.size() == b.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+}  // namespace plexaura::testing

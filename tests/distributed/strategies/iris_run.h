@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plexaura::testing {
+
+// How a rank that trains has ended.
+struct IrisEnd {
+  std::string weights;  // the bytes of all
+  std::vector<double> values;
+  double accuracy = 0;  // of the last validation
+  std::int64_t steps = 0;
+};
+
+// Trains models/iris.yaml on so many ranks, which are threads with a communicator as under mpirun, each with its part of
+// the strategy. `settings` overrides keys of the file, whose checkpoints go nowhere. Gives the ends of those that
+// train, in the order of ranks. InternalError where a rank fails.
+std::vector<IrisEnd> train_iris(int ranks, std::vector<std::string> settings,
+                                std::optional<std::int64_t> steps = {}, bool resume = false);
+
+// The largest distance between two numbers in the same place.
+double distance(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace plexaura::testing
