@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "distributed/group/reduce.h"
-
 namespace plexaura {
 namespace {
 
@@ -22,7 +20,10 @@ void for_each_piece(std::span<Byte> bytes, Work&& work) {
 
 void ReduceBroadcast::begin(WeightsImmigration& border) {
   BucketSum::begin(border);
-  if (communicator().rank() == root_rank) received_.resize(broadcast_piece_bytes);
+  if (communicator().rank() != root_rank) return;
+  const auto ranks = static_cast<std::size_t>(communicator().size());
+  received_.resize((ranks - 1) * broadcast_piece_bytes);
+  summands_ = as_shards(std::vector<std::byte*>(ranks));
 }
 
 void ReduceBroadcast::sum(DType dtype, std::span<std::byte> gradients, std::string_view what) {
@@ -44,12 +45,16 @@ void ReduceBroadcast::send_to_root(std::span<const std::byte> gradients, std::st
 
 void ReduceBroadcast::add_from_all(DType dtype, std::span<std::byte> gradients, std::string_view what) {
   for_each_piece(gradients, [&](std::span<std::byte> piece) {
-    const std::span<std::byte> theirs = std::span(received_).first(piece.size());
-    for (int rank = 0; rank < communicator().size(); ++rank) {
-      if (rank == root_rank) continue;
-      communicator().receive({.rank = rank, .tag = gradient_tag}, theirs, what);
-      add(dtype, piece.data(), theirs.data(), static_cast<std::int64_t>(piece.size() / size_of(dtype)));
+    std::byte* const sum = piece.data();
+    std::byte* theirs = received_.data();
+    summands_[root_rank].data = sum;
+    for (int rank = root_rank + 1; rank < communicator().size(); ++rank) {
+      communicator().receive({.rank = rank, .tag = gradient_tag}, {theirs, piece.size()}, what);
+      summands_[static_cast<std::size_t>(rank)].data = theirs;
+      theirs += piece.size();
     }
+    add_in_order(dtype, summands_, static_cast<std::int64_t>(piece.size() / size_of(dtype)),
+                 std::span(&sum, 1));
   });
 }
 

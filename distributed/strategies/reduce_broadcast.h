@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "distributed/strategies/bucket_sum.h"
+#include "distributed/sums/sum_order.h"
 
 namespace plexaura {
 
-// The strategy `reduce-broadcast`: all ranks send a bucket to rank 0, which adds it to its own in the order
-// of ranks and broadcasts the sums. Rank 0 takes in all gradients, so that its link bounds the speed.
+// The strategy `reduce-broadcast`: all ranks send a bucket to rank 0, which adds all in the order of
+// sum_order.h and broadcasts the sums. Rank 0 takes in all gradients, so that its link bounds the speed.
 class ReduceBroadcast final : public BucketSum {
  public:
   using BucketSum::BucketSum;
@@ -20,7 +21,9 @@ class ReduceBroadcast final : public BucketSum {
   void send_to_root(std::span<const std::byte> gradients, std::string_view what);
   void add_from_all(DType dtype, std::span<std::byte> gradients, std::string_view what);
 
-  std::vector<std::byte> received_;  // of one rank, on rank 0: a piece of a bucket
+  // On rank 0, a piece of a bucket: of all other ranks, one after the other, and of all.
+  std::vector<std::byte> received_;
+  std::vector<Summand> summands_;
 };
 
 }  // namespace plexaura

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "distributed/strategies/strategies.h"
+#include "distributed/sums/sum_algorithms.h"
 
 namespace plexaura {
 
@@ -163,6 +164,9 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.on_error =
       data.choice_or("on_error", "fail", {"fail", "skip"}) == "skip" ? OnError::skip : OnError::fail;
   run.strategy = distributed.choice_or("strategy", "allreduce", strategy_names());
+  if (run.strategy == "reduce-broadcast")
+    distributed.refuse({"algorithm"}, "the strategy is reduce-broadcast, and rank 0 adds");
+  run.algorithm = distributed.choice_or("algorithm", "auto", sum_algorithm_names());
   read_deadline(distributed);
   read_shared_memory(distributed);
   trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});

@@ -31,6 +31,7 @@ RunData open_data(const Config& config);
 struct RunOptions {
   DType dtype = DType::float32;
   std::string strategy;
+  std::string algorithm;               // of the sums that the strategy makes
   std::int64_t rebroadcast_every = 0;  // steps, where processors are of several kinds
   Tuning tuning = Tuning::cached;
   TrainerOptions trainer;
