@@ -11,7 +11,7 @@
 namespace plexaura {
 
 void GroupCommunicator::share_control_memory() {
-  SharedWindow control = allocate_shared(ShmRendezvous::bytes_per_rank() + WindowSum::staging_bytes,
+  SharedWindow control = allocate_shared(ShmRendezvous::bytes_per_rank() + WindowSum::bytes_per_rank,
                                          "the rendezvous of the node");
   if (!control.shared()) return;
   control_.emplace(std::move(control));
@@ -42,6 +42,7 @@ void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, st
   if (size() == 1) return;
   attempt([&] {
     const CallSignature call = announce(Call::sum, what, dtype, count);
+    algorithm_->bring(call, data);
     meet(call);
     algorithm_->sum(call, data);
   });

@@ -108,6 +108,7 @@ void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DTy
   attempt([&] {
     const CallSignature call =
         announce(Call::sum_window, what, dtype, count, static_cast<std::int64_t>(offset));
+    algorithm_->bring(call, window.data() + offset);
     meet(call);
     if (window.shared() && rendezvous_)
       return algorithm_->sum_windows(call, arrays_at(window, offset), place_.rank);

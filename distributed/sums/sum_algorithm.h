@@ -21,7 +21,7 @@ struct SumMeans {
   Alarm& alarm;
   double deadline_seconds;
   // Both null where the ranks of a node do not share memory.
-  const SharedWindow* staging = nullptr;  // its last WindowSum::staging_bytes
+  const SharedWindow* staging = nullptr;  // its last WindowSum::bytes_per_rank
   ShmRendezvous* rendezvous = nullptr;
 
   // Until the oldest `count` messages have come, or all have left. Throw a DeviceError (see speaks()) where another
@@ -41,6 +41,9 @@ class SumAlgorithm {
   // Whether elements are added in the order of sum_order.h. All algorithms that do so give the same bits. Others may
   // give other bits for another size of buckets or another number of hosts.
   virtual bool keeps_order() const = 0;
+
+  // Called before the ranks have met for sum() or sum_windows(), with this rank's array.
+  virtual void bring(const CallSignature& call, const std::byte* data);
 
   // Afterwards this rank's part holds the sums, and the rest of `data` anything.
   virtual void reduce_scatter(const CallSignature& call, std::byte* data) = 0;

@@ -99,6 +99,7 @@ TEST_CASE("algorithms: nothing, one element, fewer elements than ranks, and many
   for (const std::int64_t count : {0, 1, 2}) compare_all<double>(hosts, {}, {count, 1});
   compare_all<float>({"a", "b"}, {}, {1'600'001, 1'600'001});
   compare_all<float>({"a", "a", "b", "b"}, {}, {600'001, 350'000});
+  compare_all<float>({"a", "a", "a"}, {}, {400'001, 400'001});
 }
 
 TEST_CASE("algorithms that do not keep the order say so, and sum all the same") {
