@@ -18,6 +18,8 @@ struct CommunicatorOptions {
   double deadline_seconds = 60;
   // Let the ranks of a node share memory where they can. Private where any rank wants it so.
   bool shared_memory = true;
+  // How sums are made, see choose_algorithm().
+  std::string algorithm = "auto";
 };
 
 // The other end of a message. Messages of one sender and tag arrive in order.
@@ -75,6 +77,19 @@ class Communicator : public Collective {
   // rank's part to all. One after the other they give the bits of sum(). all_gather() takes any type.
   virtual void reduce_scatter(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
   virtual void all_gather(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
+
+  // Collective: from now on sums are made by this algorithm, in this communicator and in duplicates and parts made of it.
+  //   auto          window where all ranks share memory, otherwise hierarchical
+  //   window        on one host: each rank adds its part, in the memory of all
+  //   hierarchical  hosts exchange parts of what the ranks of each have added
+  //   ring          each rank sends to the next one alone
+  //   tree          up to rank 0 and down again, for many ranks and few elements
+  //   mpi           MPI_Allreduce
+  // Throws UserError on all ranks for other names, and where the ranks cannot work so; then it is as before.
+  virtual void choose_algorithm(std::string_view name) = 0;
+  // Whether sums have the bits that all algorithms but `ring` and `mpi` give, however data is cut into calls and
+  // wherever the ranks run.
+  virtual bool keeps_order() const = 0;
 
   // Collective, the same number of bytes everywhere. Where sharing is off or not possible, all ranks
   // take private memory, and one of them says why, once. The window may be used with duplicates, too.

@@ -29,10 +29,10 @@ class PLEXAURA_API Collective {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Sums `count` elements over all ranks in place. Added in an order that the ranks alone fix, however the data is
-  // cut into calls: one after the other, from 0 on. So the bits are the same on every rank and in every run,
-  // wherever the ranks are. float64, float32, int64 (which wraps); UserError
-  // for other types.
+  // Sums `count` elements over all ranks in place. Added in an order that the number of ranks alone fixes, however
+  // the data is cut into calls and wherever the ranks run. So the bits are the same on every rank and in every run.
+  // (An implementation may offer faster ways that do not keep this promise, if it says so.) float64, float32, int64
+  // (which wraps); UserError for other types.
   virtual void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
 
   // Copies the root's bytes to everyone.

@@ -37,7 +37,7 @@ Topology unknown_topology(const Transport& transport, bool is_part) {
 }  // namespace
 
 GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options,
-                                     std::shared_ptr<Alarm> alarm)
+                                     std::shared_ptr<Alarm> alarm, const ProcessPlace& place)
     : options_(options),
       transport_(std::move(transport)),
       messages_(transport_->duplicate()),
@@ -48,13 +48,11 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const
       exceptions_at_start_(std::uncaught_exceptions()),
       topology_(unknown_topology(*transport_, is_part_)),
       message_call_check_(make_message_call_check(*transport_, topology_, *alarm_)) {
-  find_topology();
+  find_topology(place);
   if (!is_part_) alarm_->set_topology(topology_);
   agree_to_share();
-  rank_chain_.emplace(*transport_, Route::over_ranks(size()), topology_, *alarm_, options_.deadline_seconds);
-  node_chain_.emplace(*transport_, Route::over_nodes(topology_), topology_, *alarm_,
-                      options_.deadline_seconds);
-  choose_algorithm();
+  share_control_memory();
+  choose_algorithm(options_.algorithm);
 }
 
 GroupCommunicator::~GroupCommunicator() {
@@ -65,9 +63,8 @@ GroupCommunicator::~GroupCommunicator() {
   }
 }
 
-void GroupCommunicator::find_topology() {
+void GroupCommunicator::find_topology(ProcessPlace own) {
   std::vector<ProcessPlace> places;
-  ProcessPlace own = this_place();
   own.number = alarm_->rank();
   for (const std::string& text : gather_all(encode(own), "where the ranks are")) {
     places.push_back(decode_place(text));
@@ -233,7 +230,7 @@ std::unique_ptr<Communicator> GroupCommunicator::duplicate(std::string_view what
   refuse_in_phase(what);
   return attempt([&]() -> std::unique_ptr<Communicator> {
     if (size() > 1) meet(announce(Call::duplicate, what));
-    return std::make_unique<GroupCommunicator>(transport_->duplicate(), options_, alarm_);
+    return make_part(transport_->duplicate());
   });
 }
 
@@ -241,8 +238,12 @@ std::unique_ptr<Communicator> GroupCommunicator::split(int colour, std::string_v
   refuse_in_phase(what);
   return attempt([&]() -> std::unique_ptr<Communicator> {
     if (size() > 1) meet(announce(Call::split, what));
-    return std::make_unique<GroupCommunicator>(transport_->split(colour), options_, alarm_);
+    return make_part(transport_->split(colour));
   });
+}
+
+std::unique_ptr<Communicator> GroupCommunicator::make_part(std::unique_ptr<Transport> transport) {
+  return std::make_unique<GroupCommunicator>(std::move(transport), options_, alarm_, topology_.of(rank()));
 }
 
 std::unique_ptr<Mailbox> GroupCommunicator::mailbox(std::string_view what) {
@@ -256,7 +257,8 @@ std::unique_ptr<Mailbox> GroupCommunicator::mailbox(std::string_view what) {
 std::unique_ptr<Communicator> GroupCommunicator::without(std::span<const int> lost) {
   if (is_part_) throw InternalError("only the communicator of all ranks goes on without some of them");
   broken_ = true;
-  return std::make_unique<GroupCommunicator>(transport_->without(lost), options_);
+  return std::make_unique<GroupCommunicator>(transport_->without(lost), options_, nullptr,
+                                             topology_.of(rank()));
 }
 
 bool GroupCommunicator::leave(bool in_error) {

@@ -11,12 +11,11 @@
 #include "distributed/communicator.h"
 #include "distributed/failure/alarm.h"
 #include "distributed/group/call_check.h"
-#include "distributed/group/chain_sum.h"
 #include "distributed/group/outbox.h"
 #include "distributed/group/shm_rendezvous.h"
-#include "distributed/group/sum_algorithm.h"
 #include "distributed/group/topology.h"
 #include "distributed/group/transport.h"
+#include "distributed/sums/sum_algorithm.h"
 
 namespace plexaura {
 
@@ -24,9 +23,9 @@ namespace plexaura {
 class GroupCommunicator final : public Communicator {
  public:
   // Collective. `alarm`: that of the communicator of which this is a duplicate or split (a part). Null: the
-  // communicator of all ranks.
+  // communicator of all ranks. `place`: where this rank runs.
   GroupCommunicator(std::unique_ptr<Transport> transport, const CommunicatorOptions& options,
-                    std::shared_ptr<Alarm> alarm = nullptr);
+                    std::shared_ptr<Alarm> alarm = nullptr, const ProcessPlace& place = this_place());
   ~GroupCommunicator() override;
 
   int rank() const override { return transport_->rank(); }
@@ -45,6 +44,8 @@ class GroupCommunicator final : public Communicator {
   std::unique_ptr<Communicator> split(int colour, std::string_view what) override;
   std::unique_ptr<Mailbox> mailbox(std::string_view what) override;
   std::unique_ptr<Communicator> without(std::span<const int> lost) override;
+  void choose_algorithm(std::string_view name) override;
+  bool keeps_order() const override { return algorithm_ == nullptr || algorithm_->keeps_order(); }
   SharedWindow allocate_shared(std::size_t bytes, std::string_view what) override;
   void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                   std::string_view what) override;
@@ -72,17 +73,15 @@ class GroupCommunicator final : public Communicator {
 
   CallCheck& call_check();
   void meet(const CallSignature& call);
-  void find_topology();
+  void find_topology(ProcessPlace own);
   void agree_to_share();
-  void choose_algorithm();
+  void share_control_memory();
+  SumMeans sum_means();
   void check_room(std::size_t bytes, std::string_view what);
   std::optional<SharedWindow> try_to_share(std::size_t bytes, const CallSignature& at);
   std::vector<SharedSegment> open_segments(std::size_t bytes, const CallSignature& at, std::string& problem);
-  class MessageSum;
-  void sum_own_part(DType dtype, const SharedWindow& window, std::size_t offset, std::int64_t count);
   std::span<std::byte*> arrays_at(const SharedWindow& window, std::size_t offset);
-  void sum_in_windows(const CallSignature& call, const SharedWindow& window);
-  void sum_over_chain(ChainSum& chain, const CallSignature& call, std::span<std::byte* const> arrays);
+  std::unique_ptr<Communicator> make_part(std::unique_ptr<Transport> transport);
   void spread(std::byte* data, std::size_t bytes, int root, const CallSignature& at);
   std::vector<std::string> collect(const std::string& mine, const CallSignature& at);
   std::string gather_at_root(const std::string& mine, const CallSignature& at);
@@ -101,13 +100,11 @@ class GroupCommunicator final : public Communicator {
   Topology topology_;
   NodePlace place_;
   std::unique_ptr<CallCheck> message_call_check_;
-  std::optional<SharedWindow> control_;        // the rendezvous's seats, then the staging area of sum()
+  std::optional<SharedWindow> control_;        // the rendezvous's seats, then the staging area of sums
   std::unique_ptr<ShmRendezvous> rendezvous_;  // where the ranks of this node share memory
   std::vector<std::byte*> arrays_;             // scratch of arrays_at()
   std::vector<std::byte> arriving_;            // a message of take()
-  std::optional<ChainSum> rank_chain_;
-  std::optional<ChainSum> node_chain_;
-  std::unique_ptr<SumAlgorithm> algorithm_;
+  std::unique_ptr<SumAlgorithm> algorithm_;    // none where there is one rank
 };
 
 }  // namespace plexaura

@@ -95,12 +95,6 @@ std::span<std::byte*> GroupCommunicator::arrays_at(const SharedWindow& window, s
   return arrays_;
 }
 
-void GroupCommunicator::sum_own_part(DType dtype, const SharedWindow& window, std::size_t offset,
-                                     std::int64_t count) {
-  const Part part = part_of(count, dtype, place_.rank, place_.size);
-  sum_in_place(dtype, arrays_at(window, offset + bytes_of(dtype, part.first)), part.count);
-}
-
 void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                                    std::string_view what) {
   refuse_in_phase(what);
@@ -114,23 +108,12 @@ void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DTy
   attempt([&] {
     const CallSignature call =
         announce(Call::sum_window, what, dtype, count, static_cast<std::int64_t>(offset));
+    algorithm_->bring(call, window.data() + offset);
     meet(call);
-    sum_in_windows(call, window);
+    if (window.shared() && rendezvous_)
+      return algorithm_->sum_windows(call, arrays_at(window, offset), place_.rank);
+    algorithm_->sum(call, window.data() + offset);
   });
-}
-
-void GroupCommunicator::sum_in_windows(const CallSignature& call, const SharedWindow& window) {
-  const auto offset = static_cast<std::size_t>(call.place);
-  if (!window.shared() || !rendezvous_) {
-    std::byte* const own = window.data() + offset;
-    return sum_over_chain(*rank_chain_, call, std::span(&own, 1));
-  }
-  if (topology_.nodes() == 1) {
-    sum_own_part(call.dtype, window, offset, call.count);
-  } else {
-    sum_over_chain(*node_chain_, call, arrays_at(window, offset));
-  }
-  rendezvous_->barrier(call);
 }
 
 }  // namespace plexaura

@@ -11,13 +11,25 @@ Outbox::~Outbox() {
 }
 
 void Outbox::send(std::span<const std::byte> data, int to, int tag) {
-  transport_.check_length(data.size());
+  std::ranges::copy(data, draft(data.size()).begin());
+  post(to, tag);
+}
+
+std::span<std::byte> Outbox::draft(std::size_t bytes) {
+  transport_.check_length(bytes);
   auto free = std::ranges::find(messages_, false, &Message::under_way);
   if (free == messages_.end()) free = messages_.emplace(messages_.end());
-  free->to = to;
-  free->data.assign(data.begin(), data.end());
-  free->request = transport_.send(free->data, to, tag);
-  free->under_way = true;
+  draft_ = static_cast<std::size_t>(free - messages_.begin());
+  free->bytes = bytes;
+  if (free->data.size() < bytes) free->data.resize(bytes);
+  return free->content();
+}
+
+void Outbox::post(int to, int tag) {
+  Message& message = messages_[draft_];
+  message.to = to;
+  message.request = transport_.send(message.content(), to, tag);
+  message.under_way = true;
 }
 
 std::size_t Outbox::under_way() {
@@ -30,7 +42,7 @@ std::size_t Outbox::bytes_under_way(int to) {
   under_way();
   std::size_t bytes = 0;
   for (const Message& message : messages_)
-    if (message.under_way && message.to == to) bytes += message.data.size();
+    if (message.under_way && message.to == to) bytes += message.bytes;
   return bytes;
 }
 

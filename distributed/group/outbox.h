@@ -8,8 +8,8 @@
 
 namespace plexaura {
 
-// Messages that leave while their rank goes on. Each is a copy, so that the sender's memory is free at once. What
-// has not left when this goes, because somebody threw, is given to the transport to keep. Allocates nothing
+// Messages that leave while their rank goes on. Each lies in memory of its own, so that the sender's is free at once.
+// What has not left when this goes, because somebody threw, is given to the transport to keep. Allocates nothing
 // once it has held as many messages of that length before.
 class Outbox {
  public:
@@ -19,7 +19,11 @@ class Outbox {
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
+  // Sends a copy.
   void send(std::span<const std::byte> data, int to, int tag);
+  // Room for one message, which post() sends when it is filled.
+  std::span<std::byte> draft(std::size_t bytes);
+  void post(int to, int tag);
 
   // How many messages have not left yet; makes progress, never waits.
   std::size_t under_way();
@@ -31,12 +35,16 @@ class Outbox {
   struct Message {
     int to = 0;
     bool under_way = false;
+    std::size_t bytes = 0;
     Request request;
-    std::vector<std::byte> data;
+    std::vector<std::byte> data;  // never gets smaller
+
+    std::span<std::byte> content() { return std::span(data).first(bytes); }
   };
 
   Transport& transport_;
   std::vector<Message> messages_;  // those that have left are used again
+  std::size_t draft_ = 0;          // among them
 };
 
 }  // namespace plexaura

@@ -1,8 +1,6 @@
 #include "distributed/group/reduce.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <fmt/format.h>
 
 #include "core/error.h"
@@ -11,7 +9,6 @@ namespace plexaura {
 namespace {
 
 constexpr std::int64_t cache_line = 64;
-constexpr std::int64_t block_bytes = 8192;  // bytes; with one more array it stays in the first cache
 
 template <class T>
 void add_typed(std::byte* sum, const std::byte* more, std::int64_t count) {
@@ -20,8 +17,21 @@ void add_typed(std::byte* sum, const std::byte* more, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
-std::int64_t bytes(DType dtype, std::int64_t count) {
-  return count * static_cast<std::int64_t>(size_of(dtype));
+template <class T>
+void add_typed(const std::byte* first, const std::byte* second, std::byte* sum, std::int64_t count) {
+  T* __restrict to = reinterpret_cast<T*>(sum);
+  const T* left = reinterpret_cast<const T*>(first);
+  const T* right = reinterpret_cast<const T*>(second);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = left[i] + right[i];
+}
+
+// Calls `work` with a value of the type that is added. int64 is added as unsigned: it wraps instead of being undefined.
+template <class Work>
+void with_type(DType dtype, Work&& work) {
+  if (dtype == DType::float64) return work(double{});
+  if (dtype == DType::float32) return work(float{});
+  if (dtype == DType::int64) return work(std::uint64_t{});
+  check_summable(dtype);
 }
 
 }  // namespace
@@ -33,30 +43,11 @@ void check_summable(DType dtype) {
 }
 
 void add(DType dtype, std::byte* sum, const std::byte* more, std::int64_t count) {
-  switch (dtype) {
-    case DType::float64:
-      return add_typed<double>(sum, more, count);
-    case DType::float32:
-      return add_typed<float>(sum, more, count);
-    case DType::int64:
-      return add_typed<std::uint64_t>(sum, more, count);  // unsigned: wraps instead of being undefined
-    default:
-      check_summable(dtype);
-  }
+  with_type(dtype, [&](auto type) { add_typed<decltype(type)>(sum, more, count); });
 }
 
-void sum_in_place(DType dtype, std::span<std::byte* const> arrays, std::int64_t count) {
-  alignas(cache_line) std::array<std::byte, block_bytes> block;
-  const std::int64_t total = bytes(dtype, count);
-  for (std::int64_t begin = 0; begin < total; begin += block_bytes) {
-    const std::int64_t length = std::min(block_bytes, total - begin);
-    std::memcpy(block.data(), arrays[0] + begin, static_cast<std::size_t>(length));
-    for (std::byte* array : arrays.subspan(1)) {
-      add(dtype, block.data(), array + begin, length / static_cast<std::int64_t>(size_of(dtype)));
-    }
-    for (std::byte* array : arrays)
-      std::memcpy(array + begin, block.data(), static_cast<std::size_t>(length));
-  }
+void add(DType dtype, const std::byte* first, const std::byte* second, std::byte* sum, std::int64_t count) {
+  with_type(dtype, [&](auto type) { add_typed<decltype(type)>(first, second, sum, count); });
 }
 
 Part part_of(std::int64_t count, DType dtype, int index, int workers) {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "core/tensor/dtype.h"
 
@@ -18,9 +17,8 @@ void check_summable(DType dtype);
 // sum[i] += more[i]
 void add(DType dtype, std::byte* sum, const std::byte* more, std::int64_t count);
 
-// Element by element the sum of all arrays, added in their order, written to every one of them. Reads and
-// writes each cache line once.
-void sum_in_place(DType dtype, std::span<std::byte* const> arrays, std::int64_t count);
+// sum[i] = first[i] + second[i]; `sum` is neither of them.
+void add(DType dtype, const std::byte* first, const std::byte* second, std::byte* sum, std::int64_t count);
 
 // The part of `count` elements that worker `index` of `workers` takes: [first, first + count), cut at cache
 // lines.

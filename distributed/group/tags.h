@@ -8,6 +8,7 @@ inline constexpr int answer = 2;
 inline constexpr int gather = 3;
 inline constexpr int broadcast = 4;
 inline constexpr int note = 5;
-inline constexpr int chain = 16;  // and all above
+inline constexpr int summands = 6;
+inline constexpr int sums = 7;
 
 }  // namespace plexaura::tag

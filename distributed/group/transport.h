@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/tensor/dtype.h"
+
 namespace plexaura {
 
 // A message on its way. A plain value that only the transport which made it understands.
@@ -69,6 +71,10 @@ class Transport {
   // The ranks that are left without the lost ones, in the order of ranks. To be called by all that are left, at
   // the same point; this transport may be abandoned, and the new one is not.
   virtual std::unique_ptr<Transport> without(std::span<const int> lost) = 0;
+
+  // The library's own sum over all ranks, in place, of a type that check_summable() takes. Blocks; where it never ends,
+  // because a rank is lost, it may end the process with a sentence instead of throwing.
+  virtual void all_reduce(DType dtype, std::byte* data, std::int64_t count) = 0;
 
   // A rank was lost or the ranks disagree: messages may be left unfinished, and closing down must not wait
   // for anyone. Holds for all duplicates and splits, too.

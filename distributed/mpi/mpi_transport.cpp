@@ -1,5 +1,6 @@
 #include "distributed/mpi/mpi_transport.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -29,6 +30,11 @@ MPI_Request unwrap(const Request& request) {
 int count_of(std::size_t bytes) {
   Transport::check_length(bytes);
   return static_cast<int>(bytes);
+}
+
+MPI_Datatype summed_type(DType dtype) {
+  if (dtype == DType::float64) return MPI_DOUBLE;
+  return dtype == DType::float32 ? MPI_FLOAT : MPI_INT64_T;
 }
 
 class MpiTransport final : public Transport {
@@ -110,6 +116,17 @@ class MpiTransport final : public Transport {
     MPI_Group_free(&left);
     MPI_Group_free(&all);
     return std::make_unique<MpiTransport>(session_, made, std::make_shared<std::atomic<bool>>(false));
+  }
+
+  void all_reduce(DType dtype, std::byte* data, std::int64_t count) override {
+    constexpr std::int64_t most = std::int64_t{1} << 30;  // MPI counts in int
+    for (std::int64_t first = 0; first < count; first += most) {
+      std::byte* const piece = data + static_cast<std::size_t>(first) * size_of(dtype);
+      const auto length = static_cast<int>(std::min(most, count - first));
+      session_->blocking("MPI_Allreduce", [&] {
+        return MPI_Allreduce(MPI_IN_PLACE, piece, length, summed_type(dtype), MPI_SUM, comm_);
+      });
+    }
   }
 
   void abandon() noexcept override {

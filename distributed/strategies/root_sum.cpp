@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "distributed/group/reduce.h"
-
 namespace plexaura {
 namespace {
 
@@ -21,7 +19,10 @@ void for_each_piece(std::span<Byte> bytes, Work&& work) {
 
 RootSum::RootSum(Communicator& communicator, int root, bool root_adds)
     : communicator_(communicator), root_(root), root_adds_(root_adds) {
-  if (communicator.rank() == root) received_.resize(piece_bytes);
+  if (communicator.rank() != root) return;
+  const auto others = static_cast<std::size_t>(communicator.size() - 1);
+  received_.resize(others * piece_bytes);
+  summands_ = as_shards(std::vector<std::byte*>(others + (root_adds ? 1 : 0)));
 }
 
 void RootSum::sum(DType dtype, std::span<std::byte> values, std::string_view what) {
@@ -42,15 +43,20 @@ void RootSum::send(std::span<const std::byte> values, std::string_view what) {
 
 void RootSum::add_from_all(DType dtype, std::span<std::byte> values, std::string_view what) {
   for_each_piece(values, [&](std::span<std::byte> piece) {
-    const std::span<std::byte> theirs = std::span(received_).first(piece.size());
-    bool is_first = !root_adds_;
+    std::byte* const sum = piece.data();
+    std::byte* theirs = received_.data();
+    auto summand = summands_.begin();
     for (int rank = 0; rank < communicator_.size(); ++rank) {
-      if (rank == root_) continue;
-      communicator_.receive({.rank = rank, .tag = values_tag}, is_first ? piece : theirs, what);
-      if (!is_first)
-        add(dtype, piece.data(), theirs.data(), static_cast<std::int64_t>(piece.size() / size_of(dtype)));
-      is_first = false;
+      if (rank == root_) {
+        if (root_adds_) (summand++)->data = sum;
+        continue;
+      }
+      communicator_.receive({.rank = rank, .tag = values_tag}, {theirs, piece.size()}, what);
+      (summand++)->data = theirs;
+      theirs += piece.size();
     }
+    add_in_order(dtype, summands_, static_cast<std::int64_t>(piece.size() / size_of(dtype)),
+                 std::span(&sum, 1));
   });
 }
 

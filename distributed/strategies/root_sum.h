@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "distributed/communicator.h"
+#include "distributed/sums/sum_order.h"
 
 namespace plexaura {
 
 // A sum over ranks that one of them, the root, makes: all others send it what they have, and it adds that in the
-// order of ranks and broadcasts the sums. The root takes in everything, so that its link bounds the speed.
+// order of sum_order.h and broadcasts the sums. The ranks that add are its shards. The root takes in everything, so that its link bounds the speed.
 class RootSum {
  public:
   // `root_adds`: whether what the root has counts. The communicator must outlive it.
@@ -26,7 +27,9 @@ class RootSum {
   Communicator& communicator_;
   int root_;
   bool root_adds_;
-  std::vector<std::byte> received_;  // of one rank, on the root: a piece
+  // On the root, a piece: of all other ranks, one after the other, and of all that add.
+  std::vector<std::byte> received_;
+  std::vector<Summand> summands_;
 };
 
 }  // namespace plexaura

@@ -9,7 +9,7 @@
 namespace plexaura {
 
 // The strategy `send-recv`: one rank is a synchronous server. It has no samples and trains nothing: the others send it
-// each bucket, and it adds these in the order of ranks and sends the sums back. So N ranks and a server get the bits of N
+// each bucket, and it adds these in the order of sum_order.h and sends the sums back. So N ranks and a server get the bits of N
 // ranks of `allreduce`. The server's link bounds the speed.
 class SendReceive final : public BucketSum {
  public:

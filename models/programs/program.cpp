@@ -123,7 +123,8 @@ void say_if_any(RunReport& report, const std::string& sentence) {
 }
 
 // With the ranks that train.
-int train(const CommandLine& line, const Roles& roles, Strategy* strategy, Setup setup) {
+int train(const CommandLine& line, const Roles& roles, const Communicator& exchange, Strategy* strategy,
+          Setup setup) {
   Communicator& ranks = roles.training();
   const std::string output = setup.options.trainer.output.string();
   const auto report = together(ranks, "opening the outputs", [&] {
@@ -179,6 +180,11 @@ int train(const CommandLine& line, const Roles& roles, Strategy* strategy, Setup
   if (rebroadcasts)
     report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
                             unlike, setup.options.rebroadcast_every));
+  if (!exchange.keeps_order())
+    report->say(
+        fmt::format("distributed.algorithm is '{}', which adds gradients in an order of its own: buckets of "
+                    "another size or another number of hosts may round differently",
+                    setup.options.algorithm));
   roles.share_parameters(store);
   const TrainingResult result = trainer.run(*report);
   report->summary(result, store, line.log, output);
@@ -198,12 +204,13 @@ int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup) {
   // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
   const auto exchange = ranks.duplicate("the exchange of gradients");
+  exchange->choose_algorithm(setup.options.algorithm);
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
   if (roles.trainers() < ranks.size())
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
   const int status = roles.serves() ? serve(line, roles, *strategy, setup)
-                                    : train(line, roles, strategy.get(), std::move(setup));
+                                    : train(line, roles, *exchange, strategy.get(), std::move(setup));
   return roles.share_status(status);
 }
 

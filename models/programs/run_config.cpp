@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "distributed/strategies/strategies.h"
+#include "distributed/sums/sum_algorithms.h"
 
 namespace plexaura {
 
@@ -197,6 +198,9 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.on_error =
       data.choice_or("on_error", "fail", {"fail", "skip"}) == "skip" ? OnError::skip : OnError::fail;
   read_strategy(distributed, run);
+  if (run.strategy.name == "reduce-broadcast" || run.strategy.name == "send-recv")
+    distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", and rank 0 adds");
+  run.algorithm = distributed.choice_or("algorithm", "auto", sum_algorithm_names());
   read_deadline(distributed);
   read_shared_memory(distributed);
   trainer.output = read_output_folder(output);

@@ -32,8 +32,9 @@ RunData open_data(const Config& config);
 struct RunOptions {
   DType dtype = DType::float32;
   StrategyOptions strategy = {};
-  std::int64_t rebroadcast_every =
-      0;  // steps, where processors are of several kinds and the strategy does not align them
+  std::string algorithm;  // of the sums that the strategy makes
+  // Steps, where processors are of several kinds and the strategy does not align them.
+  std::int64_t rebroadcast_every = 0;
   Tuning tuning = Tuning::cached;
   TrainerOptions trainer;
 };

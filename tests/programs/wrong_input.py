@@ -59,6 +59,13 @@ class WrongInput(MistakeTest):
         override("training.epochs=", "training.epochs=")
         override("no_equals_sign", "no_equals_sign")
         override("distributed.strategy is 'all-reduce'; it must be one of .*did you mean 'allreduce'", "distributed.strategy=all-reduce")
+        override("distributed.algorithm is 'rings'; it must be one of .*did you mean 'ring'", "distributed.algorithm=rings")
+
+    def test_algorithms(self):
+        self.check_ranks("distributed.algorithm has no effect here, because the strategy is reduce-broadcast, and rank 0 adds; remove it$", "mlp",
+                         *self.iris("distributed.strategy=reduce-broadcast", "distributed.algorithm=auto"))
+        self.check("^distributed.algorithm is 'window', but the ranks do not share memory: 'window' adds in memory that all ranks share; take", "mlp",
+                   *self.iris("distributed.algorithm=window", "distributed.shared_memory=false"), ranks=(2,))
 
     def test_keys(self):
         self.check("^wrong.yaml:20:3: unknown key 'epoch' in training; did you mean 'epochs'\\?|is missing; is 'epoch'",
@@ -352,6 +359,11 @@ class DifferentRanks(MistakeTest):
         self.assertEqual(result.text.count(said), 1, result.text)
         self.assertIn("so that rounding may differ: all take the weights of rank 0 every 7 steps", result.text)
         self.assertNotIn(said, self.run_ranks(2, "mlp", *self.iris(), "--steps", 3).text)
+
+    def test_an_order_of_its_own(self):
+        """No mistake: the run goes on, and says so once."""
+        said = lambda name: self.run_ranks(2, "mlp", *self.iris(f"distributed.algorithm={name}"), "--steps", 3).text.count("in an order of its own")
+        self.assertEqual([said(name) for name in ("ring", "mpi", "tree", "auto")], [1, 1, 0, 0])
 
     def test_a_file_that_only_one_rank_lacks(self):
         self.check_apart("missing.yaml", self.command("mlp", *self.iris()), self.command("mlp", "missing.yaml"))

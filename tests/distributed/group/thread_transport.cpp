@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "core/ranks/collective.h"
+#include "distributed/group/reduce.h"
 
 namespace plexaura::testing {
 
@@ -30,6 +31,7 @@ class ThreadNetwork::Member final : public Transport {
     const std::lock_guard lock(network_.mutex_);
     if (!network_.cut_.contains(self_) && !network_.cut_.contains(member(to))) {
       network_.messages_[{group_, self_, member(to), tag}].emplace_back(data.begin(), data.end());
+      network_.bytes_sent_[{self_, member(to)}] += data.size();
     }
     return {};
   }
@@ -94,6 +96,26 @@ class ThreadNetwork::Member final : public Transport {
     return std::make_unique<Member>(network_, group_ + " without some", std::move(members), self_);
   }
 
+  // From the last rank to the first, which is another order than ours.
+  void all_reduce(DType dtype, std::byte* data, std::int64_t count) override {
+    constexpr int tag = -2;
+    std::vector<std::byte> others(bytes_of(dtype, count));
+    const auto take = [&](int from) {
+      Request request = receive(others, from, tag);
+      while (!done(request)) std::this_thread::yield();
+    };
+    if (rank() + 1 < size()) {
+      take(rank() + 1);
+      add(dtype, data, others.data(), count);
+    }
+    if (rank() > 0) {
+      send({data, others.size()}, rank() - 1, tag);
+      take(rank() - 1);
+      std::ranges::copy(others, data);
+    }
+    if (rank() + 1 < size()) send({data, others.size()}, rank() + 1, tag);
+  }
+
   void abandon() noexcept override { abandoned_ = true; }
   bool abandoned() const noexcept override { return abandoned_; }
 
@@ -125,6 +147,11 @@ std::unique_ptr<Transport> ThreadNetwork::transport(int rank) {
 std::map<int, int>& ThreadNetwork::colours_of(const std::string& call) {
   const std::lock_guard lock(mutex_);
   return colours_[call];
+}
+
+std::size_t ThreadNetwork::bytes_sent(int from, int to) {
+  const std::lock_guard lock(mutex_);
+  return bytes_sent_[{from, to}];
 }
 
 int ThreadNetwork::forgotten() {

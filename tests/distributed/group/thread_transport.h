@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "distributed/group/transport.h"
@@ -26,6 +27,9 @@ class ThreadNetwork {
 
   // From now on nothing passes between this rank and any other.
   void cut(int rank);
+
+  // What has been sent from one rank to another.
+  std::size_t bytes_sent(int from, int to);
 
   // Messages that were to be received, and had neither arrived nor been given up when their transport went.
   int forgotten();
@@ -47,6 +51,7 @@ class ThreadNetwork {
   std::map<Channel, std::deque<Message>> messages_;
   std::set<int> cut_;
   std::map<std::string, std::map<int, int>> colours_;  // of each split, by rank
+  std::map<std::pair<int, int>, std::size_t> bytes_sent_;
   int forgotten_ = 0;
 };
 

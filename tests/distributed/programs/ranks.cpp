@@ -1,4 +1,4 @@
-// What the tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private] [--private-on-1]`. Ends
+// What the tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private] [--private-on-1] [--algorithm NAME]`. Ends
 // with 0 where all went as it should, with one sentence otherwise.
 #include <array>
 #include <chrono>
@@ -224,34 +224,6 @@ void nodes(Communicator& ranks, int count) {
   expect_shared(ranks, ranks.size() > count);
 }
 
-double milliseconds(Communicator& ranks, int repeats, const std::function<void()>& work) {
-  work();
-  ranks.barrier("the start of a measurement");
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < repeats; ++i) work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count() /
-         repeats;
-}
-
-// No test: what the calls cost here.
-void measure(Communicator& ranks) {
-  const double call_check = milliseconds(ranks, 20'000, [&] { ranks.barrier("a barrier"); });
-  if (ranks.rank() == 0) fmt::print("call check: {:.2f} us\n", call_check * 1000);
-  for (const std::size_t megabytes : {1, 4, 25, 100}) {
-    const std::size_t bytes = megabytes * 1'000'000;
-    const auto count = static_cast<std::int64_t>(bytes / 4);
-    SharedWindow window = ranks.allocate_shared(bytes, "a window");
-    std::vector<float> values(static_cast<std::size_t>(count), 0);
-    const double in_window =
-        milliseconds(ranks, 20, [&] { ranks.sum_window(window, 0, DType::float32, count, "a window"); });
-    const double copied = milliseconds(ranks, 20, [&] {
-      ranks.sum(DType::float32, reinterpret_cast<std::byte*>(values.data()), count, "values");
-    });
-    if (ranks.rank() == 0)
-      fmt::print("{:4} MB: sum_window {:8.3f} ms, sum {:8.3f} ms\n", megabytes, in_window, copied);
-  }
-}
-
 const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
   static const std::map<std::string, std::function<void(Communicator&)>> all{
       {"sums", sums},
@@ -269,7 +241,6 @@ const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
       {"out-of-memory", out_of_memory},
       {"throws-alone", throws_alone},
       {"disagree", disagree},
-      {"measure", measure},
       {"killed-in-sum", killed_in_sum},
       {"killed", [](Communicator& ranks) { silenced(ranks, 1, SIGKILL); }},
       {"stopped", [](Communicator& ranks) { silenced(ranks, 1, SIGSTOP); }},
@@ -297,6 +268,7 @@ int run(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     if (std::strcmp(argv[i], "--private") == 0) options.shared_memory = false;
     if (std::strcmp(argv[i], "--private-on-1") == 0) options.shared_memory = rank_of_environment() != 1;
+    if (std::strcmp(argv[i], "--algorithm") == 0 && i + 1 < argc) options.algorithm = argv[i + 1];
     if (std::strcmp(argv[i], "--deadline") == 0 && i + 1 < argc)
       options.deadline_seconds = std::atof(argv[i + 1]);
   }

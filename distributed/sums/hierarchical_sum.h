@@ -1,0 +1,26 @@
+#pragma once
+
+#include "distributed/sums/part_exchange.h"
+#include "distributed/sums/sum_algorithm.h"
+
+namespace plexaura {
+
+// `hierarchical`: with messages between nodes; the ranks of a node first add what lies in memory that they share. Between
+// single ranks where they share none, and for arrays that do not lie there.
+class HierarchicalSum final : public SumAlgorithm {
+ public:
+  explicit HierarchicalSum(const SumMeans& means);
+
+  bool keeps_order() const override { return true; }
+  void reduce_scatter(const CallSignature& call, std::byte* data) override;
+  void all_gather(const CallSignature& call, std::byte* data) override;
+  void sum(const CallSignature& call, std::byte* data) override;
+  void sum_windows(const CallSignature& call, std::span<std::byte* const> windows, int own) override;
+
+ private:
+  ShmRendezvous* rendezvous_;
+  PartExchange ranks_;
+  PartExchange nodes_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "distributed/sums/whole_sum.h"
+
+namespace plexaura {
+
+// `mpi`: MPI_Allreduce of the library, which promises no order.
+class MpiSum final : public WholeSum {
+ public:
+  explicit MpiSum(const SumMeans& means) : WholeSum(means), transport_(means.transport) {}
+
+  bool keeps_order() const override { return false; }
+  void sum(const CallSignature& call, std::byte* data) override {
+    transport_.all_reduce(call.dtype, data, call.count);
+  }
+
+ private:
+  Transport& transport_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,86 @@
+#include "distributed/sums/ring_sum.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "distributed/group/tags.h"
+
+namespace plexaura {
+namespace {
+
+constexpr std::int64_t segment_bytes = std::int64_t{1} << 18;
+constexpr std::int64_t rounds_together = 4;
+
+}  // namespace
+
+RingSum::RingSum(const SumMeans& means)
+    : means_(means),
+      ranks_(means.transport.size()),
+      rank_(means.transport.rank()),
+      inbox_(means.transport),
+      outbox_(means.transport) {}
+
+// Messages arrive in the order in which they were sent, so all ranks go through steps and rounds alike.
+void RingSum::run(const Job& job) {
+  const std::int64_t longest = segment_bytes / static_cast<std::int64_t>(size_of(job.call.dtype));
+  const std::int64_t of_part =
+      (job.call.count + ranks_ - 1) / ranks_ + longest;  // parts are cut at cache lines
+  for (std::int64_t begun = 0; begun < of_part; begun += rounds_together * longest) {
+    const auto for_each_round = [&](const auto& work) {
+      for (std::int64_t i = 0; i < rounds_together; ++i) work(Round{begun + i * longest, longest});
+    };
+    for_each_round([&](const Round& round) { begin(job, round); });
+    for (int number = 0; number < steps(job); ++number)
+      for_each_round([&](const Round& round) { step(job, round, number); });
+  }
+  means_.wait_for(outbox_, job.call);
+}
+
+void RingSum::begin(const Job& job, const Round& round) {
+  expect(job, round, 0);
+  send(job, segment(job, round, (rank_ + ranks_ - (job.reduces ? 1 : 0)) % ranks_));
+}
+
+void RingSum::step(const Job& job, const Round& round, int number) {
+  const bool is_last = number + 1 == steps(job);
+  if (!is_last) expect(job, round, number + 1);
+  const Part arriving = segment(job, round, arriving_part(job, number));
+  if (arriving.count == 0) return;
+  means_.wait_for(inbox_, 1, job.call);
+  std::byte* const here = job.data + bytes_of(job.call.dtype, arriving.first);
+  if (job.reduces && number < ranks_ - 1)
+    add(job.call.dtype, here, inbox_.message(0).data(), arriving.count);
+  else
+    std::ranges::copy(inbox_.message(0), here);
+  inbox_.drop(1);
+  if (!is_last) send(job, arriving);
+  outbox_.under_way();
+}
+
+// Sums arrive after the last summand, beginning with that of the rank before.
+int RingSum::arriving_part(const Job& job, int step) const {
+  const bool is_sum = !job.reduces || step >= ranks_ - 1;
+  const int steps_of_sums = job.reduces ? step - (ranks_ - 1) : step;
+  return (rank_ - 1 - (is_sum ? steps_of_sums : step + 1) + 2 * ranks_) % ranks_;
+}
+
+Part RingSum::segment(const Job& job, const Round& round, int part) const {
+  const Part whole = part_of(job.call.count, job.call.dtype, part, ranks_);
+  const std::int64_t count = std::min(round.longest, whole.count - round.first);
+  return {whole.first + round.first, std::max<std::int64_t>(count, 0)};
+}
+
+void RingSum::expect(const Job& job, const Round& round, int step) {
+  const Part arriving = segment(job, round, arriving_part(job, step));
+  if (arriving.count > 0)
+    inbox_.expect(bytes_of(job.call.dtype, arriving.count), (rank_ + ranks_ - 1) % ranks_, tag::summands);
+}
+
+void RingSum::send(const Job& job, const Part& segment) {
+  if (segment.count == 0) return;
+  outbox_.send(
+      std::span(job.data + bytes_of(job.call.dtype, segment.first), bytes_of(job.call.dtype, segment.count)),
+      (rank_ + 1) % ranks_, tag::summands);
+}
+
+}  // namespace plexaura

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#include "distributed/group/inbox.h"
+#include "distributed/group/outbox.h"
+#include "distributed/group/reduce.h"
+#include "distributed/sums/sum_algorithm.h"
+
+namespace plexaura {
+
+// `ring`: each rank hears the one before it and sends to the one behind it alone. A part begins its way behind the rank that
+// it belongs to and grows by the summand of each rank that it comes to: so every part is added in another order.
+class RingSum final : public SumAlgorithm {
+ public:
+  explicit RingSum(const SumMeans& means);
+
+  bool keeps_order() const override { return false; }
+  void reduce_scatter(const CallSignature& call, std::byte* data) override { run({call, data, true, false}); }
+  void all_gather(const CallSignature& call, std::byte* data) override { run({call, data, false, true}); }
+  void sum(const CallSignature& call, std::byte* data) override { run({call, data, true, true}); }
+
+ private:
+  struct Job {
+    const CallSignature& call;
+    std::byte* data;
+    bool reduces;
+    bool gathers;
+  };
+  // What goes round at a time: of each part these elements. Several rounds are under way together.
+  struct Round {
+    std::int64_t first;
+    std::int64_t longest;
+  };
+
+  void run(const Job& job);
+  void begin(const Job& job, const Round& round);
+  void step(const Job& job, const Round& round, int number);
+  int steps(const Job& job) const { return (ranks_ - 1) * (job.reduces && job.gathers ? 2 : 1); }
+  int arriving_part(const Job& job, int step) const;
+  Part segment(const Job& job, const Round& round, int part) const;
+  void expect(const Job& job, const Round& round, int step);
+  void send(const Job& job, const Part& segment);
+
+  SumMeans means_;
+  int ranks_;
+  int rank_;
+  Inbox inbox_;
+  Outbox outbox_;
+};
+
+}  // namespace plexaura

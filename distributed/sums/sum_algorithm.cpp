@@ -1,0 +1,33 @@
+#include "distributed/sums/sum_algorithm.h"
+
+#include "distributed/group/rank_wait.h"
+
+namespace plexaura {
+
+void SumMeans::wait_for(Inbox& inbox, std::size_t count, const CallSignature& call) const {
+  RankWait wait(alarm, {call, deadline_seconds, topology.numbers()});
+  for (std::size_t come = 1; come <= count; ++come) {
+    while (!inbox.have_come(come)) wait.pause();
+    wait.progressed();
+  }
+}
+
+void SumMeans::wait_for(Outbox& outbox, const CallSignature& call) const {
+  RankWait wait(alarm, {call, deadline_seconds, topology.numbers()});
+  while (!outbox.all_left()) wait.pause();
+}
+
+SumAlgorithm::~SumAlgorithm() = default;
+
+void SumAlgorithm::bring(const CallSignature&, const std::byte*) {}
+
+void SumAlgorithm::sum(const CallSignature& call, std::byte* data) {
+  reduce_scatter(call, data);
+  all_gather(call, data);
+}
+
+void SumAlgorithm::sum_windows(const CallSignature& call, std::span<std::byte* const> windows, int own) {
+  sum(call, windows[static_cast<std::size_t>(own)]);
+}
+
+}  // namespace plexaura

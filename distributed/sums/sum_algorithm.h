@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "distributed/failure/alarm.h"
+#include "distributed/group/call_signature.h"
+#include "distributed/group/inbox.h"
+#include "distributed/group/outbox.h"
+#include "distributed/group/shared_window.h"
+#include "distributed/group/shm_rendezvous.h"
+#include "distributed/group/topology.h"
+#include "distributed/group/transport.h"
+
+namespace plexaura {
+
+// What algorithms work with; it outlives them.
+struct SumMeans {
+  Transport& transport;
+  const Topology& topology;
+  Alarm& alarm;
+  double deadline_seconds;
+  // Both null where the ranks of a node do not share memory.
+  const SharedWindow* staging = nullptr;  // its last WindowSum::bytes_per_rank
+  ShmRendezvous* rendezvous = nullptr;
+
+  // Until the oldest `count` messages have come, or all have left. Throw a DeviceError (see speaks()) where another
+  // rank is lost, and where nothing comes before the deadline.
+  void wait_for(Inbox& inbox, std::size_t count, const CallSignature& call) const;
+  void wait_for(Outbox& outbox, const CallSignature& call) const;
+};
+
+// How the ranks of a communicator add up arrays of `call.count` elements, and hand parts of them to each other: part
+// r is that of part_of(call.count, call.dtype, r, ranks). All ranks are known to be here and to mean the same call.
+// Each function ends with a DeviceError where another rank is lost in the meantime, and then nothing writes to the
+// arrays any more.
+class SumAlgorithm {
+ public:
+  virtual ~SumAlgorithm();
+
+  // Whether elements are added in the order of sum_order.h. All algorithms that do so give the same bits. Others may
+  // give other bits for another size of buckets or another number of hosts.
+  virtual bool keeps_order() const = 0;
+
+  // Called before the ranks have met for sum() or sum_windows(), with this rank's array.
+  virtual void bring(const CallSignature& call, const std::byte* data);
+
+  // Afterwards this rank's part holds the sums, and the rest of `data` anything.
+  virtual void reduce_scatter(const CallSignature& call, std::byte* data) = 0;
+  // Copies this rank's part to all others, and theirs here. Of bytes, whatever the type.
+  virtual void all_gather(const CallSignature& call, std::byte* data) = 0;
+  // Both, one after the other, where there is no shorter way.
+  virtual void sum(const CallSignature& call, std::byte* data);
+  // sum() where each rank sees the arrays of its node: these, in the order of ranks, and `own` among them.
+  virtual void sum_windows(const CallSignature& call, std::span<std::byte* const> windows, int own);
+};
+
+}  // namespace plexaura

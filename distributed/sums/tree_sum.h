@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "distributed/group/inbox.h"
+#include "distributed/group/outbox.h"
+#include "distributed/sums/whole_sum.h"
+
+namespace plexaura {
+
+// `tree`: sums go up a binomial tree to rank 0, which is the order of sum_order.h itself, and come back down. Few messages,
+// for many ranks and few elements: some ranks send the data several times.
+class TreeSum final : public WholeSum {
+ public:
+  explicit TreeSum(const SumMeans& means);
+
+  bool keeps_order() const override { return true; }
+  void sum(const CallSignature& call, std::byte* data) override;
+
+ private:
+  struct Piece {
+    std::byte* data;
+    std::int64_t count;
+    std::size_t bytes;
+  };
+  void expect(const Piece& piece);
+  void add_up(const CallSignature& call, const Piece& piece);
+  void bring_down(const CallSignature& call, const Piece& piece);
+  void send_down(const Piece& piece);
+
+  SumMeans means_;
+  std::vector<int> children_;  // ascending: the blocks behind this rank, each twice as long as that before
+  int parent_ = -1;            // none: this is rank 0
+  Inbox from_children_;
+  Inbox from_parent_;
+  Outbox outbox_;
+};
+
+}  // namespace plexaura

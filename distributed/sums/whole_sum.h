@@ -1,0 +1,23 @@
+#pragma once
+
+#include "distributed/sums/part_exchange.h"
+#include "distributed/sums/sum_algorithm.h"
+
+namespace plexaura {
+
+// An algorithm that brings all sums to all ranks at once, and has no halves of its own.
+class WholeSum : public SumAlgorithm {
+ public:
+  explicit WholeSum(const SumMeans& means) : parts_(means) {}
+
+  void reduce_scatter(const CallSignature& call, std::byte* data) final { sum(call, data); }
+  void all_gather(const CallSignature& call, std::byte* data) final {
+    parts_.gather(call, std::span(&data, 1));
+  }
+  void sum(const CallSignature& call, std::byte* data) override = 0;
+
+ private:
+  PartExchange parts_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,116 @@
+#include "distributed/sums/part_exchange.h"
+
+#include <chrono>
+#include <doctest/doctest.h>
+#include <map>
+#include <thread>
+
+#include "core/error.h"
+#include "tests/distributed/group/topology_support.h"
+#include "tests/distributed/sums/sums_support.h"
+
+namespace plexaura::testing {
+namespace {
+
+constexpr double megabytes = 8;
+constexpr auto element_count = static_cast<std::int64_t>(megabytes * 1e6 / sizeof(float));
+
+// What each host sends to others while the ranks sum a window, as a multiple of the window's size.
+std::vector<double> sent_by_hosts(const std::vector<std::string>& hosts) {
+  const auto ranks = static_cast<int>(hosts.size());
+  ThreadNetwork network(ranks);
+  const auto ends = with_hosts(network, hosts, {}, [](Communicator& communicator) {
+    SharedWindow window = communicator.allocate_shared(element_count * sizeof(float), "a window");
+    communicator.sum_window(window, 0, DType::float32, element_count, "a window");
+  });
+  CHECK(ends == std::vector<std::string>(hosts.size(), "fine"));
+  std::map<std::string, double> sent;
+  for (int from = 0; from < ranks; ++from)
+    for (int to = 0; to < ranks; ++to) {
+      const std::string& host = hosts[static_cast<std::size_t>(from)];
+      if (host != hosts[static_cast<std::size_t>(to)])
+        sent[host] += static_cast<double>(network.bytes_sent(from, to)) / (megabytes * 1e6);
+    }
+  std::vector<double> shares;
+  for (const auto& [host, share] : sent) shares.push_back(share);
+  return shares;
+}
+
+}  // namespace
+
+TEST_CASE("part exchange: every host sends what a ring sends") {
+  std::vector<std::string> hosts{"a"};
+  for (const char* const host : {"b", "c", "d", "e"}) {
+    hosts.emplace_back(host);
+    const auto count = static_cast<double>(hosts.size());
+    const double ring = 2 * (count - 1) / count;
+    for (const double share : sent_by_hosts(hosts)) {
+      CHECK(share <= 1.02 * ring);
+      CHECK(share >= 0.98 * ring);
+    }
+  }
+}
+
+TEST_CASE("part exchange: ranks of a host send once what is theirs together") {
+  for (const double share : sent_by_hosts({"a", "a", "b", "b"})) CHECK(share <= 1.02);
+  for (const double share : sent_by_hosts({"a", "a", "b", "b", "c", "c"})) CHECK(share <= 1.02 * 4 / 3);
+}
+
+TEST_CASE("part exchange: segments leave while those before them are not answered") {
+  ThreadNetwork network(2);
+  endings(2, [&](int rank) {
+    const std::unique_ptr<Transport> transport = network.transport(rank);
+    Alarm alarm(transport->duplicate());
+    if (rank == 1) return;
+    const Topology topology = on_hosts({"a", "b"}, rank);
+    PartExchange exchange(SumMeans{*transport, topology, alarm, 0.25});
+    std::vector<float> values(element_count, 1);
+    std::byte* const array = reinterpret_cast<std::byte*>(values.data());
+    CHECK_THROWS_AS(
+        exchange.sum(announce(Call::sum, "values", DType::float32, element_count), std::span(&array, 1)),
+        DeviceError);
+  });
+  CHECK(network.bytes_sent(0, 1) > 4 * (std::size_t{1} << 19));
+  CHECK(network.forgotten() == 0);
+}
+
+TEST_CASE("part exchange: a rank that is lost in the middle is named by one of the others") {
+  constexpr int rank_count = 5;
+  const std::vector<std::string> hosts{"a", "a", "b", "a", "b"};
+  ThreadNetwork network(rank_count);
+  const auto ends = endings(rank_count, [&](int rank) {
+    const std::unique_ptr<Transport> transport = network.transport(rank);
+    Alarm alarm(transport->duplicate());
+    const Topology topology = on_hosts(hosts, rank);
+    PartExchange exchange(SumMeans{*transport, topology, alarm, 0.25});
+    std::vector<double> values(1000, 1);
+    std::byte* const array = reinterpret_cast<std::byte*>(values.data());
+    if (rank != 1) exchange.sum(announce(Call::sum, "bucket 3", DType::float64, 1000), std::span(&array, 1));
+  });
+  CHECK(count_endings(ends, "says rank 1 did not come to 'bucket 3' (sum of 1000 float64) within 0.25 s") ==
+        1);
+  CHECK(count_endings(ends, "hears rank 1 did not come") == 3);
+  CHECK(network.forgotten() == 0);
+}
+
+TEST_CASE("algorithms: of a rank that is cut off within a sum all hear, and nothing is left to be received") {
+  for (const char* const name : {"hierarchical", "tree", "ring"}) {
+    ThreadNetwork network(4);
+    const CommunicatorOptions options{.deadline_seconds = 0.5, .shared_memory = false, .algorithm = name};
+    std::thread cutter([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      network.cut(2);
+    });
+    const auto ends = with_hosts(network, {"a", "b", "c", "d"}, options, [&](Communicator& ranks) {
+      std::vector<float> values(300'000, 1);
+      while (true)
+        ranks.sum(DType::float32, reinterpret_cast<std::byte*>(values.data()), 300'000, "bucket 3");
+    });
+    cutter.join();
+    CAPTURE(ends);
+    CHECK(count_endings(ends, "fine") == 0);
+    CHECK(network.forgotten() == 0);
+  }
+}
+
+}  // namespace plexaura::testing
