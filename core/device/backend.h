@@ -53,7 +53,9 @@ class PLEXAURA_API Event {
   virtual void wait() = 0;
 };
 
-// A segment that was captured; replay() enqueues all of it on the compute stream again.
+// A segment that was captured; replay() enqueues all of it on the compute stream again, copies on the other stream
+// too: what enters the compute stream behind it starts when all of it is done. Events in it start anew, and pass
+// one by one. Its memory and its events must outlive it.
 class PLEXAURA_API Recording {
  public:
   virtual ~Recording();
@@ -175,8 +177,10 @@ class PLEXAURA_API Backend {
 
   virtual std::unique_ptr<Event> make_event() = 0;
 
-  // Calls body(), which launches kernels on the compute stream, and captures instead of running them.
-  // Allocation, waiting, events and copies but those within the device throw InternalError in this thread
+  // Calls body(), which launches kernels, enqueues copies and records events, and captures instead of running them.
+  // A stream is held by events of the same body alone, and the copy stream takes part from the first of these on:
+  // nothing in the recording is ordered with what stands in that stream otherwise. Any other use of streams,
+  // allocation, and what waits for events, asks for them or signals them throw InternalError in this thread
   // meanwhile. Null where it cannot record: nothing was called.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& body) = 0;
 

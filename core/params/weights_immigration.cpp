@@ -170,26 +170,26 @@ void WeightsImmigration::blank(std::size_t bucket) {
   set(TailSlot::stop, stop_ ? 1 : 0);
 }
 
-Event& WeightsImmigration::stage_out(std::size_t bucket) {
-  Event& staged = *staged_[bucket];
-  if (!staging_) {
-    staged.signal();
-    return staged;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    arrived_[bucket] = false;
-  }
+void WeightsImmigration::stage_out(std::size_t bucket) {
+  if (!staging_) return staged_[bucket]->signal();
   computed_->record(Stream::compute);
   computed_->hold(Stream::copy);
   store_.backend().copy(Stream::copy, gradients(bucket).data(), device_gradients(bucket), byte_count(bucket));
-  staged.record(Stream::copy);
-  return staged;
+  staged_[bucket]->record(Stream::copy);
+}
+
+Event& WeightsImmigration::staged(std::size_t bucket) {
+  if (staging_) {
+    const std::lock_guard lock(mutex_);
+    arrived_[bucket] = false;
+  }
+  return *staged_[bucket];
 }
 
 void WeightsImmigration::stage_in(std::size_t bucket, const UpdateAnswer& answer) {
   if (!staging_) return await(bucket, answer);
   open_[bucket] = answer;
+  staged_[bucket]->hold(Stream::copy);  // a recording's copies do not stand in that stream
   if (answer.event != nullptr) answer.event->hold(Stream::copy);
   store_.backend().copy(Stream::copy, device_gradients(bucket), gradients(bucket).data(), byte_count(bucket));
   returned_->record(Stream::copy);

@@ -107,8 +107,11 @@ class PLEXAURA_API WeightsImmigration {
   // For the engine. The failure of this rank's device that somebody met who waited for a bucket of this step;
   // null: none.
   std::exception_ptr failure() const;
-  // For the engine. Enqueues the copy out of a bucket; the event is passed when the host view is final.
-  Event& stage_out(std::size_t bucket);
+  // For the engine. Enqueues the copy out of a bucket, or is captured in a recording that does.
+  void stage_out(std::size_t bucket);
+  // For the engine, in each step behind stage_out(), before anybody gets the event: it is passed when the host view is
+  // final.
+  Event& staged(std::size_t bucket);
   // For the engine. Enqueues the copy back of what is written to the host view when the event of the answer passes.
   void stage_in(std::size_t bucket, const UpdateAnswer& answer = {});
   // For the engine: waits for the event of an answer, as that says, or for all that stage_in() has left open. Where

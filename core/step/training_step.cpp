@@ -82,7 +82,9 @@ void TrainingStep::add_points_of_gradients(const Program& gradients, bool final,
     };
     const std::int64_t end = slice.offset + slice.count;
     if (hooks_.before_use) add(gradients.first_use(slice.offset, end), &TrainingStep::before_use);
-    if (hooks_.gradients_ready && final) add(gradients.gradients_ready_after(end), &TrainingStep::announce);
+    if (!hooks_.gradients_ready || !final) continue;
+    add(gradients.gradients_ready_after(end), &TrainingStep::announce);
+    points.back().enqueue = [this, bucket] { border_.stage_out(bucket); };
   }
 }
 
@@ -222,7 +224,7 @@ UpdateAnswer::Kind TrainingStep::agree() {
 }
 
 void TrainingStep::gradients_ready(std::size_t bucket) {
-  Event& final = border_.stage_out(bucket);
+  Event& final = border_.staged(bucket);
   const ProfileSpan span(profile_, "gradients_ready", communication, bucket);
   strategy_->gradients_ready(bucket, final);
 }
@@ -276,7 +278,6 @@ void TrainingStep::fail(std::exception_ptr failure, const StepInputs& inputs) {
 }
 
 void TrainingStep::announce(std::size_t bucket) {
-  if (bucket < announced_) return;
   gradients_ready(bucket);
   announced_ = bucket + 1;
 }
@@ -285,10 +286,8 @@ void TrainingStep::announce(std::size_t bucket) {
 void TrainingStep::announce_rest() {
   if (!hooks_.gradients_ready && !hooks_.before_update) return;
   for (std::size_t bucket = announced_; bucket < border_.buckets().size(); ++bucket) {
-    if (hooks_.gradients_ready)
-      gradients_ready(bucket);
-    else
-      border_.stage_out(bucket);
+    border_.stage_out(bucket);
+    if (hooks_.gradients_ready) gradients_ready(bucket);
   }
   announced_ = border_.buckets().size();
 }

@@ -152,17 +152,29 @@ struct VM::Implementation {
 
   void run_segment(const Segment& segment, std::unique_ptr<Recording>& recording) {
     if (!recording && recordable && !observed() && segment.begin < segment.end) {
-      recording = backend.record([&] { run_instructions(segment); });
+      recording = backend.record([&] { enqueue(segment, [](const HostPoint&) {}); });
       recordable = recording != nullptr;
     }
-    if (recording)
-      recording->replay();
-    else
-      run_instructions(segment);
+    if (!recording) return enqueue(segment, [](const HostPoint& point) { point.action(); });
+    recording->replay();
+    for (const HostPoint& point : segment.inner) point.action();
   }
 
-  void run_instructions(const Segment& segment) {
-    for (std::size_t index = segment.begin; index < segment.end; ++index)
+  // Calls `behind` of each inner point after what it enqueues.
+  template <class Behind>
+  void enqueue(const Segment& segment, const Behind& behind) {
+    std::size_t begin = segment.begin;
+    for (const HostPoint& point : segment.inner) {
+      run_instructions(begin, point.instruction);
+      point.enqueue();
+      behind(point);
+      begin = point.instruction;
+    }
+    run_instructions(begin, segment.end);
+  }
+
+  void run_instructions(std::size_t begin, std::size_t end) {
+    for (std::size_t index = begin; index < end; ++index)
       if (Launch* launch = launch_of(index)) run_instruction(*launch, program->instructions[index]);
   }
 

@@ -17,7 +17,7 @@ namespace plexaura {
 namespace {
 
 template <class Algorithm>
-std::unique_ptr<SumAlgorithm> make(const SumMeans& means) {
+std::unique_ptr<SumAlgorithm> make_sum(const SumMeans& means) {
   return std::make_unique<Algorithm>(means);
 }
 
@@ -31,25 +31,25 @@ std::unique_ptr<SumAlgorithm> make_window_sum(const SumMeans& means) {
   if (means.rendezvous == nullptr)
     throw UserError(
         fmt::format("distributed.algorithm is 'window', but the ranks do not share memory: {}", rule));
-  return make<WindowSum>(means);
+  return make_sum<WindowSum>(means);
 }
 
-std::unique_ptr<SumAlgorithm> choose(const SumMeans& means) {
+std::unique_ptr<SumAlgorithm> make_best_sum(const SumMeans& means) {
   const bool all_share = means.topology.nodes() == 1 && means.rendezvous != nullptr;
-  return all_share ? make<WindowSum>(means) : make<HierarchicalSum>(means);
+  return all_share ? make_sum<WindowSum>(means) : make_sum<HierarchicalSum>(means);
 }
 
-struct Known {
+struct KnownAlgorithm {
   std::string_view name;
   std::unique_ptr<SumAlgorithm> (*make)(const SumMeans&);
 };
 
-constexpr std::array known_algorithms{Known{"auto", choose},
-                                      Known{"window", make_window_sum},
-                                      Known{"hierarchical", make<HierarchicalSum>},
-                                      Known{"ring", make<RingSum>},
-                                      Known{"tree", make<TreeSum>},
-                                      Known{"mpi", make<MpiSum>}};
+constexpr std::array known_algorithms{KnownAlgorithm{"auto", make_best_sum},
+                                      KnownAlgorithm{"window", make_window_sum},
+                                      KnownAlgorithm{"hierarchical", make_sum<HierarchicalSum>},
+                                      KnownAlgorithm{"ring", make_sum<RingSum>},
+                                      KnownAlgorithm{"tree", make_sum<TreeSum>},
+                                      KnownAlgorithm{"mpi", make_sum<MpiSum>}};
 
 }  // namespace
 
@@ -57,14 +57,14 @@ const std::vector<std::string>& sum_algorithm_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> made;
     made.reserve(known_algorithms.size());
-    for (const Known& known : known_algorithms) made.emplace_back(known.name);
+    for (const KnownAlgorithm& known : known_algorithms) made.emplace_back(known.name);
     return made;
   }();
   return names;
 }
 
 std::unique_ptr<SumAlgorithm> make_sum_algorithm(std::string_view name, const SumMeans& means) {
-  const auto known = std::ranges::find(known_algorithms, name, &Known::name);
+  const auto known = std::ranges::find(known_algorithms, name, &KnownAlgorithm::name);
   if (known == known_algorithms.end())
     throw UserError(fmt::format("there is no algorithm '{}' for sums over ranks; known are {}{}", name,
                                 fmt::join(sum_algorithm_names(), ", "),

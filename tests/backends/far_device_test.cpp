@@ -251,7 +251,66 @@ TEST_CASE("copies within the device can be recorded") {
   CHECK(to.read() == counting(type, 7));
 }
 
-TEST_CASE("while recording, allocation, waiting and staging copies are refused") {
+TEST_CASE("events and copies to fixed staging memory can be recorded") {
+  for (const char* lazy : {"0", "1"}) {
+    const auto backend = open_far(lazy);
+    ProbeGraph probe;
+    RegionRun run(*backend, probe.graph, probe.region(), {probe.value()});
+    const auto staging = backend->allocate(16, MemoryUse::staging);
+    const auto computed = backend->make_event();
+    const auto copied = backend->make_event();
+    const auto recording = backend->record([&] {
+      run.launch();
+      computed->record(Stream::compute);
+      computed->hold(Stream::copy);
+      backend->copy(Stream::copy, staging->address(), run.output().address(), 16);
+      copied->record(Stream::copy);
+    });
+    CHECK(probe_runs == 0);
+    CHECK(!copied->passed());
+    for (const double start : {1.0, 2.0, 3.0}) {
+      run.input(0).write(probe.value(start));
+      recording->replay();
+      if (std::string_view(lazy) == "1") CHECK(!copied->passed());  // started anew
+      copied->wait();
+      CHECK(std::memcmp(staging->address(), probe.value(start).data(), 16) == 0);
+    }
+    CHECK(probe_runs == 3);
+  }
+}
+
+TEST_CASE("a replay stands in the compute stream with all its copies") {
+  const auto backend = open_far("1");
+  const TensorType type{DType::float32, {4}};
+  DeviceValue from(*backend, counting(type), Layout::row_major(1));
+  DeviceValue to(*backend, type, Layout::row_major(1));
+  const auto begun = backend->make_event();
+  const auto recording = backend->record([&] {
+    begun->record(Stream::compute);
+    begun->hold(Stream::copy);
+    backend->copy(Stream::copy, to.address(), from.address(), 16);
+  });
+  const auto open = backend->make_event();
+  open->hold(Stream::copy);  // what stands there holds no copy of the recording
+  recording->replay();
+  wait_for(*backend);
+  CHECK(to.read() == counting(type));
+  open->signal();
+}
+
+TEST_CASE("a replay finds that memory of the recording was freed") {
+  const auto backend = open_far();
+  const auto device = backend->allocate(16, MemoryUse::device);
+  auto staging = backend->allocate(16, MemoryUse::staging);
+  const auto recording =
+      backend->record([&] { backend->copy(Stream::compute, device->address(), staging->address(), 16); });
+  CHECK_NOTHROW(recording->replay());
+  wait_for(*backend);
+  staging.reset();
+  CHECK_THROWS_WITH_AS(recording->replay(), doctest::Contains("no live memory"), InternalError);
+}
+
+TEST_CASE("while recording, what a recording cannot hold is refused") {
   const auto backend = open_far();
   const auto device = backend->allocate(16, MemoryUse::device);
   const auto staging = backend->allocate(16, MemoryUse::staging);
@@ -260,11 +319,14 @@ TEST_CASE("while recording, allocation, waiting and staging copies are refused")
   const std::function<void()> forbidden[] = {
       [&] { backend->allocate(16, MemoryUse::device); },
       [&] { event->wait(); },
-      [&] { event->record(Stream::compute); },
+      [&] { event->passed(); },
+      [&] { event->signal(); },
+      [&] { event->reset(); },
       [&] { event->hold(Stream::compute); },
-      [&] { backend->copy(Stream::compute, device->address(), staging->address(), 16); },
-      [&] { backend->copy(Stream::compute, staging->address(), device->address(), 16); },
+      [&] { event->hold(Stream::copy); },
+      [&] { event->record(Stream::copy); },
       [&] { backend->copy(Stream::copy, device->address(), device->address(), 16); },
+      [&] { backend->copy(Stream::copy, staging->address(), device->address(), 16); },
       [&] { backend->record([] {}); },
   };
   for (const auto& body : forbidden) {
@@ -272,6 +334,10 @@ TEST_CASE("while recording, allocation, waiting and staging copies are refused")
                          InternalError);
     CHECK_NOTHROW(wait_for(*backend));
   }
+  std::vector<std::byte> pageable(16);
+  CHECK_THROWS_WITH_AS(
+      backend->record([&] { backend->copy(Stream::compute, device->address(), pageable.data(), 16); }),
+      doctest::Contains("no live memory"), InternalError);
 }
 
 TEST_CASE("another thread may wait while one records") {

@@ -3,6 +3,7 @@
 // last reader is done.
 
 #include <cmath>
+#include <cstring>
 #include <doctest/doctest.h>
 
 #include "core/ops/binary.h"
@@ -110,6 +111,53 @@ TEST_CASE("learning rate, step and random state take effect in recorded training
     for (std::size_t k = 0; k < values.size(); ++k) CHECK(std::abs(values[k] - wanted[k]) < 1e-5);
     CHECK((run.value("w") == seen.back()) == (rate == 0));
     seen.push_back(run.value("w"));
+  }
+}
+
+TEST_CASE("a point of the host that only enqueues cuts no recording") {
+  CountingBackend backend(test_backend());
+  Graph graph;
+  const TensorType type{DType::float32, {4, 6}};
+  const Node x = graph.input("x", type);
+  const Node total = graph.buffer("total", type);
+  graph.update(total, exp(total + x) * 0.25);
+  ParameterStore store = one_buffer("total", type);
+  const auto program = compile(graph, {}, backend);
+  store.place(program->placement, backend);
+  const auto staging = backend.allocate(static_cast<std::size_t>(type.bytes()), MemoryUse::staging);
+  const auto computed = backend.make_event();
+  const auto copied = backend.make_event();
+  const std::size_t end = program->instructions.size();
+  std::vector<int> calls;
+  Tensor seen(type);
+  const auto point = [&](std::size_t instruction, int call, bool copies) -> HostPoint {
+    const auto enqueue = [&, copies] {
+      if (!copies) return;
+      computed->record(Stream::compute);
+      computed->hold(Stream::copy);
+      backend.copy(Stream::copy, staging->address(), store.values(), static_cast<std::size_t>(type.bytes()));
+      copied->record(Stream::copy);
+    };
+    return {instruction,
+            [&, call, copies] {
+              calls.push_back(call);
+              if (!copies) return true;
+              copied->wait();
+              std::memcpy(seen.data(), staging->address(), seen.bytes());
+              return true;
+            },
+            enqueue};
+  };
+  VM vm(program, backend, {.store = &store, .host_points = {point(end, 2, true), point(1, 1, false)}});
+  for (int i = 1; i <= 5; ++i) {
+    CAPTURE(i);
+    const CountingBackend::Counts before = backend.counts();
+    calls.clear();
+    vm.run({{"x", input_of(i)}});
+    CHECK(calls == std::vector{1, 2});
+    vm.wait();
+    CHECK(seen == store.read("total"));
+    if (records(test_backend())) CHECK(backend.counts().replays == before.replays + 1);
   }
 }
 

@@ -12,7 +12,7 @@
 #include "training/checkpoint.h"
 #include "training/trainer.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::shown_weights_test {
 
 namespace {
 
@@ -91,4 +91,4 @@ TEST_CASE("the weights that a strategy shows are validated and saved, and train 
   CHECK(saved.read("weight") == Tensor(weight));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::shown_weights_test

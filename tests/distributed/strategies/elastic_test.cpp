@@ -10,7 +10,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::elastic_test {
 
 namespace {
 
@@ -89,4 +89,4 @@ TEST_CASE("elastic: a resumed run ends as one that was never stopped") {
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::elastic_test

@@ -8,7 +8,7 @@
 #include "tests/distributed/strategies/moved_ranks.h"
 #include "tests/support/temporary_folder.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::local_test {
 
 namespace {
 
@@ -104,4 +104,4 @@ TEST_CASE("local: a resumed run ends as one that was never stopped") {
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::local_test

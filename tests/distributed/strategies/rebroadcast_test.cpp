@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <string>
 
-namespace plexaura::testing {
+namespace plexaura::testing::rebroadcast_test {
 
 TEST_CASE("rebroadcast: the weights that the strategy within shows are shown") {
   struct Showing final : Strategy {
@@ -21,4 +21,4 @@ TEST_CASE("rebroadcast: the weights that the strategy within shows are shown") {
   CHECK(inner.said == "shown taken back");
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::rebroadcast_test

@@ -6,7 +6,7 @@
 #include "tests/distributed/strategies/iris_run.h"
 #include "tests/support/temporary_folder.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::send_receive_test {
 
 namespace {
 
@@ -53,4 +53,4 @@ TEST_CASE("send-recv: a resumed run ends as one that was never stopped") {
   CHECK(train_iris(3, settings, {}, true)[1].weights == whole[0].weights);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::send_receive_test

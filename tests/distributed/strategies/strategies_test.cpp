@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace plexaura {
+namespace plexaura::testing::strategies_test {
 
 TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nearest") {
   const std::unique_ptr<Communicator> alone = make_communicator();
@@ -19,4 +19,4 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
       "there is no strategy ''; known are allreduce, reduce-broadcast, send-recv, local, elastic", UserError);
 }
 
-}  // namespace plexaura
+}  // namespace plexaura::testing::strategies_test

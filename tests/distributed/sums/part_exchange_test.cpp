@@ -9,7 +9,7 @@
 #include "tests/distributed/group/topology_support.h"
 #include "tests/distributed/sums/sums_support.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::part_exchange_test {
 namespace {
 
 constexpr double megabytes = 8;
@@ -113,4 +113,4 @@ TEST_CASE("algorithms: of a rank that is cut off within a sum all hear, and noth
   }
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::part_exchange_test

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "tests/distributed/sums/sums_support.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::sum_algorithms_test {
 namespace {
 
 // Elements of one call, and how a window of so many is cut into calls.
@@ -174,4 +174,4 @@ TEST_CASE("algorithms: duplicates and parts keep the choice, and a single rank h
   CHECK(ends == std::vector<std::string>(3, "fine"));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::sum_algorithms_test

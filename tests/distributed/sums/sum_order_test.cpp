@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-namespace plexaura::testing {
+namespace plexaura::testing::sum_order_test {
 namespace {
 
 constexpr DType dtype = DType::float32;
@@ -104,4 +104,4 @@ TEST_CASE("sum order: sums of many elements are written to all arrays") {
   CHECK(a == c);
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::sum_order_test

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "tests/distributed/sums/sums_support.h"
 
-namespace plexaura::testing {
+namespace plexaura::testing::window_sum_test {
 
 TEST_CASE("window sum: a rank may bring the summands of the next call while another still adds") {
   constexpr int rank_count = 3;
@@ -25,4 +25,4 @@ TEST_CASE("window sum: a rank may bring the summands of the next call while anot
   CHECK(ends == std::vector<std::string>(rank_count, "fine"));
 }
 
-}  // namespace plexaura::testing
+}  // namespace plexaura::testing::window_sum_test

@@ -26,9 +26,18 @@ struct Device {
 
   void launch(std::shared_ptr<Job> job) {
     if (recorder.active())
-      recorder.add(std::move(job));
+      recorder.launch(std::move(job));
     else
-      streams.enqueue(Stream::compute, std::move(job));
+      streams.enqueue(Lane::compute, std::move(job));
+  }
+
+  std::byte* real(const std::byte* address, std::size_t bytes) const {
+    if (bytes == 0 || memory->is_staging(address, bytes)) return const_cast<std::byte*>(address);
+    return memory->resolve(address, bytes);
+  }
+
+  void copy(Lane lane, Address dst, const std::byte* src, std::size_t bytes) {
+    streams.enqueue(lane, Copy{real(dst, bytes), real(src, bytes), bytes});
   }
 
   std::shared_ptr<FarMemoryMap> memory = std::make_shared<FarMemoryMap>();
@@ -47,16 +56,29 @@ class FarEvent final : public Event {
   explicit FarEvent(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
   void record(Stream stream) override {
-    device_->recorder.forbid("recording an event");
-    device_->streams.record(state_, stream);
+    if (device_->recorder.active())
+      device_->recorder.record(state_, stream);
+    else
+      device_->streams.record(state_, lane_of(stream));
   }
-  void signal() override { device_->streams.signal(*state_); }
-  void reset() override { device_->streams.reset(*state_); }
+  void signal() override {
+    device_->recorder.forbid("signalling an event");
+    device_->streams.signal(*state_);
+  }
+  void reset() override {
+    device_->recorder.forbid("resetting an event");
+    device_->streams.reset(*state_);
+  }
   void hold(Stream stream) override {
-    device_->recorder.forbid("holding a stream");
-    device_->streams.hold(state_, stream);
+    if (device_->recorder.active())
+      device_->recorder.hold(state_, stream);
+    else
+      device_->streams.hold(state_, lane_of(stream));
   }
-  bool passed() const override { return device_->streams.passed(*state_); }
+  bool passed() const override {
+    device_->recorder.forbid("asking for an event");
+    return device_->streams.passed(*state_);
+  }
   void wait() override {
     device_->recorder.forbid("waiting");
     device_->streams.wait(*state_);
@@ -132,35 +154,25 @@ class FarKernel final : public Kernel {
   Sizes sizes_;
 };
 
-class ReplayJob final : public Job {
- public:
-  explicit ReplayJob(std::vector<Recorded> recorded) : recorded_(std::move(recorded)) {}
-
-  void run() override {
-    for (const Recorded& item : recorded_)
-      if (const Copy* copy = std::get_if<Copy>(&item))
-        copy->run();
-      else
-        std::get<std::shared_ptr<Job>>(item)->run();
-  }
-
- private:
-  std::vector<Recorded> recorded_;
-};
-
 class FarRecording final : public Recording {
  public:
   FarRecording(std::shared_ptr<Device> device, std::vector<Recorded> recorded)
-      : device_(std::move(device)), job_(std::make_shared<ReplayJob>(std::move(recorded))) {}
+      : device_(std::move(device)), recorded_(std::move(recorded)) {}
 
   void replay() override {
     device_->recorder.forbid("replaying");
-    device_->streams.enqueue(Stream::compute, job_);
+    for (const Recorded& item : recorded_)
+      std::visit([&](const auto& what) { enqueue(item.lane, what); }, item.what);
   }
 
  private:
+  void enqueue(Lane lane, const std::shared_ptr<Job>& job) { device_->streams.enqueue(lane, job); }
+  void enqueue(Lane lane, const RecordedCopy& copy) { device_->copy(lane, copy.dst, copy.src, copy.bytes); }
+  void enqueue(Lane lane, const RecordedEvent& recorded) { device_->streams.record(recorded.event, lane); }
+  void enqueue(Lane lane, const RecordedHold& hold) { device_->streams.hold(hold.event, lane); }
+
   std::shared_ptr<Device> device_;
-  std::shared_ptr<Job> job_;
+  std::vector<Recorded> recorded_;
 };
 
 struct Options {
@@ -183,15 +195,10 @@ class FarBackend final : public Backend {
   }
 
   void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
-    const Copy copy{real(dst, bytes), real(src, bytes), bytes};
-    if (!device_->recorder.active()) {
-      device_->streams.enqueue(stream, copy);
-      return;
-    }
-    const FarMemoryMap& memory = *device_->memory;
-    if (stream != Stream::compute || memory.is_staging(dst, bytes) || memory.is_staging(src, bytes))
-      device_->recorder.forbid("copying to or from the host");
-    device_->recorder.add(copy);
+    if (!device_->recorder.active()) return device_->copy(lane_of(stream), dst, src, bytes);
+    device_->real(dst, bytes);  // throws for memory that is not the device's
+    device_->real(src, bytes);
+    device_->recorder.copy(stream, {dst, src, bytes});
   }
 
   std::unique_ptr<Event> make_event() override { return std::make_unique<FarEvent>(device_); }
@@ -216,11 +223,6 @@ class FarBackend final : public Backend {
   }
 
  private:
-  std::byte* real(const std::byte* address, std::size_t bytes) const {
-    if (bytes == 0 || device_->memory->is_staging(address, bytes)) return const_cast<std::byte*>(address);
-    return device_->memory->resolve(address, bytes);
-  }
-
   static std::vector<std::size_t> bytes_of(const RegionQuery& query, const std::vector<Value>& values,
                                            const std::vector<Layout>& layouts) {
     std::vector<std::size_t> bytes;

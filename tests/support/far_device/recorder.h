@@ -12,26 +12,47 @@
 
 namespace plexaura::far_device {
 
-// What stands in a recording: kernels and copies within the device.
-using Recorded = std::variant<std::shared_ptr<Job>, Copy>;
+struct RecordedCopy {
+  Address dst;  // as given: whether it is still alive shows at each replay
+  const std::byte* src;
+  std::size_t bytes;
+};
+struct RecordedEvent {
+  std::shared_ptr<EventState> event;
+};
+struct RecordedHold {
+  std::shared_ptr<EventState> event;
+};
 
-// Captures what is launched while a segment is recorded. Only the recording thread is captured, and only to
-// it are waiting, allocating and the rest forbidden: a communication thread may wait for its events
-// meanwhile.
+struct Recorded {
+  Lane lane;
+  std::variant<std::shared_ptr<Job>, RecordedCopy, RecordedEvent, RecordedHold> what;
+};
+
+// Captures what is enqueued while a segment is recorded, and keeps the rules of Backend::record(). Only the recording
+// thread is captured, and only to it are waiting, allocating and the rest forbidden: a communication thread may wait
+// for its events meanwhile.
 class Recorder {
  public:
-  // All that body() gives to add().
+  // All that body() gives. Where the copy stream took part, the compute stream waits for it at the end.
   std::vector<Recorded> capture(const std::function<void()>& body);
 
   bool active() const { return thread_.load() == std::this_thread::get_id(); }
-  void add(Recorded item) { recorded_.push_back(std::move(item)); }
+  void launch(std::shared_ptr<Job> job) { recorded_.push_back({Lane::compute, std::move(job)}); }
+  void copy(Stream stream, const RecordedCopy& copy);
+  void record(std::shared_ptr<EventState> event, Stream stream);
+  void hold(std::shared_ptr<EventState> event, Stream stream);
 
   // Throws InternalError while this thread records.
   void forbid(std::string_view what) const;
 
  private:
+  Lane take_part(Stream stream) const;
+
   std::atomic<std::thread::id> thread_{};  // the one that records; nobody's otherwise
   std::vector<Recorded> recorded_;
+  std::vector<std::shared_ptr<EventState>> events_;  // recorded in this body
+  bool has_copy_stream_ = false;                     // it takes part in this body
 };
 
 }  // namespace plexaura::far_device

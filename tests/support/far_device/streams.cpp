@@ -48,8 +48,8 @@ Task TaskQueue::pop() {
 }
 
 Streams::Streams(bool lazy) : lazy_(lazy) {
-  for (const Stream stream : {Stream::compute, Stream::copy})
-    threads_[static_cast<std::size_t>(stream)] = std::thread([this, stream] { work(stream); });
+  for (const Lane lane : {Lane::compute, Lane::copy, Lane::recorded_copy})
+    threads_[static_cast<std::size_t>(lane)] = std::thread([this, lane] { work(lane); });
 }
 
 Streams::~Streams() {
@@ -61,13 +61,13 @@ Streams::~Streams() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Streams::enqueue(Stream stream, Task task) {
+void Streams::enqueue(Lane lane, Task task) {
   const Lock lock(mutex_);
-  push(stream, std::move(task));
+  push(lane, std::move(task));
 }
 
-std::uint64_t Streams::push(Stream stream, Task task) {
-  Queue& to = queue(stream);
+std::uint64_t Streams::push(Lane lane, Task task) {
+  Queue& to = queue(lane);
   to.tasks.push(std::move(task));
   ++to.entered;
   if (!lazy_) {
@@ -77,15 +77,15 @@ std::uint64_t Streams::push(Stream stream, Task task) {
   return to.entered;
 }
 
-void Streams::record(const std::shared_ptr<EventState>& event, Stream stream) {
+void Streams::record(const std::shared_ptr<EventState>& event, Lane lane) {
   const Lock lock(mutex_);
   const std::uint64_t use = event->last.use + 1;
-  event->last = {use, stream, push(stream, Mark{event, use})};
+  event->last = {use, lane, push(lane, Mark{event, use})};
 }
 
-void Streams::hold(const std::shared_ptr<EventState>& event, Stream stream) {
+void Streams::hold(const std::shared_ptr<EventState>& event, Lane lane) {
   const Lock lock(mutex_);
-  push(stream, Hold{event, event->last});
+  push(lane, Hold{event, event->last});
 }
 
 void Streams::signal(EventState& event) {
@@ -118,8 +118,8 @@ void Streams::throw_failure() {
 }
 
 void Streams::release_up_to(const Ticket& ticket) {
-  if (!ticket.stream) return;
-  Queue& to = queue(*ticket.stream);
+  if (!ticket.lane) return;
+  Queue& to = queue(*ticket.lane);
   to.released = std::max(to.released, ticket.position);
   changed_.notify_all();
 }
@@ -129,9 +129,9 @@ void Streams::await(const EventState& event, const Ticket& ticket, Lock& lock) {
   changed_.wait(lock, [&] { return stopping_ || event.passed_use >= ticket.use; });
 }
 
-void Streams::work(Stream stream) {
+void Streams::work(Lane lane) {
   prepare_thread();
-  Queue& from = queue(stream);
+  Queue& from = queue(lane);
   Lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || from.started < from.released; });

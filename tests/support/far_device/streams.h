@@ -16,7 +16,13 @@
 
 namespace plexaura::far_device {
 
-// Something that runs on a stream's thread. What it throws is kept as a failure of the device.
+// The device's streams, and one beside them for the copies of recordings: what stands in the copy stream is not
+// ordered with these.
+enum class Lane : std::uint8_t { compute, copy, recorded_copy };
+
+inline Lane lane_of(Stream stream) { return stream == Stream::compute ? Lane::compute : Lane::copy; }
+
+// Something that runs on a lane's thread. What it throws is kept as a failure of the device.
 class Job {
  public:
   virtual ~Job() = default;
@@ -34,8 +40,8 @@ struct Copy {
 // wait means the use that was the last when it was made.
 struct Ticket {
   std::uint64_t use = 0;
-  std::optional<Stream> stream;  // where the event was recorded; none where the host will signal it
-  std::uint64_t position = 0;    // behind how many tasks of the stream
+  std::optional<Lane> lane;    // where the event was recorded; none where the host will signal it
+  std::uint64_t position = 0;  // behind how many tasks of the lane
 };
 
 // Guarded by Streams.
@@ -69,9 +75,9 @@ class TaskQueue {
   std::size_t count_ = 0;
 };
 
-// The two streams of the far device, a thread each, and the events between them and the host. One lock guards
-// all of it; jobs and copies run outside of it. When lazy, a stream starts nothing until somebody waits for
-// it: the host, or another stream that is waited for and is held by an event of this one.
+// The lanes of the far device, a thread each, and the events between them and the host. One lock guards
+// all of it; jobs and copies run outside of it. When lazy, a lane starts nothing until somebody waits for
+// it: the host, or another lane that is waited for and is held by an event of this one.
 class Streams {
  public:
   explicit Streams(bool lazy);
@@ -79,10 +85,10 @@ class Streams {
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
 
-  void enqueue(Stream stream, Task task);
+  void enqueue(Lane lane, Task task);
 
-  void record(const std::shared_ptr<EventState>& event, Stream stream);
-  void hold(const std::shared_ptr<EventState>& event, Stream stream);
+  void record(const std::shared_ptr<EventState>& event, Lane lane);
+  void hold(const std::shared_ptr<EventState>& event, Lane lane);
   void signal(EventState& event);
   void reset(EventState& event);
   bool passed(const EventState& event) const;
@@ -97,10 +103,10 @@ class Streams {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  Queue& queue(Stream stream) { return queues_[static_cast<std::size_t>(stream)]; }
-  std::uint64_t push(Stream stream, Task task);
+  Queue& queue(Lane lane) { return queues_[static_cast<std::size_t>(lane)]; }
+  std::uint64_t push(Lane lane, Task task);
   void release_up_to(const Ticket& ticket);
-  void work(Stream stream);
+  void work(Lane lane);
   void execute(Task& task, Lock& lock);
   void run_unlocked(Task& task, Lock& lock);
   void await(const EventState& event, const Ticket& ticket, Lock& lock);
@@ -109,10 +115,10 @@ class Streams {
   const bool lazy_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::array<Queue, 2> queues_;
+  std::array<Queue, 3> queues_;
   std::optional<std::string> failure_;
   bool stopping_ = false;
-  std::array<std::thread, 2> threads_;
+  std::array<std::thread, 3> threads_;
 };
 
 }  // namespace plexaura::far_device

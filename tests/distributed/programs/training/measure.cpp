@@ -39,8 +39,10 @@ Times measure(Communicator& ranks, Backend& backend, const std::string& name, st
   strategy->begin(border);
   std::vector<double> times;
   for (int i = 0; i < repeats; ++i) {
-    for (std::size_t b = 0; b < border.buckets().size(); ++b)
-      strategy->gradients_ready(b, border.stage_out(b));
+    for (std::size_t b = 0; b < border.buckets().size(); ++b) {
+      border.stage_out(b);
+      strategy->gradients_ready(b, border.staged(b));
+    }
     ranks.barrier("the start of a measurement");
     const auto begin = std::chrono::steady_clock::now();
     for (std::size_t b = 0; b < border.buckets().size(); ++b) strategy->before_update(b);

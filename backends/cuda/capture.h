@@ -1,0 +1,48 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "core/device/backend.h"
+
+namespace plexaura::cuda {
+
+struct EventState;
+
+// The rules of Backend::record() while a body is captured. They hold for the capturing thread alone.
+class Capture {
+ public:
+  // From its construction to its end this thread captures.
+  class Scope {
+   public:
+    explicit Scope(Capture& capture);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Capture& capture_;
+  };
+
+  bool active() const { return thread_.load() == std::this_thread::get_id(); }
+  bool has_copy_stream() const { return has_copy_stream_; }  // it takes part
+
+  // The functions below throw InternalError where a rule is broken.
+  void forbid(std::string_view what) const;
+  void require_part(Stream stream) const;
+  void record(std::shared_ptr<EventState> event, Stream stream);
+  void hold(const std::shared_ptr<EventState>& event, Stream stream);
+
+  // The events that were recorded.
+  std::vector<std::shared_ptr<EventState>> take_events();
+
+ private:
+  std::atomic<std::thread::id> thread_{};  // nobody's while nothing is captured
+  std::vector<std::shared_ptr<EventState>> events_;
+  bool has_copy_stream_ = false;
+};
+
+}  // namespace plexaura::cuda

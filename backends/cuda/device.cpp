@@ -1,0 +1,28 @@
+#include "backends/cuda/device.h"
+
+#include <fmt/format.h>
+#include <new>
+#include <utility>
+
+#include "backends/cuda/kernels/wrong_index.h"
+#include "core/error.h"
+
+namespace plexaura::cuda {
+
+Device::Device(int index) : info(runtime::open_device(index)), wrong_index(sizeof(WrongIndex)) {
+  new (wrong_index.address()) WrongIndex{};
+}
+
+void Device::throw_wrong_index() {
+  auto& told = *reinterpret_cast<WrongIndex*>(wrong_index.address());
+  const std::lock_guard lock(mutex_);
+  if (told.found == 0) return;
+  const WrongIndex wrong = std::exchange(told, WrongIndex{});
+  throw DeviceError(
+      fmt::format("{}: element {} of the indices is {}; an index must be from 0 to {}, one less than the "
+                  "extent of the axis: check "
+                  "the indices before they are fed",
+                  *wrong.launch, wrong.element, wrong.index, wrong.extent - 1));
+}
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "backends/cuda/kernels/block.h"
+
+// The form of block.h for a compiler of device code.
+
+namespace plexaura::cuda {
+
+// Elements in the device's memory; null where nobody wants them.
+template <class T>
+class Global {
+ public:
+  using Bytes = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  Global(Bytes* address, std::int64_t count) : data_(reinterpret_cast<T*>(address)), count_(count) {}
+
+  PLEXAURA_HD std::int64_t count() const { return count_; }
+  PLEXAURA_HD explicit operator bool() const { return data_ != nullptr; }
+  PLEXAURA_DEVICE T& operator[](std::int64_t i) const { return data_[i]; }
+
+ private:
+  T* data_;
+  std::int64_t count_;
+};
+
+// Whether the flag was lowered, and this thread has raised it.
+PLEXAURA_DEVICE inline bool claim(std::uint32_t& flag) { return atomicCAS(&flag, 0U, 1U) == 0; }
+
+class Block {
+ public:
+  PLEXAURA_DEVICE std::int64_t index() const { return blockIdx.x; }
+  PLEXAURA_DEVICE std::int64_t blocks() const { return gridDim.x; }
+
+  template <class F>
+  PLEXAURA_DEVICE void each_thread(const F& f) {
+    f(static_cast<int>(threadIdx.x));
+    __syncthreads();
+  }
+
+  template <class F>
+  PLEXAURA_DEVICE void each_item(std::int64_t count, const F& f) {
+    for (std::int64_t i = index() * threads + threadIdx.x; i < count; i += blocks() * threads) f(i);
+  }
+};
+
+}  // namespace plexaura::cuda
+
+#define PLEXAURA_SHARED(block, T, name, size) __shared__ T name[size]

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "backends/cuda/kernels/block.h"
+
+// The form of block.h for a plain compiler: threads are the rounds of a loop. What would be undefined on a GPU throws
+// InternalError.
+
+namespace plexaura::cuda {
+
+// Where bytes of the simulated device's memory really lie; throws where they are not alive. Defined by whoever
+// simulates it.
+std::byte* place_of(const std::byte* address, std::size_t bytes);
+std::uint64_t times_freed();  // what place_of() said holds until this changes
+
+[[noreturn]] void throw_out_of_bounds(std::int64_t index, std::int64_t count);
+[[noreturn]] void throw_race(std::int64_t index, int thread, int other);
+
+// Whether the flag was lowered, and this thread has raised it.
+inline bool claim(std::uint32_t& flag) { return std::exchange(flag, 1U) == 0; }
+
+template <class T>
+class Global {
+ public:
+  using Bytes = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  Global(Bytes* address, std::int64_t count) : address_(address), count_(count) {}
+
+  std::int64_t count() const { return count_; }
+  explicit operator bool() const { return address_ != nullptr; }
+
+  T& operator[](std::int64_t i) const {
+    if (i < 0 || i >= count_) throw_out_of_bounds(i, count_);
+    if (place_ == nullptr || freed_ != times_freed()) {
+      freed_ = times_freed();
+      place_ = reinterpret_cast<T*>(place_of(address_, static_cast<std::size_t>(count_) * sizeof(T)));
+    }
+    return place_[i];
+  }
+
+ private:
+  Bytes* address_;
+  std::int64_t count_;
+  mutable T* place_ = nullptr;
+  mutable std::uint64_t freed_ = 0;
+};
+
+class Block {
+ public:
+  Block(std::int64_t index, std::int64_t blocks) : index_(index), blocks_(blocks) {}
+
+  std::int64_t index() const { return index_; }
+  std::int64_t blocks() const { return blocks_; }
+
+  template <class F>
+  void each_thread(const F& f) {
+    for (thread_ = 0; thread_ < threads; ++thread_) f(thread_);
+    ++phase_;
+  }
+
+  template <class F>
+  void each_item(std::int64_t count, const F& f) {
+    for (int thread = 0; thread < threads; ++thread)
+      for (std::int64_t i = index_ * threads + thread; i < count; i += blocks_ * threads) f(i);
+  }
+
+  int thread() const { return thread_; }
+  int phase() const { return phase_; }
+
+ private:
+  std::int64_t index_;
+  std::int64_t blocks_;
+  int thread_ = 0;
+  int phase_ = 0;
+};
+
+// Finds an element that one thread writes and another one uses in the same phase.
+template <class T, int size>
+class SharedArray {
+ public:
+  explicit SharedArray(const Block& block) : block_(block) {}
+
+  class Element {
+   public:
+    Element(SharedArray& array, int index) : array_(array), index_(index) {}
+    operator T() const { return array_.read(index_); }
+    Element& operator=(T value) {
+      array_.write(index_, value);
+      return *this;
+    }
+    Element& operator=(const Element& other) { return *this = static_cast<T>(other); }
+    Element& operator+=(T value) { return *this = array_.read(index_) + value; }
+
+   private:
+    SharedArray& array_;
+    int index_;
+  };
+
+  Element operator[](int index) {
+    if (index < 0 || index >= size) throw_out_of_bounds(index, size);
+    return {*this, index};
+  }
+
+ private:
+  struct Use {
+    int phase = -1;
+    int thread = -1;
+  };
+
+  bool conflicts(const Use& use) const {
+    return use.phase == block_.phase() && use.thread != block_.thread();
+  }
+
+  T read(int index) {
+    const auto i = static_cast<std::size_t>(index);
+    if (conflicts(written_[i])) throw_race(index, block_.thread(), written_[i].thread);
+    read_[i] = {block_.phase(),
+                read_[i].phase == block_.phase() && conflicts(read_[i]) ? -1 : block_.thread()};
+    return values_[i];
+  }
+
+  void write(int index, T value) {
+    const auto i = static_cast<std::size_t>(index);
+    for (const Use& use : {written_[i], read_[i]})
+      if (conflicts(use)) throw_race(index, block_.thread(), use.thread);
+    written_[i] = {block_.phase(), block_.thread()};
+    values_[i] = value;
+  }
+
+  const Block& block_;
+  std::array<T, size> values_{};
+  std::array<Use, size> written_{};
+  std::array<Use, size> read_{};  // thread -1: several
+};
+
+}  // namespace plexaura::cuda
+
+#define PLEXAURA_SHARED(block, T, name, size) SharedArray<T, size> name(block)

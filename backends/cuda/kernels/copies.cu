@@ -1,0 +1,127 @@
+// Ops that move elements and do not look at them.
+
+#include "backends/cuda/kernels/call.h"
+#include "backends/cuda/kernels/element.h"
+#include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/strides.h"
+#include "core/ops/concat.h"
+#include "core/ops/shape.h"
+#include "core/ops/slice.h"
+
+namespace plexaura::cuda {
+
+// From one place to another for each element of a shape; operand 0 is the source.
+template <class T>
+struct MoveKernel {
+  Global<const T> src;
+  Global<T> dst;
+  std::int64_t count;
+  std::int64_t first_src;
+  std::int64_t first_dst;
+  Strides<2> strides;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(count, [&](std::int64_t i) {
+      dst[first_dst + strides.template place<1>(i)] = src[first_src + strides.template place<0>(i)];
+    });
+  }
+};
+
+template <class T>
+struct ClearKernel {
+  Global<T> dst;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(dst.count(), [&](std::int64_t i) { dst[i] = T(0); });
+  }
+};
+
+namespace {
+
+struct Ends {
+  std::int64_t src = 0;
+  std::int64_t dst = 0;
+};
+
+void move(const Call& call, const View& src, std::int64_t count, const Strides<2>& strides, Ends first = {}) {
+  const View& dst = call.outputs[0];
+  dispatch_size(dst.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(count),
+            MoveKernel<T>{src.in<T>(), dst.out<T>(), count, first.src, first.dst, strides});
+  });
+}
+
+// Of a part of a value, taken along one axis, beside the whole.
+Strides<2> strides_of_part(const Shape& part, const Shape& whole, std::int64_t axis, std::int64_t step,
+                           bool whole_is_source) {
+  Strides<2> strides;
+  for (std::int64_t i = 0; i < whole.rank(); ++i) {
+    const std::int64_t of_whole = stride_of(whole, i) * (i == axis ? step : 1);
+    const std::int64_t of_part = stride_of(part, i);
+    strides.add_axis(part[i],
+                     whole_is_source ? std::array{of_whole, of_part} : std::array{of_part, of_whole});
+  }
+  return strides;
+}
+
+}  // namespace
+
+void cuda_reshape(const Call& call) {
+  Strides<2> strides;
+  const std::int64_t count = call.outputs[0].elements();
+  strides.add_axis(count, {1, 1});
+  move(call, call.inputs[0], count, strides);
+}
+
+void cuda_stop_gradient(const Call& call) { cuda_reshape(call); }
+
+void cuda_broadcast_to(const Call& call) {
+  const Shape& to = call.outputs[0].shape();
+  move(call, call.inputs[0], to.elements(), broadcast_strides(to, call.inputs[0].shape(), to));
+}
+
+void cuda_permute(const Call& call) {
+  const Shape& from = call.inputs[0].shape();
+  const Shape& to = call.outputs[0].shape();
+  const auto& axes = op_cast<Permute>(call.op).options().axes;
+  Strides<2> strides;
+  for (std::int64_t axis = 0; axis < to.rank(); ++axis)
+    strides.add_axis(to[axis], {stride_of(from, axes[static_cast<std::size_t>(axis)]), stride_of(to, axis)});
+  move(call, call.inputs[0], to.elements(), strides);
+}
+
+void cuda_slice(const Call& call) {
+  const Shape& whole = call.inputs[0].shape();
+  const Shape& part = call.outputs[0].shape();
+  const SliceOptions& options = op_cast<SliceOp>(call.op).options();
+  const std::int64_t axis = normalise_axis(options.axis, whole.rank());
+  const SliceIndices indices = indices_of(options, whole.rank(), whole[axis]);
+  move(call, call.inputs[0], part.elements(), strides_of_part(part, whole, axis, indices.step, true),
+       {.src = indices.start * stride_of(whole, axis)});
+}
+
+void cuda_slice_grad(const Call& call) {
+  const View& result = call.outputs[0];
+  const Shape& part = call.inputs[0].shape();
+  const SliceGradOptions& options = op_cast<SliceGrad>(call.op).options();
+  const SliceIndices indices = indices_of(options, part.rank(), options.extent);
+  dispatch_size(result.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(result.elements()), ClearKernel<T>{result.out<T>()});
+  });
+  move(call, call.inputs[0], part.elements(),
+       strides_of_part(part, result.shape(), indices.axis, indices.step, false),
+       {.dst = indices.start * stride_of(result.shape(), indices.axis)});
+}
+
+void cuda_concat(const Call& call) {
+  const Shape& whole = call.outputs[0].shape();
+  const std::int64_t axis = normalise_axis(op_cast<Concat>(call.op).options().axis, whole.rank());
+  std::int64_t first = 0;
+  for (const View& part : call.inputs) {
+    move(call, part, part.elements(), strides_of_part(part.shape(), whole, axis, 1, false),
+         {.dst = first * stride_of(whole, axis)});
+    first += part.shape()[axis];
+  }
+}
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,177 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#ifdef __CUDACC__
+#include <cuda_fp16.h>
+#endif
+
+#include "backends/cuda/kernels/block.h"
+#include "core/tensor/dispatch.h"
+
+namespace plexaura::cuda {
+
+template <class T>
+inline constexpr bool is_half = std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
+
+// What an element is computed in: 16-bit floats in float, all others in their own type.
+template <class T>
+using Compute = std::conditional_t<is_half<T>, float, T>;
+
+// What many products are added up in: 16-bit floats in float, wider floats in double.
+template <class T>
+using Products = std::conditional_t<is_half<T>, float, double>;
+
+// What many elements are added up in: floats in double, integers modulo 2^64.
+template <class T>
+using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
+
+template <class To, class From>
+PLEXAURA_HD inline To same_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  union {
+    From from;
+    To to;
+  } bits{from};
+  return bits.to;
+}
+
+PLEXAURA_DEVICE inline float widen_half(float16 x) {
+#ifdef __CUDACC__
+  return __half2float(__ushort_as_half(x.bits));
+#else
+  return x;
+#endif
+}
+
+PLEXAURA_DEVICE inline float16 narrow_half(float x) {
+#ifdef __CUDACC__
+  float16 half;
+  half.bits = __half_as_ushort(__float2half_rn(x));
+  return half;
+#else
+  return float16(x);
+#endif
+}
+
+// An element as what it is computed in.
+template <class T>
+PLEXAURA_DEVICE inline Compute<T> widen(T x) {
+  if constexpr (std::is_same_v<T, bfloat16>)
+    return same_bits<float>(static_cast<std::uint32_t>(x.bits) << 16);
+  else if constexpr (std::is_same_v<T, float16>)
+    return widen_half(x);
+  else
+    return x;
+}
+
+// Rounds to nearest even.
+template <class T, class Wide>
+PLEXAURA_DEVICE inline T narrow(Wide wide) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    const auto bits = same_bits<std::uint32_t>(static_cast<float>(wide));
+    bfloat16 half;
+    half.bits = static_cast<std::uint16_t>((bits & 0x7fffffffU) > 0x7f800000U
+                                               ? (bits >> 16) | 0x40U
+                                               : (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+    return half;
+  } else if constexpr (std::is_same_v<T, float16>) {
+    return narrow_half(static_cast<float>(wide));
+  } else {
+    return static_cast<T>(wide);
+  }
+}
+
+template <class T>
+PLEXAURA_DEVICE inline bool is_nan(T x) {
+  const auto wide = widen(x);
+  return wide != wide;
+}
+
+// One element as another type. Floats to integers truncate; what does not fit becomes the nearest value that does, NaN
+// becomes 0.
+template <class To, class From>
+PLEXAURA_DEVICE inline To convert(From value) {
+  const auto wide = widen(value);
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return wide != decltype(wide)(0);
+  } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<Compute<From>>) {
+    constexpr To smallest = std::numeric_limits<To>::min();
+    constexpr To largest = std::numeric_limits<To>::max();
+    const auto number = static_cast<double>(wide);
+    if (number != number) return 0;
+    if (number <= static_cast<double>(smallest)) return smallest;
+    return number >= static_cast<double>(largest) ? largest : static_cast<To>(number);
+  } else {
+    return narrow<To>(wide);
+  }
+}
+
+// The functions that the functors of core/ops/functors.h ask for.
+struct Math {
+  template <class T>
+  PLEXAURA_DEVICE static T abs(T x) {
+    return std::fabs(x);
+  }
+  template <class T>
+  PLEXAURA_DEVICE static T exp(T x) {
+    return std::exp(x);
+  }
+  template <class T>
+  PLEXAURA_DEVICE static T log(T x) {
+    return std::log(x);
+  }
+  template <class T>
+  PLEXAURA_DEVICE static T log1p(T x) {
+    return std::log1p(x);
+  }
+  template <class T>
+  PLEXAURA_DEVICE static T sqrt(T x) {
+    return std::sqrt(x);
+  }
+  template <class T>
+  PLEXAURA_DEVICE static T tanh(T x) {
+    return std::tanh(x);
+  }
+  template <class T>
+  PLEXAURA_DEVICE static T erf(T x) {
+    return std::erf(x);
+  }
+  template <class T>
+  PLEXAURA_DEVICE static T pow(T a, T b) {
+    return std::pow(a, b);
+  }
+};
+
+// Calls f(std::type_identity<T>{}) for a floating dtype. The shape rules have refused all others.
+template <class F>
+void dispatch_floating(DType dtype, F&& f) {
+  dispatch(dtype, [&](auto type) {
+    if constexpr (std::is_integral_v<typename decltype(type)::type>)
+      throw InternalError("a kernel for floats was given another dtype");
+    else
+      f(type);
+  });
+}
+
+// For kernels that only move elements: by their size alone.
+template <class F>
+void dispatch_size(DType dtype, F&& f) {
+  switch (size_of(dtype)) {
+    case 1:
+      return f(std::type_identity<std::uint8_t>{});
+    case 2:
+      return f(std::type_identity<std::uint16_t>{});
+    case 4:
+      return f(std::type_identity<std::uint32_t>{});
+    default:
+      return f(std::type_identity<std::uint64_t>{});
+  }
+}
+
+}  // namespace plexaura::cuda

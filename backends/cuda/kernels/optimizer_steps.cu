@@ -1,0 +1,147 @@
+// The steps of the optimizers over slices of the arenas, one thread an element. Learning rate, step and loss scale are
+// read from the device's memory, so that a recorded step follows them.
+
+#include "backends/cuda/kernels/call.h"
+#include "backends/cuda/kernels/element.h"
+#include "backends/cuda/kernels/kernels.h"
+#include "core/ops/optimizer_steps.h"
+
+namespace plexaura::cuda {
+
+// A scalar of the step block, float32 or float64; null: absent.
+struct StepNumber {
+  Global<const float> single;
+  Global<const double> wide;
+
+  PLEXAURA_DEVICE double value() const { return wide ? wide[0] : static_cast<double>(single[0]); }
+  PLEXAURA_DEVICE explicit operator bool() const { return wide || single; }
+};
+
+// Elements [begin, begin + count) of the slice, which decay with one factor.
+struct Segment {
+  std::int64_t begin;
+  std::int64_t count;
+  double decay;
+};
+
+template <class T>
+struct SgdKernel {
+  Global<const T> value;
+  Global<const T> grad;
+  Global<const T> state;  // null: no momentum
+  Global<T> next_value;
+  Global<T> next_state;
+  StepNumber learning_rate;
+  StepNumber loss_scale;
+  Segment segment;
+  double momentum;
+  bool nesterov;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    using C = Compute<T>;
+    const C rate = static_cast<C>(learning_rate.value());
+    const C factor = static_cast<C>(loss_scale ? 1 / loss_scale.value() : 1.0);
+    const C kept = static_cast<C>(momentum);
+    block.each_item(segment.count, [&](std::int64_t item) {
+      const std::int64_t i = segment.begin + item;
+      const C old = widen(value[i]);
+      const C slope = factor * widen(grad[i]) + static_cast<C>(segment.decay) * old;
+      const C moving = state ? kept * widen(state[i]) + slope : slope;
+      if (state && next_state) next_state[i] = narrow<T>(moving);
+      if (next_value) next_value[i] = narrow<T>(old - rate * (nesterov ? slope + kept * moving : moving));
+    });
+  }
+};
+
+template <class T>
+struct AdamKernel {
+  Global<const T> value;
+  Global<const T> grad;
+  Global<const T> mean;
+  Global<const T> square;
+  Global<T> next_value;
+  Global<T> next_mean;
+  Global<T> next_square;
+  StepNumber learning_rate;
+  StepNumber step;
+  StepNumber loss_scale;
+  Segment segment;
+  double beta1;
+  double beta2;
+  double epsilon;
+  bool decoupled;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    using C = Compute<T>;
+    const double rate = learning_rate.value();
+    const C factor = static_cast<C>(loss_scale ? 1 / loss_scale.value() : 1.0);
+    const C size = static_cast<C>(rate / (1 - Math::pow(beta1, step.value())));
+    const C spread = static_cast<C>(1 / Math::sqrt(1 - Math::pow(beta2, step.value())));
+    const C kept = decoupled ? static_cast<C>(1 - rate * segment.decay) : C(1);
+    const C added = decoupled ? C(0) : static_cast<C>(segment.decay);
+    block.each_item(segment.count, [&](std::int64_t item) {
+      const std::int64_t i = segment.begin + item;
+      const C old = widen(value[i]);
+      const C slope = factor * widen(grad[i]) + added * old;
+      const C m = static_cast<C>(beta1) * widen(mean[i]) + static_cast<C>(1 - beta1) * slope;
+      const C v = static_cast<C>(beta2) * widen(square[i]) + static_cast<C>(1 - beta2) * slope * slope;
+      if (next_mean) next_mean[i] = narrow<T>(m);
+      if (next_square) next_square[i] = narrow<T>(v);
+      if (next_value)
+        next_value[i] = narrow<T>(kept * old - size * m / (Math::sqrt(v) * spread + static_cast<C>(epsilon)));
+    });
+  }
+};
+
+namespace {
+
+StepNumber step_number(const Call& call, std::size_t input) {
+  const Global<const float> no_single(nullptr, 0);
+  const Global<const double> no_wide(nullptr, 0);
+  if (input >= call.inputs.size()) return {no_single, no_wide};
+  const View& view = call.inputs[input];
+  if (view.dtype() == DType::float64) return {no_single, view.in<double>()};
+  return {view.in<float>(), no_wide};
+}
+
+// Calls body(segment) for parts of the slice with one factor each.
+template <class Body>
+void for_each_segment(const std::vector<DecaySegment>& segments, std::int64_t count, const Body& body) {
+  if (segments.empty()) body(Segment{0, count, 0});
+  for (const DecaySegment& segment : segments) body(Segment{segment.offset, segment.count, segment.decay});
+}
+
+}  // namespace
+
+void cuda_sgd_step(const Call& call) {
+  const SgdOptions& options = op_cast<SgdStep>(call.op).options();
+  const bool has_momentum = options.momentum != 0;
+  const std::size_t slices = has_momentum ? 3 : 2;
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    const Global<const T> no_state(nullptr, 0);
+    const Global<T> no_next_state(nullptr, 0);
+    for_each_segment(options.decay, call.inputs[0].elements(), [&](const Segment& segment) {
+      enqueue(call, blocks_for(segment.count),
+              SgdKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<T>(),
+                           has_momentum ? call.inputs[2].in<T>() : no_state, call.outputs[0].out<T>(),
+                           has_momentum ? call.outputs[1].out<T>() : no_next_state, step_number(call, slices),
+                           step_number(call, slices + 1), segment, options.momentum, options.nesterov});
+    });
+  });
+}
+
+void cuda_adam_step(const Call& call) {
+  const AdamOptions& options = op_cast<AdamStep>(call.op).options();
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    for_each_segment(options.decay, call.inputs[0].elements(), [&](const Segment& segment) {
+      enqueue(call, blocks_for(segment.count),
+              AdamKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<T>(), call.inputs[2].in<T>(),
+                            call.inputs[3].in<T>(), call.outputs[0].out<T>(), call.outputs[1].out<T>(),
+                            call.outputs[2].out<T>(), step_number(call, 4), step_number(call, 5),
+                            step_number(call, 6), segment, options.beta1, options.beta2, options.epsilon,
+                            options.decoupled});
+    });
+  });
+}
+
+}  // namespace plexaura::cuda

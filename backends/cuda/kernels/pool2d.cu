@@ -1,0 +1,241 @@
+// Pooling and its gradients, one thread an element. Gradients gather what their window's viewers hold, so that nothing
+// is added up in an order that changes from run to run.
+
+#include "backends/cuda/kernels/call.h"
+#include "backends/cuda/kernels/element.h"
+#include "backends/cuda/kernels/kernels.h"
+#include "core/ops/pool2d.h"
+
+namespace plexaura::cuda {
+
+// Elements [begin, end) of a window along one axis, or places.
+struct Span {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// Sizes along H or W of a value that is pooled.
+struct PoolAxis {
+  std::int64_t input;
+  std::int64_t output;
+  std::int64_t kernel;
+  std::int64_t stride;
+  std::int64_t padding;
+
+  PLEXAURA_DEVICE std::int64_t start(std::int64_t place) const { return place * stride - padding; }
+  // The elements of the window at this place that lie inside.
+  PLEXAURA_DEVICE Span inside(std::int64_t place) const {
+    const std::int64_t first = start(place);
+    const std::int64_t room = input - first;
+    return {first < 0 ? -first : 0, kernel < room ? kernel : room};
+  }
+  // The places whose windows see a position.
+  PLEXAURA_DEVICE Span viewers(std::int64_t position) const {
+    const std::int64_t moved = position + padding;
+    const std::int64_t behind = moved / stride + 1;
+    return {moved < kernel ? 0 : (moved - kernel) / stride + 1, behind < output ? behind : output};
+  }
+};
+
+// Values [planes, H, W].
+struct Pool {
+  PoolAxis h;
+  PoolAxis w;
+
+  PLEXAURA_DEVICE std::int64_t x(std::int64_t plane, std::int64_t row, std::int64_t column) const {
+    return (plane * h.input + row) * w.input + column;
+  }
+  PLEXAURA_DEVICE std::int64_t y(std::int64_t plane, std::int64_t i, std::int64_t j) const {
+    return (plane * h.output + i) * w.output + j;
+  }
+};
+
+// Where an element lies in a value [planes, rows, columns].
+struct Pixel {
+  PLEXAURA_DEVICE Pixel(std::int64_t element, std::int64_t rows, std::int64_t columns)
+      : plane(element / (rows * columns)), row(element / columns % rows), column(element % columns) {}
+  std::int64_t plane;
+  std::int64_t row;
+  std::int64_t column;
+};
+
+template <class T>
+struct MaxPoolKernel {
+  Global<const T> src;
+  Global<T> dst;
+  Global<std::uint8_t> index;
+  std::int64_t count;
+  Pool of;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(count, [&](std::int64_t element) {
+      const Pixel at(element, of.h.output, of.w.output);
+      const Span rows = of.h.inside(at.row);
+      const Span columns = of.w.inside(at.column);
+      std::int64_t place = -1;
+      T largest = T();
+      for (std::int64_t a = rows.begin; a < rows.end; ++a)
+        for (std::int64_t b = columns.begin; b < columns.end; ++b) {
+          const T value = src[of.x(at.plane, of.h.start(at.row) + a, of.w.start(at.column) + b)];
+          const bool is_first_nan = is_nan(value) && !is_nan(largest);
+          if (place >= 0 && !(widen(value) > widen(largest)) && !is_first_nan) continue;
+          largest = value;
+          place = a * of.w.kernel + b;
+        }
+      if (dst) dst[element] = largest;
+      if (index) index[element] = static_cast<std::uint8_t>(place);
+    });
+  }
+};
+
+template <class T>
+struct MaxPoolGradKernel {
+  Global<const T> diff_dst;
+  Global<const std::uint8_t> index;
+  Global<T> diff_src;
+  Pool of;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(diff_src.count(), [&](std::int64_t element) {
+      const Pixel at(element, of.h.input, of.w.input);
+      const Span rows = of.h.viewers(at.row);
+      const Span columns = of.w.viewers(at.column);
+      Compute<T> sum = 0;
+      for (std::int64_t i = rows.begin; i < rows.end; ++i)
+        for (std::int64_t j = columns.begin; j < columns.end; ++j) {
+          const std::int64_t own = (at.row - of.h.start(i)) * of.w.kernel + at.column - of.w.start(j);
+          const std::int64_t viewer = of.y(at.plane, i, j);
+          if (index[viewer] == own) sum += widen(diff_dst[viewer]);
+        }
+      diff_src[element] = narrow<T>(sum);
+    });
+  }
+};
+
+template <class T>
+struct MaxPoolGatherKernel {
+  Global<const T> src;
+  Global<const std::uint8_t> index;
+  Global<T> dst;
+  Pool of;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(dst.count(), [&](std::int64_t element) {
+      const Pixel at(element, of.h.output, of.w.output);
+      const std::int64_t row = of.h.start(at.row) + index[element] / of.w.kernel;
+      const std::int64_t column = of.w.start(at.column) + index[element] % of.w.kernel;
+      dst[element] = src[of.x(at.plane, row, column)];
+    });
+  }
+};
+
+PLEXAURA_DEVICE inline double divisor(const Pool& of, Span rows, Span columns, bool count_include_pad) {
+  return static_cast<double>(count_include_pad ? of.h.kernel * of.w.kernel
+                                               : (rows.end - rows.begin) * (columns.end - columns.begin));
+}
+
+template <class T>
+struct AvgPoolKernel {
+  Global<const T> src;
+  Global<T> dst;
+  Pool of;
+  bool count_include_pad;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(dst.count(), [&](std::int64_t element) {
+      const Pixel at(element, of.h.output, of.w.output);
+      const Span rows = of.h.inside(at.row);
+      const Span columns = of.w.inside(at.column);
+      double sum = 0;
+      for (std::int64_t a = rows.begin; a < rows.end; ++a)
+        for (std::int64_t b = columns.begin; b < columns.end; ++b)
+          sum += widen(src[of.x(at.plane, of.h.start(at.row) + a, of.w.start(at.column) + b)]);
+      dst[element] = narrow<T>(sum / divisor(of, rows, columns, count_include_pad));
+    });
+  }
+};
+
+template <class T>
+struct AvgPoolGradKernel {
+  Global<const T> diff_dst;
+  Global<T> diff_src;
+  Pool of;
+  bool count_include_pad;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(diff_src.count(), [&](std::int64_t element) {
+      const Pixel at(element, of.h.input, of.w.input);
+      const Span rows = of.h.viewers(at.row);
+      const Span columns = of.w.viewers(at.column);
+      double sum = 0;
+      for (std::int64_t i = rows.begin; i < rows.end; ++i)
+        for (std::int64_t j = columns.begin; j < columns.end; ++j)
+          sum += widen(diff_dst[of.y(at.plane, i, j)]) /
+                 divisor(of, of.h.inside(i), of.w.inside(j), count_include_pad);
+      diff_src[element] = narrow<T>(sum);
+    });
+  }
+};
+
+namespace {
+
+Pool pool(const Window2d& window, const Shape& x, const Shape& y) {
+  return {{x[2], y[2], window.kernel.h, window.stride.h, window.padding.h},
+          {x[3], y[3], window.kernel.w, window.stride.w, window.padding.w}};
+}
+
+}  // namespace
+
+void cuda_max_pool2d(const Call& call) {
+  const View& x = call.inputs[0];
+  const View& y = call.outputs[0];
+  const Pool of = pool(op_cast<PoolOp>(call.op).window(), x.shape(), y.shape());
+  dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(y.elements()),
+            MaxPoolKernel<T>{x.in<T>(), y.out<T>(), call.outputs[1].out<std::uint8_t>(), y.elements(), of});
+  });
+}
+
+void cuda_max_pool2d_grad(const Call& call) {
+  const View& y = call.inputs[0];
+  const View& x = call.outputs[0];
+  const Pool of = pool(op_cast<PoolOp>(call.op).window(), x.shape(), y.shape());
+  dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(x.elements()),
+            MaxPoolGradKernel<T>{y.in<T>(), call.inputs[1].in<std::uint8_t>(), x.out<T>(), of});
+  });
+}
+
+void cuda_max_pool2d_gather(const Call& call) {
+  const View& x = call.inputs[0];
+  const View& y = call.outputs[0];
+  const Pool of = pool(op_cast<PoolOp>(call.op).window(), x.shape(), y.shape());
+  dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(y.elements()),
+            MaxPoolGatherKernel<T>{x.in<T>(), call.inputs[1].in<std::uint8_t>(), y.out<T>(), of});
+  });
+}
+
+void cuda_avg_pool2d(const Call& call) {
+  const auto& op = op_cast<AvgPool2d>(call.op);
+  const View& x = call.inputs[0];
+  const View& y = call.outputs[0];
+  dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(y.elements()),
+            AvgPoolKernel<T>{x.in<T>(), y.out<T>(), pool(op.window(), x.shape(), y.shape()),
+                             op.options().count_include_pad});
+  });
+}
+
+void cuda_avg_pool2d_grad(const Call& call) {
+  const auto& op = op_cast<AvgPool2dGrad>(call.op);
+  const View& y = call.inputs[0];
+  const View& x = call.outputs[0];
+  dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(x.elements()),
+            AvgPoolGradKernel<T>{y.in<T>(), x.out<T>(), pool(op.window(), x.shape(), y.shape()),
+                                 op.options().count_include_pad});
+  });
+}
+
+}  // namespace plexaura::cuda

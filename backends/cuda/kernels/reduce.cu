@@ -1,0 +1,162 @@
+// Sums, means and extremes along axes: a block for each result, or a thread where a result has few elements.
+
+#include "backends/cuda/kernels/call.h"
+#include "backends/cuda/kernels/element.h"
+#include "backends/cuda/kernels/joins.h"
+#include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/strides.h"
+#include "core/ops/reduce.h"
+
+namespace plexaura::cuda {
+
+// The sum, divided.
+template <class T>
+struct Summing {
+  using Element = T;
+  using Result = T;
+  using Part = Total<T>;
+  Part divisor;
+
+  PLEXAURA_DEVICE Part none() const { return 0; }
+  PLEXAURA_DEVICE Part of(T element, std::int64_t) const { return static_cast<Part>(widen(element)); }
+  PLEXAURA_DEVICE Part join(Part a, Part b) const { return a + b; }
+  PLEXAURA_DEVICE Result finish(Part total) const { return narrow<T>(total / divisor); }
+};
+
+template <class T>
+struct Found {
+  Compute<T> value;
+  std::int64_t place;  // among the elements that were looked at; -1: none was
+};
+
+// The first element that is before all others: the first NaN, if there is one, or else the first of the largest or
+// smallest.
+template <class T, bool largest>
+struct Finding {
+  using Element = T;
+  using Part = Found<T>;
+
+  PLEXAURA_DEVICE Part none() const { return {Compute<T>(), -1}; }
+  PLEXAURA_DEVICE Part of(T element, std::int64_t place) const { return {widen(element), place}; }
+  PLEXAURA_DEVICE Part join(Part a, Part b) const {
+    if (a.place < 0 || b.place < 0) return a.place < 0 ? b : a;
+    if (is_nan(a.value) != is_nan(b.value)) return is_nan(a.value) ? a : b;
+    if (largest ? a.value > b.value : a.value < b.value) return a;
+    if (largest ? b.value > a.value : b.value < a.value) return b;
+    return a.place < b.place ? a : b;
+  }
+};
+
+template <class T, bool largest>
+struct FindingValue : Finding<T, largest> {
+  using Result = T;
+  PLEXAURA_DEVICE Result finish(Found<T> found) const { return narrow<T>(found.value); }
+};
+
+template <class T>
+struct FindingPlace : Finding<T, true> {
+  using Result = std::int64_t;
+  PLEXAURA_DEVICE Result finish(Found<T> found) const { return found.place; }
+};
+
+template <class Reducer>
+struct ReduceKernel {
+  using T = typename Reducer::Element;
+  using Part = typename Reducer::Part;
+  Global<const T> src;
+  Global<typename Reducer::Result> dst;
+  std::int64_t count;  // of elements that make a result
+  Strides<1> kept;
+  Strides<1> reduced;
+  Reducer reducer;
+
+  PLEXAURA_DEVICE Part part_of(std::int64_t result, std::int64_t begin, std::int64_t step) const {
+    const std::int64_t first = kept.place(result);
+    Part part = reducer.none();
+    for (std::int64_t i = begin; i < count; i += step)
+      part = reducer.join(part, reducer.of(src[first + reduced.place(i)], i));
+    return part;
+  }
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    PLEXAURA_SHARED(block, Part, parts, threads);
+    for (std::int64_t result = block.index(); result < dst.count(); result += block.blocks()) {
+      block.each_thread([&](int thread) { parts[thread] = part_of(result, thread, threads); });
+      join_all<Part>(block, parts, [&](Part a, Part b) { return reducer.join(a, b); });
+      block.each_thread([&](int thread) {
+        if (thread == 0) dst[result] = reducer.finish(parts[0]);
+      });
+    }
+  }
+};
+
+template <class Reducer>
+struct ShortReduceKernel {
+  ReduceKernel<Reducer> of;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(of.dst.count(),
+                    [&](std::int64_t i) { of.dst[i] = of.reducer.finish(of.part_of(i, 0, 1)); });
+  }
+};
+
+namespace {
+
+constexpr std::int64_t few = 64;  // elements: a block would mostly wait
+
+template <class Reducer>
+void reduce(const Call& call, const std::vector<std::int64_t>& axes, const Reducer& reducer) {
+  const Shape& from = call.inputs[0].shape();
+  const View& result = call.outputs[0];
+  ReduceKernel<Reducer> kernel{call.inputs[0].in<typename Reducer::Element>(),
+                               result.out<typename Reducer::Result>(),
+                               1,
+                               {},
+                               {},
+                               reducer};
+  for (std::int64_t axis = 0; axis < from.rank(); ++axis) {
+    const bool goes = std::ranges::find(axes, axis) != axes.end();
+    (goes ? kernel.reduced : kernel.kept).add_axis(from[axis], {stride_of(from, axis)});
+    if (goes) kernel.count *= from[axis];
+  }
+  if (kernel.count <= few)
+    enqueue(call, blocks_for(result.elements()), ShortReduceKernel<Reducer>{kernel});
+  else
+    enqueue(call, blocks_of_sums(result.elements()), kernel);
+}
+
+template <bool largest>
+void extreme(const Call& call) {
+  dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    reduce(call, op_cast<Reduce>(call.op).options().axes, FindingValue<T, largest>{});
+  });
+}
+
+}  // namespace
+
+void cuda_sum(const Call& call) {
+  dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    if constexpr (!std::is_same_v<T, bool>)
+      reduce(call, op_cast<Reduce>(call.op).options().axes, Summing<T>{1});
+  });
+}
+
+void cuda_mean(const Call& call) {
+  const std::int64_t results = call.outputs[0].elements();
+  if (results == 0) return;
+  const auto count = static_cast<double>(call.inputs[0].elements() / results);
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    reduce(call, op_cast<Reduce>(call.op).options().axes, Summing<T>{count});
+  });
+}
+
+void cuda_max(const Call& call) { extreme<true>(call); }
+void cuda_min(const Call& call) { extreme<false>(call); }
+
+void cuda_argmax(const Call& call) {
+  dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    reduce(call, op_cast<ArgMax>(call.op).options().axes, FindingPlace<T>{});
+  });
+}
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,117 @@
+// Ops of each element by itself that have no functor: where, cast, dropout's gradient, pixels.
+
+#include "backends/cuda/kernels/call.h"
+#include "backends/cuda/kernels/element.h"
+#include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/strides.h"
+#include "core/ops/dropout.h"
+#include "core/ops/normalise_image.h"
+
+namespace plexaura::cuda {
+
+template <class T>
+struct WhereKernel {
+  Global<const bool> condition;
+  Global<const T> a;
+  Global<const T> b;
+  Global<T> dst;
+  Strides<3> strides;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(dst.count(), [&](std::int64_t i) {
+      dst[i] = condition[strides.template place<0>(i)] ? a[strides.template place<1>(i)]
+                                                       : b[strides.template place<2>(i)];
+    });
+  }
+};
+
+template <class From, class To>
+struct CastKernel {
+  Global<const From> src;
+  Global<To> dst;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(dst.count(), [&](std::int64_t i) { dst[i] = convert<To>(src[i]); });
+  }
+};
+
+template <class T>
+struct DropoutGradKernel {
+  Global<const T> diff_dst;
+  Global<const bool> mask;
+  Global<T> diff_src;
+  Compute<T> scale;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(diff_src.count(), [&](std::int64_t i) {
+      diff_src[i] = narrow<T>(mask[i] ? widen(diff_dst[i]) * scale : Compute<T>(0));
+    });
+  }
+};
+
+// Of one channel of all samples.
+template <class T>
+struct NormaliseImageKernel {
+  Global<const std::uint8_t> src;
+  Global<T> dst;
+  std::int64_t channel;
+  std::int64_t channels;
+  std::int64_t pixels;
+  Compute<T> mean;
+  Compute<T> deviation;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(dst.count() / channels, [&](std::int64_t i) {
+      const std::int64_t place = (i / pixels * channels + channel) * pixels + i % pixels;
+      dst[place] = narrow<T>((Compute<T>(src[place]) / 255 - mean) / deviation);
+    });
+  }
+};
+
+void cuda_where(const Call& call) {
+  const View& result = call.outputs[0];
+  const auto strides = broadcast_strides(result.shape(), call.inputs[0].shape(), call.inputs[1].shape(),
+                                         call.inputs[2].shape());
+  dispatch_size(result.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(result.elements()),
+            WhereKernel<T>{call.inputs[0].in<bool>(), call.inputs[1].in<T>(), call.inputs[2].in<T>(),
+                           result.out<T>(), strides});
+  });
+}
+
+void cuda_cast(const Call& call) {
+  const View& result = call.outputs[0];
+  dispatch(call.inputs[0].dtype(), [&]<class From>(std::type_identity<From>) {
+    dispatch(result.dtype(), [&]<class To>(std::type_identity<To>) {
+      enqueue(call, blocks_for(result.elements()),
+              CastKernel<From, To>{call.inputs[0].in<From>(), result.out<To>()});
+    });
+  });
+}
+
+void cuda_dropout_grad(const Call& call) {
+  const View& result = call.outputs[0];
+  const double scale = 1 / (1 - op_cast<DropoutGrad>(call.op).options().p);
+  dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(result.elements()),
+            DropoutGradKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<bool>(), result.out<T>(),
+                                 static_cast<Compute<T>>(scale)});
+  });
+}
+
+void cuda_normalise_image(const Call& call) {
+  const View& result = call.outputs[0];
+  if (result.elements() == 0) return;
+  const auto& op = op_cast<NormaliseImage>(call.op);
+  const std::int64_t channels = result.shape()[1];
+  const std::int64_t pixels = stride_of(result.shape(), 1);
+  dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
+    for (std::int64_t channel = 0; channel < channels; ++channel)
+      enqueue(call, blocks_for(result.elements() / channels),
+              NormaliseImageKernel<T>{call.inputs[0].in<std::uint8_t>(), result.out<T>(), channel, channels,
+                                      pixels, static_cast<Compute<T>>(op.mean(channel)),
+                                      static_cast<Compute<T>>(op.stddev(channel))});
+  });
+}
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,162 @@
+// Softmax and cross entropy: one thread a line of classes.
+
+#include "backends/cuda/kernels/call.h"
+#include "backends/cuda/kernels/element.h"
+#include "backends/cuda/kernels/joins.h"
+#include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/strides.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/softmax.h"
+
+namespace plexaura::cuda {
+
+// A line of `count` elements, `step` apart.
+template <class T>
+struct Line {
+  const Global<const T>& src;
+  std::int64_t first;
+  std::int64_t step;
+  std::int64_t count;
+
+  PLEXAURA_DEVICE double at(std::int64_t i) const { return widen(src[first + i * step]); }
+  PLEXAURA_DEVICE double largest() const {
+    double largest = -std::numeric_limits<double>::infinity();
+    for (std::int64_t i = 0; i < count; ++i) largest = std::fmax(largest, at(i));
+    return largest;
+  }
+  PLEXAURA_DEVICE double total(double largest) const {
+    double total = 0;
+    for (std::int64_t i = 0; i < count; ++i) total += Math::exp(at(i) - largest);
+    return total;
+  }
+};
+
+template <class T>
+struct SoftmaxKernel {
+  Global<const T> src;
+  Global<T> dst;
+  std::int64_t lines;
+  std::int64_t step;
+  std::int64_t classes;
+  bool logarithm;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(lines, [&](std::int64_t i) {
+      const Line<T> line{src, i / step * step * classes + i % step, step, classes};
+      const double largest = line.largest();
+      const double total = line.total(largest);
+      const double log_total = logarithm ? Math::log(total) : 0;
+      for (std::int64_t c = 0; c < classes; ++c) {
+        const double x = line.at(c) - largest;
+        dst[line.first + c * step] = narrow<T>(logarithm ? x - log_total : Math::exp(x) / total);
+      }
+    });
+  }
+};
+
+template <class T>
+struct CrossEntropyKernel {
+  Global<const T> logits;
+  Global<const std::int64_t> labels;
+  Global<T> loss;
+  Global<T> probabilities;
+  std::int64_t samples;
+  std::int64_t classes;
+  Reduction reduction;
+
+  PLEXAURA_DEVICE double loss_of(std::int64_t sample) const {
+    const Line<T> line{logits, sample * classes, 1, classes};
+    const double largest = line.largest();
+    const double total = line.total(largest);
+    if (probabilities)
+      for (std::int64_t c = 0; c < classes; ++c)
+        probabilities[line.first + c] = narrow<T>(Math::exp(line.at(c) - largest) / total);
+    const std::int64_t label = labels[sample];
+    if (label < 0 || label >= classes) return std::numeric_limits<double>::quiet_NaN();
+    return Math::log(total) - (line.at(label) - largest);
+  }
+
+  // One block.
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    PLEXAURA_SHARED(block, double, parts, threads);
+    const bool apart = reduction == Reduction::none;
+    sum_all<double>(block, parts, samples, [&](std::int64_t sample) {
+      const double of_sample = loss_of(sample);
+      if (apart && loss) loss[sample] = narrow<T>(of_sample);
+      return of_sample;
+    });
+    block.each_thread([&](int thread) {
+      if (thread > 0 || apart || !loss) return;
+      const bool divides = reduction == Reduction::mean && samples > 0;
+      loss[0] = narrow<T>(static_cast<double>(parts[0]) / (divides ? static_cast<double>(samples) : 1.0));
+    });
+  }
+};
+
+template <class T>
+struct CrossEntropyGradKernel {
+  Global<const std::int64_t> labels;
+  Global<const T> probabilities;
+  Global<const T> diff_loss;
+  Global<T> diff_logits;
+  std::int64_t classes;
+  double weight;
+  bool apart;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(diff_logits.count(), [&](std::int64_t i) {
+      const std::int64_t sample = i / classes;
+      const std::int64_t label = labels[sample];
+      const bool known = label >= 0 && label < classes;
+      const double scale =
+          known ? weight * widen(diff_loss[apart ? sample : 0]) : std::numeric_limits<double>::quiet_NaN();
+      diff_logits[i] = narrow<T>(scale * (widen(probabilities[i]) - (i % classes == label ? 1.0 : 0.0)));
+    });
+  }
+};
+
+namespace {
+
+void softmax(const Call& call, bool logarithm) {
+  const View& result = call.outputs[0];
+  const Shape& shape = result.shape();
+  if (shape.elements() == 0) return;
+  const std::int64_t axis = normalise_axis(op_cast<Softmax>(call.op).options().axis, shape.rank());
+  const std::int64_t lines = shape.elements() / shape[axis];
+  dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(lines),
+            SoftmaxKernel<T>{call.inputs[0].in<T>(), result.out<T>(), lines, stride_of(shape, axis),
+                             shape[axis], logarithm});
+  });
+}
+
+}  // namespace
+
+void cuda_softmax(const Call& call) { softmax(call, false); }
+void cuda_log_softmax(const Call& call) { softmax(call, true); }
+
+void cuda_softmax_cross_entropy(const Call& call) {
+  const Shape& logits = call.inputs[0].shape();
+  const Reduction reduction = op_cast<SoftmaxCrossEntropy>(call.op).options().reduction;
+  dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, 1,
+            CrossEntropyKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<std::int64_t>(),
+                                  call.outputs[0].out<T>(), call.outputs[1].out<T>(), logits[0], logits[1],
+                                  reduction});
+  });
+}
+
+void cuda_softmax_cross_entropy_grad(const Call& call) {
+  const View& result = call.outputs[0];
+  const Reduction reduction = op_cast<SoftmaxCrossEntropyGrad>(call.op).options().reduction;
+  const auto samples = static_cast<double>(result.shape()[0]);
+  dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(result.elements()),
+            CrossEntropyGradKernel<T>{call.inputs[1].in<std::int64_t>(), call.inputs[2].in<T>(),
+                                      call.inputs[3].in<T>(), result.out<T>(), result.shape()[1],
+                                      reduction == Reduction::mean ? 1 / samples : 1.0,
+                                      reduction == Reduction::none});
+  });
+}
+
+}  // namespace plexaura::cuda

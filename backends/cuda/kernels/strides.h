@@ -1,0 +1,79 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cuda/kernels/block.h"
+#include "core/error.h"
+#include "core/tensor/shape.h"
+
+namespace plexaura::cuda {
+
+// From the place of an element in a row-major shape to its places in several operands, each of which lies behind it by a
+// stride per axis (0 where it is broadcast). Neighbouring axes are merged where all operands allow.
+template <int operands>
+struct Strides {
+  static constexpr int most_axes = 8;  // after merging
+
+  std::int64_t extents[most_axes] = {};
+  std::int64_t strides[most_axes][operands] = {};
+  int rank = 0;
+
+  // Adds an axis behind the others.
+  void add_axis(std::int64_t extent, const std::array<std::int64_t, operands>& of_operands) {
+    if (extent == 1) return;
+    if (rank > 0 && merges(extent, of_operands)) {
+      extents[rank - 1] *= extent;
+      std::copy_n(of_operands.begin(), operands, strides[rank - 1]);
+      return;
+    }
+    if (rank == most_axes)
+      throw UserError("a value has more axes than the kernels for CUDA walk over (8 that cannot be merged)");
+    extents[rank] = extent;
+    std::copy_n(of_operands.begin(), operands, strides[rank]);
+    ++rank;
+  }
+
+  template <int operand = 0>
+  PLEXAURA_DEVICE std::int64_t place(std::int64_t element) const {
+    std::int64_t place = 0;
+    for (int axis = rank; axis-- > 0;) {
+      place += element % extents[axis] * strides[axis][operand];
+      element /= extents[axis];
+    }
+    return place;
+  }
+
+ private:
+  bool merges(std::int64_t extent, const std::array<std::int64_t, operands>& of_operands) const {
+    for (int i = 0; i < operands; ++i)
+      if (strides[rank - 1][i] != extent * of_operands[static_cast<std::size_t>(i)]) return false;
+    return true;
+  }
+};
+
+// Elements to step over in a row-major value of this shape for one step along the axis.
+inline std::int64_t stride_of(const Shape& shape, std::int64_t axis) {
+  std::int64_t stride = 1;
+  for (std::int64_t behind = axis + 1; behind < shape.rank(); ++behind) stride *= shape[behind];
+  return stride;
+}
+
+// The stride of an operand along an axis of the shape that it is broadcast to.
+inline std::int64_t broadcast_stride(const Shape& operand, const Shape& result, std::int64_t axis) {
+  const std::int64_t own = axis - (result.rank() - operand.rank());
+  return own < 0 || operand[own] == 1 ? 0 : stride_of(operand, own);
+}
+
+// From a result to operands that are broadcast to it.
+template <class... Shapes>
+Strides<sizeof...(Shapes)> broadcast_strides(const Shape& result, const Shapes&... shapes) {
+  Strides<sizeof...(Shapes)> strides;
+  for (std::int64_t axis = 0; axis < result.rank(); ++axis)
+    strides.add_axis(result[axis], {broadcast_stride(shapes, result, axis)...});
+  return strides;
+}
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backends/cuda/kernels/block.h"
+
+namespace plexaura::cuda {
+
+// What a kernel tells the host, in pinned memory, of an index that points outside of a value: the first one since the
+// host has looked last.
+struct WrongIndex {
+  std::uint32_t found;
+  const std::string* launch;  // its name
+  std::int64_t element;       // of the indices
+  std::int64_t index;
+  std::int64_t extent;
+};
+
+PLEXAURA_DEVICE inline void tell(WrongIndex& to, const WrongIndex& what) {
+  if (!claim(to.found)) return;
+  to.launch = what.launch;
+  to.element = what.element;
+  to.index = what.index;
+  to.extent = what.extent;
+}
+
+}  // namespace plexaura::cuda

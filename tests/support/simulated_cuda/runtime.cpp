@@ -1,0 +1,172 @@
+// The functions of backends/cuda/runtime/runtime.h, and what kernels need, on the simulated device.
+
+#include "backends/cuda/runtime/runtime.h"
+
+#include <atomic>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "backends/cuda/kernels/call.h"
+#include "core/error.h"
+#include "tests/support/simulated_cuda/simulation.h"
+
+namespace plexaura::cuda {
+
+namespace runtime {
+
+static simulation::Device& device() { return simulation::Device::get(); }
+
+// Host memory that CUDA does not know is no place for an asynchronous copy.
+static std::byte* real(const std::byte* address, std::size_t bytes) {
+  if (device().memory().is_staging(address, bytes)) return const_cast<std::byte*>(address);
+  return device().memory().resolve(address, bytes);
+}
+
+Device open_device(int index) {
+  if (index != 0)
+    throw UserError(fmt::format("there is no GPU {}; the simulated CUDA has one, number 0", index));
+  return {"simulated_cuda", "a simulated GPU for tests", 1e10};
+}
+
+std::byte* allocate_device(std::size_t bytes) {
+  const auto lock = device().lock();
+  device().forbid_in_capture("cudaMalloc");
+  return device().memory().allocate_device(bytes);
+}
+
+void free_device(std::byte* address) noexcept {
+  const auto lock = device().lock();
+  device().memory().free_device(address);
+  ++device().times_freed;
+}
+
+std::byte* allocate_pinned(std::size_t bytes) {
+  const auto lock = device().lock();
+  device().forbid_in_capture("cudaMallocHost");
+  return device().memory().allocate_staging(bytes);
+}
+
+void free_pinned(std::byte* address) noexcept {
+  const auto lock = device().lock();
+  device().memory().free_staging(address);
+}
+
+Stream* make_stream() { return new Stream; }
+
+void destroy(Stream* stream) noexcept {
+  {
+    const auto lock = device().lock();
+    device().drop(stream);
+  }
+  delete stream;
+}
+
+void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t bytes) {
+  const auto lock = device().lock();
+  real(dst, bytes);
+  real(src, bytes);
+  device().enqueue(stream, [=] { std::memmove(real(dst, bytes), real(src, bytes), bytes); });
+}
+
+Event* make_event() { return new Event; }
+void destroy(Event* event) noexcept { delete event; }
+
+void record(Event* event, Stream* stream) {
+  const auto lock = device().lock();
+  device().record(event->state, stream);
+}
+
+void record_in_graph(Event* event, Stream* stream) {
+  const auto lock = device().lock();
+  device().record_in_graph(event->state, stream);
+}
+
+void hold(Stream* stream, Event* event) {
+  const auto lock = device().lock();
+  device().hold(stream, event->state);
+}
+
+bool passed(const Event* event) {
+  const auto lock = device().lock();
+  device().forbid_in_capture("cudaEventQuery");
+  return event->state->passed >= event->state->recorded;
+}
+
+void synchronize(Event* event) {
+  auto lock = device().lock();
+  const simulation::EventHandle state = event->state;
+  device().synchronize(state, lock);
+}
+
+void hold(Stream* stream, const Flag* flag, Flag value) {
+  const auto lock = device().lock();
+  device().hold(stream, simulation::HoldByFlag{flag, value});
+}
+
+void raise(Stream* stream, Flag* flag, Flag value) {
+  const auto lock = device().lock();
+  device().enqueue(stream, [=] {
+    std::atomic_ref(*flag).store(value);
+    device().flag_changed();
+  });
+}
+
+void raise(Flag* flag, Flag value) {
+  const auto lock = device().lock();
+  std::atomic_ref(*flag).store(value);
+  device().flag_changed();
+}
+
+void begin_capture(Stream* stream) {
+  const auto lock = device().lock();
+  device().begin_capture(stream);
+}
+
+Graph* end_capture(Stream* stream) {
+  const auto lock = device().lock();
+  return new Graph{device().end_capture(stream)};
+}
+
+void drop_capture(Stream*) noexcept {
+  const auto lock = device().lock();
+  device().drop_capture();
+}
+
+void launch(Graph* graph, Stream* stream) {
+  const auto lock = device().lock();
+  device().launch(*graph, stream);
+}
+
+void destroy(Graph* graph) noexcept { delete graph; }
+
+}  // namespace runtime
+
+std::byte* place_of(const std::byte* address, std::size_t bytes) { return runtime::real(address, bytes); }
+
+std::uint64_t times_freed() { return simulation::Device::get().times_freed; }
+
+void throw_out_of_bounds(std::int64_t index, std::int64_t count) {
+  throw InternalError(fmt::format("a kernel used element {} of {}", index, count));
+}
+
+void throw_race(std::int64_t index, int thread, int other) {
+  throw InternalError(
+      fmt::format("the threads {} and {} race for element {} of shared memory", other, thread, index));
+}
+
+void simulate(runtime::Stream* stream, const std::string& name, std::int64_t blocks,
+              std::function<void(Block& block)> body) {
+  const auto lock = simulation::Device::get().lock();
+  simulation::Device::get().enqueue(stream, [=] {
+    try {
+      for (std::int64_t index = 0; index < blocks; ++index) {
+        Block block(index, blocks);
+        body(block);
+      }
+    } catch (const std::exception& error) {
+      throw DeviceError(fmt::format("{}: {}", name, error.what()));
+    }
+  });
+}
+
+}  // namespace plexaura::cuda

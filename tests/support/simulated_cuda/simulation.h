@@ -1,0 +1,132 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "backends/cuda/runtime/runtime.h"
+#include "tests/support/far_device/far_memory.h"
+
+// CUDA's runtime without a GPU. Nothing that was enqueued starts before somebody waits for it; then the waiting thread
+// computes it. Memory of the device faults on the host. What CUDA forbids while a stream is captured throws. A failure
+// shows at the next wait, and at all that follow: the device is lost.
+
+namespace plexaura::cuda::simulation {
+
+struct EventState {
+  std::uint64_t recorded = 0;         // how often
+  std::uint64_t passed = 0;           // the last of these that was passed
+  runtime::Stream* stream = nullptr;  // of the last one
+  std::uint64_t position = 0;         // behind how many tasks of that
+};
+using EventHandle = std::shared_ptr<EventState>;
+
+struct Work {
+  std::function<void()> run;
+};
+struct Mark {
+  EventHandle event;
+  std::uint64_t use;
+};
+struct HoldByEvent {
+  EventHandle event;
+  std::uint64_t use;
+  runtime::Stream* stream;
+  std::uint64_t position;
+};
+struct HoldByFlag {
+  const runtime::Flag* flag;
+  runtime::Flag value;
+};
+using Task = std::variant<Work, Mark, HoldByEvent, HoldByFlag>;
+
+// What is captured. Nodes of the copy stream are put off until something waits for them: an order that CUDA may choose.
+struct GraphNode {
+  std::function<void()> run;  // empty for a mark
+  EventHandle event;          // recorded by it; null for work
+  bool forked = false;        // on another stream than the captured one
+  std::size_t waits_for = 0;  // so many of the forked nodes come first
+};
+
+struct Capturing {
+  runtime::Stream* origin;
+  std::set<runtime::Stream*> forked;
+  std::vector<GraphNode> nodes;
+  std::size_t forked_nodes = 0;
+  std::size_t joined_nodes = 0;  // of the forked ones, that the origin waits for
+  struct Point {
+    EventHandle event;
+    bool forked;
+    std::size_t forked_nodes;
+  };
+  std::vector<Point> marks;
+};
+
+// The one device of the process. Its lock guards all of it; work runs under it.
+class Device {
+ public:
+  static Device& get();
+
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+  far_device::FarMemoryMap& memory() { return memory_; }
+  std::uint64_t times_freed = 0;
+
+  void enqueue(runtime::Stream* stream, std::function<void()> run);
+  void record(const EventHandle& event, runtime::Stream* stream);
+  void record_in_graph(const EventHandle& event, runtime::Stream* stream);
+  void hold(runtime::Stream* stream, const EventHandle& event);
+  void hold(runtime::Stream* stream, HoldByFlag hold);
+  void launch(runtime::Graph& graph, runtime::Stream* stream);
+  void synchronize(const EventHandle& event, std::unique_lock<std::mutex>& lock);
+  void flag_changed() { changed_.notify_all(); }
+  void drop(runtime::Stream* stream);
+
+  void begin_capture(runtime::Stream* stream);
+  std::vector<GraphNode> end_capture(runtime::Stream* stream);
+  void drop_capture() { capturing_.erase(std::this_thread::get_id()); }
+  // Throws what CUDA answers to a call that it forbids in a thread that captures.
+  void forbid_in_capture(const char* call);
+
+ private:
+  Capturing* capturing();  // of this thread; null: it captures nothing
+  void capture(runtime::Stream* stream, GraphNode node);
+  void run_up_to(runtime::Stream& stream, std::uint64_t position, std::unique_lock<std::mutex>& lock);
+  bool start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock);
+  void run(const std::function<void()>& work);
+  void throw_failure() const;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  far_device::FarMemoryMap memory_;
+  std::map<std::thread::id, Capturing> capturing_;
+  std::string failure_;
+};
+
+}  // namespace plexaura::cuda::simulation
+
+namespace plexaura::cuda::runtime {
+
+struct Stream {
+  std::deque<simulation::Task> tasks;
+  std::uint64_t entered = 0;
+  std::uint64_t done = 0;
+};
+
+struct Event {
+  simulation::EventHandle state = std::make_shared<simulation::EventState>();
+};
+
+struct Graph {
+  std::vector<simulation::GraphNode> nodes;  // in the order in which they run
+};
+
+}  // namespace plexaura::cuda::runtime
