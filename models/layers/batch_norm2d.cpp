@@ -1,8 +1,5 @@
 #include "models/layers/batch_norm2d.h"
 
-#include <fmt/format.h>
-
-#include "core/error.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 
@@ -10,12 +7,9 @@ namespace plexaura::layers {
 
 namespace {
 
-// How many elements of each channel a batch averages.
-std::int64_t averaged(const Shape& x) { return x[1] == 0 ? 0 : x.elements() / x[1]; }
-
 // By what the batch's variance is multiplied: n / (n - 1), where n elements were averaged.
 double unbiased(const Shape& x) {
-  const std::int64_t count = averaged(x);
+  const std::int64_t count = x[1] == 0 ? 0 : x.elements() / x[1];
   return count < 2 ? 1 : static_cast<double>(count) / static_cast<double>(count - 1);
 }
 
@@ -47,12 +41,6 @@ Node BatchNorm2d::train(Operand x) {
   Graph& graph = x.node().graph();
   const BatchNormResult result =
       batch_norm(x, weight_.in(graph), bias_.in(graph), {.epsilon = options_.epsilon});
-  if (averaged(x.node().shape()) == 1)
-    throw UserError(fmt::format(
-        "{}: batch norm trains on one element of each channel, {}, and would take it for its own mean; "
-        "choose a "
-        "batch size that leaves each rank two samples or more in every step, the last of an epoch included",
-        to_string(graph.record(result.y.value().node).origin), to_string(x.node().shape())));
   update(running_mean_, result.mean, 1);
   update(running_var_, result.variance, unbiased(x.node().shape()));
   return result.y;

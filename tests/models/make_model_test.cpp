@@ -214,7 +214,7 @@ TEST_CASE("layers that do not fit are reported with their line, shapes and rule"
       "      layers: [{type: conv, channels: 4, kernel: 3}]\n";
   const std::string error = error_of(no_sum, {4, 8, 8}, 3);
   CAPTURE(error);
-  CHECK(contains(error, "x.yaml:4:7 (residual1"));
+  CHECK(contains(error, "x.yaml:5:16 (residual1.body.conv1): "));
   CHECK(contains(error, "a residual block adds its body, [1,4,6,6], to its shortcut, [1,4,8,8]; give both"));
 }
 
