@@ -16,10 +16,14 @@ bool save_and_load(Model& model, const ParameterStore& store, const std::filesys
   save_weights(file, store);
   ParameterStore loaded = make_store(model, DType::float32);
   load_weights(file, loaded);
-  // For another task with other classes: the last layer keeps its random start.
-  ParameterStore tuned = make_store(model, DType::float32, /*seed=*/2);
+  // For another task with other classes: the last layer keeps its random start, and a Trainer trains it alone.
+  std::vector<ParameterSpec> specs = specs_of(model, DType::float32);
+  for (const char* pattern : {"fc1.*", "fc2.*"}) freeze(specs, pattern);
+  ParameterStore tuned(specs, /*seed=*/2);
   load_weights(file, tuned, {"fc3.*"});
   return loaded.read("fc1.weight") == store.read("fc1.weight") &&
+         tuned.read("fc1.weight") == store.read("fc1.weight") &&
+         tuned.spec("fc1.weight").role == ParameterRole::frozen &&
          tuned.read("fc3.weight") != store.read("fc3.weight");
 }
 
@@ -70,8 +74,10 @@ int main() try {
   const std::int64_t label = best - logits.as<float>().begin();
   std::printf("it is %s\n", data->class_names()[static_cast<std::size_t>(label)].c_str());
 
-  const Tensor slope = input_gradient(*model, store, *backend, label);
-  const Tensor hidden = before_first_tanh(*model, store, *backend);
+  ParameterStore loaded = make_store(*model, DType::float32);
+  load_weights(file, loaded);
+  const Tensor slope = input_gradient(*model, loaded, *backend, label);
+  const Tensor hidden = before_first_tanh(*model, loaded, *backend);
   std::printf("the petal's length moves its logit by %.2f a centimetre; %s units in the first layer\n",
               slope.as<float>()[2], std::to_string(hidden.elements()).c_str());
   std::filesystem::remove(file);

@@ -48,9 +48,7 @@ VM& Predictor::machine_for(const TensorType& type) {
   if (!machine) {
     Graph graph(Mode::inference);
     const std::vector<ProgramOutput> outputs{{.node = model_(graph.input(samples_name, type))}};
-    const auto program =
-        compile(graph, outputs, backend_,
-                {.placement = store_.placed() ? &store_.placement() : nullptr, .types = store_.types()});
+    const auto program = compile(graph, outputs, backend_, {.placement = &store_.placement()});
     machine = std::make_unique<VM>(program, backend_, VmOptions{.store = &store_});
     placed_times_ = store_.placed_times();
   }

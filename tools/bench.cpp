@@ -277,7 +277,7 @@ int main(int argc, char** argv) {
   app.add_option("--classes", options.classes, "number of classes")->check(whole_number(1));
   app.add_option("--set", options.set, "overrides a key of the file: training.batch_size=16")
       ->type_name("KEY=VALUE")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--seconds", options.seconds, "minimum duration; at least five steps are timed")
       ->check(above_zero());

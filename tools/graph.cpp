@@ -37,7 +37,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("FILE.yaml", options.file, "configuration of the model")->required();
   app.add_option("--set", options.set, "overrides a key of the file: --set model.depth=18")
       ->type_name("KEY=VALUE")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--format", options.format,
                  "text, dot (for graphviz), svg (needs graphviz) or program (compiled)")

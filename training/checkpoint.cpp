@@ -143,6 +143,11 @@ void refuse_foreign(const fs::path& path) {
 
 void make_folder(const fs::path& directory) {
   std::error_code error;
+  if (fs::is_symlink(directory, error) && fs::status(directory, error).type() == fs::file_type::not_found)
+    throw UserError(
+        fmt::format("output.dir is {}, a link to '{}', which is not there; make that folder, or name another "
+                    "in output.dir",
+                    directory.string(), fs::read_symlink(directory, error).string()));
   fs::create_directories(directory, error);
   if (error) cannot("create", directory, error);
 }
@@ -346,7 +351,9 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
   fs::create_directory(unfinished, error);
   if (error) cannot("create", unfinished, error);
   try {
-    std::string weights = save_weights(unfinished / "weights.safetensors", store, state.settings);
+    check_weights(store);
+    std::string weights =
+        save_weights(unfinished / "weights.safetensors", store, state.settings, state.data_origin);
     write_safetensors(unfinished / "state.safetensors", state_of(store, state, std::move(weights)));
   } catch (...) {
     fs::remove_all(unfinished, error);

@@ -98,10 +98,7 @@ void Evaluator::compile_for(std::int64_t samples) {
   for (const Metric& metric : model.metrics)
     outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
   std::shared_ptr<const Program> program =
-      compile(graph, outputs, backend_,
-              {.placement = store_.placed() ? &store_.placement() : nullptr,
-               .types = store_.types(),
-               .tuner = tuner_});
+      compile(graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_});
   check_alone(*program);
   programs_[samples] = std::move(program);
 }

@@ -30,6 +30,10 @@ int agreed_signal(Collective& collective, int mine) {
 
 void check_parts(const TrainerParts& parts) {
   if (!parts.model) throw UserError("the Trainer has no model; set TrainerParts::model");
+  const auto is_trained = [](const ParameterSpec& spec) { return spec.role == ParameterRole::trainable; };
+  if (!parts.store.specs().empty() && std::ranges::none_of(parts.store.specs(), is_trained))
+    throw UserError(
+        "all parameters are frozen, so that nothing would be trained; leave some of them trainable");
   if (!parts.train) throw UserError("the Trainer has no training data; set TrainerParts::train");
   if (parts.validation && parts.validation->fields() != parts.train->fields())
     throw UserError(

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "core/did_you_mean.h"
 #include "core/params/name_pattern.h"
@@ -17,20 +19,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view setting_prefix = "setting.";  // in the metadata, before the key
+// In the metadata.
+constexpr std::string_view setting_prefix = "setting.";  // before the key
+constexpr const char* origin_key = "data.origin";
 
-Tensor finite_value(const ParameterStore& store, const std::string& name) {
+Tensor finite_value(const ParameterStore& store, const std::string& name, std::string_view advice) {
   Tensor tensor = store.read(name);
-  if (!all_finite(tensor))
-    throw UserError(fmt::format(
-        "{} of '{}' after the last step: training diverged, or a sample holds such a number; lower "
-        "training.optimizer.learning_rate, or set training.watch=true to see which op made the first "
-        "one; no checkpoint was touched",
-        first_bad(tensor), name));
+  if (!all_finite(tensor)) throw UserError(fmt::format("{} of '{}'{}", first_bad(tensor), name, advice));
   return tensor;
 }
 
-Settings settings_in(const Settings& metadata) {
+Settings settings_in(const Metadata& metadata) {
   Settings settings;
   for (const auto& [key, value] : metadata)
     if (key.starts_with(setting_prefix)) settings.emplace(key.substr(setting_prefix.size()), value);
@@ -103,16 +102,17 @@ class Loading {
     if (is_counter(name) || is_named_like_any(name, skip_)) return;
     if (!store_.contains(name)) {
       const std::vector<std::string> known(missing_.begin(), missing_.end());
-      throw UserError(fmt::format(
-          "{}: the model has no parameter '{}'{}; load weights of the same model, or skip it (--skip '{}')",
-          path_, name, did_you_mean(name, known), name));
+      throw UserError(
+          fmt::format("{}: the model has no parameter '{}'{}; load weights of the same model, or skip it "
+                      "with the pattern '{}'",
+                      path_, name, did_you_mean(name, known), name));
     }
     const ParameterSpec& spec = store_.spec(name);
     if (is_named_like_any(spec, skip_)) return;
     if (tensor.shape() != spec.type.shape || !is_floating(tensor.dtype()))
       throw UserError(fmt::format(
           "{}: '{}' is {} and the model has {}; load weights of the same model and number of classes, or "
-          "skip it (--skip '{}')",
+          "skip it with the pattern '{}'",
           path_, name, to_string(tensor.type()), to_string(spec.type), layer_pattern(name)));
     if (!all_finite(tensor))
       throw UserError(fmt::format("{}: {} of '{}'; load weights of a run that did not diverge", path_,
@@ -138,7 +138,7 @@ class Loading {
     const std::string more = missing_.size() == 1 ? "" : fmt::format(" and {} more", missing_.size() - 1);
     throw UserError(fmt::format(
         "{} lacks '{}'{} of the model's parameters; load weights of the same model, or skip what keeps its "
-        "initial value (--skip '{}')",
+        "initial value with the pattern '{}'",
         path_, first, more, layer_pattern(first)));
   }
 
@@ -152,19 +152,42 @@ class Loading {
 
 }  // namespace
 
-std::string save_weights(const fs::path& path, const ParameterStore& store, const Settings& settings) {
+std::string save_weights(const fs::path& path, const ParameterStore& store, const Settings& settings,
+                         std::uint64_t data_origin) {
   SafeTensors weights;
   for (const ParameterSpec& spec : store.specs())
-    weights.tensors.emplace_back(spec.name, finite_value(store, spec.name));
+    weights.tensors.emplace_back(
+        spec.name, finite_value(store, spec.name,
+                                ": a file of weights holds finite numbers alone, and nothing was saved; look "
+                                "for what wrote such a number into the store"));
   for (const auto& [key, value] : settings) weights.metadata[std::string(setting_prefix) + key] = value;
+  if (data_origin != 0) weights.metadata[origin_key] = fmt::format("{:016x}", data_origin);
   return write_safetensors(path, weights);
 }
 
-void check_weights(const ParameterStore& store) {
-  for (const ParameterSpec& spec : store.specs()) finite_value(store, spec.name);
+std::optional<std::uint64_t> data_origin_in(const Metadata& metadata, const fs::path& path) {
+  const auto found = metadata.find(origin_key);
+  if (found == metadata.end()) return std::nullopt;
+  const std::string& text = found->second;
+  std::uint64_t origin = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), origin, 16);
+  if (error == std::errc() && end == text.data() + text.size()) return origin;
+  throw UserError(
+      fmt::format("{}: its metadata says data.origin '{}', which is no hash; name another file of "
+                  "weights, or save this one again",
+                  path.string(), text));
 }
 
-void load_weights(const fs::path& path, ParameterStore& store, const std::vector<std::string>& skip) {
+void check_weights(const ParameterStore& store) {
+  for (const ParameterSpec& spec : store.specs())
+    finite_value(
+        store, spec.name,
+        " after the last step: training diverged, or a sample holds such a number; lower "
+        "training.optimizer.learning_rate, or set training.watch=true to see which op made the first "
+        "one; no checkpoint was touched");
+}
+
+Metadata load_weights(const fs::path& path, ParameterStore& store, const std::vector<std::string>& skip) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     const fs::path inside = path / "weights.safetensors";
@@ -175,7 +198,9 @@ void load_weights(const fs::path& path, ParameterStore& store, const std::vector
                           "weights.safetensors of a checkpoint",
                           path.string()));
   }
-  put_weights(path, read_safetensors(path), store, skip);
+  SafeTensors file = read_safetensors(path);
+  put_weights(path, file, store, skip);
+  return std::move(file.metadata);
 }
 
 void put_weights(const fs::path& path, const SafeTensors& file, ParameterStore& store,
@@ -194,7 +219,12 @@ bool has_settings(const fs::path& path) {
 }
 
 void check_settings(const fs::path& path, const Settings& now, std::string_view advice) {
-  const Settings then = settings_in(read_safetensors_header(path).metadata);
+  check_settings(path, read_safetensors_header(path).metadata, now, advice);
+}
+
+void check_settings(const fs::path& path, const Metadata& metadata, const Settings& now,
+                    std::string_view advice) {
+  const Settings then = settings_in(metadata);
   if (then.empty() || now.empty()) return;
   Settings all = then;
   all.insert(now.begin(), now.end());

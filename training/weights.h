@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -14,14 +15,16 @@ namespace plexaura {
 // What weights mean, by key of the configuration: "model.activation" is "relu". It is kept in the metadata of
 // their file, as "setting.model.activation".
 using Settings = std::map<std::string, std::string>;
+using Metadata = std::map<std::string, std::string>;  // of a safetensors file
 
 // Writes parameters and buffers under their names to a safetensors file, atomically, with neither time nor
-// path. Returns the file's checksum. UserError for a weight that is not finite, and as AtomicFile.
+// path. `data_origin`: see TrainerOptions; 0: not known. Returns the file's checksum. UserError for a weight that
+// is not finite, and as AtomicFile.
 std::string save_weights(const std::filesystem::path& path, const ParameterStore& store,
-                         const Settings& settings = {});
+                         const Settings& settings = {}, std::uint64_t data_origin = 0);
 
-// Throws UserError that names the first parameter or buffer with a value that is not finite, as
-// save_weights() does.
+// For the weights of a run: throws UserError that names the first parameter or buffer with a value that is not
+// finite.
 void check_weights(const ParameterStore& store);
 
 // Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its
@@ -31,9 +34,9 @@ void check_weights(const ParameterStore& store);
 // names of a model that it wraps, that is left out.
 // What is_named_like() one of the patterns `skip`, a tied parameter by each of its names, keeps its value,
 // whatever the file says of it. UserError for a pattern that fits neither a parameter of the store nor a tensor
-// of the file, num_batches_tracked aside.
-void load_weights(const std::filesystem::path& path, ParameterStore& store,
-                  const std::vector<std::string>& skip = {});
+// of the file, num_batches_tracked aside. Returns the metadata of the file.
+Metadata load_weights(const std::filesystem::path& path, ParameterStore& store,
+                      const std::vector<std::string>& skip = {});
 // The same for a file that has been read.
 void put_weights(const std::filesystem::path& path, const SafeTensors& file, ParameterStore& store,
                  const std::vector<std::string>& skip = {});
@@ -41,11 +44,18 @@ void put_weights(const std::filesystem::path& path, const SafeTensors& file, Par
 // The first parameter or buffer of the store that matches one of the patterns.
 std::optional<std::string> first_skipped(const ParameterStore& store, const std::vector<std::string>& skip);
 
+// The data_origin that a file of weights was saved with; empty where it was not known.
+// `path` is named in the UserError for one that is no hash.
+std::optional<std::uint64_t> data_origin_in(const Metadata& metadata, const std::filesystem::path& path);
+
 // Whether a file of weights says with what settings it was made; files of other makers do not.
 bool has_settings(const std::filesystem::path& path);
 
 // Throws UserError that names file, key and both values where the settings of a file of weights are not
 // `now`; `advice` ends the sentence. Nothing is compared where either has none.
 void check_settings(const std::filesystem::path& path, const Settings& now, std::string_view advice);
+// The same for a file whose metadata were read.
+void check_settings(const std::filesystem::path& path, const Metadata& metadata, const Settings& now,
+                    std::string_view advice);
 
 }  // namespace plexaura

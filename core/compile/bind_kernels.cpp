@@ -72,9 +72,12 @@ class Binder {
       const Placement::Entry* entry = request_.placement->find(leaf.label());
       if (entry == nullptr || entry->type != leaf.type())
         throw UserError(fmt::format(
-            "{}: the placement of the parameters holds '{}' {}; compile the program that trains it first",
-            name_of(graph(), value.node), leaf.label(),
-            entry == nullptr ? "not at all" : "as " + to_string(entry->type)));
+            "{}: the placement that was given {}; give that of the store which make_store() made of this "
+            "model",
+            name_of(graph(), value.node),
+            entry == nullptr ? fmt::format("lacks '{}'", leaf.label())
+                             : fmt::format("holds '{}' as {}, and the graph uses it as {}", leaf.label(),
+                                           to_string(entry->type), to_string(leaf.type()))));
       fix_layout(value, entry->layout);
     } else if (leaf.kind() == LeafKind::buffer) {
       fix_layout(value, Layout::row_major(leaf.type().shape.rank()));

@@ -25,6 +25,8 @@ class Compiler {
         outputs_(outputs),
         backend_(backend),
         options_(options),
+        placement_(options.placement == nullptr || options.placement->entries.empty() ? nullptr
+                                                                                      : options.placement),
         program_(std::make_shared<Program>()) {
     program_->backend = backend.info().name;
   }
@@ -32,7 +34,7 @@ class Compiler {
   std::shared_ptr<const Program> run() {
     lowered_ = bind_kernels(run_passes(), backend_);
     log_binding();
-    program_->placement = options_.placement != nullptr ? *options_.placement : make_placement();
+    program_->placement = placement_ != nullptr ? *placement_ : make_placement();
     program_->reorders = lowered_.reorders;
     find_homes();
     assignment_ = assign_memory(lowered_, homes_, optimise());
@@ -68,7 +70,7 @@ class Compiler {
       log("fold", *graph.graph);
     }
     cast_targets(graph);
-    BindRequest request{std::move(graph), {}, options_.placement, optimise(), false, options_.tuner};
+    BindRequest request{std::move(graph), {}, placement_, optimise(), false, options_.tuner};
     request.prologue = optimise() && request.graph.graph->updates().empty();
     split_outputs(request);
     return request;
@@ -297,6 +299,7 @@ class Compiler {
   std::span<const ProgramOutput> outputs_;
   Backend& backend_;
   const CompileOptions& options_;
+  const Placement* placement_;  // null: the program makes it
   std::shared_ptr<Program> program_;
   Lowered lowered_;
   std::map<std::string, std::int64_t> feed_offsets_;

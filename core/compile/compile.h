@@ -23,7 +23,7 @@ struct ProgramOutput {
 };
 
 struct CompileOptions {
-  // Where the parameters lie. Null: the program makes the placement.
+  // Where the parameters lie. Null, or of a store that is not placed yet: the program makes the placement.
   const Placement* placement = nullptr;
   // Of the arenas in the placement that the program makes. Empty: all have the dtype of the parameters.
   std::optional<ArenaTypes> types = {};

@@ -90,6 +90,7 @@ void ParameterStore::set_types(const ArenaTypes& types) {
       throw UserError(fmt::format("an arena of the parameter store is to hold {}; choose a floating type",
                                   name_of(dtype)));
   types_ = types;
+  if (!placed()) placement_.types = types;
 }
 
 namespace {

@@ -231,8 +231,9 @@ struct VM::Implementation {
   void check_store() const {
     if (store != nullptr && store->placed_times() != placed_times)
       throw UserError(
-          "VM::run: the store was placed anew since the VM was made; compile with the new placement and make "
-          "a new VM");
+          "the store was placed anew since this program was compiled for it, as every Trainer and Optimizer "
+          "that "
+          "is made on it does; use the newest of them, or for a VM compile with store.placement() again");
   }
 
   void wait() {

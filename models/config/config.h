@@ -54,6 +54,7 @@ class Section {
   std::vector<double> numbers(std::string_view key, NumberRange range = {}) const;
   std::vector<double> numbers_or(std::string_view key, std::vector<double> otherwise,
                                  NumberRange range = {}) const;
+  std::vector<std::string> texts_or(std::string_view key, std::vector<std::string> otherwise) const;
 
   // A map within this one; where it is not written, an empty one, whose required keys are then missing.
   Section section(std::string_view key) const;

@@ -105,6 +105,11 @@ std::string to_yaml(std::int64_t value) { return fmt::format("{}", value); }
 std::string to_yaml(double value) {
   return fmt::format("{}", value);
 }  // the shortest text that reads back as it
+std::string to_yaml(const std::vector<std::string>& values) {
+  std::vector<std::string> quoted;
+  for (const std::string& value : values) quoted.push_back(to_yaml(value));
+  return fmt::format("[{}]", fmt::join(quoted, ", "));
+}
 template <class T>
 std::string to_yaml(const std::vector<T>& values) {
   return fmt::format("[{}]", fmt::join(values, ", "));
@@ -249,6 +254,21 @@ std::vector<double> Section::numbers(std::string_view key, NumberRange range) co
 std::vector<double> Section::numbers_or(std::string_view key, std::vector<double> otherwise,
                                         NumberRange range) const {
   return has(key) ? numbers(key, range) : keep(state_->read, key, std::move(otherwise));
+}
+
+std::vector<std::string> Section::texts_or(std::string_view key, std::vector<std::string> otherwise) const {
+  constexpr std::string_view rule = "a list of texts";
+  if (has(key)) {
+    const YamlValue& value = require(key, rule);
+    if (value.kind != Kind::list) throw wrong(key, value, rule);
+    otherwise.clear();
+    for (const YamlValue& item : value.items) {
+      if (item.kind != Kind::scalar)
+        throw wrong(fmt::format("{}[{}]", key, otherwise.size()), item, "a text");
+      otherwise.push_back(item.text);
+    }
+  }
+  return keep(state_->read, key, std::move(otherwise));
 }
 
 Section Section::section(std::string_view key) const {

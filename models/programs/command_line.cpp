@@ -41,6 +41,17 @@ std::string not_empty(const std::string& text) {
   return text.empty() ? "the text is empty; give it one, or leave out the option" : "";
 }
 
+void require_file(const std::string& program, const CommandLine& line) {
+  if (!line.config.empty()) return;
+  if (!line.predict.empty())
+    throw UserError(fmt::format(
+        "{}: no YAML file was named, for --predict takes all files behind it; write the YAML file "
+        "first: {} FILE.yaml --predict {}",
+        program, program, line.predict.front()));
+  throw UserError(
+      fmt::format("{}: no YAML file was named; for example: {} {}", program, program, example_for(program)));
+}
+
 // Options that leave each other no work.
 void check_modes(const std::string& program, const CommandLine& line) {
   if (!line.skip.empty() && line.weights.empty())
@@ -75,7 +86,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   app.add_option("FILE.yaml", line.config, "describes the run: model, data, training, distributed, output");
   app.add_option("--set", line.set, "overrides a key of the file: --set training.batch_size=8; repeatable")
       ->type_name("KEY=VALUE")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--steps", line.steps,
                  "stops when the run has made N updates, including those before --resume")
@@ -95,7 +106,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
                  "with --weights: parameters that keep their initial values ('fc.*'; '?' is any letter)")
       ->type_name("PATTERN")
       ->check(not_empty)
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--evaluate", line.evaluate,
                "prints the validation loss and metrics of --weights or the newest checkpoint, and exits");
@@ -123,9 +134,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   }
   if (version)
     line.message = version_text();
-  else if (line.config.empty())
-    throw UserError(fmt::format("{}: no YAML file was named; for example: {} {}", program, program,
-                                example_for(program)));
+  else
+    require_file(program, line);
   if (line.print_program && !line.dry_run)
     throw UserError(fmt::format("{}: --program needs --dry-run", program));
   check_modes(program, line);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <span>
 #include <system_error>
 
@@ -32,6 +33,8 @@ struct Pair {
   std::string preparation = {};  // see RunData
   ReadSamples read_samples = {};
   PixelScale pixels = {};
+  bool is_cut = false;       // see RunData
+  bool is_measured = false;  // see RunData
 };
 
 std::string counted(std::int64_t number, const char* one, const char* several) {
@@ -180,11 +183,13 @@ Pair open_csv(const Section& data, const fs::path& path) {
   const auto table = std::make_shared<CsvDataset>(path, options);
   Pair pair = split(data, table);
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
+  pair.is_cut = true;
   pair.preparation = "the columns as they are";
   std::optional<Standardisation> measured;
   if (data.flag_or("standardise", true)) {
     pair.preparation = "every column less its mean, by its deviation, both of the training rows";
     measured = measure_standardisation(*pair.train);
+    pair.is_measured = true;
     pair.train = std::make_shared<StandardisedDataset>(pair.train, *measured);
     pair.validation = std::make_shared<StandardisedDataset>(pair.validation, *measured);
   }
@@ -264,6 +269,21 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   return pair;
 }
 
+// A part of the training data. A class without samples could not be learnt.
+void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vector<std::int64_t> indices) {
+  const DatasetPtr part = subset(train, std::move(indices));
+  const std::vector<std::int64_t> labels = labels_of(*part);
+  const std::set<std::int64_t> left(labels.begin(), labels.end());
+  for (const std::int64_t label : labels_of(*train))
+    if (!left.contains(label))
+      throw data.error(key,
+                       fmt::format("is {}, which leaves {} of the {} samples and none of the class '{}'; "
+                                   "give a larger number",
+                                   data.text(key), part->size(), train->size(),
+                                   train->class_names()[static_cast<std::size_t>(label)]));
+  train = part;
+}
+
 }  // namespace
 
 RunData open_data(const Config& config) {
@@ -280,11 +300,11 @@ RunData open_data(const Config& config) {
   for (const std::string& name : pair.train->class_names()) origin = fnv(name + '\n', origin);
   if (data.has("use_fraction")) {
     const double fraction = data.number("use_fraction", {.maximum = 1, .above = 0});
-    pair.train = subset(pair.train, stratified_fraction(labels_of(*pair.train), fraction, 1));
+    keep_part(data, "use_fraction", pair.train, stratified_fraction(labels_of(*pair.train), fraction, 1));
   }
   if (data.has("limit"))
-    pair.train = subset(pair.train,
-                        stratified_limit(labels_of(*pair.train), data.integer("limit", {.minimum = 1}), 1));
+    keep_part(data, "limit", pair.train,
+              stratified_limit(labels_of(*pair.train), data.integer("limit", {.minimum = 1}), 1));
   if (!validates(data))
     pair.validation = subset(pair.train, {});
   else if (data.has("validation_limit"))
@@ -302,7 +322,15 @@ RunData open_data(const Config& config) {
     pair.read_samples = [format](const std::string&) -> NamedSamples {
       throw UserError(fmt::format("--predict reads images and tables, and not data.format {}", format));
     };
-  return {pair.train, pair.validation, description, pair.preparation, pair.read_samples, pair.pixels, origin};
+  return {.train = pair.train,
+          .validation = pair.validation,
+          .description = description,
+          .preparation = pair.preparation,
+          .read_samples = pair.read_samples,
+          .pixels = pair.pixels,
+          .origin = origin,
+          .is_cut = pair.is_cut,
+          .is_measured = pair.is_measured};
 }
 
 }  // namespace plexaura

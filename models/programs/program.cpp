@@ -77,6 +77,12 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   return setup;
 }
 
+ParameterStore make_store_of(const Setup& setup) {
+  std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.dtype);
+  for (const std::string& pattern : setup.options.freeze) freeze(specs, pattern);
+  return ParameterStore(std::move(specs), static_cast<std::uint64_t>(setup.options.trainer.seed));
+}
+
 const char* given(bool is_given) { return is_given ? "given" : "not given"; }
 
 // What has to be equal on all ranks; folders may differ from host to host.
@@ -136,8 +142,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   if (!line.profile.empty()) setup.options.trainer.profile = &profile;
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
   ParameterStore store = together(ranks, "making the parameters", [&] {
-    ParameterStore made =
-        make_store(*setup.model, setup.options.dtype, static_cast<std::uint64_t>(setup.options.trainer.seed));
+    ParameterStore made = make_store_of(setup);
     if (!line.weights.empty()) load_weights(line.weights, made, line.skip);
     return made;
   });
@@ -169,7 +174,9 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   check_agreement(ranks, trainer.facts());
   report->say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()),
                           setup.data.description, ranks.size(), ranks.size() == 1 ? "rank" : "ranks"));
-  if (replaces) report->say("the checkpoint in " + output + " will be replaced; --resume goes on from it");
+  if (replaces)
+    report->say("the checkpoints in " + output +
+                " will be removed as this run writes its own; --resume goes on from the newest");
   if (line.resume)
     report->say(resumed ? "resumed from the newest checkpoint in " + output
                         : "no checkpoint in " + output + " yet; starting afresh");
@@ -195,8 +202,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
 // The ranks that train bring the weights.
 int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const Setup& setup) {
   const auto backend = open_backend(line.backend);
-  ParameterStore store =
-      make_store(*setup.model, setup.options.dtype, static_cast<std::uint64_t>(setup.options.trainer.seed));
+  ParameterStore store = make_store_of(setup);
   if (!line.dry_run) roles.serve(strategy, store, *backend, setup.options.trainer.bucket_bytes);
   return 0;
 }

@@ -188,6 +188,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.seed = training.integer_or("seed", 1, {.minimum = 0});
   trainer.watch = training.flag_or("watch", false);
   run.tuning = read_tuning(training);
+  run.freeze = training.texts_or("freeze", {});
   double peak = 0;
   trainer.optimizer = read_optimizer(training, run.dtype, peak);
   const std::int64_t steps_per_epoch = (samples + trainer.batch_size - 1) / trainer.batch_size;

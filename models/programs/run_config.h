@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/ops/normalise_image.h"
 #include "core/tensor/dtype.h"
@@ -23,6 +24,10 @@ struct RunData {
   PixelScale pixels = {};    // by which the model normalises samples that are bytes
   // Hash of what a run may not change when it goes on: the classes, and what is held out of a table.
   std::uint64_t origin = 0;
+  // Of one table: what is held out of it is cut from what is trained on ...
+  bool is_cut = false;
+  // ... and samples are scaled by what was measured over those that are trained on.
+  bool is_measured = false;
 };
 
 // Opens what the section `data` names. Every key is read, and described in docs/configuration.md. Throws
@@ -36,6 +41,7 @@ struct RunOptions {
   // Steps, where processors are of several kinds and the strategy does not align them.
   std::int64_t rebroadcast_every = 0;
   Tuning tuning = Tuning::cached;
+  std::vector<std::string> freeze;  // patterns of parameters that are not trained
   TrainerOptions trainer;
 };
 

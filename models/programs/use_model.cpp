@@ -2,7 +2,10 @@
 
 #include <cmath>
 #include <exception>
+#include <filesystem>
 #include <fmt/format.h>
+#include <optional>
+#include <string>
 
 #include "backends/registry.h"
 #include "core/print.h"
@@ -16,7 +19,9 @@ namespace plexaura {
 
 namespace {
 
-std::filesystem::path weights_file(const CommandLine& line, const RunOptions& options) {
+namespace fs = std::filesystem;
+
+fs::path weights_file(const CommandLine& line, const RunOptions& options) {
   if (!line.weights.empty()) return line.weights;
   if (const auto newest = newest_checkpoint(options.trainer.output)) return *newest / "weights.safetensors";
   throw UserError(
@@ -25,17 +30,32 @@ std::filesystem::path weights_file(const CommandLine& line, const RunOptions& op
                   line.config));
 }
 
-ParameterStore load(const CommandLine& line, const RunOptions& options, Model& model) {
-  ParameterStore store = make_store(model, options.dtype);
+// Of a table it depends on the other rows, and on the split, how a row is scaled and which rows are held out.
+// Throws UserError where they are not those of the training. Returns a remark where the file does not say.
+std::string check_origin(const fs::path& file, const Metadata& metadata, const CommandLine& line,
+                         const RunData& data) {
+  if (line.evaluate ? !data.is_cut : !data.is_measured) return "";
+  const char* consequence =
+      line.evaluate ? "what is held out now may be what it was trained on"
+                    : "the mean and deviation by which rows are scaled may not be those of its training";
+  const std::optional<std::uint64_t> origin = data_origin_in(metadata, file);
+  if (!origin)
+    return fmt::format("{} does not say with what table and split it was made: {}", file.string(),
+                       consequence);
+  if (*origin == data.origin) return "";
+  throw UserError(
+      fmt::format("{} was made with another table or split than the section data describes now, so "
+                  "that {}; give the same data.path, label, folds and fold or validation_share, and "
+                  "split_seed",
+                  file.string(), consequence));
+}
+
+void require_no_skipped(const ParameterStore& store, const CommandLine& line) {
   if (const auto skipped = first_skipped(store, line.skip))
     throw UserError(
         fmt::format("--skip leaves out '{}', and a model that is used needs all of its parameters; skip "
                     "nothing but what the model lacks",
                     *skipped));
-  const std::filesystem::path file = weights_file(line, options);
-  load_weights(file, store, line.skip);
-  check_settings(file, options.trainer.settings, "give the same");
-  return store;
 }
 
 std::string text_of(const Validation& validation, const RunData& data) {
@@ -75,19 +95,24 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
 int use_model(const CommandLine& line, Communicator& ranks, const RunData& data, const RunOptions& options,
               Model& model) {
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
+  std::string remark;
   ParameterStore store = together(ranks, "loading the weights", [&] {
     if (!line.predict.empty() && ranks.size() > 1)
       throw UserError("--predict is for one rank; start the program without mpirun");
-    return load(line, options, model);
+    ParameterStore loaded = make_store(model, options.dtype);
+    require_no_skipped(loaded, line);
+    const fs::path file = weights_file(line, options);
+    const Metadata metadata = load_weights(file, loaded, line.skip);  // read once: a run may replace the file
+    check_settings(file, metadata, options.trainer.settings, "give the same");
+    remark = check_origin(file, metadata, line, data);
+    return loaded;
   });
-  if (line.evaluate) {
-    evaluate(ranks, data, options.trainer, model, store, *backend);
-    return 0;
-  }
+  if (line.evaluate) evaluate(ranks, data, options.trainer, model, store, *backend);
   for (const std::string& file : line.predict)
     for (const std::string& text :
          predictions(data.read_samples(file), model, data.train->class_names(), store, *backend))
       print_output(text + "\n");
+  if (!remark.empty() && ranks.rank() == 0) print_error(remark);
   return 0;
 }
 

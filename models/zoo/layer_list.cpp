@@ -82,6 +82,7 @@ std::unique_ptr<layers::Sequential> LayerList::make(const std::vector<Section>& 
     const std::string full = path.empty() ? name : path + '.' + name;
     const Origin origin = yaml_origin(yaml.position());
     std::unique_ptr<layers::Layer> layer = make_layer(type, yaml, x, full);
+    yaml.check_all_used();  // before a key that is none lets the next layers fail
     specs_of(*layer, DType::float32, full);
     const Graph::WithOrigin here(x.graph(), origin);
     x = (*layer)(x);

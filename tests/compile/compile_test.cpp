@@ -338,9 +338,27 @@ TEST_CASE("outputs of other graphs and gradients of frozen parameters are refuse
   CHECK(user_error([&] {
           compile(graph, outputs, test_backend(), {.placement = &placement});
         }).find("frozen") != std::string::npos);
-  Placement empty;
-  CHECK(user_error([&] { compiled(graph, {w}, {.placement = &empty}); }).find("'w' not at all") !=
-        std::string::npos);
+  const Node other_weight = graph.parameter("u", vector);
+  CHECK(user_error([&] { compiled(graph, {other_weight}, {.placement = &placement}); })
+            .ends_with(
+                "the placement that was given lacks 'u'; give that of the store which make_store() made of "
+                "this model"));
+}
+
+TEST_CASE(
+    "with the placement of a store that is not placed yet the program makes one, of the store's types") {
+  Graph graph;
+  const Node x = graph.input("x", vector);
+  const Node w = graph.parameter("w", vector);
+  ParameterStore store({{"w", vector, ParameterRole::trainable, Initialiser::ones()}});
+  const ArenaTypes types{DType::float32, DType::float32, DType::float64};
+  store.set_types(types);
+  const std::vector<ProgramOutput> outputs{{.node = gradients(sum(x * w), {x})[0]}};
+  const auto program = compile(graph, outputs, test_backend(), {.placement = &store.placement()});
+  CHECK(program->placement.types == types);
+  VM vm(program, test_backend(), {.store = &store});
+  vm.run({{"x", Tensor(vector)}});
+  CHECK(vm.output() == store.read("w"));
 }
 
 TEST_CASE("outputs that have no place are refused") {

@@ -250,6 +250,14 @@ TEST_CASE("keys that are wrong are reported with line, column and the nearest on
                  "x.yaml:2:9: model.name is resnet, which takes images"));
 }
 
+TEST_CASE("an unknown key of a layer is reported before what follows from it") {
+  const std::string text = error_of(
+      "  name: convnet\n  layers:\n    - {type: conv, channels: 4, kernel: 3, units: 3}\n    - {type: "
+      "flatten}\n",
+      {1, 6, 6}, 3);
+  CHECK(contains(text, "unknown key 'units' in model.layers[0]"));
+}
+
 TEST_CASE("a ResNet can be described by its stages") {
   const auto model = make("  name: resnet\n  stages: [1, 2]\n  block: basic\n  width: 16\n", {3, 32, 32}, 5);
   const auto specs = specs_of(*model, DType::float32);

@@ -76,8 +76,8 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
   const std::array runs{
       read(csv + ", label: species", sgd),
       read(csv + ", folds: 5", adam),
-      read(idx + ", limit: 1, validation_limit: 1", sgd + ", schedule: {name: step, every_epochs: 1}"),
-      read(idx + ", use_fraction: 0.5", sgd + ", schedule: {name: cosine}"),
+      read(idx + ", limit: 2, validation_limit: 1", sgd + ", schedule: {name: step, every_epochs: 1}"),
+      read(idx + ", use_fraction: 1", sgd + ", schedule: {name: cosine}"),
       read(images, sgd + ", schedule: {name: one_cycle}"),
       read(csv, sgd, "strategy: local"),
       read(csv, sgd, "strategy: elastic"),
@@ -296,6 +296,23 @@ TEST_CASE("a table may be separated by another character, and its header may be 
   CHECK(user_error([&] { open("1,x\n2,y\n", ""); }).find("set data.header to false") != std::string::npos);
   CHECK(open("1,x\n2,y\n3,x\n", ", header: true") == 2);
   CHECK(open("1,x\n2,y\n", ", header: false") == 2);
+}
+
+TEST_CASE("a part of the training data that lacks one of its classes is refused") {
+  const auto samples = [](const std::string& part) {
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}/models/iris.csv, {}}}\n",
+                                               PLEXAURA_SOURCE, part),
+                                   "test.yaml"))
+        .train->size();
+  };
+  CHECK(samples("limit: 3") == 3);
+  CHECK(samples("use_fraction: 0.025") == 3);
+  for (const std::string part : {"limit: 2", "limit: 1", "use_fraction: 1e-09"}) {
+    const std::string text = user_error([&] { samples(part); });
+    CHECK(text.find("data." + part.substr(0, part.find(':')) + " is " + part.substr(part.find(' ') + 1) +
+                    ", which leaves ") != std::string::npos);
+    CHECK(text.find(" of the 120 samples and none of the class '") != std::string::npos);
+  }
 }
 
 TEST_CASE("a place that does not fit the format is told so, and so is a single class") {

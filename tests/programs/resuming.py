@@ -72,7 +72,7 @@ class Resume(ProgramTest):
         arguments = self.iris("output.dir=run")
         self.run_one("mlp", *arguments, "--steps", 20)
         result = self.run_one("mlp", *arguments, "--steps", 10)
-        self.assertIn("the checkpoint in run will be replaced; --resume goes on from it", result.out)
+        self.assertIn("the checkpoints in run will be removed as this run writes its own; --resume goes on from the newest", result.out)
         self.assertEqual(self.checkpoints("run"), ["checkpoint-000010"])
 
     def test_what_was_changed_in_between(self):

@@ -29,6 +29,7 @@ class Tools(ProgramTest):
     def test_graph_shows_a_model(self):
         sample = [SOURCE / "models/iris.yaml", "--sample", 4, "--classes", 3]
         self.assertIn("matmul", self.tool("graph", *sample))
+        self.assertIn("relu", self.tool("graph", "--set", "model.activation=relu", *sample))
         self.assertTrue(self.tool("graph", *sample, "--format", "dot").startswith("digraph"))
         self.assertGreater(len(self.tool("graph", *sample, "--mode", "training")), len(self.tool("graph", *sample)))
 
@@ -45,8 +46,8 @@ class Tools(ProgramTest):
             self.assertRegex(done.stderr, f"\\Agraph: {wanted}.*\n\\Z")
 
     def test_bench_trains_on_one_batch(self):
-        said = json.loads(self.tool("bench", SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--seconds", 0.1,
-                                    "--set", "training.batch_size=8"))
+        said = json.loads(self.tool("bench", "--set", "training.batch_size=8", SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28",
+                                    "--classes", 10, "--seconds", 0.1))
         self.assertEqual(said["parameters"], 690_590)
         self.assertEqual(said["batch"], 8)
         self.assertGreaterEqual(said["steps"], 5)

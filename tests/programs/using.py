@@ -20,7 +20,7 @@ class Evaluate(ProgramTest):
         result = self.run_one("mlp", *self.iris(), "--evaluate", status=2)
         self.assertIn("there are no weights to use; name a file with --weights", result.err)
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
-        result = self.run_one("mlp", *self.iris("output.dir=run", "data.validation_share=0"), "--evaluate", status=2)
+        result = self.run_one("mlp", *self.iris("output.dir=run", "data.validation_limit=0"), "--evaluate", status=2)
         self.assertIn("there are no samples for validation", result.err)
 
     def test_weights_of_other_settings_or_classes(self):
@@ -38,6 +38,30 @@ class Evaluate(ProgramTest):
                 named = copy if copy in options else "run/" + str(weights.relative_to(self.folder / "run"))
                 self.assertEqual(result.err, f"{named} was made with {says}; give the same\n")
 
+    def test_weights_of_another_table_or_split(self):
+        """They decide how a row is scaled, and which rows the model has not seen."""
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        table = SOURCE / "models/iris.csv"
+        lines = table.read_text().splitlines()
+        self.write("mm.csv", "\n".join([lines[0]] + [re.sub(r"[0-9.]+", lambda cell: str(10 * float(cell[0])), line) for line in lines[1:]]) + "\n")
+        says = {"--evaluate": "what is held out now may be what it was trained on",
+                "--predict": "the mean and deviation by which rows are scaled may not be those of its training"}
+        for settings in (["data.path=mm.csv"], ["data.validation_share=0.95"], ["data.split_seed=2"], ["data.folds=5"]):
+            for option in (["--evaluate"], ["--predict", table]):
+                result = self.run_one("mlp", *self.iris("output.dir=run", *settings), *option, status=2)
+                self.assertRegex(result.err, rf"\Arun/\S+ was made with another table or split than the section data describes now, so that {says[option[0]]}; give the same .*\n\Z")
+        bare = support.write_safetensors(self.folder / "bare", self.weights("run"), {"fc1.weight": [30, 4], "fc2.weight": [20, 30], "fc3.weight": [3, 20]})
+        for option in (["--evaluate"], ["--predict", table]):
+            result = self.run_one("mlp", *self.iris(), *option, "--weights", bare)
+            self.assertEqual(result.err, f"{bare} does not say with what table and split it was made: {says[option[0]]}\n")
+
+    def test_a_split_does_not_matter_where_nothing_is_measured(self):
+        plain = ["data.standardise=false", "output.dir=run"]
+        self.run_one("mlp", *self.iris("training.epochs=1", *plain))
+        other = self.iris("data.split_seed=2", *plain)
+        self.assertEqual(self.run_one("mlp", *other, "--predict", SOURCE / "models/iris.csv").err, "")
+        self.assertIn("what is held out now", self.run_one("mlp", *other, "--evaluate", status=2).err)
+
     def test_outputs_beyond_what_numbers_can_hold(self):
         """Weights of float32's size, whose sums are not."""
         self.run_one("mlp", *self.iris("output.dir=run", "training.epochs=1", "model.hidden=[2]"))
@@ -52,7 +76,7 @@ class Evaluate(ProgramTest):
             self.assertRegex(said[0], "^the validation loss is (nan|infinite): the weights, or a sample, lead beyond what numbers can hold; set training.watch=true")
         table = SOURCE / "models/iris.csv"
         result = self.run_one("mlp", *used, "--predict", table, status=2)
-        self.assertRegex(result.err, fr"^{table} row \d+: the model's output is -?(nan|inf); the sample holds numbers far beyond")
+        self.assertRegex(result.err, rf"^{table} row \d+: the model's output is -?(nan|inf); the sample holds numbers far beyond")
 
     def test_tensors_that_the_model_lacks(self):
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
@@ -61,7 +85,7 @@ class Evaluate(ProgramTest):
         self.assertIn("--skip leaves out 'fc3.bias', and a model that is used needs all of its parameters",
                       evaluate("--skip", "fc3.b*", status=2).err)
         shallow = self.iris("model.hidden=[30]", "output.dir=shallow", "training.epochs=1")
-        self.assertIn("skip it (--skip 'fc2.*')", self.run_one("mlp", *shallow, "--evaluate", "--weights", weights, status=2).err)
+        self.assertIn("skip it with the pattern 'fc2.*'", self.run_one("mlp", *shallow, "--evaluate", "--weights", weights, status=2).err)
 
     def test_what_excludes_each_other(self):
         for options, text in ((["--evaluate", "--predict", "x"], "--evaluate and --predict exclude each other"),
@@ -156,6 +180,19 @@ class FineTune(ProgramTest):
             self.assertGreater(max(abs(a - b) for a, b in zip(old[name], start[name])), 1e-6, name)
         result = self.run_one("mlp", *self.iris(), "--weights", weights, "--skip", "fc4.*", status=2)
         self.assertIn("no parameter is named like 'fc4.*', so that nothing would be skipped", result.err)
+
+    def test_frozen_parameters_keep_their_values(self):
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        weights = self.checkpoint("run") / "weights.safetensors"
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            self.run_ranks(ranks, "mlp", *self.iris("training.freeze=['fc1.*', fc2.bias]", "output.dir=tuned"), "--weights", weights, "--steps", 3)
+            old, tuned = self.weights("run"), self.weights("tuned")
+            for name in old:
+                self.assertEqual(old[name] == tuned[name], name.startswith("fc1.") or name == "fc2.bias", name)
+        for setting, says in (("training.freeze=['fc4.*']", "no parameter is named like 'fc4.*', so that nothing would be frozen"),
+                              ("training.freeze=['*']", "all parameters are frozen, so that nothing would be trained"),
+                              ("training.freeze=fc1", "training.freeze is 'fc1'; it must be a list of texts")):
+            self.assertIn(says, self.run_one("mlp", *self.iris(setting), status=2).err)
 
 
 if __name__ == "__main__":

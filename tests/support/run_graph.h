@@ -16,9 +16,7 @@ inline std::vector<Tensor> run_graph(const Graph& graph, ParameterStore& store,
                                      const StepBlock& block = {}) {
   std::vector<ProgramOutput> wanted;
   for (const Node& node : outputs) wanted.push_back({.node = node});
-  const auto program =
-      compile(graph, wanted, test_backend(), {.placement = store.placed() ? &store.placement() : nullptr});
-  if (!store.placed()) store.place(program->placement, test_backend());
+  const auto program = compile(graph, wanted, test_backend(), {.placement = &store.placement()});
   VM vm(program, test_backend(), {.store = &store});
   vm.run(feeds, block);
   std::vector<Tensor> values;

@@ -340,6 +340,16 @@ TEST_CASE("where nothing can be written is said at once") {
   CHECK(user_error([&] { save_checkpoint(folder / "file/run", TinyStore(1).store, {}); }) == expected);
 }
 
+TEST_CASE("a link to a folder that is not there is told so") {
+  const TemporaryFolder folder;
+  fs::create_symlink("nowhere", folder / "link");
+  CHECK(user_error([&] { prepare_checkpoints(folder / "link"); }) ==
+        "output.dir is " + (folder / "link").string() +
+            ", a link to 'nowhere', which is not there; make that folder, or name another in output.dir");
+  fs::create_directory(folder / "nowhere");
+  prepare_checkpoints(folder / "link");
+}
+
 TEST_CASE("weights that are not numbers do not take the place of good ones") {
   const TemporaryFolder folder;
   TinyStore model(1);

@@ -106,6 +106,20 @@ TEST_CASE("a step that fails leaves the parameters and the optimizer's state as 
   }
 }
 
+TEST_CASE("of two on one store the older one says what to do") {
+  Line line;
+  Optimizer older(line.outputs, line.store, test_backend());
+  Line other;
+  Optimizer newer(other.outputs, line.store, test_backend());
+  newer.step({{"x", xs}, {"y", ys}});
+  CHECK(user_error([&] {
+          older.step({{"x", xs}, {"y", ys}});
+        }) ==
+        "the store was placed anew since this program was compiled for it, as every Trainer and Optimizer "
+        "that is "
+        "made on it does; use the newest of them, or for a VM compile with store.placement() again");
+}
+
 TEST_CASE("what a step cannot do is told") {
   Line line;
   Optimizer optimizer(line.outputs, line.store, test_backend());

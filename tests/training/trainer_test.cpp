@@ -278,6 +278,13 @@ TEST_CASE("parts that are missing or do not fit each other are told before anyth
       "the model asks for 'lables', and the data has samples, labels; did you mean 'labels'?");
 }
 
+TEST_CASE("a model of which nothing is trained is refused") {
+  SmallRun run;
+  for (const char* name : {"first", "second"}) run.store.set_trainable(name, false);
+  CHECK(user_error([&] { run.train(momentum(), points(30), nullptr); }) ==
+        "all parameters are frozen, so that nothing would be trained; leave some of them trainable");
+}
+
 TEST_CASE("options that make no run are refused by their names") {
   const auto refusal = [](const TrainerOptions& options) {
     ParameterStore store = small_store();

@@ -37,17 +37,17 @@ TEST_CASE("weights of another model are refused with the first name that does no
   CHECK(
       refusal({{{"fc.weigth", weight}}, {}}) ==
       ": the model has no parameter 'fc.weigth'; did you mean 'fc.weight'?; load weights of the same model, "
-      "or skip it (--skip 'fc.weigth')");
+      "or skip it with the pattern 'fc.weigth'");
   CHECK(refusal({{{"fc.weight", weight}}, {}}) ==
         " lacks 'bn.mean' of the model's parameters; load weights of the same model, or skip what keeps its "
-        "initial value (--skip 'bn.*')");
+        "initial value with the pattern 'bn.*'");
   CHECK(refusal({{}, {}}).starts_with(" lacks 'bn.mean' and 1 more of the model's parameters; "));
   CHECK(refusal({{{"fc.weight", mean}, {"bn.mean", mean}}, {}}) ==
         ": 'fc.weight' is float32[2] and the model has float32[3,17]; load weights of the same model and "
-        "number of classes, or skip it (--skip 'fc.*')");
+        "number of classes, or skip it with the pattern 'fc.*'");
   CHECK(refusal({{{"fc.weight", weight}, {"bn.mean", Tensor(TensorType{DType::int64, Shape{2}})}}, {}}) ==
         ": 'bn.mean' is int64[2] and the model has float32[2]; load weights of the same model and number of "
-        "classes, or skip it (--skip 'bn.*')");
+        "classes, or skip it with the pattern 'bn.*'");
   Tensor spoilt = mean;
   spoilt.as<float>()[1] = std::numeric_limits<float>::infinity();
   CHECK(refusal({{{"fc.weight", weight}, {"bn.mean", spoilt}}, {}}) ==
@@ -124,8 +124,10 @@ TEST_CASE("weights that are not numbers are not saved") {
   const TemporaryFolder folder;
   TinyStore model(0);
   model.store.write("bn.mean", Tensor::of<float>({2}, {0, std::numeric_limits<float>::infinity()}));
-  CHECK(user_error([&] { save_weights(folder / "weights", model.store); }).find("'bn.mean'") !=
-        std::string::npos);
+  CHECK(user_error([&] { save_weights(folder / "weights", model.store); }) ==
+        "Inf at element 1 of 'bn.mean': a file of weights holds finite numbers alone, and nothing was saved; "
+        "look "
+        "for what wrote such a number into the store");
   CHECK(!fs::exists(folder / "weights"));
 }
 
@@ -170,6 +172,22 @@ TEST_CASE("a folder or a run's state in the place of weights is told so") {
   write_safetensors(folder / "state", {{{"run.step", Tensor::scalar(std::int64_t{1})}}, {}});
   CHECK(user_error([&] { load_weights(folder / "state", model.store); }) ==
         path + "/state is the state of a run and holds no weights; name the weights.safetensors beside it");
+}
+
+TEST_CASE("weights say what data they were trained on, where that is known") {
+  const TemporaryFolder folder;
+  const TinyStore model(0);
+  const auto origin_of = [](const fs::path& path) {
+    return data_origin_in(read_safetensors(path).metadata, path);
+  };
+  save_weights(folder / "known", model.store, {}, 0xfedcba9876543210);
+  CHECK(origin_of(folder / "known") == 0xfedcba9876543210);
+  CHECK(!has_settings(folder / "known"));
+  save_weights(folder / "unknown", model.store);
+  CHECK(!origin_of(folder / "unknown"));
+  write_safetensors(folder / "odd", {{}, {{"data.origin", "12x"}}});
+  CHECK(user_error([&] { origin_of(folder / "odd"); }).find("says data.origin '12x', which is no hash") !=
+        std::string::npos);
 }
 
 TEST_CASE("weights say what they were made with, and other settings are refused") {
