@@ -1,4 +1,4 @@
-// The plugin for GPUs of NVIDIA. Options:
+// The plugin for NVIDIA GPUs. Options:
 //   device  the number of the GPU, from 0
 
 #include <algorithm>
