@@ -64,8 +64,9 @@ class WrongInput(MistakeTest):
     def test_algorithms(self):
         self.check_ranks("distributed.algorithm has no effect here, because the strategy is reduce-broadcast, and rank 0 adds; remove it$", "mlp",
                          *self.iris("distributed.strategy=reduce-broadcast", "distributed.algorithm=auto"))
-        self.check("^distributed.algorithm is 'window', but the ranks do not share memory: 'window' adds in memory that all ranks share; take", "mlp",
-                   *self.iris("distributed.algorithm=window", "distributed.shared_memory=false"), ranks=(2,))
+        if SEVERAL_RANKS:
+            self.check("^distributed.algorithm is 'window', but the ranks do not share memory: 'window' adds in memory that all ranks share; take", "mlp",
+                       *self.iris("distributed.algorithm=window", "distributed.shared_memory=false"), ranks=(2,))
 
     def test_keys(self):
         self.check("^wrong.yaml:20:3: unknown key 'epoch' in training; did you mean 'epochs'\\?|is missing; is 'epoch'",
