@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "backends/cpu/costs.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/matmul/small_matmul_loops.h"
@@ -12,18 +14,15 @@ namespace {
 // Larger products pay for a library's call, blocks for each cache, and threads.
 constexpr std::int64_t most_multiplications = 64 * 64 * 64;
 
-MatrixProduct product_of(const RegionQuery& query) {
+// None where a factor is a batch of matrices, or the product is too large.
+std::optional<MatrixProduct> small_product(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
-  const Shape a = matmul_shapes(query).a;
-  const Shape product = matmul_shapes(query).product;
-  return {product[0], a[options.transpose_a ? 0 : 1], product[1], options.transpose_a, options.transpose_b};
-}
-
-bool is_small(const RegionQuery& query) {
-  const MatMulShapes shapes = matmul_shapes(query);
-  if (shapes.a.rank() != 2 || shapes.b.rank() != 2) return false;
-  const MatrixProduct product = product_of(query);
-  return product.rows * product.inner * product.columns <= most_multiplications;
+  const auto& [a, b, product] = matmul_shapes(query);
+  if (a.rank() != 2 || b.rank() != 2) return std::nullopt;
+  const MatrixProduct small{product[0], a[options.transpose_a ? 0 : 1], product[1], options.transpose_a,
+                            options.transpose_b};
+  if (small.rows * small.inner * small.columns > most_multiplications) return std::nullopt;
+  return small;
 }
 
 double seconds_of(const MatrixProduct& product) {
@@ -34,8 +33,7 @@ double seconds_of(const MatrixProduct& product) {
          2 * packed * static_cast<double>(product.rows) / costs::operations_of_small_products;
 }
 
-std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
-  const MatrixProduct product = product_of(query);
+std::shared_ptr<const Kernel> make_for(const MatrixProduct& product) {
   const auto workspace = static_cast<std::size_t>(product.inner * panel_columns) * sizeof(float);
   return make_kernel(
       [product](const Binding& at) {
@@ -56,10 +54,12 @@ class SmallMatMulSource final : public KernelSource {
   }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
-    if (!is_matmul(query) || !is_dense_float32(query) || !is_small(query)) return {};
+    if (!is_matmul(query) || !is_dense_float32(query)) return {};
+    const std::optional<MatrixProduct> product = small_product(query);
+    if (!product) return {};
     Candidate candidate = row_major_candidate(query);
-    candidate.seconds = seconds_of(product_of(query));
-    candidate.make = [query] { return make_for(query); };
+    candidate.seconds = seconds_of(*product);
+    candidate.make = [product = *product] { return make_for(product); };
     return {std::move(candidate)};
   }
 };
