@@ -241,12 +241,12 @@ void check_precision(const std::string& file, const std::vector<double>& values,
   for (std::size_t column = 0; column < names.size(); ++column) {
     double least = values[column];
     double most = values[column];
+    double rounding = 0;
     for (std::size_t i = column; i < values.size(); i += names.size()) {
       least = std::min(least, values[i]);
       most = std::max(most, values[i]);
+      rounding = std::max(rounding, std::abs(values[i] - static_cast<double>(static_cast<float>(values[i]))));
     }
-    const double rounding =
-        std::max(std::abs(least), std::abs(most)) * std::numeric_limits<float>::epsilon() / 2;
     if (rounding > largest_share * (most - least) && most > least)
       throw UserError(
           fmt::format("{}: the numbers of {} lie between {} and {}, and float32 rounds them by up to {:.2g}; "

@@ -42,12 +42,13 @@ TEST_CASE("large numbers that float32 would make the same are refused") {
     return text;
   };
   CHECK(error_in(table(1e8)) ==
-        ": the numbers of t lie between 100000000 and 100000001.5, and float32 rounds them by up to 6; "
+        ": the numbers of t lie between 100000000 and 100000001.5, and float32 rounds them by up to 1.5; "
         "subtract "
         "a number from the whole column");
-  CHECK(contains(error_in(table(-1e8)), "float32 rounds them by up to 6"));
+  CHECK(contains(error_in(table(-1e8)), "float32 rounds them by up to 1.5"));
   const testing::TempFolder folder;
   CHECK(CsvDataset(folder.write("far.csv", table(1e5))).values()[3] == 100001.5F);
+  CHECK(CsvDataset(folder.write("exact.csv", table(4e6))).values()[3] == 4000001.5F);
   CHECK(CsvDataset(folder.write("constant.csv", "t,class\n123456789,a\n123456789,b\n")).size() == 2);
 }
 
