@@ -37,8 +37,6 @@ const std::string kernel_times_key = "kernel_times";
 // Beyond it, doubles do not hold every whole number.
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
-using Metadata = std::map<std::string, std::string>;
-
 std::string state_name(std::int64_t index, const std::string& parameter) {
   return fmt::format("state{}.{}", index, parameter);
 }
@@ -390,8 +388,9 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
   require_whole(*newest);
   const Metadata metadata = read_safetensors_header(state_path).metadata;
   require_same_run(state_path, metadata, state, store.dtype());
-  if (!settings.empty() && !has_settings(weights_path)) fail_untold(weights_path, "settings");
-  check_settings(weights_path, settings, how_to_go_on);
+  const Metadata of_weights = read_safetensors_header(weights_path).metadata;
+  if (!settings.empty() && !has_settings(of_weights)) fail_untold(weights_path, "settings");
+  check_settings(weights_path, of_weights, settings, how_to_go_on);
   {
     const Reader weights(weights_path);
     require_pair(weights, state_path, metadata);

@@ -12,17 +12,19 @@ namespace plexaura {
 
 // The functions below may be called by several threads at once, for one path where none of them writes it.
 
+using Metadata = std::map<std::string, std::string>;  // free text by key
+
 // The contents of a file in the safetensors format: named tensors, in the order of its header, and free text
 // by key. The eight dtypes of Plexaura are F64, F32, BF16, F16, I64, I32, U8 and BOOL there.
 struct SafeTensors {
   std::vector<std::pair<std::string, Tensor>> tensors;
-  std::map<std::string, std::string> metadata;
+  Metadata metadata;
 };
 
 // What the header alone tells.
 struct SafeTensorsHeader {
   std::vector<std::pair<std::string, TensorType>> types;
-  std::map<std::string, std::string> metadata;
+  Metadata metadata;
 };
 
 // Both throw UserError that names the file (and the tensor) for anything that is not a well-formed file:

@@ -214,13 +214,7 @@ std::optional<std::string> first_skipped(const ParameterStore& store, const std:
   return std::nullopt;
 }
 
-bool has_settings(const fs::path& path) {
-  return !settings_in(read_safetensors_header(path).metadata).empty();
-}
-
-void check_settings(const fs::path& path, const Settings& now, std::string_view advice) {
-  check_settings(path, read_safetensors_header(path).metadata, now, advice);
-}
+bool has_settings(const Metadata& metadata) { return !settings_in(metadata).empty(); }
 
 void check_settings(const fs::path& path, const Metadata& metadata, const Settings& now,
                     std::string_view advice) {

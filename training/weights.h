@@ -15,7 +15,6 @@ namespace plexaura {
 // What weights mean, by key of the configuration: "model.activation" is "relu". It is kept in the metadata of
 // their file, as "setting.model.activation".
 using Settings = std::map<std::string, std::string>;
-using Metadata = std::map<std::string, std::string>;  // of a safetensors file
 
 // Writes parameters and buffers under their names to a safetensors file, atomically, with neither time nor
 // path. `data_origin`: see TrainerOptions; 0: not known. Returns the file's checksum. UserError for a weight that
@@ -49,12 +48,10 @@ std::optional<std::string> first_skipped(const ParameterStore& store, const std:
 std::optional<std::uint64_t> data_origin_in(const Metadata& metadata, const std::filesystem::path& path);
 
 // Whether a file of weights says with what settings it was made; files of other makers do not.
-bool has_settings(const std::filesystem::path& path);
+bool has_settings(const Metadata& metadata);
 
 // Throws UserError that names file, key and both values where the settings of a file of weights are not
 // `now`; `advice` ends the sentence. Nothing is compared where either has none.
-void check_settings(const std::filesystem::path& path, const Settings& now, std::string_view advice);
-// The same for a file whose metadata were read.
 void check_settings(const std::filesystem::path& path, const Metadata& metadata, const Settings& now,
                     std::string_view advice);
 
