@@ -177,11 +177,12 @@ class Reader {
  public:
   explicit Reader(fs::path path) : path_(std::move(path)), file_(read_safetensors(path_)) {}
 
-  const Tensor& tensor(const std::string& name) const {
+  // `remedy` ends the sentence about one that is missing.
+  const Tensor& tensor(const std::string& name,
+                       std::string_view remedy = "it belongs to another model or optimizer") const {
     const auto found = std::ranges::find(file_.tensors, name, [](const auto& entry) { return entry.first; });
     if (found == file_.tensors.end())
-      throw UserError(fmt::format("{} has no tensor '{}'; it belongs to another model or optimizer",
-                                  path_.string(), name));
+      throw UserError(fmt::format("{} has no tensor '{}'; {}", path_.string(), name, remedy));
     return found->second;
   }
   template <class T>
@@ -272,7 +273,10 @@ void read_optimizer_state(const Reader& file, ParameterStore& store) {
     for (const ParameterSpec& spec : store.specs()) {
       if (spec.role != ParameterRole::trainable) continue;
       const std::string name = state_name(index, spec.name);
-      const Tensor& tensor = file.tensor(name);
+      const Tensor& tensor = file.tensor(
+          name,
+          "it belongs to another model or optimizer, or the parameter was frozen: freeze it as before "
+          "(training.freeze), or start from the weights with --weights");
       const TensorType type{store.placement().types.states, spec.type.shape};
       if (tensor.type() != type)
         throw UserError(fmt::format("{}: '{}' is {} and the optimizer's state is now {}; {}",

@@ -188,10 +188,10 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
     report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
                             unlike, setup.options.rebroadcast_every));
   if (!exchange.keeps_order())
-    report->say(
-        fmt::format("distributed.algorithm is '{}', which adds gradients in an order of its own: buckets of "
-                    "another size or another number of hosts may round differently",
-                    setup.options.algorithm));
+    report->say(fmt::format(
+        "distributed.algorithm is '{}', which adds in an order of its own: another number of hosts, "
+        "or another division into buckets, may round differently",
+        setup.options.algorithm));
   roles.share_parameters(store);
   const TrainingResult result = trainer.run(*report);
   report->summary(result, store, line.log, output);

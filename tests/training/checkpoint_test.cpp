@@ -388,7 +388,10 @@ TEST_CASE("the state of another optimizer is refused") {
         file + " holds the state of another optimizer; resume with the same training.optimizer");
   TinyStore more(0, DType::float32, 2);
   CHECK(user_error([&] { load_checkpoint(folder.path(), more.store); }) ==
-        file + " has no tensor 'state1.fc.weight'; it belongs to another model or optimizer");
+        file +
+            " has no tensor 'state1.fc.weight'; it belongs to another model or optimizer, or the parameter "
+            "was frozen: "
+            "freeze it as before (training.freeze), or start from the weights with --weights");
 }
 
 }  // namespace plexaura::testing::checkpoint_test
