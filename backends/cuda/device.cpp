@@ -1,8 +1,8 @@
 #include "backends/cuda/device.h"
 
+#include <atomic>
 #include <fmt/format.h>
 #include <new>
-#include <utility>
 
 #include "backends/cuda/kernels/wrong_index.h"
 #include "core/error.h"
@@ -16,13 +16,14 @@ Device::Device(int index) : info(runtime::open_device(index)), wrong_index(sizeo
 void Device::throw_wrong_index() {
   auto& told = *reinterpret_cast<WrongIndex*>(wrong_index.address());
   const std::lock_guard lock(mutex_);
-  if (told.found == 0) return;
-  const WrongIndex wrong = std::exchange(told, WrongIndex{});
-  throw DeviceError(
-      fmt::format("{}: element {} of the indices is {}; an index must be from 0 to {}, one less than the "
-                  "extent of the axis: check "
-                  "the indices before they are fed",
-                  *wrong.launch, wrong.element, wrong.index, wrong.extent - 1));
+  if (std::atomic_ref(told.found).load() == 0) return;
+  const WrongIndex wrong = told;
+  std::atomic_ref(told.found).store(0);
+  std::atomic_ref(told.claimed).store(0);
+  throw DeviceError(fmt::format(
+      "{}: element {} of the indices is {}; an index must be from 0 to {}, one less than the extent "
+      "of the axis: check the indices before they are fed",
+      *wrong.launch, wrong.element, wrong.index, wrong.extent - 1));
 }
 
 }  // namespace plexaura::cuda

@@ -44,7 +44,7 @@ class Device {
   const Pinned wrong_index;  // a WrongIndex
   Capture capture;
 
-  // DeviceError where a kernel has told one since the last time. Any thread, behind a wait for the kernel.
+  // DeviceError where a kernel has told one since the last time. Any thread, also while kernels run.
   void throw_wrong_index();
 
  private:

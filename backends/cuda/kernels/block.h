@@ -19,6 +19,7 @@
 //   each_item(count, f)  f(item) for items that all blocks of the launch share out
 //   index(), blocks()    of this block; of all
 // claim(flag): whether this thread is the first, of all blocks, to raise it.
+// publish(flag): raises it for the host, which then finds in pinned memory what this thread has written before.
 // PLEXAURA_SHARED(block, T, name, size): an array that the threads of one block share.
 
 #ifdef __CUDACC__

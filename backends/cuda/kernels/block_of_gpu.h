@@ -29,6 +29,11 @@ class Global {
 // Whether the flag was lowered, and this thread has raised it.
 PLEXAURA_DEVICE inline bool claim(std::uint32_t& flag) { return atomicCAS(&flag, 0U, 1U) == 0; }
 
+PLEXAURA_DEVICE inline void publish(std::uint32_t& flag) {
+  __threadfence_system();
+  *static_cast<volatile std::uint32_t*>(&flag) = 1U;
+}
+
 class Block {
  public:
   PLEXAURA_DEVICE std::int64_t index() const { return blockIdx.x; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -23,6 +24,8 @@ std::uint64_t times_freed();  // what place_of() said holds until this changes
 
 // Whether the flag was lowered, and this thread has raised it.
 inline bool claim(std::uint32_t& flag) { return std::exchange(flag, 1U) == 0; }
+
+inline void publish(std::uint32_t& flag) { std::atomic_ref(flag).store(1U); }
 
 template <class T>
 class Global {

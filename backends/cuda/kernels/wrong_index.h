@@ -10,7 +10,8 @@ namespace plexaura::cuda {
 // What a kernel tells the host, in pinned memory, of an index that points outside of a value: the first one since the
 // host has looked last.
 struct WrongIndex {
-  std::uint32_t found;
+  std::uint32_t claimed = 0;  // by the thread that tells
+  std::uint32_t found = 0;    // the rest is whole
   const std::string* launch;  // its name
   std::int64_t element;       // of the indices
   std::int64_t index;
@@ -18,11 +19,12 @@ struct WrongIndex {
 };
 
 PLEXAURA_DEVICE inline void tell(WrongIndex& to, const WrongIndex& what) {
-  if (!claim(to.found)) return;
+  if (!claim(to.claimed)) return;
   to.launch = what.launch;
   to.element = what.element;
   to.index = what.index;
   to.extent = what.extent;
+  publish(to.found);
 }
 
 }  // namespace plexaura::cuda
