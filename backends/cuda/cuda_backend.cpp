@@ -105,7 +105,7 @@ class CudaRecording final : public Recording {
     runtime::launch(graph_.get(), device_->compute.get());
     for (const auto& event : events_) {
       const std::lock_guard lock(event->mutex);
-      event->begin(EventState::Kind::recorded);
+      event->recorded_in(device_->compute.get());
     }
   }
 

@@ -14,6 +14,12 @@ void EventState::begin(Kind next) {
   changed.notify_all();
 }
 
+void EventState::recorded_in(runtime::Stream* stream) {
+  begin(Kind::recorded);
+  if (holds_open) runtime::raise(stream, flag, use);
+  holds_open = false;
+}
+
 void CudaEvent::record(Stream stream) {
   runtime::Stream* const into = device_->stream(stream);
   if (device_->capture.active()) {
@@ -24,9 +30,7 @@ void CudaEvent::record(Stream stream) {
   }
   const std::lock_guard lock(state_->mutex);
   runtime::record(state_->event.get(), into);
-  state_->begin(EventState::Kind::recorded);
-  if (state_->holds_open) runtime::raise(into, state_->flag, state_->use);
-  state_->holds_open = false;
+  state_->recorded_in(into);
 }
 
 void CudaEvent::signal() {

@@ -22,6 +22,8 @@ struct EventState {
 
   // A new use, which may begin where none is open.
   void begin(Kind next);
+  // It was recorded in the stream, which releases those that wait for the flag.
+  void recorded_in(runtime::Stream* stream);
 
   const EventHandle event{runtime::make_event()};
   const EventHandle mark{runtime::make_event()};  // of captures

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-// All that the plugin asks of CUDA's runtime, so that it can run without a GPU: the real functions stand in
-// runtime/cuda_runtime.cu, and the tests have a simulation of them. A function that fails throws DeviceError with
+// All that the plugin asks of CUDA's runtime, so that it can run without a GPU: the tests have a simulation of
+// these functions, and the real ones are still to be written. A function that fails throws DeviceError with
 // CUDA's words, unless a comment says otherwise. Only passed(), synchronize() and raise() may be called from any thread.
 
 namespace plexaura::cuda::runtime {

@@ -161,4 +161,17 @@ TEST_CASE("a point of the host that only enqueues cuts no recording") {
   }
 }
 
+TEST_CASE("a replay releases a stream that an event has held since before it was recorded") {
+  Backend& backend = test_backend();
+  const auto recorded = backend.make_event();
+  const auto behind = backend.make_event();
+  const auto recording = backend.record([&] { recorded->record(Stream::compute); });
+  if (recording == nullptr) return;
+  recorded->hold(Stream::copy);
+  behind->record(Stream::copy);
+  recording->replay();
+  behind->wait();
+  CHECK(recorded->passed());
+}
+
 }  // namespace plexaura::testing::replay_test

@@ -105,10 +105,7 @@ void hold(Stream* stream, const Flag* flag, Flag value) {
 
 void raise(Stream* stream, Flag* flag, Flag value) {
   const auto lock = device().lock();
-  device().enqueue(stream, [=] {
-    std::atomic_ref(*flag).store(value);
-    device().flag_changed();
-  });
+  device().raise(stream, flag, value);
 }
 
 void raise(Flag* flag, Flag value) {

@@ -94,6 +94,15 @@ void Device::hold(runtime::Stream* stream, HoldByFlag hold) {
   ++stream->entered;
 }
 
+void Device::raise(runtime::Stream* stream, runtime::Flag* flag, runtime::Flag value) {
+  enqueue(stream, [=, this] {
+    std::atomic_ref(*flag).store(value);
+    std::erase_if(raises_, [=](const Raise& raise) { return raise.flag == flag && raise.value == value; });
+  });
+  raises_.push_back({flag, value, stream, stream->entered});
+  changed_.notify_all();
+}
+
 void Device::launch(runtime::Graph& graph, runtime::Stream* stream) {
   forbid_in_capture("cudaGraphLaunch");
   std::vector<std::pair<std::size_t, std::uint64_t>> uses;
@@ -168,6 +177,13 @@ void Device::run_up_to(runtime::Stream& stream, std::uint64_t position, std::uni
   }
 }
 
+// The first that lets a stream go on which the flag holds.
+const Raise* Device::raise_to(const HoldByFlag& hold) const {
+  const auto found = std::ranges::find_if(
+      raises_, [&](const Raise& raise) { return raise.flag == hold.flag && raise.value >= hold.value; });
+  return found == raises_.end() ? nullptr : &*found;
+}
+
 // False where another thread may have gone on meanwhile.
 bool Device::start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock) {
   const std::uint64_t number = stream.done;
@@ -179,7 +195,10 @@ bool Device::start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock) 
   } else if (const auto* hold = std::get_if<HoldByEvent>(&task)) {
     if (hold->event->passed < hold->use) run_up_to(*hold->stream, hold->position, lock);
   } else if (const auto& flag = std::get<HoldByFlag>(task); !has_reached(flag)) {
-    changed_.wait(lock, [&] { return stream.done != number || has_reached(flag); });
+    if (const Raise* raise = raise_to(flag))
+      run_up_to(*raise->stream, raise->position, lock);
+    else
+      changed_.wait(lock, [&] { return stream.done != number || has_reached(flag) || raise_to(flag); });
     return false;
   }
   return true;

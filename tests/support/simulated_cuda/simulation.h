@@ -71,6 +71,14 @@ struct Capturing {
   std::vector<Point> marks;
 };
 
+// A flag that a stream will raise.
+struct Raise {
+  const runtime::Flag* flag;
+  runtime::Flag value;
+  runtime::Stream* stream;
+  std::uint64_t position;
+};
+
 // The one device of the process. Its lock guards all of it; work runs under it.
 class Device {
  public:
@@ -85,6 +93,7 @@ class Device {
   void record_in_graph(const EventHandle& event, runtime::Stream* stream);
   void hold(runtime::Stream* stream, const EventHandle& event);
   void hold(runtime::Stream* stream, HoldByFlag hold);
+  void raise(runtime::Stream* stream, runtime::Flag* flag, runtime::Flag value);
   void launch(runtime::Graph& graph, runtime::Stream* stream);
   void synchronize(const EventHandle& event, std::unique_lock<std::mutex>& lock);
   void flag_changed() { changed_.notify_all(); }
@@ -100,6 +109,7 @@ class Device {
   Capturing* capturing();  // of this thread; null: it captures nothing
   void capture(runtime::Stream* stream, GraphNode node);
   void run_up_to(runtime::Stream& stream, std::uint64_t position, std::unique_lock<std::mutex>& lock);
+  const Raise* raise_to(const HoldByFlag& hold) const;
   bool start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock);
   void run(const std::function<void()>& work);
   void throw_failure() const;
@@ -108,6 +118,7 @@ class Device {
   std::condition_variable changed_;
   far_device::FarMemoryMap memory_;
   std::map<std::thread::id, Capturing> capturing_;
+  std::vector<Raise> raises_;  // not done yet
   std::string failure_;
 };
 
