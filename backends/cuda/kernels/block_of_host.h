@@ -20,6 +20,7 @@ std::byte* place_of(const std::byte* address, std::size_t bytes);
 std::uint64_t times_freed();  // what place_of() said holds until this changes
 
 [[noreturn]] void throw_out_of_bounds(std::int64_t index, std::int64_t count);
+[[noreturn]] void throw_unwritten(std::int64_t index);
 [[noreturn]] void throw_race(std::int64_t index, int thread, int other);
 
 // Whether the flag was lowered, and this thread has raised it.
@@ -67,8 +68,8 @@ class Block {
 
   template <class F>
   void each_item(std::int64_t count, const F& f) {
-    for (int thread = 0; thread < threads; ++thread)
-      for (std::int64_t i = index_ * threads + thread; i < count; i += blocks_ * threads) f(i);
+    for (thread_ = 0; thread_ < threads; ++thread_)
+      for (std::int64_t i = index_ * threads + thread_; i < count; i += blocks_ * threads) f(i);
   }
 
   int thread() const { return thread_; }
@@ -81,7 +82,7 @@ class Block {
   int phase_ = 0;
 };
 
-// Finds an element that one thread writes and another one uses in the same phase.
+// Finds an element that nobody has written, and one that a thread writes and another one uses in the same phase.
 template <class T, int size>
 class SharedArray {
  public:
@@ -120,6 +121,7 @@ class SharedArray {
 
   T read(int index) {
     const auto i = static_cast<std::size_t>(index);
+    if (written_[i].thread < 0) throw_unwritten(index);
     if (conflicts(written_[i])) throw_race(index, block_.thread(), written_[i].thread);
     read_[i] = {block_.phase(),
                 read_[i].phase == block_.phase() && conflicts(read_[i]) ? -1 : block_.thread()};

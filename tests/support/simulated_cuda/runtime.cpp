@@ -146,6 +146,10 @@ void throw_out_of_bounds(std::int64_t index, std::int64_t count) {
   throw InternalError(fmt::format("a kernel used element {} of {}", index, count));
 }
 
+void throw_unwritten(std::int64_t index) {
+  throw InternalError(fmt::format("a kernel read shared element {}, which no thread has written", index));
+}
+
 void throw_race(std::int64_t index, int thread, int other) {
   throw InternalError(
       fmt::format("the threads {} and {} race for element {} of shared memory", other, thread, index));
