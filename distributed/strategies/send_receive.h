@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "distributed/strategies/bucket_sum.h"
 #include "distributed/strategies/root_sum.h"
@@ -17,14 +16,11 @@ class SendReceive final : public BucketSum {
   explicit SendReceive(Communicator& communicator, int server = 0);
 
   RankRole role() const override;
-  UpdateAnswer before_update(std::size_t bucket) override;
   void end() override;
   void serve(WeightsImmigration& border) override;
 
  private:
-  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override {
-    sum_.sum(dtype, gradients, what);
-  }
+  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override;
   void announce(std::int64_t step);
   std::int64_t hear_step();
 
