@@ -247,7 +247,9 @@ void check_precision(const std::string& file, const std::vector<double>& values,
       most = std::max(most, values[i]);
       rounding = std::max(rounding, std::abs(values[i] - static_cast<double>(static_cast<float>(values[i]))));
     }
-    if (rounding > largest_share * (most - least) && most > least)
+    const double largest = std::max(std::abs(least), std::abs(most));
+    const bool is_normal = largest >= std::numeric_limits<float>::min();  // the rest counts as 0 anyway
+    if (is_normal && most > least && rounding > largest_share * (most - least))
       throw UserError(
           fmt::format("{}: the numbers of {} lie between {} and {}, and float32 rounds them by up to {:.2g}; "
                       "subtract a number from the whole column",
