@@ -97,8 +97,8 @@ class Communicator : public Collective {
   virtual SharedWindow allocate_shared(std::size_t bytes, std::string_view what) = 0;
 
   // Collective: sum() over `count` elements that lie `offset` bytes into the windows of all ranks, in place.
-  // Within a node every rank sums its part right in the windows. The same bits as sum(), however a window is
-  // cut into calls.
+  // With `window` and `hierarchical` every rank sums its part right in the windows of its node. Where keeps_order(), the
+  // same bits as sum(), however a window is cut into calls.
   virtual void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                           std::string_view what) = 0;
 

@@ -15,7 +15,7 @@ inline bool is_matmul(const RegionQuery& query) {
   return query.region.kind == "matmul" || query.region.kind == matmul_with_bias;
 }
 
-// The region matmul_with_bias that ends at `add`, if there is one.
+// The region matmul_with_bias that ends at `add`, if there is one. One source offers it for all.
 std::vector<Region> match_matmul_with_bias(const Graph& graph, NodeId add, const Uses& uses);
 
 // Where b is one matrix the axes of a in front of its last two are rows, too.

@@ -25,7 +25,8 @@ struct ProgramOutput {
 struct CompileOptions {
   // Where the parameters lie. Null, or of a store that is not placed yet: the program makes the placement.
   const Placement* placement = nullptr;
-  // Of the arenas in the placement that the program makes. Empty: all have the dtype of the parameters.
+  // Of the arenas in the placement that the program makes where `placement` is null. Empty: all have the dtype of the
+  // parameters.
   std::optional<ArenaTypes> types = {};
   // Off: updates of buffers are left out. A program for gradients computes their change instead, and changes
   // nothing by itself.

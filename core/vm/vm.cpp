@@ -232,8 +232,8 @@ struct VM::Implementation {
     if (store != nullptr && store->placed_times() != placed_times)
       throw UserError(
           "the store was placed anew since this program was compiled for it, as every Trainer and Optimizer "
-          "that "
-          "is made on it does; use the newest of them, or for a VM compile with store.placement() again");
+          "does that is made on it; use the newest of them, or for a VM compile with store.placement() "
+          "again");
   }
 
   void wait() {

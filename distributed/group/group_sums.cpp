@@ -1,6 +1,7 @@
 // How a GroupCommunicator sums what the ranks bring with a call.
 
 #include <exception>
+#include <fmt/format.h>
 #include <utility>
 
 #include "distributed/group/group_communicator.h"
@@ -31,7 +32,7 @@ void GroupCommunicator::choose_algorithm(std::string_view name) {
   } catch (const UserError&) {
     error = std::current_exception();
   }
-  agree_on_error(*this, error, "the choice of an algorithm for sums");
+  agree_on_error(*this, error, fmt::format("the choice of the algorithm '{}' for sums", name));
   options_.algorithm = name;
   algorithm_ = std::move(chosen);
 }

@@ -27,8 +27,9 @@ const std::vector<std::string>& strategy_names();
 //   send-recv         gradients of the others are summed by rank 0, which serves and does not train
 //   local             each rank trains for itself; now and then their weights are averaged
 //   elastic           each rank trains for itself, tied to a centre that now and then follows them
-// All give the same bits in every run; the first three give those of one another, for every size of the buckets. Null where the
-// communicator has one rank: there is nothing to exchange, and a step without a strategy has no host points.
+// All give the same bits in every run where Communicator::keeps_order(); the first three then give those of one
+// another, for every size of the buckets. Null where the communicator has one rank: there is nothing to exchange, and a
+// step without a strategy has no host points.
 // The communicator must outlive the strategy and is used by it on the thread that trains, between other calls
 // on that thread. Throws UserError for an unknown name, on all ranks where one has it. Collective.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communicator& communicator);

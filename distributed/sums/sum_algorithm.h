@@ -32,8 +32,8 @@ struct SumMeans {
 
 // How the ranks of a communicator add up arrays of `call.count` elements, and hand parts of them to each other: part
 // r is that of part_of(call.count, call.dtype, r, ranks). All ranks are known to be here and to mean the same call.
-// Each function ends with a DeviceError where another rank is lost in the meantime, and then nothing writes to the
-// arrays any more.
+// Each function ends with a DeviceError where another rank is lost in the meantime, and then this rank
+// writes nothing any more; others of its node may write to its window until they hear of the loss.
 class SumAlgorithm {
  public:
   virtual ~SumAlgorithm();

@@ -45,12 +45,11 @@ Node Residual::operator()(Operand x) {
   const Node shortcut = shortcut_ ? (*shortcut_)(x) : x.node();
   const Node y = (*body_)(x);
   if (y.shape() != shortcut.shape())
-    throw UserError(
-        fmt::format("{}: a residual block adds its body, {}, to its shortcut, {}; give both the same shape, "
-                    "by padding or by a "
-                    "shortcut with layers of its own",
-                    to_string(y.graph().record(y.value().node).origin), to_string(y.shape()),
-                    to_string(shortcut.shape())));
+    throw UserError(fmt::format(
+        "{}: a residual block adds its body, {}, to its shortcut, {}; give both the same shape, by "
+        "padding or by a shortcut with layers of its own",
+        to_string(y.graph().record(y.value().node).origin), to_string(y.shape()),
+        to_string(shortcut.shape())));
   return relu(y + shortcut);
 }
 

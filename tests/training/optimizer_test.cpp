@@ -116,8 +116,7 @@ TEST_CASE("of two on one store the older one says what to do") {
           older.step({{"x", xs}, {"y", ys}});
         }) ==
         "the store was placed anew since this program was compiled for it, as every Trainer and Optimizer "
-        "that is "
-        "made on it does; use the newest of them, or for a VM compile with store.placement() again");
+        "does that is made on it; use the newest of them, or for a VM compile with store.placement() again");
 }
 
 TEST_CASE("what a step cannot do is told") {

@@ -46,6 +46,7 @@ TEST_CASE("so do those of small matrices, for which no library is called") {
             });
             CHECK(result.uses(") [fast"));
             CHECK_FALSE(result.uses("onednn"));
+            CHECK_FALSE(result.uses("[portable"));
             CHECK(result.worst() < bound);
           }
 }

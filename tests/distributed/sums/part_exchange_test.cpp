@@ -56,6 +56,11 @@ TEST_CASE("part exchange: ranks of a host send once what is theirs together") {
   for (const double share : sent_by_hosts({"a", "a", "b", "b", "c", "c"})) CHECK(share <= 1.02 * 4 / 3);
 }
 
+TEST_CASE("part exchange: each further block that the ranks of a host have is sent, too") {
+  for (const double share : sent_by_hosts({"a", "a", "a", "b", "b", "b"})) CHECK(share <= 1.52);
+  for (const double share : sent_by_hosts({"a", "b", "a", "b"})) CHECK(share <= 1.52);
+}
+
 TEST_CASE("part exchange: segments leave while those before them are not answered") {
   ThreadNetwork network(2);
   endings(2, [&](int rank) {

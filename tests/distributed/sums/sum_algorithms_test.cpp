@@ -161,6 +161,17 @@ TEST_CASE("algorithms: a choice that cannot work is refused on all ranks by one 
   }
 }
 
+TEST_CASE("algorithms: ranks that choose unlike ones are told so") {
+  ThreadNetwork network(2);
+  const auto ends = with_hosts(network, {"a", "b"}, {}, [](Communicator& ranks) {
+    ranks.choose_algorithm(ranks.rank() == 0 ? "ring" : "tree");
+  });
+  for (const std::string& end : ends) {
+    CAPTURE(end);
+    CHECK(end.find("the choice of the algorithm 'ring' for sums") != std::string::npos);
+  }
+}
+
 TEST_CASE("algorithms: duplicates and parts keep the choice, and a single rank has none") {
   ThreadNetwork network(3);
   const auto ends = with_hosts(network, {"a", "a", "b"}, {}, [&](Communicator& ranks) {
