@@ -81,6 +81,7 @@ void Streams::record(const std::shared_ptr<EventState>& event, Lane lane) {
   const Lock lock(mutex_);
   const std::uint64_t use = event->last.use + 1;
   event->last = {use, lane, push(lane, Mark{event, use})};
+  changed_.notify_all();  // whoever waits since before knows now what for
 }
 
 void Streams::hold(const std::shared_ptr<EventState>& event, Lane lane) {
@@ -120,13 +121,18 @@ void Streams::throw_failure() {
 void Streams::release_up_to(const Ticket& ticket) {
   if (!ticket.lane) return;
   Queue& to = queue(*ticket.lane);
-  to.released = std::max(to.released, ticket.position);
+  if (to.released >= ticket.position) return;
+  to.released = ticket.position;
   changed_.notify_all();
 }
 
 void Streams::await(const EventState& event, const Ticket& ticket, Lock& lock) {
   release_up_to(ticket);
-  changed_.wait(lock, [&] { return stopping_ || event.passed_use >= ticket.use; });
+  changed_.wait(lock, [&] {
+    if (stopping_ || event.passed_use >= ticket.use) return true;
+    if (!ticket.lane) release_up_to(event.last);  // it was open, and may have been recorded since
+    return false;
+  });
 }
 
 void Streams::work(Lane lane) {
