@@ -104,11 +104,12 @@ class Communicator : public Collective {
 
   // Collective: the end of this rank's work; waits for all others to come here, so that the library can be
   // closed without waiting. The destructor does it where this was not called, and then prints what goes
-  // wrong. `in_error`: this rank reports an error of its own, and waits a second at most: the others may have
-  // failed with it. Ranks that have not come by then end without a word, wherever they wait. Returns whether
-  // all ranks have come; DeviceError where they have not, unless `in_error`. A duplicate or split waits for
-  // nobody and tells nobody: ranks that wait in it hear of an error from the communicator of all ranks.
-  virtual bool leave(bool in_error) = 0;
+  // wrong. `error_status`: 0, or the exit status of an error that this rank reports itself. It waits a second at
+  // most then: the others may have failed with it. Ranks that have not come by then end without a word, wherever
+  // they wait, and with the same status. Returns whether all ranks have come; DeviceError where they have not,
+  // unless this rank has failed. A duplicate or split waits for nobody and tells nobody: ranks that wait in it hear
+  // of an error from the communicator of all ranks.
+  virtual bool leave(int error_status) = 0;
 };
 
 // The communicator of all ranks that mpirun or srun has started; of one rank where the program runs by

@@ -40,7 +40,7 @@ class Mailbox {
   static constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
   // The next letter with this tag, from anybody; nothing where none has come within so many seconds. Letters of
-  // one rank come in the order in which it posted them. Throws a DeviceError (see speaks()) where the run
+  // one rank come in the order in which it posted them. Throws an Error (see speaks()) where the run
   // ends meanwhile.
   std::optional<Letter> take(int tag, double seconds);
 

@@ -38,7 +38,7 @@ Ending run_body(Communicator& communicator, const std::function<int(Communicator
     failed = true;
   }
   try {
-    return {status, communicator.leave(failed)};
+    return {status, communicator.leave(failed ? status : 0)};
   } catch (const std::exception& error) {
     return {failed ? status : report(error), false};  // one sentence a rank is enough
   }

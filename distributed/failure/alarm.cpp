@@ -79,9 +79,9 @@ void Alarm::fail(const std::string& text) {
   end(std::move(lock), speaks);
 }
 
-void Alarm::end_with_error_of(int rank) {
+void Alarm::end_with_error_of(int rank, int exit_status) {
   std::unique_lock lock(mutex_);
-  if (!verdict_) tell({rank, describe_leaving(rank)});
+  if (!verdict_) tell({rank, describe_leaving(rank), {}, {}, exit_status});
   end(std::move(lock), false);
 }
 
@@ -89,14 +89,17 @@ void Alarm::end_with_error_of(int rank) {
 void Alarm::end(std::unique_lock<std::mutex> lock, bool speaks) {
   const Verdict verdict = *verdict_;
   lock.unlock();
-  if (verdict.lost.empty()) throw_on(speaks, verdict.speaker, DeviceError(verdict.text));
-  throw_on(speaks, verdict.speaker, RankLost(verdict.text, verdict.lost, verdict.call));
+  if (!verdict.lost.empty())
+    throw_on(speaks, verdict.speaker, RankLost(verdict.text, verdict.lost, verdict.call));
+  if (const UserError mistake(verdict.text); verdict.exit_status == mistake.exit_status())
+    throw_on(speaks, verdict.speaker, mistake);
+  throw_on(speaks, verdict.speaker, DeviceError(verdict.text));
 }
 
 // Agrees with all that are still there on who speaks. Whether this rank does.
 bool Alarm::settle(const PendingCall& call) {
   if (call.at.call == Call::leave_in_error) {
-    tell({rank(), describe_leaving(rank())});
+    tell({rank(), describe_leaving(rank()), {}, {}, exit_status(call.at)});
     return false;
   }
   send(Note::Kind::question, rank(), describe(call.at), others_);
@@ -144,19 +147,21 @@ void Alarm::send(Note::Kind kind, int speaker, std::string_view text, std::span<
   for (const int rank : to) outbox_.send(as_message(note), rank, tag::note);
 }
 
-// The ranks that were lost, the call, and the sentence, which is cut where there is no room for it.
+// The exit status, the ranks that were lost, the call, and the sentence, which is cut where there is no room for it.
 std::string Alarm::pack(const Verdict& verdict) {
-  return fmt::format("{}\n{}\n{}", fmt::join(verdict.lost, " "), verdict.call, verdict.text);
+  return fmt::format("{} {}\n{}\n{}", verdict.exit_status, fmt::join(verdict.lost, " "), verdict.call,
+                     verdict.text);
 }
 
 Alarm::Verdict Alarm::unpack(int speaker, std::string_view packed) {
   Verdict verdict{speaker, {}};
   std::istringstream text{std::string(packed)};
-  std::string lost;
-  std::getline(text, lost);
+  std::string numbers;
+  std::getline(text, numbers);
   std::getline(text, verdict.call);
   std::getline(text, verdict.text, '\0');
-  std::istringstream ranks(lost);
+  std::istringstream ranks(numbers);
+  ranks >> verdict.exit_status;
   for (int rank = 0; ranks >> rank;) verdict.lost.push_back(rank);
   return verdict;
 }

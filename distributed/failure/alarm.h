@@ -40,7 +40,7 @@ class Alarm {
   // Where the ranks run. Until this is known nobody is found dead.
   void set_topology(const Topology& topology);
 
-  // Called now and then by a rank that waits. Throws a DeviceError (see speaks()) when the run is over, and
+  // Called now and then by a rank that waits. Throws an Error (see speaks()) when the run is over, and
   // where a rank has died a RankLost.
   void look(const PendingCall& call);
 
@@ -55,8 +55,9 @@ class Alarm {
   // This rank ends the run with a sentence, which it speaks.
   [[noreturn]] void fail(const std::string& text);
 
-  // The run is over because `rank` fails, which reports that itself: all others end without a word.
-  [[noreturn]] void end_with_error_of(int rank);
+  // The run is over because `rank` fails, which reports that itself: all others end without a word, and with the
+  // exit status that its error has.
+  [[noreturn]] void end_with_error_of(int rank, int exit_status);
 
  private:
   struct Note {
@@ -70,6 +71,7 @@ class Alarm {
     std::string text;
     std::vector<int> lost = {};  // in `call`
     std::string call = {};
+    int exit_status = 1;
   };
   static std::string pack(const Verdict& verdict);
   static Verdict unpack(int speaker, std::string_view packed);

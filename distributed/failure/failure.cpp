@@ -19,6 +19,11 @@ void throw_quietly(int reporting_rank, const DeviceError& error) {
   throw Remote<DeviceError>(reporting_rank, error.what());
 }
 
+void throw_quietly(int reporting_rank, const UserError& error) {
+  let_the_other_speak();
+  throw Remote<UserError>(reporting_rank, error.what());
+}
+
 void throw_quietly(int reporting_rank, const RankLost& error) {
   let_the_other_speak();
   throw Remote<RankLost>(reporting_rank, error);

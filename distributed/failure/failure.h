@@ -10,6 +10,7 @@ namespace plexaura {
 // Throws it as an error that another rank reports, a little later: mpirun ends a job with the first process that
 // leaves, and the reporting rank has to have its sentence out by then.
 [[noreturn]] void throw_quietly(int reporting_rank, const DeviceError& error);
+[[noreturn]] void throw_quietly(int reporting_rank, const UserError& error);
 [[noreturn]] void throw_quietly(int reporting_rank, const RankLost& error);
 
 // "rank 3", "ranks 1 and 3", "ranks 0, 1 and 3"

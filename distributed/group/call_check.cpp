@@ -75,8 +75,8 @@ class MessageCallCheck final : public CallCheck {
     if (match(mine, theirs)) return;
     const int root = topology_.number(0);
     const int other = topology_.number(rank);
-    if (mine.call == Call::leave_in_error) alarm_.end_with_error_of(root);
-    if (theirs.call == Call::leave_in_error) alarm_.end_with_error_of(other);
+    if (mine.call == Call::leave_in_error) alarm_.end_with_error_of(root, exit_status(mine));
+    if (theirs.call == Call::leave_in_error) alarm_.end_with_error_of(other, exit_status(theirs));
     alarm_.fail(describe_mismatch(root, mine, other, theirs));
   }
 

@@ -15,7 +15,7 @@ class CallCheck {
  public:
   virtual ~CallCheck();
 
-  // Waits for all ranks. Throws a DeviceError (see speaks()) that names the ranks that did not come in time, or
+  // Waits for all ranks. Throws an Error (see speaks()) that names the ranks that did not come in time, or
   // two ranks that mean different calls. What a rank wrote to memory before is visible to
   // all ranks of its node after.
   virtual void meet(CallSignature mine, double deadline_seconds) = 0;

@@ -31,7 +31,7 @@ enum class Call : std::uint32_t {
 struct CallSignature {
   std::uint64_t sequence = 0;  // sequence number of the call in this communicator; set by the call check
   std::uint64_t what_hash = 0;
-  std::int64_t count = 0;  // elements, or bytes where there is no element type
+  std::int64_t count = 0;  // elements, or bytes where there is no element type; of an error its exit status
   std::int64_t place = 0;  // root of a broadcast, offset in a window
   Call call = Call::barrier;
   DType dtype = DType::uint8;
@@ -47,6 +47,9 @@ CallSignature announce(Call call, std::string_view what, DType dtype = DType::ui
 bool match(const CallSignature& a, const CallSignature& b);
 
 bool leaves(const CallSignature& signature);
+
+// Of Call::leave_in_error: what the program of that rank returns to the shell.
+inline int exit_status(const CallSignature& signature) { return static_cast<int>(signature.count); }
 
 // "'bucket 3 of step 17' (sum of 4096 float32)"
 std::string describe(const CallSignature& signature);

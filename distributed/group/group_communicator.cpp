@@ -57,7 +57,7 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const
 
 GroupCommunicator::~GroupCommunicator() {
   try {
-    leave(std::uncaught_exceptions() > exceptions_at_start_);
+    leave(std::uncaught_exceptions() > exceptions_at_start_ ? 1 : 0);
   } catch (const std::exception& error) {
     if (speaks(error)) print_error(error.what());
   }
@@ -261,14 +261,16 @@ std::unique_ptr<Communicator> GroupCommunicator::without(std::span<const int> lo
                                              topology_.of(rank()));
 }
 
-bool GroupCommunicator::leave(bool in_error) {
+bool GroupCommunicator::leave(int error_status) {
+  const bool in_error = error_status != 0;
   if (std::exchange(left_, true) || broken_ || transport_->abandoned()) return false;
   if (size() == 1) return true;
   if (is_part_) return false;
   const double patience =
       in_error ? std::min(seconds_to_leave_in_error, options_.deadline_seconds) : options_.deadline_seconds;
   try {
-    call_check().meet(announce(in_error ? Call::leave_in_error : Call::leave, ""), patience);
+    const Call call = in_error ? Call::leave_in_error : Call::leave;
+    call_check().meet(announce(call, "", DType::uint8, error_status), patience);
     return true;
   } catch (const std::exception&) {
     transport_->abandon();

@@ -49,7 +49,7 @@ class GroupCommunicator final : public Communicator {
   SharedWindow allocate_shared(std::size_t bytes, std::string_view what) override;
   void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                   std::string_view what) override;
-  bool leave(bool in_error) override;
+  bool leave(int error_status) override;
 
  private:
   // Runs a call, and remembers when it failed in a way that leaves the ranks at different places.

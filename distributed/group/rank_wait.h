@@ -12,7 +12,7 @@ class RankWait {
   RankWait(Alarm& alarm, const PendingCall& call)
       : alarm_(alarm), call_(call), wait_(call.deadline_seconds) {}
 
-  // Throws a DeviceError (see speaks()) when the run is over.
+  // Throws an Error (see speaks()) when the run is over.
   void pause() {
     if (++pauses_ % pauses_between_looks == 0) {
       alarm_.look(call_);

@@ -80,8 +80,8 @@ void ShmRendezvous::check_all_match() {
     const CallSignature& other = seat(static_cast<int>(i)).at(meetings_);
     const int other_rank = topology_.number(ranks[i]);
     if (match(first, other)) continue;
-    if (first.call == Call::leave_in_error) alarm_.end_with_error_of(first_rank);
-    if (other.call == Call::leave_in_error) alarm_.end_with_error_of(other_rank);
+    if (first.call == Call::leave_in_error) alarm_.end_with_error_of(first_rank, exit_status(first));
+    if (other.call == Call::leave_in_error) alarm_.end_with_error_of(other_rank, exit_status(other));
     const std::string text = describe_mismatch(first_rank, first, other_rank, other);
     if (topology_.own_node_rank() != 0) throw_quietly(first_rank, DeviceError(text));
     alarm_.fail(text);

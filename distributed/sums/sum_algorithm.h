@@ -24,7 +24,7 @@ struct SumMeans {
   const SharedWindow* staging = nullptr;  // its last WindowSum::bytes_per_rank
   ShmRendezvous* rendezvous = nullptr;
 
-  // Until the oldest `count` messages have come, or all have left. Throw a DeviceError (see speaks()) where another
+  // Until the oldest `count` messages have come, or all have left. Throw an Error (see speaks()) where another
   // rank is lost, and where nothing comes before the deadline.
   void wait_for(Inbox& inbox, std::size_t count, const CallSignature& call) const;
   void wait_for(Outbox& outbox, const CallSignature& call) const;

@@ -36,7 +36,7 @@ TEST_CASE("texts of any length arrive whole, in pieces of at most a mebibyte") {
       if (whole != text(length)) throw InternalError("the text has changed");
       if (longest > mebibyte) throw InternalError("a piece is longer than a mebibyte");
     }
-    ranks.leave(false);
+    ranks.leave(0);
   });
   CHECK(ends == std::vector<std::string>(2, "fine"));
 }

@@ -132,7 +132,7 @@ TEST_CASE("mailbox: who waits for letters hears that the run ends") {
       box->take(letter_tag, 30);
       throw InternalError("heard nothing");
     }
-    ranks.leave(true);
+    ranks.leave(1);
     throw UserError("broken");
   });
   CHECK(ends[0] == "hears rank 1 has left with an error of its own, which it reports");

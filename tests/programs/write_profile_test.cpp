@@ -39,7 +39,7 @@ TEST_CASE("the profile of all ranks may take longer to write than ranks wait for
     Profile profile;
     add_events(profile);
     write_profile(ranks, profile, pipe);
-    ranks.leave(false);
+    ranks.leave(0);
   });
   CHECK(ends == std::vector<std::string>(3, "fine"));
   const std::string text = written.get();

@@ -20,7 +20,7 @@ std::vector<std::string> with_communicators(const CommunicatorOptions& options,
   return endings(rank_count, [&](int rank) {
     GroupCommunicator ranks(network.transport(rank), options);
     body(ranks);
-    ranks.leave(false);
+    ranks.leave(0);
   });
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("communicator: a window of shared memory is summed by a communicator t
     std::fill_n(values, 1000, 1.0F);
     others.sum_window(window, 0, DType::float32, 1000, "a window");
     if (std::count(values, values + 1000, 3.0F) != 1000) throw InternalError("the sum is wrong");
-    others.leave(false);
+    others.leave(0);
   });
   CHECK(ends == std::vector<std::string>(rank_count, "fine"));
 }
@@ -117,8 +117,8 @@ TEST_CASE("communicator: who has left makes no more calls, and leaves once") {
   std::atomic<int> refused = 0;
   const auto ends = with_communicators({}, [&](GroupCommunicator& ranks) {
     sum_ones(ranks, "ones");
-    if (!ranks.leave(false)) throw InternalError("not all have left together");
-    if (ranks.leave(false)) throw InternalError("a rank has left twice");
+    if (!ranks.leave(0)) throw InternalError("not all have left together");
+    if (ranks.leave(0)) throw InternalError("a rank has left twice");
     try {
       ranks.barrier("after the end");
     } catch (const InternalError&) {
@@ -140,23 +140,30 @@ TEST_CASE(
         const auto mine = rank == 1 ? std::make_exception_ptr(UserError("broken")) : nullptr;
         agree_on_error(ranks, mine, "a step");
       } catch (const UserError&) {
-        if (!ranks.leave(true)) throw InternalError("some rank did not come");
+        if (!ranks.leave(1)) throw InternalError("some rank did not come");
       }
     });
     CHECK(ends == std::vector<std::string>(rank_count, "fine"));
   }
 }
 
-TEST_CASE("communicator: of a rank that fails alone those hear soon that wait for it in a duplicate") {
+TEST_CASE(
+    "communicator: of a rank that fails alone those hear soon that wait for it in a duplicate, and end with "
+    "its status") {
   for (const bool shared : {true, false}) {
     const auto begin = std::chrono::steady_clock::now();
     const auto ends = with_communicators({.shared_memory = shared}, [&](GroupCommunicator& ranks) {
       const auto exchange = ranks.duplicate("the exchange");
       if (ranks.rank() == 1) {
-        if (ranks.leave(true)) throw InternalError("the others are elsewhere");
+        if (ranks.leave(2)) throw InternalError("the others are elsewhere");
         throw UserError("broken");
       }
-      sum_ones(*exchange, "bucket 3");
+      try {
+        sum_ones(*exchange, "bucket 3");
+      } catch (const Error& error) {
+        if (error.exit_status() != 2) throw InternalError("ends with another status");
+        throw;
+      }
     });
     const std::string hears = "hears rank 1 has left with an error of its own, which it reports";
     CHECK(ends == std::vector<std::string>{hears, "says broken", hears});
@@ -209,7 +216,7 @@ TEST_CASE("communicator: a call of all ranks within a phase is refused on each r
       std::int64_t sum = 1;
       ranks.sum(DType::int64, reinterpret_cast<std::byte*>(&sum), 1, "how many we are");
       if (sum != count) throw InternalError("the sum is wrong");
-      ranks.leave(false);
+      ranks.leave(0);
     });
     CHECK(ends == std::vector<std::string>(static_cast<std::size_t>(count), "fine"));
   }
@@ -235,7 +242,7 @@ TEST_CASE("communicator: a lost rank is named by a type of its own, and the othe
       const auto exchange = all.duplicate("the exchange");
       if (rank == 1) {
         network.cut(rank);
-        CHECK_THROWS_AS(all.leave(false), RankLost);
+        CHECK_THROWS_AS(all.leave(0), RankLost);
         return;
       }
       std::unique_ptr<Communicator> left;
@@ -251,7 +258,7 @@ TEST_CASE("communicator: a lost rank is named by a type of its own, and the othe
       std::int64_t sum = rank;
       left->sum(DType::int64, reinterpret_cast<std::byte*>(&sum), 1, "those that are left");
       if (sum != 2) throw InternalError("the sum of those that are left is wrong");
-      if (!left->leave(false)) throw InternalError("not all have left together");
+      if (!left->leave(0)) throw InternalError("not all have left together");
     });
     for (const std::string& end : ends) CHECK(end == "fine");
     CHECK(network.forgotten() == 0);

@@ -139,7 +139,7 @@ TEST_CASE("a program that runs alone: a communicator of one rank") {
   CHECK(alone->gather_all("me", "texts") == std::vector<std::string>{"me"});
   CHECK(alone->duplicate("another")->size() == 1);
   CHECK_THROWS_AS(alone->send({1, 0}, {}, "a message"), UserError);
-  alone->leave(false);
+  alone->leave(0);
   CHECK_THROWS_AS(make_communicator({.deadline_seconds = 0}), UserError);
 }
 

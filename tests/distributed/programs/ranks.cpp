@@ -112,7 +112,7 @@ void letters(Communicator& ranks) {
   const std::unique_ptr<Communicator> left = ranks.without(lost);
   some_work(*left, "those that are left");
   if (left->rank() == 0) fmt::print("{} ranks have ended without rank 1\n", left->size());
-  left->leave(false);
+  left->leave(0);
   std::fflush(nullptr);
   _exit(0);  // MPI cannot be closed without the rank that is lost
 }

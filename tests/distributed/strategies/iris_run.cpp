@@ -84,7 +84,7 @@ std::vector<IrisEnd> train_iris(int ranks, std::vector<std::string> settings,
     IrisEnd end = train(roles, strategy.get(), setup, resume);
     if (!roles.serves()) ends[static_cast<std::size_t>(rank)] = std::move(end);
     roles.share_status(0);
-    all.leave(false);
+    all.leave(0);
   });
   for (const std::string& end : said)
     if (end != "fine") throw InternalError(fmt::format("test failed: a rank {}", end));

@@ -153,7 +153,7 @@ TEST_CASE("algorithms: a choice that cannot work is refused on all ranks by one 
       std::int64_t sum = 1;
       ranks.sum(DType::int64, reinterpret_cast<std::byte*>(&sum), 1, "how many we are");
       expect(sum == 3, "the sum of those that go on is wrong");
-      ranks.leave(false);
+      ranks.leave(0);
       if (refused) std::rethrow_exception(refused);
     });
     CHECK(ends[0] == "says " + c.text);

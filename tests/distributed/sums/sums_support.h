@@ -21,7 +21,7 @@ inline std::vector<std::string> with_hosts(ThreadNetwork& network, const std::ve
     place.host = hosts[static_cast<std::size_t>(rank)];
     GroupCommunicator ranks(network.transport(rank), options, nullptr, place);
     body(ranks);
-    ranks.leave(false);
+    ranks.leave(0);
   });
 }
 

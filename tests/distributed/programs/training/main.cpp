@@ -146,7 +146,7 @@ int run_regrouped(const Arguments& arguments, Communicator& ranks) {
     if (other != bits) throw InternalError("test failed: the ranks that are left differ in their weights");
   if (result.training.steps != options.steps) throw InternalError("test failed: steps are missing");
   if (left->rank() == 0) fmt::print("{} ranks have ended the run\n", left->size());
-  left->leave(false);
+  left->leave(0);
   std::fflush(nullptr);
   _exit(0);  // MPI cannot be closed without the rank that is lost
 }
