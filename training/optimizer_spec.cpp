@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/optimizer_steps.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 
 namespace plexaura {
@@ -15,7 +16,20 @@ namespace {
 class UpdateBuilder {
  public:
   UpdateBuilder(Graph& graph, const OptimizerSpec& optimizer, const ArenaTypes& types)
-      : graph_(graph), optimizer_(optimizer), types_(types), dtype_(types.values) {}
+      : graph_(graph), optimizer_(optimizer), types_(types), dtype_(types.values) {
+    if (optimizer_.scaled_loss) divisor_ = graph_.step_scalar(StepScalar::loss_scale, dtype_);
+  }
+
+  // Gradients that are too long are divided by what they are longer than max_gradient_norm.
+  void limit_norm(std::span<const Bucket> buckets) {
+    Node squares;
+    for (const Bucket& bucket : buckets) {
+      const Node part = sum(square(as_value(slice(ArenaKind::gradient, bucket))));
+      squares = squares ? squares + part : part;
+    }
+    const Node excess = sqrt(squares) / optimizer_.max_gradient_norm;
+    divisor_ = divisor_ ? maximum(excess, divisor_) : maximum(excess, 1);
+  }
 
   void step(const Bucket& bucket) {
     const Node value = slice(ArenaKind::value, bucket);
@@ -59,14 +73,10 @@ class UpdateBuilder {
     return {{0, bucket.count, optimizer_.weight_decay}};
   }
 
-  Node loss_scale() const {
-    return optimizer_.scaled_loss ? graph_.step_scalar(StepScalar::loss_scale, dtype_) : Node();
-  }
-
   void sgd(const Bucket& bucket, const Node& value, const Node& grad, const Node& rate) {
     const Node momentum = optimizer_.momentum != 0 ? state(0, bucket) : Node();
     const SgdResult next = sgd_step(value, grad, momentum ? as_value(momentum) : Node(), rate,
-                                    {optimizer_.momentum, optimizer_.nesterov, decay(bucket)}, loss_scale());
+                                    {optimizer_.momentum, optimizer_.nesterov, decay(bucket)}, divisor_);
     update_value(bucket, value, next.value);
     if (momentum) update_state(momentum, next.momentum);
   }
@@ -78,7 +88,7 @@ class UpdateBuilder {
     const bool decoupled = optimizer_.kind == OptimizerSpec::Kind::adamw;
     const AdamResult next = adam_step(
         value, grad, as_value(mean), as_value(square), rate, step,
-        {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, decay(bucket)}, loss_scale());
+        {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, decay(bucket)}, divisor_);
     update_value(bucket, value, next.value);
     update_state(mean, next.mean);
     update_state(square, next.square);
@@ -87,7 +97,8 @@ class UpdateBuilder {
   Graph& graph_;
   const OptimizerSpec& optimizer_;
   const ArenaTypes& types_;
-  DType dtype_;  // of the values: what steps are computed in
+  DType dtype_;   // of the values: what steps are computed in
+  Node divisor_;  // of the gradients; empty: none
 };
 
 void check_optimizer(bool holds, std::string_view option, double value, std::string_view rule) {
@@ -111,6 +122,8 @@ void check(const OptimizerSpec& optimizer) {
                   "a number above 0");
   check_optimizer(std::isfinite(optimizer.weight_decay) && optimizer.weight_decay >= 0, "weight_decay",
                   optimizer.weight_decay, "a number from 0 on");
+  check_optimizer(std::isfinite(optimizer.max_gradient_norm) && optimizer.max_gradient_norm >= 0,
+                  "max_gradient_norm", optimizer.max_gradient_norm, "a number above 0, or 0 for no limit");
 }
 
 }  // namespace
@@ -129,7 +142,9 @@ void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement&
                   std::span<const Bucket> buckets) {
   check(optimizer);
   UpdateBuilder builder(graph, optimizer, placement.types);
-  for (const Bucket& bucket : buckets.first(buckets.size() - 1)) builder.step(bucket);
+  const std::span<const Bucket> trainables = buckets.first(buckets.size() - 1);
+  if (optimizer.max_gradient_norm > 0 && !trainables.empty()) builder.limit_norm(trainables);
+  for (const Bucket& bucket : trainables) builder.step(bucket);
   const std::int64_t buffers = placement.count(ParameterRole::buffer);
   if (buffers > 0)
     builder.apply_changes({placement.count(ParameterRole::trainable), buffers, placement.types.values});

@@ -37,6 +37,7 @@ OptimizerSpec read_optimizer(const Section& training, DType precision, double& l
   const std::string name = yaml.choice("name", {"sgd", "adam", "adamw"});
   learning_rate = read_learning_rate(yaml, precision);
   optimizer.weight_decay = yaml.number_or("weight_decay", 0, {.minimum = 0});
+  optimizer.max_gradient_norm = yaml.number_or("max_gradient_norm", 0, {.minimum = 0});
   if (name == "sgd") {
     optimizer.momentum = yaml.number_or("momentum", 0, {.minimum = 0, .below = 1});
     optimizer.nesterov = yaml.flag_or("nesterov", false);

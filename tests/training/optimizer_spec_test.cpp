@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "core/compile/compile.h"
 #include "core/vm/vm.h"
@@ -132,6 +133,14 @@ TEST_CASE("three steps of AdamW, whose decay does not") {
                     {0.9657356313408292, -1.9255018624352607, 0.3825709151170033});
 }
 
+// Every one of the three gradients but the first is longer than 0.4; torch.optim was given them scaled down to that.
+TEST_CASE("three steps with gradients of limited length") {
+  check_three_steps({.momentum = 0.9, .weight_decay = 0.1, .max_gradient_norm = 0.4},
+                    {0.9723607920938766, -1.8654516734087097, 0.3935903829490411});
+  check_three_steps({.kind = Kind::adam, .max_gradient_norm = 0.4},
+                    {1.0008848953791958, -1.9506514143071068, 0.3254639563274155});
+}
+
 TEST_CASE("the scale of the loss is divided out of the gradients, for update rules that are told of it") {
   for (const bool scaled : {true, false}) {
     Updates updates({.scaled_loss = scaled});
@@ -166,6 +175,11 @@ TEST_CASE("numbers that make no update are refused by their names") {
   refuses({.epsilon = 0}, "the optimizer has epsilon = 0; it must be a number above 0");
   refuses({.weight_decay = -1}, "the optimizer has weight_decay = -1; it must be a number from 0 on");
   refuses({.weight_decay = nan}, "the optimizer has weight_decay = nan; it must be a number from 0 on");
+  const char* rule = "it must be a number above 0, or 0 for no limit";
+  refuses({.max_gradient_norm = -1},
+          fmt::format("the optimizer has max_gradient_norm = -1; {}", rule).c_str());
+  refuses({.max_gradient_norm = INFINITY},
+          fmt::format("the optimizer has max_gradient_norm = inf; {}", rule).c_str());
 }
 
 }  // namespace plexaura::testing::optimizer_spec_test

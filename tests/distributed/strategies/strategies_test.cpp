@@ -1,8 +1,11 @@
 #include "distributed/strategies/strategies.h"
 
 #include <doctest/doctest.h>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
+#include "tests/distributed/strategies/iris_run.h"
 
 namespace plexaura::testing::strategies_test {
 
@@ -17,6 +20,22 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
   CHECK_THROWS_WITH_AS(
       make_strategy({.name = ""}, *alone),
       "there is no strategy ''; known are allreduce, reduce-broadcast, send-recv, local, elastic", UserError);
+}
+
+// Of the gradients of all ranks together, that is, and over all buckets.
+TEST_CASE("synchronous strategies limit the norm of the gradients as one rank does") {
+  std::vector<std::string> settings{"training.epochs=2", "training.precision=float64",
+                                    "training.batch_size=7", "distributed.bucket_bytes=500"};
+  const std::vector<double> unlimited = train_iris(1, settings)[0].values;
+  settings.emplace_back("training.optimizer.max_gradient_norm=0.1");
+  const std::vector<double> alone = train_iris(1, settings)[0].values;
+  CHECK(distance(alone, unlimited) > 0.01);
+  for (const char* strategy : {"allreduce", "reduce-broadcast", "send-recv"}) {
+    CAPTURE(strategy);
+    std::vector<std::string> together = settings;
+    together.emplace_back(std::string("distributed.strategy=") + strategy);
+    for (const IrisEnd& end : train_iris(3, together)) CHECK(distance(end.values, alone) < 1e-12);
+  }
 }
 
 }  // namespace plexaura::testing::strategies_test
