@@ -1,16 +1,54 @@
 #include "models/layers/batch_norm2d.h"
 
+#include <vector>
+
+#include "core/ops/all_reduce.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
+#include "core/ops/slice.h"
+#include "core/ops/unary.h"
 
 namespace plexaura::layers {
 
 namespace {
 
-// By what the batch's variance is multiplied: n / (n - 1), where n elements were averaged.
-double unbiased(const Shape& x) {
-  const std::int64_t count = x[1] == 0 ? 0 : x.elements() / x[1];
-  return count < 2 ? 1 : static_cast<double>(count) / static_cast<double>(count - 1);
+struct Statistics {
+  Node mean;
+  Node inverse;  // 1 / sqrt(variance + epsilon)
+  Node variance;
+  double unbiased =
+      1;  // by what this variance is to be multiplied: n / (n - 1), where n elements were averaged
+};
+
+double elements_per_channel(const Shape& x) {
+  return x[1] == 0 ? 0 : static_cast<double>(x.elements() / x[1]);
+}
+
+Statistics of_own_batch(Operand x, const BatchNormOptions& options) {
+  const MomentsResult own = moments(x, options);
+  const double count = elements_per_channel(x.node().shape());
+  return {own.mean, own.inverse, own.variance, count < 2 ? 1 : count / (count - 1)};
+}
+
+// In float64, in which the mean square is exact enough for the variance: the mean square less the square of the mean.
+Statistics of_all_ranks(Operand x, const BatchNormOptions& options) {
+  const MomentsResult own = moments(x, options);
+  const DType dtype = own.mean.dtype();
+  const std::int64_t channels = own.mean.shape()[0];
+  const Node own_mean = cast(own.mean, DType::float64);
+  const Node own_square = cast(own.variance, DType::float64) + square(own_mean);
+  const double own_count = elements_per_channel(x.node().shape());
+  const Node count_node = x.node().graph().constant(Tensor::of({1}, std::vector{own_count}));
+  const Node sums = all_reduce_sum(concat({own_mean * own_count, own_square * own_count, count_node}, 0));
+  const auto part = [&](std::int64_t start, std::int64_t stop) {
+    return slice(sums, {.start = start, .stop = stop});
+  };
+  const Node count = maximum(part(2 * channels, 2 * channels + 1), 1);
+  const Node mean = part(0, channels) / count;
+  const Node variance = maximum(part(channels, 2 * channels) / count - square(mean), 0);
+  return {cast(mean, dtype), cast(1 / sqrt(variance + options.epsilon), dtype),
+          cast(variance * (count / maximum(count - 1, 1)), dtype)};
 }
 
 }  // namespace
@@ -39,11 +77,11 @@ Node BatchNorm2d::operator()(Operand x) {
 
 Node BatchNorm2d::train(Operand x) {
   Graph& graph = x.node().graph();
-  const BatchNormResult result =
-      batch_norm(x, weight_.in(graph), bias_.in(graph), {.epsilon = options_.epsilon});
-  update(running_mean_, result.mean, 1);
-  update(running_var_, result.variance, unbiased(x.node().shape()));
-  return result.y;
+  const BatchNormOptions options{.epsilon = options_.epsilon};
+  const Statistics of = options_.synchronised ? of_all_ranks(x, options) : of_own_batch(x, options);
+  update(running_mean_, of.mean, 1);
+  update(running_var_, of.variance, of.unbiased);
+  return normalise(x, weight_.in(graph), bias_.in(graph), of.mean, of.inverse);
 }
 
 // What changes stands last in the sum, so that a step sums it over ranks as it is.

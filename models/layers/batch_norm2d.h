@@ -8,13 +8,15 @@ struct BatchNorm2dOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;                     // weight of the batch in the running statistics
   Initialiser weight = Initialiser::ones();  // the scale
+  bool synchronised = false;                 // the batch is that of all ranks
 };
 
 // Batch normalisation of each channel, the op batch_norm: x [N, channels, H, W], or [N, channels], of the
 // same shape. In a graph of Mode::train, statistics are those of the batch, and the running ones are updated:
 // running <- (1 - momentum) running + momentum batch, with the unbiased variance, as published weights
 // expect. In a graph of Mode::inference the running statistics are used and nothing is updated. Parameters:
-// weight and bias [channels]. Buffers: running_mean and running_var [channels].
+// weight and bias [channels]. Buffers: running_mean and running_var [channels]. Where `synchronised`, the batch is
+// what all ranks have together in this step, or in this micro-batch; one message over ranks in each direction.
 class BatchNorm2d final : public Layer {
  public:
   explicit BatchNorm2d(std::int64_t channels, const BatchNorm2dOptions& options = {});

@@ -48,6 +48,7 @@ std::unique_ptr<layers::Layer> make_batch_norm(const Section& yaml, const Shape&
   layers::BatchNorm2dOptions options;
   options.momentum = yaml.number_or("momentum", options.momentum, {.minimum = 0, .maximum = 1});
   options.epsilon = yaml.number_or("epsilon", options.epsilon, {.above = 0});
+  options.synchronised = yaml.flag_or("synchronised", false);
   return std::make_unique<layers::BatchNorm2d>(channels_of(x), options);
 }
 

@@ -8,33 +8,34 @@
 namespace plexaura {
 
 ResidualBlock::ConvNorm::ConvNorm(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
-                                  Initialiser scale)
+                                  const layers::BatchNorm2dOptions& norm_options)
     : conv(in, out, {kernel, kernel},
            {.stride = {stride, stride},
             .padding = {kernel / 2, kernel / 2},
             .bias = false,
             .weight = Initialiser::he_normal_fan_out()}),
-      norm(out, {.weight = scale}) {}
+      norm(out, norm_options) {}
 
 ResidualBlock::ResidualBlock(const Options& options) {
-  const Initialiser ones = Initialiser::ones();
-  const Initialiser last = options.zero_init ? Initialiser::zeros() : ones;
+  const layers::BatchNorm2dOptions norm{.synchronised = options.synchronised};
+  layers::BatchNorm2dOptions last = norm;
+  if (options.zero_init) last.weight = Initialiser::zeros();
   const std::int64_t out = out_channels(options.width, options.bottleneck);
   if (options.bottleneck) {
-    append(options.in, options.width, 1, 1, ones);
-    append(options.width, options.width, 3, options.stride, ones);
+    append(options.in, options.width, 1, 1, norm);
+    append(options.width, options.width, 3, options.stride, norm);
     append(options.width, out, 1, 1, last);
   } else {
-    append(options.in, options.width, 3, options.stride, ones);
+    append(options.in, options.width, 3, options.stride, norm);
     append(options.width, out, 3, 1, last);
   }
   if (options.stride != 1 || options.in != out)
-    downsample_ = std::make_unique<ConvNorm>(options.in, out, 1, options.stride, ones);
+    downsample_ = std::make_unique<ConvNorm>(options.in, out, 1, options.stride, norm);
 }
 
 void ResidualBlock::append(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
-                           Initialiser scale) {
-  convolutions_.push_back(std::make_unique<ConvNorm>(in, out, kernel, stride, scale));
+                           const layers::BatchNorm2dOptions& norm) {
+  convolutions_.push_back(std::make_unique<ConvNorm>(in, out, kernel, stride, norm));
 }
 
 void ResidualBlock::members(MemberVisitor& visit) {

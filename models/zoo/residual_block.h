@@ -18,7 +18,8 @@ class ResidualBlock final : public layers::Layer {
     std::int64_t width = 0;   // output channels are as many, or four times as many in a bottleneck
     std::int64_t stride = 1;  // of the (first) 3x3 convolution
     bool bottleneck = true;
-    bool zero_init = true;  // the last batch-norm scale
+    bool zero_init = true;      // the last batch-norm scale
+    bool synchronised = false;  // batch norm over all ranks
   };
   explicit ResidualBlock(const Options& options);
 
@@ -31,13 +32,15 @@ class ResidualBlock final : public layers::Layer {
 
  private:
   struct ConvNorm {
-    ConvNorm(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride, Initialiser scale);
+    ConvNorm(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
+             const layers::BatchNorm2dOptions& norm_options);
     Node operator()(Operand x) { return norm(conv(x)); }
 
     layers::Conv2d conv;
     layers::BatchNorm2d norm;
   };
-  void append(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride, Initialiser scale);
+  void append(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
+              const layers::BatchNorm2dOptions& norm);
 
   std::vector<std::unique_ptr<ConvNorm>> convolutions_;
   std::unique_ptr<ConvNorm> downsample_;

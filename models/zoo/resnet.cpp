@@ -37,7 +37,7 @@ ResNet::ResNet(ModelInfo info, const ResNetOptions& options)
       conv1_(
           image_channels(sample_shape()), options.width, {7, 7},
           {.stride = {2, 2}, .padding = {3, 3}, .bias = false, .weight = Initialiser::he_normal_fan_out()}),
-      bn1_(options.width),
+      bn1_(options.width, {.synchronised = options.synchronised_batch_norm}),
       max_pool_({.kernel = {3, 3}, .stride = Size2d{2, 2}, .padding = {1, 1}}) {
   std::int64_t in = options.width;
   std::int64_t width = options.width;
@@ -46,7 +46,12 @@ ResNet::ResNet(ModelInfo info, const ResNetOptions& options)
     for (std::int64_t block = 0; block < blocks; ++block) {
       const std::int64_t stride = block == 0 && stages_.size() > 1 ? 2 : 1;
       stage.push_back(std::make_unique<ResidualBlock>(
-          ResidualBlock::Options{in, width, stride, options.bottleneck, options.zero_init_residual}));
+          ResidualBlock::Options{.in = in,
+                                 .width = width,
+                                 .stride = stride,
+                                 .bottleneck = options.bottleneck,
+                                 .zero_init = options.zero_init_residual,
+                                 .synchronised = options.synchronised_batch_norm}));
       in = ResidualBlock::out_channels(width, options.bottleneck);
     }
     width *= 2;
@@ -85,6 +90,7 @@ std::unique_ptr<Model> make_resnet(const Section& yaml, ModelInfo info) {
     options = ResNetOptions::of_depth(std::stoll(depth));
   }
   options.zero_init_residual = yaml.flag_or("zero_init_residual", true);
+  options.synchronised_batch_norm = yaml.flag_or("synchronised_batch_norm", false);
   if (info.sample_shape.rank() != 3)
     throw yaml.error("name", fmt::format("is resnet, which takes images [C, H, W], and the samples are {}",
                                          to_string(info.sample_shape)));

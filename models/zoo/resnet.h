@@ -18,6 +18,7 @@ struct ResNetOptions {
   std::int64_t width = 64;  // of the first stage; each stage has twice the width of the one before
   // Sets the initial scale of the last batch norm of each block to 0, so that blocks start as identities.
   bool zero_init_residual = true;
+  bool synchronised_batch_norm = false;  // over all ranks
 
   // Depths 18, 34, 50, 101 and 152 of the paper; UserError for others.
   static ResNetOptions of_depth(std::int64_t depth);
@@ -48,7 +49,7 @@ class ResNet final : public Model {
   std::unique_ptr<layers::Linear> fc_;
 };
 
-// From the keys depth, or stages, block and width; and zero_init_residual.
+// From the keys depth, or stages, block and width; zero_init_residual and synchronised_batch_norm.
 std::unique_ptr<Model> make_resnet(const Section& yaml, ModelInfo info);
 
 }  // namespace plexaura
