@@ -51,6 +51,7 @@ void check_options(const TrainerOptions& options) {
   require("number of steps", options.steps.value_or(0), 0);
   require("number of checkpoints to keep", options.keep, 1);
   require("bucket_bytes", options.bucket_bytes, 1);
+  require("verify_every", options.verify_every, 0);
 }
 
 }  // namespace
@@ -216,7 +217,9 @@ void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
     return;
   }
   under_way_ = step;
-  if (!runs_ahead_ || state_.step_in_epoch == 0) note_step_under_way(observer);
+  const bool verifies = options_.verify_every > 0 && state_.step % options_.verify_every == 0;
+  if (!runs_ahead_ || state_.step_in_epoch == 0 || verifies) note_step_under_way(observer);
+  if (verifies) verify();
 }
 
 // Counts the step before anything behind its update can fail: no update is made twice.
@@ -378,6 +381,7 @@ void Trainer::write_checkpoint() {
 // The loss may be finite where weights are not: an op can turn NaN into a number. They are looked at in any
 // case.
 void Trainer::save() {
+  verify();
   programs_->step().await_weights();
   state_.strategy_ranks = ranks().size();
   if (parts_.strategy != nullptr && !options_.output.empty())

@@ -57,9 +57,12 @@ struct TrainerOptions {
   std::filesystem::path output = {};     // folder of checkpoints; empty: none are written
   int keep = 1;                          // checkpoints
   std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
-  bool watch = false;                    // end with the op that makes the first NaN or infinite number
-  Profile* profile = nullptr;            // an event per instruction; slows the run down
-  Tuner* tuner = nullptr;                // of kernels: see ProgramOptions
+  // Steps between comparisons of what the ranks hold, which come before each checkpoint, too; 0: none. Not where the
+  // strategy realigns weights. See training/verify_ranks.h.
+  std::int64_t verify_every = 500;
+  bool watch = false;          // end with the op that makes the first NaN or infinite number
+  Profile* profile = nullptr;  // an event per instruction; slows the run down
+  Tuner* tuner = nullptr;      // of kernels: see ProgramOptions
 };
 
 // Called on every rank with figures over all ranks; only one of them needs to show them. What it throws on
@@ -157,6 +160,7 @@ class Trainer {
   StepUnderWay launch_step(Loader& loader);
   void advance();
   void note_step_under_way(TrainingObserver& observer);
+  void verify();
   void check_reported();
   [[noreturn]] void end_diverged(double loss, const std::string& name);
   Step next_step(Loader& loader) const;

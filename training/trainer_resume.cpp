@@ -1,4 +1,4 @@
-// How a Trainer goes on: from a checkpoint, or with fewer ranks.
+// How a Trainer goes on: from a checkpoint, with fewer ranks, or with a rank that holds wrong bits.
 
 #include <fmt/format.h>
 #include <utility>
@@ -8,6 +8,7 @@
 #include "training/signals.h"
 #include "training/step_runner.h"
 #include "training/trainer.h"
+#include "training/verify_ranks.h"
 
 namespace plexaura {
 
@@ -90,6 +91,12 @@ bool Trainer::strategy_realigns() const {
 
 bool Trainer::trains_for_itself() const {
   return parts_.strategy != nullptr && parts_.strategy->scope() == GradientScope::local;
+}
+
+void Trainer::verify() {
+  if (options_.verify_every == 0 || ranks().size() == 1 || strategy_realigns()) return;
+  programs_->step().await_weights();
+  verify_ranks(ranks(), parts_.store, state_.step);
 }
 
 void Trainer::drop_programs() {
