@@ -13,8 +13,9 @@ struct BatchNorm2dOptions {
 // Batch normalisation of each channel, the op batch_norm: x [N, channels, H, W], or [N, channels], of the
 // same shape. In a graph of Mode::train, statistics are those of the batch, and the running ones are updated:
 // running <- (1 - momentum) running + momentum batch, with the unbiased variance, as published weights
-// expect. In a graph of Mode::inference the running statistics are used and nothing is updated. Parameters:
-// weight and bias [channels]. Buffers: running_mean and running_var [channels].
+// expect. In a graph of Mode::inference the running statistics are used and nothing is updated. A Trainer
+// and an Optimizer refuse one element per channel, which is its own mean. Parameters: weight and bias [channels].
+// Buffers: running_mean and running_var [channels].
 class BatchNorm2d final : public Layer {
  public:
   explicit BatchNorm2d(std::int64_t channels, const BatchNorm2dOptions& options = {});
