@@ -19,6 +19,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/print.h"
+#include "models/programs/repeatable.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
 #include "training/data/tensor_dataset.h"
@@ -275,10 +276,8 @@ int main(int argc, char** argv) {
       ->check(whole_number(1))
       ->required();
   app.add_option("--classes", options.classes, "number of classes")->check(whole_number(1));
-  app.add_option("--set", options.set, "overrides a key of the file: training.batch_size=16")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(app.add_option("--set", options.set, "overrides a key of the file: training.batch_size=16"))
+      ->type_name("KEY=VALUE");
   app.add_option("--seconds", options.seconds, "minimum duration; at least five steps are timed")
       ->check(above_zero());
   app.add_option("--backend", options.backend, "cpu, portable or the name of a plugin");

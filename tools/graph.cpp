@@ -15,6 +15,7 @@
 #include "core/graph/print.h"
 #include "core/print.h"
 #include "core/step/training_step.h"
+#include "models/programs/repeatable.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
 
@@ -35,10 +36,8 @@ struct Options {
 
 void declare(CLI::App& app, Options& options) {
   app.add_option("FILE.yaml", options.file, "configuration of the model")->required();
-  app.add_option("--set", options.set, "overrides a key of the file: --set model.depth=18")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(app.add_option("--set", options.set, "overrides a key of the file: --set model.depth=18"))
+      ->type_name("KEY=VALUE");
   app.add_option("--format", options.format,
                  "text, dot (for graphviz), svg (needs graphviz) or program (compiled)")
       ->check(CLI::IsMember({"text", "dot", "svg", "program"}))

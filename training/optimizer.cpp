@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/ops/batch_norm.h"
 #include "training/records.h"
 
 namespace plexaura {
@@ -16,6 +17,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
                      const OptimizerOptions& options)
     : options_(options) {
   Graph& graph = outputs.loss.graph();
+  check_batch_norms(graph, "build the graph for two samples or more");
   const std::vector<ProgramOutput> gradients = training_outputs(graph, outputs, store, one_sample);
   const auto gradient_program =
       compile(graph, gradients, backend, {.types = store.types(), .apply_updates = false});

@@ -26,7 +26,8 @@ struct OptimizerOptions {
 class Optimizer {
  public:
   // Extends the graph of the loss by its gradients, and places the store: a VM that was made with the store
-  // before has to be made anew. Throws UserError for a trainable parameter that the loss does not use.
+  // before has to be made anew. Throws UserError for a trainable parameter that the loss does not use,
+  // and for batch normalisation over one element per channel.
   Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
             const OptimizerOptions& options = {});
 

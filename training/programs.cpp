@@ -8,6 +8,7 @@
 #include "core/did_you_mean.h"
 #include "core/fnv.h"
 #include "core/graph/structure.h"
+#include "core/ops/batch_norm.h"
 #include "training/on_rank_0.h"
 
 namespace plexaura {
@@ -41,6 +42,23 @@ std::set<std::int64_t> sizes_of_all(const BatchPlan& plan) {
   return shared;
 }
 
+// The lowest rank has samples in every step.
+std::int64_t largest_size(const BatchPlan& plan) { return plan.micro_batch(0, 0, 0).count; }
+
+// Where a micro-batch of so many samples is too small: which step has it.
+std::string too_small(std::int64_t samples, const BatchPlan& plan) {
+  const bool in_all = plan.micro_batch(0, plan.ranks - 1, plan.micro_batches - 1).count <= samples;
+  const std::int64_t step = in_all ? 0 : plan.steps_per_epoch() - 1;
+  std::string parts;
+  if (plan.ranks > 1) parts += fmt::format(" for {} ranks", plan.ranks);
+  if (plan.micro_batches > 1) parts += fmt::format(" in {} micro-batches", plan.micro_batches);
+  return fmt::format(
+      "{} of an epoch has {} of the {} samples{}: give another training.batch_size, so that {} has {} "
+      "samples or more",
+      in_all ? "a step" : "the last step", plan.global_batch(step).count, plan.samples, parts,
+      parts.empty() ? "every step" : "every part of a step", samples + 1);
+}
+
 }  // namespace
 
 TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store,
@@ -55,15 +73,14 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
       collective_(collective),
       options_(options) {
   const std::int64_t rank = collective.rank();
-  const std::int64_t first = train.micro_batch(0, 0, 0).count;
   share_kernel_times();
-  place(collective, strategy, first);
+  place(collective, strategy, train);
   measure_kernels(train, validation);
   together(collective, "compiling", [&] {
     compile_all(train, validation, rank);
     drop_sizes_of_others(train, validation);
     make_machines(strategy, train.micro_batches);
-    plan_hash_ = hash_of_plan(first);
+    plan_hash_ = hash_of_plan(largest_size(train));
     kernels_hash_ = hash_of_kernels(sizes_of_all(train));
     own_kernels_hash_ = hash_of_kernels(sizes_of(train, rank));
   });
@@ -76,9 +93,11 @@ LossOutputs TrainingPrograms::build(Graph& graph, std::int64_t samples) const {
 }
 
 std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t samples,
+                                                                   const BatchPlan& plan,
                                                                    const Placement* placement) {
   Graph graph(Mode::train);
   const LossOutputs model = build(graph, samples);
+  check_batch_norms(graph, too_small(samples, plan));
   evaluator_.know_metrics(model.metrics);
   const std::vector<ProgramOutput> outputs = training_outputs(graph, model, store_, samples);
   return compile(
@@ -86,11 +105,11 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
       {.placement = placement, .types = store_.types(), .apply_updates = false, .tuner = options_.tuner});
 }
 
-// The lowest rank has samples in every step; its placement is everyone's.
-void TrainingPrograms::place(Collective& collective, Strategy* strategy, std::int64_t samples) {
+// The placement of rank 0 is everyone's.
+void TrainingPrograms::place(Collective& collective, Strategy* strategy, const BatchPlan& plan) {
   std::string placement;
   on_rank_0(collective, "placing the parameters",
-            [&] { placement = to_text(compile_gradients(samples, nullptr)->placement); });
+            [&] { placement = to_text(compile_gradients(largest_size(plan), plan, nullptr)->placement); });
   placement = broadcast_text(collective, std::move(placement), "the placement of the parameters");
   const Placement placed =
       together(collective, "placing the parameters", [&] { return parse_placement(placement); });
@@ -143,7 +162,8 @@ std::string TrainingPrograms::times_in_use() const {
 // Each once.
 void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank) {
   for (const std::int64_t samples : train.micro_batch_sizes(rank))
-    if (!gradients_.contains(samples)) gradients_[samples] = compile_gradients(samples, &store_.placement());
+    if (!gradients_.contains(samples))
+      gradients_[samples] = compile_gradients(samples, train, &store_.placement());
   if (validation.samples == 0) return;
   for (const std::int64_t samples : validation.micro_batch_sizes(rank))
     if (samples > 0) evaluator_.compile_for(samples);

@@ -66,9 +66,10 @@ class TrainingPrograms {
   const std::string& kernel_times() const { return kernel_times_; }
 
  private:
-  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, const Placement* placement);
+  std::shared_ptr<const Program> compile_gradients(std::int64_t samples, const BatchPlan& plan,
+                                                   const Placement* placement);
   LossOutputs build(Graph& graph, std::int64_t samples) const;
-  void place(Collective& collective, Strategy* strategy, std::int64_t samples);
+  void place(Collective& collective, Strategy* strategy, const BatchPlan& plan);
   void share_kernel_times();
   void measure_kernels(const BatchPlan& train, const BatchPlan& validation);
   void drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation);

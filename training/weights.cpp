@@ -23,10 +23,30 @@ namespace {
 constexpr std::string_view setting_prefix = "setting.";  // before the key
 constexpr const char* origin_key = "data.origin";
 
+// What to do about a value that is not finite.
+constexpr std::string_view without_training =
+    ": a file of weights holds finite numbers alone, and nothing was saved; look for what wrote such a "
+    "number "
+    "into the store";
+constexpr std::string_view after_training =
+    " after the last step: training diverged, or a sample holds such a number; lower "
+    "training.optimizer.learning_rate, or set training.watch=true to see which op made the first one; no "
+    "checkpoint was touched";
+
 Tensor finite_value(const ParameterStore& store, const std::string& name, std::string_view advice) {
   Tensor tensor = store.read(name);
   if (!all_finite(tensor)) throw UserError(fmt::format("{} of '{}'{}", first_bad(tensor), name, advice));
   return tensor;
+}
+
+std::string write_weights(const fs::path& path, const ParameterStore& store, const Settings& settings,
+                          std::uint64_t data_origin, std::string_view advice) {
+  SafeTensors weights;
+  for (const ParameterSpec& spec : store.specs())
+    weights.tensors.emplace_back(spec.name, finite_value(store, spec.name, advice));
+  for (const auto& [key, value] : settings) weights.metadata[std::string(setting_prefix) + key] = value;
+  if (data_origin != 0) weights.metadata[origin_key] = fmt::format("{:016x}", data_origin);
+  return write_safetensors(path, weights);
 }
 
 Settings settings_in(const Metadata& metadata) {
@@ -154,15 +174,12 @@ class Loading {
 
 std::string save_weights(const fs::path& path, const ParameterStore& store, const Settings& settings,
                          std::uint64_t data_origin) {
-  SafeTensors weights;
-  for (const ParameterSpec& spec : store.specs())
-    weights.tensors.emplace_back(
-        spec.name, finite_value(store, spec.name,
-                                ": a file of weights holds finite numbers alone, and nothing was saved; look "
-                                "for what wrote such a number into the store"));
-  for (const auto& [key, value] : settings) weights.metadata[std::string(setting_prefix) + key] = value;
-  if (data_origin != 0) weights.metadata[origin_key] = fmt::format("{:016x}", data_origin);
-  return write_safetensors(path, weights);
+  return write_weights(path, store, settings, data_origin, without_training);
+}
+
+std::string save_trained_weights(const fs::path& path, const ParameterStore& store, const Settings& settings,
+                                 std::uint64_t data_origin) {
+  return write_weights(path, store, settings, data_origin, after_training);
 }
 
 std::optional<std::uint64_t> data_origin_in(const Metadata& metadata, const fs::path& path) {
@@ -179,12 +196,7 @@ std::optional<std::uint64_t> data_origin_in(const Metadata& metadata, const fs::
 }
 
 void check_weights(const ParameterStore& store) {
-  for (const ParameterSpec& spec : store.specs())
-    finite_value(
-        store, spec.name,
-        " after the last step: training diverged, or a sample holds such a number; lower "
-        "training.optimizer.learning_rate, or set training.watch=true to see which op made the first "
-        "one; no checkpoint was touched");
+  for (const ParameterSpec& spec : store.specs()) finite_value(store, spec.name, after_training);
 }
 
 Metadata load_weights(const fs::path& path, ParameterStore& store, const std::vector<std::string>& skip) {

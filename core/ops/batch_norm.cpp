@@ -192,6 +192,21 @@ BatchNormResult batch_norm(Operand x, Operand scale, Operand shift, BatchNormOpt
   return {normalise(x, scale, shift, {of.mean, at}, {of.inverse, at}), of.mean, of.variance};
 }
 
+void check_batch_norms(const Graph& graph, std::string_view remedy) {
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const NodeRecord& record = graph.record(id);
+    if (record.op->name() != "normalise") continue;
+    const Value mean = record.inputs[3];
+    const TensorType& x = record.types[0];
+    if (graph.record(mean.node).op->name() != "moments" || x.shape.elements() != x.shape[1]) continue;
+    if (x.shape[1] > 0)
+      throw UserError(
+          fmt::format("{}: batch_norm({}) has one element per channel, which is its own mean, so that "
+                      "nothing before it would be trained; {}",
+                      to_string(record.origin), to_string(x), remedy));
+  }
+}
+
 Node batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean, Operand variance,
                           BatchNormOptions options) {
   const auto at = x.where();

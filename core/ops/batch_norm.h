@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "core/export.h"
 #include "core/graph/op.h"
 
@@ -36,6 +38,11 @@ struct BatchNormResult {
 // Batch normalisation in training: normalise() by the batch's own moments.
 PLEXAURA_API BatchNormResult batch_norm(Operand x, Operand scale, Operand shift,
                                         BatchNormOptions options = {});
+
+// For a graph to train with: throws UserError for the first batch_norm() over one element per channel. That element is
+// its own mean, so that the output is the shift, whatever x is, and nothing before it would be trained. `remedy` ends
+// the sentence. Moments that are not normalised by as they are, as those that ranks join, are not looked at.
+PLEXAURA_API void check_batch_norms(const Graph& graph, std::string_view remedy);
 
 // The same formula with a mean and variance that are given (the running ones).
 PLEXAURA_API Node batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean,

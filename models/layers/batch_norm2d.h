@@ -15,8 +15,9 @@ struct BatchNorm2dOptions {
 // same shape. In a graph of Mode::train, statistics are those of the batch, and the running ones are updated:
 // running <- (1 - momentum) running + momentum batch, with the unbiased variance, as published weights
 // expect. In a graph of Mode::inference the running statistics are used and nothing is updated. Parameters:
-// weight and bias [channels]. Buffers: running_mean and running_var [channels]. Where `synchronised`, the batch is
-// what all ranks have together in this step, or in this micro-batch; one message over ranks in each direction.
+// weight and bias [channels]. Buffers: running_mean and running_var [channels]. A Trainer and an Optimizer refuse
+// one element per channel, which is its own mean. Where `synchronised`, the batch is what all ranks have together in
+// this step, or in this micro-batch; one message over ranks in each direction.
 class BatchNorm2d final : public Layer {
  public:
   explicit BatchNorm2d(std::int64_t channels, const BatchNorm2dOptions& options = {});

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "models/programs/repeatable.h"
 #include "models/programs/version.h"
 
 namespace plexaura {
@@ -84,10 +85,9 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
                            program, argc > 0 ? argv[0] : program));
   app.name(program);
   app.add_option("FILE.yaml", line.config, "describes the run: model, data, training, distributed, output");
-  app.add_option("--set", line.set, "overrides a key of the file: --set training.batch_size=8; repeatable")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(app.add_option("--set", line.set,
+                            "overrides a key of the file: --set training.batch_size=8; repeatable"))
+      ->type_name("KEY=VALUE");
   app.add_option("--steps", line.steps,
                  "stops when the run has made N updates, including those before --resume")
       ->type_name("N")
@@ -102,12 +102,11 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   app.add_option("--weights", line.weights, "starts from a safetensors file")
       ->type_name("FILE")
       ->check(not_empty);
-  app.add_option("--skip", line.skip,
-                 "with --weights: parameters that keep their initial values ('fc.*'; '?' is any letter)")
+  repeatable(
+      app.add_option("--skip", line.skip,
+                     "with --weights: parameters that keep their initial values ('fc.*'; '?' is any letter)"))
       ->type_name("PATTERN")
-      ->check(not_empty)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->check(not_empty);
   app.add_flag("--evaluate", line.evaluate,
                "prints the validation loss and metrics of --weights or the newest checkpoint, and exits");
   app.add_option("--predict", line.predict,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 #include "core/fnv.h"
@@ -108,6 +109,20 @@ bool validates(const Section& data) {
   return !data.has("validation_limit") || data.integer("validation_limit", {.minimum = 0}) > 0;
 }
 
+// A class without samples could not be learnt. `value` of the key has chosen the part; `remedy` ends the sentence.
+void require_each_class(const Section& data, const char* key, const std::string& value, const Dataset& part,
+                        const Dataset& whole, std::string_view remedy) {
+  const std::vector<std::int64_t> labels = labels_of(part);
+  const std::set<std::int64_t> left(labels.begin(), labels.end());
+  for (const std::int64_t label : labels_of(whole))
+    if (!left.contains(label))
+      throw data.error(
+          key,
+          fmt::format("is {}, which leaves {} of the {} samples to train on and none of the class '{}'; {}",
+                      value, part.size(), whole.size(), whole.class_names()[static_cast<std::size_t>(label)],
+                      remedy));
+}
+
 // One table is cut in two: by folds, of which one is for validation, or by a share.
 Pair split(const Section& data, const DatasetPtr& whole) {
   const auto seed = static_cast<std::uint64_t>(data.integer_or("split_seed", 1, {.minimum = 0}));
@@ -121,18 +136,19 @@ Pair split(const Section& data, const DatasetPtr& whole) {
                                             count, whole->size()));
     const std::int64_t fold = data.integer_or("fold", 0, {.minimum = 0, .maximum = count - 1});
     const auto folds = stratified_folds(labels, count, seed);
-    return {subset(whole, without_fold(folds, fold)), subset(whole, folds[static_cast<std::size_t>(fold)]),
+    const DatasetPtr train = subset(whole, without_fold(folds, fold));
+    require_each_class(data, "fold", std::to_string(fold), *train, *whole,
+                       "give that class more samples, or leave it out of the table");
+    return {train, subset(whole, folds[static_cast<std::size_t>(fold)]),
             fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), hash_of(labels))};
   }
   if (data.has("fold")) throw data.error("fold", "needs folds, the number of parts");
   const double share = data.number_or("validation_share", 0.2, {.minimum = 0, .below = 1});
   auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
-  if (parts[0].empty())
-    throw data.error(
-        "validation_share",
-        fmt::format("is {}, which leaves none of the {} samples to train on; give a smaller share", share,
-                    whole->size()));
-  return {subset(whole, std::move(parts[0])), subset(whole, std::move(parts[1])),
+  const DatasetPtr train = subset(whole, std::move(parts[0]));
+  require_each_class(data, "validation_share", fmt::format("{}", share), *train, *whole,
+                     "give a smaller share");
+  return {train, subset(whole, std::move(parts[1])),
           fnv(fmt::format("share {}, seed {}", share, seed), hash_of(labels))};
 }
 
@@ -269,18 +285,10 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   return pair;
 }
 
-// A part of the training data. A class without samples could not be learnt.
+// What is kept of the training data.
 void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vector<std::int64_t> indices) {
   const DatasetPtr part = subset(train, std::move(indices));
-  const std::vector<std::int64_t> labels = labels_of(*part);
-  const std::set<std::int64_t> left(labels.begin(), labels.end());
-  for (const std::int64_t label : labels_of(*train))
-    if (!left.contains(label))
-      throw data.error(key,
-                       fmt::format("is {}, which leaves {} of the {} samples and none of the class '{}'; "
-                                   "give a larger number",
-                                   data.text(key), part->size(), train->size(),
-                                   train->class_names()[static_cast<std::size_t>(label)]));
+  require_each_class(data, key, data.text(key), *part, *train, "give a larger number");
   train = part;
 }
 

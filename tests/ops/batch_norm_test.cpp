@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gradients.h"
+#include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
@@ -213,6 +214,36 @@ TEST_CASE("running statistics with an epsilon of 0 are refused") {
   });
   CHECK(text.find("batch_norm_test.cpp") != std::string::npos);
   CHECK(text.find("epsilon must be above 0, not 0") != std::string::npos);
+}
+
+TEST_CASE("batch norm by the moments of one element per channel is found, and no other") {
+  const auto refusal = [](const Shape& shape) {
+    Graph graph;
+    const Node x = graph.input("x", {DType::float32, shape});
+    const Node scale = graph.input("scale", {DType::float32, {shape[1]}});
+    batch_norm(x, scale, scale);
+    return user_error([&] { check_batch_norms(graph, "do so"); });
+  };
+  const std::string text = refusal({1, 3, 1});
+  CHECK(text.find("batch_norm_test.cpp") != std::string::npos);
+  CHECK(text.ends_with(
+      ": batch_norm(float32[1,3,1]) has one element per channel, which is its own mean, so that "
+      "nothing before it would be trained; do so"));
+  CHECK(refusal({2, 3}) == "");
+  CHECK(refusal({1, 3, 2}) == "");
+  CHECK(refusal({0, 3}) == "");
+  CHECK(refusal({1, 0}) == "");
+  CHECK(refusal({3, 0}) == "");
+}
+
+TEST_CASE("moments that ranks join, and those that are given, may be of one element each") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {1, 3}});
+  const Node scale = graph.input("scale", {DType::float32, {3}});
+  const MomentsResult own = moments(x);
+  normalise(x, scale, scale, all_reduce_sum(own.mean), own.inverse);
+  batch_norm_inference(x, scale, scale, scale, scale);
+  CHECK(user_error([&] { check_batch_norms(graph, ""); }) == "");
 }
 
 TEST_CASE("gradients pass the mean and the variance of batch norm") {

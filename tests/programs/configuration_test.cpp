@@ -220,8 +220,8 @@ TEST_CASE("sizes have bounds, and each error names its key") {
   check(csv, sgd + "}\ndistributed: {deadline_seconds: 1e10",
         "distributed.deadline_seconds is '1e10'; it must be a number > 0 and <= 1000000");
   check(csv + ", validation_share: 0.999999", sgd,
-        "data.validation_share is 0.999999, which leaves none of the 150 samples to train on; give a smaller "
-        "share");
+        "data.validation_share is 0.999999, which leaves 0 of the 150 samples to train on and none of the "
+        "class '");
   check(csv + ", folds: 151", sgd,
         "data.folds is 151 and there are 150 samples; give at most one part a sample");
   check(idx + ", classes: 9999999999", sgd,
@@ -311,8 +311,30 @@ TEST_CASE("a part of the training data that lacks one of its classes is refused"
     const std::string text = user_error([&] { samples(part); });
     CHECK(text.find("data." + part.substr(0, part.find(':')) + " is " + part.substr(part.find(' ') + 1) +
                     ", which leaves ") != std::string::npos);
-    CHECK(text.find(" of the 120 samples and none of the class '") != std::string::npos);
+    CHECK(text.find(" of the 120 samples to train on and none of the class '") != std::string::npos);
   }
+}
+
+TEST_CASE(
+    "a split that leaves a class without training samples is refused, and one without validation is not") {
+  const TemporaryFolder folder;
+  const std::string table = (folder / "t.csv").string();
+  write_text(table, "x,y\n1,a\n2,a\n3,a\n4,a\n5,a\n6,rare\n7,a\n8,a\n9,a\n");
+  const auto split = [&](const std::string& keys) {
+    const RunData data = open_data(
+        Config::parse(fmt::format("data: {{format: csv, path: {}, {}}}\n", table, keys), "test.yaml"));
+    return std::pair(data.train->size(), data.validation->size());
+  };
+  CHECK(split("folds: 3, fold: 0") == std::pair<std::int64_t, std::int64_t>(6, 3));
+  CHECK(user_error([&] { split("folds: 3, fold: 1"); })
+            .ends_with(
+                "data.fold is 1, which leaves 6 of the 9 samples to train on and none of the class 'rare'; "
+                "give that class more samples, or leave it out of the table"));
+  CHECK(split("validation_share: 0.4") == std::pair<std::int64_t, std::int64_t>(5, 4));
+  CHECK(user_error([&] { split("validation_share: 0.7"); })
+            .ends_with(
+                "data.validation_share is 0.7, which leaves 3 of the 9 samples to train on and none of the "
+                "class 'rare'; give a smaller share"));
 }
 
 TEST_CASE("a place that does not fit the format is told so, and so is a single class") {

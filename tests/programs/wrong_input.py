@@ -224,6 +224,18 @@ class WrongInput(MistakeTest):
         layers("layers\\[0\\].type is 'convolution'; it must be one of", "type: conv,", "type: convolution,")
         layers("layers\\[4\\].p is '1.5'; it must be a number >= 0 and < 1", "p: 0.3", "p: 1.5")
 
+    def test_steps_too_small_for_batch_norm(self):
+        """Also the last of an epoch, which is found before the first."""
+        self.cnn()
+        self.write("wrong.yaml", support.CNN.replace("units: 16}", "units: 16}\n    - {type: batch_norm}"))
+        says = "^wrong.yaml:11:7 \\(bn1\\): batch_norm\\(float32\\[1,16\\]\\) has one element per channel.*; "
+        for mode in ([], ["--dry-run"]):
+            self.check(says + "a step of an epoch has 1 of the 47 samples: give another training.batch_size",
+                       "convnet", "wrong.yaml", *self.settings("training.batch_size=1"), *mode)
+            self.check_ranks(says + "the last step of an epoch has 1 of the 47 samples( for 2 ranks)?: give another training.batch_size",
+                             "convnet", "wrong.yaml", *self.settings("training.batch_size=23"), *mode)
+        self.run_one("convnet", "wrong.yaml", *self.settings("training.batch_size=15", "training.epochs=1"))
+
     def test_images_too_small_for_the_net(self):
         for part in ("train", "t10k"):
             support.write_idx(self.folder / "tiny", part, 20, size=8, classes=10)

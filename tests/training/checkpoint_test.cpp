@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/support/error_text.h"
+#include "tests/support/forwarding_backend.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/training/tiny_store.h"
 #include "training/safetensors.h"
@@ -18,6 +19,24 @@
 namespace plexaura::testing::checkpoint_test {
 
 namespace {
+
+// Counts what is copied between host and device, as on a device of its own.
+class CountingCopies final : public ForwardingBackend {
+ public:
+  explicit CountingCopies(Backend& inner) : ForwardingBackend(inner), info_(inner.info()) {
+    info_.host_memory = false;
+  }
+  const BackendInfo& info() const override { return info_; }
+  void copy(Stream stream, Address dst, const std::byte* src, std::size_t count) override {
+    bytes += count;
+    ForwardingBackend::copy(stream, dst, src, count);
+  }
+
+  std::size_t bytes = 0;
+
+ private:
+  BackendInfo info_;
+};
 
 namespace fs = std::filesystem;
 
@@ -361,6 +380,23 @@ TEST_CASE("weights that are not numbers do not take the place of good ones") {
   CHECK(text.starts_with("NaN at element 5 of 'fc.weight' after the last step: training diverged"));
   CHECK(user_error([&] { check_weights(model.store); }) == text);
   CHECK(names(folder.path()) == "checkpoint-000003 ");
+}
+
+TEST_CASE("a checkpoint reads every weight and every state once") {
+  const TemporaryFolder folder;
+  CountingCopies backend(test_backend());
+  const TinyStore model(1, DType::float32, 2, {}, backend);
+  const auto bytes_in = [&](auto&& action) {
+    backend.bytes = 0;
+    action();
+    return backend.bytes;
+  };
+  const std::size_t all = bytes_in([&] {
+    for (const ParameterSpec& spec : model.store.specs()) model.store.read(spec.name);
+    for (const std::int64_t index : {0, 1}) model.store.read_state(index, "fc.weight");
+  });
+  CHECK(all > 0);
+  CHECK(bytes_in([&] { save_checkpoint(folder.path(), model.store, {.step = 1}); }) == all);
 }
 
 TEST_CASE("a checkpoint with a changed byte is refused") {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
+#include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/dropout.h"
 #include "core/ops/gather.h"
@@ -48,6 +49,17 @@ TEST_CASE("a step follows the gradient and gives the loss before it, with its me
   CHECK(line.value("a") == doctest::Approx(1.4));
   CHECK(line.value("b") == doctest::Approx(-0.2));
   CHECK(optimizer.steps() == 1);
+}
+
+TEST_CASE("batch norm of a single element per channel trains nothing, and is refused") {
+  Graph graph;
+  ParameterStore store{{{"scale", {DType::float64, {3}}, ParameterRole::trainable, Initialiser::ones()}}};
+  const Node scale = graph.parameter("scale", {DType::float64, {3}});
+  const Node y = batch_norm(graph.input("x", {DType::float64, {1, 3}}), scale, scale).y;
+  const std::string text =
+      user_error([&] { Optimizer(LossOutputs{.loss = mean(y)}, store, test_backend()); });
+  CHECK(text.find("optimizer_test.cpp") != std::string::npos);
+  CHECK(text.ends_with("; build the graph for two samples or more"));
 }
 
 TEST_CASE("every optimizer finds the line") {

@@ -2,8 +2,14 @@
 
 #include <array>
 #include <doctest/doctest.h>
+#include <string>
+#include <vector>
 
 #include "backends/registry.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/reduce.h"
+#include "core/ops/shape.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
@@ -63,6 +69,29 @@ class Full final : public ForwardingBackend {
     throw DeviceError("this rank has no memory");
   }
 };
+
+// The sizes of parts of a step are those of `plan`.
+std::string refusal_of_batch_norm(const BatchPlan& plan, const Shape& features, int on_ranks = 1) {
+  const ModelBuilder model = [&](const ModelInputs& inputs) {
+    LossOutputs outputs = small_model(inputs);
+    const Node x = inputs["samples"];
+    if (x.graph().mode() == Mode::inference) return outputs;
+    std::vector<std::int64_t> extents{x.shape()[0]};
+    extents.insert(extents.end(), features.begin(), features.end());
+    const Node ones =
+        x.graph().constant(Tensor::of<double>({features[0]}, std::vector<double>(features[0], 1)));
+    outputs.loss = outputs.loss + mean(batch_norm(reshape(x, extents), ones, ones).y);
+    return outputs;
+  };
+  return user_error([&] {
+    ThreadRanks(on_ranks).run([&](Collective& collective) {
+      const auto backend = open_backend(test_backend().info().name);
+      ParameterStore store = small_store();
+      const TrainingPrograms programs(model, points(1)->fields(), store, *backend, collective, nullptr, plan,
+                                      {5, 1, on_ranks, 1}, {});
+    });
+  });
+}
 
 }  // namespace
 
@@ -125,6 +154,40 @@ TEST_CASE("a model is built for the sizes of its batches and for no other") {
   const TrainingPrograms programs(pairs, points(1)->fields(), store, test_backend(), alone, nullptr,
                                   {12, 4, 1, 2}, {8, 4, 1, 1}, {});
   CHECK(programs.metric_names() == std::vector<std::string>{"accuracy"});
+}
+
+TEST_CASE("batch norm of a single element per channel is refused before the first step") {
+  const auto ends = [](const std::string& text, const std::string& end) {
+    CAPTURE(text);
+    CHECK(text.find("programs_test.cpp") != std::string::npos);
+    CHECK(text.find("batch_norm(float64[1,4") != std::string::npos);
+    CHECK(text.ends_with(
+        " has one element per channel, which is its own mean, so that nothing before it would be "
+        "trained; " +
+        end));
+  };
+  ends(refusal_of_batch_norm({12, 1, 1, 1}, {4}),
+       "a step of an epoch has 1 of the 12 samples: give another training.batch_size, so that every step has "
+       "2 "
+       "samples or more");
+  ends(refusal_of_batch_norm({13, 4, 1, 1}, {4, 1, 1}),
+       "the last step of an epoch has 1 of the 13 samples: give another training.batch_size, so that every "
+       "step "
+       "has 2 samples or more");
+  ends(refusal_of_batch_norm({24, 7, 2, 1}, {4}, 2),
+       "the last step of an epoch has 3 of the 24 samples for 2 ranks: give another training.batch_size, so "
+       "that "
+       "every part of a step has 2 samples or more");
+  ends(refusal_of_batch_norm({12, 6, 1, 4}, {4}),
+       "a step of an epoch has 6 of the 12 samples in 4 micro-batches: give another training.batch_size, so "
+       "that "
+       "every part of a step has 2 samples or more");
+}
+
+TEST_CASE("batch norm of several elements per channel may have a single sample, or none") {
+  CHECK(refusal_of_batch_norm({13, 4, 1, 1}, {2, 2}) == "");
+  CHECK(refusal_of_batch_norm({13, 1, 1, 2}, {2, 2}) == "");
+  CHECK(refusal_of_batch_norm({14, 4, 1, 1}, {4}) == "");
 }
 
 TEST_CASE("memory that a strategy makes with all ranks does not hide that one of them has none") {

@@ -11,7 +11,7 @@ namespace plexaura::testing {
 class TinyStore {
  public:
   explicit TinyStore(double first, DType dtype = DType::float32, std::int64_t states = 1,
-                     std::optional<DType> dtype_of_states = {})
+                     std::optional<DType> dtype_of_states = {}, Backend& backend = test_backend())
       : store({{"fc.weight",
                 {dtype, Shape{3, 17}},
                 ParameterRole::trainable,
@@ -23,7 +23,7 @@ class TinyStore {
     store.set_types(placement.types);
     placement.append("fc.weight", store.specs()[0].type, ParameterRole::trainable, Layout({0, 1}, {{1, 8}}));
     placement.append("bn.mean", store.specs()[1].type, ParameterRole::buffer, Layout::row_major(1));
-    store.place(placement, test_backend());
+    store.place(placement, backend);
     store.require_states(states);
     for (const ParameterSpec& spec : store.specs()) store.write(spec.name, counting(spec.type, first));
     for (std::int64_t i = 0; i < states; ++i)
