@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/ops/batch_norm.h"
+#include "core/ranks/collective.h"
 #include "training/records.h"
 
 namespace plexaura {
@@ -10,6 +11,12 @@ namespace plexaura {
 namespace {
 
 constexpr std::int64_t one_sample = 1;  // the whole batch: the loss is weighted by nothing
+
+// What a model sums over all ranks is what this one has.
+Collective& the_only_rank() {
+  static SingleProcess rank;
+  return rank;
+}
 
 }  // namespace
 
@@ -32,7 +39,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
   const auto workspace = std::make_shared<Workspace>(
       backend, std::max(gradient_program->arena_bytes, update_program->arena_bytes),
       gradient_program->feed_bytes);
-  step_->add_program(one_sample, true, gradient_program, update_program.get(), workspace);
+  step_->add_program(one_sample, true, gradient_program, update_program.get(), workspace, &the_only_rank());
   for (const Metric& metric : outputs.metrics) metric_names_.push_back(metric.name);
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
+#include "core/ops/all_reduce.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/dropout.h"
@@ -60,6 +61,12 @@ TEST_CASE("batch norm of a single element per channel trains nothing, and is ref
       user_error([&] { Optimizer(LossOutputs{.loss = mean(y)}, store, test_backend()); });
   CHECK(text.find("optimizer_test.cpp") != std::string::npos);
   CHECK(text.ends_with("; build the graph for two samples or more"));
+}
+
+TEST_CASE("what a model sums over all ranks is what the only one has") {
+  Line line;
+  Optimizer optimizer({.loss = all_reduce_sum(line.outputs.loss)}, line.store, test_backend());
+  CHECK(optimizer.step({{"x", xs}, {"y", ys}}) == doctest::Approx(3));
 }
 
 TEST_CASE("every optimizer finds the line") {
