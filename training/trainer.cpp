@@ -381,7 +381,7 @@ void Trainer::write_checkpoint() {
 // The loss may be finite where weights are not: an op can turn NaN into a number. They are looked at in any
 // case.
 void Trainer::save() {
-  verify();
+  if (!options_.output.empty() || done() || stopped_) verify();
   programs_->step().await_weights();
   state_.strategy_ranks = ranks().size();
   if (parts_.strategy != nullptr && !options_.output.empty())

@@ -57,8 +57,8 @@ struct TrainerOptions {
   std::filesystem::path output = {};     // folder of checkpoints; empty: none are written
   int keep = 1;                          // checkpoints
   std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
-  // Steps between comparisons of what the ranks hold, which come before each checkpoint, too; 0: none. Not where the
-  // strategy realigns weights. See training/verify_ranks.h.
+  // Steps between comparisons of what the ranks hold, which come before each checkpoint and at the end, too; 0: none.
+  // Not where the strategy realigns weights. See training/verify_ranks.h.
   std::int64_t verify_every = 500;
   bool watch = false;          // end with the op that makes the first NaN or infinite number
   Profile* profile = nullptr;  // an event per instruction; slows the run down
