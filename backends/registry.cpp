@@ -28,7 +28,10 @@ void require_no_options(std::string_view name, const BackendOptions& options) {
 
 [[noreturn]] void throw_missing(std::string_view name) {
   if (name == "cuda")
-    throw UserError("the backend 'cuda' is not part of this version of Plexaura; use the backend 'cpu'");
+    throw UserError(
+        fmt::format("the backend 'cuda' needs the plugin plexaura_cuda.so, which is missing in {}; build "
+                    "Plexaura with -D PLEXAURA_CUDA=ON (see docs/cuda.md), or use the backend 'cpu'",
+                    fmt::join(plugin_folders(), ", ")));
   throw UserError(
       fmt::format("there is no backend '{}'; there are: {} (a plugin plexaura_{}.so is missing in {})", name,
                   fmt::join(known_backends(), ", "), name, fmt::join(plugin_folders(), ", ")));

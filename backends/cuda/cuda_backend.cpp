@@ -10,8 +10,10 @@
 #include "backends/cuda/cuda_event.h"
 #include "backends/cuda/device.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/strides.h"
 #include "core/device/plugin.h"
 #include "core/error.h"
+#include "core/graph/print.h"
 #include "core/ops/reorder.h"
 
 namespace plexaura::cuda {
@@ -127,6 +129,15 @@ std::vector<Layout> row_major(const std::vector<TensorType>& types) {
   return layouts;
 }
 
+void require_axes(const RegionQuery& query, const std::vector<TensorType>& types) {
+  for (const TensorType& type : types)
+    if (type.shape.rank() > most_axes)
+      throw UserError(fmt::format(
+          "{}: the kernels of the backend 'cuda' take values of up to {} axes, and {} has {}; reshape it, "
+          "or use the backend 'cpu'",
+          name_of(query.graph, query.region.nodes[0]), most_axes, to_string(type), type.shape.rank()));
+}
+
 struct Offer {
   std::function<void(const Call& call)> enqueue;  // empty: none
   std::vector<Layout> inputs;
@@ -200,6 +211,8 @@ class CudaBackend final : public Backend {
     const std::vector<TensorType> outputs = types_of(query, query.region.outputs);
     Offer offer = offer_for(query, inputs, outputs);
     if (!offer.enqueue) return {};
+    require_axes(query, inputs);
+    require_axes(query, outputs);
     Candidate candidate;
     candidate.implementation = "cuda";
     candidate.inputs = std::move(offer.inputs);

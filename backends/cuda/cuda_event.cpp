@@ -1,29 +1,24 @@
 #include "backends/cuda/cuda_event.h"
 
-#include <new>
+#include <utility>
 
 namespace plexaura::cuda {
 
-EventState::EventState() : flag(new (runtime::allocate_pinned(sizeof(runtime::Flag))) runtime::Flag(0)) {}
-
-EventState::~EventState() { runtime::free_pinned(reinterpret_cast<std::byte*>(flag)); }
-
 void EventState::begin(Kind next) {
-  if (kind != Kind::open) ++use;
   kind = next;
   changed.notify_all();
 }
 
 void EventState::recorded_in(runtime::Stream* stream) {
   begin(Kind::recorded);
-  if (holds_open) runtime::raise(stream, flag, use);
-  holds_open = false;
+  if (const auto kept = std::exchange(promise, std::nullopt)) runtime::raise(stream, kept->flag, kept->value);
 }
 
 void CudaEvent::record(Stream stream) {
   runtime::Stream* const into = device_->stream(stream);
   if (device_->capture.active()) {
     device_->capture.record(state_, stream);
+    if (!state_->mark) state_->mark.reset(runtime::make_event());
     runtime::record(state_->mark.get(), into);
     runtime::record_in_graph(state_->event.get(), into);
     return;
@@ -37,14 +32,12 @@ void CudaEvent::signal() {
   device_->capture.forbid("signalling an event");
   const std::lock_guard lock(state_->mutex);
   state_->begin(EventState::Kind::signalled);
-  state_->holds_open = false;
-  runtime::raise(state_->flag, state_->use);
+  if (const auto kept = std::exchange(state_->promise, std::nullopt)) runtime::raise(kept->flag, kept->value);
 }
 
 void CudaEvent::reset() {
   device_->capture.forbid("resetting an event");
   const std::lock_guard lock(state_->mutex);
-  ++state_->use;
   state_->kind = EventState::Kind::open;
 }
 
@@ -57,8 +50,8 @@ void CudaEvent::hold(Stream stream) {
   const std::lock_guard lock(state_->mutex);
   if (state_->kind == EventState::Kind::recorded) return runtime::hold(held, state_->event.get());
   if (state_->kind == EventState::Kind::signalled) return;
-  state_->holds_open = true;
-  runtime::hold(held, state_->flag, state_->use);
+  if (!state_->promise) state_->promise = device_->promises.make();
+  runtime::hold(held, state_->promise->flag, state_->promise->value);
 }
 
 bool CudaEvent::passed() const {

@@ -4,35 +4,28 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "backends/cuda/device.h"
 #include "core/device/backend.h"
 
 namespace plexaura::cuda {
 
-// An event and the flag by which the host signals it. Its uses are numbered: the flag holds the number of the last one
-// that was passed by a signal, so that a stream which waits for a use is released by a later one, too.
+// An event may hold streams before it is recorded or signalled. These wait for a flag, which is raised then.
 struct EventState {
   enum class Kind : std::uint8_t { open, signalled, recorded };
 
-  EventState();
-  ~EventState();
-  EventState(const EventState&) = delete;
-  EventState& operator=(const EventState&) = delete;
-
-  // A new use, which may begin where none is open.
+  // It is open no more.
   void begin(Kind next);
   // It was recorded in the stream, which releases those that wait for the flag.
   void recorded_in(runtime::Stream* stream);
 
   const EventHandle event{runtime::make_event()};
-  const EventHandle mark{runtime::make_event()};  // of captures
-  runtime::Flag* const flag;
+  EventHandle mark;  // of captures; null while none has recorded the event
   std::mutex mutex;  // of what follows
   std::condition_variable changed;
   Kind kind = Kind::open;
-  runtime::Flag use = 1;
-  bool holds_open = false;  // a stream waits for the flag
+  std::optional<Promise> promise;  // for which the held streams wait
 };
 
 class CudaEvent final : public Event {

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <mutex>
 
 #include "backends/cuda/capture.h"
+#include "backends/cuda/pinned.h"
+#include "backends/cuda/promises.h"
 #include "backends/cuda/runtime/runtime.h"
 #include "core/device/backend.h"
 
@@ -18,19 +19,6 @@ using StreamHandle = std::unique_ptr<runtime::Stream, Destroy<runtime::Stream>>;
 using EventHandle = std::unique_ptr<runtime::Event, Destroy<runtime::Event>>;
 using GraphHandle = std::unique_ptr<runtime::Graph, Destroy<runtime::Graph>>;
 
-// A piece of pinned memory.
-class Pinned {
- public:
-  explicit Pinned(std::size_t bytes) : address_(runtime::allocate_pinned(bytes)) {}
-  ~Pinned() { runtime::free_pinned(address_); }
-  Pinned(const Pinned&) = delete;
-  Pinned& operator=(const Pinned&) = delete;
-  std::byte* address() const { return address_; }
-
- private:
-  std::byte* address_;
-};
-
 // What all objects of one backend share: its streams, and what it captures.
 class Device {
  public:
@@ -39,6 +27,7 @@ class Device {
   runtime::Stream* stream(Stream which) const { return (which == Stream::compute ? compute : copy).get(); }
 
   const runtime::Device info;
+  Promises promises;  // outlives the streams, which wait for them
   const StreamHandle compute{runtime::make_stream()};
   const StreamHandle copy{runtime::make_stream()};
   const Pinned wrong_index;  // a WrongIndex

@@ -54,8 +54,13 @@ TEST_CASE("options of backends that have none are refused") {
 TEST_CASE("cuda without its plugin says what is missing") {
   if (is_known("cuda")) return;
   CHECK_THROWS_WITH_AS(open_backend("cuda"),
-                       doctest::Contains("is not part of this version of Plexaura; use the backend 'cpu'"),
+                       doctest::Contains("needs the plugin plexaura_cuda.so, which is missing in "),
                        UserError);
+  CHECK_THROWS_WITH_AS(
+      open_backend("cuda"),
+      doctest::Contains(
+          "build Plexaura with -D PLEXAURA_CUDA=ON (see docs/cuda.md), or use the backend 'cpu'"),
+      UserError);
 }
 
 TEST_CASE("a plugin that was built for other headers is refused with both stamps") {

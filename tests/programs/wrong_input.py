@@ -1,6 +1,7 @@
 """What a user can get wrong: one sentence, by one rank, status 2, and nothing hangs."""
 
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -172,7 +173,12 @@ class WrongInput(MistakeTest):
         self.check("data.fold needs folds, the number of parts$", "mlp", *self.iris("data.fold=1"))
 
     def test_backends(self):
-        self.check_ranks("^the backend 'cuda' is not part of this version of Plexaura; use the backend 'cpu'$", "mlp", *self.iris(), "--backend", "cuda")
+        if (support.BUILD / "core/plexaura_cuda.so").exists():
+            cuda = "^the backend 'cuda' (needs NVIDIA's driver|was built with CUDA|finds no GPU).* use the backend 'cpu'$"
+        else:
+            cuda = "^the backend 'cuda' needs the plugin plexaura_cuda.so, which is missing in .*; build Plexaura with -D PLEXAURA_CUDA=ON \\(see docs/cuda.md\\), or use the backend 'cpu'$"
+        if not pathlib.Path("/dev/nvidia0").exists():
+            self.check_ranks(cuda, "mlp", *self.iris(), "--backend", "cuda")
         self.check("^there is no backend 'gpu'; there are: cpu", "mlp", *self.iris(), "--backend", "gpu")
 
     def test_images(self):

@@ -3,6 +3,7 @@
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/strides.h"
 #include "core/error.h"
 
 namespace plexaura::cuda {
@@ -20,8 +21,6 @@ struct Pieces {
 
 template <class T>
 struct ReorderKernel {
-  static constexpr int most_axes = 8;
-
   Global<const T> src;
   Global<T> dst;
   Pieces from;
@@ -47,8 +46,8 @@ struct ReorderKernel {
 namespace {
 
 Pieces pieces_of(const Layout& layout, const Shape& shape) {
-  if (layout.order().size() + layout.blocks().size() > Pieces::most || shape.rank() > 8)
-    throw UserError("a value has more axes than the kernels for CUDA copy from one layout to another (8)");
+  if (layout.order().size() + layout.blocks().size() > Pieces::most)
+    throw InternalError("a layout has more pieces than the kernels for CUDA copy (16)");
   Pieces pieces;
   const Shape padded = layout.padded(shape);
   const auto add = [&](std::int64_t axis, std::int64_t extent, std::int64_t step) {

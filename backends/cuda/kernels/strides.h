@@ -6,17 +6,17 @@
 #include <cstdint>
 
 #include "backends/cuda/kernels/block.h"
-#include "core/error.h"
 #include "core/tensor/shape.h"
 
 namespace plexaura::cuda {
+
+// A value with more axes is offered no kernel.
+constexpr int most_axes = 8;
 
 // From the place of an element in a row-major shape to its places in several operands, each of which lies behind it by a
 // stride per axis (0 where it is broadcast). Neighbouring axes are merged where all operands allow.
 template <int operands>
 struct Strides {
-  static constexpr int most_axes = 8;  // after merging
-
   std::int64_t extents[most_axes] = {};
   std::int64_t strides[most_axes][operands] = {};
   int rank = 0;
@@ -29,8 +29,6 @@ struct Strides {
       std::copy_n(of_operands.begin(), operands, strides[rank - 1]);
       return;
     }
-    if (rank == most_axes)
-      throw UserError("a value has more axes than the kernels for CUDA walk over (8 that cannot be merged)");
     extents[rank] = extent;
     std::copy_n(of_operands.begin(), operands, strides[rank]);
     ++rank;

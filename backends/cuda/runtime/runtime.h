@@ -5,8 +5,8 @@
 #include <string>
 
 // All that the plugin asks of CUDA's runtime, so that it can run without a GPU: the tests have a simulation of
-// these functions, and the real ones are still to be written. A function that fails throws DeviceError with
-// CUDA's words, unless a comment says otherwise. Only passed(), synchronize() and raise() may be called from any thread.
+// these functions. A function that fails throws DeviceError with CUDA's words, unless a comment says otherwise. Only
+// passed(), synchronize() and raise() may be called from any thread.
 
 namespace plexaura::cuda::runtime {
 

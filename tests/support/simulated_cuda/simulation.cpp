@@ -96,7 +96,8 @@ void Device::hold(runtime::Stream* stream, HoldByFlag hold) {
 
 void Device::raise(runtime::Stream* stream, runtime::Flag* flag, runtime::Flag value) {
   enqueue(stream, [=, this] {
-    std::atomic_ref(*flag).store(value);
+    if (std::atomic_ref(*flag).exchange(value) > value)
+      throw InternalError("CUDA: a stream has put a flag back, for which another stream may wait");
     std::erase_if(raises_, [=](const Raise& raise) { return raise.flag == flag && raise.value == value; });
   });
   raises_.push_back({flag, value, stream, stream->entered});

@@ -1,0 +1,213 @@
+// The functions of runtime.h as CUDA's runtime has them. The driver is not linked: what the runtime lacks is asked of it
+// when it is first needed, so that a machine without a GPU can open the plugin and be told what it lacks.
+
+#include <atomic>
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+#include <string>
+
+#include "backends/cuda/kernels/launch_check.h"
+#include "backends/cuda/runtime/runtime.h"
+#include "core/error.h"
+
+namespace plexaura::cuda {
+
+namespace {
+
+void check(cudaError_t result, const char* call) {
+  if (result != cudaSuccess)
+    throw DeviceError(fmt::format("CUDA: {} failed: {}", call, cudaGetErrorString(result)));
+}
+
+cudaStream_t stream_of(runtime::Stream* stream) { return reinterpret_cast<cudaStream_t>(stream); }
+cudaEvent_t event_of(const runtime::Event* event) {
+  return reinterpret_cast<cudaEvent_t>(const_cast<runtime::Event*>(event));
+}
+cudaGraphExec_t graph_of(runtime::Graph* graph) { return reinterpret_cast<cudaGraphExec_t>(graph); }
+
+// A function of the driver.
+template <class Function>
+Function* driver_function(const char* name) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  constexpr unsigned version = 12000;
+  check(cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found), name);
+  if (function == nullptr || found != cudaDriverEntryPointSuccess)
+    throw DeviceError(fmt::format("CUDA: the driver has no function {}; install a newer driver", name));
+  return reinterpret_cast<Function*>(function);
+}
+
+void check_driver(CUresult result, const char* call) {
+  if (result != CUDA_SUCCESS)
+    throw DeviceError(
+        fmt::format("CUDA: {} failed with the driver's error {}", call, static_cast<int>(result)));
+}
+
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+void require_driver() {
+  int version = 0;
+  if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0)
+    throw UserError(
+        "the backend 'cuda' needs NVIDIA's driver, and this machine does not have its library libcuda.so.1; "
+        "install the driver, or use the backend 'cpu'");
+  if (version / 1000 < CUDART_VERSION / 1000)
+    throw UserError(fmt::format(
+        "the backend 'cuda' was built with CUDA {}, and the driver of this machine knows {} at most; "
+        "install a newer driver, or use the backend 'cpu'",
+        version_text(CUDART_VERSION), version_text(version)));
+}
+
+void require_capability(const cudaDeviceProp& properties, int index) {
+  constexpr int oldest = PLEXAURA_CUDA_OLDEST;
+  if (10 * properties.major + properties.minor < oldest)
+    throw UserError(
+        fmt::format("GPU {} ({}) has compute capability {}.{}, and the backend 'cuda' was built for {}.{} "
+                    "and later; name that one in PLEXAURA_CUDA_ARCHITECTURES, or use the backend 'cpu'",
+                    index, properties.name, properties.major, properties.minor, oldest / 10, oldest % 10));
+}
+
+using OnFlag = CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+
+}  // namespace
+
+void check_launch(const std::string& name) {
+  if (const cudaError_t result = cudaGetLastError(); result != cudaSuccess)
+    throw DeviceError(fmt::format("{}: CUDA: {}", name, cudaGetErrorString(result)));
+}
+
+namespace runtime {
+
+Device open_device(int index) {
+  require_driver();
+  int devices = 0;
+  if (const cudaError_t result = cudaGetDeviceCount(&devices); result != cudaSuccess)
+    throw UserError(fmt::format("the backend 'cuda' finds no GPU that it can use ({}); use the backend 'cpu'",
+                                cudaGetErrorString(result)));
+  if (index >= devices)
+    throw UserError(fmt::format("there is no GPU {}; this machine has {}, counted from 0", index, devices));
+  check(cudaSetDevice(index), "cudaSetDevice");
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  require_capability(properties, index);
+  int clock = 0;  // kHz
+  check(cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, index), "cudaDeviceGetAttribute");
+  constexpr double transfers_in_a_clock = 2;
+  const double bytes_in_a_second = transfers_in_a_clock * 1e3 * clock * properties.memoryBusWidth / 8;
+  return {"cuda",
+          fmt::format("{}, compute capability {}.{}, CUDA {}", properties.name, properties.major,
+                      properties.minor, version_text(CUDART_VERSION)),
+          bytes_in_a_second > 0 ? bytes_in_a_second : 1e12};
+}
+
+std::byte* allocate_device(std::size_t bytes) {
+  void* address = nullptr;
+  if (cudaMalloc(&address, bytes) == cudaSuccess) return static_cast<std::byte*>(address);
+  cudaGetLastError();  // a failed allocation is no failure of what runs
+  std::size_t available = 0;
+  std::size_t all = 0;
+  check(cudaMemGetInfo(&available, &all), "cudaMemGetInfo");
+  throw DeviceError(
+      fmt::format("the GPU was asked for {} bytes and has {} of its {} bytes left; use a smaller batch",
+                  bytes, available, all));
+}
+
+void free_device(std::byte* address) noexcept { cudaFree(address); }
+
+std::byte* allocate_pinned(std::size_t bytes) {
+  void* address = nullptr;
+  check(cudaMallocHost(&address, bytes), "cudaMallocHost");
+  return static_cast<std::byte*>(address);
+}
+
+void free_pinned(std::byte* address) noexcept { cudaFreeHost(address); }
+
+Stream* make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  return reinterpret_cast<Stream*>(stream);
+}
+
+void destroy(Stream* stream) noexcept { cudaStreamDestroy(stream_of(stream)); }
+
+void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t bytes) {
+  check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream_of(stream)), "cudaMemcpyAsync");
+}
+
+Event* make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  return reinterpret_cast<Event*>(event);
+}
+
+void destroy(Event* event) noexcept { cudaEventDestroy(event_of(event)); }
+
+void record(Event* event, Stream* stream) {
+  check(cudaEventRecord(event_of(event), stream_of(stream)), "cudaEventRecord");
+}
+
+void record_in_graph(Event* event, Stream* stream) {
+  check(cudaEventRecordWithFlags(event_of(event), stream_of(stream), cudaEventRecordExternal),
+        "cudaEventRecordWithFlags");
+}
+
+void hold(Stream* stream, Event* event) {
+  check(cudaStreamWaitEvent(stream_of(stream), event_of(event), cudaEventWaitDefault), "cudaStreamWaitEvent");
+}
+
+bool passed(const Event* event) {
+  const cudaError_t result = cudaEventQuery(event_of(event));
+  if (result == cudaErrorNotReady) return false;
+  check(result, "cudaEventQuery");
+  return true;
+}
+
+void synchronize(Event* event) { check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize"); }
+
+void hold(Stream* stream, const Flag* flag, Flag value) {
+  static OnFlag* const wait = driver_function<OnFlag>("cuStreamWaitValue32");
+  check_driver(wait(stream_of(stream), reinterpret_cast<CUdeviceptr>(flag), value, CU_STREAM_WAIT_VALUE_GEQ),
+               "cuStreamWaitValue32");
+}
+
+void raise(Stream* stream, Flag* flag, Flag value) {
+  static OnFlag* const write = driver_function<OnFlag>("cuStreamWriteValue32");
+  check_driver(
+      write(stream_of(stream), reinterpret_cast<CUdeviceptr>(flag), value, CU_STREAM_WRITE_VALUE_DEFAULT),
+      "cuStreamWriteValue32");
+}
+
+void raise(Flag* flag, Flag value) { std::atomic_ref(*flag).store(value); }
+
+void begin_capture(Stream* stream) {
+  check(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal),
+        "cudaStreamBeginCapture");
+}
+
+Graph* end_capture(Stream* stream) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(stream_of(stream), &graph), "cudaStreamEndCapture");
+  cudaGraphExec_t ready = nullptr;
+  const cudaError_t result = cudaGraphInstantiate(&ready, graph, 0);
+  cudaGraphDestroy(graph);
+  check(result, "cudaGraphInstantiate");
+  return reinterpret_cast<Graph*>(ready);
+}
+
+void drop_capture(Stream* stream) noexcept {
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(stream_of(stream), &graph);
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  cudaGetLastError();
+}
+
+void launch(Graph* graph, Stream* stream) {
+  check(cudaGraphLaunch(graph_of(graph), stream_of(stream)), "cudaGraphLaunch");
+}
+
+void destroy(Graph* graph) noexcept { cudaGraphExecDestroy(graph_of(graph)); }
+
+}  // namespace runtime
+
+}  // namespace plexaura::cuda
