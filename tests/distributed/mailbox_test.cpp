@@ -38,15 +38,17 @@ Topology with_a_dead_rank() {
   return {{here, dead}, 0};
 }
 
-// What is sent does not leave. Letters are announced in this order, and come whole but for those of rank 1.
+constexpr std::size_t stuck_bytes = 8;
+
+// What is sent does not leave. Letters are announced in this order, and come whole but for those of `stuck_bytes`.
 class Stuck final : public Transport {
  public:
   explicit Stuck(std::deque<Envelope> announced = {}) : announced_(std::move(announced)) {}
   int rank() const override { return 0; }
   int size() const override { return 2; }
-  Request send(std::span<const std::byte>, int, int) override { return {1}; }
-  Request receive(std::span<std::byte>, int from, int) override { return {static_cast<std::uint64_t>(from)}; }
-  bool done(Request& request) override { return request.handle != 1 || !stands_still; }
+  Request send(std::span<const std::byte>, int, int) override { return {stuck_bytes}; }
+  Request receive(std::span<std::byte> data, int, int) override { return {data.size()}; }
+  bool done(Request& request) override { return request.handle != stuck_bytes || !stands_still; }
   void keep(const Request&, std::shared_ptr<const void>) override { ++kept; }
   std::optional<Envelope> waiting(int, int) override {
     if (announced_.empty()) return std::nullopt;
@@ -159,7 +161,7 @@ TEST_CASE("mailbox: a letter that does not come whole is given up, and its memor
   const auto alarm = std::make_shared<Alarm>(network.transport(0));
   for (const bool dead : {false, true}) {
     Stuck::kept = 0;
-    Mailbox box(std::make_unique<Stuck>(std::deque{Envelope{1, 8}}),
+    Mailbox box(std::make_unique<Stuck>(std::deque{Envelope{1, stuck_bytes}}),
                 dead ? with_a_dead_rank() : two_living_ranks(), alarm, dead ? 30 : 0.2);
     CHECK_FALSE(box.take(letter_tag, 0));
     CHECK(Stuck::kept == 0);
@@ -171,14 +173,14 @@ TEST_CASE("mailbox: a letter that does not come whole is given up, and its memor
 TEST_CASE("mailbox: a letter that stands still keeps back those of its sender alone") {
   ThreadNetwork network(2);
   const auto alarm = std::make_shared<Alarm>(network.transport(0));
-  Mailbox box(std::make_unique<Stuck>(std::deque{Envelope{1, 8}, Envelope{1, 4}, Envelope{0, 2}}),
+  Mailbox box(std::make_unique<Stuck>(std::deque{Envelope{1, stuck_bytes}, Envelope{1, 4}, Envelope{0, 2}}),
               two_living_ranks(), alarm, 30);
   const auto other = box.take(letter_tag, 20);
   REQUIRE(other);
   CHECK(other->from == 0);
   CHECK_FALSE(box.take(letter_tag, 0.01));
   Stuck::stands_still = false;
-  for (const std::size_t bytes : {8U, 4U}) {
+  for (const std::size_t bytes : {stuck_bytes, std::size_t{4}}) {
     const auto letter = box.take(letter_tag, 0);
     REQUIRE(letter);
     CHECK(letter->bytes.size() == bytes);
@@ -193,8 +195,9 @@ TEST_CASE("mailbox: who looks without waiting hears that the run ends, in the mi
     Alarm other(network.transport(1));
     CHECK_THROWS_AS(other.fail("the end"), DeviceError);
     {
-      Mailbox box(std::make_unique<Stuck>(in_letter ? std::deque{Envelope{1, 8}} : std::deque<Envelope>()),
-                  two_living_ranks(), std::make_shared<Alarm>(network.transport(0)), 30);
+      Mailbox box(
+          std::make_unique<Stuck>(in_letter ? std::deque{Envelope{1, stuck_bytes}} : std::deque<Envelope>()),
+          two_living_ranks(), std::make_shared<Alarm>(network.transport(0)), 30);
       CHECK_THROWS_WITH_AS(box.take(letter_tag, 0), "the end", Remote<DeviceError>);
     }
     CHECK(Stuck::kept == (in_letter ? 1 : 0));
