@@ -1,10 +1,11 @@
 #include "distributed/mailbox.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <utility>
 
 #include "core/error.h"
-#include "distributed/group/wait.h"
 
 namespace plexaura {
 
@@ -24,6 +25,10 @@ Mailbox::Mailbox(std::unique_ptr<Transport> transport, const Topology& topology,
       deadline_(deadline_seconds),
       outbox_(*transport_) {}
 
+Mailbox::~Mailbox() {
+  while (!arriving_.empty()) give_up(std::prev(arriving_.end()));
+}
+
 Posted Mailbox::post(int to, int tag, std::span<const std::byte> bytes) {
   if (to < 0 || to >= transport_->size() || to == transport_->rank() || tag < 0)
     throw UserError(
@@ -37,27 +42,39 @@ Posted Mailbox::post(int to, int tag, std::span<const std::byte> bytes) {
   return Posted::sent;
 }
 
-// Nothing where the sender is lost before all of it has come, which may be with its machine.
-std::optional<Letter> Mailbox::receive(const Envelope& envelope, int tag, const PendingCall& call) {
-  Letter letter{envelope.from, std::vector<std::byte>(envelope.bytes)};
-  Request request = transport_->receive(letter.bytes, envelope.from, tag);
-  Wait dying(seconds_of_dying);
-  Wait arriving(deadline_);
-  try {
-    while (!transport_->done(request)) {
-      if (!is_lost(envelope.from)) dying.progressed();
-      if (dying.expired() || arriving.expired()) {
-        transport_->keep(request, std::move(letter.bytes));
-        return std::nullopt;
-      }
-      alarm_->listen(call);
-      arriving.pause();
+void Mailbox::begin(const Envelope& envelope, int tag) {
+  Arriving next{tag,
+                {envelope.from, std::vector<std::byte>(envelope.bytes)},
+                {},
+                Wait(deadline_),
+                Wait(seconds_of_dying)};
+  next.request = transport_->receive(next.letter.bytes, envelope.from, tag);
+  arriving_.push_back(std::move(next));
+}
+
+// A rank whose letter has come to a standstill, perhaps with its machine, keeps back no letters but its own.
+std::optional<Letter> Mailbox::finish(int tag) {
+  for (auto next = arriving_.begin(); next != arriving_.end();) {
+    const auto is_before = [&](const Arriving& other) {
+      return other.tag == tag && other.letter.from == next->letter.from;
+    };
+    if (next->tag != tag || std::any_of(arriving_.begin(), next, is_before)) {
+      ++next;
+    } else if (transport_->done(next->request)) {
+      Letter letter = std::move(next->letter);
+      arriving_.erase(next);
+      return letter;
+    } else {
+      if (!is_lost(next->letter.from)) next->dying.progressed();
+      next = next->dying.expired() || next->patience.expired() ? give_up(next) : std::next(next);
     }
-  } catch (...) {
-    transport_->keep(request, std::move(letter.bytes));
-    throw;
   }
-  return letter;
+  return std::nullopt;
+}
+
+std::vector<Mailbox::Arriving>::iterator Mailbox::give_up(std::vector<Arriving>::iterator letter) {
+  transport_->keep(letter->request, std::move(letter->letter.bytes));
+  return arriving_.erase(letter);
 }
 
 std::optional<Letter> Mailbox::take(int tag, double seconds) {
@@ -65,9 +82,9 @@ std::optional<Letter> Mailbox::take(int tag, double seconds) {
   const PendingCall call{at, seconds, topology_.numbers()};
   Wait wait(seconds);
   for (int pauses = 1;; ++pauses) {
-    if (const auto envelope = transport_->waiting(Transport::anyone, tag))
-      if (auto letter = receive(*envelope, tag, call)) return letter;
     const bool expired = wait.expired();
+    if (const auto envelope = transport_->waiting(Transport::anyone, tag)) begin(*envelope, tag);
+    if (auto letter = finish(tag)) return letter;
     outbox_.under_way();
     if (expired || pauses % pauses_between_looks == 0) alarm_->listen(call);
     if (expired) return std::nullopt;

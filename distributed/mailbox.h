@@ -11,6 +11,7 @@
 #include "distributed/group/outbox.h"
 #include "distributed/group/topology.h"
 #include "distributed/group/transport.h"
+#include "distributed/group/wait.h"
 
 namespace plexaura {
 
@@ -33,27 +34,43 @@ class Mailbox {
   // See Communicator::mailbox(). A letter that has begun to arrive is given up after `deadline_seconds`.
   Mailbox(std::unique_ptr<Transport> transport, const Topology& topology, std::shared_ptr<Alarm> alarm,
           double deadline_seconds);
+  ~Mailbox();
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
 
   // Copies the bytes and returns at once. At most `most_bytes` are under way to a rank, or one letter that is
   // longer.
   Posted post(int to, int tag, std::span<const std::byte> bytes);
   static constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
-  // The next letter with this tag, from anybody; nothing where none has come within so many seconds. Letters of
-  // one rank come in the order in which it posted them. Throws an Error (see speaks()) where the run
+  // The next letter with this tag, from anybody; nothing where none has come whole within so many seconds. Letters
+  // of one rank come in the order in which it posted them, and keep back nobody else's. Throws an Error (see speaks()) where the run
   // ends meanwhile.
   std::optional<Letter> take(int tag, double seconds);
 
   bool is_lost(int rank) const { return topology_.is_dead(rank); }
 
  private:
-  std::optional<Letter> receive(const Envelope& envelope, int tag, const PendingCall& call);
+  // A letter that has begun to arrive. What the transport writes to stays where it is when this is moved.
+  struct Arriving {
+    int tag;
+    Letter letter;
+    Request request;
+    Wait patience;
+    Wait dying;  // since its sender died
+  };
+
+  void begin(const Envelope& envelope, int tag);
+  // The first letter that is whole; gives those up that do not go on.
+  std::optional<Letter> finish(int tag);
+  std::vector<Arriving>::iterator give_up(std::vector<Arriving>::iterator letter);
 
   std::unique_ptr<Transport> transport_;
   Topology topology_;
   std::shared_ptr<Alarm> alarm_;
   double deadline_;
   Outbox outbox_;
+  std::vector<Arriving> arriving_;  // in the order in which they began
 };
 
 }  // namespace plexaura

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <ranges>
 #include <utility>
 
 #include "core/compile/compile.h"
@@ -142,6 +143,12 @@ void Evaluator::make_machines(std::shared_ptr<Workspace> workspace) {
   for (const auto& [samples, program] : programs_) machine_for(samples);
 }
 
+// The largest first: its program places the store where nothing has, and its workspace serves all.
+void Evaluator::prepare(std::span<const std::int64_t> sizes) {
+  for (const std::int64_t samples : std::views::reverse(sizes))
+    if (samples > 0) machine_for(samples);
+}
+
 VM& Evaluator::machine_for(std::int64_t samples) {
   compile_for(samples);
   const std::shared_ptr<const Program>& program = programs_.at(samples);
@@ -179,6 +186,9 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
       throw UserError(
           "there are no samples for validation; give some, in YAML with data.validation_share or "
           "data.validation_limit");
+    const BatchPlan plan{samples->size(), reading.batch_size, ranks.size(), reading.micro_batches};
+    plan.check();
+    evaluator.prepare(plan.micro_batch_sizes(ranks.rank()));
     evaluator.know_metrics();
     Loader loader(samples, in_order(reading, ranks, evaluator.feed_memory()));
     Evaluation sums = evaluate_share(evaluator, loader);

@@ -50,6 +50,10 @@ class Evaluator {
   // Makes what runs these programs, in a workspace of at least arena_bytes().
   void make_machines(std::shared_ptr<Workspace> workspace);
 
+  // The same for batches of these sizes, in ascending order, in a workspace of its own where there is none. What is not
+  // compiled is compiled.
+  void prepare(std::span<const std::int64_t> sizes);
+
   // Where batches lie best that are evaluated; null before there are machines.
   std::shared_ptr<FeedMemory> feed_memory() const;
 

@@ -34,10 +34,16 @@ std::size_t available_bytes() {
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 [[noreturn]] void throw_out_of_memory(std::size_t bytes) {
+  const std::size_t available = available_bytes();
+  const std::string asked = fmt::format("the CPU was asked for {:.1f} MiB of memory", mebibytes(bytes));
+  const double has = mebibytes(available);
+  if (bytes <= available)
+    throw DeviceError(fmt::format(
+        "{} and was refused, though {:.1f} MiB are available: a limit of this process (ulimit -v) "
+        "or of the system (vm.overcommit_memory) is too low; raise it, or use a smaller batch",
+        asked, has));
   throw DeviceError(
-      fmt::format("the CPU was asked for {:.1f} MiB of memory and has {:.1f} MiB; use a smaller batch, or a "
-                  "machine with more memory",
-                  mebibytes(bytes), mebibytes(available_bytes())));
+      fmt::format("{} and has {:.1f} MiB; use a smaller batch, or a machine with more memory", asked, has));
 }
 
 // Maps more than is needed and gives back what lies outside the aligned part.

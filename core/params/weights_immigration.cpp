@@ -198,10 +198,10 @@ void WeightsImmigration::stage_in(std::size_t bucket, const UpdateAnswer& answer
 
 void WeightsImmigration::await(std::size_t bucket, const UpdateAnswer& answer) const {
   if (answer.event == nullptr) return;
-  if (!answer.event->settles_within(answer.seconds))
+  if (!answer.event->settles_within(answer.deadline_seconds))
     answer.event->fail(std::make_exception_ptr(DeviceError(fmt::format(
         "bucket {} of step {} was not exchanged within {:.3g} s: the strategy did not signal its event",
-        bucket, step(), answer.seconds))));
+        bucket, step(), answer.deadline_seconds))));
   answer.event->wait();
 }
 

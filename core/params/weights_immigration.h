@@ -32,9 +32,9 @@ struct UpdateAnswer {
   };
   Kind kind = Kind::ready;
   // With `ready`: the update of this bucket starts after it; null: at once. The step fails with its failure, and
-  // where it has not passed after so many seconds. On a device of its own the update may have begun then.
+  // where it has not passed after `deadline_seconds`. On a device of its own the update may have begun then.
   ExchangeEvent* event = nullptr;
-  double seconds = 60;
+  double deadline_seconds = 60;
 };
 
 // The step under way, and this rank's part of it.

@@ -3,7 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <doctest/doctest.h>
+#include <fstream>
+#include <string_view>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include "backends/cpu/denormals.h"
 #include "core/error.h"
@@ -29,6 +34,31 @@ TEST_CASE("more memory than there is is refused in a sentence with both sizes") 
   CHECK_THROWS_WITH_AS(backend->allocate(std::size_t{1} << 50, MemoryUse::device),
                        doctest::Contains("1073741824.0 MiB"), DeviceError);
 }
+
+// Sanitizers take memory for themselves.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("where a limit refuses memory that is there, the sentence says so") {
+  const pid_t child = fork();  // a process keeps its limit
+  if (child == 0) {
+    constexpr std::size_t most = std::size_t{64} << 20;  // beside what it has
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit{};
+    limit.rlim_cur = limit.rlim_max = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + most;
+    setrlimit(RLIMIT_AS, &limit);
+    bool told = false;
+    try {
+      make_cpu_backend()->allocate(2 * most, MemoryUse::device);
+    } catch (const DeviceError& error) {
+      told = std::string_view(error.what()).find("is too low; raise it") != std::string_view::npos;
+    }
+    _exit(told ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
+}
+#endif
 
 TEST_CASE("the CPU flushes denormals") {
   const auto backend = make_cpu_backend();

@@ -1,6 +1,7 @@
 #include "distributed/mailbox.h"
 
 #include <array>
+#include <deque>
 #include <doctest/doctest.h>
 #include <string>
 #include <sys/wait.h>
@@ -37,17 +38,24 @@ Topology with_a_dead_rank() {
   return {{here, dead}, 0};
 }
 
-// Carries nothing: what is sent does not leave, and of a letter that is announced nothing comes.
+constexpr std::size_t stuck_bytes = 8;
+
+// What is sent does not leave. Letters are announced in this order, and come whole but for those of `stuck_bytes`.
 class Stuck final : public Transport {
  public:
-  explicit Stuck(std::optional<Envelope> announced = {}) : announced_(announced) {}
+  explicit Stuck(std::deque<Envelope> announced = {}) : announced_(std::move(announced)) {}
   int rank() const override { return 0; }
   int size() const override { return 2; }
-  Request send(std::span<const std::byte>, int, int) override { return {}; }
-  Request receive(std::span<std::byte>, int, int) override { return {}; }
-  bool done(Request&) override { return false; }
+  Request send(std::span<const std::byte>, int, int) override { return {stuck_bytes}; }
+  Request receive(std::span<std::byte> data, int, int) override { return {data.size()}; }
+  bool done(Request& request) override { return request.handle != stuck_bytes || !stands_still; }
   void keep(const Request&, std::shared_ptr<const void>) override { ++kept; }
-  std::optional<Envelope> waiting(int, int) override { return std::exchange(announced_, std::nullopt); }
+  std::optional<Envelope> waiting(int, int) override {
+    if (announced_.empty()) return std::nullopt;
+    const Envelope first = announced_.front();
+    announced_.pop_front();
+    return first;
+  }
   std::unique_ptr<Transport> duplicate() override { return nullptr; }
   std::unique_ptr<Transport> split(int) override { return nullptr; }
   std::unique_ptr<Transport> without(std::span<const int>) override { return nullptr; }
@@ -56,9 +64,10 @@ class Stuck final : public Transport {
   bool abandoned() const noexcept override { return false; }
 
   static inline int kept = 0;
+  static inline bool stands_still = true;
 
  private:
-  std::optional<Envelope> announced_;
+  std::deque<Envelope> announced_;
 };
 
 Topology two_living_ranks() {
@@ -152,11 +161,31 @@ TEST_CASE("mailbox: a letter that does not come whole is given up, and its memor
   const auto alarm = std::make_shared<Alarm>(network.transport(0));
   for (const bool dead : {false, true}) {
     Stuck::kept = 0;
-    Mailbox box(std::make_unique<Stuck>(Envelope{1, 8}), dead ? with_a_dead_rank() : two_living_ranks(),
-                alarm, dead ? 30 : 0.2);
+    Mailbox box(std::make_unique<Stuck>(std::deque{Envelope{1, stuck_bytes}}),
+                dead ? with_a_dead_rank() : two_living_ranks(), alarm, dead ? 30 : 0.2);
     CHECK_FALSE(box.take(letter_tag, 0));
+    CHECK(Stuck::kept == 0);
+    CHECK_FALSE(box.take(letter_tag, dead ? 1.5 : 0.5));
     CHECK(Stuck::kept == 1);
   }
+}
+
+TEST_CASE("mailbox: a letter that stands still keeps back those of its sender alone") {
+  ThreadNetwork network(2);
+  const auto alarm = std::make_shared<Alarm>(network.transport(0));
+  Mailbox box(std::make_unique<Stuck>(std::deque{Envelope{1, stuck_bytes}, Envelope{1, 4}, Envelope{0, 2}}),
+              two_living_ranks(), alarm, 30);
+  const auto other = box.take(letter_tag, 20);
+  REQUIRE(other);
+  CHECK(other->from == 0);
+  CHECK_FALSE(box.take(letter_tag, 0.01));
+  Stuck::stands_still = false;
+  for (const std::size_t bytes : {stuck_bytes, std::size_t{4}}) {
+    const auto letter = box.take(letter_tag, 0);
+    REQUIRE(letter);
+    CHECK(letter->bytes.size() == bytes);
+  }
+  Stuck::stands_still = true;
 }
 
 TEST_CASE("mailbox: who looks without waiting hears that the run ends, in the middle of a letter, too") {
@@ -165,9 +194,12 @@ TEST_CASE("mailbox: who looks without waiting hears that the run ends, in the mi
     ThreadNetwork network(2);
     Alarm other(network.transport(1));
     CHECK_THROWS_AS(other.fail("the end"), DeviceError);
-    Mailbox box(std::make_unique<Stuck>(in_letter ? std::optional(Envelope{1, 8}) : std::nullopt),
-                two_living_ranks(), std::make_shared<Alarm>(network.transport(0)), 30);
-    CHECK_THROWS_WITH_AS(box.take(letter_tag, 0), "the end", Remote<DeviceError>);
+    {
+      Mailbox box(
+          std::make_unique<Stuck>(in_letter ? std::deque{Envelope{1, stuck_bytes}} : std::deque<Envelope>()),
+          two_living_ranks(), std::make_shared<Alarm>(network.transport(0)), 30);
+      CHECK_THROWS_WITH_AS(box.take(letter_tag, 0), "the end", Remote<DeviceError>);
+    }
     CHECK(Stuck::kept == (in_letter ? 1 : 0));
   }
 }

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <doctest/doctest.h>
+#include <functional>
+#include <iterator>
+#include <thread>
 
 #include "core/ops/binary.h"
 #include "core/ops/dropout.h"
@@ -14,13 +17,18 @@
 #include "tests/contracts/device/counting_backend.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
+#include "tests/support/backend_fixture.h"
 
 namespace plexaura::testing::replay_test {
 
 namespace {
 
+// One that does not calls nothing.
 bool records(Backend& backend) {
-  return backend.record([] {}) != nullptr;
+  bool called = false;
+  const auto recording = backend.record([&] { called = true; });
+  CHECK(called == (recording != nullptr));
+  return called;
 }
 
 StepBlock block_of(int step) {
@@ -172,6 +180,107 @@ TEST_CASE("a replay releases a stream that an event has held since before it was
   recording->replay();
   behind->wait();
   CHECK(recorded->passed());
+}
+
+TEST_CASE("a recording runs when it is replayed, on what memory holds then") {
+  Backend& backend = test_backend();
+  if (!records(backend)) return;
+  Graph graph;
+  const Node weight = graph.input("weight", {DType::float32, {4}});
+  const Node rate = graph.step_scalar(StepScalar::learning_rate, DType::float32);
+  const Node next = weight * rate;
+  RegionRun run(backend, graph, single(graph, next.id()),
+                {counting(weight.type(), 1, 1), Tensor::scalar(0.5F)});
+  run.output().write(counting(weight.type(), 9, 0));
+  const auto recording = backend.record([&] { run.launch(); });
+  wait_for(backend);
+  CHECK(run.output().read() == counting(weight.type(), 9, 0));
+  for (const float changed : {2.0F, 3.0F}) {
+    run.input(1).write(Tensor::scalar(changed));
+    recording->replay();
+    CHECK(run.output().read() == counting(weight.type(), changed, changed));
+  }
+}
+
+TEST_CASE("copies within the device can be recorded") {
+  Backend& backend = test_backend();
+  if (!records(backend)) return;
+  const TensorType type{DType::float32, {4}};
+  DeviceValue from(backend, counting(type), Layout::row_major(1));
+  DeviceValue to(backend, type, Layout::row_major(1));
+  const auto recording =
+      backend.record([&] { backend.copy(Stream::compute, to.address(), from.address(), 16); });
+  from.write(counting(type, 7));
+  recording->replay();
+  CHECK(to.read() == counting(type, 7));
+}
+
+TEST_CASE("a replay stands in the compute stream with all its copies") {
+  Backend& backend = test_backend();
+  if (!records(backend)) return;
+  const TensorType type{DType::float32, {4}};
+  DeviceValue from(backend, counting(type), Layout::row_major(1));
+  DeviceValue to(backend, type, Layout::row_major(1));
+  const auto begun = backend.make_event();
+  const auto recording = backend.record([&] {
+    begun->record(Stream::compute);
+    begun->hold(Stream::copy);
+    backend.copy(Stream::copy, to.address(), from.address(), 16);
+  });
+  const auto open = backend.make_event();
+  open->hold(Stream::copy);  // what stands there holds no copy of the recording
+  recording->replay();
+  wait_for(backend);
+  CHECK(to.read() == counting(type));
+  open->signal();
+  wait_for(backend, Stream::copy);
+}
+
+TEST_CASE("while recording, what a recording cannot hold is refused") {
+  Backend& backend = test_backend();
+  if (!records(backend)) return;
+  const auto device = backend.allocate(16, MemoryUse::device);
+  const auto staging = backend.allocate(16, MemoryUse::staging);
+  const auto event = backend.make_event();
+  event->record(Stream::compute);
+  const auto recording = backend.record([] {});
+  const std::function<void()> forbidden[] = {
+      [&] { backend.allocate(16, MemoryUse::device); },
+      [&] { backend.allocate(16, MemoryUse::staging); },
+      [&] { event->wait(); },
+      [&] { event->passed(); },
+      [&] { event->signal(); },
+      [&] { event->reset(); },
+      [&] { event->hold(Stream::compute); },
+      [&] { event->hold(Stream::copy); },
+      [&] { event->record(Stream::copy); },
+      [&] { backend.copy(Stream::copy, device->address(), device->address(), 16); },
+      [&] { backend.copy(Stream::copy, staging->address(), device->address(), 16); },
+      [&] { backend.record([] {}); },
+      [&] { recording->replay(); },
+  };
+  for (std::size_t i = 0; i < std::size(forbidden); ++i) {
+    CAPTURE(i);
+    CHECK_THROWS_WITH_AS(backend.record(forbidden[i]), doctest::Contains("while a segment is recorded"),
+                         InternalError);
+    CHECK_NOTHROW(wait_for(backend));
+  }
+}
+
+TEST_CASE("another thread may wait while one records") {
+  Backend& backend = test_backend();
+  if (!records(backend)) return;
+  const auto event = backend.make_event();
+  event->record(Stream::compute);
+  bool waited = false;
+  backend.record([&] {
+    std::thread communication([&] {
+      event->wait();
+      waited = true;
+    });
+    communication.join();
+  });
+  CHECK(waited);
 }
 
 }  // namespace plexaura::testing::replay_test

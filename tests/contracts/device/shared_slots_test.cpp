@@ -2,6 +2,7 @@
 // there are read where they lie: no run takes a slot of its own, none is written while a run still reads it, and values
 // that lie elsewhere are copied as ever.
 
+#include <cstring>
 #include <doctest/doctest.h>
 #include <set>
 
@@ -11,7 +12,9 @@
 #include "core/vm/vm.h"
 #include "tests/contracts/device/counting_backend.h"
 #include "tests/support/backend.h"
+#include "training/data/loader.h"
 #include "training/data/tensor_dataset.h"
+#include "training/evaluation.h"
 #include "training/trainer.h"
 
 namespace plexaura::testing::shared_slots_test {
@@ -62,6 +65,33 @@ void write(std::vector<Tensor>& batch, int step, double& expected) {
   std::ranges::fill(batch[0].as<float>(), static_cast<float>(step));
   std::ranges::fill(batch[1].as<std::uint8_t>(), static_cast<std::uint8_t>(step % 5));
   expected += static_cast<double>(batch[0].shape()[0]) * step * (step % 5);
+}
+
+// Notes where its samples were written to.
+class Noting final : public SampleSource {
+ public:
+  std::int64_t size() const override { return 22; }
+  std::vector<Field> fields() const override {
+    return {{"x", {DType::float32, {3}}}, {"w", {DType::uint8, {1}}}};
+  }
+  void read_fields(std::int64_t index, const SampleContext&,
+                   std::span<const std::span<std::byte>> values) const override {
+    const float value = static_cast<float>(index % 5) / 4;
+    for (std::size_t i = 0; i < 3; ++i)
+      std::memcpy(values[0].data() + i * sizeof value, &value, sizeof value);
+    values[1][0] = std::byte{1};
+    written.push_back(values[1].data());
+  }
+  mutable std::vector<const std::byte*> written;
+};
+
+LossOutputs times_factor(const ModelInputs& inputs) {
+  const Node factor = inputs.graph().parameter("f", total_type);
+  return {mean(square(inputs["x"] * cast(inputs["w"], DType::float32) * factor - 1))};
+}
+
+ParameterStore factor_store() {
+  return ParameterStore({{"f", total_type, ParameterRole::trainable, Initialiser::ones()}});
 }
 
 }  // namespace
@@ -130,31 +160,10 @@ TEST_CASE("what lies elsewhere, or at another place in its slot, is copied") {
 }
 
 TEST_CASE("the trainer's loader writes where the programs read, in training and in validation") {
-  // Notes where its samples were written to.
-  class Noting final : public SampleSource {
-   public:
-    std::int64_t size() const override { return 22; }
-    std::vector<Field> fields() const override {
-      return {{"x", {DType::float32, {3}}}, {"w", {DType::uint8, {1}}}};
-    }
-    void read_fields(std::int64_t index, const SampleContext&,
-                     std::span<const std::span<std::byte>> values) const override {
-      const float value = static_cast<float>(index % 5) / 4;
-      for (std::size_t i = 0; i < 3; ++i)
-        std::memcpy(values[0].data() + i * sizeof value, &value, sizeof value);
-      values[1][0] = std::byte{1};
-      written.push_back(values[1].data());
-    }
-    mutable std::vector<const std::byte*> written;
-  };
-  const auto model = [](const ModelInputs& inputs) -> LossOutputs {
-    const Node factor = inputs.graph().parameter("f", total_type);
-    return {mean(square(inputs["x"] * cast(inputs["w"], DType::float32) * factor - 1))};
-  };
-  ParameterStore store({{"f", total_type, ParameterRole::trainable, Initialiser::ones()}});
+  ParameterStore store = factor_store();
   const auto train = std::make_shared<Noting>();
   const auto validation = std::make_shared<Noting>();
-  Trainer trainer({model, store, test_backend(), train, validation},
+  Trainer trainer({times_factor, store, test_backend(), train, validation},
                   {.batch_size = 5, .micro_batches = 2, .epochs = 2, .workers = 0});
   const auto memory = trainer.programs().feed_memory();
   trainer.run();
@@ -162,6 +171,18 @@ TEST_CASE("the trainer's loader writes where the programs read, in training and 
   CHECK(validation->written.size() == 44);
   for (const auto& source : {train, validation})
     for (const std::byte* place : source->written) CHECK(memory->find(place) != nullptr);
+}
+
+TEST_CASE("an evaluation without a trainer writes where its programs read") {
+  ParameterStore store = factor_store();
+  const auto source = std::make_shared<Noting>();
+  SingleProcess alone;
+  Evaluator evaluator(times_factor, source->fields(), store, test_backend(), alone);
+  validate(evaluator, source, alone, {.batch_size = 5, .micro_batches = 2, .workers = 0});
+  const auto memory = evaluator.feed_memory();
+  REQUIRE(memory != nullptr);
+  CHECK(source->written.size() == 22);
+  for (const std::byte* place : source->written) CHECK(memory->find(place) != nullptr);
 }
 
 }  // namespace plexaura::testing::shared_slots_test

@@ -90,7 +90,7 @@ class Exchanging final : public Strategy {
       done.fail(std::make_exception_ptr(DeviceError("rank 1 was lost")));
     else
       done.signal();
-    return {.event = &done, .seconds = seconds_};
+    return {.event = &done, .deadline_seconds = seconds_};
   }
 
   void after_update() override { CHECK(border_->emigrate("first").type() == first); }
