@@ -30,6 +30,9 @@ class SumAndRealign : public Strategy {
     return {.gradients_ready = true, .before_update = true, .after_update = true};
   }
 
+  // So nobody takes a difference between ranks for a fault of a machine.
+  bool realigns_weights() const override { return true; }
+
   void begin(WeightsImmigration& engine) override {
     border = &engine;
     ready.resize(engine.buckets().size());

@@ -162,6 +162,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   begin_strategy();
   give_strategy_state();
   runs_ahead_ = any_rank_runs_ahead();
+  verifies_ = options_.verify_every > 0 && ranks_stay_equal();
   const double begin = seconds_now();
   double epoch_begin = begin;
   while (true) {
@@ -217,9 +218,9 @@ void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
     return;
   }
   under_way_ = step;
-  const bool verifies = options_.verify_every > 0 && state_.step % options_.verify_every == 0;
-  if (!runs_ahead_ || state_.step_in_epoch == 0 || verifies) note_step_under_way(observer);
-  if (verifies) verify();
+  const bool is_due = verifies_ && state_.step % options_.verify_every == 0;
+  if (!runs_ahead_ || state_.step_in_epoch == 0 || is_due) note_step_under_way(observer);
+  if (is_due) verify();
 }
 
 // Counts the step before anything behind its update can fail: no update is made twice.

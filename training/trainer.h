@@ -58,7 +58,8 @@ struct TrainerOptions {
   int keep = 1;                          // checkpoints
   std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
   // Steps between comparisons of what the ranks hold, which come before each checkpoint and at the end, too; 0: none.
-  // Not where the strategy realigns weights. See training/verify_ranks.h.
+  // Only where the ranks stay equal by themselves: all sum gradients, with the same kernels, and the strategy neither
+  // realigns weights nor shows others. See training/verify_ranks.h.
   std::int64_t verify_every = 500;
   bool watch = false;          // end with the op that makes the first NaN or infinite number
   Profile* profile = nullptr;  // an event per instruction; slows the run down
@@ -160,6 +161,7 @@ class Trainer {
   StepUnderWay launch_step(Loader& loader);
   void advance();
   void note_step_under_way(TrainingObserver& observer);
+  bool ranks_stay_equal();
   void verify();
   void check_reported();
   [[noreturn]] void end_diverged(double loss, const std::string& name);
@@ -184,6 +186,7 @@ class Trainer {
   std::int64_t first_step_ = 0;  // updates done before this run
   std::optional<StepUnderWay> under_way_;
   bool runs_ahead_ = false;   // metrics are read one step late
+  bool verifies_ = false;     // ranks compare what they hold
   bool epoch_ended_ = false;  // and was not validated yet
   bool stopped_ = false;      // all ranks leave: one was asked to stop, or the strategy ends the run
   TrainingResult result_;

@@ -1,5 +1,6 @@
 // How a Trainer goes on: from a checkpoint, with fewer ranks, or with a rank that holds wrong bits.
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -93,8 +94,17 @@ bool Trainer::trains_for_itself() const {
   return parts_.strategy != nullptr && parts_.strategy->scope() == GradientScope::local;
 }
 
+// All compute the same update with the same kernels. What a strategy shows instead of the weights is not compared.
+bool Trainer::ranks_stay_equal() {
+  if (ranks().size() == 1 || strategy_realigns() || trains_for_itself()) return false;
+  if (parts_.strategy != nullptr && parts_.strategy->hooks().show_weights) return false;
+  const auto kernels =
+      ranks().gather_all(fmt::format("{:016x}", programs_->kernels_hash()), "the kernels of all ranks");
+  return std::ranges::all_of(kernels, [&](const std::string& theirs) { return theirs == kernels[0]; });
+}
+
 void Trainer::verify() {
-  if (options_.verify_every == 0 || ranks().size() == 1 || strategy_realigns()) return;
+  if (!verifies_) return;
   programs_->step().await_weights();
   verify_ranks(ranks(), parts_.store, state_.step);
 }

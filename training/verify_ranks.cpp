@@ -86,11 +86,11 @@ std::vector<Difference> differences(const std::vector<Held>& held, const std::ve
 void check_majority(Collective& ranks, const Difference& difference, std::int64_t step) {
   together(ranks, what, [&] {
     if (difference.majority(ranks.size()) != nullptr) return;
-    throw DeviceError(
-        fmt::format("after step {} the {} ranks hold different bits in {}, and no majority tells which are "
-                    "right: the memory or the processor of a rank is faulty; check the machines, and go on "
-                    "from the last checkpoint with --resume",
-                    step, ranks.size(), difference.held.label()));
+    throw DeviceError(fmt::format(
+        "after step {} the {} ranks hold different bits in {}, and no majority tells which are "
+        "right: the memory or the processor of a rank is faulty, or a strategy of your own treats ranks "
+        "unlike; check the machines, and go on from the last checkpoint with --resume",
+        step, ranks.size(), difference.held.label()));
   });
 }
 

@@ -201,7 +201,7 @@ class PLEXAURA_API Strategy {
   virtual UpdateAnswer::Kind agree() { return UpdateAnswer::Kind::ready; }
 
   // Before the first instruction of the next forward that reads weights of the bucket, or before validation,
-  // a checkpoint or the end of the run: they may still be arriving until then. Once after each update, for
+  // a checkpoint, a comparison of the ranks or the end of the run: they may still be arriving until then. Once after each update, for
   // every bucket.
   // A rank whose step failed does not ask for the rest.
   virtual void before_use(std::size_t /*bucket*/) {}

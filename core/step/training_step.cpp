@@ -29,6 +29,13 @@ bool reads(const Graph& graph, StepScalar scalar) {
   throw InternalError("a strategy may answer repeat, skip or stop for the first bucket only");
 }
 
+bool sums_over_ranks(const Program& program) {
+  return std::ranges::any_of(program.instructions, [&](const Instruction& instruction) {
+    return std::ranges::any_of(
+        instruction.nodes, [&](NodeId node) { return program.graph->record(node).op->traits().collective; });
+  });
+}
+
 std::int64_t samples_of(const StepInputs& inputs) {
   std::int64_t samples = 0;
   for (const MicroBatchInputs& batch : inputs.micro_batches) samples += batch.samples;
@@ -56,6 +63,7 @@ TrainingStep::~TrainingStep() = default;
 void TrainingStep::add_program(std::int64_t samples, bool is_first, std::shared_ptr<const Program> gradients,
                                const Program* update, std::shared_ptr<Workspace> workspace,
                                Collective* collective) {
+  sums_in_programs_ = sums_in_programs_ || sums_over_ranks(*gradients);
   std::vector<HostPoint> points;
   add_points_of_gradients(*gradients, update != nullptr, points);
   if (update != nullptr) {
@@ -126,7 +134,8 @@ void TrainingStep::after_update(std::int64_t step) {
 }
 
 // Computes the gradients and, unless the strategy answers otherwise, the update. Where this rank's own work
-// fails it leaves its update out, but answers and asks the other ranks as if it made it.
+// fails it leaves its update out, but answers and asks the other ranks as if it made it; unless they wait for it
+// where a program sums over ranks.
 void TrainingStep::attempt(const StepInputs& inputs) {
   announced_ = 0;
   asked_ = 0;
@@ -138,7 +147,7 @@ void TrainingStep::attempt(const StepInputs& inputs) {
     run_micro_batches(inputs);
     return;
   } catch (...) {
-    if (exchanging_ || (updating_ && !watch_)) throw;
+    if (exchanging_ || (updating_ && !watch_) || sums_in_programs_) throw;
     fail(std::current_exception(), inputs);
   }
   if (hooks_.agree) {

@@ -79,7 +79,8 @@ class PLEXAURA_API TrainingStep {
 
   // Runs one step; on a device of its own returns before it is done. A failure of this rank's own work is
   // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics(). With `watch` one in the
-  // update is kept, too, and the exchange goes on; the others may not see it in the tail.
+  // update is kept, too, and the exchange goes on; the others may not see it in the tail. Where an op sums over ranks the others
+  // wait there for a rank that failed: it throws at once.
   StepTicket run(const StepInputs& inputs);
 
   // The number of the last step whose update this rank has made, also where after_update() has thrown then; 0: none.
@@ -132,6 +133,7 @@ class PLEXAURA_API TrainingStep {
   std::map<Key, std::unique_ptr<VM>> vms_;
   WeightsImmigration border_;        // goes first: the device may wait for what its destructor gives up
   bool divides_loss_scale_ = false;  // the update
+  bool sums_in_programs_ = false;    // over all ranks, by an op
   // Of this step.
   std::size_t announced_ = 0;  // buckets
   std::size_t asked_ = 0;      // buckets whose update the strategy was asked for

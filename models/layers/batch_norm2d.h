@@ -17,7 +17,8 @@ struct BatchNorm2dOptions {
 // expect. In a graph of Mode::inference the running statistics are used and nothing is updated. Parameters:
 // weight and bias [channels]. Buffers: running_mean and running_var [channels]. A Trainer and an Optimizer refuse
 // one element per channel, which is its own mean. Where `synchronised`, the batch is what all ranks have together in
-// this step, or in this micro-batch; one message over ranks in each direction.
+// this step, or in this micro-batch; it costs a sum over the ranks in the forward pass and one in the backward pass. A
+// single element per channel over all ranks trains nothing before the layer, and is not refused.
 class BatchNorm2d final : public Layer {
  public:
   explicit BatchNorm2d(std::int64_t channels, const BatchNorm2dOptions& options = {});

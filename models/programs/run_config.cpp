@@ -148,7 +148,8 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   if (is_elastic) run.strategy.elastic = read_elastic(distributed);
   if (!is_local) distributed.refuse({"first_epochs", "outer"}, because);
   if (!is_elastic) distributed.refuse({"elasticity"}, because);
-  if (is_local || is_elastic) return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every"}, because);
+  if (is_local || is_elastic)
+    return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every"}, because);
   distributed.refuse({"every"}, because);
   run.trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
   run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});

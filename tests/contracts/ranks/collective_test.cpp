@@ -19,6 +19,7 @@
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
+#include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
 
 namespace plexaura::testing::collective_test {
@@ -90,6 +91,41 @@ std::vector<Tensor> trained(const std::vector<std::int64_t>& shares) {
 }
 
 }  // namespace
+
+// The others wait for it in the sum of the model, and not in that of the gradients.
+TEST_CASE("a rank that fails where a model sums over ranks ends with its error at once") {
+  class Counting final : public SummingStrategy {
+   public:
+    using SummingStrategy::SummingStrategy;
+    UpdateAnswer before_update(std::size_t bucket) override {
+      ++asked;
+      return SummingStrategy::before_update(bucket);
+    }
+    int asked = 0;
+  };
+  const std::string text = error_text<InternalError>([] {
+    ThreadRanks(2).run([](Collective& collective) {
+      const auto backend = another_backend();
+      Counting strategy(collective);
+      const Batch mine = part(whole_batch(), 0, 2);
+      SmallTraining run(*backend, specs(), centred, mine,
+                        {.strategy = &strategy, .collective = &collective, .sizes = {2}});
+      strategy.begin(run.steps().border());
+      if (collective.rank() == 0) {
+        run.launch(std::span(&mine, 1), 0.01, 4, 0);
+        return;
+      }
+      const Batch wrong = part(whole_batch(), 0, 3);
+      try {
+        run.launch(std::span(&wrong, 1), 0.01, 4, 2);
+      } catch (const InternalError&) {
+        CHECK(strategy.asked == 0);
+        throw;
+      }
+    });
+  });
+  CHECK(text.starts_with("no program was compiled for 3 samples"));
+}
 
 TEST_CASE("two ranks sum a value inside a replayed program, and its gradient") {
   ThreadRanks ranks(2);
