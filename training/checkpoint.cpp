@@ -353,8 +353,8 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
   fs::create_directory(unfinished, error);
   if (error) cannot("create", unfinished, error);
   try {
-    std::string weights =
-        save_trained_weights(unfinished / "weights.safetensors", store, state.settings, state.data_origin);
+    std::string weights = save_trained_weights(unfinished / "weights.safetensors", store, state.settings,
+                                               state.data_origin, state.notes);
     write_safetensors(unfinished / "state.safetensors", state_of(store, state, std::move(weights)));
   } catch (...) {
     fs::remove_all(unfinished, error);

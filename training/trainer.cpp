@@ -71,6 +71,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   state_.batch_size = train_plan_.batch_size;
   state_.optimizer = optimizer_name(options_.optimizer);
   state_.settings = options_.settings;
+  state_.notes = options_.notes;
   state_.shuffle = options_.shuffle;
 }
 

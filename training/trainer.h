@@ -50,6 +50,7 @@ struct TrainerOptions {
   // Hash of what must be the same when a run goes on: which samples are held out, what classes mean.
   std::uint64_t data_origin = 0;
   Settings settings = {};  // see RunState
+  Metadata notes = {};     // see RunState
   bool shuffle = true;
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;

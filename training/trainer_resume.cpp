@@ -46,6 +46,7 @@ bool Trainer::resume() {
   has_other_kernels_ = !state->kernels.empty() && state->kernels != state_.kernels;
   const RunState now = std::exchange(state_, *state);
   keep_state_of(ranks().rank(), state_.strategy);
+  state_.notes = now.notes;
   state_.shuffle = now.shuffle;
   state_.samples = now.samples;
   state_.batch_size = now.batch_size;

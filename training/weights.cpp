@@ -40,8 +40,8 @@ Tensor finite_value(const ParameterStore& store, const std::string& name, std::s
 }
 
 std::string write_weights(const fs::path& path, const ParameterStore& store, const Settings& settings,
-                          std::uint64_t data_origin, std::string_view advice) {
-  SafeTensors weights;
+                          std::uint64_t data_origin, const Metadata& notes, std::string_view advice) {
+  SafeTensors weights{.tensors = {}, .metadata = notes};
   for (const ParameterSpec& spec : store.specs())
     weights.tensors.emplace_back(spec.name, finite_value(store, spec.name, advice));
   for (const auto& [key, value] : settings) weights.metadata[std::string(setting_prefix) + key] = value;
@@ -174,12 +174,12 @@ class Loading {
 
 std::string save_weights(const fs::path& path, const ParameterStore& store, const Settings& settings,
                          std::uint64_t data_origin) {
-  return write_weights(path, store, settings, data_origin, without_training);
+  return write_weights(path, store, settings, data_origin, {}, without_training);
 }
 
 std::string save_trained_weights(const fs::path& path, const ParameterStore& store, const Settings& settings,
-                                 std::uint64_t data_origin) {
-  return write_weights(path, store, settings, data_origin, after_training);
+                                 std::uint64_t data_origin, const Metadata& notes) {
+  return write_weights(path, store, settings, data_origin, notes, after_training);
 }
 
 std::optional<std::uint64_t> data_origin_in(const Metadata& metadata, const fs::path& path) {

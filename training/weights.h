@@ -23,10 +23,10 @@ std::string save_weights(const std::filesystem::path& path, const ParameterStore
                          const Settings& settings = {}, std::uint64_t data_origin = 0);
 
 // For the weights of a run: throws UserError that names the first parameter or buffer with a value that is not
-// finite. The second writes them as save_weights() does, and reads each once.
+// finite. The second writes them as save_weights() does, and reads each once; `notes` are added to the metadata.
 void check_weights(const ParameterStore& store);
 std::string save_trained_weights(const std::filesystem::path& path, const ParameterStore& store,
-                                 const Settings& settings, std::uint64_t data_origin);
+                                 const Settings& settings, std::uint64_t data_origin, const Metadata& notes);
 
 // Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its
 // name or an alias, of its shape, and finite; float32 and float64 are converted. Names of the file that the

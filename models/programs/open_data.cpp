@@ -36,6 +36,7 @@ struct Pair {
   PixelScale pixels = {};
   bool is_cut = false;       // see RunData
   bool is_measured = false;  // see RunData
+  std::optional<TrainedTable> table = {};
 };
 
 std::string counted(std::int64_t number, const char* one, const char* several) {
@@ -124,7 +125,8 @@ void require_each_class(const Section& data, const char* key, const std::string&
 }
 
 // One table is cut in two: by folds, of which one is for validation, or by a share.
-Pair split(const Section& data, const DatasetPtr& whole) {
+// `trains`: on one of them; a model that was trained before may be used on all rows.
+Pair split(const Section& data, const DatasetPtr& whole, bool trains) {
   const auto seed = static_cast<std::uint64_t>(data.integer_or("split_seed", 1, {.minimum = 0}));
   const std::vector<std::int64_t> labels = labels_of(*whole);
   if (data.has("folds")) {
@@ -137,17 +139,21 @@ Pair split(const Section& data, const DatasetPtr& whole) {
     const std::int64_t fold = data.integer_or("fold", 0, {.minimum = 0, .maximum = count - 1});
     const auto folds = stratified_folds(labels, count, seed);
     const DatasetPtr train = subset(whole, without_fold(folds, fold));
-    require_each_class(data, "fold", std::to_string(fold), *train, *whole,
-                       "give that class more samples, or leave it out of the table");
+    if (trains)
+      require_each_class(data, "fold", std::to_string(fold), *train, *whole,
+                         "give that class more samples, or leave it out of the table");
     return {train, subset(whole, folds[static_cast<std::size_t>(fold)]),
             fnv(fmt::format("fold {} of {}, seed {}", fold, count, seed), hash_of(labels))};
   }
   if (data.has("fold")) throw data.error("fold", "needs folds, the number of parts");
-  const double share = data.number_or("validation_share", 0.2, {.minimum = 0, .below = 1});
+  const double share = data.number_or(
+      "validation_share", 0.2,
+      trains ? NumberRange{.minimum = 0, .below = 1} : NumberRange{.minimum = 0, .maximum = 1});
   auto parts = stratified_split(labels, std::array{1 - share, share}, seed);
   const DatasetPtr train = subset(whole, std::move(parts[0]));
-  require_each_class(data, "validation_share", fmt::format("{}", share), *train, *whole,
-                     "give a smaller share");
+  if (trains)
+    require_each_class(data, "validation_share", fmt::format("{}", share), *train, *whole,
+                       "give a smaller share");
   return {train, subset(whole, std::move(parts[1])),
           fnv(fmt::format("share {}, seed {}", share, seed), hash_of(labels))};
 }
@@ -186,7 +192,26 @@ std::int64_t label_number(const Section& data) {
   return data.integer("label");
 }
 
-Pair open_csv(const Section& data, const fs::path& path) {
+// The columns and classes of a model that was trained before.
+void ask_for(const TrainedTable& trained, CsvOptions& options) {
+  if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
+  options.class_names = trained.classes;
+}
+
+void require_columns(const Section& data, const CsvDataset& table, const TrainedTable& trained) {
+  if (table.feature_names().size() == trained.columns.size()) return;
+  throw data.error("path",
+                   fmt::format("'{}' has {} columns of features and the weights are of a model that takes "
+                               "{}; name a table with those of its training",
+                               data.text("path"), table.feature_names().size(), trained.columns.size()));
+}
+
+// Mean 0 and deviation 1, where columns are taken as they are.
+Standardisation no_scale(std::size_t columns) {
+  return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
+}
+
+Pair open_csv(const Section& data, const fs::path& path, const std::optional<TrainedTable>& trained) {
   CsvOptions options{.header = data.flag_or("header", true), .names_may_be_numbers = data.has("header")};
   const std::string delimiter = data.text_or("delimiter", ",");
   if (delimiter.size() != 1 || delimiter == "\"" || delimiter == "\n")
@@ -196,16 +221,22 @@ Pair open_csv(const Section& data, const fs::path& path) {
     options.label = label_number(data);
   else if (data.has("label"))
     options.label = data.text("label");
+  if (trained) ask_for(*trained, options);
   const auto table = std::make_shared<CsvDataset>(path, options);
-  Pair pair = split(data, table);
+  if (trained) require_columns(data, *table, *trained);
+  Pair pair = split(data, table, !trained);
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
-  pair.is_cut = true;
+  pair.is_cut = pair.train->size() > 0;
   pair.preparation = "the columns as they are";
+  pair.table = trained ? *trained
+                       : TrainedTable{table->feature_names(), no_scale(table->feature_names().size()),
+                                      table->class_names()};
   std::optional<Standardisation> measured;
   if (data.flag_or("standardise", true)) {
     pair.preparation = "every column less its mean, by its deviation, both of the training rows";
-    measured = measure_standardisation(*pair.train);
-    pair.is_measured = true;
+    pair.is_measured = !trained;
+    if (pair.is_measured) pair.table->scale = measure_standardisation(*pair.train);
+    measured = pair.table->scale;
     pair.train = std::make_shared<StandardisedDataset>(pair.train, *measured);
     pair.validation = std::make_shared<StandardisedDataset>(pair.validation, *measured);
   }
@@ -294,13 +325,13 @@ void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vec
 
 }  // namespace
 
-RunData open_data(const Config& config) {
+RunData open_data(const Config& config, const std::optional<TrainedTable>& trained) {
   const Section data = config.section("data");
   const std::string format = data.choice("format", {"csv", "idx", "image_folder"});
   const fs::path path = data.text("path");
   require_path(data, path);
   require_kind(data, format, path);
-  Pair pair = format == "csv"   ? open_csv(data, path)
+  Pair pair = format == "csv"   ? open_csv(data, path, trained)
               : format == "idx" ? open_idx(data, path)
                                 : open_image_folder(data, path);
   require_classes(data, format, pair.train->class_names());
@@ -338,7 +369,8 @@ RunData open_data(const Config& config) {
           .pixels = pair.pixels,
           .origin = origin,
           .is_cut = pair.is_cut,
-          .is_measured = pair.is_measured};
+          .is_measured = pair.is_measured,
+          .table = pair.table};
 }
 
 }  // namespace plexaura

@@ -52,10 +52,12 @@ Settings settings_of(const Config& config, const std::vector<std::string>& class
 // When all else is read: the settings of a run are those that were asked for. `ranks`: those that train.
 void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   const Dataset& train = *setup.data.train;
-  setup.options = read_options(*setup.config, train.size(), ranks);
+  const std::int64_t samples = train.size() > 0 ? train.size() : setup.data.validation->size();
+  setup.options = read_options(*setup.config, samples, ranks);
   setup.options.trainer.steps = line.steps;
   setup.options.trainer.data_origin = setup.data.origin;
   setup.options.trainer.settings = settings_of(*setup.config, train.class_names());
+  if (setup.data.table) setup.options.trainer.notes = to_metadata(*setup.data.table);
   if (line.resume && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
   if (line.dry_run) setup.options.trainer.output.clear();
@@ -68,7 +70,7 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
     throw model.error("name",
                       fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
-  setup.data = open_data(*setup.config);
+  setup.data = open_data(*setup.config, uses_model(line) ? trained_table(line, *setup.config) : std::nullopt);
   const Dataset& train = *setup.data.train;
   setup.model = make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()),
                            setup.data.pixels);
@@ -256,8 +258,7 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
     Setup setup =
         together(ranks, "reading the configuration", [&] { return read_setup(kind, line, ranks.size()); });
     check_agreement(ranks, facts_of(setup, line));
-    if (line.evaluate || !line.predict.empty())
-      return use_model(line, ranks, setup.data, setup.options, *setup.model);
+    if (uses_model(line)) return use_model(line, ranks, setup.data, setup.options, *setup.model);
     return train_or_serve(line, ranks, std::move(setup));
   });
 }

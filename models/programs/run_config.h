@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "distributed/strategies/strategies.h"
 #include "models/config/config.h"
 #include "models/programs/predict.h"
+#include "models/programs/trained_table.h"
 #include "training/data/dataset.h"
 #include "training/trainer.h"
 
@@ -28,11 +30,14 @@ struct RunData {
   bool is_cut = false;
   // ... and samples are scaled by what was measured over those that are trained on.
   bool is_measured = false;
+  std::optional<TrainedTable> table = {};  // what a model that was trained on it has to know; of tables alone
 };
 
 // Opens what the section `data` names. Every key is read, and described in docs/configuration.md. Throws
 // UserError with file and line, or naming the data's own file.
-RunData open_data(const Config& config);
+// `trained`: of a model that is used and not trained. A table is then read as that model was taught: its columns,
+// their scale, its classes; and there need be no row to train on.
+RunData open_data(const Config& config, const std::optional<TrainedTable>& trained = {});
 
 struct RunOptions {
   DType dtype = DType::float32;

@@ -13,6 +13,7 @@
 #include "models/programs/report.h"
 #include "training/data/loader.h"
 #include "training/evaluation.h"
+#include "training/safetensors.h"
 #include "training/store_hash.h"
 
 namespace plexaura {
@@ -21,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path weights_file(const CommandLine& line, const RunOptions& options) {
+fs::path weights_file(const CommandLine& line, const fs::path& output) {
   if (!line.weights.empty()) return line.weights;
-  if (const auto newest = newest_checkpoint(options.trainer.output)) return *newest / "weights.safetensors";
+  if (const auto newest = newest_checkpoint(output)) return *newest / "weights.safetensors";
   throw UserError(
       fmt::format("{}: there are no weights to use; name a file with --weights, or in output.dir a "
                   "folder with a checkpoint",
@@ -43,11 +44,13 @@ std::string check_origin(const fs::path& file, const Metadata& metadata, const C
     return fmt::format("{} does not say with what table and split it was made: {}", file.string(),
                        consequence);
   if (*origin == data.origin) return "";
-  throw UserError(
-      fmt::format("{} was made with another table or split than the section data describes now, so "
-                  "that {}; give the same data.path, label, folds and fold or validation_share, and "
-                  "split_seed",
-                  file.string(), consequence));
+  throw UserError(fmt::format(
+      "{} was made with another table or split than the section data describes now, so "
+      "that {}; give the same data.path, label, folds and fold or validation_share, and "
+      "split_seed{}",
+      file.string(), consequence,
+      trained_table_in(metadata, file) ? ", or evaluate all rows of a table with data.validation_share=1"
+                                       : ""));
 }
 
 void require_no_skipped(const ParameterStore& store, const CommandLine& line) {
@@ -92,6 +95,20 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
 
 }  // namespace
 
+bool uses_model(const CommandLine& line) { return line.evaluate || !line.predict.empty(); }
+
+std::optional<TrainedTable> trained_table(const CommandLine& line, const Config& config) {
+  fs::path file;
+  Metadata metadata;
+  try {
+    file = weights_file(line, config.section("output").text_or("dir", ""));
+    metadata = read_safetensors_header(file).metadata;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return trained_table_in(metadata, file);
+}
+
 int use_model(const CommandLine& line, Communicator& ranks, const RunData& data, const RunOptions& options,
               Model& model) {
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
@@ -101,9 +118,11 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
       throw UserError("--predict is for one rank; start the program without mpirun");
     ParameterStore loaded = make_store(model, options.dtype);
     require_no_skipped(loaded, line);
-    const fs::path file = weights_file(line, options);
+    const fs::path file = weights_file(line, options.trainer.output);
     const Metadata metadata = load_weights(file, loaded, line.skip);  // read once: a run may replace the file
     check_settings(file, metadata, options.trainer.settings, "give the same");
+    if (const auto table = trained_table_in(metadata, file); table && data.table && *table != *data.table)
+      throw UserError(fmt::format("{} was replaced while it was read; start again", file.string()));
     remark = check_origin(file, metadata, line, data);
     return loaded;
   });

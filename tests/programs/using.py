@@ -1,7 +1,9 @@
 """A model that was trained: evaluated, asked for classes, and trained on for another task."""
 
 import array
+import json
 import re
+import struct
 
 import support
 from support import SOURCE, ProgramTest
@@ -31,12 +33,27 @@ class Evaluate(ProgramTest):
         copy.write_bytes(weights.read_bytes())
         self.write("other.csv", (SOURCE / "models/iris.csv").read_text().replace("virginica", "pallida"))
         for setting, says in (("model.activation=relu", 'model.activation "tanh" and now it is "relu"'),
-                              ("data.standardise=false", "data.standardise true and now it is false"),
-                              ("data.path=other.csv", "class 0 'setosa' and now it is 'pallida'")):
+                              ("data.standardise=false", "data.standardise true and now it is false")):
             for options in (["--evaluate"], ["--predict", SOURCE / "models/iris.csv"], ["--evaluate", "--weights", copy]):
                 result = self.run_one("mlp", *self.iris("output.dir=run", setting), *options, status=2)
                 named = copy if copy in options else "run/" + str(weights.relative_to(self.folder / "run"))
                 self.assertEqual(result.err, f"{named} was made with {says}; give the same\n")
+        for options in (["--evaluate"], ["--predict", SOURCE / "models/iris.csv"]):
+            result = self.run_one("mlp", *self.iris("output.dir=run", "data.path=other.csv"), *options, status=2)
+            self.assertEqual(result.err, "other.csv:102:17: 'pallida' is none of the classes setosa, versicolor, virginica; correct the label or add the class\n")
+        self.without_table(copy)
+        result = self.run_one("mlp", *self.iris("data.path=other.csv"), "--evaluate", "--weights", copy, status=2)
+        self.assertEqual(result.err, f"{copy} was made with class 0 'setosa' and now it is 'pallida'; give the same\n")
+
+    def without_table(self, weights):
+        """As older versions wrote it."""
+        data = weights.read_bytes()
+        size = struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8:8 + size])
+        header["__metadata__"] = {key: value for key, value in header["__metadata__"].items() if not key.startswith("table.")}
+        text = json.dumps(header).encode()
+        weights.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size:])
+        return weights
 
     def test_weights_of_another_table_or_split(self):
         """They decide how a row is scaled, and which rows the model has not seen."""
@@ -46,14 +63,49 @@ class Evaluate(ProgramTest):
         self.write("mm.csv", "\n".join([lines[0]] + [re.sub(r"[0-9.]+", lambda cell: str(10 * float(cell[0])), line) for line in lines[1:]]) + "\n")
         says = {"--evaluate": "what is held out now may be what it was trained on",
                 "--predict": "the mean and deviation by which rows are scaled may not be those of its training"}
+        weights = self.checkpoint("run") / "weights.safetensors"
+        old = self.folder / "old.safetensors"
+        old.write_bytes(weights.read_bytes())
+        self.without_table(old)
+        told = self.run_one("mlp", *self.iris("output.dir=run"), "--predict", table).out
         for settings in (["data.path=mm.csv"], ["data.validation_share=0.95"], ["data.split_seed=2"], ["data.folds=5"]):
-            for option in (["--evaluate"], ["--predict", table]):
-                result = self.run_one("mlp", *self.iris("output.dir=run", *settings), *option, status=2)
-                self.assertRegex(result.err, rf"\Arun/\S+ was made with another table or split than the section data describes now, so that {says[option[0]]}; give the same .*\n\Z")
+            self.assertEqual(self.run_one("mlp", *self.iris("output.dir=run", *settings), "--predict", table).out, told)
+            for option in (["--evaluate", "--weights", weights], ["--evaluate", "--weights", old], ["--predict", table, "--weights", old]):
+                result = self.run_one("mlp", *self.iris(*settings), *option, status=2)
+                self.assertRegex(result.err, rf"\A\S+.safetensors was made with another table or split than the section data describes now, so that {says[option[0]]}; give the same .*\n\Z")
         bare = support.write_safetensors(self.folder / "bare", self.weights("run"), {"fc1.weight": [30, 4], "fc2.weight": [20, 30], "fc3.weight": [3, 20]})
         for option in (["--evaluate"], ["--predict", table]):
             result = self.run_one("mlp", *self.iris(), *option, "--weights", bare)
             self.assertEqual(result.err, f"{bare} does not say with what table and split it was made: {says[option[0]]}\n")
+
+    def test_all_rows_of_another_table(self):
+        """They are scaled as in training, whatever else the table holds, and its columns found by name."""
+        self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run"), "--steps", 50)
+        self.run_one("mlp", *self.iris("training.epochs=5", "output.dir=run"), "--resume")
+        rows = [line.split(",") for line in (SOURCE / "models/iris.csv").read_text().split()[1:]]
+        def figures(name, part):
+            self.write(name, "species,petal_width,note,petal_length,sepal_width,sepal_length\n" +
+                       "".join(f"{row[4]},{row[3]},x,{row[2]},{row[1]},{row[0]}\n" for row in part))
+            out = self.run_one("mlp", *self.iris("output.dir=run", f"data.path={name}", "data.validation_share=1"), "--evaluate").out
+            self.assertIn(f"0 samples of 3 classes, {len(part)} for validation", out)
+            return [float(number) for number in re.search(r"validation loss (\S+)  validation accuracy (\S+) %", out).groups()]
+        first, rest, whole = figures("first.csv", rows[:60]), figures("rest.csv", rows[60:]), figures("whole.csv", rows)
+        for i, rounding in enumerate((1e-3, 0.1)):
+            self.assertAlmostEqual((60 * first[i] + 90 * rest[i]) / 150, whole[i], delta=rounding)
+        self.assertGreater(whole[1], 60)
+        training = self.run_one("mlp", *self.iris("data.validation_share=1"), status=2)
+        self.assertIn("data.validation_share is '1'; it must be a number >= 0 and < 1", training.err)
+        old = self.folder / "old.safetensors"
+        old.write_bytes((self.checkpoint("run") / "weights.safetensors").read_bytes())
+        result = self.run_one("mlp", *self.iris("data.validation_share=1"), "--evaluate", "--weights", self.without_table(old), status=2)
+        self.assertIn("data.validation_share is '1'; it must be a number >= 0 and < 1", result.err)
+        self.write("narrow.csv", "species,petal_width\nsetosa,1\nvirginica,2\n")
+        narrow = self.iris("output.dir=run", "data.path=narrow.csv", "data.validation_share=1")
+        self.assertIn("narrow.csv: no column is called 'sepal_length'", self.run_one("mlp", *narrow, "--evaluate", status=2).err)
+        self.write("bare.csv", "1,2,3,4,5,setosa\n1,2,3,4,6,virginica\n")
+        bare = self.write("bare.yaml", (SOURCE / "models/iris.yaml").read_text().replace("label: species", "label: -1"))
+        result = self.run_one("mlp", bare, *self.settings("output.dir=run", "data.path=bare.csv", "data.header=false"), "--evaluate", status=2)
+        self.assertIn("data.path 'bare.csv' has 5 columns of features and the weights are of a model that takes 4; name a table", result.err)
 
     def test_a_split_does_not_matter_where_nothing_is_measured(self):
         plain = ["data.standardise=false", "output.dir=run"]

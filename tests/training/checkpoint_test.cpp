@@ -382,6 +382,14 @@ TEST_CASE("weights that are not numbers do not take the place of good ones") {
   CHECK(names(folder.path()) == "checkpoint-000003 ");
 }
 
+TEST_CASE("the weights of a checkpoint carry the notes of the run beside its settings") {
+  const TemporaryFolder folder;
+  save_checkpoint(folder.path(), TinyStore(1).store,
+                  {.step = 1, .settings = {{"model.name", "mlp"}}, .notes = {{"table.class 0", "x"}}});
+  const Metadata metadata = read_safetensors(folder / "checkpoint-000001/weights.safetensors").metadata;
+  CHECK(metadata == Metadata{{"setting.model.name", "mlp"}, {"table.class 0", "x"}});
+}
+
 TEST_CASE("a checkpoint reads every weight and every state once") {
   const TemporaryFolder folder;
   CountingCopies backend(test_backend());
