@@ -1,6 +1,7 @@
 #include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
+#include <filesystem>
 #include <thread>
 
 #include "tests/support/backend.h"
@@ -8,6 +9,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/two_speeds.h"
 #include "tests/training/small_run.h"
+#include "training/checkpoint.h"
 
 namespace plexaura::testing::trainer_resume_test {
 
@@ -154,12 +156,16 @@ TEST_CASE("a folder of checkpoints that is removed while one is written is made 
   options.output = folder / "run";
   options.epochs = 30;
   std::atomic<bool> ended{false};
+  // At one stroke, and once for each checkpoint: a trainer does not try for ever.
   std::thread remover([&] {
+    bool removed = false;
     while (!ended) {
       if (!std::filesystem::exists(folder / "run/checkpoint.unfinished")) continue;
+      if (removed && !newest_checkpoint(folder / "run")) continue;
+      removed = true;
       std::error_code ignored;
-      std::filesystem::remove_all(folder / "run", ignored);
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      std::filesystem::rename(folder / "run", folder / "removed", ignored);
+      std::filesystem::remove_all(folder / "removed", ignored);
     }
   });
   const std::string said = user_error([&] { SmallRun().train(options, points(30), points(0)); });
