@@ -22,7 +22,7 @@ struct OptimizerOptions {
 
 // Training by hand, on one rank: gradients of a loss and the update of its parameters, compiled once. The
 // graph says the shapes of the inputs; the loss may be of any kind, and need not be a mean over samples. The
-// store and the backend outlive the Optimizer.
+// store and the backend outlive the Optimizer. Where the model sums over all ranks, this is the only one.
 class Optimizer {
  public:
   // Extends the graph of the loss by its gradients, and places the store: a VM that was made with the store

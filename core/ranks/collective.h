@@ -19,7 +19,7 @@ namespace plexaura {
 // What the engine and the trainer see of other ranks. All ranks call the same functions in the same order
 // with the same sizes; a call that does not match is named before any data moves. Every call may wait for
 // other ranks; every wait has the implementation's deadline and ends in a DeviceError (or the end of the
-// process) that names `what` and the ranks that did not come. After such an error the object is of no more
+// process) that names `what` and the ranks that did not come, or in the error of a rank that has failed. After such an error the object is of no more
 // use. `what` is a short phrase: "the loss of epoch 3", "bucket 2 of step 17". One thread at a time may call;
 // the memory passed belongs to the caller and must stay until the call returns.
 class PLEXAURA_API Collective {

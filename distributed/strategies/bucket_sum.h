@@ -12,9 +12,10 @@ namespace plexaura {
 
 // What the synchronous strategies share: gradients, changes of buffers and tail are summed over the ranks
 // bucket by bucket, each when its update is about to begin. So an update runs while later buckets are still
-// to be exchanged, and where a device computes by itself the first buckets are exchanged while it is still at
-// work on the gradients of the others. The sum is plain, for gradients are already each rank's share, and
-// added in the order of sum_order.h where Communicator::keeps_order(). Every wait has the communicator's deadline and names bucket and step.
+// to be exchanged, unless it limits the norm of all gradients; and where a device computes by itself the first
+// buckets are exchanged while it is still at work on the gradients of the others. The sum is plain, for gradients are
+// already each rank's share, and added in the order of sum_order.h where Communicator::keeps_order(). Every wait has
+// the communicator's deadline and names bucket and step.
 class BucketSum : public Strategy {
  public:
   // When a bucket may be updated: as soon as it is summed, or when all ranks have told each other that all are.

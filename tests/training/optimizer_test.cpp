@@ -134,8 +134,9 @@ TEST_CASE("of two on one store the older one says what to do") {
   CHECK(user_error([&] {
           older.step({{"x", xs}, {"y", ys}});
         }) ==
-        "the store was placed anew since this program was compiled for it, as every Trainer and Optimizer "
-        "does that is made on it; use the newest of them, or for a VM compile with store.placement() again");
+        "the store was placed anew since this program was compiled for it, because a Trainer or an "
+        "Optimizer was made on it since; use the newest of them, or for a VM compile with store.placement() "
+        "again");
 }
 
 TEST_CASE("what a step cannot do is told") {
