@@ -44,8 +44,8 @@ class Mailbox {
   static constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
   // The next letter with this tag, from anybody; nothing where none has come whole within so many seconds. Letters
-  // of one rank come in the order in which it posted them, and keep back nobody else's. Throws an Error (see speaks()) where the run
-  // ends meanwhile.
+  // of one rank come in the order in which it posted them, and keep back nobody else's. Throws an Error (see speaks())
+  // where the run ends meanwhile.
   std::optional<Letter> take(int tag, double seconds);
 
   bool is_lost(int rank) const { return topology_.is_dead(rank); }

@@ -29,7 +29,8 @@ class Predictor {
             std::int64_t classes, Backend& backend);
 
   // samples [N, ...] -> the model's outputs: logits [N, classes] for a Model. Floating samples are converted
-  // to the dtype of the store, and a Model takes them as they are: images have to be normalised before. Compiled for each shape when it first comes.
+  // to the dtype of the store, and a Model takes them as they are: images have to be normalised before. Compiled
+  // for each shape when it first comes.
   Tensor operator()(const Tensor& samples);
 
  private:

@@ -35,8 +35,8 @@ std::string_view optimizer_name(const OptimizerSpec& optimizer);
 std::int64_t state_count(const OptimizerSpec& optimizer);
 
 // The update program's graph: one node of the optimizer per bucket, in place on the arena slices, behind the
-// norm of all gradients where that is limited, and for the last bucket the buffers, which take their summed changes. Throws UserError that names
-// a number that makes no update.
+// norm of all gradients where that is limited, and for the last bucket the buffers, which take their summed changes.
+// Throws UserError that names a number that makes no update.
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets);
 

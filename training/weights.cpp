@@ -26,8 +26,7 @@ constexpr const char* origin_key = "data.origin";
 // What to do about a value that is not finite.
 constexpr std::string_view without_training =
     ": a file of weights holds finite numbers alone, and nothing was saved; look for what wrote such a "
-    "number "
-    "into the store";
+    "number into the store";
 constexpr std::string_view after_training =
     " after the last step: training diverged, or a sample holds such a number; lower "
     "training.optimizer.learning_rate, or set training.watch=true to see which op made the first one; no "

@@ -79,8 +79,8 @@ class PLEXAURA_API TrainingStep {
 
   // Runs one step; on a device of its own returns before it is done. A failure of this rank's own work is
   // kept, shown to the others in the tail over zeroed gradients, and thrown by metrics(). With `watch` one in the
-  // update is kept, too, and the exchange goes on; the others may not see it in the tail. Where an op sums over ranks the others
-  // wait there for a rank that failed: it throws at once.
+  // update is kept, too, and the exchange goes on; the others may not see it in the tail. Where an op sums
+  // over ranks the others wait there for a rank that failed: it throws at once.
   StepTicket run(const StepInputs& inputs);
 
   // The number of the last step whose update this rank has made, also where after_update() has thrown then; 0: none.

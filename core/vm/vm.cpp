@@ -232,8 +232,9 @@ struct VM::Implementation {
     if (store != nullptr && store->placed_times() != placed_times)
       throw UserError(
           "the store was placed anew since this program was compiled for it, because a Trainer or an "
-          "Optimizer "
-          "was made on it since; use the newest of them, or for a VM compile with store.placement() again");
+          "Optimizer was made on it since; use the newest of them, or for a VM compile with "
+          "store.placement() "
+          "again");
   }
 
   void wait() {
