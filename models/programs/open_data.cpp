@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "core/fnv.h"
+#include "models/programs/prediction_data.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/pixel_scale.h"
 #include "training/data/csv.h"
@@ -36,7 +37,7 @@ struct Pair {
   PixelScale pixels = {};
   bool is_cut = false;       // see RunData
   bool is_measured = false;  // see RunData
-  std::optional<TrainedTable> table = {};
+  TrainedData trained = {};  // the classes are those of `train`
 };
 
 std::string counted(std::int64_t number, const char* one, const char* several) {
@@ -158,47 +159,13 @@ Pair split(const Section& data, const DatasetPtr& whole, bool trains) {
           fnv(fmt::format("share {}, seed {}", share, seed), hash_of(labels))};
 }
 
-// All rows of a table without labels, which has the features of `trained`.
-NamedSamples read_rows(const std::string& file, CsvOptions options, const CsvDataset& trained,
-                       const std::optional<Standardisation>& measured) {
-  options.labelled = false;
-  if (options.header) options.features.assign(trained.feature_names().begin(), trained.feature_names().end());
-  DatasetPtr rows = std::make_shared<CsvDataset>(file, options);
-  if (rows->sample_shape() != trained.sample_shape())
-    throw UserError(
-        fmt::format("{}: a row has {} columns and the model takes {}; leave out the label's column", file,
-                    rows->sample_shape()[0], trained.sample_shape()[0]));
-  if (measured) rows = std::make_shared<StandardisedDataset>(rows, *measured);
-  NamedSamples found{{}, Tensor(TensorType{DType::float32, {rows->size(), rows->sample_shape()[0]}})};
-  const auto width = static_cast<std::size_t>(rows->sample_shape()[0]);
-  for (std::int64_t row = 0; row < rows->size(); ++row) {
-    std::int64_t none = 0;
-    const auto sample = found.samples.as<float>().subspan(static_cast<std::size_t>(row) * width, width);
-    rows->read_sample(row, {}, std::as_writable_bytes(sample), none);
-    found.names.push_back(fmt::format("{} row {}", file, row + 1));
-  }
-  return found;
-}
-
-// A table without a header has no names.
-std::int64_t label_number(const Section& data) {
-  if (!data.has("label")) return data.integer_or("label", -1);
-  const std::string text = data.text("label");
-  if (text.find_first_not_of("+-0123456789") != std::string::npos)
-    throw data.error("label",
-                     fmt::format("is '{}' and with data.header=false the columns have no names; give "
-                                 "its number from 0, or leave out data.header",
-                                 text));
-  return data.integer("label");
-}
-
 // The columns and classes of a model that was trained before.
-void ask_for(const TrainedTable& trained, CsvOptions& options) {
+void ask_for(const TrainedData& trained, CsvOptions& options) {
   if (options.header) options.features.assign(trained.columns.begin(), trained.columns.end());
   options.class_names = trained.classes;
 }
 
-void require_columns(const Section& data, const CsvDataset& table, const TrainedTable& trained) {
+void require_columns(const Section& data, const CsvDataset& table, const TrainedData& trained) {
   if (table.feature_names().size() == trained.columns.size()) return;
   throw data.error("path",
                    fmt::format("'{}' has {} columns of features and the weights are of a model that takes "
@@ -211,16 +178,9 @@ Standardisation no_scale(std::size_t columns) {
   return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
 }
 
-Pair open_csv(const Section& data, const fs::path& path, const std::optional<TrainedTable>& trained) {
-  CsvOptions options{.header = data.flag_or("header", true), .names_may_be_numbers = data.has("header")};
-  const std::string delimiter = data.text_or("delimiter", ",");
-  if (delimiter.size() != 1 || delimiter == "\"" || delimiter == "\n")
-    throw data.error("delimiter", "must be one character, for example \";\" or \"\\t\" for a tab");
-  options.delimiter = delimiter.front();
-  if (!options.header)
-    options.label = label_number(data);
-  else if (data.has("label"))
-    options.label = data.text("label");
+Pair open_csv(const Section& data, const fs::path& path, std::optional<TrainedData> trained) {
+  if (trained && trained->columns.empty()) trained.reset();
+  CsvOptions options = read_csv_options(data);
   if (trained) ask_for(*trained, options);
   const auto table = std::make_shared<CsvDataset>(path, options);
   if (trained) require_columns(data, *table, *trained);
@@ -228,19 +188,18 @@ Pair open_csv(const Section& data, const fs::path& path, const std::optional<Tra
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
   pair.is_cut = pair.train->size() > 0;
   pair.preparation = "the columns as they are";
-  pair.table = trained ? *trained
-                       : TrainedTable{table->feature_names(), no_scale(table->feature_names().size()),
-                                      table->class_names()};
-  std::optional<Standardisation> measured;
-  if (data.flag_or("standardise", true)) {
+  pair.trained = trained ? *trained
+                         : TrainedData{table->class_names(), table->feature_names(),
+                                       no_scale(table->feature_names().size())};
+  const bool standardise = data.flag_or("standardise", true);
+  if (standardise) {
     pair.preparation = "every column less its mean, by its deviation, both of the training rows";
     pair.is_measured = !trained;
-    if (pair.is_measured) pair.table->scale = measure_standardisation(*pair.train);
-    measured = pair.table->scale;
-    pair.train = std::make_shared<StandardisedDataset>(pair.train, *measured);
-    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, *measured);
+    if (pair.is_measured) pair.trained.scale = measure_standardisation(*pair.train);
+    pair.train = std::make_shared<StandardisedDataset>(pair.train, pair.trained.scale);
+    pair.validation = std::make_shared<StandardisedDataset>(pair.validation, pair.trained.scale);
   }
-  pair.read_samples = [=](const std::string& file) { return read_rows(file, options, *table, measured); };
+  pair.read_samples = row_reader(options, pair.trained, standardise);
   return pair;
 }
 
@@ -290,8 +249,7 @@ std::string preparation_text(const ImageFolderOptions& train, const ImageFolderO
 }
 
 Pair open_image_folder(const Section& data, const fs::path& path) {
-  ImageFolderOptions options{.image_size =
-                                 data.integer_or("image_size", 224, {.minimum = 1, .maximum = 4096})};
+  const ImageFolderOptions options = read_image_options(data);
   ImageFolderOptions augmented = options;
   augmented.augment = data.flag_or("augment", true);
   if (augmented.augment) {
@@ -304,10 +262,7 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   Pair pair{.train = train, .ignored_files = train->ignored_files()};
   pair.pixels = read_pixel_scale(data);
   pair.preparation = preparation_text(augmented, options, pair.pixels);
-  pair.read_samples = [options](const std::string& file) {
-    const Shape batch{1, 3, options.image_size, options.image_size};
-    return NamedSamples{{file}, read_image(file, options).reshaped(batch)};
-  };
+  pair.read_samples = image_reader(options);
   if (!validates(data)) return pair;
   const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
   check_same_classes(*train, (path / "train").string(), *validation, (path / "val").string());
@@ -325,7 +280,7 @@ void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vec
 
 }  // namespace
 
-RunData open_data(const Config& config, const std::optional<TrainedTable>& trained) {
+RunData open_data(const Config& config, const std::optional<TrainedData>& trained) {
   const Section data = config.section("data");
   const std::string format = data.choice("format", {"csv", "idx", "image_folder"});
   const fs::path path = data.text("path");
@@ -335,6 +290,7 @@ RunData open_data(const Config& config, const std::optional<TrainedTable>& train
               : format == "idx" ? open_idx(data, path)
                                 : open_image_folder(data, path);
   require_classes(data, format, pair.train->class_names());
+  pair.trained.classes = pair.train->class_names();
   std::uint64_t origin = fnv(format, pair.origin);
   for (const std::string& name : pair.train->class_names()) origin = fnv(name + '\n', origin);
   if (data.has("use_fraction")) {
@@ -370,7 +326,7 @@ RunData open_data(const Config& config, const std::optional<TrainedTable>& train
           .origin = origin,
           .is_cut = pair.is_cut,
           .is_measured = pair.is_measured,
-          .table = pair.table};
+          .trained = pair.trained};
 }
 
 }  // namespace plexaura

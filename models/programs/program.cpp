@@ -16,6 +16,7 @@
 #include "models/programs/command_line.h"
 #include "models/programs/kernel_choice.h"
 #include "models/programs/outputs.h"
+#include "models/programs/prediction_data.h"
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
 #include "models/programs/use_model.h"
@@ -57,10 +58,18 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   setup.options.trainer.steps = line.steps;
   setup.options.trainer.data_origin = setup.data.origin;
   setup.options.trainer.settings = settings_of(*setup.config, train.class_names());
-  if (setup.data.table) setup.options.trainer.notes = to_metadata(*setup.data.table);
+  setup.options.trainer.notes = to_metadata(setup.data.trained);
   if (line.resume && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
   if (line.dry_run) setup.options.trainer.output.clear();
+}
+
+RunData read_data(const CommandLine& line, const Config& config) {
+  if (!uses_model(line)) return open_data(config);
+  const std::optional<TrainedData> trained = trained_data(line, config);
+  if (!line.predict.empty())
+    if (std::optional<RunData> data = prediction_data(config, trained)) return *std::move(data);
+  return open_data(config, trained);
 }
 
 Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
@@ -70,7 +79,7 @@ Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
   if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
     throw model.error("name",
                       fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
-  setup.data = open_data(*setup.config, uses_model(line) ? trained_table(line, *setup.config) : std::nullopt);
+  setup.data = read_data(line, *setup.config);
   const Dataset& train = *setup.data.train;
   setup.model = make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()),
                            setup.data.pixels);

@@ -185,6 +185,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
                   : DType::float32;
   TrainerOptions& trainer = run.trainer;
   trainer.batch_size = read_batch_size(training, ranks);
+  if (samples == 0) samples = trainer.batch_size;
   trainer.micro_batches = training.integer_or(
       "micro_batches", 1, {.minimum = 1, .maximum = std::min(trainer.batch_size, samples)});
   trainer.epochs = training.integer("epochs", {.minimum = 1, .maximum = most_epochs});

@@ -11,7 +11,7 @@
 #include "distributed/strategies/strategies.h"
 #include "models/config/config.h"
 #include "models/programs/predict.h"
-#include "models/programs/trained_table.h"
+#include "models/programs/trained_data.h"
 #include "training/data/dataset.h"
 #include "training/trainer.h"
 
@@ -30,14 +30,14 @@ struct RunData {
   bool is_cut = false;
   // ... and samples are scaled by what was measured over those that are trained on.
   bool is_measured = false;
-  std::optional<TrainedTable> table = {};  // what a model that was trained on it has to know; of tables alone
+  TrainedData trained = {};
 };
 
 // Opens what the section `data` names. Every key is read, and described in docs/configuration.md. Throws
 // UserError with file and line, or naming the data's own file.
 // `trained`: of a model that is used and not trained. A table is then read as that model was taught: its columns,
 // their scale, its classes; and there need be no row to train on.
-RunData open_data(const Config& config, const std::optional<TrainedTable>& trained = {});
+RunData open_data(const Config& config, const std::optional<TrainedData>& trained = {});
 
 struct RunOptions {
   DType dtype = DType::float32;
@@ -51,7 +51,7 @@ struct RunOptions {
 };
 
 // Reads the sections `training`, `distributed` and `output`. `samples` of the training set, for schedules
-// that know the whole run.
+// that know the whole run; 0 where none is open.
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
 // The two keys of `distributed` that are needed before ranks exist: seconds that a rank waits for another,

@@ -49,8 +49,8 @@ std::string check_origin(const fs::path& file, const Metadata& metadata, const C
       "that {}; give the same data.path, label, folds and fold or validation_share, and "
       "split_seed{}",
       file.string(), consequence,
-      trained_table_in(metadata, file) ? ", or evaluate all rows of a table with data.validation_share=1"
-                                       : ""));
+      trained_data_in(metadata, file) ? ", or evaluate all rows of a table with data.validation_share=1"
+                                      : ""));
 }
 
 void require_no_skipped(const ParameterStore& store, const CommandLine& line) {
@@ -97,7 +97,7 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
 
 bool uses_model(const CommandLine& line) { return line.evaluate || !line.predict.empty(); }
 
-std::optional<TrainedTable> trained_table(const CommandLine& line, const Config& config) {
+std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config) {
   fs::path file;
   Metadata metadata;
   try {
@@ -106,7 +106,7 @@ std::optional<TrainedTable> trained_table(const CommandLine& line, const Config&
   } catch (const Error&) {
     return std::nullopt;
   }
-  return trained_table_in(metadata, file);
+  return trained_data_in(metadata, file);
 }
 
 int use_model(const CommandLine& line, Communicator& ranks, const RunData& data, const RunOptions& options,
@@ -121,7 +121,7 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
     const fs::path file = weights_file(line, options.trainer.output);
     const Metadata metadata = load_weights(file, loaded, line.skip);  // read once: a run may replace the file
     check_settings(file, metadata, options.trainer.settings, "give the same");
-    if (const auto table = trained_table_in(metadata, file); table && data.table && *table != *data.table)
+    if (const auto trained = trained_data_in(metadata, file); trained && *trained != data.trained)
       throw UserError(fmt::format("{} was replaced while it was read; start again", file.string()));
     remark = check_origin(file, metadata, line, data);
     return loaded;

@@ -5,7 +5,7 @@
 #include "distributed/communicator.h"
 #include "models/programs/command_line.h"
 #include "models/programs/run_config.h"
-#include "models/programs/trained_table.h"
+#include "models/programs/trained_data.h"
 #include "models/zoo/model.h"
 
 namespace plexaura {
@@ -15,7 +15,7 @@ bool uses_model(const CommandLine& line);
 
 // What the weights that use_model() will load say of the table of their training. Empty where they cannot be read,
 // too: use_model() says so.
-std::optional<TrainedTable> trained_table(const CommandLine& line, const Config& config);
+std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config);
 
 // The modes --evaluate and --predict: what a model with the weights of --weights, or else of the newest
 // checkpoint in output.dir, says of the validation data or of files. All ranks call it together; --predict is

@@ -38,9 +38,8 @@ class Evaluate(ProgramTest):
                 result = self.run_one("mlp", *self.iris("output.dir=run", setting), *options, status=2)
                 named = copy if copy in options else "run/" + str(weights.relative_to(self.folder / "run"))
                 self.assertEqual(result.err, f"{named} was made with {says}; give the same\n")
-        for options in (["--evaluate"], ["--predict", SOURCE / "models/iris.csv"]):
-            result = self.run_one("mlp", *self.iris("output.dir=run", "data.path=other.csv"), *options, status=2)
-            self.assertEqual(result.err, "other.csv:102:17: 'pallida' is none of the classes setosa, versicolor, virginica; correct the label or add the class\n")
+        result = self.run_one("mlp", *self.iris("output.dir=run", "data.path=other.csv"), "--evaluate", status=2)
+        self.assertEqual(result.err, "other.csv:102:17: 'pallida' is none of the classes setosa, versicolor, virginica; correct the label or add the class\n")
         self.without_table(copy)
         result = self.run_one("mlp", *self.iris("data.path=other.csv"), "--evaluate", "--weights", copy, status=2)
         self.assertEqual(result.err, f"{copy} was made with class 0 'setosa' and now it is 'pallida'; give the same\n")
@@ -50,7 +49,7 @@ class Evaluate(ProgramTest):
         data = weights.read_bytes()
         size = struct.unpack("<Q", data[:8])[0]
         header = json.loads(data[8:8 + size])
-        header["__metadata__"] = {key: value for key, value in header["__metadata__"].items() if not key.startswith("table.")}
+        header["__metadata__"] = {key: value for key, value in header["__metadata__"].items() if not key.startswith(("data.column", "data.class"))}
         text = json.dumps(header).encode()
         weights.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size:])
         return weights
@@ -166,6 +165,11 @@ class Predict(ProgramTest):
         self.assertEqual([name for name, _, _ in found], [f"{table} row {i + 1}" for i in range(150)])
         self.assertGreater(sum(name == row[4] for (_, name, _), row in zip(found, rows)), 140)
         self.assertTrue(all(1 / 3 <= float(probability) <= 1 for _, _, probability in found))
+        # The weights know the columns and the classes, so that the table of the training need not be there.
+        elsewhere = self.iris("output.dir=run", "data.path=gone.csv", "training.micro_batches=2")
+        self.assertEqual(self.predictions("mlp", *elsewhere, "--predict", table), found)
+        misspelt = self.run_one("mlp", *self.iris("output.dir=run", "data.limt=3"), "--predict", table, status=2)
+        self.assertIn("data.limt", misspelt.err)
         # Other columns, in another order, and no label.
         text = "petal_width,note,petal_length,sepal_width,sepal_length\n" + "".join(
             f"{row[3]},x,{row[2]},{row[1]},{row[0]}\n" for row in rows)
@@ -205,6 +209,10 @@ class Predict(ProgramTest):
         self.assertEqual(found, [self.predictions("resnet", *arguments, "--predict", image)[0] for image in images])
         classes = {path.name for path in (self.folder / "images/train").iterdir()}
         self.assertTrue(all(name in classes and 1 / 3 <= float(probability) <= 1 for _, name, probability in found))
+        (self.folder / "images").rename(self.folder / "moved")
+        moved = [self.folder / "moved" / image.relative_to(self.folder / "images") for image in images]
+        again = self.predictions("resnet", *arguments, "--predict", *moved)
+        self.assertEqual([line[1:] for line in again], [line[1:] for line in found])
         self.write("no.png", "not an image")
         self.assertIn("no.png", self.run_one("resnet", *arguments, "--predict", "no.png", status=2).err)
 

@@ -1,4 +1,4 @@
-#include "models/programs/trained_table.h"
+#include "models/programs/trained_data.h"
 
 #include <charconv>
 #include <cmath>
@@ -12,8 +12,8 @@ namespace plexaura {
 
 namespace {
 
-std::string column_key(std::size_t index) { return fmt::format("table.column {}", index); }
-std::string class_key(std::size_t index) { return fmt::format("table.class {}", index); }
+std::string column_key(std::size_t index) { return fmt::format("data.column {}", index); }
+std::string class_key(std::size_t index) { return fmt::format("data.class {}", index); }
 
 // Takes a number and the blank behind it from the front of a text. False where there is none.
 bool take_number(std::string_view& text, float& number) {
@@ -25,24 +25,24 @@ bool take_number(std::string_view& text, float& number) {
 
 }  // namespace
 
-bool operator==(const TrainedTable& a, const TrainedTable& b) {
+bool operator==(const TrainedData& a, const TrainedData& b) {
   return a.columns == b.columns && a.scale.mean == b.scale.mean && a.scale.stddev == b.scale.stddev &&
          a.classes == b.classes;
 }
 
-Metadata to_metadata(const TrainedTable& table) {
+Metadata to_metadata(const TrainedData& data) {
   Metadata metadata;
-  for (std::size_t i = 0; i < table.columns.size(); ++i)
+  for (std::size_t i = 0; i < data.columns.size(); ++i)
     metadata[column_key(i)] =
-        fmt::format("{} {} {}", table.scale.mean[i], table.scale.stddev[i], table.columns[i]);
-  for (std::size_t i = 0; i < table.classes.size(); ++i) metadata[class_key(i)] = table.classes[i];
+        fmt::format("{} {} {}", data.scale.mean[i], data.scale.stddev[i], data.columns[i]);
+  for (std::size_t i = 0; i < data.classes.size(); ++i) metadata[class_key(i)] = data.classes[i];
   return metadata;
 }
 
-std::optional<TrainedTable> trained_table_in(const Metadata& metadata, const std::filesystem::path& path) {
-  TrainedTable table;
+std::optional<TrainedData> trained_data_in(const Metadata& metadata, const std::filesystem::path& path) {
+  TrainedData data;
   for (auto found = metadata.find(column_key(0)); found != metadata.end();
-       found = metadata.find(column_key(table.columns.size()))) {
+       found = metadata.find(column_key(data.columns.size()))) {
     std::string_view text = found->second;
     float mean = 0;
     float stddev = 0;
@@ -51,15 +51,15 @@ std::optional<TrainedTable> trained_table_in(const Metadata& metadata, const std
           "{}: its metadata says {} '{}', which is no mean, deviation above 0 and name; name another "
           "file of weights",
           path.string(), found->first, found->second));
-    table.scale.mean.push_back(mean);
-    table.scale.stddev.push_back(stddev);
-    table.columns.emplace_back(text);
+    data.scale.mean.push_back(mean);
+    data.scale.stddev.push_back(stddev);
+    data.columns.emplace_back(text);
   }
   for (auto found = metadata.find(class_key(0)); found != metadata.end();
-       found = metadata.find(class_key(table.classes.size())))
-    table.classes.push_back(found->second);
-  if (table.columns.empty()) return std::nullopt;
-  return table;
+       found = metadata.find(class_key(data.classes.size())))
+    data.classes.push_back(found->second);
+  if (data.classes.empty()) return std::nullopt;
+  return data;
 }
 
 }  // namespace plexaura
