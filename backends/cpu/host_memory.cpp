@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/machine_memory.h"
 
 namespace plexaura {
 
@@ -21,20 +21,10 @@ std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)
 
 std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// What the system could give without killing anybody; the largest number where it does not say.
-std::size_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::size_t sum = 0;
-  std::string key;
-  for (std::size_t kibibytes = 0; file >> key >> kibibytes; file.ignore(64, '\n'))
-    if (key == "MemAvailable:" || key == "SwapFree:") sum += kibibytes * 1024;
-  return sum == 0 ? std::numeric_limits<std::size_t>::max() : sum;
-}
-
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 [[noreturn]] void throw_out_of_memory(std::size_t bytes) {
-  const std::size_t available = available_bytes();
+  const std::size_t available = available_memory();
   const std::string asked = fmt::format("the CPU was asked for {:.1f} MiB of memory", mebibytes(bytes));
   const double has = mebibytes(available);
   if (bytes <= available)
@@ -75,7 +65,7 @@ void touch(Address address, std::size_t bytes) {
 HostMemory::HostMemory(std::size_t bytes)
     : bytes_(bytes), mapped_(rounded_up(std::max<std::size_t>(bytes, 1), page_bytes())) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) throw_out_of_memory(bytes);
-  if (bytes >= huge_page && bytes > available_bytes()) throw_out_of_memory(bytes);
+  if (bytes >= huge_page && bytes > available_memory()) throw_out_of_memory(bytes);
   address_ = map_aligned(mapped_);
   if (mapped_ >= huge_page) madvise(address_, mapped_, MADV_HUGEPAGE);
   touch(address_, mapped_);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/print.h"
-#include "distributed/group/node_memory.h"
 #include "distributed/group/rank_wait.h"
 #include "distributed/group/reduce.h"
 #include "distributed/group/tags.h"

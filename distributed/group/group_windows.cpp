@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "core/machine_memory.h"
 #include "core/print.h"
 #include "distributed/group/group_communicator.h"
-#include "distributed/group/node_memory.h"
 #include "distributed/group/reduce.h"
 
 namespace plexaura {
@@ -33,9 +33,9 @@ void GroupCommunicator::check_room(std::size_t bytes, std::string_view what) {
     return topology_.of(other).process_space == topology_.of(rank()).process_space;
   };
   const auto windows = static_cast<std::size_t>(std::ranges::count_if(topology_.own_node_ranks(), is_beside));
-  const std::size_t memory = memory_of_node();
+  const std::size_t memory = machine_memory();
   std::exception_ptr mine;
-  if (!fits(bytes, windows, memory)) {
+  if (bytes > memory / windows) {
     mine = std::make_exception_ptr(DeviceError(
         fmt::format("'{}' takes {:.1f} MB of each of {} ranks on {}, which may have {:.1f} MB together: "
                     "start fewer ranks on a machine, or make the model smaller",

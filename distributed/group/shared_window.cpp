@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "distributed/group/node_memory.h"
+#include "core/machine_memory.h"
 
 namespace plexaura {
 namespace {
@@ -42,8 +42,8 @@ std::size_t at_least_a_page(std::size_t bytes) { return bytes == 0 ? 4096 : byte
 
 // Taking more than there is would end processes.
 void require_room(std::size_t bytes) {
-  const std::size_t memory = memory_of_node();
-  if (!fits(bytes, 1, memory))
+  const std::size_t memory = machine_memory();
+  if (bytes > memory)
     throw DeviceError(
         fmt::format("a rank was asked for {:.1f} MB of memory and this machine has {:.1f} MB: make the model "
                     "smaller",

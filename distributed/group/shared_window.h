@@ -14,7 +14,7 @@ namespace plexaura {
 class SharedSegment {
  public:
   // Throws a DeviceError that says why where there is no such memory. Several segments that together are more
-  // than the machine has may end processes instead: see fits().
+  // than the machine has may end processes instead.
   static SharedSegment create(std::size_t bytes);
   // Nothing where the memory of this address cannot be opened from here: another machine, container or user.
   static std::optional<SharedSegment> attach(const std::string& address, std::size_t bytes);
