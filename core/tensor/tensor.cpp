@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/error.h"
+#include "core/machine_memory.h"
 #include "core/tensor/dispatch.h"
 
 namespace plexaura {
@@ -12,6 +13,18 @@ namespace plexaura {
 namespace {
 
 constexpr std::align_val_t alignment{64};
+
+// To ask the system what it has takes as long as to clear some 100 kilobytes.
+constexpr std::size_t large = std::size_t{16} << 20;
+
+// The system gives out memory that it lacks, and kills a process that writes there.
+void require_room(const TensorType& type, std::size_t bytes) {
+  if (bytes < large) return;
+  if (const std::size_t available = available_memory(); bytes > available)
+    throw UserError(fmt::format(
+        "a tensor {} needs {} bytes, and this machine, or its container, has {} left; make it smaller",
+        to_string(type), bytes, available));
+}
 
 std::shared_ptr<std::byte> allocate(std::size_t bytes) {
   return {static_cast<std::byte*>(::operator new(bytes, alignment)),
@@ -22,6 +35,7 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes) {
 
 Tensor::Tensor(TensorType type) : type_(std::move(type)) {
   const std::size_t size = std::max<std::size_t>(bytes(), 1);
+  require_room(type_, size);
   try {
     memory_ = allocate(size);
   } catch (const std::bad_alloc&) {
