@@ -158,14 +158,25 @@ class Trainer {
   };
 
   bool any_rank_runs_ahead();
+  Dealer* dealer() const;  // null: all ranks make each step together
   void train_step(Loader& loader, TrainingObserver& observer);
   StepUnderWay launch_step(Loader& loader);
+  StepUnderWay launch(const Step& data, std::exception_ptr failure, double begin);
   void advance();
+  void go_to(std::int64_t step_in_epoch);
+  void end_epoch_where_due();
+  // Where the data is dealt out: the steps of this rank until nothing is left, and the meeting of all behind them.
+  void train_dealt(Loader& loader, TrainingObserver& observer);
+  std::int64_t end_of_deal() const;
+  std::optional<std::int64_t> draw_ahead(Loader& loader, std::int64_t first);
+  std::exception_ptr train_alone(Loader& loader, TrainingObserver& observer, double begin);
+  void meet(std::exception_ptr failure, std::int64_t dealt);
+  double rate_of_all_ranks();
   void note_step_under_way(TrainingObserver& observer);
   bool ranks_stay_equal();
   void verify();
   void check_reported();
-  [[noreturn]] void end_diverged(double loss, const std::string& name);
+  void check_loss(double loss, const std::string& name, bool is_of_all_ranks);
   Step next_step(Loader& loader) const;
   void finish_epoch(TrainingObserver& observer, double seconds);
   void lock_output();
