@@ -205,7 +205,9 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
 int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const Setup& setup) {
   const auto backend = open_backend(line.backend);
   ParameterStore store = make_store_of(setup);
-  if (!line.dry_run) roles.serve(strategy, store, *backend, setup.options.trainer.bucket_bytes);
+  if (line.dry_run) return 0;
+  roles.serve(strategy, store, *backend, setup.options.trainer.bucket_bytes);
+  print_output(strategy.account());
   return 0;
 }
 
