@@ -50,8 +50,7 @@ bool ParameterServer::all_are(State state) const {
 }
 
 bool ParameterServer::somebody_waits() const {
-  return std::ranges::any_of(
-      clients_, [](const Client& each) { return each.state == State::waits || each.state == State::rests; });
+  return std::ranges::any_of(clients_, &Client::awaits_weights);
 }
 
 void ParameterServer::read(const Letter& letter) {
@@ -131,8 +130,7 @@ void ParameterServer::post(int rank, const LetterHead& head, bool with_weights) 
 
 void ParameterServer::ask_for_patience() {
   for (int rank = 1; rank < mailbox_.size(); ++rank)
-    if (const State state = client(rank).state; state == State::waits || state == State::rests)
-      post(rank, {.word = Word::patience}, false);
+    if (client(rank).awaits_weights()) post(rank, {.word = Word::patience}, false);
 }
 
 }  // namespace plexaura

@@ -40,6 +40,8 @@ class ParameterServer {
   struct Client {
     State state = State::works;
     std::int64_t pushes = 0;  // since all rested
+
+    bool awaits_weights() const { return state == State::waits || state == State::rests; }
   };
 
   Client& client(int rank) { return clients_[static_cast<std::size_t>(rank - 1)]; }
