@@ -311,8 +311,8 @@ class Launcher(ProgramTest):
         return subprocess.Popen(["bash", "-c", f'. {support.SOURCE}/tools/mpi_environment && exec mpirun -n 2 "$@"', "-", *command],
                                 cwd=self.folder, env=support.mpi_environment(), **options)
 
-    def check(self, number):
-        arguments = self.iris("output.dir=run", "training.epochs=1000000", "data.validation_share=0.9")
+    def check(self, number, *settings):
+        arguments = self.iris("output.dir=run", "training.epochs=1000000", "data.validation_share=0.9", *settings)
         reader, writer = self.small_terminal()
         process = self.start(*self.command("mlp", *arguments, "--log", "log"), stdout=writer, stderr=writer)
         os.close(writer)
@@ -355,6 +355,9 @@ class Launcher(ProgramTest):
 
     def test_terminated(self):
         self.check(signal.SIGTERM)
+
+    def test_terminated_with_a_server(self):
+        self.check(signal.SIGTERM, "distributed.strategy=async-server")
 
     def test_a_mistake_is_told_soon(self):
         process = self.start(*self.command("mlp", *self.iris("training.epoch=3")), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
