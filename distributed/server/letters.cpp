@@ -4,12 +4,19 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "distributed/group/wait.h"
 
 namespace plexaura {
 
 std::span<const std::byte> Draft::seal(const LetterHead& head, bool with_content) {
   std::memcpy(bytes_.data(), &head, sizeof head);
   return std::span(bytes_).first(with_content ? bytes_.size() : sizeof head);
+}
+
+void post_letter(Mailbox& mailbox, int to, std::span<const std::byte> letter) {
+  for (Wait wait(mailbox.deadline_seconds()); mailbox.post(to, server_tag, letter) == Posted::full;
+       wait.pause())
+    if (wait.expired()) mailbox.give_up(mailbox.deadline_seconds(), "room for a letter");
 }
 
 LetterHead head_of(const Letter& letter) {

@@ -13,7 +13,7 @@ constexpr int server_rank = 0;
 constexpr int server_tag = 0;  // of all letters to and from a parameter server
 
 enum class Word : std::int64_t {
-  // From a client. It waits for the answer to one letter before it writes the next.
+  // From a client, which waits for one answer of each kind at most.
   draw,   // asks for a part of the steps from `step` up to `end`: answered by `part`
   push,   // what it has learned since it got its weights: answered by `weights`
   rest,   // the same, for nothing more is dealt: answered when all clients rest
@@ -50,6 +50,10 @@ class Draft {
  private:
   std::vector<std::byte> bytes_;
 };
+
+// Posts it, when there is room. Ends the run, as Mailbox::give_up() does, where there is none within the deadline. Whether
+// the other end has died is found where its letters are awaited.
+void post_letter(Mailbox& mailbox, int to, std::span<const std::byte> letter);
 
 // What a letter holds. InternalError where it is shorter than a head.
 LetterHead head_of(const Letter& letter);

@@ -1,11 +1,9 @@
 #include "distributed/server/parameter_client.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <utility>
 
 #include "core/clock.h"
-#include "core/error.h"
 
 namespace plexaura {
 
@@ -24,9 +22,17 @@ void ParameterClient::begin(WeightsImmigration& border) {
 
 Draw ParameterClient::draw(std::int64_t first, std::int64_t end) {
   if (!deal_began_) deal_began_ = seconds_now();
-  const LetterHead drawn =
-      head_of(ask({.word = Word::draw, .step = first, .end = end}, false, "the next part of the epoch"));
-  return {drawn.step, drawn.part < 0 ? std::nullopt : std::optional(drawn.part)};
+  if (!has_asked_) ask_for_part(first, end);
+  const LetterHead drawn = head_of(await(Word::part, "the next part of the epoch"));
+  has_asked_ = false;
+  if (drawn.part < 0) return {drawn.step};
+  ask_for_part(first, end);
+  return {drawn.step, drawn.part};
+}
+
+void ParameterClient::ask_for_part(std::int64_t first, std::int64_t end) {
+  post({.word = Word::draw, .step = first, .end = end}, false);
+  has_asked_ = true;
 }
 
 void ParameterClient::stop() {
@@ -57,7 +63,8 @@ void ParameterClient::push(Word word, std::string_view what) {
                       elements_of<const T>(std::as_bytes(std::span(began_))),
                       elements_of<T>(letter_->content()));
     });
-  const Letter answer = ask({.word = word, .version = version_, .steps = steps_}, has_learned, what);
+  post({.word = word, .version = version_, .steps = steps_}, has_learned);
+  const Letter answer = await(Word::weights, what);
   version_ = head_of(answer).version;
   steps_ = 0;
   const std::span<const std::byte> got = content_of(answer);
@@ -66,25 +73,24 @@ void ParameterClient::push(Word word, std::string_view what) {
   if (!began_.empty()) std::ranges::copy(got, began_.begin());
 }
 
-Letter ParameterClient::ask(const LetterHead& head, bool with_content, std::string_view what) {
+// Of the two answers that may be under way, a part may come first.
+Letter ParameterClient::await(Word word, std::string_view what) {
+  if (word == Word::part && part_) return *std::exchange(part_, std::nullopt);
   const double begin = seconds_now();
-  post(head, with_content);
-  Letter answer = await(what);
-  waited_ += seconds_now() - begin;
-  return answer;
-}
-
-Letter ParameterClient::await(std::string_view what) {
   const double deadline = mailbox_.deadline_seconds();
-  while (auto letter = mailbox_.take_from_living(server_tag, deadline, what))
-    if (head_of(*letter).word != Word::patience) return std::move(*letter);
+  while (auto letter = mailbox_.take_from_living(server_tag, deadline, what)) {
+    const Word got = head_of(*letter).word;
+    if (got == word) {
+      waited_ += seconds_now() - begin;
+      return std::move(*letter);
+    }
+    if (got == Word::part) part_ = std::move(letter);
+  }
   mailbox_.give_up(deadline, what);
 }
 
-// The server has answered all before, so that it has left. A server that has died is found where its answer is awaited.
 void ParameterClient::post(const LetterHead& head, bool with_content) {
-  if (mailbox_.post(server_rank, server_tag, letter_->seal(head, with_content)) == Posted::full)
-    throw InternalError(fmt::format("the letters of rank {} to the server do not leave", mailbox_.rank()));
+  post_letter(mailbox_, server_rank, letter_->seal(head, with_content));
 }
 
 }  // namespace plexaura

@@ -14,9 +14,9 @@
 
 namespace plexaura {
 
-// A client's side: draws the parts on which it trains, pushes every so many steps what it has learned, and goes on with
-// the weights that come as the answer. It waits for the server in each of these, and for other clients only
-// where ParameterServer says so.
+// A client's side: draws the parts on which it trains, each while it is at work on the one before, pushes every so many
+// steps what it has learned, and goes on with the weights that come as the answer. It waits for the server with each
+// push, and for other clients only where ParameterServer says so.
 class ParameterClient final : public Dealer {
  public:
   // The mailbox, whose rank 0 is the server, outlives this. `push_every`: steps; none: it pushes when nothing more is
@@ -36,8 +36,8 @@ class ParameterClient final : public Dealer {
 
  private:
   void push(Word word, std::string_view what);
-  Letter ask(const LetterHead& head, bool with_content, std::string_view what);
-  Letter await(std::string_view what);
+  void ask_for_part(std::int64_t first, std::int64_t end);
+  Letter await(Word word, std::string_view what);
   void post(const LetterHead& head, bool with_content);
 
   Mailbox& mailbox_;
@@ -49,6 +49,8 @@ class ParameterClient final : public Dealer {
   std::int64_t version_ = 0;
   std::int64_t steps_ = 0;                 // since then
   bool stopped_ = false;                   // the deal, by this client
+  bool has_asked_ = false;                 // for a part
+  std::optional<Letter> part_;             // that came before what was awaited
   std::optional<double> deal_began_ = {};  // seconds
   double elapsed_ = 0;
   double waited_ = 0;

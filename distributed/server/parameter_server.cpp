@@ -121,11 +121,8 @@ void ParameterServer::send_weights(int rank) {
   post(rank, {.word = Word::weights, .version = version_}, true);
 }
 
-// A client takes each answer before it writes again, so that what was sent to it has left. One that has died is found
-// where letters are taken.
 void ParameterServer::post(int rank, const LetterHead& head, bool with_weights) {
-  if (mailbox_.post(rank, server_tag, answer_->seal(head, with_weights)) == Posted::full)
-    throw InternalError(fmt::format("the letters of the server to rank {} do not leave", rank));
+  post_letter(mailbox_, rank, answer_->seal(head, with_weights));
 }
 
 void ParameterServer::ask_for_patience() {

@@ -20,8 +20,8 @@ namespace plexaura {
 // dealt, all clients rest, and all of them get the same weights.
 class ParameterServer {
  public:
-  // All other ranks of the mailbox, which outlives this, are clients. `max_staleness`: a client that has pushed so many
-  // times more often since all rested than the slowest one at work waits for that one.
+  // All other ranks of the mailbox, which outlives this, are clients. `max_staleness`: a client that is more than so
+  // many pushes, counted since all rested, ahead of the slowest one at work waits for that one.
   ParameterServer(Mailbox& mailbox, const ServerRule& rule, std::optional<std::int64_t> max_staleness);
 
   // The weights to begin with are those of the border. Until all clients have left. Throws a RankLost where one dies,

@@ -30,12 +30,8 @@ class Client {
 
   void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
   Numbers values() const { return rank_.values(); }
-  // Draws parts of so many steps until none is left, or `most` of them. How many it got.
-  int draw(std::int64_t steps, int most = 1000) {
-    int drawn = 0;
-    while (drawn < most && strategy_.dealer()->draw(0, steps).part) ++drawn;
-    return drawn;
-  }
+  // Whether there was another part of so many steps to draw.
+  bool draws(std::int64_t steps) { return strategy_.dealer()->draw(0, steps).part.has_value(); }
   void rest() { strategy_.show_weights(); }
 
  private:
@@ -83,23 +79,26 @@ struct Pushed {
 
 Pushed push_one_after_the_other(const AsyncServerOptions& options) {
   Pushed pushed;
-  std::promise<void> first;
-  pushed.account = account_of(options, {[&](Client& client) {
-                                          client.step(8);
-                                          pushed.behind[0] = client.values();
-                                          first.set_value();
-                                          client.rest();
-                                          pushed.rested[0] = client.values();
-                                        },
-                                        [&](Client& client) {
-                                          first.get_future().wait();
-                                          client.step(16);
-                                          pushed.behind[1] = client.values();
-                                          client.rest();
-                                          pushed.rested[1] = client.values();
-                                        }});
+  std::promise<void> done;
+  const Life first = [&](Client& client) {
+    client.step(8);
+    pushed.behind[0] = client.values();
+    done.set_value();
+    client.rest();
+    pushed.rested[0] = client.values();
+  };
+  const Life second = [&](Client& client) {
+    done.get_future().wait();
+    client.step(16);
+    pushed.behind[1] = client.values();
+    client.rest();
+    pushed.rested[1] = client.values();
+  };
+  pushed.account = account_of(options, {first, second});
   return pushed;
 }
+
+const Life idle = [](Client& client) { client.rest(); };
 
 const std::vector<std::string> mixed{"distributed.strategy=async-server", "distributed.push_every=4"};
 const std::vector<std::string> added{"distributed.strategy=downpour", "distributed.push_every=4"};
@@ -133,26 +132,25 @@ TEST_CASE("downpour: changes are added, and those of buffers averaged") {
 
 TEST_CASE("downpour: a client adds what it has changed since it got its weights") {
   Numbers behind;
-  account_of({.rule = {.push = ServerRule::Push::changes}, .push_every = 2},
-             {[&](Client& client) {
-                for (const double to : {8, 9, 9, 11}) client.step(to);
-                behind = client.values();
-                client.rest();
-              },
-              [](Client& client) { client.rest(); }});
+  const Life moving = [&](Client& client) {
+    for (const double to : {8, 9, 9, 11}) client.step(to);
+    behind = client.values();
+    client.rest();
+  };
+  account_of({.rule = {.push = ServerRule::Push::changes}, .push_every = 2}, {moving, idle});
   CHECK(behind == Numbers{11, 7.75, 11});  // the buffer from 4.5, by (11 - 4.5) / 2
 }
 
 TEST_CASE("async-server: a client pushes every few steps, and the rest of them when nothing more is dealt") {
   Numbers between;
   Numbers rested;
-  const std::string account = account_of({.push_every = 2}, {[&](Client& client) {
-                                                               for (int i = 0; i < 3; ++i) client.step(8);
-                                                               between = client.values();
-                                                               client.rest();
-                                                               rested = client.values();
-                                                             },
-                                                             [](Client& client) { client.rest(); }});
+  const Life moving = [&](Client& client) {
+    for (int i = 0; i < 3; ++i) client.step(8);
+    between = client.values();
+    client.rest();
+    rested = client.values();
+  };
+  const std::string account = account_of({.push_every = 2}, {moving, idle});
   CHECK(between == Numbers{8, 8, 8});
   CHECK(rested == Numbers{6, 6, 8});
   CHECK(tells(account, "     1        3        2             0.00"));
@@ -160,80 +158,79 @@ TEST_CASE("async-server: a client pushes every few steps, and the rest of them w
 }
 
 TEST_CASE("async-server: with 'epoch' a client pushes when nothing more is dealt") {
-  const std::string account =
-      account_of({.push_every = std::nullopt}, {[](Client& client) {
-                                                  for (int i = 0; i < 50; ++i) client.step(8);
-                                                  client.rest();
-                                                },
-                                                [](Client& client) { client.rest(); }});
-  CHECK(tells(account, "     1       50        1             0.00"));
+  const Life moving = [](Client& client) {
+    for (int i = 0; i < 50; ++i) client.step(8);
+    client.rest();
+  };
+  CHECK(tells(account_of({.push_every = std::nullopt}, {moving, idle}),
+              "     1       50        1             0.00"));
 }
 
-// It ends at all only because the second client holds nobody up.
+// It ends at all only because the second client holds nobody up. That one has drawn its second part with the first.
 TEST_CASE(
     "async-server: a client goes on without one that is slow, which draws fewer parts and pushes less") {
   std::promise<void> begun;
   std::promise<void> done;
   std::array<int, 2> drawn{};
-  const std::string account = account_of({.push_every = 1}, {[&](Client& client) {
-                                                               begun.get_future().wait();
-                                                               for (; client.draw(20, 1) == 1; ++drawn[0])
-                                                                 client.step(8);
-                                                               done.set_value();
-                                                               client.rest();
-                                                             },
-                                                             [&](Client& client) {
-                                                               drawn[1] = client.draw(20, 1);
-                                                               begun.set_value();
-                                                               done.get_future().wait();
-                                                               client.step(8);
-                                                               drawn[1] += client.draw(20);
-                                                               client.rest();
-                                                             }});
-  CHECK(drawn == std::array{39, 1});
-  CHECK(tells(account, "     1       39       39             0.00"));
-  CHECK(tells(account, "     2        1        1            39.00"));
+  const Life fast = [&](Client& client) {
+    begun.get_future().wait();
+    for (; client.draws(20); ++drawn[0]) client.step(8);
+    done.set_value();
+    client.rest();
+  };
+  const Life slow = [&](Client& client) {
+    for (; client.draws(20); ++drawn[1]) {
+      if (drawn[1] == 0) {
+        begun.set_value();
+        done.get_future().wait();
+      }
+      client.step(8);
+    }
+    client.rest();
+  };
+  const std::string account = account_of({.push_every = 1}, {fast, slow});
+  CHECK(drawn == std::array{38, 2});
+  CHECK(tells(account, "     1       38       38             0.00"));
+  CHECK(tells(account, "     2        2        2            19.00"));
 }
 
 // The first waits with its second push for that of the other, and so gets weights with it.
 TEST_CASE("async-server: a client that is too far ahead waits for the slowest") {
-  std::promise<void> ahead;
-  std::future<void> went_on = ahead.get_future();
+  std::promise<void> went_on;
   Numbers behind;
-  account_of({.push_every = 1, .max_staleness = 1}, {[&](Client& client) {
-                                                       client.step(8);
-                                                       client.step(8);
-                                                       behind = client.values();
-                                                       ahead.set_value();
-                                                       client.rest();
-                                                     },
-                                                     [&](Client& client) {
-                                                       went_on.wait_for(Seconds(0.3));
-                                                       client.step(16);
-                                                       client.rest();
-                                                     }});
+  const Life fast = [&](Client& client) {
+    client.step(8);
+    client.step(8);
+    behind = client.values();
+    went_on.set_value();
+    client.rest();
+  };
+  const Life slow = [&](Client& client) {
+    went_on.get_future().wait_for(Seconds(0.3));
+    client.step(16);
+    client.rest();
+  };
+  account_of({.push_every = 1, .max_staleness = 1}, {fast, slow});
   CHECK(behind == Numbers{11, 11, 8});
 }
 
-TEST_CASE("async-server: a client that rests waits for nobody") {
-  account_of({.push_every = 1, .max_staleness = 0}, {[](Client& client) {
-                                                       for (int i = 0; i < 5; ++i) client.step(8);
-                                                       client.rest();
-                                                     },
-                                                     [](Client& client) { client.rest(); }});
+TEST_CASE("async-server: nobody waits for a client that rests") {
+  const Life moving = [](Client& client) {
+    for (int i = 0; i < 5; ++i) client.step(8);
+    client.rest();
+  };
+  account_of({.push_every = 1, .max_staleness = 0}, {moving, idle});
 }
 
 TEST_CASE("async-server: who waits has patience as long as others write") {
-  account_of({.push_every = 1},
-             {[](Client& client) { client.rest(); },
-              [](Client& client) {
-                for (int i = 0; i < 5; ++i) {
-                  std::this_thread::sleep_for(Seconds(0.8));
-                  client.step(8);
-                }
-                client.rest();
-              }},
-             3);
+  const Life slow = [](Client& client) {
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(Seconds(0.8));
+      client.step(8);
+    }
+    client.rest();
+  };
+  account_of({.push_every = 1}, {idle, slow}, 3);
 }
 
 TEST_CASE(
