@@ -67,7 +67,8 @@ struct TrainerOptions {
   Tuner* tuner = nullptr;      // of kernels: see ProgramOptions
 };
 
-// Called on every rank with figures over all ranks; only one of them needs to show them. What it throws on
+// Called on every rank with figures over all ranks (those of a step are this rank's own where Strategy::dealer() deals
+// out the data); only one of them needs to show them. What it throws on
 // any rank ends all of them with that error. It makes no call of all ranks.
 class TrainingObserver {
  public:
@@ -94,7 +95,8 @@ struct TrainingResult {
 // ends the run one step later, a signal up to two, and before anything is saved. A loss that is not finite ends
 // it with a UserError, and so do weights that are not where a checkpoint is due, whether one is written or not.
 // Whatever fails on one rank ends all of them after the same step with the same error. A resumed run ends
-// bitwise equal to one that was never stopped.
+// bitwise equal to one that was never stopped. Where Strategy::dealer() deals out the data, each rank makes its steps
+// without the others, and they meet at the end of an epoch, or sooner where one fails or is to stop; no two runs are equal.
 class Trainer {
  public:
   // Compiles every program and places the store. All ranks construct together. As long as the trainer lives

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <fmt/format.h>
+#include <limits>
 
 #include "core/error.h"
 #include "distributed/group/wait.h"
@@ -11,6 +12,16 @@ namespace plexaura {
 std::span<const std::byte> Draft::seal(const LetterHead& head, bool with_content) {
   std::memcpy(bytes_.data(), &head, sizeof head);
   return std::span(bytes_).first(with_content ? bytes_.size() : sizeof head);
+}
+
+// As long as MPI, which counts in int, sends a message.
+void check_fits_letter(std::size_t content_bytes) {
+  constexpr std::size_t most = std::numeric_limits<int>::max() - sizeof(LetterHead);
+  if (content_bytes <= most) return;
+  throw UserError(
+      fmt::format("the weights take {} bytes, and a letter to the parameter server holds {}; choose another "
+                  "distributed.strategy",
+                  content_bytes, most));
 }
 
 void post_letter(Mailbox& mailbox, int to, std::span<const std::byte> letter) {

@@ -51,6 +51,9 @@ class Draft {
   std::vector<std::byte> bytes_;
 };
 
+// Throws UserError for weights of so many bytes that no letter holds them.
+void check_fits_letter(std::size_t content_bytes);
+
 // Posts it, when there is room. Ends the run, as Mailbox::give_up() does, where there is none within the deadline. Whether
 // the other end has died is found where its letters are awaited.
 void post_letter(Mailbox& mailbox, int to, std::span<const std::byte> letter);

@@ -14,6 +14,7 @@ ParameterClient::ParameterClient(Mailbox& mailbox, const ServerRule& rule,
 void ParameterClient::begin(WeightsImmigration& border) {
   weights_.emplace(border);
   const std::span<const std::byte> bytes = weights_->bytes();
+  check_fits_letter(bytes.size());
   letter_.emplace(bytes.size());
   const bool keeps = rule_.push == ServerRule::Push::changes;
   began_.resize(keeps ? bytes.size() : 0);
