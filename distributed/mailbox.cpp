@@ -78,7 +78,20 @@ std::vector<Mailbox::Arriving>::iterator Mailbox::give_up(std::vector<Arriving>:
 }
 
 std::optional<Letter> Mailbox::take(int tag, double seconds) {
-  const CallSignature at = announce(Call::receive, "a letter", DType::uint8, 0, Transport::anyone);
+  return await(tag, seconds, "news", &Alarm::listen);
+}
+
+std::optional<Letter> Mailbox::take_from_living(int tag, double seconds, std::string_view what) {
+  return await(tag, seconds, what, &Alarm::look);
+}
+
+void Mailbox::give_up(double seconds, std::string_view what) {
+  const CallSignature at = announce(Call::receive, what, DType::uint8, 0, Transport::anyone);
+  alarm_->give_up({at, seconds, topology_.numbers()});
+}
+
+std::optional<Letter> Mailbox::await(int tag, double seconds, std::string_view what, Listen listen) {
+  const CallSignature at = announce(Call::receive, what, DType::uint8, 0, Transport::anyone);
   const PendingCall call{at, seconds, topology_.numbers()};
   Wait wait(seconds);
   for (int pauses = 1;; ++pauses) {
@@ -86,7 +99,7 @@ std::optional<Letter> Mailbox::take(int tag, double seconds) {
     if (const auto envelope = transport_->waiting(Transport::anyone, tag)) begin(*envelope, tag);
     if (auto letter = finish(tag)) return letter;
     outbox_.under_way();
-    if (expired || pauses % pauses_between_looks == 0) alarm_->listen(call);
+    if (expired || pauses % pauses_between_looks == 0) ((*alarm_).*listen)(call);
     if (expired) return std::nullopt;
     wait.pause();
   }

@@ -48,6 +48,17 @@ class Mailbox {
   // where the run ends meanwhile.
   std::optional<Letter> take(int tag, double seconds);
 
+  // For a rank that does not go on without the others, and waits for `what`. The same, but where one of them has died
+  // a RankLost.
+  std::optional<Letter> take_from_living(int tag, double seconds, std::string_view what);
+  // Ends the run, for what this rank has waited for did not come in so many seconds: a RankLost that names the ranks
+  // which do not answer.
+  [[noreturn]] void give_up(double seconds, std::string_view what);
+
+  int rank() const { return transport_->rank(); }
+  int size() const { return transport_->size(); }
+  // How long a rank waits for another.
+  double deadline_seconds() const { return deadline_; }
   bool is_lost(int rank) const { return topology_.is_dead(rank); }
 
  private:
@@ -60,6 +71,8 @@ class Mailbox {
     Wait dying;  // since its sender died
   };
 
+  using Listen = void (Alarm::*)(const PendingCall& call);
+  std::optional<Letter> await(int tag, double seconds, std::string_view what, Listen listen);
   void begin(const Envelope& envelope, int tag);
   // The first letter that is whole; gives those up that do not go on.
   std::optional<Letter> finish(int tag);

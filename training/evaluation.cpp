@@ -100,21 +100,19 @@ void Evaluator::compile_for(std::int64_t samples) {
     outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
   std::shared_ptr<const Program> program =
       compile(graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_});
-  check_alone(*program);
+  if (collective_.size() > 1)
+    check_calls_nobody(*program, "in inference mode",
+                       "ranks evaluate unlike shares of the samples, each for itself; leave it out where "
+                       "Graph::mode() is Mode::inference");
   programs_[samples] = std::move(program);
 }
 
-// Ranks have unlike shares of the samples that they evaluate, and need not come to each batch.
-void Evaluator::check_alone(const Program& program) const {
-  if (collective_.size() == 1) return;
+void check_calls_nobody(const Program& program, std::string_view where, std::string_view why) {
   for (const Instruction& instruction : program.instructions)
     for (const NodeId id : instruction.nodes)
       if (const NodeRecord& record = program.graph->record(id); record.op->traits().collective)
-        throw UserError(
-            fmt::format("the model calls all ranks in inference mode, by {} of {}: ranks evaluate unlike "
-                        "shares of the samples, "
-                        "each for itself; leave it out where Graph::mode() is Mode::inference",
-                        record.op->name(), to_string(record.origin)));
+        throw UserError(fmt::format("the model calls all ranks {}, by {} of {}: {}", where, record.op->name(),
+                                    to_string(record.origin), why));
 }
 
 void Evaluator::keep_sizes(const std::set<std::int64_t>& sizes) {

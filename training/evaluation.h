@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/ranks/collective.h"
@@ -63,7 +64,6 @@ class Evaluator {
 
  private:
   LossOutputs build(Graph& graph, std::int64_t samples) const;
-  void check_alone(const Program& program) const;
   VM& machine_for(std::int64_t samples);
 
   ModelBuilder model_;
@@ -82,6 +82,9 @@ class Evaluator {
   std::shared_ptr<Workspace> workspace_;
   std::map<std::int64_t, std::unique_ptr<VM>> machines_;
 };
+
+// UserError where the program calls all ranks: "the model calls all ranks <where>, by <op of line>: <why>".
+void check_calls_nobody(const Program& program, std::string_view where, std::string_view why);
 
 // The loss and the metrics of the model as means over the validation data, those left out that cannot be
 // read.

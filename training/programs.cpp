@@ -71,18 +71,20 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
       store_(store),
       backend_(backend),
       collective_(collective),
-      options_(options) {
+      options_(options),
+      is_dealt_(strategy != nullptr && strategy->dealer() != nullptr) {
   const std::int64_t rank = collective.rank();
   share_kernel_times();
   place(collective, strategy, train);
   measure_kernels(train, validation);
   together(collective, "compiling", [&] {
+    for (std::int64_t other = 0; is_dealt_ && other < train.ranks; ++other) compile_all(train, {}, other);
     compile_all(train, validation, rank);
     drop_sizes_of_others(train, validation);
     make_machines(strategy, train.micro_batches);
     plan_hash_ = hash_of_plan(largest_size(train));
     kernels_hash_ = hash_of_kernels(sizes_of_all(train));
-    own_kernels_hash_ = hash_of_kernels(sizes_of(train, rank));
+    own_kernels_hash_ = hash_of_kernels(own_sizes(train));
   });
   kernel_times_ = times_in_use();
   if (options_.tuner != nullptr) options_.tuner->freeze();
@@ -100,9 +102,14 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   check_batch_norms(graph, too_small(samples, plan));
   evaluator_.know_metrics(model.metrics);
   const std::vector<ProgramOutput> outputs = training_outputs(graph, model, store_, samples);
-  return compile(
+  std::shared_ptr<const Program> program = compile(
       graph, outputs, backend_,
       {.placement = placement, .types = store_.types(), .apply_updates = false, .tuner = options_.tuner});
+  if (is_dealt_ && collective_.size() > 1)
+    check_calls_nobody(*program, "in each step",
+                       "with this strategy a rank makes its steps without the others; use batch norm of each "
+                       "rank's own samples, or another distributed.strategy");
+  return program;
 }
 
 // The placement of rank 0 is everyone's.
@@ -171,8 +178,14 @@ void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& vali
 
 void TrainingPrograms::drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation) {
   if (validation.samples > 0) evaluator_.keep_sizes(sizes_of(validation, collective_.rank()));
-  const std::set<std::int64_t> mine = sizes_of(train, collective_.rank());
+  const std::set<std::int64_t> mine = own_sizes(train);
   std::erase_if(gradients_, [&](const auto& entry) { return !mine.contains(entry.first); });
+}
+
+std::set<std::int64_t> TrainingPrograms::own_sizes(const BatchPlan& train) const {
+  std::set<std::int64_t> sizes = sizes_of(train, collective_.rank());
+  for (std::int64_t other = 0; is_dealt_ && other < train.ranks; ++other) sizes.merge(sizes_of(train, other));
+  return sizes;
 }
 
 void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batches) {

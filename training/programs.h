@@ -27,7 +27,7 @@ struct ProgramOptions {
 };
 
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
-// has, the update, and those of an Evaluator for validation. They share one store, and one workspace of the
+// has (where the strategy deals out the data, of any rank), the update, and those of an Evaluator for validation. They share one store, and one workspace of the
 // largest peak. The store, the backend, the collective, the strategy and the profile must outlive it. One thread
 // at a time.
 class TrainingPrograms {
@@ -73,6 +73,7 @@ class TrainingPrograms {
   void share_kernel_times();
   void measure_kernels(const BatchPlan& train, const BatchPlan& validation);
   void drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation);
+  std::set<std::int64_t> own_sizes(const BatchPlan& train) const;
   std::string times_in_use() const;
   void compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy, std::int64_t micro_batches);
@@ -86,6 +87,7 @@ class TrainingPrograms {
   Backend& backend_;
   Collective& collective_;
   ProgramOptions options_;
+  bool is_dealt_;  // the data, so that this rank may come to any part of a batch
   std::map<std::int64_t, std::shared_ptr<const Program>> gradients_;  // by samples
   std::shared_ptr<const Program> update_;
   std::shared_ptr<Workspace> workspace_;

@@ -24,6 +24,7 @@ StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
 
 StepMetrics StepRunner::read(const StepTicket& ticket, std::int64_t step, std::int64_t global_samples) {
   programs_.step().await_exchange(ticket);  // no rank may come to agree on what fails there
+  if (is_dealt()) return programs_.step().metrics(ticket);
   StepMetrics metrics;
   std::exception_ptr mine;
   try {
@@ -49,6 +50,9 @@ void StepRunner::check_stopped(const StepTicket& ticket, std::int64_t step) {
 bool StepRunner::is_local() const {
   return strategy_ != nullptr && strategy_->scope() == GradientScope::local;
 }
+
+// Whether other ranks make no step when this one does.
+bool StepRunner::is_dealt() const { return strategy_ != nullptr && strategy_->dealer() != nullptr; }
 
 StepMetrics StepRunner::sum_tail(const StepMetrics& mine, std::int64_t step) {
   StepTail tail = tail_of(mine);

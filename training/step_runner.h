@@ -22,7 +22,8 @@ class StepRunner {
   StepTicket launch(const Step& data, StepInputs inputs);
 
   // What a step answered, one of the last two, whose update has this number and which had so many samples. What
-  // fails in the strategy's exchange is thrown as it is, on the ranks that meet it; what else fails, on all.
+  // fails in the strategy's exchange is thrown as it is, on the ranks that meet it; what else fails, on all; or, where
+  // the strategy deals out the data, on this one.
   StepMetrics read(const StepTicket& ticket, std::int64_t step, std::int64_t global_samples);
 
   // Of a step in which the strategy ended the run: throws what failed in it.
@@ -30,6 +31,7 @@ class StepRunner {
 
  private:
   bool is_local() const;
+  bool is_dealt() const;
   StepMetrics sum_tail(const StepMetrics& mine, std::int64_t step);
   void check_tail(const StepMetrics& metrics, std::int64_t global_samples);
 

@@ -142,6 +142,7 @@ std::unique_ptr<Loader> Trainer::make_loader() const {
   LoaderOptions options = reading();
   options.first_epoch = state_.epoch;
   options.first_step = state_.step_in_epoch;
+  options.dealt = dealer() != nullptr;
   options.memory = programs_->feed_memory();
   return std::make_unique<Loader>(parts_.train, options);
 }
@@ -173,7 +174,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     }
     if (done() || stopped_) break;
     if (const int signal = StopSignals::received(); signal != 0) noted_signal_ = signal;
-    train_step(*loader, observer);
+    dealer() != nullptr ? train_dealt(*loader, observer) : train_step(*loader, observer);
   }
   note_step_under_way(observer);
   check_reported();
@@ -184,7 +185,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   if (stopped_)
     result_.signal = agreed_signal(ranks(), noted_signal_ != 0 ? noted_signal_ : StopSignals::received());
   result_.steps = state_.step;
-  result_.images_per_second = rates_.median();
+  result_.images_per_second = rate_of_all_ranks();
   result_.stall_share = loader->stall_seconds() / std::max(seconds_now() - begin, 1e-9);
   if (options_.on_error == OnError::skip)
     result_.skipped = gather_skipped(ranks(), loader->skipped(), "the samples that could not be read");
@@ -224,12 +225,8 @@ void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   if (is_due) verify();
 }
 
-// Counts the step before anything behind its update can fail: no update is made twice.
 Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
-  StepUnderWay step{.number = state_.step + 1,
-                    .epoch = state_.epoch,
-                    .step_in_epoch = state_.step_in_epoch,
-                    .begin = seconds_now()};
+  const double begin = seconds_now();
   Step data;
   // What an observer of an earlier step threw on this rank alone goes the way of a failure in this one.
   std::exception_ptr failure = std::exchange(report_failure_, nullptr);
@@ -238,16 +235,25 @@ Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
     } catch (...) {
       failure = std::current_exception();
     }
+  return launch(data, std::move(failure), begin);
+}
+
+// Counts the step before anything behind its update can fail: no update is made twice.
+Trainer::StepUnderWay Trainer::launch(const Step& data, std::exception_ptr failure, double begin) {
+  StepUnderWay step{.number = state_.step + 1,
+                    .epoch = state_.epoch,
+                    .step_in_epoch = state_.step_in_epoch,
+                    .begin = begin};
+  const bool is_last = state_.step_in_epoch + 1 == train_plan_.steps_per_epoch();
   try {
-    step.ticket =
-        runner_->launch(data, {.global_samples = data.global_samples,
-                               .step = step.number,
-                               .epoch = state_.epoch,
-                               .ends_epoch = state_.step_in_epoch + 1 == train_plan_.steps_per_epoch(),
-                               .learning_rate = options_.learning_rate.learning_rate(state_.step),
-                               .seed = options_.seed,
-                               .stop = noted_signal_ != 0,
-                               .failure = std::move(failure)});
+    step.ticket = runner_->launch(data, {.global_samples = data.global_samples,
+                                         .step = step.number,
+                                         .epoch = state_.epoch,
+                                         .ends_epoch = is_last && dealer() == nullptr,
+                                         .learning_rate = options_.learning_rate.learning_rate(state_.step),
+                                         .seed = options_.seed,
+                                         .stop = noted_signal_ != 0,
+                                         .failure = std::move(failure)});
   } catch (...) {
     if (programs_->step().updated_step() == step.number) advance();
     throw;
@@ -256,15 +262,23 @@ Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
   return step;
 }
 
-// To the place behind a step.
+// To the place behind a step. Where the data is dealt out, other ranks may not have come there yet.
 void Trainer::advance() {
-  ++state_.step;
-  if (++state_.step_in_epoch == train_plan_.steps_per_epoch()) {
-    state_.step_in_epoch = 0;
-    ++state_.epoch;
-    epoch_ended_ = true;
-  }
+  go_to(state_.step_in_epoch + 1);
+  if (dealer() == nullptr) end_epoch_where_due();
+}
+
+void Trainer::go_to(std::int64_t step_in_epoch) {
+  state_.step += step_in_epoch - state_.step_in_epoch;
+  state_.step_in_epoch = step_in_epoch;
   saved_ = false;
+}
+
+void Trainer::end_epoch_where_due() {
+  if (state_.step_in_epoch < train_plan_.steps_per_epoch()) return;
+  state_.step_in_epoch = 0;
+  ++state_.epoch;
+  epoch_ended_ = true;
 }
 
 void Trainer::note_step_under_way(TrainingObserver& observer) {
@@ -272,8 +286,7 @@ void Trainer::note_step_under_way(TrainingObserver& observer) {
   const StepUnderWay step = *std::exchange(under_way_, std::nullopt);
   const StepMetrics metrics =
       runner_->read(step.ticket, step.number, train_plan_.global_batch(step.step_in_epoch).count);
-  if (!std::isfinite(metrics.loss))
-    end_diverged(metrics.loss, fmt::format("the loss of step {}", step.number));
+  check_loss(metrics.loss, fmt::format("the loss of step {}", step.number), dealer() == nullptr);
   state_.epoch_loss += metrics.loss * metrics.samples;
   state_.epoch_samples += metrics.samples;
   const double begin = std::max(step.begin, noted_at_);
@@ -309,16 +322,17 @@ Step Trainer::next_step(Loader& loader) const {
   return loader.next();
 }
 
-// Every rank has the same loss. Comes before anything is saved, so that a good checkpoint stays.
-void Trainer::end_diverged(double loss, const std::string& name) {
+// Comes before anything is saved, so that a good checkpoint stays.
+void Trainer::check_loss(double loss, const std::string& name, bool is_of_all_ranks) {
+  if (std::isfinite(loss)) return;
   const UserError error(fmt::format(
       "{} is {}: training diverged; lower training.optimizer.learning_rate or its weight_decay, or set "
       "training.watch=true to see "
       "which op made the first such number, where samples may hold a NaN or labels name no class; "
       "no checkpoint was touched",
       name, std::isnan(loss) ? "nan" : "infinite"));
-  agree_on_error(ranks(), std::make_exception_ptr(error), name);
-  throw error;  // not reached: all agree on it
+  if (is_of_all_ranks) agree_on_error(ranks(), std::make_exception_ptr(error), name);
+  throw error;
 }
 
 void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
@@ -335,8 +349,7 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
     record.val_loss = validation.loss;
     record.val_metrics = std::move(validation.metrics);
     result_.skipped_validation = std::move(validation.skipped);
-    if (!std::isfinite(record.val_loss))
-      end_diverged(record.val_loss, fmt::format("the validation loss after step {}", state_.step));
+    check_loss(record.val_loss, fmt::format("the validation loss after step {}", state_.step), true);
   }
   result_.last_epoch = record;
   state_.epoch_loss = state_.epoch_samples = 0;

@@ -67,7 +67,8 @@ struct TrainerOptions {
   Tuner* tuner = nullptr;      // of kernels: see ProgramOptions
 };
 
-// Called on every rank with figures over all ranks; only one of them needs to show them. What it throws on
+// Called on every rank with figures over all ranks (those of a step are this rank's own where Strategy::dealer() deals
+// out the data); only one of them needs to show them. What it throws on
 // any rank ends all of them with that error. It makes no call of all ranks.
 class TrainingObserver {
  public:
@@ -94,7 +95,8 @@ struct TrainingResult {
 // ends the run one step later, a signal up to two, and before anything is saved. A loss that is not finite ends
 // it with a UserError, and so do weights that are not where a checkpoint is due, whether one is written or not.
 // Whatever fails on one rank ends all of them after the same step with the same error. A resumed run ends
-// bitwise equal to one that was never stopped.
+// bitwise equal to one that was never stopped. Where Strategy::dealer() deals out the data, each rank makes its steps
+// without the others, and they meet at the end of an epoch, or sooner where one fails or is to stop; no two runs are equal.
 class Trainer {
  public:
   // Compiles every program and places the store. All ranks construct together. As long as the trainer lives
@@ -158,14 +160,25 @@ class Trainer {
   };
 
   bool any_rank_runs_ahead();
+  Dealer* dealer() const;  // null: all ranks make each step together
   void train_step(Loader& loader, TrainingObserver& observer);
   StepUnderWay launch_step(Loader& loader);
+  StepUnderWay launch(const Step& data, std::exception_ptr failure, double begin);
   void advance();
+  void go_to(std::int64_t step_in_epoch);
+  void end_epoch_where_due();
+  // Where the data is dealt out: the steps of this rank until nothing is left, and the meeting of all behind them.
+  void train_dealt(Loader& loader, TrainingObserver& observer);
+  std::int64_t end_of_deal() const;
+  std::optional<std::int64_t> draw_ahead(Loader& loader, std::int64_t first);
+  std::exception_ptr train_alone(Loader& loader, TrainingObserver& observer, double begin);
+  void meet(std::exception_ptr failure, std::int64_t dealt);
+  double rate_of_all_ranks();
   void note_step_under_way(TrainingObserver& observer);
   bool ranks_stay_equal();
   void verify();
   void check_reported();
-  [[noreturn]] void end_diverged(double loss, const std::string& name);
+  void check_loss(double loss, const std::string& name, bool is_of_all_ranks);
   Step next_step(Loader& loader) const;
   void finish_epoch(TrainingObserver& observer, double seconds);
   void lock_output();

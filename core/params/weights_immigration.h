@@ -12,6 +12,7 @@
 
 #include "core/device/backend.h"
 #include "core/export.h"
+#include "core/params/dealer.h"
 #include "core/params/exchange_event.h"
 #include "core/params/parameter_store.h"
 
@@ -181,6 +182,12 @@ class PLEXAURA_API Strategy {
   // Whether all ranks get the weights of one now and then, so that they need not round alike.
   virtual bool realigns_weights() const { return false; }
 
+  // Null: the ranks make each step together. Else, with local scope, each rank makes its steps without the others, of
+  // the parts of batches that it draws here; nothing of a step is agreed on or summed. When nothing more is dealt all
+  // ranks come to show_weights(), which brings all of them the same weights. The dealer belongs to the strategy. The
+  // number of a step is then its place in the run, and a rank may make several steps with one number, or none.
+  virtual Dealer* dealer() { return nullptr; }
+
   // Memory for the gradient arena, where the strategy wants to provide it (a shared window); null: the
   // engine's own. Asked only where the backend's memory is host memory, of all ranks at the same point.
   virtual std::unique_ptr<Memory> gradient_memory(std::size_t bytes);
@@ -231,6 +238,9 @@ class PLEXAURA_API Strategy {
   // Once, after the last step of a run that ends without an error; weights stay as they are. What a serving
   // rank is told by.
   virtual void end() {}
+
+  // What a person is to know of this rank's part at the end of a run, as lines of text; empty: nothing.
+  virtual std::string account() const { return {}; }
 
   // The whole work of a rank whose role is `serves`: it has no share of the data and runs no step.
   virtual void serve(WeightsImmigration&) {}

@@ -114,7 +114,7 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   failure_ = inputs.failure;
   border_.await_answers();
   metrics_.add_failure(border_.failure());
-  if (std::exchange(shown_, false)) strategy_->take_weights_back();
+  take_weights_back();
   border_.begin_step({inputs.step, inputs.epoch, inputs.ends_epoch, samples_of(inputs)}, inputs.stop);
   do attempt(inputs);
   while (answer_ == UpdateAnswer::Kind::repeat);
@@ -201,6 +201,10 @@ void TrainingStep::await_weights() {
   for (std::size_t bucket = 0; hooks_.before_use && bucket < in_use_.size(); ++bucket) before_use(bucket);
   if (!hooks_.show_weights || std::exchange(shown_, true)) return;
   strategy_->show_weights();
+}
+
+void TrainingStep::take_weights_back() {
+  if (std::exchange(shown_, false)) strategy_->take_weights_back();
 }
 
 void TrainingStep::before_use(std::size_t bucket) {

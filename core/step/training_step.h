@@ -89,6 +89,8 @@ class PLEXAURA_API TrainingStep {
   // Has the strategy bring all weights of the last update that it has not brought yet, and show those that are to be
   // looked at: comes before whatever reads the store outside of a step. All ranks call it together.
   void await_weights();
+  // The end of that: run() does it, and a rank that may come to await_weights() again without a run in between.
+  void take_weights_back();
 
   // Waits for what the strategy exchanges in that run, and throws what fails there, as run() does: other ranks may
   // have met no failure. metrics() does the same.

@@ -29,7 +29,7 @@ std::string describe_call(const CallSignature& a) {
     case Call::send:
       return fmt::format("message of {} bytes to rank {}", a.count, a.place);
     case Call::receive:
-      return fmt::format("message of {} bytes from rank {}", a.count, a.place);
+      return a.place < 0 ? "a letter" : fmt::format("message of {} bytes from rank {}", a.count, a.place);
     case Call::duplicate:
       return "duplicate of the communicator";
     case Call::split:

@@ -28,14 +28,22 @@ std::unique_ptr<Strategy> make_elastic(const StrategyOptions& options, Communica
   return std::make_unique<Elastic>(communicator, options.elastic);
 }
 
+std::unique_ptr<Strategy> make_async_server(const StrategyOptions& options, Communicator& communicator) {
+  AsyncServerOptions made = options.async_server;
+  made.rule.push = options.name == "downpour" ? ServerRule::Push::changes : ServerRule::Push::weights;
+  return std::make_unique<AsyncServer>(communicator, made);
+}
+
 struct Known {
   std::string_view name;
   std::unique_ptr<Strategy> (*make)(const StrategyOptions&, Communicator&);
 };
 
 constexpr std::array known_strategies{
-    Known{"allreduce", make<AllReduce>}, Known{"reduce-broadcast", make<ReduceBroadcast>},
-    Known{"send-recv", make<SendReceive>}, Known{"local", make_local}, Known{"elastic", make_elastic}};
+    Known{"allreduce", make<AllReduce>},   Known{"reduce-broadcast", make<ReduceBroadcast>},
+    Known{"send-recv", make<SendReceive>}, Known{"local", make_local},
+    Known{"elastic", make_elastic},        Known{"async-server", make_async_server},
+    Known{"downpour", make_async_server}};
 
 std::exception_ptr unknown(std::string_view name) {
   return std::make_exception_ptr(

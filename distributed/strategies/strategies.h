@@ -6,6 +6,7 @@
 
 #include "core/params/weights_immigration.h"
 #include "distributed/communicator.h"
+#include "distributed/strategies/async_server.h"
 #include "distributed/strategies/elastic.h"
 #include "distributed/strategies/local.h"
 
@@ -16,6 +17,7 @@ struct StrategyOptions {
   // Of the strategies of these names.
   LocalOptions local = {};
   ElasticOptions elastic = {};
+  AsyncServerOptions async_server = {};  // of `async-server` and `downpour`
 };
 
 // The names that make_strategy() knows: the values of distributed.strategy.
@@ -27,7 +29,9 @@ const std::vector<std::string>& strategy_names();
 //   send-recv         gradients of the others are summed by rank 0, which serves and does not train
 //   local             each rank trains for itself; now and then their weights are averaged
 //   elastic           each rank trains for itself, tied to a centre that now and then follows them
-// All give the same bits in every run where Communicator::keeps_order(); the first three then give those of one
+//   async-server      each rank but 0 trains at its own pace; rank 0 mixes their weights into its own
+//   downpour          the same, but rank 0 adds up how their weights have changed
+// All but the last two give the same bits in every run where Communicator::keeps_order(); the first three then give those of one
 // another, for every size of the buckets. Null where the communicator has one rank: there is nothing to exchange, and a
 // step without a strategy has no host points.
 // The communicator must outlive the strategy and is used by it on the thread that trains, between other calls

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,9 @@ class Section {
  public:
   std::int64_t integer(std::string_view key, IntegerRange range = {}) const;
   std::int64_t integer_or(std::string_view key, std::int64_t otherwise, IntegerRange range = {}) const;
+  // A whole number, or this word, which gives none.
+  std::optional<std::int64_t> integer_or_word(std::string_view key, std::string_view word,
+                                              IntegerRange range = {}) const;
   double number(std::string_view key, NumberRange range = {}) const;
   double number_or(std::string_view key, double otherwise, NumberRange range = {}) const;
   std::string text(std::string_view key) const;

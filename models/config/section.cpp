@@ -177,6 +177,18 @@ std::int64_t Section::integer_or(std::string_view key, std::int64_t otherwise, I
   return has(key) ? integer(key, range) : keep(state_->read, key, otherwise);
 }
 
+std::optional<std::int64_t> Section::integer_or_word(std::string_view key, std::string_view word,
+                                                     IntegerRange range) const {
+  const std::string rule = fmt::format("{}, or {}", item_rule(range), word);
+  const YamlValue& value = require(key, rule);
+  if (value.kind == Kind::scalar && value.text == word) {
+    keep(state_->read, key, value.text);
+    return std::nullopt;
+  }
+  if (const auto number = parse_within(value, range)) return keep(state_->read, key, *number);
+  throw wrong(key, value, rule);
+}
+
 double Section::number(std::string_view key, NumberRange range) const {
   const std::string rule = item_rule(range);
   const YamlValue& value = require(key, rule);

@@ -23,6 +23,7 @@
 #include "models/programs/version.h"
 #include "models/programs/write_profile.h"
 #include "models/zoo/summary.h"
+#include "training/signals.h"
 
 namespace plexaura {
 
@@ -210,11 +211,15 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
-// The ranks that train bring the weights.
+// The ranks that train bring the weights. They also decide when a run is stopped: mpirun signals all ranks, and one that
+// serves is needed until they have saved.
 int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const Setup& setup) {
   const auto backend = open_backend(line.backend);
   ParameterStore store = make_store_of(setup);
-  if (!line.dry_run) roles.serve(strategy, store, *backend, setup.options.trainer.bucket_bytes);
+  if (line.dry_run) return 0;
+  const StopSignals signals;
+  roles.serve(strategy, store, *backend, setup.options.trainer.bucket_bytes);
+  print_output(strategy.account());
   return 0;
 }
 

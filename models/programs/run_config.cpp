@@ -138,19 +138,37 @@ ElasticOptions read_elastic(const Section& distributed) {
   return elastic;
 }
 
+AsyncServerOptions read_async_server(const Section& distributed, bool mixes) {
+  AsyncServerOptions server;
+  server.push_every = distributed.has("push_every")
+                          ? distributed.integer_or_word("push_every", "epoch", {.minimum = 1})
+                          : distributed.integer_or("push_every", *server.push_every);
+  if (distributed.has("max_staleness"))
+    server.max_staleness = distributed.integer("max_staleness", {.minimum = 0});
+  if (!mixes) return server;
+  server.rule.mix = distributed.number_or("mix", server.rule.mix, {.maximum = 1, .above = 0});
+  server.rule.damping = distributed.number_or("damping", server.rule.damping, {.minimum = 0});
+  return server;
+}
+
 // Each strategy with the keys that have an effect there.
 void read_strategy(const Section& distributed, RunOptions& run) {
   run.strategy.name = distributed.choice_or("strategy", run.strategy.name, strategy_names());
   const std::string because = "the strategy is " + run.strategy.name;
   const bool is_local = run.strategy.name == "local";
   const bool is_elastic = run.strategy.name == "elastic";
+  const bool mixes = run.strategy.name == "async-server";
+  const bool has_server = mixes || run.strategy.name == "downpour";
   if (is_local) run.strategy.local = read_local(distributed, run.trainer.epochs);
   if (is_elastic) run.strategy.elastic = read_elastic(distributed);
   if (!is_local) distributed.refuse({"first_epochs", "outer"}, because);
+  if (has_server) run.strategy.async_server = read_async_server(distributed, mixes);
   if (!is_elastic) distributed.refuse({"elasticity"}, because);
-  if (is_local || is_elastic)
+  if (!has_server) distributed.refuse({"push_every", "max_staleness"}, because);
+  if (!mixes) distributed.refuse({"mix", "damping"}, because);
+  if (!is_local && !is_elastic) distributed.refuse({"every"}, because);
+  if (is_local || is_elastic || has_server)
     return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every"}, because);
-  distributed.refuse({"every"}, because);
   run.trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
   run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
   run.trainer.verify_every = distributed.integer_or("verify_every", run.trainer.verify_every, {.minimum = 0});
@@ -205,6 +223,8 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   read_strategy(distributed, run);
   if (run.strategy.name == "reduce-broadcast" || run.strategy.name == "send-recv")
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", and rank 0 adds");
+  if (run.strategy.name == "async-server" || run.strategy.name == "downpour")
+    distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", which makes no sums");
   run.algorithm = distributed.choice_or("algorithm", "auto", sum_algorithm_names());
   read_deadline(distributed);
   read_shared_memory(distributed);

@@ -3,12 +3,14 @@
 #include <array>
 #include <deque>
 #include <doctest/doctest.h>
+#include <future>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 
 #include "core/error.h"
+#include "core/ranks/rank_lost.h"
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/thread_transport.h"
 
@@ -117,6 +119,38 @@ TEST_CASE("mailbox: a dead rank is a status, and what it had sent still comes") 
   REQUIRE(letter);
   CHECK(text_of(*letter) == "its last");
   CHECK_FALSE(box.take(letter_tag, 0.01));
+}
+
+TEST_CASE("mailbox: who needs all others ends with one that dies") {
+  ThreadNetwork network(2);
+  const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
+  alarm->set_topology(with_a_dead_rank());
+  Mailbox box(network.transport(0), with_a_dead_rank(), alarm, 30);
+  CHECK_FALSE(box.take(letter_tag, 0.05));
+  try {
+    box.take_from_living(letter_tag, 30, "the news");
+    FAIL("nobody has died");
+  } catch (const RankLost& loss) {
+    CHECK(loss.ranks() == std::vector<int>{1});
+    CHECK(std::string(loss.what()).ends_with(" has died while rank 0 waited at 'the news' (a letter)"));
+  }
+}
+
+TEST_CASE("mailbox: who gives up names those that do not answer") {
+  ThreadNetwork network(2);
+  std::promise<void> given_up;
+  const auto ends = endings(2, [&](int rank) {
+    GroupCommunicator ranks(network.transport(rank), {.deadline_seconds = 5});
+    const auto box = ranks.mailbox("letters");
+    if (rank != 0) return given_up.get_future().wait();
+    try {
+      if (!box->take_from_living(letter_tag, 0.05, "the news")) box->give_up(0.05, "the news");
+    } catch (...) {
+      given_up.set_value();
+      throw;
+    }
+  });
+  CHECK(ends[0].starts_with("says rank 1 did not come to 'the news' (a letter) within 0.05 s"));
 }
 
 TEST_CASE("mailbox: letters that nobody could take are refused") {

@@ -81,6 +81,7 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
       read(images, sgd + ", schedule: {name: one_cycle}"),
       read(csv, sgd, "strategy: local"),
       read(csv, sgd, "strategy: elastic"),
+      read(csv, sgd, "strategy: async-server, max_staleness: 4"),
   };
   const std::array given{"data.format",
                          "data.path",
@@ -96,7 +97,8 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
                          "training.optimizer.learning_rate",
                          "training.schedule.name",
                          "training.schedule.every_epochs",
-                         "distributed.strategy"};
+                         "distributed.strategy",
+                         "distributed.max_staleness"};
   const auto written = documented();
   Keys found;
   for (const Keys& run : runs)
@@ -136,18 +138,30 @@ TEST_CASE("keys without effect are errors") {
   CHECK(user_error([&] {
           read(csv, sgd + ", schedule: {name: cosine, gamma: 0.5}");
         }).find("gamma has no effect here, because the schedule is cosine") != std::string::npos);
-  for (const std::string key : {"every: 2", "first_epochs: 1", "outer: {momentum: 0.9}", "elasticity: 0.5"})
+  for (const std::string key : {"every: 2", "first_epochs: 1", "outer: {momentum: 0.9}", "elasticity: 0.5",
+                                "push_every: 2", "max_staleness: 2", "mix: 0.5", "damping: 1"})
     CHECK(user_error([&] {
             read(csv, sgd, key);
           }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
   for (const std::string key : {"bucket_bytes: 2", "rebroadcast_every: 1"})
-    for (const std::string strategy : {"local", "elastic"})
+    for (const std::string strategy : {"local", "elastic", "async-server", "downpour"})
       CHECK(user_error([&] {
               read(csv, sgd, "strategy: " + strategy + ", " + key);
             }).find("has no effect here, because the strategy is " + strategy) != std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: local, first_epochs: 2");
         }).find("distributed.first_epochs is '2'; it must be") != std::string::npos);
+  for (const std::string key : {"mix: 0.5", "damping: 1", "every: 2", "algorithm: ring"})
+    CHECK(user_error([&] {
+            read(csv, sgd, "strategy: downpour, " + key);
+          }).find("has no effect here, because the strategy is downpour") != std::string::npos);
+  for (const std::string key :
+       {"push_every: 0", "push_every: epochs", "mix: 0", "mix: 1.5", "damping: -1", "max_staleness: -1"}) {
+    const std::string said = user_error([&] { read(csv, sgd, "strategy: async-server, " + key); });
+    CAPTURE(said);
+    CHECK(said.starts_with("test.yaml:3:"));
+    CHECK(said.find("distributed." + key.substr(0, key.find(':')) + " is '") != std::string::npos);
+  }
   const TemporaryFolder folder;
   write_images(folder / "images");
   CHECK(user_error([&] {

@@ -59,6 +59,13 @@ class Ranks(ProgramTest):
         self.mpirun(2, self.command("mlp", *self.iris(*settings), "--log", "log"))
         self.assertGreaterEqual(validation_accuracy(self.log("log")), 0.96)
 
+    def test_clients_of_an_asynchronous_server_learn(self):
+        for strategy in ("async-server", "downpour"):
+            settings = (f"distributed.strategy={strategy}", "distributed.push_every=4", "output.dir=run")
+            ended = self.mpirun(3, self.command("mlp", *self.iris(*settings), "--log", "log"))
+            self.assertGreaterEqual(validation_accuracy(self.log("log")), 0.93, strategy)  # 28 flowers of 30
+            self.assertRegex(ended.out, r"(?m)^clients of the parameter server\n  rank    steps   pushes   mean staleness   idle$")
+
     def test_micro_batches_give_the_same_weights(self):
         for count in (1, 3):
             self.run_one("convnet", *self.cnn(f"training.micro_batches={count}", f"output.dir=run{count}", "training.precision=float64"))

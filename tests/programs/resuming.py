@@ -237,6 +237,21 @@ class Weights(ProgramTest):
             self.assertEqual(len(result.err.splitlines()), 1)
 
 
+def processes(folder, program):
+    """The ranks of a test, by number."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        try:
+            process = pathlib.Path("/proc", entry)
+            words = (process / "cmdline").read_text().split("\0")
+            if words[0].endswith(f"models/{program}") and str((process / "cwd").readlink()) == str(folder):
+                rank = re.search(r"OMPI_COMM_WORLD_RANK=(\d+)", (process / "environ").read_text())
+                found[int(rank.group(1)) if rank else 0] = int(entry)
+        except (OSError, UnicodeError):
+            pass
+    return found
+
+
 class Signals(ProgramTest):
     """The first signal of any rank ends the same step on all."""
 
@@ -257,24 +272,10 @@ class Signals(ProgramTest):
         while not (self.folder / "log").exists() or (self.folder / "log").stat().st_size < 2000:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.05)
-        os.kill(self.processes()[chosen], number)
+        os.kill(processes(self.folder, "convnet")[chosen], number)
         output, _ = process.communicate(timeout=90)
         statuses = [int((self.folder / f"status.{rank}").read_text()) for rank in range(ranks)]
         return statuses, output
-
-    def processes(self):
-        """The ranks of this test, by number."""
-        found = {}
-        for entry in os.listdir("/proc"):
-            try:
-                process = pathlib.Path("/proc", entry)
-                words = (process / "cmdline").read_text().split("\0")
-                if words[0].endswith("models/convnet") and str((process / "cwd").readlink()) == str(self.folder):
-                    rank = re.search(r"OMPI_COMM_WORLD_RANK=(\d+)", (process / "environ").read_text())
-                    found[int(rank.group(1)) if rank else 0] = int(entry)
-            except (OSError, UnicodeError):
-                pass
-        return found
 
     def check(self, ranks, number, chosen):
         statuses, output = self.stop(ranks, number, chosen)
@@ -311,8 +312,8 @@ class Launcher(ProgramTest):
         return subprocess.Popen(["bash", "-c", f'. {support.SOURCE}/tools/mpi_environment && exec mpirun -n 2 "$@"', "-", *command],
                                 cwd=self.folder, env=support.mpi_environment(), **options)
 
-    def check(self, number):
-        arguments = self.iris("output.dir=run", "training.epochs=1000000", "data.validation_share=0.9")
+    def check(self, number, *settings):
+        arguments = self.iris("output.dir=run", "training.epochs=1000000", "data.validation_share=0.9", *settings)
         reader, writer = self.small_terminal()
         process = self.start(*self.command("mlp", *arguments, "--log", "log"), stdout=writer, stderr=writer)
         os.close(writer)
@@ -340,7 +341,7 @@ class Launcher(ProgramTest):
     def complete_log(self):
         """Its steps, but for a line that is just being written."""
         text = (self.folder / "log").read_text()
-        lines = [json.loads(line) for line in text[:text.rindex("\n")].splitlines()]
+        lines = [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
         return [line for line in lines if line["event"] == "step"]
 
     @staticmethod
@@ -355,6 +356,26 @@ class Launcher(ProgramTest):
 
     def test_terminated(self):
         self.check(signal.SIGTERM)
+
+    def test_terminated_with_a_server(self):
+        self.check(signal.SIGTERM, "distributed.strategy=async-server")
+
+    def test_a_rank_that_serves_leaves_the_end_to_the_others(self):
+        arguments = self.iris("output.dir=run", "training.epochs=1000000", "distributed.strategy=async-server")
+        process = self.start(*self.command("mlp", *arguments, "--log", "log"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.wait_for_step(1)
+        ranks = processes(self.folder, "mlp")
+        os.kill(ranks[0], signal.SIGTERM)
+        self.wait_for_step(self.complete_log()[-1]["step"] + 1000)
+        os.kill(ranks[1], signal.SIGTERM)
+        self.assertEqual(process.wait(60), 128 + signal.SIGTERM)
+        self.assertEqual(self.complete_log()[-1]["step"], int(self.checkpoint("run").name.split("-")[1]))
+
+    def wait_for_step(self, step):
+        end = time.monotonic() + 60
+        while not (self.folder / "log").exists() or (log := self.complete_log()) == [] or log[-1]["step"] < step:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
 
     def test_a_mistake_is_told_soon(self):
         process = self.start(*self.command("mlp", *self.iris("training.epoch=3")), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

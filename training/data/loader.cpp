@@ -66,7 +66,7 @@ Loader::Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& 
       options_(options),
       plan_(checked_plan(*source_, options)),
       fields_(source_->fields()),
-      reader_(*source_, plan_, options.rank, options.seed, options.on_error, options.replace),
+      reader_(*source_, plan_, options.seed, options.on_error, options.replace),
       epoch_(options.first_epoch),
       step_(options.first_step) {
   check_options(options_, plan_);
@@ -135,22 +135,35 @@ std::vector<Tensor> Loader::take_fields(std::int64_t samples) const {
   return {types.begin(), types.end()};
 }
 
-void Loader::schedule_ahead() {
-  const auto wanted = static_cast<std::size_t>(options_.workers > 0 ? options_.prefetch + 1 : 1);
-  while (pending_.size() < wanted) schedule();
+std::size_t Loader::most_pending() const {
+  return static_cast<std::size_t>(options_.workers > 0 ? options_.prefetch + 1 : 1);
 }
 
-void Loader::schedule() {
+void Loader::schedule_ahead() {
+  while (!options_.dealt && has_room()) {
+    schedule(options_.rank);
+    advance();
+  }
+}
+
+void Loader::read_ahead(std::int64_t epoch, std::int64_t step, std::int64_t part) {
+  if (epoch != epoch_) begin_epoch(epoch);
+  step_ = step;
+  schedule(part);
+}
+
+void Loader::schedule(std::int64_t part) {
   if (!order_)
     order_ = std::make_shared<const std::vector<std::int64_t>>(
         epoch_order(plan_.samples, options_.shuffle, options_.seed, epoch_));
   Pending pending;
   pending.order = order_;
-  pending.share = plan_.rank_share(step_, options_.rank);
+  pending.part = part;
+  pending.share = plan_.rank_share(step_, part);
   const Slice global = plan_.global_batch(step_);
   pending.step = {epoch_, step_, plan_.steps_per_epoch(), global.count, {}};
   for (std::int64_t micro = 0; micro < plan_.micro_batches; ++micro) {
-    const Slice slice = plan_.micro_batch(step_, options_.rank, micro);
+    const Slice slice = plan_.micro_batch(step_, part, micro);
     MicroBatch& batch = pending.step.micro_batches.emplace_back();
     batch.fields = take_fields(slice.count);
     batch.samples = slice.count;
@@ -165,13 +178,15 @@ void Loader::schedule() {
     }
     work_ready_.notify_all();
   }
-  advance();
 }
 
 void Loader::advance() {
-  if (++step_ < plan_.steps_per_epoch()) return;
+  if (++step_ == plan_.steps_per_epoch()) begin_epoch(epoch_ + 1);
+}
+
+void Loader::begin_epoch(std::int64_t epoch) {
   step_ = 0;
-  ++epoch_;
+  epoch_ = epoch;
   order_.reset();
 }
 
@@ -231,7 +246,7 @@ bool Loader::read_sample(Pending& pending, std::int64_t position, std::span<std:
     const auto bytes = static_cast<std::size_t>(fields_[i].type.bytes());
     values[i] = {holder->fields[i].data() + row * bytes, bytes};
   }
-  return reader_.read({*pending.order, step.epoch, step.step_in_epoch, position}, values);
+  return reader_.read({*pending.order, step.epoch, step.step_in_epoch, position, pending.part}, values);
 }
 
 // Keeps the error of the earliest sample, so that a step fails alike whatever the workers.

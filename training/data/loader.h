@@ -39,6 +39,8 @@ struct LoaderOptions {
   // Where to begin; a resumed run gives the epoch and the step that it would do next.
   std::int64_t first_epoch = 0;
   std::int64_t first_step = 0;
+  // Which part of which batch comes next is told by read_ahead(), instead of that of this rank's number in each step.
+  bool dealt = false;
   // Where batches lie: that of the programs which they are fed to, so that nobody copies them. Null: each has memory of
   // its own.
   std::shared_ptr<FeedMemory> memory = {};
@@ -74,6 +76,12 @@ class Loader {
 
   const BatchPlan& plan() const { return plan_; }
 
+  // Where parts are dealt: whether there is room to read another one ahead, and begins to read this one.
+  bool has_room() const { return pending_.size() < most_pending(); }
+  void read_ahead(std::int64_t epoch, std::int64_t step, std::int64_t part);
+  // Nothing is read ahead: next() would have nothing to give.
+  bool is_empty() const { return pending_.empty(); }
+
   // The next step. Rethrows, as it was thrown, the error of the first sample of the step that could not be
   // read; so does every later call.
   Step next();
@@ -89,6 +97,7 @@ class Loader {
   struct Pending {
     Step step;
     std::shared_ptr<const std::vector<std::int64_t>> order;
+    std::int64_t part = 0;
     Slice share;
     std::int64_t claimed = 0;
     std::int64_t finished = 0;
@@ -105,9 +114,11 @@ class Loader {
     std::vector<std::int64_t> left_out;
   };
 
+  std::size_t most_pending() const;
   void schedule_ahead();
-  void schedule();
+  void schedule(std::int64_t part);
   void advance();
+  void begin_epoch(std::int64_t epoch);
   std::vector<Tensor> take_fields(std::int64_t samples) const;
   Pending* unclaimed();
   Slice claim(Pending& pending) const;

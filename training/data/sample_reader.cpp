@@ -8,36 +8,36 @@ namespace plexaura {
 
 namespace {
 
-// The rank's samples of one epoch as a ring.
-class RankRing {
+// The samples of one part of all batches of an epoch as a ring.
+class PartRing {
  public:
-  RankRing(const BatchPlan& plan, std::int64_t rank, std::int64_t step, std::int64_t position)
-      : plan_(plan), rank_(rank), step_(step), position_(position) {}
+  PartRing(const BatchPlan& plan, const EpochPosition& place)
+      : plan_(plan), part_(place.part), step_(place.step), position_(place.position) {}
 
   std::int64_t position() const { return position_; }
 
   void advance() {
     ++position_;
-    Slice share = plan_.rank_share(step_, rank_);
+    Slice share = plan_.rank_share(step_, part_);
     while (position_ >= share.first + share.count) {
       step_ = (step_ + 1) % plan_.steps_per_epoch();
-      share = plan_.rank_share(step_, rank_);
+      share = plan_.rank_share(step_, part_);
       position_ = share.first;
     }
   }
 
  private:
   const BatchPlan& plan_;
-  std::int64_t rank_;
+  std::int64_t part_;
   std::int64_t step_;
   std::int64_t position_;
 };
 
 }  // namespace
 
-SampleReader::SampleReader(const SampleSource& source, const BatchPlan& plan, std::int64_t rank,
-                           std::uint64_t seed, OnError on_error, bool replace)
-    : source_(source), plan_(plan), rank_(rank), seed_(seed), on_error_(on_error), replace_(replace) {}
+SampleReader::SampleReader(const SampleSource& source, const BatchPlan& plan, std::uint64_t seed,
+                           OnError on_error, bool replace)
+    : source_(source), plan_(plan), seed_(seed), on_error_(on_error), replace_(replace) {}
 
 bool SampleReader::read(const EpochPosition& place, std::span<const std::span<std::byte>> values) {
   const std::int64_t index = place.order[static_cast<std::size_t>(place.position)];
@@ -53,13 +53,13 @@ bool SampleReader::read(const EpochPosition& place, std::span<const std::span<st
 
 void SampleReader::read_replacement(const EpochPosition& place,
                                     std::span<const std::span<std::byte>> values) {
-  RankRing ring(plan_, rank_, place.step, place.position);
+  PartRing ring(plan_, place);
   for (ring.advance(); ring.position() != place.position; ring.advance())
     if (try_read(place.order[static_cast<std::size_t>(ring.position())], place.epoch, values)) return;
   throw UserError(
       fmt::format("none of the samples of rank {} can be read, so on_error: skip finds no replacement; the "
                   "first error is: {}",
-                  rank_, skipped().begin()->second));
+                  place.part, skipped().begin()->second));
 }
 
 bool SampleReader::try_read(std::int64_t index, std::int64_t epoch,

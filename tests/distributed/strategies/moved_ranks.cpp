@@ -48,6 +48,8 @@ void MovedRank::step(const StepPlace& place, double to) {
   strategy_.after_update();
 }
 
+void MovedRank::serve() { strategy_.serve(*parts_->border); }
+
 Numbers MovedRank::values() const {
   Numbers values;
   for (const ParameterSpec& spec : specs()) {

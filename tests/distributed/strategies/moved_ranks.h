@@ -20,6 +20,8 @@ class MovedRank {
 
   // Moves all to a number, and has the strategy do what it does behind the update.
   void step(const StepPlace& place, double to);
+  // In the place of steps: the work of a rank that serves.
+  void serve();
   // The first element of each.
   Numbers values() const;
 

@@ -14,12 +14,13 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
   for (const std::string& name : strategy_names()) CHECK(make_strategy({.name = name}, *alone) == nullptr);
   CHECK_THROWS_WITH_AS(make_strategy({.name = "allreduced"}, *alone),
                        "there is no strategy 'allreduced'; known are allreduce, reduce-broadcast, send-recv, "
-                       "local, elastic; did "
-                       "you mean 'allreduce'?",
+                       "local, elastic, async-server, downpour; did you mean 'allreduce'?",
                        UserError);
-  CHECK_THROWS_WITH_AS(
-      make_strategy({.name = ""}, *alone),
-      "there is no strategy ''; known are allreduce, reduce-broadcast, send-recv, local, elastic", UserError);
+  CHECK_THROWS_WITH_AS(make_strategy({.name = ""}, *alone),
+                       "there is no strategy ''; known are allreduce, reduce-broadcast, send-recv, local, "
+                       "elastic, async-server, "
+                       "downpour",
+                       UserError);
 }
 
 // Of the gradients of all ranks together, that is, and over all buckets.

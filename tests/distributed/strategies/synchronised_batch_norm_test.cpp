@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/distributed/strategies/iris_run.h"
+#include "tests/support/error_text.h"
 
 namespace plexaura::testing::synchronised_batch_norm_test {
 
@@ -35,6 +36,16 @@ TEST_CASE("synchronised batch norm: float32 differs from one rank by rounding al
   const std::string narrow = "training.precision=float32";
   const std::vector<double> alone = train_iris(1, settings(true, {narrow}))[0].values;
   CHECK(distance(train_iris(3, settings(true, {narrow}))[0].values, alone) < 1e-3);
+}
+
+TEST_CASE("synchronised batch norm: refused where ranks do not make each step together") {
+  const std::vector<std::string> server{"distributed.strategy=async-server", "training.batch_size=12"};
+  const std::string said = error_text<InternalError>([&] { train_iris(3, settings(true, server)); });
+  CAPTURE(said);
+  CHECK(said.find("the model calls all ranks in each step, by ") != std::string::npos);
+  CHECK(said.find("use batch norm of each rank's own samples, or another distributed.strategy") !=
+        std::string::npos);
+  CHECK(train_iris(3, settings(false, server)).size() == 2);
 }
 
 TEST_CASE("without it each rank has statistics of its own, over all samples and over micro-batches") {

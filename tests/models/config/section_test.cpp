@@ -38,6 +38,8 @@ TEST_CASE("defaults stand where a key is missing, and only there") {
   const Section training = config.section("training");
   CHECK(training.integer_or("a", 7) == 1);
   CHECK(training.integer_or("b", 7) == 7);
+  CHECK(training.integer_or_word("a", "all") == 1);
+  CHECK(parsed("a: all").root().integer_or_word("a", "all") == std::nullopt);
   CHECK(training.number_or("b", 0.5) == 0.5);
   CHECK(training.text_or("b", "x") == "x");
   CHECK(training.flag_or("b", true));
@@ -74,6 +76,9 @@ TEST_CASE("a wrong value is named with its place and the rule") {
   CHECK(training_error(text, [](const Section& s) {
           s.integer_or("batch_size", 1, {.minimum = 1, .maximum = 8});
         }) == "iris.yaml:2:15: training.batch_size is 'many'; it must be a whole number >= 1 and <= 8");
+  CHECK(training_error(text, [](const Section& s) {
+          s.integer_or_word("batch_size", "all", {.minimum = 1});
+        }) == "iris.yaml:2:15: training.batch_size is 'many'; it must be a whole number >= 1, or all");
   CHECK(training_error(text, [](const Section& s) { s.number("batch_size", {.maximum = 1, .above = 0}); }) ==
         "iris.yaml:2:15: training.batch_size is 'many'; it must be a number > 0 and <= 1");
   CHECK(training_error(text, [](const Section& s) { s.flag("batch_size"); }) ==

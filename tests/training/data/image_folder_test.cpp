@@ -178,7 +178,7 @@ TEST_CASE("what is not the image's fault is not held against it" *
   write_pets(folder);
   const ImageFolderDataset dataset(folder.path, {.image_size = 16});
   const BatchPlan plan{dataset.size(), dataset.size()};
-  SampleReader reader(dataset, plan, 0, 1, OnError::skip, true);
+  SampleReader reader(dataset, plan, 1, OnError::skip, true);
   const std::vector<std::int64_t> order{0, 1, 2};
   std::vector<std::uint8_t> sample(static_cast<std::size_t>(dataset.sample_shape().elements()));
   std::int64_t label = -1;

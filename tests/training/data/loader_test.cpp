@@ -1,6 +1,7 @@
 #include "training/data/loader.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
@@ -117,6 +118,29 @@ TEST_CASE("steps are the same whatever the number of workers and the depth of pr
       options.prefetch = prefetch;
       CHECK(read_steps(dataset, options, 40) == expected);
     }
+}
+
+TEST_CASE("parts that are dealt are those of the ranks that they would fall to") {
+  const auto dataset = std::make_shared<testing::CountingDataset>(23, std::vector<std::int64_t>{17});
+  LoaderOptions options{.batch_size = 6, .ranks = 2, .micro_batches = 2, .seed = 1, .prefetch = 1};
+  options.on_error = OnError::skip;
+  std::vector<std::vector<StepContent>> of_rank;
+  for (options.rank = 0; options.rank < 2; ++options.rank) of_rank.push_back(read_steps(dataset, options, 8));
+  for (options.workers = 0; options.workers < 3; ++options.workers) {
+    options.rank = 0;
+    options.dealt = true;
+    Loader loader(dataset, options);
+    CHECK(loader.is_empty());
+    for (const auto& [epoch, step, part] : {std::array{0, 2, 1}, std::array{0, 3, 0}, std::array{1, 3, 1}}) {
+      REQUIRE(loader.has_room());
+      loader.read_ahead(epoch, step, part);
+      const Step read = loader.next();
+      CHECK(content_of(read) ==
+            of_rank.at(static_cast<std::size_t>(part)).at(static_cast<std::size_t>(4 * epoch + step)));
+    }
+    while (loader.has_room()) loader.read_ahead(2, 0, 0);
+    CHECK_FALSE(loader.is_empty());
+  }
 }
 
 TEST_CASE("the ranks together read what one rank reads, in its order") {

@@ -1,6 +1,7 @@
 // What the tests of strategies run under mpirun, each with options: `distributed_training equivalence`, or `run`,
 // which trains once and may be disturbed; `served` has a rank that serves; `regrouped` goes on without a rank
 // that dies; `measure` prints times. Ends as programs end.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +32,7 @@ namespace {
 //   --resume NAME    goes on from the checkpoint of this name, which must be the newest
 //   --serving RANK   of `served`: trains nothing, and sums for the others
 //   --raise SIGNAL   on rank 1, after step 20
-//   --strike SIGNAL  of `served`: the same on the rank that serves
+//   --strike SIGNAL  the same on the rank that serves
 //   --broken INDEX   a sample that cannot be read
 //   --other seed|weights   what rank 1 has otherwise than the rest
 class Arguments {
@@ -75,8 +76,8 @@ SmallRunOptions read_options(const Arguments& arguments, int rank) {
   if (disturbed && arguments.text("other") == "seed") options.seed = 7;
   if (disturbed && arguments.text("other") == "weights") options.change_weights = nudge;
   if (disturbed && arguments.has("raise"))
-    options.after_step = [signal = arguments.number("raise")](std::int64_t step) {
-      if (step == disturbed_step) std::raise(signal);
+    options.after_step = [signal = arguments.number("raise"), raised = false](std::int64_t step) mutable {
+      if (step >= disturbed_step && !std::exchange(raised, true)) std::raise(signal);
     };
   return options;
 }
@@ -87,6 +88,26 @@ void check_newest(const Arguments& arguments) {
   if (name != arguments.text("resume")) throw InternalError("test failed: the newest checkpoint is " + name);
 }
 
+// Has the lowest rank that trains send the signal to the rank that serves.
+void strike_server(const Arguments& arguments, Communicator& ranks, const Roles& roles,
+                   SmallRunOptions& options) {
+  const auto processes = ranks.gather_all(roles.serves() ? std::to_string(getpid()) : "", "the server");
+  const auto server = std::ranges::find_if(processes, [](const std::string& each) { return !each.empty(); });
+  if (!arguments.has("strike") || roles.serves() || roles.training().rank() != 0) return;
+  options.after_step = [process = std::stoi(*server), signal = arguments.number("strike"),
+                        struck = false](std::int64_t step) mutable {
+    if (step >= disturbed_step && !std::exchange(struck, true)) kill(process, signal);
+  };
+}
+
+// The work of the rank that serves. The first parameter as it has it then.
+Tensor serve_small(const Roles& roles, Strategy& strategy, const SmallRunOptions& options) {
+  ParameterStore store = make_small_store(options);
+  const auto backend = open_backend(options.backend);
+  roles.serve(strategy, store, *backend, options.bucket_bytes);
+  return store.read(store.specs().front().name);
+}
+
 // One rank serves; the others end with the very weights that they get without it.
 int run_served(const Arguments& arguments, Communicator& ranks) {
   SendReceive strategy(ranks, arguments.number("serving"));
@@ -94,20 +115,12 @@ int run_served(const Arguments& arguments, Communicator& ranks) {
   if (roles.trainers() != ranks.size() - 1)
     throw InternalError("test failed: another number of ranks trains");
   SmallRunOptions options = read_options(arguments, ranks.rank());
-  const std::string server = ranks.gather_all(std::to_string(getpid()), "the processes")
-                                 .at(static_cast<std::size_t>(arguments.number("serving")));
-  if (arguments.has("strike") && !roles.serves() && roles.training().rank() == 0)
-    options.after_step = [process = std::stoi(server),
-                          signal = arguments.number("strike")](std::int64_t step) {
-      if (step == disturbed_step) kill(process, signal);
-    };
+  strike_server(arguments, ranks, roles, options);
   if (roles.serves()) {
-    ParameterStore store = make_small_store(options);
-    const auto backend = open_backend(options.backend);
-    roles.serve(strategy, store, *backend, options.bucket_bytes);
+    const Tensor first = serve_small(roles, strategy, options);
     ParameterStore begun_with = make_small_store(options);
     nudge(begun_with);
-    if (begun_with.read(begun_with.specs().front().name) != store.read(store.specs().front().name))
+    if (begun_with.read(begun_with.specs().front().name) != first)
       throw InternalError("test failed: the rank that serves has not taken the weights of the others");
     return roles.share_status(0);
   }
@@ -156,12 +169,22 @@ int run_once(const Arguments& arguments, Communicator& ranks) {
   StrategyOptions chosen{.name = arguments.text("strategy", "allreduce")};
   chosen.local = {.every = 4, .first_epochs = 1, .outer_learning_rate = 0.7, .outer_momentum = 0.5};
   chosen.elastic = {.every = 4, .elasticity = 0.5};
+  chosen.async_server = {.push_every = 2};
   const auto strategy = make_strategy(chosen, ranks);
-  const SmallRunResult result = run_small(ranks, strategy.get(), read_options(arguments, ranks.rank()));
+  const Roles roles(ranks, strategy.get());
+  SmallRunOptions options = read_options(arguments, ranks.rank());
+  strike_server(arguments, ranks, roles, options);
+  if (roles.serves()) {
+    serve_small(roles, *strategy, options);
+    return roles.share_status(0);
+  }
+  options.before_training = [&](const ParameterStore& store) { roles.share_parameters(store); };
+  Communicator& training = roles.training();
+  const SmallRunResult result = run_small(training, strategy.get(), options);
   const std::string steps = std::to_string(result.training.steps);
-  for (const std::string& other : ranks.gather_all(steps, "the steps of all ranks"))
+  for (const std::string& other : training.gather_all(steps, "the steps of all ranks"))
     if (other != steps) throw InternalError("test failed: the ranks left after different steps");
-  return result.training.signal == 0 ? 0 : 128 + result.training.signal;
+  return roles.share_status(result.training.signal == 0 ? 0 : 128 + result.training.signal);
 }
 
 int run(int argc, char** argv) {

@@ -1,0 +1,52 @@
+#include "distributed/server/client_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <fmt/format.h>
+
+namespace plexaura {
+
+namespace {
+
+std::int64_t class_of(std::int64_t staleness) {
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(staleness)));
+}
+
+}  // namespace
+
+void ClientTable::add_push(int client, std::int64_t steps, std::int64_t staleness) {
+  Client& pushing = clients_.at(static_cast<std::size_t>(client));
+  pushing.steps += steps;
+  ++pushing.pushes;
+  pushing.staleness += staleness;
+  ++pushes_[class_of(staleness)];
+}
+
+void ClientTable::set_times(int client, double waited_seconds, double elapsed_seconds) {
+  Client& leaving = clients_.at(static_cast<std::size_t>(client));
+  leaving.waited_seconds = waited_seconds;
+  leaving.elapsed_seconds = elapsed_seconds;
+}
+
+std::string ClientTable::to_text() const {
+  std::string text = "  rank    steps   pushes   mean staleness   idle\n";
+  for (std::size_t i = 0; i < clients_.size(); ++i) {
+    const Client& client = clients_[i];
+    const double pushes = static_cast<double>(std::max<std::int64_t>(client.pushes, 1));
+    text += fmt::format("  {:>4} {:>8} {:>8} {:>16.2f} {:>4.1f} %\n", i + 1, client.steps, client.pushes,
+                        static_cast<double>(client.staleness) / pushes,
+                        100 * client.waited_seconds / std::max(client.elapsed_seconds, 1e-9));
+  }
+  return text + histogram();
+}
+
+std::string ClientTable::histogram() const {
+  std::string text = "  pushes by staleness ";
+  for (const auto& [first, count] : pushes_)
+    text += first < 2 ? fmt::format("  {}: {}", first, count)
+                      : fmt::format("  {} to {}: {}", first, 2 * first - 1, count);
+  return text + "\n";
+}
+
+}  // namespace plexaura

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace plexaura {
+
+// What a parameter server notes about its clients: how much each pushed and how stale that was, and what share of its
+// time it waited.
+class ClientTable {
+ public:
+  explicit ClientTable(int clients) : clients_(static_cast<std::size_t>(clients)) {}
+
+  void add_push(int client, std::int64_t steps, std::int64_t staleness);
+  void set_times(int client, double waited_seconds, double elapsed_seconds);
+
+  // A row for each client, and how many pushes had which staleness.
+  std::string to_text() const;
+
+ private:
+  struct Client {
+    std::int64_t steps = 0;
+    std::int64_t pushes = 0;
+    std::int64_t staleness = 0;  // of all pushes
+    double waited_seconds = 0;
+    double elapsed_seconds = 0;
+  };
+  std::string histogram() const;
+
+  std::vector<Client> clients_;
+  std::map<std::int64_t, std::int64_t> pushes_;  // by the lowest staleness of their class: 0, 1, 2, 4, 8, ...
+};
+
+}  // namespace plexaura

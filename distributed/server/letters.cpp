@@ -1,0 +1,46 @@
+#include "distributed/server/letters.h"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <limits>
+
+#include "core/error.h"
+#include "distributed/group/wait.h"
+
+namespace plexaura {
+
+std::span<const std::byte> Draft::seal(const LetterHead& head, bool with_content) {
+  std::memcpy(bytes_.data(), &head, sizeof head);
+  return std::span(bytes_).first(with_content ? bytes_.size() : sizeof head);
+}
+
+// As long as MPI, which counts in int, sends a message.
+void check_fits_letter(std::size_t content_bytes) {
+  constexpr std::size_t most = std::numeric_limits<int>::max() - sizeof(LetterHead);
+  if (content_bytes <= most) return;
+  throw UserError(
+      fmt::format("the weights take {} bytes, and a letter to the parameter server holds {}; choose another "
+                  "distributed.strategy",
+                  content_bytes, most));
+}
+
+void post_letter(Mailbox& mailbox, int to, std::span<const std::byte> letter) {
+  for (Wait wait(mailbox.deadline_seconds()); mailbox.post(to, server_tag, letter) == Posted::full;
+       wait.pause())
+    if (wait.expired()) mailbox.give_up(mailbox.deadline_seconds(), "room for a letter");
+}
+
+LetterHead head_of(const Letter& letter) {
+  if (letter.bytes.size() < sizeof(LetterHead))
+    throw InternalError(fmt::format("rank {} has sent {} bytes that are no letter of a parameter server",
+                                    letter.from, letter.bytes.size()));
+  LetterHead head;
+  std::memcpy(&head, letter.bytes.data(), sizeof head);
+  return head;
+}
+
+std::span<const std::byte> content_of(const Letter& letter) {
+  return std::span(letter.bytes).subspan(sizeof(LetterHead));
+}
+
+}  // namespace plexaura

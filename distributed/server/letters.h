@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "distributed/mailbox.h"
+
+namespace plexaura {
+
+constexpr int server_rank = 0;
+constexpr int server_tag = 0;  // of all letters to and from a parameter server
+
+enum class Word : std::int64_t {
+  // From a client, which waits for one answer of each kind at most.
+  draw,   // asks for a part of the steps from `step` up to `end`: answered by `part`
+  push,   // what it has learned since it got its weights: answered by `weights`
+  rest,   // the same, for nothing more is dealt: answered when all clients rest
+  stop,   // asks that no further step be dealt; no answer
+  leave,  // its work is over; no answer
+  // From the server.
+  part,
+  weights,
+  patience  // it is there, and the answer still to come
+};
+
+// The beginning of every letter. Weights, or changes of them, follow it in `push`, `rest` and `weights`: trainables and
+// buffers as they lie in the value arena.
+struct LetterHead {
+  Word word = Word::patience;
+  std::int64_t step = 0;       // draw: the first; part: that of the part
+  std::int64_t end = 0;        // draw
+  std::int64_t part = 0;       // part: its number; below 0 where none is left
+  std::int64_t version = 0;    // weights: theirs; push and rest: that of the weights it began with
+  std::int64_t steps = 0;      // push and rest: in which it learned; where there are none, nothing follows
+  double waited_seconds = 0;   // leave: for the server and for other clients
+  double elapsed_seconds = 0;  // leave: in all, without what comes between two deals
+};
+
+// A letter that is composed again and again, in the same memory.
+class Draft {
+ public:
+  explicit Draft(std::size_t content_bytes) : bytes_(sizeof(LetterHead) + content_bytes) {}
+
+  std::span<std::byte> content() { return std::span(bytes_).subspan(sizeof(LetterHead)); }
+  // The whole of it, or the head alone.
+  std::span<const std::byte> seal(const LetterHead& head, bool with_content);
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// Throws UserError for weights of so many bytes that no letter holds them.
+void check_fits_letter(std::size_t content_bytes);
+
+// Posts it, when there is room. Ends the run, as Mailbox::give_up() does, where there is none within the deadline. Whether
+// the other end has died is found where its letters are awaited.
+void post_letter(Mailbox& mailbox, int to, std::span<const std::byte> letter);
+
+// What a letter holds. InternalError where it is shorter than a head.
+LetterHead head_of(const Letter& letter);
+std::span<const std::byte> content_of(const Letter& letter);
+
+}  // namespace plexaura

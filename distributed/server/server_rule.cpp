@@ -1,0 +1,43 @@
+#include "distributed/server/server_rule.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plexaura {
+
+double ServerRule::share(std::int64_t staleness) const {
+  return mix * std::pow(1 + static_cast<double>(staleness), -damping);
+}
+
+template <class T>
+void compose_push(const ServerRule& rule, std::span<const T> weights, std::span<const T> began,
+                  std::span<T> pushed) {
+  if (rule.push == ServerRule::Push::weights) {
+    std::ranges::copy(weights, pushed.begin());
+    return;
+  }
+  for (std::size_t i = 0; i < pushed.size(); ++i) pushed[i] = weights[i] - began[i];
+}
+
+template <class T>
+void take_push(const ServerRule& rule, std::int64_t staleness, std::int64_t clients, std::size_t trainables,
+               std::span<const T> pushed, std::span<T> weights) {
+  if (rule.push == ServerRule::Push::weights) {
+    const T share = static_cast<T>(rule.share(staleness));
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += share * (pushed[i] - weights[i]);
+    return;
+  }
+  for (std::size_t i = 0; i < trainables; ++i) weights[i] += pushed[i];
+  for (std::size_t i = trainables; i < weights.size(); ++i) weights[i] += pushed[i] / static_cast<T>(clients);
+}
+
+template void compose_push(const ServerRule&, std::span<const float>, std::span<const float>,
+                           std::span<float>);
+template void compose_push(const ServerRule&, std::span<const double>, std::span<const double>,
+                           std::span<double>);
+template void take_push(const ServerRule&, std::int64_t, std::int64_t, std::size_t, std::span<const float>,
+                        std::span<float>);
+template void take_push(const ServerRule&, std::int64_t, std::int64_t, std::size_t, std::span<const double>,
+                        std::span<double>);
+
+}  // namespace plexaura

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace plexaura {
+
+// How a parameter server takes in what its clients push.
+struct ServerRule {
+  enum class Push : std::uint8_t {
+    weights,  // the server's weights go a share of their way to the client's
+    changes   // those since the client got its weights are added to the server's
+  };
+  Push push = Push::weights;
+  // With weights: the share, above 0 and at most 1, for a push of staleness s multiplied by (1 + s)^-damping. The
+  // staleness is the number of pushes that the server took in since the client got its weights.
+  double mix = 0.5;
+  double damping = 0;
+
+  double share(std::int64_t staleness) const;
+};
+
+// What a client pushes: its weights, or how they differ from those that it `began` with.
+template <class T>
+void compose_push(const ServerRule& rule, std::span<const T> weights, std::span<const T> began,
+                  std::span<T> pushed);
+
+// Takes in a push. Of changes, those of buffers, which lie behind the trainables, are divided by the number of clients:
+// each follows the statistics of its own samples, and their sum would go too far.
+template <class T>
+void take_push(const ServerRule& rule, std::int64_t staleness, std::int64_t clients, std::size_t trainables,
+               std::span<const T> pushed, std::span<T> weights);
+
+}  // namespace plexaura

@@ -1,0 +1,21 @@
+#include "distributed/strategies/async_server.h"
+
+namespace plexaura {
+
+AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& options)
+    : mailbox_(communicator.mailbox("the letters of the parameter server")) {
+  if (communicator.rank() == server_rank)
+    server_ = std::make_unique<ParameterServer>(*mailbox_, options.rule, options.max_staleness);
+  else
+    client_ = std::make_unique<ParameterClient>(*mailbox_, options.rule, options.push_every);
+}
+
+void AsyncServer::begin(WeightsImmigration& border) {
+  if (client_) client_->begin(border);
+}
+
+std::string AsyncServer::account() const {
+  return server_ ? "clients of the parameter server\n" + server_->table().to_text() : "";
+}
+
+}  // namespace plexaura

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/params/weights_immigration.h"
+#include "distributed/communicator.h"
+#include "distributed/server/parameter_client.h"
+#include "distributed/server/parameter_server.h"
+#include "distributed/server/server_rule.h"
+
+namespace plexaura {
+
+struct AsyncServerOptions {
+  ServerRule rule = {};
+  std::optional<std::int64_t> push_every = 16;     // steps; none: each client pushes at the end of an epoch
+  std::optional<std::int64_t> max_staleness = {};  // see ParameterServer; none: no client waits for another
+};
+
+// The strategies `async-server` and `downpour`, which differ in their ServerRule: rank 0 is an asynchronous parameter
+// server. All others are its clients, which train on what they draw, at their own pace, and exchange
+// weights with the server alone. They meet at the end of an epoch, where all take the weights of the server: these are
+// validated and saved. Buffers travel like weights; frozen parameters do not.
+class AsyncServer final : public Strategy {
+ public:
+  // Collective over all ranks, the server among them. The communicator must outlive it.
+  AsyncServer(Communicator& communicator, const AsyncServerOptions& options);
+
+  RankRole role() const override { return server_ ? RankRole::serves : RankRole::trains; }
+  HookSet hooks() const override { return {.after_update = true, .show_weights = true}; }
+  GradientScope scope() const override { return GradientScope::local; }
+  bool realigns_weights() const override { return true; }
+  Dealer* dealer() override { return client_.get(); }
+
+  void begin(WeightsImmigration& border) override;
+  void after_update() override { client_->count_step(); }
+  void show_weights() override { client_->rest(); }
+  void end() override { client_->leave(); }
+  void serve(WeightsImmigration& border) override { server_->serve(border); }
+  std::string account() const override;
+
+ private:
+  std::unique_ptr<Mailbox> mailbox_;
+  // One of them.
+  std::unique_ptr<ParameterServer> server_;
+  std::unique_ptr<ParameterClient> client_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,49 @@
+#include "distributed/server/server_rule.h"
+
+#include <doctest/doctest.h>
+#include <vector>
+
+namespace plexaura::testing::server_rule_test {
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+// Two trainables and a buffer, of 4 clients.
+Numbers taken(const ServerRule& rule, std::int64_t staleness, const Numbers& pushed) {
+  Numbers weights{8, 16, 32};
+  take_push<double>(rule, staleness, 4, 2, pushed, weights);
+  return weights;
+}
+
+Numbers pushed(const ServerRule& rule) {
+  const Numbers weights{8, 16, 32};
+  const Numbers began{7, 18, 32};
+  Numbers push(3);
+  compose_push<double>(rule, weights, began, push);
+  return push;
+}
+
+}  // namespace
+
+TEST_CASE("server rule: weights go a share of their way to those of the client") {
+  const ServerRule rule{.mix = 0.25};
+  CHECK(pushed(rule) == Numbers{8, 16, 32});
+  CHECK(taken(rule, 0, {0, 32, 64}) == Numbers{6, 20, 40});
+  CHECK(taken(rule, 7, {0, 32, 64}) == Numbers{6, 20, 40});
+}
+
+TEST_CASE("server rule: damping takes less of what is stale") {
+  const ServerRule rule{.mix = 0.5, .damping = 0.5};
+  CHECK(rule.share(0) == 0.5);
+  CHECK(rule.share(3) == doctest::Approx(0.25));
+  CHECK(taken(rule, 3, {0, 32, 64})[0] == doctest::Approx(6));
+}
+
+TEST_CASE("server rule: changes are added, those of buffers divided among the clients") {
+  const ServerRule rule{.push = ServerRule::Push::changes};
+  CHECK(pushed(rule) == Numbers{1, -2, 0});
+  CHECK(taken(rule, 7, {1, -2, 8}) == Numbers{9, 14, 34});
+}
+
+}  // namespace plexaura::testing::server_rule_test

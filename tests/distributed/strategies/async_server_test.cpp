@@ -1,0 +1,279 @@
+#include "distributed/strategies/async_server.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "distributed/group/group_communicator.h"
+#include "tests/distributed/group/thread_transport.h"
+#include "tests/distributed/strategies/iris_run.h"
+#include "tests/distributed/strategies/moved_ranks.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing::async_server_test {
+
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+// A client whose steps the test makes.
+class Client {
+ public:
+  explicit Client(AsyncServer& strategy) : strategy_(strategy), rank_(strategy) {}
+
+  void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
+  Numbers values() const { return rank_.values(); }
+  // Whether there was another part of so many steps to draw.
+  bool draws(std::int64_t steps) { return strategy_.dealer()->draw(0, steps).part.has_value(); }
+  void rest() { strategy_.show_weights(); }
+
+ private:
+  AsyncServer& strategy_;
+  MovedRank rank_;
+};
+
+using Life = std::function<void(Client&)>;
+
+// Of a server and two clients with these lives, each on a thread of its own: what the server tells at the end.
+std::string account_of(const AsyncServerOptions& options, const std::array<Life, 2>& lives,
+                       double deadline_seconds = 60) {
+  constexpr int rank_count = 3;
+  std::string account;
+  ThreadNetwork network(rank_count);
+  const auto ends = endings(rank_count, [&](int rank) {
+    GroupCommunicator all(network.transport(rank), {.deadline_seconds = deadline_seconds});
+    AsyncServer strategy(all, options);
+    if (strategy.role() == RankRole::serves) {
+      MovedRank(strategy).serve();
+      account = strategy.account();
+    } else {
+      Client client(strategy);
+      lives.at(static_cast<std::size_t>(rank - 1))(client);
+      strategy.end();
+    }
+    all.leave(0);
+  });
+  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
+  return account;
+}
+
+// The rows of clients without their idle share, and the histogram.
+bool tells(const std::string& account, const std::string& text) {
+  CAPTURE(account);
+  return account.find(text) != std::string::npos;
+}
+
+// One client pushes after the other has; values of both, behind that and when all have rested.
+struct Pushed {
+  std::array<Numbers, 2> behind;
+  std::array<Numbers, 2> rested;
+  std::string account;
+};
+
+Pushed push_one_after_the_other(const AsyncServerOptions& options) {
+  Pushed pushed;
+  std::promise<void> done;
+  const Life first = [&](Client& client) {
+    client.step(8);
+    pushed.behind[0] = client.values();
+    done.set_value();
+    client.rest();
+    pushed.rested[0] = client.values();
+  };
+  const Life second = [&](Client& client) {
+    done.get_future().wait();
+    client.step(16);
+    pushed.behind[1] = client.values();
+    client.rest();
+    pushed.rested[1] = client.values();
+  };
+  pushed.account = account_of(options, {first, second});
+  return pushed;
+}
+
+const Life idle = [](Client& client) { client.rest(); };
+
+const std::vector<std::string> mixed{"distributed.strategy=async-server", "distributed.push_every=4"};
+const std::vector<std::string> added{"distributed.strategy=downpour", "distributed.push_every=4"};
+
+std::vector<std::string> with(std::vector<std::string> settings, const std::vector<std::string>& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+}  // namespace
+
+// Weights and buffers from 0 to 4, and then a quarter of the way from there to 16; the frozen parameter is each rank's.
+TEST_CASE("async-server: weights are mixed, stale ones less, and all have those of the server at the end") {
+  const Pushed pushed = push_one_after_the_other({.rule = {.damping = 1}, .push_every = 1});
+  CHECK(pushed.behind[0] == Numbers{4, 4, 8});
+  CHECK(pushed.behind[1] == Numbers{7, 7, 16});
+  CHECK(pushed.rested[0] == Numbers{7, 7, 8});
+  CHECK(pushed.rested[1] == Numbers{7, 7, 16});
+  CHECK(tells(pushed.account, "     1        1        1             0.00"));
+  CHECK(tells(pushed.account, "     2        1        1             1.00"));
+  CHECK(tells(pushed.account, "  pushes by staleness   0: 1  1: 1\n"));
+}
+
+TEST_CASE("downpour: changes are added, and those of buffers averaged") {
+  const Pushed pushed =
+      push_one_after_the_other({.rule = {.push = ServerRule::Push::changes}, .push_every = 1});
+  CHECK(pushed.behind[0] == Numbers{8, 4, 8});
+  CHECK(pushed.behind[1] == Numbers{24, 12, 16});
+  CHECK(pushed.rested[0] == Numbers{24, 12, 8});
+}
+
+TEST_CASE("downpour: a client adds what it has changed since it got its weights") {
+  Numbers behind;
+  const Life moving = [&](Client& client) {
+    for (const double to : {8, 9, 9, 11}) client.step(to);
+    behind = client.values();
+    client.rest();
+  };
+  account_of({.rule = {.push = ServerRule::Push::changes}, .push_every = 2}, {moving, idle});
+  CHECK(behind == Numbers{11, 7.75, 11});  // the buffer from 4.5, by (11 - 4.5) / 2
+}
+
+TEST_CASE("async-server: a client pushes every few steps, and the rest of them when nothing more is dealt") {
+  Numbers between;
+  Numbers rested;
+  const Life moving = [&](Client& client) {
+    for (int i = 0; i < 3; ++i) client.step(8);
+    between = client.values();
+    client.rest();
+    rested = client.values();
+  };
+  const std::string account = account_of({.push_every = 2}, {moving, idle});
+  CHECK(between == Numbers{8, 8, 8});
+  CHECK(rested == Numbers{6, 6, 8});
+  CHECK(tells(account, "     1        3        2             0.00"));
+  CHECK(tells(account, "     2        0        0             0.00"));
+}
+
+TEST_CASE("async-server: with 'epoch' a client pushes when nothing more is dealt") {
+  const Life moving = [](Client& client) {
+    for (int i = 0; i < 50; ++i) client.step(8);
+    client.rest();
+  };
+  CHECK(tells(account_of({.push_every = std::nullopt}, {moving, idle}),
+              "     1       50        1             0.00"));
+}
+
+// It ends at all only because the second client holds nobody up. That one has drawn its second part with the first.
+TEST_CASE(
+    "async-server: a client goes on without one that is slow, which draws fewer parts and pushes less") {
+  std::promise<void> begun;
+  std::promise<void> done;
+  std::array<int, 2> drawn{};
+  const Life fast = [&](Client& client) {
+    begun.get_future().wait();
+    for (; client.draws(20); ++drawn[0]) client.step(8);
+    done.set_value();
+    client.rest();
+  };
+  const Life slow = [&](Client& client) {
+    for (; client.draws(20); ++drawn[1]) {
+      if (drawn[1] == 0) {
+        begun.set_value();
+        done.get_future().wait();
+      }
+      client.step(8);
+    }
+    client.rest();
+  };
+  const std::string account = account_of({.push_every = 1}, {fast, slow});
+  CHECK(drawn == std::array{38, 2});
+  CHECK(tells(account, "     1       38       38             0.00"));
+  CHECK(tells(account, "     2        2        2            19.00"));
+}
+
+// The first waits with its second push for that of the other, and so gets weights with it.
+TEST_CASE("async-server: a client that is too far ahead waits for the slowest") {
+  std::promise<void> went_on;
+  Numbers behind;
+  const Life fast = [&](Client& client) {
+    client.step(8);
+    client.step(8);
+    behind = client.values();
+    went_on.set_value();
+    client.rest();
+  };
+  const Life slow = [&](Client& client) {
+    went_on.get_future().wait_for(Seconds(0.3));
+    client.step(16);
+    client.rest();
+  };
+  account_of({.push_every = 1, .max_staleness = 1}, {fast, slow});
+  CHECK(behind == Numbers{11, 11, 8});
+}
+
+TEST_CASE("async-server: nobody waits for a client that rests") {
+  const Life moving = [](Client& client) {
+    for (int i = 0; i < 5; ++i) client.step(8);
+    client.rest();
+  };
+  account_of({.push_every = 1, .max_staleness = 0}, {moving, idle});
+}
+
+TEST_CASE("async-server: who waits has patience as long as others write") {
+  const Life slow = [](Client& client) {
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(Seconds(0.8));
+      client.step(8);
+    }
+    client.rest();
+  };
+  account_of({.push_every = 1}, {idle, slow}, 3);
+}
+
+TEST_CASE(
+    "async-server, downpour: learn the flowers as one rank does, and all clients end with the same weights") {
+  const double alone = train_iris(1, {})[0].accuracy;
+  for (const auto& settings : {mixed, added})
+    for (const int clients : {1, 2, 4}) {
+      const auto ends = train_iris(clients + 1, settings);
+      REQUIRE(std::ssize(ends) == clients);
+      for (const IrisEnd& end : ends) {
+        CHECK(end.weights == ends[0].weights);
+        CHECK(end.steps == 900);
+      }
+      CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+    }
+}
+
+TEST_CASE(
+    "async-server: one client that draws all is one rank, where the server takes its weights as they are") {
+  const std::vector<std::string> brief{"training.epochs=6", "training.precision=float64"};
+  const auto alone = train_iris(1, brief);
+  for (const char* every : {"1", "4", "epoch"}) {
+    const auto served = train_iris(
+        2, with(brief, {mixed[0], "distributed.mix=1", std::string("distributed.push_every=") + every}));
+    CHECK(distance(served[0].values, alone[0].values) < 1e-12);
+  }
+}
+
+// Step 18 is within an epoch. Each rank goes on with its own state of the optimizer.
+TEST_CASE("async-server: a run goes on from its checkpoint, and one client as if it had never stopped") {
+  const TemporaryFolder folder;
+  const auto settings = with(mixed, {"training.epochs=4", "training.precision=float64", "distributed.mix=1"});
+  const auto saving = with(settings, {"output.dir=" + (folder / "run").string()});
+  for (const int clients : {1, 3}) {
+    CHECK(train_iris(clients + 1, saving, 18)[0].steps == 18);
+    const auto resumed = train_iris(clients + 1, saving, {}, true);
+    for (const IrisEnd& end : resumed) {
+      CHECK(end.steps == 60);
+      CHECK(end.weights == resumed[0].weights);
+    }
+    if (clients == 1) CHECK(distance(resumed[0].values, train_iris(2, settings)[0].values) < 1e-12);
+    std::filesystem::remove_all(folder / "run");
+  }
+}
+
+}  // namespace plexaura::testing::async_server_test
