@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/events.h"
 #include "core/vm/profile.h"
 #include "training/data/loader.h"
 #include "training/folder_lock.h"
@@ -226,6 +227,7 @@ void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
 
 // Counts the step before anything behind its update can fail: no update is made twice.
 Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
+  tell_event(EventKind::step, state_.step + 1);
   StepUnderWay step{.number = state_.step + 1,
                     .epoch = state_.epoch,
                     .step_in_epoch = state_.step_in_epoch,
@@ -394,6 +396,7 @@ void Trainer::save() {
     if (options_.output.empty()) return check_weights(parts_.store);
     write_checkpoint();
   });
+  if (!options_.output.empty()) tell_event(EventKind::saved, state_.step);
   state_.strategy.clear();
   saved_ = true;
 }
