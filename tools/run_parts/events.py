@@ -9,6 +9,7 @@ import struct
 import time
 
 HEADER = struct.Struct("<8sIIii8qQ64s128s64s")
+FILE_BYTES = 64 << 10
 HEADER_BYTES = 1024
 SLOT = struct.Struct("<QqqIi480s")
 
@@ -41,13 +42,13 @@ def oom_kills():
 class Rank:
     """What the file of one rank says. Times are nanoseconds since 1970."""
 
-    def __init__(self, path):
+    def __init__(self, file):
         # Who writes meanwhile changes a slot between the two looks.
-        looks = path.read_bytes(), path.read_bytes()
+        looks = [os.pread(file.fileno(), FILE_BYTES, 0).ljust(FILE_BYTES, b"\0") for _ in range(2)]
         (magic, version, slots, self.rank, self.ranks, self.process, self.process_start, self.wall_time, start,
          self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job) = HEADER.unpack_from(looks[1])
         if magic != b"PLXEVENT" or version != 1:
-            raise ValueError(f"'{path}' holds no events that this version of Plexaura has written")
+            raise ValueError(f"'{file.name}' holds no events that this version of Plexaura has written")
         self.host, self.place, self.job = plain(host), plain(place), plain(job)
         self.events = []
         for i in range(slots):
@@ -104,7 +105,9 @@ class Rank:
 
 def read_ranks(folder):
     """The ranks of the newest run that has kept its events in the folder, or in its folder "events"."""
-    paths = sorted((*folder.glob("events/rank-????"), *folder.glob("rank-????")))
-    ranks = [Rank(path) for path in paths]
+    ranks = []
+    for path in sorted((*folder.glob("events/rank-????"), *folder.glob("rank-????"))):
+        with path.open("rb") as file:
+            ranks.append(Rank(file))
     newest = max(ranks, key=lambda rank: rank.wall_time, default=None)
     return [rank for rank in ranks if rank.job == newest.job]
