@@ -24,7 +24,8 @@ enum class EventKind : std::uint32_t {
   signal = 12,  // is asked to end; the signal
   exit = 13,    // somebody has called exit(); its argument
   end = 14,     // the work is done; exit status
-  paused = 15   // the process has not run; for how many seconds
+  paused = 15,  // the process has not run; for how many seconds
+  bucket = 16   // of gradients: its number, the tensors in it
 };
 
 // Where events go. May be called from any thread, and from a signal handler: neither locks nor allocates.

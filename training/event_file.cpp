@@ -129,7 +129,8 @@ bool EventFile::open(const fs::path& path) {
   }
   memory_ = static_cast<std::byte*>(memory);
   header_ = new (memory_) Header;
-  slots_ = reinterpret_cast<Slot*>(memory_ + header_bytes);
+  buckets_ = reinterpret_cast<Bucket*>(memory_ + header_bytes);
+  slots_ = reinterpret_cast<Slot*>(memory_ + slots_at);
   std::uninitialized_default_construct_n(slots_, slot_count);
   return true;
 }
@@ -148,6 +149,11 @@ void EventFile::beat(const std::stop_token& stop) {
 // A reader takes a slot only where it finds the same number twice, with what was read in between.
 void EventFile::event(EventKind kind, std::int64_t number, std::string_view text) noexcept {
   static thread_local const std::int32_t thread = ::gettid();
+  if (kind == EventKind::bucket) {
+    if (static_cast<std::size_t>(number) < bucket_count)
+      copy_text(buckets_[static_cast<std::size_t>(number)].tensors, text);
+    return;
+  }
   if (kind == EventKind::ready) header_->ranks = static_cast<std::int32_t>(number);
   if (kind == EventKind::step) header_->step.store(number, std::memory_order_relaxed);
   if (kind == EventKind::saved) header_->saved.store(number, std::memory_order_relaxed);

@@ -15,7 +15,8 @@
 namespace plexaura {
 
 // Keeps the last events of this process in a file that is mapped into memory, so that they stay however the process
-// ends. tools/run_parts/events.py reads it. A header, then slots that are written in turn; numbers are little-endian.
+// ends. tools/run_parts/events.py reads it. A header, the tensors of the first buckets,
+// then slots that are written in turn; numbers are little-endian.
 class EventFile final : public EventSink {
  public:
   struct Header {
@@ -37,6 +38,9 @@ class EventFile final : public EventSink {
     char place[128] = {};  // "BOOT_ID pid:[NUMBER]": who has the same sees the process under its number
     char job[64] = {};     // as the launcher calls it; empty without one
   };
+  struct Bucket {
+    char tensors[128] = {};
+  };
   struct Slot {
     std::atomic<std::uint64_t> sequence = 0;  // of the event, from 1; 0 while it is written
     std::int64_t time = 0;                    // CLOCK_MONOTONIC, nanoseconds
@@ -46,8 +50,10 @@ class EventFile final : public EventSink {
     char text[480] = {};  // UTF-8, cut where it is longer; ends with a zero
   };
   static constexpr std::size_t file_bytes = std::size_t{64} << 10;
-  static constexpr std::size_t header_bytes = 1024;
-  static constexpr std::size_t slot_count = (file_bytes - header_bytes) / sizeof(Slot);
+  static constexpr std::size_t header_bytes = 512;
+  static constexpr std::size_t bucket_count = 32;
+  static constexpr std::size_t slots_at = header_bytes + bucket_count * sizeof(Bucket);
+  static constexpr std::size_t slot_count = (file_bytes - slots_at) / sizeof(Slot);
 
   // Begins FOLDER/rank-0003 anew and takes the events of the process, until the object ends. Where the file cannot be
   // made, and while another process keeps its events there, nothing is kept: no run ends for want of them.
@@ -67,6 +73,7 @@ class EventFile final : public EventSink {
   FileDescriptor file_;  // locked as long as it is open
   std::byte* memory_ = nullptr;
   Header* header_ = nullptr;
+  Bucket* buckets_ = nullptr;
   Slot* slots_ = nullptr;
   std::mutex mutex_;
   std::condition_variable_any stopping_;

@@ -17,6 +17,7 @@
 #include "training/signals.h"
 #include "training/step_runner.h"
 #include "training/store_hash.h"
+#include "training/tell_buckets.h"
 
 namespace plexaura {
 
@@ -195,6 +196,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
 // It may call all ranks, and so not where some may have failed before it.
 void Trainer::begin_strategy() {
   if (parts_.strategy == nullptr) return;
+  tell_buckets(programs_->step().border());
   std::exception_ptr mistake;  // most often the same on all ranks, of which one says it
   try {
     parts_.strategy->begin(programs_->step().border());

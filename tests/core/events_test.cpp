@@ -1,40 +1,24 @@
 #include "core/events.h"
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/support/event_listener.h"
+
 namespace plexaura::testing::events_test {
-
-namespace {
-
-// Takes the events of the process while it lives.
-class Listener final : public EventSink {
- public:
-  Listener() { send_events_to(this); }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-  ~Listener() override { send_events_to(nullptr); }
-  void event(EventKind kind, std::int64_t number, std::string_view text) noexcept override {
-    heard.push_back(fmt::format("{} {} {}", static_cast<int>(kind), number, text));
-  }
-  std::vector<std::string> heard;
-};
-
-}  // namespace
 
 TEST_CASE("events go to the one who wants to know") {
   tell_event(EventKind::step, 1);
-  const Listener listener;
+  const EventListener listener;
   tell_event(EventKind::step, 2);
   tell_event(EventKind::error, 1, "no such file");
   CHECK(listener.heard == std::vector<std::string>{"3 2 ", "9 1 no such file"});
 }
 
 TEST_CASE("the end of an activity tells the one around it") {
-  const Listener listener;
+  const EventListener listener;
   {
     const EventSpan phase(EventKind::phase, "validation");
     { const EventSpan data(EventKind::data, "samples"); }
@@ -45,7 +29,7 @@ TEST_CASE("the end of an activity tells the one around it") {
 
 TEST_CASE("a thread is in activities of its own") {
   const EventSpan phase(EventKind::phase, "saving");
-  const Listener listener;
+  const EventListener listener;
   std::thread([] { const EventSpan wait(EventKind::wait, "a sum"); }).join();
   CHECK(listener.heard == std::vector<std::string>{"6 0 a sum", "7 0 "});
 }

@@ -67,6 +67,7 @@ class Run(VerdictTest):
         self.why("running|finished", r"ranks 0 and 1 ")
         self.end(run)
         self.why("finished", "ranks 0 and 1 ended with exit status 0 after step 3000")
+        self.assertRegex(self.ranks()[0].buckets[0], "fc1.weight")
 
     def test_alone(self):
         self.run_one("mlp", *self.iris("output.dir=run"), "--steps", 20)
@@ -146,10 +147,11 @@ class Told(VerdictTest):
         stat = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
         begin = int(started * 1e9)
         text = lambda value, size: value.encode().ljust(size, b"\0")
-        data = events.HEADER.pack(b"PLXEVENT", 1, 126, number, 3, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
+        data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, 3, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
                                   int(started if beat is None else started - beat), step, 0, 1000, text(host, 64),
                                   text(events.own_place() if place is None else place, 128), text("", 64))
-        data = data.ljust(events.HEADER_BYTES, b"\0")
+        data = data.ljust(events.HEADER_BYTES, b"\0") + text("fc1.weight, fc1.bias", 128)
+        data = data.ljust(events.SLOTS_AT, b"\0")
         for i, (ago, kind, value, words) in enumerate(told):
             data += events.SLOT.pack(i + 1, clock - int(ago * 1e9), value, kind, os.getpid(), text(words, 480))
         path = self.write(f"run/events/rank-{number:04}", "")
@@ -178,6 +180,15 @@ class Told(VerdictTest):
         self.rank(1, (600, Kind.PHASE, 0, "validation"), (0.2, Kind.BACK, Kind.PHASE, "validation"), started=1000)
         self.rank(2, waits, started=1000)
         self.assertEqual(self.judged().kind, "running")
+
+    def test_ranks_whose_files_are_elsewhere(self):
+        self.rank(0, (0.1, Kind.STEP, 12, ""))
+        self.why("running", "rank 0 at step 12")
+
+    def test_the_tensors_of_a_bucket(self):
+        for number in range(3):
+            self.rank(number, (30, Kind.WAIT, 0, "bucket 0 of step 12"))
+        self.why("running", "rank 0 on h0 has been in step 12, in 'bucket 0 of step 12' \\(fc1.weight, fc1.bias\\) with the other ranks for 30 s")
 
     def test_saving_takes_long(self):
         for number, kind in enumerate((Kind.PHASE, Kind.WAIT, Kind.WAIT)):
@@ -213,11 +224,11 @@ class Told(VerdictTest):
             self.assertEqual(self.judged()[:3], (kind, 1, 12))
 
     def test_ranks_that_cannot_be_seen_live_by_their_beat(self):
-        elsewhere = dict(place="another boot", started=100)
+        elsewhere = dict(place="another boot", started=1000)
         for number in range(3):
             self.rank(number, (0.1, Kind.STEP, 12, ""), **elsewhere)
         self.assertEqual(self.judged().kind, "running")
-        self.rank(1, (50, Kind.STEP, 12, ""), **elsewhere, beat=50)
+        self.rank(1, (500, Kind.STEP, 12, ""), **elsewhere, beat=500)
         self.assertEqual(self.judged()[:3], ("killed", 1, 12))
 
 

@@ -34,7 +34,7 @@ struct Contents {
     REQUIRE(bytes.size() == EventFile::file_bytes);
     std::vector<std::pair<std::uint64_t, Event>> found;
     for (std::size_t i = 0; i < EventFile::slot_count; ++i) {
-      const auto& slot = *reinterpret_cast<const EventFile::Slot*>(bytes.data() + EventFile::header_bytes +
+      const auto& slot = *reinterpret_cast<const EventFile::Slot*>(bytes.data() + EventFile::slots_at +
                                                                    i * sizeof(EventFile::Slot));
       if (slot.sequence > 0)
         found.push_back({slot.sequence, {static_cast<EventKind>(slot.kind), slot.number, slot.text}});
@@ -95,6 +95,18 @@ TEST_CASE("the number of ranks and the last checkpoint stand in the header") {
   CHECK(found.header().ranks == 4);
   CHECK(found.header().saved == 120);
   CHECK(found.header().process == ::getpid());
+}
+
+TEST_CASE("the tensors of the first buckets stay") {
+  const TemporaryFolder folder;
+  const EventFile file(folder.path(), 0, 1, "");
+  tell_event(EventKind::bucket, 31, "fc.weight, fc.bias");
+  tell_event(EventKind::bucket, 32, "conv1.weight");
+  for (int i = 0; i < 1000; ++i) tell_event(EventKind::step, i);
+  const Contents found(folder / "rank-0000");
+  const char* const last = found.bytes.data() + EventFile::slots_at - sizeof(EventFile::Bucket);
+  CHECK(std::string(last) == "fc.weight, fc.bias");
+  CHECK(found.bytes.find("conv1.weight") == std::string::npos);
 }
 
 TEST_CASE("a process that calls exit() before its work is done tells the status") {

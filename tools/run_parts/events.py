@@ -9,8 +9,11 @@ import struct
 import time
 
 HEADER = struct.Struct("<8sIIii8qQ64s128s64s")
+SECONDS_OF_NEWS = 120  # that a file system may keep back what another machine has written
 FILE_BYTES = 64 << 10
-HEADER_BYTES = 1024
+HEADER_BYTES = 512
+BUCKETS, BUCKET_BYTES = 32, 128
+SLOTS_AT = HEADER_BYTES + BUCKETS * BUCKET_BYTES
 SLOT = struct.Struct("<QqqIi480s")
 
 
@@ -50,9 +53,10 @@ class Rank:
         if magic != b"PLXEVENT" or version != 1:
             raise ValueError(f"'{file.name}' holds no events that this version of Plexaura has written")
         self.host, self.place, self.job = plain(host), plain(place), plain(job)
+        self.buckets = [plain(looks[1][i:i + BUCKET_BYTES]) for i in range(HEADER_BYTES, SLOTS_AT, BUCKET_BYTES)]
         self.events = []
         for i in range(slots):
-            first, second = (SLOT.unpack_from(look, HEADER_BYTES + i * SLOT.size) for look in looks)
+            first, second = (SLOT.unpack_from(look, SLOTS_AT + i * SLOT.size) for look in looks)
             if first == second and first[0] > 0:
                 self.events.append(Event(*first))
                 self.events[-1].time += self.wall_time - start
@@ -95,7 +99,7 @@ class Rank:
     def process_state(self):
         """A letter of proc(5), or "" where the process is gone. On other machines what its beat tells."""
         if not self.is_here:
-            return "R" if time.time_ns() - self.last_sign < 10 * 10**9 else ""
+            return "R" if time.time_ns() - self.last_sign < SECONDS_OF_NEWS * 10**9 else ""
         try:
             fields = pathlib.Path(f"/proc/{self.process}/stat").read_text().rsplit(")", 1)[1].split()
         except OSError:

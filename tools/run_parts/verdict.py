@@ -19,7 +19,7 @@ ERRORS = [("out of memory", r"out of memory|which may have .* MB together"),
           ("mismatch", r"the ranks differ in|all ranks must make the same calls"),
           ("start-up", r"has waited .* in MPI_Init"),
           ("exception", r"")]
-DOING = {Kind.NOTHING: "computing", Kind.DATA: "waiting for samples", Kind.PHASE: "at '{}'", Kind.WAIT: "in '{}' with the other ranks"}
+DOING = {Kind.NOTHING: "computing", Kind.DATA: "waiting for samples", Kind.PHASE: "at {}", Kind.WAIT: "in {} with the other ranks"}
 
 
 def name(rank):
@@ -35,7 +35,14 @@ def place(rank):
     """Where its main thread is, or was last."""
     kind, text, _ = rank.activity()
     step = f"in step {rank.step}" if rank.step else "in start-up" if rank.is_starting else "before the first step"
-    return f"{step}, {DOING[kind].format(text)}"
+    return f"{step}, {DOING[kind].format(call(rank, text))}"
+
+
+def call(rank, text):
+    """With the tensors of the bucket that is named there."""
+    bucket = re.match(r"bucket (\d+) of ", text)
+    names = rank.buckets[int(bucket[1])] if bucket and int(bucket[1]) < len(rank.buckets) else ""
+    return f"'{text}' ({names})" if names else f"'{text}'"
 
 
 def age(since):
@@ -99,9 +106,10 @@ def of_end(ranks):
         return Verdict("finished", None, first.step, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status 0 after step {first.step}")
     if echo:
         return of_error(first, echo)
-    asked = next((rank for rank in ranks if rank.last(Kind.SIGNAL)), first)
-    number = max(statuses) - 128
-    word = signal.Signals(number).name if number in iter(signal.Signals) else f"exit status {max(statuses)}"
+    asked = next((rank for rank in ranks if rank.last(Kind.SIGNAL)), None)
+    if asked is None:
+        return of("exception", first, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status {max(statuses)} after step {first.step}")
+    word = signal.Signals(asked.last(Kind.SIGNAL).number).name
     return of("signal", asked, f"{name(asked)} was asked to end by {word}, and all ranks ended after step {asked.step}")
 
 
@@ -124,7 +132,8 @@ def of_living(ranks):
     return of("running", slowest, f"{name(slowest)} has been {place(slowest)} for {age(since):.0f} s")
 
 
-def of_start(ranks, missing):
+def of_start(ranks):
+    missing = set(range(max(rank.ranks for rank in ranks))) - {rank.rank for rank in ranks}
     waiting = f"{name(ranks[0])} has been {place(ranks[0])} for {age(ranks[0].activity()[2]):.0f} s"
     if missing:
         return Verdict("start-up", min(missing), 0, f"{list_ranks(missing)} did not start, or not with this folder as output; {waiting}")
@@ -148,7 +157,4 @@ def judge(ranks):
     dead = [rank for rank in at_work if not rank.process_state()]
     if dead:
         return of_death(min(dead, key=lambda rank: rank.last_sign))
-    missing = set(range(max(rank.ranks for rank in ranks))) - {rank.rank for rank in ranks}
-    if missing or any(rank.is_starting for rank in ranks):
-        return of_start(ranks, missing)
-    return of_living(ranks)
+    return of_start(ranks) if any(rank.is_starting for rank in ranks) else of_living(ranks)
