@@ -1,11 +1,11 @@
 #include "distributed/communicator.h"
 
-#include <cstdlib>
 #include <fmt/format.h>
-#include <string_view>
+#include <optional>
 
 #include "distributed/group/group_communicator.h"
 #include "distributed/group/transport.h"
+#include "distributed/launcher.h"
 #ifdef PLEXAURA_HAS_MPI
 #include "distributed/mpi/mpi_transport.h"
 #endif
@@ -13,22 +13,13 @@
 namespace plexaura {
 namespace {
 
-// What Open MPI's mpirun, other mpiruns, and srun with its PMIx or PMI plugin set for every process they
-// start.
-bool was_started_as_rank() {
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) {
-    if (std::getenv(variable) != nullptr) return true;
-  }
-  return false;
-}
-
 std::unique_ptr<Transport> make_transport([[maybe_unused]] double deadline_seconds) {
-  if (!was_started_as_rank()) return make_lone_transport();
+  const std::optional<LaunchedRank> launched = launched_rank();
+  if (!launched) return make_lone_transport();
 #ifdef PLEXAURA_HAS_MPI
   return make_mpi_transport(deadline_seconds);
 #else
-  const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
-  if (size != nullptr && std::string_view(size) == "1") return make_lone_transport();
+  if (launched->ranks == 1) return make_lone_transport();
   throw UserError(
       "mpirun or srun started this program, but it was built without MPI: build with -DPLEXAURA_MPI=ON, or "
       "start it alone");

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <fstream>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,7 +31,20 @@ void end_sleeps_of(pid_t launcher, pid_t rank) {
     std::this_thread::sleep_for(pause_between_tries);
 }
 
+std::string text_of(std::initializer_list<const char*> variables) {
+  for (const char* variable : variables)
+    if (const char* text = std::getenv(variable)) return text;
+  return {};
+}
+
 }  // namespace
+
+std::optional<LaunchedRank> launched_rank() {
+  const std::string rank = text_of({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
+  const std::string ranks = text_of({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
+  if (rank.empty() && ranks.empty()) return std::nullopt;
+  return LaunchedRank{std::atoi(rank.c_str()), std::atoi(ranks.c_str()), text_of({"PMIX_NAMESPACE"})};
+}
 
 void hurry_launcher() {
   const char* const place = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");

@@ -4,7 +4,9 @@
 #include <new>
 #include <string>
 
+#include "core/events.h"
 #include "core/print.h"
+#include "core/ranks/rank_lost.h"
 #include "distributed/launcher.h"
 
 namespace plexaura {
@@ -17,10 +19,18 @@ std::string text_of(const std::exception& error) {
          "data.image_size or the model";
 }
 
+void tell_error(const std::exception& error, const std::string& text, int status) {
+  if (const auto* loss = dynamic_cast<const RankLost*>(&error); loss != nullptr && !loss->ranks().empty())
+    return tell_event(EventKind::lost, loss->ranks().front(), text);
+  tell_event(speaks(error) ? EventKind::error : EventKind::echo, status, text);
+}
+
 int report(const std::exception& error) {
-  if (speaks(error)) print_error(text_of(error));
   const auto* known = dynamic_cast<const Error*>(&error);
-  return known != nullptr ? known->exit_status() : 1;
+  const int status = known != nullptr ? known->exit_status() : 1;
+  tell_error(error, text_of(error), status);
+  if (speaks(error)) print_error(text_of(error));
+  return status;
 }
 
 struct Ending {
@@ -29,6 +39,7 @@ struct Ending {
 };
 
 Ending run_body(Communicator& communicator, const std::function<int(Communicator&)>& body) {
+  tell_event(EventKind::ready, communicator.size());
   int status = 0;
   bool failed = false;
   try {
@@ -58,6 +69,7 @@ Ending run_all(const CommunicatorOptions& options, const std::function<int(Commu
 
 int run_ranks(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body) {
   const Ending ending = run_all(options, body);
+  tell_event(EventKind::end, ending.status);
   if (ending.status != 0 && ending.together) hurry_launcher();
   return ending.status;
 }

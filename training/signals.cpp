@@ -3,6 +3,8 @@
 #include <atomic>
 #include <csignal>
 
+#include "core/events.h"
+
 namespace plexaura {
 
 namespace {
@@ -14,6 +16,7 @@ struct sigaction previous_interrupt;
 struct sigaction previous_terminate;
 
 void note(int signal) {
+  tell_event(EventKind::signal, signal);
   int none = 0;
   noted.compare_exchange_strong(none, signal);
   std::signal(SIGINT, SIG_DFL);

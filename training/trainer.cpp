@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/events.h"
 #include "core/vm/profile.h"
 #include "training/data/loader.h"
 #include "training/folder_lock.h"
@@ -16,6 +17,7 @@
 #include "training/signals.h"
 #include "training/step_runner.h"
 #include "training/store_hash.h"
+#include "training/tell_buckets.h"
 
 namespace plexaura {
 
@@ -195,6 +197,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
 // It may call all ranks, and so not where some may have failed before it.
 void Trainer::begin_strategy() {
   if (parts_.strategy == nullptr) return;
+  tell_buckets(programs_->step().border());
   std::exception_ptr mistake;  // most often the same on all ranks, of which one says it
   try {
     parts_.strategy->begin(programs_->step().border());
@@ -226,6 +229,7 @@ void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
 }
 
 Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
+  tell_event(EventKind::step, state_.step + 1);
   const double begin = seconds_now();
   Step data;
   // What an observer of an earlier step threw on this rank alone goes the way of a failure in this one.
@@ -407,6 +411,7 @@ void Trainer::save() {
     if (options_.output.empty()) return check_weights(parts_.store);
     write_checkpoint();
   });
+  if (!options_.output.empty()) tell_event(EventKind::saved, state_.step);
   state_.strategy.clear();
   saved_ = true;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/events.h"
 #include "training/data/loader.h"
 #include "training/signals.h"
 #include "training/step_runner.h"
@@ -61,6 +62,7 @@ std::exception_ptr Trainer::train_alone(Loader& loader, TrainingObserver& observ
     return std::current_exception();
   }
   go_to(data.step_in_epoch);
+  tell_event(EventKind::step, state_.step + 1);
   under_way_ = launch(data, nullptr, begin);
   try {
     note_step_under_way(observer);

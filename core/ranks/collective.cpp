@@ -59,7 +59,8 @@ thread_local std::string_view phase_under_way;
 
 }  // namespace
 
-PhaseMark::PhaseMark(std::string_view what) : outer_(std::exchange(phase_under_way, what)) {}
+PhaseMark::PhaseMark(std::string_view what)
+    : span_(EventKind::phase, what), outer_(std::exchange(phase_under_way, what)) {}
 PhaseMark::~PhaseMark() { phase_under_way = outer_; }
 
 void refuse_in_phase(std::string_view what) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/events.h"
 #include "core/export.h"
 #include "core/tensor/dtype.h"
 
@@ -92,6 +93,7 @@ class PLEXAURA_API PhaseMark {
   PhaseMark& operator=(const PhaseMark&) = delete;
 
  private:
+  EventSpan span_;
   std::string_view outer_;
 };
 

@@ -38,21 +38,29 @@ void Watchdog::rename(std::string who) {
 }
 
 void Watchdog::end_process(const std::string& sentence) {
+  tell_event(EventKind::error, 1, sentence);
   const std::string line = sentence + "\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
   _exit(1);
 }
 
-Watchdog::Guard::Guard(Watchdog& watchdog, std::string what, double deadline_seconds) : watchdog_(watchdog) {
+Watchdog::Guard::Guard(Watchdog& watchdog, std::string what, double deadline_seconds)
+    : watchdog_(watchdog),
+      call_(watchdog.begin(std::move(what), deadline_seconds)),
+      span_(EventKind::wait, call_->what) {}
+
+std::list<WatchedCall>::iterator Watchdog::begin(std::string what, double deadline_seconds) {
   const auto begin = Clock::now();
   const auto patience =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(deadline_seconds));
+  std::list<WatchedCall>::iterator call;
   {
-    const std::lock_guard lock(watchdog_.mutex_);
-    call_ = watchdog_.calls_.insert(watchdog_.calls_.end(), {std::move(what), begin, begin + patience});
-    if (!watchdog_.thread_.joinable()) watchdog_.thread_ = std::thread([dog = &watchdog_] { dog->watch(); });
+    const std::lock_guard lock(mutex_);
+    call = calls_.insert(calls_.end(), {std::move(what), begin, begin + patience});
+    if (!thread_.joinable()) thread_ = std::thread([this] { watch(); });
   }
-  watchdog_.wake();
+  wake();
+  return call;
 }
 
 Watchdog::Guard::~Guard() {

@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "core/events.h"
+
 namespace plexaura {
 
 // One guarded call; an entry of the watchdog's list.
@@ -47,9 +49,11 @@ class Watchdog {
    private:
     Watchdog& watchdog_;
     std::list<WatchedCall>::iterator call_;
+    EventSpan span_;
   };
 
  private:
+  std::list<WatchedCall>::iterator begin(std::string what, double deadline_seconds);
   void watch();
   int milliseconds_to_next() const;  // -1: nothing to watch; needs the lock
   std::string overdue();             // "" when nothing is; needs the lock

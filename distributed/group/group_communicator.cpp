@@ -117,14 +117,14 @@ void GroupCommunicator::empty(Outbox& outbox, const CallSignature& at, double de
 void GroupCommunicator::barrier(std::string_view what) {
   refuse_in_phase(what);
   if (size() == 1) return;
-  attempt([&] { meet(announce(Call::barrier, what)); });
+  attempt(what, [&] { meet(announce(Call::barrier, what)); });
 }
 
 void GroupCommunicator::broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) {
   refuse_in_phase(what);
   check_peer({root});
   if (size() == 1) return;
-  attempt([&] {
+  attempt(what, [&] {
     const CallSignature call =
         announce(Call::broadcast, what, DType::uint8, static_cast<std::int64_t>(bytes), root);
     meet(call);
@@ -153,7 +153,7 @@ void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, con
 std::vector<std::string> GroupCommunicator::gather_all(const std::string& mine, std::string_view what) {
   refuse_in_phase(what);
   if (size() == 1) return {mine};
-  return attempt([&] {
+  return attempt(what, [&] {
     const CallSignature call = announce(Call::gather, what);
     meet(call);
     return collect(mine, call);
@@ -201,7 +201,7 @@ double GroupCommunicator::deadline_of(const Peer& peer) const {
 
 void GroupCommunicator::send(const Peer& to, std::span<const std::byte> data, std::string_view what) {
   check_peer(to);
-  attempt([&] {
+  attempt(what, [&] {
     const CallSignature at =
         announce(Call::send, what, DType::uint8, static_cast<std::int64_t>(data.size()), to.rank);
     users_outbox_.send(data, to.rank, to.tag);
@@ -211,7 +211,7 @@ void GroupCommunicator::send(const Peer& to, std::span<const std::byte> data, st
 
 void GroupCommunicator::receive(const Peer& from, std::span<std::byte> data, std::string_view what) {
   check_peer(from);
-  attempt([&] {
+  attempt(what, [&] {
     const CallSignature at =
         announce(Call::receive, what, DType::uint8, static_cast<std::int64_t>(data.size()), from.rank);
     std::optional<Envelope> envelope;
@@ -227,7 +227,7 @@ void GroupCommunicator::receive(const Peer& from, std::span<std::byte> data, std
 
 std::unique_ptr<Communicator> GroupCommunicator::duplicate(std::string_view what) {
   refuse_in_phase(what);
-  return attempt([&]() -> std::unique_ptr<Communicator> {
+  return attempt(what, [&]() -> std::unique_ptr<Communicator> {
     if (size() > 1) meet(announce(Call::duplicate, what));
     return make_part(transport_->duplicate());
   });
@@ -235,7 +235,7 @@ std::unique_ptr<Communicator> GroupCommunicator::duplicate(std::string_view what
 
 std::unique_ptr<Communicator> GroupCommunicator::split(int colour, std::string_view what) {
   refuse_in_phase(what);
-  return attempt([&]() -> std::unique_ptr<Communicator> {
+  return attempt(what, [&]() -> std::unique_ptr<Communicator> {
     if (size() > 1) meet(announce(Call::split, what));
     return make_part(transport_->split(colour));
   });
@@ -247,7 +247,7 @@ std::unique_ptr<Communicator> GroupCommunicator::make_part(std::unique_ptr<Trans
 
 std::unique_ptr<Mailbox> GroupCommunicator::mailbox(std::string_view what) {
   refuse_in_phase(what);
-  return attempt([&] {
+  return attempt(what, [&] {
     if (size() > 1) meet(announce(Call::duplicate, what));
     return std::make_unique<Mailbox>(transport_->duplicate(), topology_, alarm_, options_.deadline_seconds);
   });
@@ -268,6 +268,7 @@ bool GroupCommunicator::leave(int error_status) {
   const double patience =
       in_error ? std::min(seconds_to_leave_in_error, options_.deadline_seconds) : options_.deadline_seconds;
   try {
+    const EventSpan span(EventKind::wait, "the end of its work");
     const Call call = in_error ? Call::leave_in_error : Call::leave;
     call_check().meet(announce(call, "", DType::uint8, error_status), patience);
     return true;

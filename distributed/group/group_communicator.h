@@ -54,8 +54,9 @@ class GroupCommunicator final : public Communicator {
  private:
   // Runs a call, and remembers when it failed in a way that leaves the ranks at different places.
   template <class F>
-  auto attempt(F&& work) {
+  auto attempt(std::string_view what, F&& work) {
     if (broken_ || left_) throw InternalError("the communicator was used after an error or after leave()");
+    const EventSpan span(EventKind::wait, what);
     try {
       return work();
     } catch (const std::exception&) {

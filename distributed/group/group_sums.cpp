@@ -41,7 +41,7 @@ void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, st
   refuse_in_phase(what);
   check_summable(dtype);
   if (size() == 1) return;
-  attempt([&] {
+  attempt(what, [&] {
     const CallSignature call = announce(Call::sum, what, dtype, count);
     algorithm_->bring(call, data);
     meet(call);
@@ -54,7 +54,7 @@ void GroupCommunicator::reduce_scatter(DType dtype, std::byte* data, std::int64_
   refuse_in_phase(what);
   check_summable(dtype);
   if (size() == 1) return;
-  attempt([&] {
+  attempt(what, [&] {
     const CallSignature call = announce(Call::reduce_scatter, what, dtype, count);
     meet(call);
     algorithm_->reduce_scatter(call, data);
@@ -64,7 +64,7 @@ void GroupCommunicator::reduce_scatter(DType dtype, std::byte* data, std::int64_
 void GroupCommunicator::all_gather(DType dtype, std::byte* data, std::int64_t count, std::string_view what) {
   refuse_in_phase(what);
   if (size() == 1) return;
-  attempt([&] {
+  attempt(what, [&] {
     const CallSignature call = announce(Call::all_gather, what, dtype, count);
     meet(call);
     algorithm_->all_gather(call, data);

@@ -17,9 +17,9 @@ SharedWindow GroupCommunicator::allocate_shared(std::size_t bytes, std::string_v
   const bool nobody_to_share_with = topology_.nodes() == size();
   if (size() == 1) return SharedWindow::make_private(bytes);
   const CallSignature call = announce(Call::allocate, what, DType::uint8, static_cast<std::int64_t>(bytes));
-  attempt([&] { meet(call); });
+  attempt(what, [&] { meet(call); });
   check_room(bytes, what);
-  return attempt([&] {
+  return attempt(what, [&] {
     if (options_.shared_memory && !nobody_to_share_with) {
       if (std::optional<SharedWindow> window = try_to_share(bytes, call)) return std::move(*window);
     }
@@ -105,7 +105,7 @@ void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DTy
                     count, name_of(dtype), offset, window.bytes()));
   }
   if (size() == 1) return;
-  attempt([&] {
+  attempt(what, [&] {
     const CallSignature call =
         announce(Call::sum_window, what, dtype, count, static_cast<std::int64_t>(offset));
     algorithm_->bring(call, window.data() + offset);

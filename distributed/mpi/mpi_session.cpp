@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/events.h"
 
 namespace plexaura {
 namespace {
@@ -19,6 +20,7 @@ constexpr double seconds_to_start = 60;
 
 // MPI_Abort tells the launcher, but may itself wait for a lock that the stuck call holds.
 void end_job(const std::string& sentence) {
+  tell_event(EventKind::error, 1, sentence);
   const std::string line = sentence + "\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
   std::thread([] { MPI_Abort(MPI_COMM_WORLD, 1); }).detach();

@@ -13,6 +13,7 @@
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/rebroadcast.h"
 #include "distributed/strategies/strategies.h"
+#include "models/programs/begin_events.h"
 #include "models/programs/command_line.h"
 #include "models/programs/kernel_choice.h"
 #include "models/programs/outputs.h"
@@ -236,20 +237,27 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup) {
   return roles.share_status(status);
 }
 
-// How ranks talk stands in the file, too, which is read here for that alone; what is wrong with it is said
-// when ranks exist.
-CommunicatorOptions communicator_options(const std::string& kind, int argc, const char* const* argv) {
-  CommunicatorOptions options;
+// What is needed before ranks exist.
+struct Beginning {
+  CommunicatorOptions communicator = {};
+  std::filesystem::path output = {};  // of a run that trains
+};
+
+// It stands in the file, which is read here for that alone; what is wrong with it is said when ranks exist.
+Beginning read_beginning(const std::string& kind, int argc, const char* const* argv) {
+  Beginning beginning;
   try {
     const CommandLine line = parse_command_line(kind, argc, argv);
-    if (!line.message.empty()) return options;
-    const Section distributed = Config::load(line.config, line.set).section("distributed");
-    options.deadline_seconds = read_deadline(distributed);
-    options.shared_memory = read_shared_memory(distributed);
+    if (!line.message.empty()) return {};
+    const Config config = Config::load(line.config, line.set);
+    const Section distributed = config.section("distributed");
+    beginning.communicator.deadline_seconds = read_deadline(distributed);
+    beginning.communicator.shared_memory = read_shared_memory(distributed);
+    if (!line.dry_run && !uses_model(line)) beginning.output = read_output_folder(config.section("output"));
   } catch (const Error&) {
     return {};
   }
-  return options;
+  return beginning;
 }
 
 }  // namespace
@@ -258,7 +266,9 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
   reserve_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit on the size of files then fails as on a full disk
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away, as head does, does not end the run
-  return run_ranks(communicator_options(kind, argc, argv), [&](Communicator& ranks) {
+  const Beginning beginning = read_beginning(kind, argc, argv);
+  const std::unique_ptr<EventFile> events = begin_events(beginning.output);
+  return run_ranks(beginning.communicator, [&](Communicator& ranks) {
     const CommandLine line =
         together(ranks, "reading the command line", [&] { return parse_command_line(kind, argc, argv); });
     check_agreement(ranks, {{"--help or --version", given(!line.message.empty())}});

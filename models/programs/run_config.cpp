@@ -174,7 +174,14 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   run.trainer.verify_every = distributed.integer_or("verify_every", run.trainer.verify_every, {.minimum = 0});
 }
 
-// The folder of checkpoints, and not one of these itself.
+}  // namespace
+
+double read_deadline(const Section& distributed) {
+  return distributed.number_or("deadline_seconds", 60, {.maximum = longest_deadline, .above = 0});
+}
+
+bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }
+
 std::filesystem::path read_output_folder(const Section& output) {
   std::filesystem::path folder = output.text_or("dir", "");
   std::error_code error;
@@ -183,14 +190,6 @@ std::filesystem::path read_output_folder(const Section& output) {
                        fmt::format("'{}' is a checkpoint; name the folder that it lies in", folder.string()));
   return folder;
 }
-
-}  // namespace
-
-double read_deadline(const Section& distributed) {
-  return distributed.number_or("deadline_seconds", 60, {.maximum = longest_deadline, .above = 0});
-}
-
-bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }
 
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   const Section training = config.section("training");

@@ -54,9 +54,10 @@ struct RunOptions {
 // that know the whole run; 0 where none is open.
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
-// The two keys of `distributed` that are needed before ranks exist: seconds that a rank waits for another,
-// and whether ranks of one machine share memory.
+// What is needed before ranks exist: seconds that a rank waits for another, whether ranks of one machine share memory,
+// and the folder of checkpoints, empty for none.
 double read_deadline(const Section& distributed);
 bool read_shared_memory(const Section& distributed);
+std::filesystem::path read_output_folder(const Section& output);
 
 }  // namespace plexaura

@@ -306,16 +306,10 @@ class Signals(ProgramTest):
 class Launcher(ProgramTest):
     """mpirun itself gets the signal, as from Ctrl-C in a terminal, and stops reading what the ranks print."""
 
-    def start(self, *command, **options):
-        if not support.HAS_MPI:
-            self.skipTest("built without MPI")
-        return subprocess.Popen(["bash", "-c", f'. {support.SOURCE}/tools/mpi_environment && exec mpirun -n 2 "$@"', "-", *command],
-                                cwd=self.folder, env=support.mpi_environment(), **options)
-
     def check(self, number, *settings):
         arguments = self.iris("output.dir=run", "training.epochs=1000000", "data.validation_share=0.9", *settings)
         reader, writer = self.small_terminal()
-        process = self.start(*self.command("mlp", *arguments, "--log", "log"), stdout=writer, stderr=writer)
+        process = self.start_ranks(2, *self.command("mlp", *arguments, "--log", "log"), stdout=writer, stderr=writer)
         os.close(writer)
         os.read(reader, 1)  # it prints
         time.sleep(4)
@@ -362,7 +356,7 @@ class Launcher(ProgramTest):
 
     def test_a_rank_that_serves_leaves_the_end_to_the_others(self):
         arguments = self.iris("output.dir=run", "training.epochs=1000000", "distributed.strategy=async-server")
-        process = self.start(*self.command("mlp", *arguments, "--log", "log"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = self.start_ranks(2, *self.command("mlp", *arguments, "--log", "log"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.wait_for_step(1)
         ranks = processes(self.folder, "mlp")
         os.kill(ranks[0], signal.SIGTERM)
@@ -378,7 +372,7 @@ class Launcher(ProgramTest):
             time.sleep(0.05)
 
     def test_a_mistake_is_told_soon(self):
-        process = self.start(*self.command("mlp", *self.iris("training.epoch=3")), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = self.start_ranks(2, *self.command("mlp", *self.iris("training.epoch=3")), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         text, _ = process.communicate(timeout=60)  # it took two minutes once
         self.assertEqual(process.returncode, 2)
         self.assertEqual(text.count("did you mean 'epochs'"), 1, text)

@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 # What a program computes does not depend on what was fastest here. Tests of that say otherwise themselves.
@@ -117,6 +118,19 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return Result(status, done.stdout, done.stderr)
 
+    def start_ranks(self, ranks, *command, **options):
+        """Under mpirun, which is not waited for. The command may go on with those of more ranks, as mpirun takes them."""
+        if not HAS_MPI:
+            self.skipTest("built without MPI")
+        return subprocess.Popen(["bash", "-c", f'. {SOURCE}/tools/mpi_environment && exec mpirun -n {ranks} "$@"', "-", *map(str, command)],
+                                cwd=self.folder, env=mpi_environment(), **options)
+
+    def wait_for(self, done, within=60):
+        end = time.monotonic() + within
+        while not done():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
     def write(self, name, text):
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,8 +157,8 @@ class ProgramTest(unittest.TestCase):
         return max((self.folder / output).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
 
     def checkpoints(self, output):
-        """The names of all that is there to be seen."""
-        return sorted(path.name for path in (self.folder / output).iterdir() if not path.name.startswith("."))
+        """The names of all that is there to be seen, but for the events of the ranks."""
+        return sorted(path.name for path in (self.folder / output).iterdir() if not path.name.startswith(".") and path.name != "events")
 
     def weights(self, output):
         return read_safetensors(self.checkpoint(output) / "weights.safetensors")

@@ -1,8 +1,10 @@
 #!/bin/bash
 # Runs mpirun.sh over several hosts that are network namespaces of this machine, each with a host name of its own.
 #   fake_hosts.sh [--hosts N] [--rate RATE] [--by-node] OPTIONS OF mpirun.sh... -- PROGRAM ARGUMENTS...
+#   fake_hosts.sh [--hosts N] [--rate RATE] -n RANKS --no-mpirun -- PROGRAM ARGUMENTS...
 # --rate     speed of each host's link in tc's words, e.g. 1gbit
 # --by-node  deals the ranks out to the hosts in turn, instead of filling one after the other
+# --no-mpirun  starts the program alone, which calls mpirun itself, with the list of hosts in FAKE_HOSTS
 # Needs root and network namespaces; returns 77 (skipped) where they cannot be had. Removes what it made.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,12 +16,13 @@ if [ -n "${PLEXAURA_FAKE_HOSTS:-}" ]; then
   exec unshare --uts sh -c 'hostname "$0" && exec ip netns exec "$0" sh -c "$*"' "$host" "$@"
 fi
 
-hosts=2 rate="" by_node="" ranks=1 forwarded=()
+hosts=2 rate="" by_node="" no_mpirun="" ranks=1 forwarded=()
 while [ "$1" != -- ]; do
   case "$1" in
     --hosts) hosts=$2; shift 2 ;;
     --rate) rate=$2; shift 2 ;;
     --by-node) by_node="--map-by node"; shift ;;
+    --no-mpirun) no_mpirun=1; shift ;;
     -n) ranks=$2; forwarded+=("$1" "$2"); shift 2 ;;
     *) forwarded+=("$1"); shift ;;
   esac
@@ -63,6 +66,12 @@ fi
 slots=$(((ranks + hosts - 1) / hosts))
 list=""
 for ((i = 0; i < hosts; i++)); do list+="${list:+,}plx$id-$i:$slots"; done
+if [ -n "$no_mpirun" ]; then
+  shift
+  PLEXAURA_FAKE_HOSTS=1 FAKE_HOSTS=$list OMPI_MCA_plm_rsh_agent=${OMPI_MCA_plm_rsh_agent:-$here/fake_hosts.sh} OMPI_MCA_btl=vader,tcp,self \
+    OMPI_MCA_oob_tcp_if_include=$network.0/24 OMPI_MCA_btl_tcp_if_include=$network.0/24 "$@"
+  exit
+fi
 options="--mca plm_rsh_agent $here/fake_hosts.sh --host $list $by_node --mca btl vader,tcp,self"
 options+=" --mca oob_tcp_if_include $network.0/24 --mca btl_tcp_if_include $network.0/24"
 PLEXAURA_FAKE_HOSTS=1 "$here/mpirun.sh" --mpirun "$options" "${forwarded[@]}" "$@"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/events.h"
 
 namespace plexaura {
 
@@ -108,7 +109,10 @@ Step Loader::next() {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (options_.workers > 0) lock.lock();  // otherwise no other thread sees pending_
   const auto start = std::chrono::steady_clock::now();
-  wait_for_front(lock);
+  {
+    const EventSpan span(EventKind::data, "samples");
+    wait_for_front(lock);
+  }
   stall_seconds_ =
       stall_seconds_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Pending& front = pending_.front();

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "training/event_file.h"
+
+namespace plexaura {
+
+// Keeps the events of this process in OUTPUT/events as long as the object lives; see tools/why. Where tools/run has
+// started the process, its folder gets a link to that file, or the events themselves if there is no output. Null for
+// neither.
+std::unique_ptr<EventFile> begin_events(const std::filesystem::path& output);
+
+}  // namespace plexaura

@@ -1,0 +1,37 @@
+#include "core/events.h"
+
+#include <doctest/doctest.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/event_listener.h"
+
+namespace plexaura::testing::events_test {
+
+TEST_CASE("events go to the one who wants to know") {
+  tell_event(EventKind::step, 1);
+  const EventListener listener;
+  tell_event(EventKind::step, 2);
+  tell_event(EventKind::error, 1, "no such file");
+  CHECK(listener.heard == std::vector<std::string>{"3 2 ", "9 1 no such file"});
+}
+
+TEST_CASE("the end of an activity tells the one around it") {
+  const EventListener listener;
+  {
+    const EventSpan phase(EventKind::phase, "validation");
+    { const EventSpan data(EventKind::data, "samples"); }
+  }
+  CHECK(listener.heard ==
+        std::vector<std::string>{"5 0 validation", "4 0 samples", "7 5 validation", "7 0 "});
+}
+
+TEST_CASE("a thread is in activities of its own") {
+  const EventSpan phase(EventKind::phase, "saving");
+  const EventListener listener;
+  std::thread([] { const EventSpan wait(EventKind::wait, "a sum"); }).join();
+  CHECK(listener.heard == std::vector<std::string>{"6 0 a sum", "7 0 "});
+}
+
+}  // namespace plexaura::testing::events_test

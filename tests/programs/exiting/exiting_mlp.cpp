@@ -1,0 +1,23 @@
+// The program mlp, but that somebody calls exit(3) in the middle of it when it receives SIGUSR1.
+
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+#include <unistd.h>
+
+#include "models/programs/program.h"
+
+int main(int argc, char** argv) {
+  std::atexit([] { _exit(3); });  // before anything that still works is destroyed
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+  std::thread([wanted] {
+    int received = 0;
+    sigwait(&wanted, &received);
+    std::exit(3);
+  }).detach();
+  const int status = plexaura::run_program("mlp", argc, argv);
+  _exit(status);
+}

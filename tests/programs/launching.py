@@ -1,0 +1,264 @@
+"""tools/run starts the ranks, ends a job that hangs, and starts it again after a failure."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import support
+from support import SOURCE, ProgramTest
+
+sys.path.insert(0, str(SOURCE / "tools/run_parts"))
+
+import events  # noqa: E402
+
+ENDLESS = ("output.dir=run", "training.epochs=1000000")
+NOTES_ITS_JOB = 'echo $PMIX_NAMESPACE >> jobs; exec "$@"'
+# Kills rank 1 of the first start before it can say anything.
+DIES_AT_FIRST = 'if [ $OMPI_COMM_WORLD_RANK = 1 ] && [ ! -e died ]; then touch died; kill -9 $$; fi; exec "$@"'
+
+
+class LaunchTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        if not support.HAS_MPI:
+            self.skipTest("built without MPI")
+        (self.folder / "tmp").mkdir()
+        self.environment = dict(support.mpi_environment(), TMPDIR=str(self.folder / "tmp"), OMPI_MCA_odls_base_sigkill_timeout="1")
+
+    def command(self, program, *arguments):
+        return ["bash", "-c", NOTES_ITS_JOB, "-", *super().command(program, *arguments)]
+
+    def start(self, *words, launcher=(SOURCE / "tools/run",)):
+        run = subprocess.Popen([*map(str, launcher), *map(str, words)], cwd=self.folder, env=self.environment, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        return run
+
+    def end(self, run, status):
+        """Waits for it, and gives what it said itself."""
+        out, err = run.communicate(timeout=120)
+        self.assertEqual(run.returncode, status, out + err)
+        self.assertEqual(self.processes(), [])
+        self.assertEqual([path for pattern in ("plexaura-run-*", "ompi.*/*") for path in (self.folder / "tmp").glob(pattern)], [])
+        jobs = (self.folder / "jobs").read_text().split() if (self.folder / "jobs").exists() else []
+        self.assertEqual([path for job in set(jobs) for path in pathlib.Path("/dev/shm").glob(f"*.{int(job):x}.*")], [])
+        self.all_output = out + err
+        return [line for line in err.splitlines() if line.startswith("run: ")]
+
+    def launch(self, *words, status=0):
+        return self.end(self.start(*words), status)
+
+    def processes(self):
+        """Those of this test that are left."""
+        found = []
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if f"TMPDIR={self.folder}/tmp".encode() in (entry / "environ").read_bytes() and "Z" != (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]:
+                    found.append((entry / "cmdline").read_text())
+            except OSError:
+                pass
+        return found
+
+    def ranks(self):
+        return events.read_ranks(self.folder / "run")
+
+    def wait_for_step(self, ranks, step, process=0):
+        """Of ranks that have saved a checkpoint, and are others than those of `process`."""
+        self.wait_for(lambda: len(self.ranks()) == ranks and all(rank.step >= step for rank in self.ranks())
+                      and self.ranks()[0].saved > 0 and self.ranks()[0].process != process)
+
+    def stub(self, script):
+        """In the place of mpirun."""
+        path = self.write("bin/mpirun", f"#!/bin/bash\n{script}\n")
+        path.chmod(0o755)
+        self.environment["PATH"] = f"{path.parent}:{os.environ['PATH']}"
+
+    def compare(self, one, other):
+        for name in ("weights.safetensors", "state.safetensors"):
+            self.assertEqual((self.checkpoint(one) / name).read_bytes(), (self.checkpoint(other) / name).read_bytes(), name)
+
+
+class Launch(LaunchTest):
+    def test_it_trains_as_mpirun_does(self):
+        self.assertEqual(self.launch("-n", 3, *self.command("mlp", *self.iris("output.dir=run", "training.epochs=3"))), [])
+        self.run_ranks(3, "mlp", *self.iris("output.dir=whole", "training.epochs=3"))
+        self.compare("run", "whole")
+
+    def test_a_mistake_is_not_repeated(self):
+        said = self.launch("-n", 2, "--restarts", 3, "--", *self.command("mlp", *self.iris("training.epoch=3")), status=2)
+        self.assertEqual(said, [])
+        self.assertEqual(self.all_output.count("did you mean 'epochs'"), 1)
+
+    def test_nor_is_a_start_of_which_nothing_came(self):
+        self.stub("exit 1")
+        self.assertEqual(self.launch("-n", 2, "--restarts", 3, "true", status=1), [])
+
+    def test_its_own_mistakes(self):
+        self.write("hosts", "h0 slots=2\n# a remark\n\nh1 places=3\n")
+        self.write("empty", "# nothing\n")
+        for words, says in ((["-n", 2], "no program was named; "), (["-n", 2, "no/such/program"], "'no/such/program' is no program that can be started; "), (["-n", 0, "true"], "-n and --deadline must be above 0, "),
+                            (["-n", 2, "--host", "a", "--hosts", "hosts", "true"], "--host and --hosts exclude each other; give one of them"),
+                            (["-n", 2, "--host", "a:b", "true"], "--host: 'a:b' is no list of hosts; "),
+                            (["-n", 2, "--hosts", "none", "true"], "--hosts: cannot read 'none': No such file or directory"),
+                            (["-n", 2, "--hosts", "hosts", "true"], "hosts:4: 'h1 places=3' is no host; "),
+                            (["-n", 2, "--hosts", "empty", "true"], "--hosts: 'empty' names no host")):
+            said = self.launch(*words, status=2)
+            self.assertEqual(len(said), 1, self.all_output)
+            self.assertTrue(said[0].startswith(f"run: {says}"), said)
+
+
+class Restart(LaunchTest):
+    def test_a_killed_rank_changes_nothing(self):
+        arguments = self.iris("training.epochs=2000")
+        run = self.start("-n", 3, "--restarts", 2, *self.command("mlp", *arguments, *self.settings("output.dir=run")))
+        process = 0
+        for victim, step in ((1, 1000), (0, 2000)):
+            self.wait_for_step(3, step, process)
+            process = self.ranks()[0].process
+            os.kill(self.ranks()[victim].process, signal.SIGKILL)
+        said = self.end(run, 0)
+        self.assertEqual(len(said), 2, said)
+        self.assertRegex(said[0], r"run: mpirun returned 137: rank 1 on \S+ was killed, or crashed, in step \d+, .*; starting again from the last checkpoint with 3 ranks \(restart 1 of 2\)")
+        self.assertRegex(said[1], r"run: mpirun returned 137: rank 0 on \S+ was killed, .* \(restart 2 of 2\)")
+        self.run_ranks(3, "mlp", *arguments, *self.settings("output.dir=whole"))
+        self.compare("run", "whole")
+
+    def test_weights_to_start_from_are_for_the_first_start(self):
+        self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 40)
+        weights = ("--weights", self.checkpoint("first") / "weights.safetensors", "--skip", "fc2.*")
+        arguments = self.iris("training.epochs=1000")
+        run = self.start("-n", 2, "--restarts", 1, *self.command("mlp", *arguments, *self.settings("output.dir=run"), *weights))
+        self.wait_for_step(2, 500)
+        os.kill(self.ranks()[1].process, signal.SIGKILL)
+        self.assertEqual(len(self.end(run, 0)), 1)
+        self.run_ranks(2, "mlp", *arguments, *self.settings("output.dir=whole"), *weights)
+        self.compare("run", "whole")
+
+    def test_the_checkpoint_of_an_older_run_is_not_its_own(self):
+        self.run_one("mlp", *self.iris("output.dir=run"), "--steps", 5)
+        arguments = self.iris("training.epochs=3")
+        said = self.launch("-n", 2, "--restarts", 1, "bash", "-c", DIES_AT_FIRST, "-", *self.command("mlp", *arguments, *self.settings("output.dir=run")))
+        self.assertRegex(said[0], r"starting again from the beginning with 2 ranks \(restart 1 of 1\)$")
+        self.run_ranks(2, "mlp", *arguments, *self.settings("output.dir=whole"))
+        self.compare("run", "whole")
+
+    def test_it_ends_when_there_is_no_start_left(self):
+        run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(2, 100)
+        os.kill(self.ranks()[1].process, signal.SIGKILL)
+        self.assertEqual(self.end(run, 137), [])
+
+    def test_without_the_host_that_is_gone(self):
+        self.stub('echo "$*" >> starts; [ -e once ] && exit 0; touch once; exit 137')
+        agent = self.write("agent", "#!/bin/sh\n[ $1 != h1 ]\n")
+        agent.chmod(0o755)
+        self.environment["OMPI_MCA_plm_rsh_agent"] = str(agent)
+        self.write("hosts", "h0 slots=4\nh1 slots=2 # remark\nh2 slots=2\n")
+        for words in (["--hosts", "hosts"], ["--host", "h0:4,h1:2,h2:2"]):
+            said = self.launch("-n", 8, "--restarts", 1, *words, "program")
+            self.assertEqual(said, ["run: mpirun returned 137; starting again from the beginning with 6 ranks without h1 (restart 1 of 1)"])
+            starts = (self.folder / "starts").read_text().splitlines()
+            self.assertRegex(starts[0], "^-n 8 .* --host h0:4,h1:2,h2:2 program$")
+            self.assertRegex(starts[1], "^-n 6 .* --host h0:4,h2:2 program$")
+            for name in ("once", "starts"):
+                (self.folder / name).unlink()
+
+
+class Hang(LaunchTest):
+    def test_mpirun_that_starts_nothing(self):
+        self.stub('trap "" TERM; sleep 1000 & sleep 1000')
+        said = self.launch("-n", 2, "--deadline", 2, *self.command("mlp", *self.iris(*ENDLESS)), status=1)
+        self.assertEqual(said, ["run: no rank has shown a sign of life for 2 s while mpirun went on; the job is killed"])
+
+    def test_mpirun_that_outlives_its_ranks(self):
+        self.stub('/usr/bin/env -- "$MPIRUN" "$@"; sleep 1000')
+        self.environment["MPIRUN"] = subprocess.run(["which", "mpirun"], capture_output=True, text=True).stdout.strip()
+        said = self.launch("-n", 2, "--deadline", 3, *self.command("mlp", *self.iris("training.epochs=3")), status=1)
+        self.assertEqual(len(said), 1)
+
+    def test_a_rank_that_never_comes(self):
+        run = self.start("-n", 1, "--deadline", 3, "--restarts", 1, *self.command("mlp", *self.iris(*ENDLESS)), ":", "-n", 1, "sleep", 1000)
+        said = self.end(run, 1)
+        self.assertEqual(len(said), 3, said)
+        self.assertRegex(said[1], r"run: no rank has shown .*: rank 1 did not start, .*; rank 0 on \S+ has been in start-up, in 'MPI_Init.*; starting again from the beginning with 1 ranks \(restart 1 of 1\)")
+
+    def test_a_link_that_is_cut(self):
+        """mpirun waits forever for the other host then. That is gone, and the others go on without it."""
+        fake_hosts = SOURCE / "tests/support/fake_hosts.sh"
+        agent = self.write("agent", f'#!/bin/sh\nip -n "$1" link show eth0 | grep -q LOWER_UP && exec {fake_hosts} "$@"\n')
+        agent.chmod(0o755)
+        self.environment["OMPI_MCA_plm_rsh_agent"] = str(agent)
+        program = self.command("mlp", *self.iris(*ENDLESS, "distributed.deadline_seconds=3"), "--steps", 20000)
+        launcher = [SOURCE / "tools/run", "-n", 3, "--deadline", 5, "--restarts", 1, "--host"]
+        run = self.start(*program, launcher=[fake_hosts, "-n", 3, "--no-mpirun", "--", "bash", "-c", '"${@:1:8}" "$FAKE_HOSTS" "${@:9}"', "-", *launcher])
+        self.wait_for(lambda: run.poll() == 77 or len(self.ranks()) == 3 and self.ranks()[0].saved > 0)
+        if run.poll() == 77:
+            self.skipTest("no network namespaces here")
+        host = self.ranks()[2].host
+        subprocess.run(["ip", "link", "set", host.replace("-", "v"), "down"], check=True)
+        said = self.end(run, 0)
+        self.assertEqual(len(said), 2, said)
+        self.assertRegex(said[1], rf"run: no rank has .*: rank \d on \S+ and rank \d on \S+ did not reach each other: .* or the link of .* is down; "
+                                  rf"starting again from the last checkpoint with 2 ranks without {host} \(restart 1 of 1\)$")
+        self.assertEqual({rank.ranks for rank in self.ranks()}, {2})
+
+    def check_long(self, output, disturb=lambda: None):
+        run = self.start("-n", 2, "--deadline", 2, *self.command("mlp", *self.iris(f"output.dir={output}", "training.epochs=1000000")))
+        time.sleep(3)
+        disturb()
+        time.sleep(4)
+        self.assertIsNone(run.poll(), "killed while it worked")
+        run.send_signal(signal.SIGTERM)
+        self.end(run, 143)
+
+    def test_a_job_that_takes_longer_than_the_deadline(self):
+        self.check_long("run")
+
+    def test_a_job_without_output(self):
+        """Its events are kept for tools/run alone."""
+        self.check_long("")
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_somebody_removes_the_output(self):
+        self.check_long("run", lambda: shutil.rmtree(self.folder / "run/events"))
+
+
+class Signals(LaunchTest):
+    def check(self, number, status):
+        run = self.start("-n", 2, "--restarts", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(2, 100)
+        run.send_signal(number)
+        said = self.end(run, status)
+        self.assertEqual(said, [f"run: {signal.Signals(status - 128).name}: the ranks finish their step and save; a second one ends them at once"])
+        steps = int(self.checkpoint("run").name.split("-")[1])
+        self.assertEqual({rank.step for rank in self.ranks()}, {steps})
+        self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", steps + 3).out)
+
+    def test_interrupted(self):
+        self.check(signal.SIGINT, 130)
+
+    def test_terminated(self):
+        self.check(signal.SIGTERM, 143)
+
+    def test_the_terminal_is_closed(self):
+        self.check(signal.SIGHUP, 143)
+
+    def test_a_second_signal(self):
+        """The first one finds a rank that does not answer."""
+        run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(2, 100)
+        for rank in self.ranks():
+            os.kill(rank.process, signal.SIGSTOP)
+        for _ in range(2):
+            run.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        self.assertEqual(len(self.end(run, 130)), 1)
+
+
+if __name__ == "__main__":
+    support.main()

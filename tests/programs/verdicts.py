@@ -1,0 +1,236 @@
+"""tools/why says what a run does, or why it ended: its kind, rank and step."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import support
+from support import BUILD, SOURCE, ProgramTest
+
+sys.path.insert(0, str(SOURCE / "tools/run_parts"))
+
+import events  # noqa: E402
+from events import Kind  # noqa: E402
+from verdict import judge  # noqa: E402
+
+ENDLESS = ("output.dir=run", "training.epochs=1000000", "distributed.deadline_seconds=3")
+
+
+class VerdictTest(ProgramTest):
+    def why(self, kind, pattern):
+        done = subprocess.run([SOURCE / "tools/why", self.folder / "run"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, rf"\A{kind}: {pattern}.*\n\Z")
+        return done.stdout
+
+    def ranks(self):
+        return events.read_ranks(self.folder / "run")
+
+    def wait_for_step(self, ranks, step):
+        self.wait_for(lambda: len(self.ranks()) == ranks and all(rank.step >= step for rank in self.ranks()))
+
+    def start(self, ranks, *command):
+        run = self.start_ranks(ranks, *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        return run
+
+    def end(self, run):
+        output, _ = run.communicate(timeout=60)
+        return output
+
+
+class Run(VerdictTest):
+    """Of runs that come to some end."""
+
+    def check_signal(self, number, kind, during, behind):
+        run = self.start(3, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(3, 100)
+        os.kill(self.ranks()[1].process, number)
+        self.wait_for(lambda: self.ranks()[1].process_state() in ("", "T"))
+        self.assertRegex(self.why(kind, during), f" in step {self.ranks()[1].step}\\b")
+        self.end(run)
+        self.why(kind, behind)
+
+    def test_killed(self):
+        self.check_signal(signal.SIGKILL, "killed", r"rank 1 on \S+ was killed, or crashed, in step \d+", r"rank 1 on \S+ was killed, or crashed, in step \d+")
+
+    def test_stopped(self):
+        self.check_signal(signal.SIGSTOP, "stopped", r"rank 1 on \S+ is stopped in step \d+", r"rank 1 on \S+ was stopped in step \d+")
+
+    def test_running_and_finished(self):
+        run = self.start(2, *self.command("mlp", *self.iris(*ENDLESS), "--steps", 3000))
+        self.wait_for_step(2, 50)
+        self.why("running|finished", r"ranks 0 and 1 ")
+        self.end(run)
+        self.why("finished", "ranks 0 and 1 ended with exit status 0 after step 3000")
+        self.assertRegex(self.ranks()[0].buckets[0], "fc1.weight")
+
+    def test_alone(self):
+        self.run_one("mlp", *self.iris("output.dir=run"), "--steps", 20)
+        self.why("finished", "rank 0 ended with exit status 0 after step 20")
+
+    def test_asked_to_end(self):
+        run = self.start(2, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(2, 50)
+        os.kill(self.ranks()[1].process, signal.SIGTERM)
+        self.end(run)
+        self.why("signal", r"rank 1 on \S+ was asked to end by SIGTERM, and all ranks ended after step \d+")
+
+    def test_left_by_exit(self):
+        run = self.start(2, BUILD / "tests/programs/exiting_mlp", *self.iris(*ENDLESS))
+        self.wait_for_step(2, 50)
+        os.kill(self.ranks()[1].process, signal.SIGUSR1)
+        self.end(run)
+        self.why("exit", r"rank 1 on \S+ was left by exit\(3\) in step \d+")
+
+    def test_broken_data(self):
+        support.draw_images(self.folder / "images")
+        settings = ["data.path=images", "data.image_size=32", "training.batch_size=6", "training.schedule.warmup_epochs=1", *ENDLESS]
+        run = self.start(2, *self.command("resnet", SOURCE / "models/resnet18.yaml", *self.settings(*settings)))
+        self.wait_for_step(2, 4)
+        image = sorted((self.folder / "images/train").rglob("*.jpg"))[3]
+        image.write_text("no image")
+        self.end(run)
+        said = self.why("exception", r"rank [01] on \S+ ended in step \d+ with the error: ")
+        self.assertIn(image.name, said)
+
+    def test_a_mistake_of_all(self):
+        self.run_one("mlp", *self.iris("output.dir=run", "training.epoch=3"), status=2)
+        self.why("exception", r"rank 0 on \S+ ended with the error: .*did you mean 'epochs'")
+
+    def test_full_disk(self):
+        self.run_one("mlp", *self.iris("output.dir=run", "model.hidden=[300, 300]"), status=2, limit="-f 80")
+        self.why("disk full", r"rank 0 on \S+ ended in step 15 with the error: cannot write 'run/checkpoint.unfinished/")
+
+    def test_full_disk_on_two_ranks(self):
+        large = self.iris("output.dir=run", "model.hidden=[300, 300]")
+        self.mpirun(2, ["bash", "-c", 'ulimit -f 80 && exec "$@"', "-", *self.command("mlp", *large)], status=2)
+        self.why("disk full", r"rank 0 on \S+ ended in step 15 with the error: cannot write 'run/checkpoint.unfinished/")
+
+    def test_different_files(self):
+        one, other = (self.command("mlp", *self.iris("output.dir=run", f"training.seed={seed}")) for seed in (1, 2))
+        self.end(self.start(2, *one, ":", "-n", 1, *other))
+        self.why("mismatch", r"rank 0 on \S+ ended with the error: the ranks differ in 'training.seed': rank 2 has '2'")
+
+    def test_a_rank_that_does_not_start(self):
+        run = self.start(1, *self.command("mlp", *self.iris(*ENDLESS)), ":", "-n", 1, "sleep", 60)
+        self.wait_for(lambda: self.ranks() and self.ranks()[0].activity()[0] == Kind.WAIT)
+        self.why("start-up", r"rank 1 did not start, .*; rank 0 on \S+ has been in start-up, in 'MPI_Init")
+        self.assertIsNone(run.poll())
+
+    def test_an_older_run_in_the_folder(self):
+        self.run_ranks(3, "mlp", *self.iris("output.dir=run"), "--steps", 5)
+        self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--steps", 7)
+        self.why("finished", "ranks 0 and 1 ended with exit status 0 after step 7")
+
+    def test_no_run(self):
+        (self.folder / "run/events").mkdir(parents=True)
+        for content, says in ((None, "no run has kept events in '.*/run'; name the folder output.dir of a run"),
+                              (b"x" * 65536, "'.*/rank-0000' holds no events that this version of Plexaura has written")):
+            if content:
+                (self.folder / "run/events/rank-0000").write_bytes(content)
+            done = subprocess.run([SOURCE / "tools/why", self.folder / "run"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, rf"\Awhy: {says}\n\Z")
+
+
+class Told(VerdictTest):
+    """Of events that are hard to bring about, and were written by hand. All ranks are this process, which lives."""
+
+    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62):
+        """told: (seconds ago, kind, number, text)"""
+        now, clock = time.time_ns(), time.monotonic_ns()
+        stat = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
+        begin = int(started * 1e9)
+        text = lambda value, size: value.encode().ljust(size, b"\0")
+        data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, 3, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
+                                  int(started if beat is None else started - beat), step, 0, 1000, text(host, 64),
+                                  text(events.own_place() if place is None else place, 128), text("", 64))
+        data = data.ljust(events.HEADER_BYTES, b"\0") + text("fc1.weight, fc1.bias", 128)
+        data = data.ljust(events.SLOTS_AT, b"\0")
+        for i, (ago, kind, value, words) in enumerate(told):
+            data += events.SLOT.pack(i + 1, clock - int(ago * 1e9), value, kind, os.getpid(), text(words, 480))
+        path = self.write(f"run/events/rank-{number:04}", "")
+        path.write_bytes(data.ljust(65536, b"\0"))
+
+    def judged(self):
+        return judge(self.ranks())
+
+    def test_a_slow_loader(self):
+        waits = (40, Kind.WAIT, 0, "bucket 0 of step 12")
+        self.rank(0, waits)
+        self.rank(1, (43, Kind.STEP, 12, ""), (43, Kind.DATA, 0, "samples"))
+        self.rank(2, waits)
+        self.assertEqual(self.judged()[:3], ("slow loader", 1, 12))
+        self.why("slow loader", "rank 1 on h0 waits for samples for 43 s, in step 12")
+
+    def test_a_loader_that_is_slow_in_each_step(self):
+        for number in range(3):
+            told = [(20 - i * 0.5 - (0 if kind == Kind.DATA else 0.4), kind, 0, "") for i in range(40) for kind in (Kind.DATA, Kind.BACK)]
+            self.rank(number, *told)
+        self.why("slow loader", "rank 0 on h0 waits for samples for 80% of the time, in step 12")
+
+    def test_slow_validation_is_no_fault(self):
+        waits = (500, Kind.WAIT, 0, "validation")
+        self.rank(0, waits, started=1000)
+        self.rank(1, (600, Kind.PHASE, 0, "validation"), (0.2, Kind.BACK, Kind.PHASE, "validation"), started=1000)
+        self.rank(2, waits, started=1000)
+        self.assertEqual(self.judged().kind, "running")
+
+    def test_ranks_whose_files_are_elsewhere(self):
+        self.rank(0, (0.1, Kind.STEP, 12, ""))
+        self.why("running", "rank 0 at step 12")
+
+    def test_the_tensors_of_a_bucket(self):
+        for number in range(3):
+            self.rank(number, (30, Kind.WAIT, 0, "bucket 0 of step 12"))
+        self.why("running", "rank 0 on h0 has been in step 12, in 'bucket 0 of step 12' \\(fc1.weight, fc1.bias\\) with the other ranks for 30 s")
+
+    def test_saving_takes_long(self):
+        for number, kind in enumerate((Kind.PHASE, Kind.WAIT, Kind.WAIT)):
+            self.rank(number, (30, kind, 0, "saving a checkpoint"))
+        self.why("running", "rank 0 on h0 has been in step 12, at 'saving a checkpoint' for 30 s")
+
+    def test_killed_for_want_of_memory(self):
+        self.rank(0, (3, Kind.LOST, 1, "rank 1 on h0 has died while rank 0 waited at 'bucket 0 of step 12'"))
+        self.rank(1, (4, Kind.STEP, 12, ""), oom_kills=-1)
+        self.assertEqual(self.judged()[:3], ("out of memory", 1, 12))
+
+    def test_out_of_memory(self):
+        self.rank(0, (3, Kind.ERROR, 1, "out of memory: this machine has less than the run asks for"))
+        self.assertEqual(self.judged()[:3], ("out of memory", 0, 12))
+
+    def test_a_link_that_is_down(self):
+        did_not_come = "on {} did not come to 'bucket 0 of step 12' within 60 s: stopped, stuck, still at work elsewhere, or the link to {} is down"
+        self.rank(0, (3, Kind.LOST, 2, "rank 2 " + did_not_come.format("h1", "h1")))
+        self.rank(1, (2.9, Kind.ECHO, 1, "rank 2 " + did_not_come.format("h1", "h1")))
+        self.rank(2, (2.8, Kind.LOST, 0, "ranks 0 and 1 " + did_not_come.format("h0", "h0")), host="h1")
+        self.assertEqual(self.judged()[:3], ("dropped link", 2, 12))
+        os.remove(self.folder / "run/events/rank-0002")  # the other host has a disk of its own
+        self.assertEqual(self.judged()[:3], ("dropped link", 2, 12))
+
+    def test_given_up_ranks(self):
+        for told, beat, kind in (([(70, Kind.DATA, 0, "samples")], 0, "slow loader"), ([(70, Kind.PHASE, 0, "saving a checkpoint")], 0, "stuck"),
+                                 ([(70, Kind.STEP, 12, "")], 65, "stopped"),
+                                 ([(70, Kind.STEP, 12, ""), (2.5, Kind.PAUSED, 66, ""), (2, Kind.STEP, 13, "")], 0, "stopped")):
+            self.rank(0, (3, Kind.LOST, 1, "rank 1 did not come to 'bucket 0 of step 12' within 60 s: stopped, stuck, or still at work elsewhere"))
+            self.rank(1, *told)
+            if beat:
+                self.rank(1, *told, beat=beat)
+            self.assertEqual(self.judged()[:3], (kind, 1, 12))
+
+    def test_ranks_that_cannot_be_seen_live_by_their_beat(self):
+        elsewhere = dict(place="another boot", started=1000)
+        for number in range(3):
+            self.rank(number, (0.1, Kind.STEP, 12, ""), **elsewhere)
+        self.assertEqual(self.judged().kind, "running")
+        self.rank(1, (500, Kind.STEP, 12, ""), **elsewhere, beat=500)
+        self.assertEqual(self.judged()[:3], ("killed", 1, 12))
+
+
+if __name__ == "__main__":
+    support.main()

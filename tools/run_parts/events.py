@@ -1,0 +1,117 @@
+"""Reads the last events of the ranks of a run. training/event_file.h describes the files, core/events.h the events."""
+
+import copy
+import enum
+import functools
+import os
+import pathlib
+import struct
+import time
+
+HEADER = struct.Struct("<8sIIii8qQ64s128s64s")
+SECONDS_OF_NEWS = 120  # that a file system may keep back what another machine has written
+FILE_BYTES = 64 << 10
+HEADER_BYTES = 512
+BUCKETS, BUCKET_BYTES = 32, 128
+SLOTS_AT = HEADER_BYTES + BUCKETS * BUCKET_BYTES
+SLOT = struct.Struct("<QqqIi480s")
+
+
+class Kind(enum.IntEnum):
+    NOTHING, START, READY, STEP, DATA, PHASE, WAIT, BACK, SAVED, ERROR, ECHO, LOST, SIGNAL, EXIT, END, PAUSED = range(16)
+
+
+class Event:
+    def __init__(self, sequence, time, number, kind, thread, text):
+        self.sequence, self.time, self.number, self.kind, self.thread = sequence, time, number, Kind(kind), thread
+        self.text = plain(text)
+
+
+def plain(text):
+    return text.split(b"\0")[0].decode(errors="replace")
+
+
+@functools.cache
+def own_place():
+    """What a process writes as Header::place that is seen here under its number."""
+    return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip() + " " + os.readlink("/proc/self/ns/pid")
+
+
+def oom_kills():
+    lines = (line.split() for line in pathlib.Path("/proc/vmstat").read_text().splitlines())
+    return next((int(count) for name, count in lines if name == "oom_kill"), 0)
+
+
+class Rank:
+    """What the file of one rank says. Times are nanoseconds since 1970."""
+
+    def __init__(self, file):
+        # Who writes meanwhile changes a slot between the two looks.
+        looks = [os.pread(file.fileno(), FILE_BYTES, 0).ljust(FILE_BYTES, b"\0") for _ in range(2)]
+        (magic, version, slots, self.rank, self.ranks, self.process, self.process_start, self.wall_time, start,
+         self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job) = HEADER.unpack_from(looks[1])
+        if magic != b"PLXEVENT" or version != 1:
+            raise ValueError(f"'{file.name}' holds no events that this version of Plexaura has written")
+        self.host, self.place, self.job = plain(host), plain(place), plain(job)
+        self.buckets = [plain(looks[1][i:i + BUCKET_BYTES]) for i in range(HEADER_BYTES, SLOTS_AT, BUCKET_BYTES)]
+        self.events = []
+        for i in range(slots):
+            first, second = (SLOT.unpack_from(look, SLOTS_AT + i * SLOT.size) for look in looks)
+            if first == second and first[0] > 0:
+                self.events.append(Event(*first))
+                self.events[-1].time += self.wall_time - start
+        self.events.sort(key=lambda event: event.sequence)
+
+    def last(self, *kinds):
+        return next((event for event in reversed(self.events) if event.kind in kinds), None)
+
+    def until(self, moment):
+        """What the file said at that time."""
+        then = copy.copy(self)
+        then.events = [event for event in self.events if event.time <= moment]
+        begun = then.last(Kind.STEP)
+        then.step = begun.number if begun else self.step
+        return then
+
+    def activity(self):
+        """What the main thread does, or did last: kind, name and since when; NOTHING for its own computation."""
+        for event in reversed(self.events):
+            if event.thread != self.process or event.kind > Kind.BACK:
+                continue
+            if event.kind == Kind.BACK:
+                return Kind(event.number), event.text, event.time
+            inside = event.kind in (Kind.DATA, Kind.PHASE, Kind.WAIT)
+            return (event.kind if inside else Kind.NOTHING), event.text, event.time
+        return Kind.NOTHING, "", self.wall_time
+
+    @property
+    def is_starting(self):
+        return self.count <= len(self.events) and not self.last(Kind.READY)
+
+    @property
+    def last_sign(self):
+        return max([self.wall_time + self.beat * 10**9, *(event.time for event in self.events[-1:])])
+
+    @property
+    def is_here(self):
+        return self.place == own_place()
+
+    def process_state(self):
+        """A letter of proc(5), or "" where the process is gone. On other machines what its beat tells."""
+        if not self.is_here:
+            return "R" if time.time_ns() - self.last_sign < SECONDS_OF_NEWS * 10**9 else ""
+        try:
+            fields = pathlib.Path(f"/proc/{self.process}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            return ""
+        return "" if int(fields[19]) != self.process_start or fields[0] in "ZX" else fields[0]
+
+
+def read_ranks(folder):
+    """The ranks of the newest run that has kept its events in the folder, or in its folder "events"."""
+    ranks = []
+    for path in sorted((*folder.glob("events/rank-????"), *folder.glob("rank-????"))):
+        with path.open("rb") as file:
+            ranks.append(Rank(file))
+    newest = max(ranks, key=lambda rank: rank.wall_time, default=None)
+    return [rank for rank in ranks if rank.job == newest.job]

@@ -1,0 +1,160 @@
+"""Says in one sentence what a run does, or how it ended, from the last events of its ranks."""
+
+import collections
+import re
+import signal
+import time
+
+from events import Kind, oom_kills
+
+Verdict = collections.namedtuple("Verdict", "kind rank step sentence")
+
+SECOND = 10**9
+PATIENCE = 5  # seconds that a rank may wait for samples before this is called slow
+QUIET = 2.5  # seconds without a beat, of one a second, by which a process that was stopped is known
+
+# How errors are told apart: the first that is found in the sentence.
+ERRORS = [("out of memory", r"out of memory|which may have .* MB together"),
+          ("disk full", r"No space left on device|Disk quota exceeded|File too large"),
+          ("mismatch", r"the ranks differ in|all ranks must make the same calls"),
+          ("start-up", r"has waited .* in MPI_Init"),
+          ("exception", r"")]
+DOING = {Kind.NOTHING: "computing", Kind.DATA: "waiting for samples", Kind.PHASE: "at {}", Kind.WAIT: "in {} with the other ranks"}
+
+
+def name(rank):
+    return f"rank {rank.rank} on {rank.host}"
+
+
+def list_ranks(numbers):
+    words = [str(number) for number in sorted(numbers)]
+    return f"rank {words[0]}" if len(words) == 1 else f"ranks {', '.join(words[:-1])} and {words[-1]}"
+
+
+def place(rank):
+    """Where its main thread is, or was last."""
+    kind, text, _ = rank.activity()
+    step = f"in step {rank.step}" if rank.step else "in start-up" if rank.is_starting else "before the first step"
+    return f"{step}, {DOING[kind].format(call(rank, text))}"
+
+
+def call(rank, text):
+    """With the tensors of the bucket that is named there."""
+    bucket = re.match(r"bucket (\d+) of ", text)
+    names = rank.buckets[int(bucket[1])] if bucket and int(bucket[1]) < len(rank.buckets) else ""
+    return f"'{text}' ({names})" if names else f"'{text}'"
+
+
+def age(since):
+    return max(0.0, (time.time_ns() - since) / SECOND)
+
+
+def of(kind, rank, sentence):
+    return Verdict(kind, rank.rank, rank.step, sentence)
+
+
+def of_error(rank, event):
+    kind = next(kind for kind, pattern in ERRORS if re.search(pattern, event.text))
+    step = f" in step {rank.step}" if rank.step else ""
+    return of(kind, rank, f"{name(rank)} ended{step} with the error: {event.text}")
+
+
+def of_exit(rank, event):
+    return of("exit", rank, f"{name(rank)} was left by exit({event.number}) {place(rank)}")
+
+
+def of_death(rank):
+    if oom_kills() > rank.oom_kills:
+        return of("out of memory", rank, f"{name(rank)} was killed {place(rank)}, and the system has killed for want of memory since it started")
+    asked = rank.last(Kind.SIGNAL)
+    if asked:
+        return of("signal", rank, f"{name(rank)} was asked to end by {signal.Signals(asked.number).name}, and was killed {place(rank)}")
+    return of("killed", rank, f"{name(rank)} was killed, or crashed, {place(rank)}")
+
+
+def was_stopped(rank, moment):
+    """A process that was stopped says so when it goes on, as mpirun lets it before it ends it."""
+    pauses = [event for event in rank.events if event.kind == Kind.PAUSED]
+    return ((moment - rank.last_sign) / SECOND > QUIET or rank.process_state() in ("T", "t")
+            or any(event.time - event.number * SECOND < moment < event.time + SECOND for event in pauses))
+
+
+def of_loss(ranks, reporter, event):
+    """Others have given up a rank: why it did not come."""
+    rank = next((rank for rank in ranks if rank.rank == event.number), None)
+    if rank is None:
+        return Verdict("dropped link" if "the link" in event.text else "lost", event.number, reporter.step, event.text)
+    if rank.last(Kind.EXIT):
+        return of_exit(rank, rank.last(Kind.EXIT))
+    if "has died" in event.text:
+        return of_death(rank)
+    then = rank.until(event.time)
+    if was_stopped(rank, event.time):
+        return of("stopped", then, f"{name(rank)} was stopped {place(then)}, until the other ranks gave it up")
+    if rank.last(Kind.LOST, Kind.ECHO) and rank.host != reporter.host:
+        return of("dropped link", then, f"{name(rank)} and {name(reporter)} did not reach each other: {event.text}")
+    kind = "slow loader" if then.activity()[0] == Kind.DATA else "stuck"
+    return of(kind, then, f"{name(rank)} was {place(then)}, until the other ranks gave it up")
+
+
+def of_end(ranks):
+    """All have come to their end, and none has an error of its own."""
+    statuses = {rank.last(Kind.END).number for rank in ranks}
+    first = ranks[0]
+    echo = first.last(Kind.ECHO)
+    if statuses == {0}:
+        return Verdict("finished", None, first.step, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status 0 after step {first.step}")
+    if echo:
+        return of_error(first, echo)
+    asked = next((rank for rank in ranks if rank.last(Kind.SIGNAL)), None)
+    if asked is None:
+        return of("exception", first, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status {max(statuses)} after step {first.step}")
+    word = signal.Signals(asked.last(Kind.SIGNAL).number).name
+    return of("signal", asked, f"{name(asked)} was asked to end by {word}, and all ranks ended after step {asked.step}")
+
+
+def waiting_share(rank):
+    """Of the time since the oldest event that is known: how much the main thread has waited for samples."""
+    events = [event for event in rank.events if event.thread == rank.process]
+    waited = sum(after.time - event.time for event, after in zip(events, events[1:]) if event.kind == Kind.DATA)
+    return waited / max(events[-1].time - events[0].time, SECOND)
+
+
+def of_living(ranks):
+    others = [rank for rank in ranks if rank.activity()[0] != Kind.WAIT and not rank.last(Kind.END)] or ranks
+    slowest = min(others, key=lambda rank: rank.activity()[2])
+    kind, _, since = slowest.activity()
+    if kind == Kind.DATA and age(since) > PATIENCE or waiting_share(slowest) > 0.5:
+        seconds = f"for {age(since):.0f} s" if age(since) > 1 else f"for {waiting_share(slowest):.0%} of the time"
+        return of("slow loader", slowest, f"{name(slowest)} waits for samples {seconds}, in step {slowest.step}")
+    if age(since) < 1:
+        return Verdict("running", None, slowest.step, f"{list_ranks(rank.rank for rank in ranks)} at step {slowest.step}")
+    return of("running", slowest, f"{name(slowest)} has been {place(slowest)} for {age(since):.0f} s")
+
+
+def of_start(ranks):
+    missing = set(range(max(rank.ranks for rank in ranks))) - {rank.rank for rank in ranks}
+    waiting = f"{name(ranks[0])} has been {place(ranks[0])} for {age(ranks[0].activity()[2]):.0f} s"
+    if missing:
+        return Verdict("start-up", min(missing), 0, f"{list_ranks(missing)} did not start, or not with this folder as output; {waiting}")
+    slowest = next(rank for rank in ranks if rank.is_starting)
+    return of("start-up", slowest, f"{name(slowest)} has been {place(slowest)} for {age(slowest.activity()[2]):.0f} s")
+
+
+def judge(ranks):
+    """`ranks`: at least one."""
+    ends = [(event.time, rank, event) for rank in ranks for event in rank.events if event.kind in (Kind.ERROR, Kind.LOST, Kind.EXIT)]
+    if ends:
+        _, rank, event = min(ends, key=lambda end: end[0])
+        by_kind = {Kind.ERROR: of_error, Kind.EXIT: of_exit, Kind.LOST: lambda *end: of_loss(ranks, *end)}
+        return by_kind[event.kind](rank, event)
+    at_work = [rank for rank in ranks if not rank.last(Kind.END)]
+    if not at_work:
+        return of_end(ranks)
+    stopped = [rank for rank in at_work if rank.process_state() in ("T", "t")]
+    if stopped:
+        return of("stopped", stopped[0], f"{list_ranks(rank.rank for rank in stopped)} on {stopped[0].host} is stopped {place(stopped[0])}")
+    dead = [rank for rank in at_work if not rank.process_state()]
+    if dead:
+        return of_death(min(dead, key=lambda rank: rank.last_sign))
+    return of_start(ranks) if any(rank.is_starting for rank in ranks) else of_living(ranks)

@@ -1,0 +1,171 @@
+#include "training/event_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <new>
+#include <span>
+#include <sstream>
+#include <string>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace plexaura {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+static_assert(sizeof(EventFile::Header) <= EventFile::header_bytes && sizeof(EventFile::Slot) == 512);
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t nanoseconds(clockid_t clock) noexcept {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void copy_text(std::span<char> to, std::string_view text) noexcept {
+  const std::size_t count = std::min(text.size(), to.size() - 1);
+  std::copy_n(text.begin(), count, to.begin());
+  to[count] = '\0';
+}
+
+// The name of the process stands in brackets, and may hold spaces itself.
+std::int64_t start_of_this_process() {
+  std::string stat;
+  std::getline(std::ifstream("/proc/self/stat"), stat);
+  std::istringstream fields(stat.substr(stat.rfind(')') + 1));
+  std::string field;
+  for (int i = 3; i <= 22; ++i) fields >> field;
+  return std::strtoll(field.c_str(), nullptr, 10);
+}
+
+std::int64_t count_oom_kills() {
+  std::ifstream counters("/proc/vmstat");
+  std::string name;
+  for (std::int64_t count = 0; counters >> name >> count;)
+    if (name == "oom_kill") return count;
+  return std::numeric_limits<std::int64_t>::max();  // not counted here
+}
+
+std::string place_of_this_process() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::error_code error;
+  return boot + " " + fs::read_symlink("/proc/self/ns/pid", error).string();
+}
+
+bool is_held(const fs::path& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  return file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+void describe(EventFile::Header& header) {
+  header.process = ::getpid();
+  header.process_start = start_of_this_process();
+  header.wall_time = nanoseconds(CLOCK_REALTIME);
+  header.time = nanoseconds(CLOCK_MONOTONIC);
+  header.oom_kills = count_oom_kills();
+  ::gethostname(header.host, sizeof header.host - 1);
+  copy_text(header.place, place_of_this_process());
+}
+
+// While an EventFile lives, its process has not come to the end of its work.
+void tell_exit(int status, void*) { tell_event(EventKind::exit, status); }
+
+}  // namespace
+
+EventFile::EventFile(const fs::path& folder, int rank, int ranks, std::string_view job) {
+  if (folder.empty()) return;
+  try {
+    fs::create_directories(folder);
+    const fs::path path = folder / fmt::format("rank-{:04}", rank);
+    const fs::path unfinished = folder / fmt::format(".rank-{:04}.{}", rank, ::getpid());
+    if (is_held(path) || !open(unfinished)) return;
+    describe(*header_);
+    header_->rank = rank;
+    header_->ranks = ranks;
+    copy_text(header_->job, job);
+    fs::rename(unfinished, path);
+    beating_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
+  } catch (const std::exception&) {
+    header_ = nullptr;
+    return;
+  }
+  static const int registered = ::on_exit(tell_exit, nullptr);
+  static_cast<void>(registered);
+  send_events_to(this);
+  tell_event(EventKind::start);
+}
+
+EventFile::~EventFile() {
+  send_events_to(nullptr);
+  beating_.request_stop();
+  if (beating_.joinable()) beating_.join();
+  if (memory_ != nullptr) ::munmap(memory_, file_bytes);
+}
+
+// Takes the room of the whole file now: where the disk is full, the first touch of a page of a mapped file would end
+// the process.
+bool EventFile::open(const fs::path& path) {
+  file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file_.get() < 0) return false;
+  void* memory = MAP_FAILED;
+  if (::posix_fallocate(file_.get(), 0, file_bytes) == 0 && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0)
+    memory = ::mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (memory == MAP_FAILED) {
+    ::unlink(path.c_str());
+    return false;
+  }
+  memory_ = static_cast<std::byte*>(memory);
+  header_ = new (memory_) Header;
+  buckets_ = reinterpret_cast<Bucket*>(memory_ + header_bytes);
+  slots_ = reinterpret_cast<Slot*>(memory_ + slots_at);
+  std::uninitialized_default_construct_n(slots_, slot_count);
+  return true;
+}
+
+// A process that is stopped does not count, and one that is stuck does.
+void EventFile::beat(const std::stop_token& stop) {
+  constexpr std::int64_t longest_pause = 2;  // of a process that runs: the machine may be busy
+  std::unique_lock lock(mutex_);
+  while (!stopping_.wait_for(lock, stop, std::chrono::seconds(1), [&] { return stop.stop_requested(); })) {
+    const std::int64_t seconds = (nanoseconds(CLOCK_MONOTONIC) - header_->time) / 1'000'000'000;
+    const std::int64_t pause = seconds - header_->beat.exchange(seconds);
+    if (pause > longest_pause) event(EventKind::paused, pause, {});
+  }
+}
+
+// A reader takes a slot only where it finds the same number twice, with what was read in between.
+void EventFile::event(EventKind kind, std::int64_t number, std::string_view text) noexcept {
+  static thread_local const std::int32_t thread = ::gettid();
+  if (kind == EventKind::bucket) {
+    if (static_cast<std::size_t>(number) < bucket_count)
+      copy_text(buckets_[static_cast<std::size_t>(number)].tensors, text);
+    return;
+  }
+  if (kind == EventKind::ready) header_->ranks = static_cast<std::int32_t>(number);
+  if (kind == EventKind::step) header_->step.store(number, std::memory_order_relaxed);
+  if (kind == EventKind::saved) header_->saved.store(number, std::memory_order_relaxed);
+  const std::uint64_t index = header_->next.fetch_add(1, std::memory_order_relaxed);
+  Slot& slot = slots_[index % slot_count];
+  slot.sequence.exchange(0, std::memory_order_acq_rel);  // before anything that follows is written
+  slot.time = nanoseconds(CLOCK_MONOTONIC);
+  slot.number = number;
+  slot.kind = static_cast<std::uint32_t>(kind);
+  slot.thread = thread;
+  copy_text(slot.text, text);
+  slot.sequence.store(index + 1, std::memory_order_release);
+}
+
+}  // namespace plexaura
