@@ -32,8 +32,8 @@ struct Pair {
   DatasetPtr validation = {};        // null where data.validation_limit is 0 and nothing was opened
   std::uint64_t origin = fnv_start;  // see RunData
   std::int64_t ignored_files = 0;
-  std::string preparation = {};  // see RunData
-  ReadSamples read_samples = {};
+  std::string preparation = {};   // see RunData
+  ReadSamples read_samples = {};  // none: --predict refuses the format
   PixelScale pixels = {};
   bool is_cut = false;       // see RunData
   bool is_measured = false;  // see RunData
@@ -178,8 +178,8 @@ Standardisation no_scale(std::size_t columns) {
   return {std::vector<float>(columns, 0), std::vector<float>(columns, 1)};
 }
 
-Pair open_csv(const Section& data, const fs::path& path, std::optional<TrainedData> trained) {
-  if (trained && trained->columns.empty()) trained.reset();
+Pair open_csv(const Section& data, const fs::path& path, const std::optional<TrainedData>& trained) {
+  if (trained) require_table(data, *trained);
   CsvOptions options = read_csv_options(data);
   if (trained) ask_for(*trained, options);
   const auto table = std::make_shared<CsvDataset>(path, options);
@@ -280,9 +280,14 @@ void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vec
 
 }  // namespace
 
+const std::vector<std::string>& data_formats() {
+  static const std::vector<std::string> formats{"csv", "idx", "image_folder"};
+  return formats;
+}
+
 RunData open_data(const Config& config, const std::optional<TrainedData>& trained) {
   const Section data = config.section("data");
-  const std::string format = data.choice("format", {"csv", "idx", "image_folder"});
+  const std::string format = data.choice("format", data_formats());
   const fs::path path = data.text("path");
   require_path(data, path);
   require_kind(data, format, path);
@@ -313,10 +318,6 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
     description += pair.ignored_files == 1
                        ? " (ignored: 1 file that is not an image)"
                        : fmt::format(" (ignored: {} files that are not images)", pair.ignored_files);
-  if (!pair.read_samples)
-    pair.read_samples = [format](const std::string&) -> NamedSamples {
-      throw UserError(fmt::format("--predict reads images and tables, and not data.format {}", format));
-    };
   return {.train = pair.train,
           .validation = pair.validation,
           .description = description,

@@ -128,14 +128,23 @@ ReadSamples image_reader(const ImageFolderOptions& options) {
   };
 }
 
+void require_table(const Section& data, const TrainedData& trained) {
+  if (trained.columns.empty())
+    throw data.error(
+        "format",
+        "is csv, and the weights are of a model that was not trained on a table; name weights of "
+        "one that was, or the data.format of their training");
+}
+
 std::optional<RunData> prediction_data(const Config& config, const std::optional<TrainedData>& trained) {
-  if (!trained) return std::nullopt;
   const Section data = config.section("data");
-  const std::string format = data.text("format");
-  const bool is_table = format == "csv" && !trained->columns.empty();
-  if (!is_table && format != "image_folder") return std::nullopt;
+  const std::string format = data.choice("format", data_formats());
+  if (format == "idx")
+    throw data.error("format", "is idx, and --predict reads tables (csv) and images (image_folder)");
+  if (!trained) return std::nullopt;
+  if (format == "csv") require_table(data, *trained);
   pass_over_training(data);
-  return is_table ? open_rows(data, *trained) : open_images(data, *trained);
+  return format == "csv" ? open_rows(data, *trained) : open_images(data, *trained);
 }
 
 }  // namespace plexaura

@@ -19,8 +19,11 @@ ImageFolderOptions read_image_options(const Section& data);
 ReadSamples row_reader(CsvOptions options, const TrainedData& trained, bool standardise);
 ReadSamples image_reader(const ImageFolderOptions& options);
 
+// Throws UserError where a table is to be read by a model that was trained on something else.
+void require_table(const Section& data, const TrainedData& trained);
+
 // What --predict needs where the weights say what else there is to know: no sample is opened, and data.path is not
-// looked at. Empty where they do not say it, and for a format whose files --predict does not read.
+// looked at. Empty where they do not say it. Throws UserError for a format whose files --predict does not read.
 std::optional<RunData> prediction_data(const Config& config, const std::optional<TrainedData>& trained);
 
 }  // namespace plexaura

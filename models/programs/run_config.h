@@ -22,7 +22,7 @@ struct RunData {
   std::shared_ptr<const Dataset> validation;
   std::string description;   // "400 samples of 5 classes, 125 for validation, from ..."
   std::string preparation;   // how a sample is made of what the files hold: crops, scales, normalisation
-  ReadSamples read_samples;  // for --predict
+  ReadSamples read_samples;  // for --predict; none for a format that it refuses
   PixelScale pixels = {};    // by which the model normalises samples that are bytes
   // Hash of what a run may not change when it goes on: the classes, and what is held out of a table.
   std::uint64_t origin = 0;
@@ -32,6 +32,9 @@ struct RunData {
   bool is_measured = false;
   TrainedData trained = {};
 };
+
+// What data.format may be.
+const std::vector<std::string>& data_formats();
 
 // Opens what the section `data` names. Every key is read, and described in docs/configuration.md. Throws
 // UserError with file and line, or naming the data's own file.

@@ -98,15 +98,8 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
 bool uses_model(const CommandLine& line) { return line.evaluate || !line.predict.empty(); }
 
 std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config) {
-  fs::path file;
-  Metadata metadata;
-  try {
-    file = weights_file(line, config.section("output").text_or("dir", ""));
-    metadata = read_safetensors_header(file).metadata;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-  return trained_data_in(metadata, file);
+  const fs::path file = weights_file(line, config.section("output").text_or("dir", ""));
+  return trained_data_in(read_safetensors_header(file).metadata, file);
 }
 
 int use_model(const CommandLine& line, Communicator& ranks, const RunData& data, const RunOptions& options,

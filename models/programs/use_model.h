@@ -13,8 +13,8 @@ namespace plexaura {
 // Whether the line asks for one of the modes of use_model().
 bool uses_model(const CommandLine& line);
 
-// What the weights that use_model() will load say of the table of their training. Empty where they cannot be read,
-// too: use_model() says so.
+// What the weights that use_model() will load say of the data of their training; empty for those of other programs.
+// Throws UserError where they cannot be read.
 std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config);
 
 // The modes --evaluate and --predict: what a model with the weights of --weights, or else of the newest

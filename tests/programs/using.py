@@ -46,10 +46,13 @@ class Evaluate(ProgramTest):
 
     def without_table(self, weights):
         """As older versions wrote it."""
+        return self.without(weights, ("data.column", "data.class"))
+
+    def without(self, weights, keys):
         data = weights.read_bytes()
         size = struct.unpack("<Q", data[:8])[0]
         header = json.loads(data[8:8 + size])
-        header["__metadata__"] = {key: value for key, value in header["__metadata__"].items() if not key.startswith(("data.column", "data.class"))}
+        header["__metadata__"] = {key: value for key, value in header["__metadata__"].items() if not key.startswith(keys)}
         text = json.dumps(header).encode()
         weights.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size:])
         return weights
@@ -66,6 +69,12 @@ class Evaluate(ProgramTest):
         old = self.folder / "old.safetensors"
         old.write_bytes(weights.read_bytes())
         self.without_table(old)
+        untold = self.folder / "untold.safetensors"
+        untold.write_bytes(weights.read_bytes())
+        self.without(untold, "data.column")
+        for option in (["--evaluate"], ["--predict", table]):
+            result = self.run_one("mlp", *self.iris(), *option, "--weights", untold, status=2)
+            self.assertIn("data.format is csv, and the weights are of a model that was not trained on a table", result.err)
         told = self.run_one("mlp", *self.iris("output.dir=run"), "--predict", table).out
         for settings in (["data.path=mm.csv"], ["data.validation_share=0.95"], ["data.split_seed=2"], ["data.folds=5"]):
             self.assertEqual(self.run_one("mlp", *self.iris("output.dir=run", *settings), "--predict", table).out, told)
@@ -219,7 +228,9 @@ class Predict(ProgramTest):
     def test_what_cannot_be_predicted(self):
         self.run_one("convnet", *self.cnn("training.epochs=1"))
         result = self.run_one("convnet", *self.cnn(), "--predict", "digits", status=2)
-        self.assertIn("--predict reads images and tables, and not data.format idx", result.err)
+        self.assertIn("data.format is idx, and --predict reads tables (csv) and images (image_folder)", result.err)
+        result = self.run_one("mlp", *self.iris("data.path=gone.csv"), "--weights", "gone.safetensors", "--predict", "x.csv", status=2)
+        self.assertIn("gone.safetensors", result.err)
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
         if support.HAS_MPI:
             result = self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--predict", "x.csv", status=2)
