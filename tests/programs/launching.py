@@ -160,13 +160,19 @@ class Restart(LaunchTest):
         self.environment["OMPI_MCA_plm_rsh_agent"] = str(agent)
         self.write("hosts", "h0 slots=4\nh1 slots=2 # remark\nh2 slots=2\n")
         for words in (["--hosts", "hosts"], ["--host", "h0:4,h1:2,h2:2"]):
-            said = self.launch("-n", 8, "--restarts", 1, *words, "program")
-            self.assertEqual(said, ["run: mpirun returned 137; starting again from the beginning with 6 ranks without h1 (restart 1 of 1)"])
+            said = self.launch("-n", 8, "--restarts", 1, *words, "program", "--resume")
+            self.assertEqual(said, ["run: mpirun returned 137; starting again from the last checkpoint with 6 ranks without h1 (restart 1 of 1)"])
             starts = (self.folder / "starts").read_text().splitlines()
-            self.assertRegex(starts[0], "^-n 8 .* --host h0:4,h1:2,h2:2 program$")
-            self.assertRegex(starts[1], "^-n 6 .* --host h0:4,h2:2 program$")
+            self.assertRegex(starts[0], "^-n 8 .* --host h0:4,h1:2,h2:2 program --resume$")
+            self.assertRegex(starts[1], "^-n 6 .* --host h0:4,h2:2 program --resume$")
             for name in ("once", "starts"):
                 (self.folder / name).unlink()
+
+    def test_not_over_checkpoints_of_ranks_that_are_not_seen(self):
+        self.stub("exit 137")
+        said = self.launch("-n", 2, "--restarts", 1, "--host", "localhost:1,h1:1", "program", status=137)
+        self.assertEqual(said, ["run: mpirun returned 137; it is not started again, for only 0 of 2 ranks are seen from here, and the others may "
+                                "have saved a checkpoint; to go on from that, start the run with --resume"])
 
 
 class Hang(LaunchTest):
