@@ -245,6 +245,13 @@ class Signals(LaunchTest):
         self.assertEqual({rank.step for rank in self.ranks()}, {steps})
         self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", steps + 3).out)
 
+    def test_a_run_with_a_server(self):
+        run = self.start("-n", 3, *self.command("mlp", *self.iris(*ENDLESS, "distributed.strategy=async-server")))
+        self.wait_for(lambda: len(self.ranks()) == 3 and all(rank.step >= 100 for rank in self.ranks()[1:]))
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(len(self.end(run, 143)), 1)
+        self.assertTrue((self.checkpoint("run") / "weights.safetensors").exists())
+
     def test_interrupted(self):
         self.check(signal.SIGINT, 130)
 
