@@ -213,10 +213,10 @@ class Hang(LaunchTest):
                                   rf"starting again from the last checkpoint with 2 ranks without {host} \(restart 1 of 1\)$")
         self.assertEqual({rank.ranks for rank in self.ranks()}, {2})
 
-    def check_long(self, output, disturb=lambda: None):
-        run = self.start("-n", 2, "--deadline", 2, *self.command("mlp", *self.iris(f"output.dir={output}", "training.epochs=1000000")))
+    def check_long(self, output, disturb=lambda run: None, deadline=2):
+        run = self.start("-n", 2, "--deadline", deadline, *self.command("mlp", *self.iris(f"output.dir={output}", "training.epochs=1000000")))
         time.sleep(3)
-        disturb()
+        disturb(run)
         time.sleep(4)
         self.assertIsNone(run.poll(), "killed while it worked")
         run.send_signal(signal.SIGTERM)
@@ -231,7 +231,15 @@ class Hang(LaunchTest):
         self.assertFalse((self.folder / "run").exists())
 
     def test_somebody_removes_the_output(self):
-        self.check_long("run", lambda: shutil.rmtree(self.folder / "run/events"))
+        self.check_long("run", lambda run: shutil.rmtree(self.folder / "run/events"))
+
+    def test_events_that_cannot_be_kept_in_the_output(self):
+        self.write("run/events", "no folder")
+        self.check_long("run")
+
+    def test_a_program_that_keeps_no_events(self):
+        self.assertEqual(self.launch("-n", 2, "--deadline", 1, "sleep", 4), [])
+
 
 
 class Signals(LaunchTest):
