@@ -240,6 +240,12 @@ class Hang(LaunchTest):
     def test_a_program_that_keeps_no_events(self):
         self.assertEqual(self.launch("-n", 2, "--deadline", 1, "sleep", 4), [])
 
+    def test_a_file_that_cannot_be_read(self):
+        def disturb(run):
+            for folder in (self.folder / "tmp").glob("plexaura-run-*"):
+                (folder / "rank-0007").write_bytes(b"x" * 65536)
+        self.check_long("run", disturb)
+
 
 
 class Signals(LaunchTest):
