@@ -246,6 +246,16 @@ class Hang(LaunchTest):
                 (folder / "rank-0007").write_bytes(b"x" * 65536)
         self.check_long("run", disturb)
 
+    def test_the_machine_sleeps(self):
+        def disturb(run):
+            processes = [run.pid, *(rank.process for rank in self.ranks())]
+            for process in processes:
+                os.kill(process, signal.SIGSTOP)
+            time.sleep(6)
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
+                time.sleep(1)
+        self.check_long("run", disturb, deadline=5)
 
 
 class Signals(LaunchTest):
