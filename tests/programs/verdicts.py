@@ -181,6 +181,11 @@ class Told(VerdictTest):
         self.rank(2, waits, started=1000)
         self.assertEqual(self.judged().kind, "running")
 
+    def test_ranks_of_which_no_event_is_left(self):
+        for number in range(3):
+            self.rank(number)
+        self.assertEqual(self.judged().kind, "running")
+
     def test_ranks_whose_files_are_elsewhere(self):
         self.rank(0, (0.1, Kind.STEP, 12, ""))
         self.why("running", "rank 0 at step 12")
