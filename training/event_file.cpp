@@ -90,18 +90,22 @@ void tell_exit(int status, void*) { tell_event(EventKind::exit, status); }
 
 EventFile::EventFile(const fs::path& folder, int rank, int ranks, std::string_view job) {
   if (folder.empty()) return;
+  fs::path unfinished;
   try {
     fs::create_directories(folder);
     const fs::path path = folder / fmt::format("rank-{:04}", rank);
-    const fs::path unfinished = folder / fmt::format(".rank-{:04}.{}", rank, ::getpid());
+    unfinished = folder / fmt::format(".rank-{:04}.{}", rank, ::getpid());
     if (is_held(path) || !open(unfinished)) return;
     describe(*header_);
     header_->rank = rank;
     header_->ranks = ranks;
     copy_text(header_->job, job);
-    fs::rename(unfinished, path);
     beating_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
+    fs::rename(unfinished, path);
   } catch (const std::exception&) {
+    std::error_code error;
+    fs::remove(unfinished, error);
+    beating_ = {};  // before it finds no header
     header_ = nullptr;
     return;
   }

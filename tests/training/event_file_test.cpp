@@ -169,6 +169,14 @@ TEST_CASE("what helpers wait for does not push out what the main thread did") {
                                                                     {EventKind::lost, 1, "rank 1 has died"}});
 }
 
+TEST_CASE("where the file cannot get its name nothing is left") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "rank-0000/taken");
+  const EventFile file(folder.path(), 0, 1, "");
+  CHECK_FALSE(file.keeps());
+  CHECK(folder.files() == 1);
+}
+
 TEST_CASE("a new run begins the file anew, and one that is under way keeps it") {
   const TemporaryFolder folder;
   {
