@@ -127,6 +127,10 @@ class Run(VerdictTest):
         self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--steps", 7)
         self.why("finished", "ranks 0 and 1 ended with exit status 0 after step 7")
 
+    def test_a_server_that_waits_is_not_the_slowest(self):
+        self.start(3, *self.command("mlp", *self.iris(*ENDLESS, "distributed.strategy=async-server")))
+        self.wait_for(lambda: self.ranks() and self.ranks()[0].activity()[:2] == (Kind.WAIT, "the end of the epoch"))
+
     def test_no_run(self):
         (self.folder / "run/events").mkdir(parents=True)
         for content, says in ((None, "no run has kept events in '.*/run'; name the folder output.dir of a run"),
