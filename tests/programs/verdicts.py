@@ -190,6 +190,12 @@ class Told(VerdictTest):
             self.rank(number)
         self.assertEqual(self.judged().kind, "running")
 
+    def test_an_older_run_with_more_ranks(self):
+        for number in range(3):
+            self.rank(number, (0.1, Kind.STEP, 12, ""))
+        self.rank(3, (400, Kind.ERROR, 1, "an old error"), started=500)
+        self.assertEqual(self.judged().kind, "running")
+
     def test_ranks_whose_files_are_elsewhere(self):
         self.rank(0, (0.1, Kind.STEP, 12, ""))
         self.why("running", "rank 0 at step 12")
