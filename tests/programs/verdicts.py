@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -130,6 +131,10 @@ class Run(VerdictTest):
     def test_a_server_that_waits_is_not_the_slowest(self):
         self.start(3, *self.command("mlp", *self.iris(*ENDLESS, "distributed.strategy=async-server")))
         self.wait_for(lambda: self.ranks() and self.ranks()[0].activity()[:2] == (Kind.WAIT, "the end of the epoch"))
+
+    def test_the_kinds_are_those_of_the_programs(self):
+        kinds = re.findall(r"^  (\w+) = (\d+)", (SOURCE / "core/events.h").read_text(), re.MULTILINE)
+        self.assertEqual([(name, int(number)) for name, number in kinds], [(kind.name.lower(), kind) for kind in Kind if kind])
 
     def test_no_run(self):
         (self.folder / "run/events").mkdir(parents=True)
