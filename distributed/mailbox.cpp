@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/events.h"
 
 namespace plexaura {
 
@@ -91,6 +92,7 @@ void Mailbox::give_up(double seconds, std::string_view what) {
 }
 
 std::optional<Letter> Mailbox::await(int tag, double seconds, std::string_view what, Listen listen) {
+  const EventSpan span(EventKind::wait, what);
   const CallSignature at = announce(Call::receive, what, DType::uint8, 0, Transport::anyone);
   const PendingCall call{at, seconds, topology_.numbers()};
   Wait wait(seconds);

@@ -80,6 +80,9 @@ void describe(EventFile::Header& header) {
   copy_text(header.place, place_of_this_process());
 }
 
+// What helpers do of this would only push out what the main thread did.
+bool is_about_main_thread(EventKind kind) { return kind >= EventKind::step && kind <= EventKind::back; }
+
 // While an EventFile lives, its process has not come to the end of its work.
 void tell_exit(int status, void*) { tell_event(EventKind::exit, status); }
 
@@ -87,18 +90,22 @@ void tell_exit(int status, void*) { tell_event(EventKind::exit, status); }
 
 EventFile::EventFile(const fs::path& folder, int rank, int ranks, std::string_view job) {
   if (folder.empty()) return;
+  fs::path unfinished;
   try {
     fs::create_directories(folder);
     const fs::path path = folder / fmt::format("rank-{:04}", rank);
-    const fs::path unfinished = folder / fmt::format(".rank-{:04}.{}", rank, ::getpid());
+    unfinished = folder / fmt::format(".rank-{:04}.{}", rank, ::getpid());
     if (is_held(path) || !open(unfinished)) return;
     describe(*header_);
     header_->rank = rank;
     header_->ranks = ranks;
     copy_text(header_->job, job);
-    fs::rename(unfinished, path);
     beating_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
+    fs::rename(unfinished, path);
   } catch (const std::exception&) {
+    std::error_code error;
+    fs::remove(unfinished, error);
+    beating_ = {};  // before it finds no header
     header_ = nullptr;
     return;
   }
@@ -149,6 +156,7 @@ void EventFile::beat(const std::stop_token& stop) {
 // A reader takes a slot only where it finds the same number twice, with what was read in between.
 void EventFile::event(EventKind kind, std::int64_t number, std::string_view text) noexcept {
   static thread_local const std::int32_t thread = ::gettid();
+  if (is_about_main_thread(kind) && std::this_thread::get_id() != main_thread_) return;
   if (kind == EventKind::bucket) {
     if (static_cast<std::size_t>(number) < bucket_count)
       copy_text(buckets_[static_cast<std::size_t>(number)].tensors, text);

@@ -57,6 +57,7 @@ class EventFile final : public EventSink {
 
   // Begins FOLDER/rank-0003 anew and takes the events of the process, until the object ends. Where the file cannot be
   // made, and while another process keeps its events there, nothing is kept: no run ends for want of them.
+  // To be made by the main thread: steps, waits and phases of other threads are not kept.
   // `ranks`: 0 where it is not known. `job`: equal for all its ranks.
   EventFile(const std::filesystem::path& folder, int rank, int ranks, std::string_view job);
   EventFile(const EventFile&) = delete;
@@ -70,6 +71,7 @@ class EventFile final : public EventSink {
   bool open(const std::filesystem::path& path);
   void beat(const std::stop_token& stop);
 
+  const std::thread::id main_thread_ = std::this_thread::get_id();
   FileDescriptor file_;  // locked as long as it is open
   std::byte* memory_ = nullptr;
   Header* header_ = nullptr;

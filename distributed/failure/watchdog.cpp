@@ -46,8 +46,9 @@ void Watchdog::end_process(const std::string& sentence) {
 
 Watchdog::Guard::Guard(Watchdog& watchdog, std::string what, double deadline_seconds)
     : watchdog_(watchdog),
-      call_(watchdog.begin(std::move(what), deadline_seconds)),
-      span_(EventKind::wait, call_->what) {}
+      what_(std::move(what)),
+      call_(watchdog.begin(what_, deadline_seconds)),
+      span_(EventKind::wait, what_) {}
 
 std::list<WatchedCall>::iterator Watchdog::begin(std::string what, double deadline_seconds) {
   const auto begin = Clock::now();

@@ -48,6 +48,7 @@ class Watchdog {
 
    private:
     Watchdog& watchdog_;
+    const std::string what_;
     std::list<WatchedCall>::iterator call_;
     EventSpan span_;
   };

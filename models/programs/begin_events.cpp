@@ -16,14 +16,18 @@ std::unique_ptr<EventFile> begin_events(const fs::path& output) {
   const char* const variable = std::getenv("PLEXAURA_RUN");
   fs::path watched = variable == nullptr ? "" : variable;
   if (!fs::is_directory(watched, error)) watched.clear();  // on another machine than that of tools/run
-  const fs::path folder = output.empty() ? watched : output / "events";
-  if (folder.empty()) return nullptr;
   const LaunchedRank launched = launched_rank().value_or(LaunchedRank{});
-  auto events = std::make_unique<EventFile>(folder, launched.rank, launched.ranks, launched.job);
-  const std::string name = fmt::format("rank-{:04}", launched.rank);
-  if (events->keeps() && !watched.empty() && folder != watched)
-    fs::create_symlink(fs::absolute(folder / name), watched / name, error);
-  return events;
+  const auto keep_in = [&](const fs::path& folder) {
+    return std::make_unique<EventFile>(folder, launched.rank, launched.ranks, launched.job);
+  };
+  if (!output.empty()) {
+    auto events = keep_in(output / "events");
+    const std::string name = fmt::format("rank-{:04}", launched.rank);
+    const fs::path target = fs::absolute(output / "events" / name, error);
+    if (events->keeps() && !watched.empty()) fs::create_symlink(target, watched / name, error);
+    if (events->keeps()) return events;
+  }
+  return watched.empty() ? nullptr : keep_in(watched);
 }
 
 }  // namespace plexaura

@@ -160,13 +160,19 @@ class Restart(LaunchTest):
         self.environment["OMPI_MCA_plm_rsh_agent"] = str(agent)
         self.write("hosts", "h0 slots=4\nh1 slots=2 # remark\nh2 slots=2\n")
         for words in (["--hosts", "hosts"], ["--host", "h0:4,h1:2,h2:2"]):
-            said = self.launch("-n", 8, "--restarts", 1, *words, "program")
-            self.assertEqual(said, ["run: mpirun returned 137; starting again from the beginning with 6 ranks without h1 (restart 1 of 1)"])
+            said = self.launch("-n", 8, "--restarts", 1, *words, "program", "--resume")
+            self.assertEqual(said, ["run: mpirun returned 137; starting again from the last checkpoint with 6 ranks without h1 (restart 1 of 1)"])
             starts = (self.folder / "starts").read_text().splitlines()
-            self.assertRegex(starts[0], "^-n 8 .* --host h0:4,h1:2,h2:2 program$")
-            self.assertRegex(starts[1], "^-n 6 .* --host h0:4,h2:2 program$")
+            self.assertRegex(starts[0], "^-n 8 .* --host h0:4,h1:2,h2:2 program --resume$")
+            self.assertRegex(starts[1], "^-n 6 .* --host h0:4,h2:2 program --resume$")
             for name in ("once", "starts"):
                 (self.folder / name).unlink()
+
+    def test_not_over_checkpoints_of_ranks_that_are_not_seen(self):
+        self.stub("exit 137")
+        said = self.launch("-n", 2, "--restarts", 1, "--host", "localhost:1,h1:1", "program", status=137)
+        self.assertEqual(said, ["run: mpirun returned 137; it is not started again, for only 0 of 2 ranks are seen from here, and the others may "
+                                "have saved a checkpoint; to go on from that, start the run with --resume"])
 
 
 class Hang(LaunchTest):
@@ -207,10 +213,10 @@ class Hang(LaunchTest):
                                   rf"starting again from the last checkpoint with 2 ranks without {host} \(restart 1 of 1\)$")
         self.assertEqual({rank.ranks for rank in self.ranks()}, {2})
 
-    def check_long(self, output, disturb=lambda: None):
-        run = self.start("-n", 2, "--deadline", 2, *self.command("mlp", *self.iris(f"output.dir={output}", "training.epochs=1000000")))
+    def check_long(self, output, disturb=lambda run: None, deadline=2):
+        run = self.start("-n", 2, "--deadline", deadline, *self.command("mlp", *self.iris(f"output.dir={output}", "training.epochs=1000000")))
         time.sleep(3)
-        disturb()
+        disturb(run)
         time.sleep(4)
         self.assertIsNone(run.poll(), "killed while it worked")
         run.send_signal(signal.SIGTERM)
@@ -225,7 +231,31 @@ class Hang(LaunchTest):
         self.assertFalse((self.folder / "run").exists())
 
     def test_somebody_removes_the_output(self):
-        self.check_long("run", lambda: shutil.rmtree(self.folder / "run/events"))
+        self.check_long("run", lambda run: shutil.rmtree(self.folder / "run/events"))
+
+    def test_events_that_cannot_be_kept_in_the_output(self):
+        self.write("run/events", "no folder")
+        self.check_long("run")
+
+    def test_a_program_that_keeps_no_events(self):
+        self.assertEqual(self.launch("-n", 2, "--deadline", 1, "sleep", 4), [])
+
+    def test_a_file_that_cannot_be_read(self):
+        def disturb(run):
+            for folder in (self.folder / "tmp").glob("plexaura-run-*"):
+                (folder / "rank-0007").write_bytes(b"x" * 65536)
+        self.check_long("run", disturb)
+
+    def test_the_machine_sleeps(self):
+        def disturb(run):
+            processes = [run.pid, *(rank.process for rank in self.ranks())]
+            for process in processes:
+                os.kill(process, signal.SIGSTOP)
+            time.sleep(6)
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
+                time.sleep(1)
+        self.check_long("run", disturb, deadline=5)
 
 
 class Signals(LaunchTest):
@@ -238,6 +268,13 @@ class Signals(LaunchTest):
         steps = int(self.checkpoint("run").name.split("-")[1])
         self.assertEqual({rank.step for rank in self.ranks()}, {steps})
         self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", steps + 3).out)
+
+    def test_a_run_with_a_server(self):
+        run = self.start("-n", 3, *self.command("mlp", *self.iris(*ENDLESS, "distributed.strategy=async-server")))
+        self.wait_for(lambda: len(self.ranks()) == 3 and all(rank.step >= 100 for rank in self.ranks()[1:]))
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(len(self.end(run, 143)), 1)
+        self.assertTrue((self.checkpoint("run") / "weights.safetensors").exists())
 
     def test_interrupted(self):
         self.check(signal.SIGINT, 130)

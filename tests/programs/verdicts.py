@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -127,6 +128,14 @@ class Run(VerdictTest):
         self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--steps", 7)
         self.why("finished", "ranks 0 and 1 ended with exit status 0 after step 7")
 
+    def test_a_server_that_waits_is_not_the_slowest(self):
+        self.start(3, *self.command("mlp", *self.iris(*ENDLESS, "distributed.strategy=async-server")))
+        self.wait_for(lambda: self.ranks() and self.ranks()[0].activity()[:2] == (Kind.WAIT, "the end of the epoch"))
+
+    def test_the_kinds_are_those_of_the_programs(self):
+        kinds = re.findall(r"^  (\w+) = (\d+)", (SOURCE / "core/events.h").read_text(), re.MULTILINE)
+        self.assertEqual([(name, int(number)) for name, number in kinds], [(kind.name.lower(), kind) for kind in Kind if kind])
+
     def test_no_run(self):
         (self.folder / "run/events").mkdir(parents=True)
         for content, says in ((None, "no run has kept events in '.*/run'; name the folder output.dir of a run"),
@@ -179,6 +188,17 @@ class Told(VerdictTest):
         self.rank(0, waits, started=1000)
         self.rank(1, (600, Kind.PHASE, 0, "validation"), (0.2, Kind.BACK, Kind.PHASE, "validation"), started=1000)
         self.rank(2, waits, started=1000)
+        self.assertEqual(self.judged().kind, "running")
+
+    def test_ranks_of_which_no_event_is_left(self):
+        for number in range(3):
+            self.rank(number)
+        self.assertEqual(self.judged().kind, "running")
+
+    def test_an_older_run_with_more_ranks(self):
+        for number in range(3):
+            self.rank(number, (0.1, Kind.STEP, 12, ""))
+        self.rank(3, (400, Kind.ERROR, 1, "an old error"), started=500)
         self.assertEqual(self.judged().kind, "running")
 
     def test_ranks_whose_files_are_elsewhere(self):

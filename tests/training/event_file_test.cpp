@@ -147,13 +147,34 @@ TEST_CASE("threads tell events side by side") {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([i] {
-      for (int j = 0; j < 25; ++j) tell_event(EventKind::wait, i, fmt::format("sum {}", j));
+      for (int j = 0; j < 25; ++j) tell_event(EventKind::error, i, fmt::format("sum {}", j));
     });
   for (std::thread& thread : threads) thread.join();
   const Contents found(folder / "rank-0000");
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 25; ++j)
-      CHECK(std::ranges::count(found.events, Event{EventKind::wait, i, fmt::format("sum {}", j)}) == 1);
+      CHECK(std::ranges::count(found.events, Event{EventKind::error, i, fmt::format("sum {}", j)}) == 1);
+}
+
+TEST_CASE("what helpers wait for does not push out what the main thread did") {
+  const TemporaryFolder folder;
+  const EventFile file(folder.path(), 0, 1, "");
+  tell_event(EventKind::phase, 0, "validation");
+  std::thread([] {
+    for (std::size_t i = 0; i < EventFile::slot_count; ++i) const EventSpan span(EventKind::wait, "a sum");
+    tell_event(EventKind::lost, 1, "rank 1 has died");
+  }).join();
+  CHECK(Contents(folder / "rank-0000").events == std::vector<Event>{{EventKind::start, 0, ""},
+                                                                    {EventKind::phase, 0, "validation"},
+                                                                    {EventKind::lost, 1, "rank 1 has died"}});
+}
+
+TEST_CASE("where the file cannot get its name nothing is left") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "rank-0000/taken");
+  const EventFile file(folder.path(), 0, 1, "");
+  CHECK_FALSE(file.keeps());
+  CHECK(folder.files() == 1);
 }
 
 TEST_CASE("a new run begins the file anew, and one that is under way keeps it") {

@@ -18,7 +18,7 @@ SLOT = struct.Struct("<QqqIi480s")
 
 
 class Kind(enum.IntEnum):
-    NOTHING, START, READY, STEP, DATA, PHASE, WAIT, BACK, SAVED, ERROR, ECHO, LOST, SIGNAL, EXIT, END, PAUSED = range(16)
+    NOTHING, START, READY, STEP, DATA, PHASE, WAIT, BACK, SAVED, ERROR, ECHO, LOST, SIGNAL, EXIT, END, PAUSED, BUCKET = range(17)
 
 
 class Event:
@@ -114,4 +114,5 @@ def read_ranks(folder):
         with path.open("rb") as file:
             ranks.append(Rank(file))
     newest = max(ranks, key=lambda rank: rank.wall_time, default=None)
-    return [rank for rank in ranks if rank.job == newest.job]
+    # Runs that no launcher has started do not differ in their job.
+    return [rank for rank in ranks if rank.job == newest.job and (rank.rank < newest.ranks or newest.ranks == 0)]

@@ -59,7 +59,7 @@ def hosts_of_file(name):
     return hosts
 
 
-def without(gone, hosts, ranks):
+def ranks_without(gone, hosts, ranks):
     """The ranks that are left, by the slots of the hosts."""
     slots = sum(host.slots for host in hosts)
     return math.ceil(ranks * (slots - sum(host.slots for host in gone)) / slots) if gone else ranks

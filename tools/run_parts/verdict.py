@@ -116,6 +116,8 @@ def of_end(ranks):
 def waiting_share(rank):
     """Of the time since the oldest event that is known: how much the main thread has waited for samples."""
     events = [event for event in rank.events if event.thread == rank.process]
+    if not events:
+        return 0
     waited = sum(after.time - event.time for event, after in zip(events, events[1:]) if event.kind == Kind.DATA)
     return waited / max(events[-1].time - events[0].time, SECOND)
 
