@@ -9,7 +9,7 @@ namespace plexaura {
 
 ParameterClient::ParameterClient(Mailbox& mailbox, const ServerRule& rule,
                                  std::optional<std::int64_t> push_every)
-    : mailbox_(mailbox), rule_(rule), push_every_(push_every) {}
+    : mailbox_(mailbox), rule_(rule), push_every_(push_every), unheard_(seconds_between_letters(mailbox)) {}
 
 void ParameterClient::begin(WeightsImmigration& border) {
   weights_.emplace(border);
@@ -41,7 +41,8 @@ void ParameterClient::stop() {
 }
 
 void ParameterClient::count_step() {
-  if (++steps_ == push_every_) push(Word::push, "the weights of the server");
+  if (++steps_ == push_every_) return push(Word::push, "the weights of the server");
+  if (unheard_.expired()) post({.word = Word::patience}, false);
 }
 
 void ParameterClient::rest() {
@@ -92,6 +93,7 @@ Letter ParameterClient::await(Word word, std::string_view what) {
 
 void ParameterClient::post(const LetterHead& head, bool with_content) {
   post_letter(mailbox_, server_rank, letter_->seal(head, with_content));
+  unheard_.progressed();
 }
 
 }  // namespace plexaura

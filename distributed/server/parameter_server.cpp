@@ -11,8 +11,6 @@ namespace plexaura {
 namespace {
 
 constexpr const char* awaited = "the end of the epoch";
-// Between two letters to those that wait; they are as patient as the mailbox from one to the next.
-constexpr double seconds_between_letters = 1;
 
 }  // namespace
 
@@ -31,7 +29,7 @@ void ParameterServer::serve(WeightsImmigration& border) {
   trainables_ = weights.trainables();
   answer_.emplace(weights.bytes().size());
   std::ranges::copy(weights.bytes(), answer_->content().begin());
-  const double interval = std::min(seconds_between_letters, mailbox_.deadline_seconds() / 4);
+  const double interval = seconds_between_letters(mailbox_);
   Wait silence(mailbox_.deadline_seconds());
   Wait unanswered(interval);
   while (!all_are(State::gone)) {
@@ -73,6 +71,8 @@ void ParameterServer::read(const Letter& letter) {
       client(letter.from).state = State::gone;
       return;
     default:
+    case Word::patience:
+      return;  // that it has come is all it says
       throw InternalError(fmt::format("rank {} has sent the server a letter with the word {}", letter.from,
                                       static_cast<int>(head.word)));
   }

@@ -233,6 +233,18 @@ TEST_CASE("async-server: who waits has patience as long as others write") {
   account_of({.push_every = 1}, {idle, slow}, 3);
 }
 
+TEST_CASE("async-server: who waits has patience with a client that works on what it has drawn") {
+  const Life slow = [](Client& client) {
+    while (client.draws(2)) continue;
+    for (int i = 0; i < 4; ++i) {
+      std::this_thread::sleep_for(Seconds(1));
+      client.step(8);
+    }
+    client.rest();
+  };
+  account_of({.push_every = std::nullopt}, {idle, slow}, 2.5);
+}
+
 TEST_CASE(
     "async-server, downpour: learn the flowers as one rank does, and all clients end with the same weights") {
   const double alone = train_iris(1, {})[0].accuracy;
