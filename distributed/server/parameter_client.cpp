@@ -83,7 +83,7 @@ Letter ParameterClient::await(Word word, std::string_view what) {
   while (auto letter = mailbox_.take_from_living(server_tag, deadline, what)) {
     const Word got = head_of(*letter).word;
     if (got == word) {
-      waited_ += seconds_now() - begin;
+      if (deal_began_) waited_ += seconds_now() - begin;
       return std::move(*letter);
     }
     if (got == Word::part) part_ = std::move(letter);
