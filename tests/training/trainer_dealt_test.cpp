@@ -264,6 +264,22 @@ TEST_CASE("dealt data: a run that is stopped at the end of an epoch is not saved
   }
 }
 
+TEST_CASE("dealt data: a run does not go on without a lost rank") {
+  Heap heap({});
+  ThreadRanks(rank_count).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store = small_store();
+    Dealt strategy(ranks, heap);
+    Trainer trainer({small_model, store, *backend, points(sample_count), points(5), &ranks, &strategy},
+                    {.batch_size = 7});
+    CHECK_THROWS_WITH_AS(trainer.regroup(ranks, nullptr),
+                         "the strategy deals out the data, so that parts which lost ranks have drawn are not "
+                         "trained on and the ranks that are left stand at different steps; go on from a "
+                         "checkpoint",
+                         UserError);
+  });
+}
+
 TEST_CASE("dealt data: a run of so many steps ends behind them, within an epoch, too") {
   const Run run{.options = {.epochs = 9, .steps = 5}};
   const Ends ends = train(run);
