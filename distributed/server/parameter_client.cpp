@@ -13,7 +13,7 @@ ParameterClient::ParameterClient(Mailbox& mailbox, const ServerRule& rule,
 
 void ParameterClient::begin(WeightsImmigration& border) {
   weights_.emplace(border);
-  const std::span<const std::byte> bytes = weights_->bytes();
+  const std::span<const std::byte> bytes = weights_->fetch();
   check_fits_letter(bytes.size());
   letter_.emplace(bytes.size());
   const bool keeps = rule_.push == ServerRule::Push::changes;
@@ -58,10 +58,10 @@ void ParameterClient::leave() {
 
 void ParameterClient::push(Word word, std::string_view what) {
   const bool has_learned = steps_ > 0;
-  const std::span<const std::byte> own = weights_->bytes();
+  const std::span<std::byte> own = weights_->fetch();
   if (has_learned)
     with_elements(weights_->dtype(), [&]<class T>(T) {
-      compose_push<T>(rule_, elements_of<const T>(own),
+      compose_push<T>(rule_, elements_of<const T>(std::as_bytes(own)),
                       elements_of<const T>(std::as_bytes(std::span(began_))),
                       elements_of<T>(letter_->content()));
     });
@@ -70,7 +70,7 @@ void ParameterClient::push(Word word, std::string_view what) {
   version_ = head_of(answer).version;
   steps_ = 0;
   const std::span<const std::byte> got = content_of(answer);
-  std::ranges::copy(got, weights_->bytes().begin());
+  std::ranges::copy(got, own.begin());
   weights_->store();
   if (!began_.empty()) std::ranges::copy(got, began_.begin());
 }

@@ -24,7 +24,7 @@ class ParameterClient final : public Dealer {
   // dealt.
   ParameterClient(Mailbox& mailbox, const ServerRule& rule, std::optional<std::int64_t> push_every);
 
-  // Throws UserError for weights of a type that ranks do not sum, and for those that no letter holds.
+  // Throws UserError for weights of a type other than float64 and float32, and for those that no letter holds.
   void begin(WeightsImmigration& border);
   Draw draw(std::int64_t first, std::int64_t end) override;
   void stop() override;

@@ -27,8 +27,9 @@ void ParameterServer::serve(WeightsImmigration& border) {
   const SharedWeights weights(border);
   dtype_ = weights.dtype();
   trainables_ = weights.trainables();
-  answer_.emplace(weights.bytes().size());
-  std::ranges::copy(weights.bytes(), answer_->content().begin());
+  const std::span<const std::byte> bytes = weights.fetch();
+  answer_.emplace(bytes.size());
+  std::ranges::copy(bytes, answer_->content().begin());
   const double interval = seconds_between_letters(mailbox_);
   Wait silence(mailbox_.deadline_seconds());
   Wait unanswered(interval);
