@@ -71,9 +71,9 @@ void ParameterServer::read(const Letter& letter) {
       table_.set_times(letter.from - 1, head.waited_seconds, head.elapsed_seconds);
       client(letter.from).state = State::gone;
       return;
-    default:
     case Word::patience:
       return;  // that it has come is all it says
+    default:
       throw InternalError(fmt::format("rank {} has sent the server a letter with the word {}", letter.from,
                                       static_cast<int>(head.word)));
   }
@@ -89,8 +89,7 @@ void ParameterServer::take_push(const Letter& letter, const LetterHead& head) {
   const std::int64_t staleness = version_ - head.version;
   const auto clients = std::ssize(clients_);
   with_elements(dtype_, [&]<class T>(T) {
-    plexaura::take_push<T>(rule_, staleness, clients, trainables_, elements_of<const T>(pushed),
-                           elements_of<T>(weights));
+    mix_in<T>(rule_, staleness, clients, trainables_, elements_of<const T>(pushed), elements_of<T>(weights));
   });
   ++version_;
   ++client(letter.from).pushes;
