@@ -273,6 +273,7 @@ void Trainer::advance() {
 }
 
 void Trainer::go_to(std::int64_t step_in_epoch) {
+  if (step_in_epoch == state_.step_in_epoch) return;
   state_.step += step_in_epoch - state_.step_in_epoch;
   state_.step_in_epoch = step_in_epoch;
   saved_ = false;

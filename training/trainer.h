@@ -131,7 +131,8 @@ class Trainer {
   // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
   // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
   // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,
-  // the Trainer can only regroup again.
+  // the Trainer can only regroup again. UserError where Strategy::dealer() has dealt out the data: parts that lost ranks
+  // have drawn are not trained on.
   void regroup(Collective& collective, Strategy* strategy);
   // The validation data under the weights as they are. All ranks together. UserError where there is none, or
   // none of it can be read.

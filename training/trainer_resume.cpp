@@ -68,6 +68,11 @@ void Trainer::give_strategy_state() {
 }
 
 void Trainer::regroup(Collective& collective, Strategy* strategy) {
+  if (dealer() != nullptr)
+    throw UserError(
+        "the strategy deals out the data, so that parts which lost ranks have drawn are not trained on and "
+        "the "
+        "ranks that are left stand at different steps; go on from a checkpoint");
   drop_programs();
   under_way_.reset();       // its record is lost with the program that holds it
   state_.strategy.clear();  // that of a checkpoint which was not finished

@@ -10,7 +10,6 @@
 
 namespace plexaura {
 
-Dealer::~Dealer() = default;
 Strategy::~Strategy() = default;
 
 std::unique_ptr<Memory> Strategy::gradient_memory(std::size_t) { return nullptr; }

@@ -34,9 +34,10 @@ std::string ClientTable::to_text() const {
   for (std::size_t i = 0; i < clients_.size(); ++i) {
     const Client& client = clients_[i];
     const double pushes = static_cast<double>(std::max<std::int64_t>(client.pushes, 1));
-    text += fmt::format("  {:>4} {:>8} {:>8} {:>16.2f} {:>4.1f} %\n", i + 1, client.steps, client.pushes,
-                        static_cast<double>(client.staleness) / pushes,
-                        100 * client.waited_seconds / std::max(client.elapsed_seconds, 1e-9));
+    text +=
+        fmt::format("  {:>4} {:>8} {:>8} {:>16.2f} {:>4.1f} %\n", i + 1, client.steps, client.pushes,
+                    static_cast<double>(client.staleness) / pushes,
+                    client.elapsed_seconds > 0 ? 100 * client.waited_seconds / client.elapsed_seconds : 0);
   }
   return text + histogram();
 }

@@ -1,5 +1,6 @@
 #include "distributed/server/letters.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 #include <limits>
@@ -12,6 +13,10 @@ namespace plexaura {
 std::span<const std::byte> Draft::seal(const LetterHead& head, bool with_content) {
   std::memcpy(bytes_.data(), &head, sizeof head);
   return std::span(bytes_).first(with_content ? bytes_.size() : sizeof head);
+}
+
+double seconds_between_letters(const Mailbox& mailbox) {
+  return std::min(1.0, mailbox.deadline_seconds() / 4);
 }
 
 // As long as MPI, which counts in int, sends a message.

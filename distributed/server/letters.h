@@ -22,7 +22,8 @@ enum class Word : std::int64_t {
   // From the server.
   part,
   weights,
-  patience  // it is there, and the answer still to come
+  // From both.
+  patience  // it is at work, and what it owes is still to come; no answer
 };
 
 // The beginning of every letter. Weights, or changes of them, follow it in `push`, `rest` and `weights`: trainables and
@@ -50,6 +51,9 @@ class Draft {
  private:
   std::vector<std::byte> bytes_;
 };
+
+// A server and clients at work write at least so often: a fraction of the mailbox's deadline.
+double seconds_between_letters(const Mailbox& mailbox);
 
 // Throws UserError for weights of so many bytes that no letter holds them.
 void check_fits_letter(std::size_t content_bytes);

@@ -9,11 +9,11 @@ namespace plexaura {
 
 ParameterClient::ParameterClient(Mailbox& mailbox, const ServerRule& rule,
                                  std::optional<std::int64_t> push_every)
-    : mailbox_(mailbox), rule_(rule), push_every_(push_every) {}
+    : mailbox_(mailbox), rule_(rule), push_every_(push_every), unheard_(seconds_between_letters(mailbox)) {}
 
 void ParameterClient::begin(WeightsImmigration& border) {
   weights_.emplace(border);
-  const std::span<const std::byte> bytes = weights_->bytes();
+  const std::span<const std::byte> bytes = weights_->fetch();
   check_fits_letter(bytes.size());
   letter_.emplace(bytes.size());
   const bool keeps = rule_.push == ServerRule::Push::changes;
@@ -41,7 +41,8 @@ void ParameterClient::stop() {
 }
 
 void ParameterClient::count_step() {
-  if (++steps_ == push_every_) push(Word::push, "the weights of the server");
+  if (++steps_ == push_every_) return push(Word::push, "the weights of the server");
+  if (unheard_.expired()) post({.word = Word::patience}, false);
 }
 
 void ParameterClient::rest() {
@@ -57,10 +58,10 @@ void ParameterClient::leave() {
 
 void ParameterClient::push(Word word, std::string_view what) {
   const bool has_learned = steps_ > 0;
-  const std::span<const std::byte> own = weights_->bytes();
+  const std::span<std::byte> own = weights_->fetch();
   if (has_learned)
     with_elements(weights_->dtype(), [&]<class T>(T) {
-      compose_push<T>(rule_, elements_of<const T>(own),
+      compose_push<T>(rule_, elements_of<const T>(std::as_bytes(own)),
                       elements_of<const T>(std::as_bytes(std::span(began_))),
                       elements_of<T>(letter_->content()));
     });
@@ -69,7 +70,7 @@ void ParameterClient::push(Word word, std::string_view what) {
   version_ = head_of(answer).version;
   steps_ = 0;
   const std::span<const std::byte> got = content_of(answer);
-  std::ranges::copy(got, weights_->bytes().begin());
+  std::ranges::copy(got, own.begin());
   weights_->store();
   if (!began_.empty()) std::ranges::copy(got, began_.begin());
 }
@@ -82,7 +83,7 @@ Letter ParameterClient::await(Word word, std::string_view what) {
   while (auto letter = mailbox_.take_from_living(server_tag, deadline, what)) {
     const Word got = head_of(*letter).word;
     if (got == word) {
-      waited_ += seconds_now() - begin;
+      if (deal_began_) waited_ += seconds_now() - begin;
       return std::move(*letter);
     }
     if (got == Word::part) part_ = std::move(letter);
@@ -92,6 +93,7 @@ Letter ParameterClient::await(Word word, std::string_view what) {
 
 void ParameterClient::post(const LetterHead& head, bool with_content) {
   post_letter(mailbox_, server_rank, letter_->seal(head, with_content));
+  unheard_.progressed();
 }
 
 }  // namespace plexaura

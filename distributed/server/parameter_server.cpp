@@ -11,8 +11,6 @@ namespace plexaura {
 namespace {
 
 constexpr const char* awaited = "the end of the epoch";
-// Between two letters to those that wait; they are as patient as the mailbox from one to the next.
-constexpr double seconds_between_letters = 1;
 
 }  // namespace
 
@@ -29,9 +27,10 @@ void ParameterServer::serve(WeightsImmigration& border) {
   const SharedWeights weights(border);
   dtype_ = weights.dtype();
   trainables_ = weights.trainables();
-  answer_.emplace(weights.bytes().size());
-  std::ranges::copy(weights.bytes(), answer_->content().begin());
-  const double interval = std::min(seconds_between_letters, mailbox_.deadline_seconds() / 4);
+  const std::span<const std::byte> bytes = weights.fetch();
+  answer_.emplace(bytes.size());
+  std::ranges::copy(bytes, answer_->content().begin());
+  const double interval = seconds_between_letters(mailbox_);
   Wait silence(mailbox_.deadline_seconds());
   Wait unanswered(interval);
   while (!all_are(State::gone)) {
@@ -72,6 +71,8 @@ void ParameterServer::read(const Letter& letter) {
       table_.set_times(letter.from - 1, head.waited_seconds, head.elapsed_seconds);
       client(letter.from).state = State::gone;
       return;
+    case Word::patience:
+      return;  // that it has come is all it says
     default:
       throw InternalError(fmt::format("rank {} has sent the server a letter with the word {}", letter.from,
                                       static_cast<int>(head.word)));
@@ -88,8 +89,7 @@ void ParameterServer::take_push(const Letter& letter, const LetterHead& head) {
   const std::int64_t staleness = version_ - head.version;
   const auto clients = std::ssize(clients_);
   with_elements(dtype_, [&]<class T>(T) {
-    plexaura::take_push<T>(rule_, staleness, clients, trainables_, elements_of<const T>(pushed),
-                           elements_of<T>(weights));
+    mix_in<T>(rule_, staleness, clients, trainables_, elements_of<const T>(pushed), elements_of<T>(weights));
   });
   ++version_;
   ++client(letter.from).pushes;

@@ -15,7 +15,8 @@ class PartDeal {
 
   // The first draw opens the deal of the steps from `first` up to `end`.
   Draw draw(std::int64_t first, std::int64_t end);
-  // Only what is left of the step that is being dealt is still to be drawn.
+  // Only what is left of the step that is being dealt is still to be drawn: nothing before the first draw, and where all
+  // parts of a step have just been drawn.
   void stop();
   // What is drawn next opens another deal.
   void close();

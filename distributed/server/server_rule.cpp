@@ -20,8 +20,8 @@ void compose_push(const ServerRule& rule, std::span<const T> weights, std::span<
 }
 
 template <class T>
-void take_push(const ServerRule& rule, std::int64_t staleness, std::int64_t clients, std::size_t trainables,
-               std::span<const T> pushed, std::span<T> weights) {
+void mix_in(const ServerRule& rule, std::int64_t staleness, std::int64_t clients, std::size_t trainables,
+            std::span<const T> pushed, std::span<T> weights) {
   if (rule.push == ServerRule::Push::weights) {
     const T share = static_cast<T>(rule.share(staleness));
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += share * (pushed[i] - weights[i]);
@@ -35,9 +35,9 @@ template void compose_push(const ServerRule&, std::span<const float>, std::span<
                            std::span<float>);
 template void compose_push(const ServerRule&, std::span<const double>, std::span<const double>,
                            std::span<double>);
-template void take_push(const ServerRule&, std::int64_t, std::int64_t, std::size_t, std::span<const float>,
-                        std::span<float>);
-template void take_push(const ServerRule&, std::int64_t, std::int64_t, std::size_t, std::span<const double>,
-                        std::span<double>);
+template void mix_in(const ServerRule&, std::int64_t, std::int64_t, std::size_t, std::span<const float>,
+                     std::span<float>);
+template void mix_in(const ServerRule&, std::int64_t, std::int64_t, std::size_t, std::span<const double>,
+                     std::span<double>);
 
 }  // namespace plexaura

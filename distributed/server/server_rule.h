@@ -29,7 +29,7 @@ void compose_push(const ServerRule& rule, std::span<const T> weights, std::span<
 // Takes in a push. Of changes, those of buffers, which lie behind the trainables, are divided by the number of clients:
 // each follows the statistics of its own samples, and their sum would go too far.
 template <class T>
-void take_push(const ServerRule& rule, std::int64_t staleness, std::int64_t clients, std::size_t trainables,
-               std::span<const T> pushed, std::span<T> weights);
+void mix_in(const ServerRule& rule, std::int64_t staleness, std::int64_t clients, std::size_t trainables,
+            std::span<const T> pushed, std::span<T> weights);
 
 }  // namespace plexaura

@@ -220,7 +220,6 @@ int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const
   if (line.dry_run) return 0;
   const StopSignals signals;
   roles.serve(strategy, store, *backend, setup.options.trainer.bucket_bytes);
-  print_output(strategy.account());
   return 0;
 }
 
@@ -234,7 +233,10 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup) {
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
   const int status = roles.serves() ? serve(line, roles, *strategy, setup)
                                     : train(line, roles, *exchange, strategy.get(), std::move(setup));
-  return roles.share_status(status);
+  const int shared = roles.share_status(status);
+  // When nobody needs this rank any more: that nothing can be printed costs no checkpoint.
+  if (roles.serves() && !line.dry_run) print_output(strategy->account());
+  return shared;
 }
 
 // What is needed before ranks exist.

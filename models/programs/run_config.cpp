@@ -138,6 +138,10 @@ ElasticOptions read_elastic(const Section& distributed) {
   return elastic;
 }
 
+bool has_parameter_server(const std::string& strategy) {
+  return strategy == "async-server" || strategy == "downpour";
+}
+
 AsyncServerOptions read_async_server(const Section& distributed, bool mixes) {
   AsyncServerOptions server;
   server.push_every = distributed.has("push_every")
@@ -158,7 +162,7 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   const bool is_local = run.strategy.name == "local";
   const bool is_elastic = run.strategy.name == "elastic";
   const bool mixes = run.strategy.name == "async-server";
-  const bool has_server = mixes || run.strategy.name == "downpour";
+  const bool has_server = has_parameter_server(run.strategy.name);
   if (is_local) run.strategy.local = read_local(distributed, run.trainer.epochs);
   if (is_elastic) run.strategy.elastic = read_elastic(distributed);
   if (!is_local) distributed.refuse({"first_epochs", "outer"}, because);
@@ -222,7 +226,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   read_strategy(distributed, run);
   if (run.strategy.name == "reduce-broadcast" || run.strategy.name == "send-recv")
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", and rank 0 adds");
-  if (run.strategy.name == "async-server" || run.strategy.name == "downpour")
+  if (has_parameter_server(run.strategy.name))
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", which makes no sums");
   run.algorithm = distributed.choice_or("algorithm", "auto", sum_algorithm_names());
   read_deadline(distributed);

@@ -29,11 +29,15 @@ class Recorder final : public TrainingObserver {
     steps.push_back(record);
     if (after_step) after_step(record);
   }
-  void epoch(const EpochRecord& record) override { epochs.push_back(record); }
+  void epoch(const EpochRecord& record) override {
+    epochs.push_back(record);
+    if (after_epoch) after_epoch(record);
+  }
 
   std::vector<StepRecord> steps;
   std::vector<EpochRecord> epochs;
   std::function<void(const StepRecord&)> after_step;
+  std::function<void(const EpochRecord&)> after_epoch;
 };
 
 // A run from beginning to end on one rank, or on one of several.

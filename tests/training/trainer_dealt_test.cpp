@@ -47,7 +47,7 @@ class Heap {
     }
     if (next_ < 0) {
       next_ = first * rank_count;
-      end_ = end * rank_count;
+      end_ = (is_stopped_ ? first : end) * rank_count;
     }
     if (next_ >= end_) return {end_ / rank_count};
     const std::int64_t part = next_++;
@@ -56,6 +56,7 @@ class Heap {
   }
   void stop() {
     const std::lock_guard lock(mutex_);
+    is_stopped_ = true;
     end_ = std::min(end_, (next_ + rank_count - 1) / rank_count * rank_count);
     is_open_ = true;
     changed_.notify_all();
@@ -67,6 +68,7 @@ class Heap {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_open_;
+  bool is_stopped_ = false;
   std::int64_t next_ = -1;  // below 0: no deal is open
   std::int64_t end_ = 0;
 };
@@ -87,8 +89,14 @@ class Dealt final : public Strategy, public Dealer {
     if (ranks_.rank() == 0) heap_.close();
     ranks_.gather_all("", "the end of the deal");
   }
+  std::vector<StrategyState> state() const override {
+    ++saves;
+    return {};
+  }
   Draw draw(std::int64_t first, std::int64_t end) override { return heap_.draw(ranks_.rank(), first, end); }
   void stop() override { heap_.stop(); }
+
+  mutable int saves = 0;
 
  private:
   Collective& ranks_;
@@ -124,6 +132,7 @@ struct RankEnd {
   std::vector<StepRecord> steps;
   std::vector<EpochRecord> epochs;
   std::vector<double> weights;
+  int saves = 0;
   std::string error;
 };
 using Ends = std::array<RankEnd, rank_count>;
@@ -133,7 +142,8 @@ struct Run {
   std::shared_ptr<Counted> samples = std::make_shared<Counted>();
   SlowRank slow = {};
   bool resume = false;
-  std::function<void(const StepRecord&)> after_step = {};  // on rank 0
+  std::function<void(const StepRecord&)> after_step = {};    // on rank 0
+  std::function<void(const EpochRecord&)> after_epoch = {};  // on rank 0
 };
 
 Ends train(const Run& run) {
@@ -149,7 +159,10 @@ Ends train(const Run& run) {
     Trainer trainer({small_model, store, *backend, run.samples, points(5), &ranks, &strategy}, options);
     if (run.resume) trainer.resume();
     Recorder seen;
-    if (ranks.rank() == 0) seen.after_step = run.after_step;
+    if (ranks.rank() == 0) {
+      seen.after_step = run.after_step;
+      seen.after_epoch = run.after_epoch;
+    }
     RankEnd& end = ends.at(static_cast<std::size_t>(ranks.rank()));
     try {
       end.result = trainer.run(seen);
@@ -159,6 +172,7 @@ Ends train(const Run& run) {
     end.steps = seen.steps;
     end.epochs = seen.epochs;
     end.weights = weights(store);
+    end.saves = strategy.saves;
   });
   return ends;
 }
@@ -237,6 +251,33 @@ TEST_CASE("dealt data: a run that is stopped within an epoch goes on with the sa
   CHECK(resumed[1].result.steps == 6);
   CHECK(run.samples->were_read(2));
   CHECK(resumed[1].epochs.front().train_loss > 0);
+}
+
+TEST_CASE("dealt data: a run that is stopped at the end of an epoch is not saved twice") {
+  const TemporaryFolder folder;
+  Run run{.options = {.epochs = 2, .output = folder / "run"}};
+  run.after_epoch = [](const EpochRecord&) { std::raise(SIGTERM); };
+  for (const RankEnd& end : train(run)) {
+    CHECK(end.result.signal == SIGTERM);
+    CHECK(end.result.steps == 3);
+    CHECK(end.saves == 1);
+  }
+}
+
+TEST_CASE("dealt data: a run does not go on without a lost rank") {
+  Heap heap({});
+  ThreadRanks(rank_count).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store = small_store();
+    Dealt strategy(ranks, heap);
+    Trainer trainer({small_model, store, *backend, points(sample_count), points(5), &ranks, &strategy},
+                    {.batch_size = 7});
+    CHECK_THROWS_WITH_AS(trainer.regroup(ranks, nullptr),
+                         "the strategy deals out the data, so that parts which lost ranks have drawn are not "
+                         "trained on and the ranks that are left stand at different steps; go on from a "
+                         "checkpoint",
+                         UserError);
+  });
 }
 
 TEST_CASE("dealt data: a run of so many steps ends behind them, within an epoch, too") {

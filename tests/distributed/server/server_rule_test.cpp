@@ -12,7 +12,7 @@ using Numbers = std::vector<double>;
 // Two trainables and a buffer, of 4 clients.
 Numbers taken(const ServerRule& rule, std::int64_t staleness, const Numbers& pushed) {
   Numbers weights{8, 16, 32};
-  take_push<double>(rule, staleness, 4, 2, pushed, weights);
+  mix_in<double>(rule, staleness, 4, 2, pushed, weights);
   return weights;
 }
 

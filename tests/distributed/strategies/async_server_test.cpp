@@ -233,6 +233,37 @@ TEST_CASE("async-server: who waits has patience as long as others write") {
   account_of({.push_every = 1}, {idle, slow}, 3);
 }
 
+TEST_CASE("async-server: who waits has patience with a client that works on what it has drawn") {
+  const Life slow = [](Client& client) {
+    while (client.draws(2)) continue;
+    for (int i = 0; i < 4; ++i) {
+      std::this_thread::sleep_for(Seconds(1));
+      client.step(8);
+    }
+    client.rest();
+  };
+  account_of({.push_every = std::nullopt}, {idle, slow}, 2.5);
+}
+
+// Behind the deal the first client waits longer than the deal has taken.
+TEST_CASE("async-server: a client that waits outside a deal is not idle") {
+  const Life waiting = [](Client& client) {
+    while (client.draws(0)) continue;
+    client.rest();
+    client.rest();
+  };
+  const Life late = [](Client& client) {
+    client.rest();
+    std::this_thread::sleep_for(Seconds(0.3));
+    client.rest();
+  };
+  const std::string account = account_of({}, {waiting, late});
+  const std::size_t row = account.find("     1        0        0             0.00 ");
+  REQUIRE(row != std::string::npos);
+  CHECK(std::stod(account.substr(row + 41)) <= 100);
+  CHECK(tells(account, "     2        0        0             0.00  0.0 %\n"));
+}
+
 TEST_CASE(
     "async-server, downpour: learn the flowers as one rank does, and all clients end with the same weights") {
   const double alone = train_iris(1, {})[0].accuracy;

@@ -1,0 +1,7 @@
+#include "core/params/dealer.h"
+
+namespace plexaura {
+
+Dealer::~Dealer() = default;
+
+}  // namespace plexaura
