@@ -70,6 +70,11 @@ class Run(VerdictTest):
         self.why("finished", "ranks 0 and 1 ended with exit status 0 after step 3000")
         self.assertRegex(self.ranks()[0].buckets[0], "fc1.weight")
 
+    def test_finished_with_a_server(self):
+        """Which makes no steps."""
+        self.end(self.start(2, *self.command("mlp", *self.iris("output.dir=run", "distributed.strategy=async-server"), "--steps", 20)))
+        self.why("finished", "ranks 0 and 1 ended with exit status 0 after step 20")
+
     def test_alone(self):
         self.run_one("mlp", *self.iris("output.dir=run"), "--steps", 20)
         self.why("finished", "rank 0 ended with exit status 0 after step 20")

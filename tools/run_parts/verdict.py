@@ -100,7 +100,7 @@ def of_loss(ranks, reporter, event):
 def of_end(ranks):
     """All have come to their end, and none has an error of its own."""
     statuses = {rank.last(Kind.END).number for rank in ranks}
-    first = ranks[0]
+    first = max(ranks, key=lambda rank: rank.step)  # one that serves makes no steps
     echo = first.last(Kind.ECHO)
     if statuses == {0}:
         return Verdict("finished", None, first.step, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status 0 after step {first.step}")
@@ -130,7 +130,8 @@ def of_living(ranks):
         seconds = f"for {age(since):.0f} s" if age(since) > 1 else f"for {waiting_share(slowest):.0%} of the time"
         return of("slow loader", slowest, f"{name(slowest)} waits for samples {seconds}, in step {slowest.step}")
     if age(since) < 1:
-        return Verdict("running", None, slowest.step, f"{list_ranks(rank.rank for rank in ranks)} at step {slowest.step}")
+        step = max(rank.step for rank in ranks)
+        return Verdict("running", None, step, f"{list_ranks(rank.rank for rank in ranks)} at step {step}")
     return of("running", slowest, f"{name(slowest)} has been {place(slowest)} for {age(since):.0f} s")
 
 
