@@ -89,6 +89,13 @@ class Launch(LaunchTest):
         self.run_ranks(3, "mlp", *self.iris("output.dir=whole", "training.epochs=3"))
         self.compare("run", "whole")
 
+    def test_its_job_ends_when_it_is_killed(self):
+        run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(2, 10)
+        run.kill()
+        run.wait()
+        self.wait_for(lambda: self.processes() == [])
+
     def test_a_mistake_is_not_repeated(self):
         said = self.launch("-n", 2, "--restarts", 3, "--", *self.command("mlp", *self.iris("training.epoch=3")), status=2)
         self.assertEqual(said, [])
