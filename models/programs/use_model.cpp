@@ -31,6 +31,19 @@ fs::path weights_file(const CommandLine& line, const fs::path& output) {
                   line.config));
 }
 
+// What `read` makes of the file. A run that goes on may have replaced the checkpoint by a newer one before it was read.
+template <class Read>
+auto read_weights(const CommandLine& line, const fs::path& output, const Read& read) {
+  for (;;) {
+    const fs::path file = weights_file(line, output);
+    try {
+      return read(file);
+    } catch (const UserError&) {
+      if (weights_file(line, output) == file) throw;
+    }
+  }
+}
+
 // Of a table it depends on the other rows, and on the split, how a row is scaled and which rows are held out.
 // Throws UserError where they are not those of the training. Returns a remark where the file does not say.
 std::string check_origin(const fs::path& file, const Metadata& metadata, const CommandLine& line,
@@ -98,8 +111,9 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
 bool uses_model(const CommandLine& line) { return line.evaluate || !line.predict.empty(); }
 
 std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config) {
-  const fs::path file = weights_file(line, config.section("output").text_or("dir", ""));
-  return trained_data_in(read_safetensors_header(file).metadata, file);
+  return read_weights(line, config.section("output").text_or("dir", ""), [](const fs::path& file) {
+    return trained_data_in(read_safetensors_header(file).metadata, file);
+  });
 }
 
 int use_model(const CommandLine& line, Communicator& ranks, const RunData& data, const RunOptions& options,
@@ -111,12 +125,13 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
       throw UserError("--predict is for one rank; start the program without mpirun");
     ParameterStore loaded = make_store(model, options.dtype);
     require_no_skipped(loaded, line);
-    const fs::path file = weights_file(line, options.trainer.output);
-    const Metadata metadata = load_weights(file, loaded, line.skip);  // read once: a run may replace the file
-    check_settings(file, metadata, options.trainer.settings, "give the same");
-    if (const auto trained = trained_data_in(metadata, file); trained && *trained != data.trained)
-      throw UserError(fmt::format("{} was replaced while it was read; start again", file.string()));
-    remark = check_origin(file, metadata, line, data);
+    read_weights(line, options.trainer.output, [&](const fs::path& file) {
+      const Metadata metadata = load_weights(file, loaded, line.skip);
+      check_settings(file, metadata, options.trainer.settings, "give the same");
+      if (const auto trained = trained_data_in(metadata, file); trained && *trained != data.trained)
+        throw UserError(fmt::format("{} was replaced while it was read; start again", file.string()));
+      remark = check_origin(file, metadata, line, data);
+    });
     return loaded;
   });
   if (line.evaluate) evaluate(ranks, data, options.trainer, model, store, *backend);
