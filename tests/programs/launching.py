@@ -121,10 +121,10 @@ class Launch(LaunchTest):
 
 class Restart(LaunchTest):
     def test_a_killed_rank_changes_nothing(self):
-        arguments = self.iris("training.epochs=2000")
+        arguments = self.iris("training.epochs=250")
         run = self.start("-n", 3, "--restarts", 2, *self.command("mlp", *arguments, *self.settings("output.dir=run")))
         process = 0
-        for victim, step in ((1, 1000), (0, 2000)):
+        for victim, step in ((1, 500), (0, 1500)):
             self.wait_for_step(3, step, process)
             process = self.ranks()[0].process
             os.kill(self.ranks()[victim].process, signal.SIGKILL)
@@ -138,7 +138,7 @@ class Restart(LaunchTest):
     def test_weights_to_start_from_are_for_the_first_start(self):
         self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 40)
         weights = ("--weights", self.checkpoint("first") / "weights.safetensors", "--skip", "fc2.*")
-        arguments = self.iris("training.epochs=1000")
+        arguments = self.iris("training.epochs=120")
         run = self.start("-n", 2, "--restarts", 1, *self.command("mlp", *arguments, *self.settings("output.dir=run"), *weights))
         self.wait_for_step(2, 500)
         os.kill(self.ranks()[1].process, signal.SIGKILL)
