@@ -79,7 +79,7 @@ std::vector<Mailbox::Arriving>::iterator Mailbox::give_up(std::vector<Arriving>:
 }
 
 std::optional<Letter> Mailbox::take(int tag, double seconds) {
-  return await(tag, seconds, "news", &Alarm::listen);
+  return await(tag, seconds, "a letter", &Alarm::listen);
 }
 
 std::optional<Letter> Mailbox::take_from_living(int tag, double seconds, std::string_view what) {
