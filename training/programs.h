@@ -27,8 +27,8 @@ struct ProgramOptions {
 };
 
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
-// has (where the strategy deals out the data, of any rank), the update, and those of an Evaluator for validation. They share one store, and one workspace of the
-// largest peak. The store, the backend, the collective, the strategy and the profile must outlive it. One thread
+// has (where the strategy deals out the data, of any rank), the update, and those of an Evaluator for validation. They
+// share one store, and one workspace of the largest peak. The store, the backend, the collective, the strategy and the profile must outlive it. One thread
 // at a time.
 class TrainingPrograms {
  public:

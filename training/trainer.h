@@ -68,8 +68,8 @@ struct TrainerOptions {
 };
 
 // Called on every rank with figures over all ranks (those of a step are this rank's own where Strategy::dealer() deals
-// out the data); only one of them needs to show them. What it throws on
-// any rank ends all of them with that error. It makes no call of all ranks.
+// out the data); only one of them needs to show them. What it throws on any rank ends all of them with that error. It
+// makes no call of all ranks.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver();
@@ -96,7 +96,8 @@ struct TrainingResult {
 // it with a UserError, and so do weights that are not where a checkpoint is due, whether one is written or not.
 // Whatever fails on one rank ends all of them after the same step with the same error. A resumed run ends
 // bitwise equal to one that was never stopped. Where Strategy::dealer() deals out the data, each rank makes its steps
-// without the others, and they meet at the end of an epoch, or sooner where one fails or is to stop; no two runs are equal.
+// without the others, and they meet at the end of an epoch, or sooner where one fails or is to stop; no two runs are
+// equal.
 class Trainer {
  public:
   // Compiles every program and places the store. All ranks construct together. As long as the trainer lives

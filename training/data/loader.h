@@ -66,7 +66,8 @@ struct Step {
 // Reads samples step after step, epoch after epoch without end, ahead of who asks. What next() gives is a
 // function of source, options and position alone, whatever the number of workers. The constructor throws
 // UserError for an impossible option. One thread makes and destroys the loader and calls next(), has_room(), is_empty()
-// and read_ahead(); stall_seconds() and skipped() may be called from any thread. Destruction waits at most for the samples that are just being read.
+// and read_ahead(); stall_seconds() and skipped() may be called from any thread. Destruction waits at most for the
+// samples that are just being read.
 class Loader {
  public:
   Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& options);

@@ -23,8 +23,8 @@ struct EpochPosition {
 
 // Reads the sample at a position of an epoch's order. With OnError::skip a sample that cannot be
 // read is left out or, where `replace`, replaced by the next readable one among those of the same part of batches, which
-// most often are one rank's: first those of the same step, then of the following steps, round to the epoch's beginning. So the replacement
-// depends on neither workers nor timing, and the sizes of batches never change. Thread-safe.
+// most often are one rank's: first those of the same step, then of the following steps, round to the epoch's beginning.
+// So the replacement depends on neither workers nor timing, and the sizes of batches never change. Thread-safe.
 class SampleReader {
  public:
   // `source` must outlive the reader.
