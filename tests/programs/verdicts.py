@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -144,7 +145,9 @@ class Run(VerdictTest):
     def test_no_run(self):
         (self.folder / "run/events").mkdir(parents=True)
         for content, says in ((None, "no run has kept events in '.*/run'; name the folder output.dir of a run"),
-                              (b"x" * 65536, "'.*/rank-0000' holds no events that this version of Plexaura has written")):
+                              (b"x" * 65536, "'.*/rank-0000' holds no events that this version of Plexaura has written"),
+                              (b"PLXEVENT" + struct.pack("<II", 1, 2**32 - 1) + b"x" * 65520, "'.*/rank-0000' holds no events that"),
+                              (b"PLXEVENT" + bytes(300), "'.*/rank-0000' is cut off: it has fewer than 65536 bytes")):
             if content:
                 (self.folder / "run/events/rank-0000").write_bytes(content)
             done = subprocess.run([SOURCE / "tools/why", self.folder / "run"], capture_output=True, text=True, timeout=60)

@@ -15,6 +15,7 @@ HEADER_BYTES = 512
 BUCKETS, BUCKET_BYTES = 32, 128
 SLOTS_AT = HEADER_BYTES + BUCKETS * BUCKET_BYTES
 SLOT = struct.Struct("<QqqIi480s")
+SLOTS = (FILE_BYTES - SLOTS_AT) // SLOT.size
 
 
 class Kind(enum.IntEnum):
@@ -47,15 +48,17 @@ class Rank:
 
     def __init__(self, file):
         # Who writes meanwhile changes a slot between the two looks.
-        looks = [os.pread(file.fileno(), FILE_BYTES, 0).ljust(FILE_BYTES, b"\0") for _ in range(2)]
+        looks = [os.pread(file.fileno(), FILE_BYTES, 0) for _ in range(2)]
+        if any(len(look) < FILE_BYTES for look in looks):
+            raise ValueError(f"'{file.name}' is cut off: it has fewer than {FILE_BYTES} bytes")
         (magic, version, slots, self.rank, self.ranks, self.process, self.process_start, self.wall_time, start,
          self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job) = HEADER.unpack_from(looks[1])
-        if magic != b"PLXEVENT" or version != 1:
+        if magic != b"PLXEVENT" or version != 1 or slots != SLOTS:
             raise ValueError(f"'{file.name}' holds no events that this version of Plexaura has written")
         self.host, self.place, self.job = plain(host), plain(place), plain(job)
         self.buckets = [plain(looks[1][i:i + BUCKET_BYTES]) for i in range(HEADER_BYTES, SLOTS_AT, BUCKET_BYTES)]
         self.events = []
-        for i in range(slots):
+        for i in range(SLOTS):
             first, second = (SLOT.unpack_from(look, SLOTS_AT + i * SLOT.size) for look in looks)
             if first == second and first[0] > 0:
                 self.events.append(Event(*first))
