@@ -245,7 +245,7 @@ class Hang(LaunchTest):
         self.check_long("run")
 
     def test_a_program_that_keeps_no_events(self):
-        self.assertEqual(self.launch("-n", 2, "--deadline", 1, "sleep", 4), [])
+        self.assertEqual(self.launch("-n", 2, "--deadline", 5, "sleep", 8), [])
 
     def test_a_file_that_cannot_be_read(self):
         def disturb(run):
