@@ -9,4 +9,11 @@ inline constexpr bool address_sanitized = true;
 inline constexpr bool address_sanitized = false;
 #endif
 
+// Whether any sanitizer watches that slows a program down. A few steps show it as much as whole trainings do.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = address_sanitized;
+#endif
+
 }  // namespace plexaura::testing

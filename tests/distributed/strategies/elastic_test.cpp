@@ -7,6 +7,7 @@
 
 #include "tests/distributed/strategies/iris_run.h"
 #include "tests/distributed/strategies/moved_ranks.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
 
@@ -61,7 +62,8 @@ TEST_CASE("elastic: the centre is shown, and goes to a mean that weighs each ran
   CHECK(seen[1] == std::vector<Numbers>{{5, 10, 16}, {12, 10, 16}});
 }
 
-TEST_CASE("elastic: learns the flowers as one rank does, and two runs have the same bits") {
+TEST_CASE("elastic: learns the flowers as one rank does, and two runs have the same bits" *
+          doctest::skip(sanitized)) {
   const double alone = train_iris(1, {})[0].accuracy;
   for (const int ranks : {2, 4}) {
     const auto ends = train_iris(ranks, settings);
