@@ -38,18 +38,35 @@ Posted Mailbox::post(int to, int tag, std::span<const std::byte> bytes) {
                     transport_->rank(), tag, to, transport_->size()));
   if (is_lost(to)) return Posted::lost;
   const std::size_t under_way = outbox_.bytes_under_way(to);
-  if (under_way > 0 && under_way + bytes.size() > most_bytes) return Posted::full;
+  if (under_way > 0 && !bytes.empty() && under_way + bytes.size() > most_bytes) return Posted::full;
   outbox_.send(bytes, to, tag);
   return Posted::sent;
 }
 
-void Mailbox::begin(const Envelope& envelope, int tag) {
+bool Mailbox::drive(int tag, std::int64_t most_arriving) {
+  if (std::ranges::count(arriving_, tag, &Arriving::tag) < most_arriving) begin_next(tag);
+  const bool all_arrived =
+      std::ranges::all_of(arriving_, [this](Arriving& letter) { return has_arrived(letter); });
+  return outbox_.under_way() > 0 || !all_arrived;
+}
+
+bool Mailbox::has_arrived(Arriving& letter) {
+  letter.arrived = letter.arrived || transport_->done(letter.request);
+  return letter.arrived;
+}
+
+// If one has come.
+void Mailbox::begin_next(int tag) {
+  const auto envelope = transport_->waiting(Transport::anyone, tag);
+  if (!envelope) return;
   Arriving next{tag,
-                {envelope.from, std::vector<std::byte>(envelope.bytes)},
+                {envelope->from, std::vector<std::byte>(envelope->bytes)},
                 {},
+                false,
                 Wait(deadline_),
                 Wait(seconds_of_dying)};
-  next.request = transport_->receive(next.letter.bytes, envelope.from, tag);
+  next.request = transport_->receive(next.letter.bytes, envelope->from, tag);
+  has_arrived(next);  // most often it has, whole
   arriving_.push_back(std::move(next));
 }
 
@@ -61,7 +78,7 @@ std::optional<Letter> Mailbox::finish(int tag) {
     };
     if (next->tag != tag || std::any_of(arriving_.begin(), next, is_before)) {
       ++next;
-    } else if (transport_->done(next->request)) {
+    } else if (has_arrived(*next)) {
       Letter letter = std::move(next->letter);
       arriving_.erase(next);
       return letter;
@@ -98,7 +115,7 @@ std::optional<Letter> Mailbox::await(int tag, double seconds, std::string_view w
   Wait wait(seconds);
   for (int pauses = 1;; ++pauses) {
     const bool expired = wait.expired();
-    if (const auto envelope = transport_->waiting(Transport::anyone, tag)) begin(*envelope, tag);
+    begin_next(tag);
     if (auto letter = finish(tag)) return letter;
     outbox_.under_way();
     if (expired || pauses % pauses_between_looks == 0) ((*alarm_).*listen)(call);

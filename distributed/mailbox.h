@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,7 +40,7 @@ class Mailbox {
   Mailbox& operator=(const Mailbox&) = delete;
 
   // Copies the bytes and returns at once. At most `most_bytes` are under way to a rank, or one letter that is
-  // longer.
+  // longer. There is always room for an empty letter.
   Posted post(int to, int tag, std::span<const std::byte> bytes);
   static constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
@@ -47,6 +48,11 @@ class Mailbox {
   // of one rank come in the order in which it posted them, and keep back nobody else's. Throws an Error (see speaks())
   // where the run ends meanwhile.
   std::optional<Letter> take(int tag, double seconds);
+
+  // Lets letters leave, and those with this tag arrive, up to so many that nobody has taken. Finds nobody dead and does
+  // not hear that the run ends: for a thread that only drives what another one has posted or will take. Whether anything
+  // is still under way.
+  bool drive(int tag, std::int64_t most_arriving);
 
   // For a rank that does not go on without the others, and waits for `what`. The same, but where one of them has died
   // a RankLost.
@@ -67,13 +73,15 @@ class Mailbox {
     int tag;
     Letter letter;
     Request request;
+    bool arrived;
     Wait patience;
     Wait dying;  // since its sender died
   };
 
   using Listen = void (Alarm::*)(const PendingCall& call);
   std::optional<Letter> await(int tag, double seconds, std::string_view what, Listen listen);
-  void begin(const Envelope& envelope, int tag);
+  void begin_next(int tag);
+  bool has_arrived(Arriving& letter);
   // The first letter that is whole; gives those up that do not go on.
   std::optional<Letter> finish(int tag);
   std::vector<Arriving>::iterator give_up(std::vector<Arriving>::iterator letter);

@@ -8,23 +8,23 @@
 
 #include "core/compile/compile.h"
 #include "core/vm/profile.h"
-#include "training/data/loader.h"
+#include "training/data/sent_steps.h"
 
 namespace plexaura {
 
 namespace {
 
-Step next_step(Loader& loader, Profile* profile) {
+Step next_step(StepSource& steps, Profile* profile) {
   const ProfileSpan span(profile, "waiting for data", "data");
-  return loader.next();
+  return steps.next();
 }
 
 // Sums over the samples of this rank.
-Evaluation evaluate_share(Evaluator& evaluator, Loader& loader) {
+Evaluation evaluate_share(Evaluator& evaluator, StepSource& steps, const BatchPlan& plan) {
   Evaluation sums{.metrics = std::vector<double>(evaluator.metric_names().size())};
-  for (std::int64_t i = 0; i < loader.plan().steps_per_epoch(); ++i) {
-    const std::int64_t first = loader.plan().global_batch(i).first;
-    const Step data = next_step(loader, evaluator.profile());
+  for (std::int64_t i = 0; i < plan.steps_per_epoch(); ++i) {
+    const std::int64_t first = plan.global_batch(i).first;
+    const Step data = next_step(steps, evaluator.profile());
     for (const MicroBatch& batch : data.micro_batches) {
       const Evaluation part = evaluator.evaluate(batch.fields, batch.samples, first + batch.first_sample);
       sums.loss += part.loss;
@@ -177,9 +177,10 @@ Evaluation Evaluator::evaluate(const std::vector<Tensor>& fields, std::int64_t s
 }
 
 Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,
-                    Collective& ranks, const LoaderOptions& reading) {
+                    Collective& ranks, const LoaderOptions& reading, Courier* courier) {
   std::map<std::int64_t, std::string> skipped;
   const Evaluation mine = together(ranks, "validation", [&] {
+    SampleStream stream(courier, Courier::Stream::validation);
     if (!samples || samples->size() == 0)
       throw UserError(
           "there are no samples for validation; give some, in YAML with data.validation_share or "
@@ -188,9 +189,9 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
     plan.check();
     evaluator.prepare(plan.micro_batch_sizes(ranks.rank()));
     evaluator.know_metrics();
-    Loader loader(samples, in_order(reading, ranks, evaluator.feed_memory()));
-    Evaluation sums = evaluate_share(evaluator, loader);
-    skipped = loader.skipped();
+    const auto steps = make_steps(samples, in_order(reading, ranks, evaluator.feed_memory()), stream);
+    Evaluation sums = evaluate_share(evaluator, *steps, plan);
+    skipped = steps->skipped();
     return sums;
   });
   std::vector<double> all{mine.loss, mine.samples};

@@ -17,6 +17,7 @@
 namespace plexaura {
 
 struct LoaderOptions;
+class Courier;
 class Tuner;
 
 // Sums over the samples that were looked at.
@@ -99,7 +100,7 @@ struct Validation {
 // batches, their division, the workers and what happens to samples that cannot be read matter. UserError where
 // there are no samples, or none of them can be read.
 Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,
-                    Collective& ranks, const LoaderOptions& reading);
+                    Collective& ranks, const LoaderOptions& reading, Courier* courier = nullptr);
 
 // Sums over samples as means, under the names of the metrics.
 std::vector<MetricValue> means_of(const std::vector<std::string>& names, std::span<const double> sums,

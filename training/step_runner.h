@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/ranks/collective.h"
-#include "training/data/loader.h"
+#include "training/data/step_source.h"
 #include "training/programs.h"
 
 namespace plexaura {

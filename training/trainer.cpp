@@ -12,6 +12,7 @@
 #include "core/events.h"
 #include "core/vm/profile.h"
 #include "training/data/loader.h"
+#include "training/data/sent_steps.h"
 #include "training/folder_lock.h"
 #include "training/on_rank_0.h"
 #include "training/signals.h"
@@ -140,13 +141,18 @@ LoaderOptions Trainer::reading() const {
           .on_error = options_.on_error};
 }
 
-std::unique_ptr<Loader> Trainer::make_loader() const {
+// From where the run stands.
+LoaderOptions Trainer::reading_on() const {
   LoaderOptions options = reading();
   options.first_epoch = state_.epoch;
   options.first_step = state_.step_in_epoch;
-  options.dealt = dealer() != nullptr;
+  options.parts = dealer() != nullptr ? Parts::drawn : Parts::own;
   options.memory = programs_->feed_memory();
-  return std::make_unique<Loader>(parts_.train, options);
+  return options;
+}
+
+Courier* Trainer::courier() const {
+  return parts_.strategy != nullptr ? parts_.strategy->courier() : nullptr;
 }
 
 TrainingResult Trainer::run() {
@@ -161,8 +167,10 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
         "Trainer::run was called twice; a Trainer runs once: to train on, make another one, whose "
         "run begins with the store's weights");
   const StopSignals signals;
-  const std::unique_ptr<Loader> loader =
-      together(ranks(), "the start of training", [&] { return make_loader(); });
+  SampleStream stream(courier(), Courier::Stream::training);
+  const std::unique_ptr<StepSource> steps = together(
+      ranks(), "the start of training", [&] { return make_steps(parts_.train, reading_on(), stream); });
+  Loader* const drawn = dealer() != nullptr ? &dynamic_cast<Loader&>(*steps) : nullptr;
   begin_strategy();
   give_strategy_state();
   runs_ahead_ = any_rank_runs_ahead();
@@ -176,7 +184,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     }
     if (done() || stopped_) break;
     if (const int signal = StopSignals::received(); signal != 0) noted_signal_ = signal;
-    dealer() != nullptr ? train_dealt(*loader, observer) : train_step(*loader, observer);
+    drawn != nullptr ? train_dealt(*drawn, observer) : train_step(*steps, observer);
   }
   note_step_under_way(observer);
   check_reported();
@@ -188,9 +196,9 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     result_.signal = agreed_signal(ranks(), noted_signal_ != 0 ? noted_signal_ : StopSignals::received());
   result_.steps = state_.step;
   result_.images_per_second = rate_of_all_ranks();
-  result_.stall_share = loader->stall_seconds() / std::max(seconds_now() - begin, 1e-9);
+  result_.stall_share = steps->stall_seconds() / std::max(seconds_now() - begin, 1e-9);
   if (options_.on_error == OnError::skip)
-    result_.skipped = gather_skipped(ranks(), loader->skipped(), "the samples that could not be read");
+    result_.skipped = gather_skipped(ranks(), steps->skipped(), "the samples that could not be read");
   return result_;
 }
 
@@ -214,8 +222,8 @@ bool Trainer::any_rank_runs_ahead() {
   return std::ranges::find(all, "runs ahead") != all.end();
 }
 
-void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
-  const StepUnderWay step = launch_step(loader);
+void Trainer::train_step(StepSource& steps, TrainingObserver& observer) {
+  const StepUnderWay step = launch_step(steps);
   note_step_under_way(observer);
   if (step.ticket.stopped) {
     runner_->check_stopped(step.ticket, step.number);
@@ -228,14 +236,14 @@ void Trainer::train_step(Loader& loader, TrainingObserver& observer) {
   if (is_due) verify();
 }
 
-Trainer::StepUnderWay Trainer::launch_step(Loader& loader) {
+Trainer::StepUnderWay Trainer::launch_step(StepSource& steps) {
   tell_event(EventKind::step, state_.step + 1);
   const double begin = seconds_now();
   Step data;
   // What an observer of an earlier step threw on this rank alone goes the way of a failure in this one.
   std::exception_ptr failure = std::exchange(report_failure_, nullptr);
   if (!failure) try {
-      data = next_step(loader);
+      data = next_step(steps);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -322,9 +330,9 @@ void Trainer::check_reported() {
   });
 }
 
-Step Trainer::next_step(Loader& loader) const {
+Step Trainer::next_step(StepSource& steps) const {
   const ProfileSpan span(options_.profile, "waiting for data", "data");
-  return loader.next();
+  return steps.next();
 }
 
 // Comes before anything is saved, so that a good checkpoint stays.
@@ -366,7 +374,7 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
 Validation Trainer::validate() {
   require_programs();
   if (ran_) programs_->step().await_weights();  // before, the strategy has not begun
-  return plexaura::validate(programs_->evaluator(), parts_.validation, ranks(), reading());
+  return plexaura::validate(programs_->evaluator(), parts_.validation, ranks(), reading(), courier());
 }
 
 // Before anything is computed, so that no work is lost. A rank that was lost may have held the folder, and be

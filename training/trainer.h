@@ -21,9 +21,11 @@
 
 namespace plexaura {
 
+class Courier;
 class FolderLock;
 class Loader;
 class StepRunner;
+class StepSource;
 struct LoaderOptions;
 struct Step;
 
@@ -33,7 +35,8 @@ struct TrainerParts {
   ModelBuilder model;
   ParameterStore& store;
   Backend& backend;
-  std::shared_ptr<const SampleSource> train;
+  std::shared_ptr<const SampleSource>
+      train;  // not read on a rank that gets its samples from Strategy::courier()
   std::shared_ptr<const SampleSource> validation = {};  // of the same fields; null: nothing is validated
   Collective* collective = nullptr;                     // null: the program runs alone
   Strategy* strategy = nullptr;                         // null where the program runs alone
@@ -132,8 +135,8 @@ class Trainer {
   // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
   // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
   // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,
-  // the Trainer can only regroup again. UserError where Strategy::dealer() has dealt out the data: parts that lost ranks
-  // have drawn are not trained on.
+  // the Trainer can only regroup again. UserError where Strategy::dealer() has dealt out the data, for parts that lost ranks
+  // have drawn are not trained on; and where Strategy::courier() has brought it, for rank 0 alone may have all.
   void regroup(Collective& collective, Strategy* strategy);
   // The validation data under the weights as they are. All ranks together. UserError where there is none, or
   // none of it can be read.
@@ -151,7 +154,7 @@ class Trainer {
   void give_strategy_state();
   void require_programs() const;
   LoaderOptions reading() const;
-  std::unique_ptr<Loader> make_loader() const;
+  LoaderOptions reading_on() const;
   // A step that was launched and whose metrics were not read yet.
   struct StepUnderWay {
     StepTicket ticket = {};
@@ -162,9 +165,10 @@ class Trainer {
   };
 
   bool any_rank_runs_ahead();
-  Dealer* dealer() const;  // null: all ranks make each step together
-  void train_step(Loader& loader, TrainingObserver& observer);
-  StepUnderWay launch_step(Loader& loader);
+  Dealer* dealer() const;    // null: all ranks make each step together
+  Courier* courier() const;  // null: each rank reads its own samples
+  void train_step(StepSource& steps, TrainingObserver& observer);
+  StepUnderWay launch_step(StepSource& steps);
   StepUnderWay launch(const Step& data, std::exception_ptr failure, double begin);
   void advance();
   void go_to(std::int64_t step_in_epoch);
@@ -181,7 +185,7 @@ class Trainer {
   void verify();
   void check_reported();
   void check_loss(double loss, const std::string& name, bool is_of_all_ranks);
-  Step next_step(Loader& loader) const;
+  Step next_step(StepSource& steps) const;
   void finish_epoch(TrainingObserver& observer, double seconds);
   void lock_output();
   void save();

@@ -73,6 +73,11 @@ void Trainer::regroup(Collective& collective, Strategy* strategy) {
         "the strategy deals out the data, so that parts which lost ranks have drawn are not trained on and "
         "the "
         "ranks that are left stand at different steps; go on from a checkpoint");
+  if (courier() != nullptr)
+    throw UserError(
+        "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; go on "
+        "from "
+        "a checkpoint");
   drop_programs();
   under_way_.reset();       // its record is lost with the program that holds it
   state_.strategy.clear();  // that of a checkpoint which was not finished

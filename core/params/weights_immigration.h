@@ -12,6 +12,7 @@
 
 #include "core/device/backend.h"
 #include "core/export.h"
+#include "core/params/courier.h"
 #include "core/params/dealer.h"
 #include "core/params/exchange_event.h"
 #include "core/params/parameter_store.h"
@@ -192,6 +193,10 @@ class PLEXAURA_API Strategy {
   // engine's own. Asked only where the backend's memory is host memory, of all ranks at the same point.
   virtual std::unique_ptr<Memory> gradient_memory(std::size_t bytes);
 
+  // Null: each rank reads its own samples. Else rank 0 reads those of all ranks, each step in as many parts as ranks
+  // train, and this brings them to the others, whose data need not be readable. The courier belongs to the strategy.
+  virtual Courier* courier() { return nullptr; }
+
   // Once, before step one, when everything is placed. May call all ranks.
   virtual void begin(WeightsImmigration&) {}
 
@@ -199,7 +204,8 @@ class PLEXAURA_API Strategy {
   virtual void gradients_ready(std::size_t /*bucket*/, Event& /*final*/) {}
 
   // Before the update of each bucket, in placement order. Answers other than `ready` are legal for bucket 0
-  // only: a strategy that may give them agrees on all buckets first, and answers the same on all ranks.
+  // only: a strategy that may give them exchanges all buckets first. It answers the same on all ranks, but that some may
+  // skip an update which the others make.
   virtual UpdateAnswer before_update(std::size_t /*bucket*/) { return {}; }
 
   // Once a step where it is declared: before_update has been answered for all buckets, their events have

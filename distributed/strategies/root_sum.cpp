@@ -26,13 +26,17 @@ RootSum::RootSum(Communicator& communicator, int root, bool root_adds)
 }
 
 void RootSum::sum(DType dtype, std::span<std::byte> values, std::string_view what) {
+  gather(dtype, values, what);
+  communicator_.broadcast(values.data(), values.size(), root_, what);
+}
+
+void RootSum::gather(DType dtype, std::span<std::byte> values, std::string_view what) {
   // A barrier knows all ranks that did not come; a message only the one at its other end.
   communicator_.barrier(what);
   if (communicator_.rank() == root_)
     add_from_all(dtype, values, what);
   else
     send(values, what);
-  communicator_.broadcast(values.data(), values.size(), root_, what);
 }
 
 void RootSum::send(std::span<const std::byte> values, std::string_view what) {

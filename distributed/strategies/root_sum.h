@@ -19,6 +19,8 @@ class RootSum {
 
   // Collective, in place. `what` names it.
   void sum(DType dtype, std::span<std::byte> values, std::string_view what);
+  // The same, but the root keeps the sums to itself, and the others keep what they have.
+  void gather(DType dtype, std::span<std::byte> values, std::string_view what);
 
  private:
   void send(std::span<const std::byte> values, std::string_view what);

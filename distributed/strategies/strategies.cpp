@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "distributed/strategies/all_reduce.h"
 #include "distributed/strategies/reduce_broadcast.h"
+#include "distributed/strategies/scatter_gather.h"
 #include "distributed/strategies/send_receive.h"
 
 namespace plexaura {
@@ -39,11 +40,14 @@ struct Known {
   std::unique_ptr<Strategy> (*make)(const StrategyOptions&, Communicator&);
 };
 
-constexpr std::array known_strategies{
-    Known{"allreduce", make<AllReduce>},   Known{"reduce-broadcast", make<ReduceBroadcast>},
-    Known{"send-recv", make<SendReceive>}, Known{"local", make_local},
-    Known{"elastic", make_elastic},        Known{"async-server", make_async_server},
-    Known{"downpour", make_async_server}};
+constexpr std::array known_strategies{Known{"allreduce", make<AllReduce>},
+                                      Known{"reduce-broadcast", make<ReduceBroadcast>},
+                                      Known{"send-recv", make<SendReceive>},
+                                      Known{"scatter-gather", make<ScatterGather>},
+                                      Known{"local", make_local},
+                                      Known{"elastic", make_elastic},
+                                      Known{"async-server", make_async_server},
+                                      Known{"downpour", make_async_server}};
 
 std::exception_ptr unknown(std::string_view name) {
   return std::make_exception_ptr(

@@ -27,12 +27,13 @@ const std::vector<std::string>& strategy_names();
 //   allreduce         gradients are summed by all ranks, each its part, inside a node right where they lie
 //   reduce-broadcast  gradients are summed by rank 0, which sends the sums back
 //   send-recv         gradients of the others are summed by rank 0, which serves and does not train
+//   scatter-gather    rank 0 deals out the data, trains too, gathers the gradients, updates, and sends the weights
 //   local             each rank trains for itself; now and then their weights are averaged
 //   elastic           each rank trains for itself, tied to a centre that now and then follows them
 //   async-server      each rank but 0 trains at its own pace; rank 0 mixes their weights into its own
 //   downpour          the same, but rank 0 adds up how their weights have changed
 // All but async-server and downpour give the same bits in every run where Communicator::keeps_order(); allreduce,
-// reduce-broadcast and send-recv then give those of one another, for every size of the buckets. Null where the
+// reduce-broadcast, send-recv and scatter-gather then give those of one another, for every size of the buckets. Null where the
 // communicator has one rank: there is nothing to exchange, and a step without a strategy has no host points.
 // The communicator must outlive the strategy and is used by it on the thread that trains, between other calls
 // on that thread. Throws UserError for an unknown name, on all ranks where one has it. Collective.

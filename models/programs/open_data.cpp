@@ -278,6 +278,13 @@ void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vec
   train = part;
 }
 
+// What was read of the section so far.
+Settings keys_of_data(const Config& config) {
+  Settings keys = config.values();
+  std::erase_if(keys, [](const auto& key) { return !key.first.starts_with("data."); });
+  return keys;
+}
+
 }  // namespace
 
 const std::vector<std::string>& data_formats() {
@@ -327,7 +334,8 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
           .origin = origin,
           .is_cut = pair.is_cut,
           .is_measured = pair.is_measured,
-          .trained = pair.trained};
+          .trained = pair.trained,
+          .keys = keys_of_data(config)};
 }
 
 }  // namespace plexaura

@@ -20,6 +20,7 @@
 #include "models/programs/prediction_data.h"
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
+#include "models/programs/sent_data.h"
 #include "models/programs/use_model.h"
 #include "models/programs/version.h"
 #include "models/programs/write_profile.h"
@@ -30,17 +31,28 @@ namespace plexaura {
 
 namespace {
 
+const char* given(bool is_given) { return is_given ? "given" : "not given"; }
+
 // All that is read and built before ranks look at each other.
 struct Setup {
   std::unique_ptr<Config> config;
+  bool data_is_sent = false;  // by rank 0, which alone reads it
   RunData data;
   RunOptions options;
   std::unique_ptr<Model> model;
 };
 
+// The keys of the data are those of the rank that has read it.
+Settings values_of(const Setup& setup) {
+  Settings values = setup.config->values();
+  values.insert(setup.data.keys.begin(), setup.data.keys.end());
+  return values;
+}
+
 // What weights mean: the model, how samples are scaled, and the classes that have names.
-Settings settings_of(const Config& config, const std::vector<std::string>& classes) {
-  Settings settings = config.values();
+Settings settings_of(const Setup& setup) {
+  Settings settings = values_of(setup);
+  const std::vector<std::string>& classes = setup.data.train->class_names();
   std::erase_if(settings, [](const auto& setting) {
     const std::string& key = setting.first;
     return !key.starts_with("model.") && key != "data.standardise" && key != "data.mean" &&
@@ -59,7 +71,7 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   setup.options = read_options(*setup.config, samples, ranks);
   setup.options.trainer.steps = line.steps;
   setup.options.trainer.data_origin = setup.data.origin;
-  setup.options.trainer.settings = settings_of(*setup.config, train.class_names());
+  setup.options.trainer.settings = settings_of(setup);
   setup.options.trainer.notes = to_metadata(setup.data.trained);
   if (line.resume && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
@@ -74,19 +86,36 @@ RunData read_data(const CommandLine& line, const Config& config) {
   return open_data(config, trained);
 }
 
-Setup read_setup(const std::string& kind, const CommandLine& line, int ranks) {
-  Setup setup;
-  setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
-  const Section model = setup.config->section("model");
-  if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
-    throw model.error("name",
-                      fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
-  setup.data = read_data(line, *setup.config);
+// Those that receive the data do not read the keys by which it was opened.
+void build_from_data(Setup& setup, const CommandLine& line, const Communicator& ranks) {
   const Dataset& train = *setup.data.train;
-  setup.model = make_model(model, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()),
-                           setup.data.pixels);
-  read_run_options(setup, line, ranks);
-  setup.config->check_all_used();
+  setup.model = make_model(setup.config->section("model"), train.sample_shape(),
+                           static_cast<std::int64_t>(train.class_names().size()), setup.data.pixels);
+  read_run_options(setup, line, ranks.size());
+  if (!setup.data_is_sent || ranks.rank() == 0) setup.config->check_all_used();
+}
+
+Setup read_setup(const std::string& kind, const CommandLine& line, Communicator& ranks) {
+  constexpr const char* what = "reading the configuration";
+  Setup setup;
+  const std::string strategy = together(ranks, what, [&] {
+    setup.config = std::make_unique<Config>(Config::load(line.config, line.set));
+    const Section model = setup.config->section("model");
+    if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
+      throw model.error("name",
+                        fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
+    return read_strategy_name(setup.config->section("distributed"));
+  });
+  check_agreement(ranks, {{"the build", build_id()},
+                          {"distributed.strategy", strategy},
+                          {"--evaluate", given(line.evaluate)},
+                          {"--predict", given(!line.predict.empty())}});
+  setup.data_is_sent = sends_data(strategy) && ranks.size() > 1 && !uses_model(line);
+  together(ranks, what, [&] {
+    if (!setup.data_is_sent || ranks.rank() == 0) setup.data = read_data(line, *setup.config);
+  });
+  if (setup.data_is_sent) setup.data = share_data(ranks, std::move(setup.data));
+  together(ranks, what, [&] { build_from_data(setup, line, ranks); });
   return setup;
 }
 
@@ -96,16 +125,13 @@ ParameterStore make_store_of(const Setup& setup) {
   return ParameterStore(std::move(specs), static_cast<std::uint64_t>(setup.options.trainer.seed));
 }
 
-const char* given(bool is_given) { return is_given ? "given" : "not given"; }
-
 // What has to be equal on all ranks; folders may differ from host to host.
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
-  std::map<std::string, std::string> facts = setup.config->values();
+  std::map<std::string, std::string> facts = values_of(setup);
   facts.erase("data.path");
   facts.erase("data.workers");
   facts["output.dir"] = given(!setup.options.trainer.output.empty());
   facts.erase("training.tuning");  // that of rank 0 counts
-  facts["the build"] = build_id();
   facts["the number of samples"] =
       fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
   facts["the samples or their split"] = fmt::format("{:016x}", setup.data.origin);
@@ -115,8 +141,6 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--dry-run"] = given(line.dry_run);
   facts["--weights"] = given(!line.weights.empty());
   facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));
-  facts["--evaluate"] = given(line.evaluate);
-  facts["--predict"] = given(!line.predict.empty());
   facts["--log"] = given(!line.log.empty());
   facts["--profile"] = given(!line.profile.empty());
   return facts;
@@ -281,8 +305,7 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
       return 0;
     }
     together(ranks, "choosing the threads", [&] { use_cores(ranks.place().size); });
-    Setup setup =
-        together(ranks, "reading the configuration", [&] { return read_setup(kind, line, ranks.size()); });
+    Setup setup = read_setup(kind, line, ranks);
     check_agreement(ranks, facts_of(setup, line));
     if (uses_model(line)) return use_model(line, ranks, setup.data, setup.options, *setup.model);
     return train_or_serve(line, ranks, std::move(setup));

@@ -138,6 +138,10 @@ ElasticOptions read_elastic(const Section& distributed) {
   return elastic;
 }
 
+bool rank_0_adds(const std::string& strategy) {
+  return strategy == "reduce-broadcast" || strategy == "send-recv" || strategy == "scatter-gather";
+}
+
 bool has_parameter_server(const std::string& strategy) {
   return strategy == "async-server" || strategy == "downpour";
 }
@@ -157,7 +161,7 @@ AsyncServerOptions read_async_server(const Section& distributed, bool mixes) {
 
 // Each strategy with the keys that have an effect there.
 void read_strategy(const Section& distributed, RunOptions& run) {
-  run.strategy.name = distributed.choice_or("strategy", run.strategy.name, strategy_names());
+  run.strategy.name = read_strategy_name(distributed);
   const std::string because = "the strategy is " + run.strategy.name;
   const bool is_local = run.strategy.name == "local";
   const bool is_elastic = run.strategy.name == "elastic";
@@ -174,6 +178,8 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   if (is_local || is_elastic || has_server)
     return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every"}, because);
   run.trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
+  if (run.strategy.name == "scatter-gather")
+    return distributed.refuse({"rebroadcast_every", "verify_every"}, because);
   run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
   run.trainer.verify_every = distributed.integer_or("verify_every", run.trainer.verify_every, {.minimum = 0});
 }
@@ -185,6 +191,10 @@ double read_deadline(const Section& distributed) {
 }
 
 bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }
+
+std::string read_strategy_name(const Section& distributed) {
+  return distributed.choice_or("strategy", StrategyOptions().name, strategy_names());
+}
 
 std::filesystem::path read_output_folder(const Section& output) {
   std::filesystem::path folder = output.text_or("dir", "");
@@ -224,7 +234,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.on_error =
       data.choice_or("on_error", "fail", {"fail", "skip"}) == "skip" ? OnError::skip : OnError::fail;
   read_strategy(distributed, run);
-  if (run.strategy.name == "reduce-broadcast" || run.strategy.name == "send-recv")
+  if (rank_0_adds(run.strategy.name))
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", and rank 0 adds");
   if (has_parameter_server(run.strategy.name))
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", which makes no sums");

@@ -31,6 +31,7 @@ struct RunData {
   // ... and samples are scaled by what was measured over those that are trained on.
   bool is_measured = false;
   TrainedData trained = {};
+  Settings keys = {};  // of the section data, by which it was opened
 };
 
 // What data.format may be.
@@ -57,10 +58,11 @@ struct RunOptions {
 // that know the whole run; 0 where none is open.
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
-// What is needed before ranks exist: seconds that a rank waits for another, whether ranks of one machine share memory,
-// and the folder of checkpoints, empty for none.
+// What is needed before the rest is read: seconds that a rank waits for another, whether ranks of one machine share memory,
+// how they work together, and the folder of checkpoints, empty for none.
 double read_deadline(const Section& distributed);
 bool read_shared_memory(const Section& distributed);
+std::string read_strategy_name(const Section& distributed);
 std::filesystem::path read_output_folder(const Section& output);
 
 }  // namespace plexaura

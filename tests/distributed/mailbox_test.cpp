@@ -107,6 +107,43 @@ TEST_CASE("mailbox: letters come from anybody, and those of one rank in order") 
   CHECK(ends == std::vector<std::string>(rank_count, "fine"));
 }
 
+TEST_CASE("mailbox: what is driven arrives before it is taken, up to so many letters, and in order") {
+  ThreadNetwork network(2);
+  const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
+  const auto sender = network.transport(1);
+  const auto receiver = network.transport(0);
+  Mailbox box(network.transport(0), two_living_ranks(), alarm, 30);
+  for (const char* text : {"a", "bc", "d"}) sender->send(bytes_of(text), 0, letter_tag);
+  for (int i = 0; i < 5; ++i) CHECK_FALSE(box.drive(letter_tag, 2));
+  CHECK_FALSE(box.drive(letter_tag + 1, 2));
+  REQUIRE(receiver->waiting(1, letter_tag));
+  for (const char* text : {"a", "bc", "d"}) {
+    const auto letter = box.take(letter_tag, 1);
+    REQUIRE(letter);
+    CHECK(text_of(*letter) == text);
+  }
+}
+
+TEST_CASE("mailbox: who drives is told what is still under way") {
+  const auto alarm = std::make_shared<Alarm>(std::make_unique<Stuck>());
+  Mailbox leaving(std::make_unique<Stuck>(), two_living_ranks(), alarm, 30);
+  CHECK_FALSE(leaving.drive(letter_tag, 2));
+  leaving.post(1, letter_tag, bytes_of("news"));
+  CHECK(leaving.drive(letter_tag, 2));
+  Mailbox arriving(std::make_unique<Stuck>(std::deque<Envelope>{{1, stuck_bytes}}), two_living_ranks(), alarm,
+                   30);
+  CHECK(arriving.drive(letter_tag, 2));
+}
+
+TEST_CASE("mailbox: there is always room for an empty letter") {
+  const auto alarm = std::make_shared<Alarm>(std::make_unique<Stuck>());
+  Mailbox box(std::make_unique<Stuck>(), two_living_ranks(), alarm, 30);
+  const std::string longest(Mailbox::most_bytes + 1, 'x');
+  CHECK(box.post(1, letter_tag, bytes_of(longest)) == Posted::sent);
+  CHECK(box.post(1, letter_tag, bytes_of("more")) == Posted::full);
+  CHECK(box.post(1, letter_tag, {}) == Posted::sent);
+}
+
 TEST_CASE("mailbox: a dead rank is a status, and what it had sent still comes") {
   ThreadNetwork network(2);
   const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());

@@ -1,5 +1,7 @@
 """What the programs learn, and that ranks do not change it."""
 
+import subprocess
+
 import support
 from support import SOURCE, ProgramTest, difference
 
@@ -49,10 +51,20 @@ class Ranks(ProgramTest):
                                        "training.optimizer.momentum=0.9"), "float32", 1e-5, counts=(2,))
 
     def test_strategies_that_sum_gradients_give_the_same_bytes(self):
-        for strategy, ranks in {"allreduce": 2, "reduce-broadcast": 2, "send-recv": 3}.items():
+        for strategy, ranks in {"allreduce": 2, "reduce-broadcast": 2, "send-recv": 3, "scatter-gather": 2}.items():
             self.mpirun(ranks, self.command("convnet", *self.cnn(f"distributed.strategy={strategy}", f"output.dir={strategy}")))
-        for strategy in ("reduce-broadcast", "send-recv"):
+        for strategy in ("reduce-broadcast", "send-recv", "scatter-gather"):
             self.assertEqual(self.weight_bytes("allreduce"), self.weight_bytes(strategy), strategy)
+
+    def test_rank_0_alone_has_the_data(self):
+        self.mpirun(3, self.command("convnet", *self.cnn("output.dir=whole")))
+        for more in (["--steps", 7], ["--resume"]):
+            with_data = self.command("convnet", *self.cnn("output.dir=sent", "distributed.strategy=scatter-gather"), *more)
+            run = self.start_ranks(1, *with_data, ":", "-n", 2, *with_data, "--set", "data.path=nowhere",
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            output, _ = run.communicate(timeout=120)
+            self.assertEqual(run.returncode, 0, output)
+        self.assertEqual(self.weight_bytes("whole"), self.weight_bytes("sent"))
 
     def test_averaged_weights_learn(self):
         settings = ("distributed.strategy=local", "distributed.every=5", "output.dir=run")

@@ -105,6 +105,25 @@ class Run(VerdictTest):
         said = self.why("exception", r"rank [01] on \S+ ended in step \d+ with the error: ")
         self.assertIn(image.name, said)
 
+    def test_broken_data_that_rank_0_reads_for_all(self):
+        """In the validation of the first epoch, which rank 1 is to see none of."""
+        support.draw_images(self.folder / "images", train=4)
+        image = sorted((self.folder / "images/val").rglob("*.jpg"))[-1]
+        image.write_text("no image")
+        settings = ["data.path=images", "data.image_size=32", "training.batch_size=6", "training.schedule.warmup_epochs=1",
+                    "distributed.strategy=scatter-gather", *ENDLESS]
+        self.end(self.start(2, *self.command("resnet", SOURCE / "models/resnet18.yaml", *self.settings(*settings))))
+        self.assertIn(image.name, self.why("exception", r"rank 0 on \S+ ended in step 2 with the error: "))
+
+    def test_samples_that_rank_0_does_not_send(self):
+        run = self.start(2, *self.command("mlp", *self.iris("distributed.strategy=scatter-gather", *ENDLESS)))
+        self.wait_for_step(2, 100)
+        os.kill(self.ranks()[0].process, signal.SIGSTOP)
+        self.wait_for(lambda: self.ranks()[0].process_state() == "T")
+        self.why("stopped", r"rank 0 on \S+ is stopped in step \d+")
+        self.end(run)
+        self.why("stopped", r"rank 0 on \S+ was stopped in step \d+")
+
     def test_a_mistake_of_all(self):
         self.run_one("mlp", *self.iris("output.dir=run", "training.epoch=3"), status=2)
         self.why("exception", r"rank 0 on \S+ ended with the error: .*did you mean 'epochs'")

@@ -65,6 +65,9 @@ class WrongInput(MistakeTest):
     def test_algorithms(self):
         self.check_ranks("distributed.algorithm has no effect here, because the strategy is reduce-broadcast, and rank 0 adds; remove it$", "mlp",
                          *self.iris("distributed.strategy=reduce-broadcast", "distributed.algorithm=auto"))
+        for key in ("algorithm=auto", "verify_every=5", "rebroadcast_every=5", "every=2"):
+            self.check_ranks(f"distributed.{key.split('=')[0]} has no effect here, because the strategy is scatter-gather(, and rank 0 adds)?; remove it$",
+                             "mlp", *self.iris("distributed.strategy=scatter-gather", f"distributed.{key}"))
         if SEVERAL_RANKS:
             self.check("^distributed.algorithm is 'window', but the ranks do not share memory: 'window' adds in memory that all ranks share; take", "mlp",
                        *self.iris("distributed.algorithm=window", "distributed.shared_memory=false"), ranks=(2,))

@@ -13,6 +13,20 @@
 
 namespace plexaura::testing::trainer_resume_test {
 
+namespace {
+
+// Brings samples, to a run that has one rank.
+class Bringing final : public Strategy, public Courier {
+ public:
+  HookSet hooks() const override { return {}; }
+  Courier* courier() override { return this; }
+  void send(Stream, int, std::span<const std::byte>) override {}
+  std::optional<std::vector<std::byte>> receive(Stream, std::string_view) override { return std::nullopt; }
+  void close(Stream, bool) noexcept override {}
+};
+
+}  // namespace
+
 TEST_CASE("a run that stops anywhere and goes on ends bitwise equal") {
   SmallRun whole;
   whole.train(momentum(), points(30), points(9, 100));
@@ -183,6 +197,19 @@ TEST_CASE("while a trainer lives no other may write into its folder") {
   CHECK(user_error([&] {
           SmallRun().train(options, points(30), points(0));
         }).find("writes its checkpoints into " + folder.path().string()) != std::string::npos);
+}
+
+TEST_CASE("a run does not go on without lost ranks where rank 0 reads the data") {
+  ParameterStore store = small_store();
+  Bringing strategy;
+  SingleProcess left;
+  Trainer trainer({small_model, store, test_backend(), points(30), points(9, 100), &left, &strategy},
+                  momentum());
+  CHECK(
+      user_error([&] { trainer.regroup(left, nullptr); }) ==
+      "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; go on from "
+      "a checkpoint");
+  CHECK(trainer.run().steps == 12);
 }
 
 }  // namespace plexaura::testing::trainer_resume_test

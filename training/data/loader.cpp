@@ -69,7 +69,8 @@ Loader::Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& 
       fields_(source_->fields()),
       reader_(*source_, plan_, options.seed, options.on_error, options.replace),
       epoch_(options.first_epoch),
-      step_(options.first_step) {
+      step_(options.first_step),
+      part_(options.parts == Parts::all ? 0 : options.rank) {
   check_options(options_, plan_);
   if (is_copied_at_once(*source_, fields_, plan_)) options_.workers = 0;
   if (step_ == plan_.steps_per_epoch()) {
@@ -131,21 +132,14 @@ void Loader::wait_for_front(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-std::vector<Tensor> Loader::take_fields(std::int64_t samples) const {
-  std::vector<TensorType> types;
-  types.reserve(fields_.size());
-  for (const Field& field : fields_) types.push_back({field.type.dtype, batched(samples, field.type.shape)});
-  if (options_.memory) return options_.memory->take(std::move(types));
-  return {types.begin(), types.end()};
-}
-
 std::size_t Loader::most_pending() const {
-  return static_cast<std::size_t>(options_.workers > 0 ? options_.prefetch + 1 : 1);
+  const std::int64_t parts = options_.parts == Parts::all ? options_.ranks : 1;
+  return static_cast<std::size_t>(options_.workers > 0 ? (options_.prefetch + 1) * parts : 1);
 }
 
 void Loader::schedule_ahead() {
-  while (!options_.dealt && has_room()) {
-    schedule(options_.rank);
+  while (options_.parts != Parts::drawn && has_room()) {
+    schedule(part_);
     advance();
   }
 }
@@ -164,15 +158,9 @@ void Loader::schedule(std::int64_t part) {
   pending.order = order_;
   pending.part = part;
   pending.share = plan_.rank_share(step_, part);
-  const Slice global = plan_.global_batch(step_);
-  pending.step = {epoch_, step_, plan_.steps_per_epoch(), global.count, {}};
-  for (std::int64_t micro = 0; micro < plan_.micro_batches; ++micro) {
-    const Slice slice = plan_.micro_batch(step_, part, micro);
-    MicroBatch& batch = pending.step.micro_batches.emplace_back();
-    batch.fields = take_fields(slice.count);
-    batch.samples = slice.count;
-    batch.first_sample = slice.first - global.first;
-  }
+  pending.step = step_without_fields(plan_, epoch_, step_, part);
+  for (MicroBatch& batch : pending.step.micro_batches)
+    batch.fields = make_fields(fields_, batch.samples, options_.memory.get());
   if (options_.workers == 0) {
     pending_.push_back(std::move(pending));
   } else {
@@ -185,6 +173,8 @@ void Loader::schedule(std::int64_t part) {
 }
 
 void Loader::advance() {
+  if (options_.parts == Parts::all && ++part_ < options_.ranks) return;
+  if (options_.parts == Parts::all) part_ = 0;
   if (++step_ == plan_.steps_per_epoch()) begin_epoch(epoch_ + 1);
 }
 

@@ -18,8 +18,16 @@
 #include "training/data/sample_reader.h"
 #include "training/data/sample_source.h"
 #include "training/data/sampler.h"
+#include "training/data/step_source.h"
 
 namespace plexaura {
+
+// Which parts of the batches next() gives.
+enum class Parts : std::uint8_t {
+  own,   // that of the loader's rank, in each step
+  all,   // those of all ranks, one after the other, in each step
+  drawn  // those that read_ahead() names
+};
 
 struct LoaderOptions {
   std::int64_t batch_size = 1;  // samples of a step over all ranks
@@ -31,7 +39,8 @@ struct LoaderOptions {
   // Threads that read ahead; 0: next() reads on the calling thread. So it does, too, where samples lie in memory
   // and those of a step are copied sooner than a thread wakes up.
   std::int64_t workers = 1;
-  std::int64_t prefetch = 2;  // steps read ahead of the one that next() gives; memory is bounded by these
+  std::int64_t prefetch =
+      2;  // steps read ahead of the one that next() gives from; memory is bounded by these
   OnError on_error = OnError::fail;
   // With OnError::skip: whether another sample of the rank takes the place of one that cannot be read, so
   // that the sizes of batches never change. Otherwise it is left out, and its micro-batch is smaller by one.
@@ -39,28 +48,10 @@ struct LoaderOptions {
   // Where to begin; a resumed run gives the epoch and the step that it would do next.
   std::int64_t first_epoch = 0;
   std::int64_t first_step = 0;
-  // Which part of which batch comes next is told by read_ahead(), instead of that of this rank's number in each step.
-  bool dealt = false;
+  Parts parts = Parts::own;
   // Where batches lie: that of the programs which they are fed to, so that nobody copies them. Null: each has memory of
   // its own.
   std::shared_ptr<FeedMemory> memory = {};
-};
-
-struct MicroBatch {
-  std::vector<Tensor> fields;     // [samples, ...] each, in the order of SampleSource::fields()
-  std::int64_t samples = 0;       // may be 0; without those that are left out
-  std::int64_t first_sample = 0;  // position of the first sample within the step's global batch
-};
-
-// One rank's data of one step.
-struct Step {
-  std::int64_t epoch = 0;
-  std::int64_t step_in_epoch = 0;
-  std::int64_t steps_in_epoch = 0;
-  std::int64_t global_samples = 0;  // of all ranks, those included that are left out
-  std::vector<MicroBatch> micro_batches;
-
-  bool ends_epoch() const { return step_in_epoch + 1 == steps_in_epoch; }
 };
 
 // Reads samples step after step, epoch after epoch without end, ahead of who asks. What next() gives is a
@@ -68,31 +59,28 @@ struct Step {
 // UserError for an impossible option. One thread makes and destroys the loader and calls next(), has_room(), is_empty()
 // and read_ahead(); stall_seconds() and skipped() may be called from any thread. Destruction waits at most for the
 // samples that are just being read.
-class Loader {
+class Loader final : public StepSource {
  public:
   Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
-  ~Loader();
+  ~Loader() override;
 
   const BatchPlan& plan() const { return plan_; }
 
-  // Where parts are dealt: whether there is room to read another one ahead, and begins to read this one.
+  // Where parts are drawn: whether there is room to read another one ahead, and begins to read this one.
   bool has_room() const { return pending_.size() < most_pending(); }
   void read_ahead(std::int64_t epoch, std::int64_t step, std::int64_t part);
   // Nothing is read ahead: next() would have nothing to give.
   bool is_empty() const { return pending_.empty(); }
 
-  // The next step. Rethrows, as it was thrown, the error of the first sample of the step that could not be
-  // read; so does every later call.
-  Step next();
+  // Rethrows, as it was thrown, the error of the first sample of the step that could not be read; so does every later
+  // call.
+  Step next() override;
 
-  // Seconds that next() has waited for data since construction (all of its reading when there are no
-  // workers).
-  double stall_seconds() const { return stall_seconds_.load(); }
-  // The samples that were replaced or left out because they could not be read (OnError::skip): index and
-  // error.
-  std::map<std::int64_t, std::string> skipped() const { return reader_.skipped(); }
+  // All of its reading when there are no workers.
+  double stall_seconds() const override { return stall_seconds_.load(); }
+  std::map<std::int64_t, std::string> skipped() const override { return reader_.skipped(); }
 
  private:
   struct Pending {
@@ -120,7 +108,6 @@ class Loader {
   void schedule(std::int64_t part);
   void advance();
   void begin_epoch(std::int64_t epoch);
-  std::vector<Tensor> take_fields(std::int64_t samples) const;
   Pending* unclaimed();
   Slice claim(Pending& pending) const;
   Outcome read(Pending& pending, Slice positions);
@@ -138,9 +125,10 @@ class Loader {
   std::vector<Field> fields_;
   SampleReader reader_;
 
-  // The position of the next step to schedule, and that epoch's order; used by the calling thread alone.
+  // The position of the next part to schedule, and that epoch's order; used by the calling thread alone.
   std::int64_t epoch_;
   std::int64_t step_;
+  std::int64_t part_;
   std::shared_ptr<const std::vector<std::int64_t>> order_;
 
   std::mutex mutex_;  // guards pending_ and its counts

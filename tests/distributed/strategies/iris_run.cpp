@@ -9,6 +9,7 @@
 #include "distributed/handshake.h"
 #include "distributed/roles.h"
 #include "models/programs/run_config.h"
+#include "models/programs/sent_data.h"
 #include "models/zoo/model.h"
 #include "tests/distributed/group/thread_transport.h"
 
@@ -22,14 +23,19 @@ struct IrisSetup {
   std::unique_ptr<Model> model;
 };
 
-IrisSetup read_iris(const std::vector<std::string>& settings, int ranks) {
+// A rank that is sent its samples has no data.
+IrisSetup read_iris(const std::vector<std::string>& settings, Communicator& ranks) {
   const Config config = Config::load(PLEXAURA_SOURCE "/models/iris.yaml", settings);
-  IrisSetup setup{.data = open_data(config), .options = {}, .model = nullptr};
+  const bool is_sent = sends_data(read_strategy_name(config.section("distributed"))) && ranks.size() > 1;
+  const bool reads = !is_sent || ranks.rank() == 0;
+  IrisSetup setup;
+  if (reads) setup.data = open_data(config);
+  if (is_sent) setup.data = share_data(ranks, std::move(setup.data));
   const Dataset& train = *setup.data.train;
   setup.model =
       make_model(config, train.sample_shape(), static_cast<std::int64_t>(train.class_names().size()));
-  setup.options = read_options(config, train.size(), ranks);
-  config.check_all_used();
+  setup.options = read_options(config, train.size(), ranks.size());
+  if (reads) config.check_all_used();
   return setup;
 }
 
@@ -76,7 +82,7 @@ std::vector<IrisEnd> train_iris(int ranks, std::vector<std::string> settings,
   std::vector<std::optional<IrisEnd>> ends(static_cast<std::size_t>(ranks));
   const std::vector<std::string> said = endings(ranks, [&](int rank) {
     GroupCommunicator all(network.transport(rank), {.deadline_seconds = 60});
-    IrisSetup setup = read_iris(settings, ranks);
+    IrisSetup setup = read_iris(settings, all);
     setup.options.trainer.steps = steps;
     const auto exchange = all.duplicate("the exchange of gradients");
     const auto strategy = make_strategy(setup.options.strategy, *exchange);

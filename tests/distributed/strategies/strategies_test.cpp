@@ -14,12 +14,11 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
   for (const std::string& name : strategy_names()) CHECK(make_strategy({.name = name}, *alone) == nullptr);
   CHECK_THROWS_WITH_AS(make_strategy({.name = "allreduced"}, *alone),
                        "there is no strategy 'allreduced'; known are allreduce, reduce-broadcast, send-recv, "
-                       "local, elastic, async-server, downpour; did you mean 'allreduce'?",
+                       "scatter-gather, local, elastic, async-server, downpour; did you mean 'allreduce'?",
                        UserError);
   CHECK_THROWS_WITH_AS(make_strategy({.name = ""}, *alone),
-                       "there is no strategy ''; known are allreduce, reduce-broadcast, send-recv, local, "
-                       "elastic, async-server, "
-                       "downpour",
+                       "there is no strategy ''; known are allreduce, reduce-broadcast, send-recv, "
+                       "scatter-gather, local, elastic, async-server, downpour",
                        UserError);
 }
 
@@ -31,7 +30,7 @@ TEST_CASE("synchronous strategies limit the norm of the gradients as one rank do
   settings.emplace_back("training.optimizer.max_gradient_norm=0.1");
   const std::vector<double> alone = train_iris(1, settings)[0].values;
   CHECK(distance(alone, unlimited) > 0.01);
-  for (const char* strategy : {"allreduce", "reduce-broadcast", "send-recv"}) {
+  for (const char* strategy : {"allreduce", "reduce-broadcast", "send-recv", "scatter-gather"}) {
     CAPTURE(strategy);
     std::vector<std::string> together = settings;
     together.emplace_back(std::string("distributed.strategy=") + strategy);

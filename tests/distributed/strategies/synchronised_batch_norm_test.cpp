@@ -28,8 +28,12 @@ TEST_CASE("synchronised batch norm: any number of ranks trains as one rank does"
   const std::vector<double> plain = train_iris(1, settings(false))[0].values;
   const std::vector<double> alone = train_iris(1, settings(true))[0].values;
   CHECK(distance(alone, plain) < 1e-10);
-  for (const int ranks : {2, 3, 4})
-    for (const IrisEnd& end : train_iris(ranks, settings(true))) CHECK(distance(end.values, alone) < 1e-10);
+  for (const char* strategy : {"allreduce", "scatter-gather"})
+    for (const int ranks : {2, 3, 4}) {
+      CAPTURE(strategy);
+      const auto ends = train_iris(ranks, settings(true, {std::string("distributed.strategy=") + strategy}));
+      for (const IrisEnd& end : ends) CHECK(distance(end.values, alone) < 1e-10);
+    }
 }
 
 TEST_CASE("synchronised batch norm: float32 differs from one rank by rounding alone") {

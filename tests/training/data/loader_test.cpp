@@ -120,7 +120,7 @@ TEST_CASE("steps are the same whatever the number of workers and the depth of pr
     }
 }
 
-TEST_CASE("parts that are dealt are those of the ranks that they would fall to") {
+TEST_CASE("parts that are drawn are those of the ranks that they would fall to") {
   const auto dataset = std::make_shared<testing::CountingDataset>(23, std::vector<std::int64_t>{17});
   LoaderOptions options{.batch_size = 6, .ranks = 2, .micro_batches = 2, .seed = 1, .prefetch = 1};
   options.on_error = OnError::skip;
@@ -128,7 +128,7 @@ TEST_CASE("parts that are dealt are those of the ranks that they would fall to")
   for (options.rank = 0; options.rank < 2; ++options.rank) of_rank.push_back(read_steps(dataset, options, 8));
   for (options.workers = 0; options.workers < 3; ++options.workers) {
     options.rank = 0;
-    options.dealt = true;
+    options.parts = Parts::drawn;
     Loader loader(dataset, options);
     CHECK(loader.is_empty());
     for (const auto& [epoch, step, part] : {std::array{0, 2, 1}, std::array{0, 3, 0}, std::array{1, 3, 1}}) {
@@ -140,6 +140,21 @@ TEST_CASE("parts that are dealt are those of the ranks that they would fall to")
     }
     while (loader.has_room()) loader.read_ahead(2, 0, 0);
     CHECK_FALSE(loader.is_empty());
+  }
+}
+
+TEST_CASE("parts of all ranks come one after the other, in each step") {
+  const auto dataset = std::make_shared<testing::CountingDataset>(23, std::vector<std::int64_t>{17});
+  LoaderOptions options{.batch_size = 6, .ranks = 3, .micro_batches = 2, .seed = 1, .prefetch = 1};
+  options.on_error = OnError::skip;
+  options.first_step = 3;
+  std::vector<std::vector<StepContent>> of_rank;
+  for (options.rank = 0; options.rank < 3; ++options.rank) of_rank.push_back(read_steps(dataset, options, 6));
+  options.parts = Parts::all;
+  options.rank = 0;
+  for (options.workers = 0; options.workers < 3; ++options.workers) {
+    const auto all = read_steps(dataset, options, 18);
+    for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i] == of_rank[i % 3][i / 3]);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "distributed/handshake.h"
 #include "tests/distributed/programs/training/small_data.h"
 #include "tests/distributed/programs/training/small_model.h"
+#include "training/data/remote_dataset.h"
 
 namespace plexaura::testing {
 namespace {
@@ -18,6 +19,14 @@ class CallingObserver final : public TrainingObserver {
  private:
   const SmallRunOptions& options_;
 };
+
+// What a rank has of the data: no sample where rank 0 sends them.
+std::shared_ptr<const Dataset> data_of(const Collective& ranks, Strategy* strategy,
+                                       const std::shared_ptr<const Dataset>& whole) {
+  if (strategy == nullptr || strategy->courier() == nullptr || ranks.rank() == 0) return whole;
+  return std::make_shared<RemoteDataset>(
+      whole->size(), TensorType{whole->sample_dtype(), whole->sample_shape()}, whole->class_names());
+}
 
 TrainerOptions trainer_options(const SmallRunOptions& options) {
   TrainerOptions made;
@@ -45,8 +54,8 @@ ParameterStore make_small_store(const SmallRunOptions& options) {
 
 SmallRunResult run_small(Collective& ranks, Strategy* strategy, const SmallRunOptions& options) {
   const std::unique_ptr<Backend> backend = open_backend(options.backend);
-  const auto train = make_small_data(44, options.broken_sample);
-  const auto validation = make_small_data(5);
+  const auto train = data_of(ranks, strategy, make_small_data(44, options.broken_sample));
+  const auto validation = data_of(ranks, strategy, make_small_data(5));
   const auto classes = static_cast<std::int64_t>(train->class_names().size());
   const SmallModel model = make_small_model(options.model, train->sample_shape(), classes, options.dtype);
   ParameterStore store(model.specs, 1);

@@ -1,0 +1,7 @@
+#include "core/params/courier.h"
+
+namespace plexaura {
+
+Courier::~Courier() = default;
+
+}  // namespace plexaura

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "distributed/strategies/bucket_sum.h"
+#include "distributed/strategies/mail_courier.h"
+#include "distributed/strategies/root_sum.h"
+
+namespace plexaura {
+
+// The strategy `scatter-gather`: rank 0 alone needs the data. It sends the other ranks their parts of each batch, trains
+// on its own, gathers all gradients, makes the update, and sends the weights. The others make no update, and keep no state
+// of an optimizer. Gradients are added in the order of sum_order.h, so that N ranks get the bits of N ranks of `allreduce`.
+// The link of rank 0 bounds the speed.
+class ScatterGather final : public BucketSum {
+ public:
+  // Collective. The communicator must outlive it.
+  explicit ScatterGather(Communicator& communicator);
+
+  HookSet hooks() const override;
+  bool realigns_weights() const override { return true; }
+  Courier* courier() override { return &courier_; }
+  UpdateAnswer before_update(std::size_t bucket) override;
+  void after_update() override;
+
+ private:
+  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override;
+
+  RootSum sum_;
+  MailCourier courier_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+#include "core/vm/feed_memory.h"
+#include "training/data/sample_source.h"
+#include "training/data/sampler.h"
+
+namespace plexaura {
+
+struct MicroBatch {
+  std::vector<Tensor> fields;     // [samples, ...] each, in the order of SampleSource::fields()
+  std::int64_t samples = 0;       // may be 0; without those that are left out
+  std::int64_t first_sample = 0;  // position of the first sample within the step's global batch
+};
+
+// One rank's data of one step.
+struct Step {
+  std::int64_t epoch = 0;
+  std::int64_t step_in_epoch = 0;
+  std::int64_t steps_in_epoch = 0;
+  std::int64_t global_samples = 0;  // of all ranks, those included that are left out
+  std::vector<MicroBatch> micro_batches;
+
+  bool ends_epoch() const { return step_in_epoch + 1 == steps_in_epoch; }
+};
+
+// A rank's data, step after step, epoch after epoch without end.
+class StepSource {
+ public:
+  StepSource() = default;
+  StepSource(const StepSource&) = delete;
+  StepSource& operator=(const StepSource&) = delete;
+  virtual ~StepSource();
+
+  virtual Step next() = 0;
+
+  // What follows may be called from any thread.
+  // Seconds that next() has waited for data since construction.
+  virtual double stall_seconds() const = 0;
+  // The samples that this rank has replaced or left out because they could not be read (OnError::skip): index and
+  // error.
+  virtual std::map<std::int64_t, std::string> skipped() const = 0;
+};
+
+// A part of a step's batch, divided into micro-batches that have no fields yet.
+Step step_without_fields(const BatchPlan& plan, std::int64_t epoch, std::int64_t step, std::int64_t part);
+
+// For so many samples, uninitialised. `memory`: where they lie; null: in memory of their own.
+std::vector<Tensor> make_fields(std::span<const Field> fields, std::int64_t samples, FeedMemory* memory);
+
+}  // namespace plexaura
