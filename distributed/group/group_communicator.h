@@ -43,6 +43,7 @@ class GroupCommunicator final : public Communicator {
   std::unique_ptr<Communicator> duplicate(std::string_view what) override;
   std::unique_ptr<Communicator> split(int colour, std::string_view what) override;
   std::unique_ptr<Mailbox> mailbox(std::string_view what) override;
+  bool outlives_ranks() const override { return options_.outlive_ranks && transport_->outlives_ranks(); }
   std::unique_ptr<Communicator> without(std::span<const int> lost) override;
   void choose_algorithm(std::string_view name) override;
   bool keeps_order() const override { return algorithm_ == nullptr || algorithm_->keeps_order(); }

@@ -52,6 +52,7 @@ MpiSession::MpiSession(double deadline_seconds)
     const Watchdog::Guard guard(watchdog_, "MPI_Init, where all ranks come together",
                                 std::max(deadline_, seconds_to_start));
     keep_from_reading_others();
+    Ulfm::prepare();
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");
     is_owner_ = true;
   }
@@ -59,6 +60,8 @@ MpiSession::MpiSession(double deadline_seconds)
     throw DeviceError(
         "this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE): use one built with it");
   }
+  ulfm_ = Ulfm::find();
+  if (ulfm_) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   watchdog_.rename(fmt::format("rank {}", rank));
