@@ -16,8 +16,12 @@ namespace plexaura {
 namespace {
 
 template <class S>
-std::unique_ptr<Strategy> make(const StrategyOptions&, Communicator& communicator) {
-  return std::make_unique<S>(communicator);
+std::unique_ptr<Strategy> make(const StrategyOptions& options, Communicator& communicator) {
+  return std::make_unique<S>(communicator, options.update);
+}
+
+std::unique_ptr<Strategy> make_send_receive(const StrategyOptions&, Communicator& communicator) {
+  return std::make_unique<SendReceive>(communicator);
 }
 
 std::unique_ptr<Strategy> make_local(const StrategyOptions& options, Communicator& communicator) {
@@ -41,7 +45,7 @@ struct Known {
 
 constexpr std::array known_strategies{
     Known{"allreduce", make<AllReduce>},   Known{"reduce-broadcast", make<ReduceBroadcast>},
-    Known{"send-recv", make<SendReceive>}, Known{"local", make_local},
+    Known{"send-recv", make_send_receive}, Known{"local", make_local},
     Known{"elastic", make_elastic},        Known{"async-server", make_async_server},
     Known{"downpour", make_async_server}};
 

@@ -172,7 +172,9 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   if (!mixes) distributed.refuse({"mix", "damping"}, because);
   if (!is_local && !is_elastic) distributed.refuse({"every"}, because);
   if (is_local || is_elastic || has_server)
-    return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every"}, because);
+    return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every", "on_loss"}, because);
+  if (run.strategy.name == "send-recv") distributed.refuse({"on_loss"}, because + ", which needs its server");
+  run.on_loss = read_on_loss(distributed);
   run.trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
   run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
   run.trainer.verify_every = distributed.integer_or("verify_every", run.trainer.verify_every, {.minimum = 0});
@@ -182,6 +184,10 @@ void read_strategy(const Section& distributed, RunOptions& run) {
 
 double read_deadline(const Section& distributed) {
   return distributed.number_or("deadline_seconds", 60, {.maximum = longest_deadline, .above = 0});
+}
+
+OnLoss read_on_loss(const Section& distributed) {
+  return distributed.choice_or("on_loss", "end", {"drop", "end"}) == "drop" ? OnLoss::drop : OnLoss::end;
 }
 
 bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }
