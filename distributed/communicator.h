@@ -93,6 +93,10 @@ class Communicator : public Collective {
   //   mpi           MPI_Allreduce
   // Throws UserError on all ranks for other names, and where the ranks cannot work so; then it is as before.
   virtual void choose_algorithm(std::string_view name) = 0;
+  // Collective: from now on sums are those of so many shards, at least one for each rank. Rank r brings the sum of the
+  // block divide_shards(shards, size())[r] of them. UserError for an algorithm that adds in another order or in a tree of
+  // ranks.
+  virtual void bring_shards(int shards) = 0;
   // Whether sums have the bits that all algorithms but `ring` and `mpi` give, however data is cut into calls and
   // wherever the ranks run.
   virtual bool keeps_order() const = 0;

@@ -18,11 +18,15 @@ namespace {
 // Starting many processes takes time, whatever the deadline between them.
 constexpr double seconds_to_start = 60;
 
-// MPI_Abort tells the launcher, but may itself wait for a lock that the stuck call holds.
+// MPI_Abort tells the launcher, but may itself wait for a lock that the stuck call holds. Within MPI_Init it must not be
+// called.
 void end_job(const std::string& sentence) {
   tell_event(EventKind::error, 1, sentence);
   const std::string line = sentence + "\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  if (initialized == 0) _exit(1);
   std::thread([] { MPI_Abort(MPI_COMM_WORLD, 1); }).detach();
   std::this_thread::sleep_for(std::chrono::seconds(1));
   _exit(1);

@@ -71,7 +71,7 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communic
   const auto known = std::ranges::find(known_strategies, options.name, &Known::name);
   const bool found = known != known_strategies.end();
   agree_on_error(communicator, found ? nullptr : unknown(options.name), "the choice of a strategy");
-  return communicator.size() == 1 ? nullptr : known->make(options, communicator);
+  return communicator.size() == 1 && !options.even_alone ? nullptr : known->make(options, communicator);
 }
 
 }  // namespace plexaura

@@ -17,6 +17,7 @@ struct StrategyOptions {
   std::string name = "allreduce";
   // Of `allreduce` and `reduce-broadcast`: ranks may be outlived.
   BucketSum::Update update = BucketSum::Update::by_bucket;
+  bool even_alone = false;  // one rank has a strategy, too: for steps of several shards
   // Of the strategies of these names.
   LocalOptions local = {};
   ElasticOptions elastic = {};

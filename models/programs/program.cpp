@@ -225,11 +225,13 @@ int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const
   return 0;
 }
 
+// What is not written in the file is asked for where it can be had.
 void check_survival(const Communicator& ranks, const Setup& setup) {
   if (setup.options.on_loss == OnLoss::end || ranks.size() == 1 || ranks.outlives_ranks()) return;
+  if (!setup.config->section("distributed").has("on_loss")) return;
   throw setup.config->section("distributed")
       .error("on_loss",
-             fmt::format("is 'drop', and this job of {} ends when a rank dies; start it with "
+             fmt::format("is not 'end', and this job of {} ends when a rank dies; start it with "
                          "tools/run --survive, or mpirun --with-ft ulfm, of Open MPI 5, or set it to end",
                          message_passing_library()));
 }
@@ -237,6 +239,7 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup) {
   together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
   if (ranks.outlives_ranks()) setup.options.strategy.update = BucketSum::Update::by_step;
+  setup.options.trainer.parts_may_move = ranks.outlives_ranks() && setup.options.on_loss == OnLoss::exact;
   // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
   const auto exchange = ranks.duplicate("the exchange of gradients");
   exchange->choose_algorithm(setup.options.algorithm);

@@ -180,6 +180,20 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   run.trainer.verify_every = distributed.integer_or("verify_every", run.trainer.verify_every, {.minimum = 0});
 }
 
+// Empty where the parts of lost ranks can be summed as those ranks would have done.
+std::string why_not_exact(const std::string& strategy, const std::string& algorithm) {
+  if (strategy != "allreduce") return fmt::format("the strategy is {}; choose allreduce, or drop", strategy);
+  if (algorithm == "ring" || algorithm == "tree" || algorithm == "mpi")
+    return fmt::format("the algorithm is {}; choose auto, window or hierarchical, or drop", algorithm);
+  return {};
+}
+
+void check_exact(const Section& distributed, const RunOptions& run) {
+  const std::string why_not = why_not_exact(run.strategy.name, run.algorithm);
+  if (run.on_loss == OnLoss::exact && !why_not.empty())
+    throw distributed.error("on_loss", "is 'exact' and " + why_not);
+}
+
 }  // namespace
 
 double read_deadline(const Section& distributed) {
@@ -187,7 +201,13 @@ double read_deadline(const Section& distributed) {
 }
 
 OnLoss read_on_loss(const Section& distributed) {
-  return distributed.choice_or("on_loss", "end", {"drop", "end"}) == "drop" ? OnLoss::drop : OnLoss::end;
+  const bool can_be_exact =
+      why_not_exact(distributed.text_or("strategy", "allreduce"), distributed.text_or("algorithm", "auto"))
+          .empty();
+  const std::string word =
+      distributed.choice_or("on_loss", can_be_exact ? "exact" : "end", {"drop", "end", "exact"});
+  if (word == "exact") return OnLoss::exact;
+  return word == "drop" ? OnLoss::drop : OnLoss::end;
 }
 
 bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }
@@ -235,6 +255,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   if (has_parameter_server(run.strategy.name))
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", which makes no sums");
   run.algorithm = distributed.choice_or("algorithm", "auto", sum_algorithm_names());
+  check_exact(distributed, run);
   read_deadline(distributed);
   read_shared_memory(distributed);
   trainer.output = read_output_folder(output);

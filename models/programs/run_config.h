@@ -44,8 +44,9 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
 
 // What happens to the others when a rank dies, where the MPI outlives ranks.
 enum class OnLoss : std::uint8_t {
-  end,  // they end, too
-  drop  // they share out the data anew, and go on
+  end,   // they end, too
+  drop,  // they share out the data anew, and go on
+  exact  // they compute its part of each step, and go on to the same bits
 };
 
 struct RunOptions {

@@ -12,11 +12,14 @@
 #include "distributed/handshake.h"
 #include "distributed/strategies/rebroadcast.h"
 #include "distributed/strategies/strategies.h"
+#include "distributed/sums/sum_order.h"
 
 namespace plexaura {
 
 struct Survivors::Group {
-  Group(std::unique_ptr<Communicator> left, const RunOptions& options, const std::string& processor);
+  // `shards`: of which sums are made; 0: one for each rank.
+  Group(std::unique_ptr<Communicator> left, const RunOptions& options, const std::string& processor,
+        int shards);
 
   std::unique_ptr<Communicator> ranks;
   std::unique_ptr<Communicator> exchange;
@@ -26,11 +29,14 @@ struct Survivors::Group {
 };
 
 Survivors::Group::Group(std::unique_ptr<Communicator> left, const RunOptions& options,
-                        const std::string& processor)
-    : ranks(std::move(left)),
-      exchange(ranks->duplicate("the exchange of gradients")),
-      own_strategy(make_strategy(options.strategy, *exchange)),
-      strategy(own_strategy.get()) {
+                        const std::string& processor, int shards)
+    : ranks(std::move(left)), exchange(ranks->duplicate("the exchange of gradients")) {
+  exchange->choose_algorithm(options.algorithm);
+  StrategyOptions chosen = options.strategy;
+  chosen.even_alone = shards > 0;
+  own_strategy = make_strategy(chosen, *exchange);
+  strategy = own_strategy.get();
+  if (shards > 0) exchange->bring_shards(shards);
   const bool unlike = !find_difference(*ranks, "the kind of processor", processor).empty();
   if (unlike && strategy != nullptr)
     strategy = &realigning.emplace(*strategy, *ranks, options.rebroadcast_every);
@@ -65,14 +71,22 @@ TrainingResult Survivors::run(Trainer& trainer, RunReport& report) {
 // The group before lives until the trainer has let go of it.
 void Survivors::go_on(Trainer& trainer, RunReport& report) {
   const std::unique_ptr<Group> before = std::move(group_);
-  group_ = std::make_unique<Group>(all_.without({}), options_, processor_);
-  trainer.regroup(*group_->ranks, group_->strategy);
+  const bool exact = options_.on_loss == OnLoss::exact;
+  group_ = std::make_unique<Group>(all_.without({}), options_, processor_, exact ? all_.size() : 0);
+  trainer.regroup(*group_->ranks, group_->strategy, exact ? std::optional(taken_parts()) : std::nullopt);
   const auto facts = trainer.facts();
   check_agreement(*group_->ranks, facts);
   const std::string sentence = note_who_is_left() + " from step " + facts.at("the first step");
   tell_event(EventKind::survived, group_->ranks->size(), sentence);
   if (group_->ranks->rank() == 0) report.speak(log_);
   report.say(sentence);
+}
+
+// All ranks divide the parts alike.
+TakenParts Survivors::taken_parts() const {
+  const auto blocks = divide_shards(all_.size(), group_->ranks->size());
+  const ShardRange own = blocks[static_cast<std::size_t>(group_->ranks->rank())];
+  return {all_.size(), {own.first, own.last - own.first}};
 }
 
 // "rank 2 has died; ranks 0, 1 and 3 go on", numbered as at the start.

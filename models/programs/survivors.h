@@ -35,6 +35,7 @@ class Survivors {
 
   void go_on(Trainer& trainer, RunReport& report);
   std::string note_who_is_left();
+  TakenParts taken_parts() const;
 
   Communicator& all_;
   const RunOptions& options_;

@@ -35,6 +35,8 @@ void require(bool holds, const char* what, std::int64_t found, const std::string
 void check_options(const LoaderOptions& options, const BatchPlan& plan) {
   require(options.rank >= 0 && options.rank < options.ranks, "rank", options.rank,
           fmt::format("from 0 to {}", options.ranks - 1));
+  require(options.parts >= 1 && options.rank + options.parts <= options.ranks, "number of parts",
+          options.parts, fmt::format("from 1 to {}", options.ranks - options.rank));
   require(options.workers >= 0, "number of workers", options.workers, "0 or more");
   require(options.prefetch >= 1 && options.prefetch <= most_prefetch, "prefetch", options.prefetch,
           fmt::format("from 1 to {} steps", most_prefetch));
@@ -163,11 +165,12 @@ void Loader::schedule(std::int64_t part) {
   Pending pending;
   pending.order = order_;
   pending.part = part;
-  pending.share = plan_.rank_share(step_, part);
+  pending.share = {plan_.rank_share(step_, part).first, 0};
   const Slice global = plan_.global_batch(step_);
-  pending.step = {epoch_, step_, plan_.steps_per_epoch(), global.count, {}};
-  for (std::int64_t micro = 0; micro < plan_.micro_batches; ++micro) {
-    const Slice slice = plan_.micro_batch(step_, part, micro);
+  pending.step = {epoch_, step_, plan_.steps_per_epoch(), global.count, options_.parts, {}};
+  for (std::int64_t i = 0; i < options_.parts * plan_.micro_batches; ++i) {
+    const Slice slice = plan_.micro_batch(step_, part + i / plan_.micro_batches, i % plan_.micro_batches);
+    pending.share.count += slice.count;
     MicroBatch& batch = pending.step.micro_batches.emplace_back();
     batch.fields = take_fields(slice.count);
     batch.samples = slice.count;
@@ -250,7 +253,9 @@ bool Loader::read_sample(Pending& pending, std::int64_t position, std::span<std:
     const auto bytes = static_cast<std::size_t>(fields_[i].type.bytes());
     values[i] = {holder->fields[i].data() + row * bytes, bytes};
   }
-  return reader_.read({*pending.order, step.epoch, step.step_in_epoch, position, pending.part}, values);
+  const std::int64_t part =
+      pending.part + (holder - pending.step.micro_batches.begin()) / plan_.micro_batches;
+  return reader_.read({*pending.order, step.epoch, step.step_in_epoch, position, part}, values);
 }
 
 // Keeps the error of the earliest sample, so that a step fails alike whatever the workers.

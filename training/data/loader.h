@@ -25,6 +25,7 @@ struct LoaderOptions {
   std::int64_t batch_size = 1;  // samples of a step over all ranks
   std::int64_t ranks = 1;
   std::int64_t rank = 0;
+  std::int64_t parts = 1;          // of each step: this rank's, and those of ranks behind it
   std::int64_t micro_batches = 1;  // into which this rank's share of a step is cut
   std::uint64_t seed = 0;          // of the order and of augmentation
   bool shuffle = true;
@@ -58,6 +59,7 @@ struct Step {
   std::int64_t step_in_epoch = 0;
   std::int64_t steps_in_epoch = 0;
   std::int64_t global_samples = 0;  // of all ranks, those included that are left out
+  std::int64_t parts = 1;           // into which the micro-batches fall, equally many into each
   std::vector<MicroBatch> micro_batches;
 
   bool ends_epoch() const { return step_in_epoch + 1 == steps_in_epoch; }
@@ -98,7 +100,7 @@ class Loader {
   struct Pending {
     Step step;
     std::shared_ptr<const std::vector<std::int64_t>> order;
-    std::int64_t part = 0;
+    std::int64_t part = 0;  // the first
     Slice share;
     std::int64_t claimed = 0;
     std::int64_t finished = 0;
