@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/ranks/rank_lost.h"
 #include "distributed/group/rank_wait.h"
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"
@@ -50,6 +51,24 @@ TEST_CASE("alarm: of the ranks that wait one names the rank that does not, the o
       "rank 1 did not come to 'bucket 3' (barrier) within 0.25 s: stopped, stuck, or still at work elsewhere";
   const auto ends = without(1, {"a", "a", "a", "a"}, network);
   CHECK(ends == std::vector<std::string>{"says " + text, "fine", "hears " + text, "hears " + text});
+}
+
+TEST_CASE("alarm: each rank that outlives others hears of their death by itself, and at once") {
+  ThreadNetwork network(4);
+  network.bury(0);
+  network.bury(2);
+  const auto ends = endings(4, [&](int rank) {
+    Alarm alarm(network.transport(rank), true);
+    alarm.set_topology(on_hosts({"a", "b", "b", "a"}, rank));
+    try {
+      if (rank % 2 == 1) wait_in_vain(alarm, "bucket 3", 60);
+    } catch (const RankLost& loss) {
+      if (!loss.is_outlived() || loss.ranks() != std::vector<int>{0, 2}) throw InternalError("another loss");
+      throw;
+    }
+  });
+  CHECK(ends[1] == "says rank 0 on a has died while rank 1 waited at 'bucket 3' (barrier)");
+  CHECK(ends[3] == "hears rank 0 on a has died while rank 3 waited at 'bucket 3' (barrier)");
 }
 
 TEST_CASE("alarm: a silent host is named, whoever waited for whom") {
