@@ -18,6 +18,9 @@ struct CommunicatorOptions {
   double deadline_seconds = 60;
   // Let the ranks of a node share memory where they can. Private where any rank wants it so.
   bool shared_memory = true;
+  // Where the library outlives ranks that die: have every rank that waits throw a RankLost then, with which the others
+  // can go on (RankLost::is_outlived()). Otherwise the ranks agree on one sentence, and end.
+  bool outlive_ranks = false;
   // How sums are made, see choose_algorithm().
   std::string algorithm = "auto";
 };
@@ -68,8 +71,11 @@ class Communicator : public Collective {
   // Collective. Letters between the same ranks; the mailbox may outlive this.
   virtual std::unique_ptr<Mailbox> mailbox(std::string_view what) = 0;
 
+  // Whether the library outlives ranks that die, and outlive_ranks was asked for.
+  virtual bool outlives_ranks() const = 0;
   // After a RankLost, on all ranks that are left: a communicator of these, in the order of ranks, which counts
-  // them anew. `lost` is what the error said. Of the communicator of all ranks only.
+  // them anew. `lost` is what the error said. Of the communicator of all ranks only. Where ranks are outlived, `lost`
+  // does not matter, and all that live call it again, on the same communicator, when more have died.
   virtual std::unique_ptr<Communicator> without(std::span<const int> lost) = 0;
 
   // Collective: sum() in two halves. Rank r takes the part of the array that part_of(count, dtype, r, size()) names.
@@ -87,6 +93,10 @@ class Communicator : public Collective {
   //   mpi           MPI_Allreduce
   // Throws UserError on all ranks for other names, and where the ranks cannot work so; then it is as before.
   virtual void choose_algorithm(std::string_view name) = 0;
+  // Collective: from now on sums are those of so many shards, at least one for each rank. Rank r brings the sum of the
+  // block divide_shards(shards, size())[r] of them. UserError for an algorithm that adds in another order or in a tree of
+  // ranks.
+  virtual void bring_shards(int shards) = 0;
   // Whether sums have the bits that all algorithms but `ring` and `mpi` give, however data is cut into calls and
   // wherever the ranks run.
   virtual bool keeps_order() const = 0;

@@ -7,6 +7,7 @@
 #include "core/events.h"
 #include "core/print.h"
 #include "core/ranks/rank_lost.h"
+#include "distributed/failure/failure.h"
 #include "distributed/launcher.h"
 
 namespace plexaura {
@@ -30,6 +31,9 @@ int report(const std::exception& error) {
   const int status = known != nullptr ? known->exit_status() : 1;
   tell_error(error, text_of(error), status);
   if (speaks(error)) print_error(text_of(error));
+  // It was thrown without a pause, for whoever might go on.
+  const auto* loss = dynamic_cast<const RankLost*>(&error);
+  if (!speaks(error) && loss != nullptr && loss->is_outlived()) let_the_other_speak();
   return status;
 }
 

@@ -37,6 +37,7 @@ class EventFile final : public EventSink {
     char host[64] = {};
     char place[128] = {};  // "BOOT_ID pid:[NUMBER]": who has the same sees the process under its number
     char job[64] = {};     // as the launcher calls it; empty without one
+    std::atomic<std::int64_t> survived = 0;  // when it last went on although ranks had died; 0: never
   };
   struct Bucket {
     char tensors[128] = {};

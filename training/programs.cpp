@@ -74,12 +74,15 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
       options_(options),
       is_dealt_(strategy != nullptr && strategy->dealer() != nullptr) {
   const std::int64_t rank = collective.rank();
+  if (options_.own_parts.count == 0) options_.own_parts = {rank, 1};
   share_kernel_times();
   place(collective, strategy, train);
   measure_kernels(train, validation);
   together(collective, "compiling", [&] {
-    for (std::int64_t other = 0; is_dealt_ && other < train.ranks; ++other) compile_all(train, {}, other);
-    compile_all(train, validation, rank);
+    for (std::int64_t other = 0; is_dealt_ && other < train.ranks; ++other) compile_part(train, other);
+    for (std::int64_t i = 0; i < options_.own_parts.count; ++i)
+      compile_part(train, options_.own_parts.first + i);
+    compile_validation(validation, rank);
     drop_sizes_of_others(train, validation);
     make_machines(strategy, train.micro_batches);
     plan_hash_ = hash_of_plan(largest_size(train));
@@ -109,6 +112,11 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
     check_calls_nobody(*program, "in each step",
                        "with this strategy a rank makes its steps without the others; use batch norm of each "
                        "rank's own samples, or another distributed.strategy");
+  if (options_.parts_may_move && collective_.size() > 1)
+    check_calls_nobody(
+        *program, "in each step",
+        "with distributed.on_loss 'exact' a rank may compute the part of a lost one; use batch norm "
+        "of each rank's own samples, or set distributed.on_loss to drop");
   return program;
 }
 
@@ -148,7 +156,8 @@ void TrainingPrograms::share_kernel_times() {
 void TrainingPrograms::measure_kernels(const BatchPlan& train, const BatchPlan& validation) {
   if (options_.tuner == nullptr || collective_.size() == 1) return;
   on_some_ranks(collective_, measures_, "measuring the kernels", [&] {
-    for (std::int64_t rank = 0; rank < train.ranks; ++rank) compile_all(train, validation, rank);
+    for (std::int64_t part = 0; part < train.ranks; ++part) compile_part(train, part);
+    for (std::int64_t rank = 0; rank < validation.ranks; ++rank) compile_validation(validation, rank);
   });
   const std::string mine = measures_ ? options_.tuner->to_text(Tuner::Part::own) : "";
   for (const std::string& times : collective_.gather_all(mine, "the times of kernels"))
@@ -167,10 +176,13 @@ std::string TrainingPrograms::times_in_use() const {
 }
 
 // Each once.
-void TrainingPrograms::compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank) {
-  for (const std::int64_t samples : train.micro_batch_sizes(rank))
+void TrainingPrograms::compile_part(const BatchPlan& train, std::int64_t part) {
+  for (const std::int64_t samples : train.micro_batch_sizes(part))
     if (!gradients_.contains(samples))
       gradients_[samples] = compile_gradients(samples, train, &store_.placement());
+}
+
+void TrainingPrograms::compile_validation(const BatchPlan& validation, std::int64_t rank) {
   if (validation.samples == 0) return;
   for (const std::int64_t samples : validation.micro_batch_sizes(rank))
     if (samples > 0) evaluator_.compile_for(samples);
@@ -183,7 +195,9 @@ void TrainingPrograms::drop_sizes_of_others(const BatchPlan& train, const BatchP
 }
 
 std::set<std::int64_t> TrainingPrograms::own_sizes(const BatchPlan& train) const {
-  std::set<std::int64_t> sizes = sizes_of(train, collective_.rank());
+  std::set<std::int64_t> sizes;
+  for (std::int64_t i = 0; i < options_.own_parts.count; ++i)
+    sizes.merge(sizes_of(train, options_.own_parts.first + i));
   for (std::int64_t other = 0; is_dealt_ && other < train.ranks; ++other) sizes.merge(sizes_of(train, other));
   return sizes;
 }
@@ -207,9 +221,11 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
     step_->add_program(samples, is_first, program, update, workspace_, &collective_);
   };
   for (const auto& [samples, program] : gradients_) {
-    add(samples, true, program, micro_batches == 1 ? update_.get() : nullptr);
+    const bool has_shards = options_.own_parts.count > 1;
+    if (micro_batches == 1) add(samples, true, program, update_.get());
+    if (micro_batches > 1 || has_shards) add(samples, true, program, nullptr);
     if (micro_batches > 1) add(samples, false, adding[samples], update_.get());
-    if (micro_batches > 2) add(samples, false, adding[samples], nullptr);
+    if (micro_batches > 2 || (micro_batches > 1 && has_shards)) add(samples, false, adding[samples], nullptr);
   }
   evaluator_.make_machines(workspace_);
 }

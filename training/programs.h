@@ -24,6 +24,9 @@ struct ProgramOptions {
   // Of kernels, on all ranks or on none, and of these programs alone: when they are compiled it is frozen.
   // Null: estimates choose kernels.
   Tuner* tuner = nullptr;
+  // Of the parts into which the plan divides a step: those of this rank. Empty: that of its number.
+  Slice own_parts = {};
+  bool parts_may_move = false;  // between ranks, so that no program may call all ranks
 };
 
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
@@ -75,7 +78,8 @@ class TrainingPrograms {
   void drop_sizes_of_others(const BatchPlan& train, const BatchPlan& validation);
   std::set<std::int64_t> own_sizes(const BatchPlan& train) const;
   std::string times_in_use() const;
-  void compile_all(const BatchPlan& train, const BatchPlan& validation, std::int64_t rank);
+  void compile_part(const BatchPlan& train, std::int64_t part);
+  void compile_validation(const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy, std::int64_t micro_batches);
   std::uint64_t hash_of_plan(std::int64_t samples);
   std::uint64_t hash_of_kernels(const std::set<std::int64_t>& sizes) const;

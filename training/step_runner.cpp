@@ -19,6 +19,7 @@ StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
     inputs.failure = std::current_exception();
   }
   inputs.micro_batches = batches_;
+  inputs.shards = data.parts;
   return programs_.step().run(inputs);
 }
 

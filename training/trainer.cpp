@@ -91,7 +91,8 @@ const TrainingPrograms& Trainer::programs() const {
 }
 
 void Trainer::share_out() {
-  train_plan_ = {0, options_.batch_size, ranks().size(), options_.micro_batches};
+  const std::int64_t parts = taken_ ? taken_->parts : ranks().size();
+  train_plan_ = {0, options_.batch_size, parts, options_.micro_batches};
   validation_plan_ = {0, options_.batch_size, ranks().size(), options_.micro_batches};
   together(ranks(), "the division of the data", [&] {
     check_parts(parts_);
@@ -103,11 +104,11 @@ void Trainer::share_out() {
 }
 
 void Trainer::make_programs() {
-  programs_ =
-      std::make_unique<TrainingPrograms>(parts_.model, parts_.train->fields(), parts_.store, parts_.backend,
-                                         ranks(), parts_.strategy, train_plan_, validation_plan_,
-                                         ProgramOptions{options_.optimizer, options_.bucket_bytes,
-                                                        options_.watch, options_.profile, options_.tuner});
+  programs_ = std::make_unique<TrainingPrograms>(
+      parts_.model, parts_.train->fields(), parts_.store, parts_.backend, ranks(), parts_.strategy,
+      train_plan_, validation_plan_,
+      ProgramOptions{options_.optimizer, options_.bucket_bytes, options_.watch, options_.profile,
+                     options_.tuner, taken_ ? taken_->own : Slice{}, options_.parts_may_move});
   runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy, options_.watch);
   state_.kernels = fmt::format("{:016x}", programs_->own_kernels_hash());
   state_.kernel_times = programs_->kernel_times();
@@ -147,6 +148,11 @@ LoaderOptions Trainer::reading_on() const {
   options.first_epoch = state_.epoch;
   options.first_step = state_.step_in_epoch;
   options.parts = dealer() != nullptr ? Parts::drawn : Parts::own;
+  if (taken_) {
+    options.ranks = taken_->parts;
+    options.rank = taken_->own.first;
+    options.own_parts = taken_->own.count;
+  }
   options.memory = programs_->feed_memory();
   return options;
 }

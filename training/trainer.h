@@ -65,9 +65,17 @@ struct TrainerOptions {
   // Only where the ranks stay equal by themselves: all sum gradients, with the same kernels, and the strategy neither
   // realigns weights nor shows others. See training/verify_ranks.h.
   std::int64_t verify_every = 500;
-  bool watch = false;          // end with the op that makes the first NaN or infinite number
-  Profile* profile = nullptr;  // an event per instruction; slows the run down
-  Tuner* tuner = nullptr;      // of kernels: see ProgramOptions
+  bool watch = false;           // end with the op that makes the first NaN or infinite number
+  Profile* profile = nullptr;   // an event per instruction; slows the run down
+  Tuner* tuner = nullptr;       // of kernels: see ProgramOptions
+  bool parts_may_move = false;  // regroup() may be called with TakenParts
+};
+
+// What a rank computes of each step after ranks were lost: of as many parts as there were ranks at the start these,
+// which it adds up as those ranks would have done. So the run ends with the same bits.
+struct TakenParts {
+  std::int64_t parts = 1;
+  Slice own = {0, 1};
 };
 
 // Called on every rank with figures over all ranks (those of a step are this rank's own where Strategy::dealer() deals
@@ -137,7 +145,9 @@ class Trainer {
   // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,
   // the Trainer can only regroup again. UserError where Strategy::dealer() has dealt out the data, for parts that lost ranks
   // have drawn are not trained on; and where Strategy::courier() has brought it, for rank 0 alone may have all.
-  void regroup(Collective& collective, Strategy* strategy);
+  // `taken`: instead of sharing out the data anew. The strategy has to sum over all parts then, see
+  // WeightsImmigration::shard(). Only if options.parts_may_move.
+  void regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken = {});
   // The validation data under the weights as they are. All ranks together. UserError where there is none, or
   // none of it can be read.
   Validation validate();
@@ -195,6 +205,7 @@ class Trainer {
   SingleProcess alone_;
   TrainerParts parts_;
   TrainerOptions options_;
+  std::optional<TakenParts> taken_;
   BatchPlan train_plan_;
   BatchPlan validation_plan_;
   std::unique_ptr<FolderLock> output_lock_;  // of rank 0

@@ -67,7 +67,7 @@ void Trainer::give_strategy_state() {
   if (!saved.empty()) parts_.strategy->take_state(strategy_state_of(saved, ranks().rank(), as_many));
 }
 
-void Trainer::regroup(Collective& collective, Strategy* strategy) {
+void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken) {
   if (dealer() != nullptr)
     throw UserError(
         "the strategy deals out the data, so that parts which lost ranks have drawn are not trained on and "
@@ -85,6 +85,7 @@ void Trainer::regroup(Collective& collective, Strategy* strategy) {
   if (noted_signal_ == 0) noted_signal_ = StopSignals::received();
   parts_.collective = &collective;
   parts_.strategy = strategy;
+  taken_ = taken;
   ran_ = false;
   share_out();
   lock_output();

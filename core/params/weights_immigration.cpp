@@ -124,6 +124,16 @@ std::span<std::byte> WeightsImmigration::gradients(std::size_t bucket) const {
   return {base + byte_offset(bucket), byte_count(bucket)};
 }
 
+std::span<std::byte> WeightsImmigration::shard(std::size_t index, std::size_t bucket) {
+  return std::span(shards_[index]).subspan(byte_offset(bucket), byte_count(bucket));
+}
+
+void WeightsImmigration::keep_shard() {
+  if (shards_before_ == shards_.size()) shards_.emplace_back(placement().bytes(ArenaKind::gradient));
+  std::vector<std::byte>& kept = shards_[shards_before_++];
+  copy_to_host(store_.backend(), kept.data(), store_.gradients(), kept.size());
+}
+
 Address WeightsImmigration::device_gradients(std::size_t bucket) const {
   return store_.gradients() + byte_offset(bucket);
 }

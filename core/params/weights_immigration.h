@@ -101,11 +101,19 @@ class PLEXAURA_API WeightsImmigration {
   // the answer to before_update. Where the device failed, which shows late, what waits for the event finds
   // zeros, and `failed` in the tail.
   std::span<std::byte> gradients(std::size_t bucket) const;
+  // The same bucket of the shards that this rank has computed before in this step, in order: see StepInputs::shards.
+  // The sum over them and gradients() is this rank's part.
+  std::span<std::byte> shard(std::size_t index, std::size_t bucket);
+  std::size_t shards_before() const { return shards_before_; }
   // In device memory, for libraries that work there.
   Address device_gradients(std::size_t bucket) const;
 
   // For the engine, when a step begins; `stop` is what the tail says where the rank's own tail is lost.
   void begin_step(const StepPlace& place, bool stop);
+  // For the engine: the gradients in the arena are those of a shard, and another one of this step follows.
+  void keep_shard();
+  // For the engine, when the step begins again.
+  void drop_shards() { shards_before_ = 0; }
   // For the engine. The failure of this rank's device that somebody met who waited for a bucket of this step;
   // null: none.
   std::exception_ptr failure() const;
@@ -138,6 +146,8 @@ class PLEXAURA_API WeightsImmigration {
   std::unique_ptr<Event> returned_;
   std::vector<UpdateAnswer> open_;  // per bucket: what the device waits for
   std::unique_ptr<StagedCopy> values_copy_;
+  std::vector<std::vector<std::byte>> shards_;  // whole arenas, on the host
+  std::size_t shards_before_ = 0;
   mutable std::mutex mutex_;  // of what follows: events are waited for on any thread
   std::exception_ptr failure_;
   bool stop_ = false;

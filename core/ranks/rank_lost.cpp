@@ -4,8 +4,8 @@
 
 namespace plexaura {
 
-RankLost::RankLost(const std::string& text, std::vector<int> ranks, std::string call)
-    : DeviceError(text), ranks_(std::move(ranks)), call_(std::move(call)) {}
+RankLost::RankLost(const std::string& text, std::vector<int> ranks, std::string call, bool is_outlived)
+    : DeviceError(text), ranks_(std::move(ranks)), call_(std::move(call)), is_outlived_(is_outlived) {}
 
 RankLost::~RankLost() = default;
 

@@ -12,17 +12,20 @@ namespace plexaura {
 // Ranks were lost: they died, stopped, or cannot be reached. Whatever was under way with them does not end.
 class PLEXAURA_API RankLost : public DeviceError {
  public:
-  RankLost(const std::string& text, std::vector<int> ranks, std::string call);
+  RankLost(const std::string& text, std::vector<int> ranks, std::string call, bool is_outlived = false);
   ~RankLost() override;
 
   // As the communicator of all ranks counts them, ascending. All ranks that are left hear of the same.
   const std::vector<int>& ranks() const { return ranks_; }
   // In which they were missed: "'bucket 3 of step 17' (sum of 4096 float32)".
   const std::string& call() const { return call_; }
+  // They have died, and the library outlives them: those that are left can go on together.
+  bool is_outlived() const { return is_outlived_; }
 
  private:
   std::vector<int> ranks_;
   std::string call_;
+  bool is_outlived_;
 };
 
 // That of which `reporting_rank` prints the sentence.

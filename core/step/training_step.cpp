@@ -141,6 +141,7 @@ void TrainingStep::attempt(const StepInputs& inputs) {
   asked_ = 0;
   updating_ = false;
   exchanging_ = false;
+  border_.drop_shards();
   answer_ = UpdateAnswer::Kind::ready;
   try {
     if (failure_) std::rethrow_exception(failure_);
@@ -244,9 +245,12 @@ void TrainingStep::gradients_ready(std::size_t bucket) {
 
 void TrainingStep::run_micro_batches(const StepInputs& inputs) {
   const std::int64_t whole = scope_ == GradientScope::global ? inputs.global_samples : samples_of(inputs);
+  const std::size_t of_shard = inputs.micro_batches.size() / static_cast<std::size_t>(inputs.shards);
   for (std::size_t i = 0; i < inputs.micro_batches.size(); ++i) {
     const MicroBatchInputs& batch = inputs.micro_batches[i];
-    const auto vm = vms_.find({batch.samples, i == 0, i + 1 == inputs.micro_batches.size()});
+    const bool begins_shard = i % of_shard == 0;
+    if (begins_shard && i > 0) border_.keep_shard();
+    const auto vm = vms_.find({batch.samples, begins_shard, i + 1 == inputs.micro_batches.size()});
     if (vm == vms_.end())
       throw InternalError(fmt::format("no program was compiled for {} samples as micro-batch {} of {}",
                                       batch.samples, i, inputs.micro_batches.size()));

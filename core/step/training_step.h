@@ -47,9 +47,12 @@ struct MicroBatchInputs {
 
 struct StepInputs {
   std::span<const MicroBatchInputs> micro_batches = {};  // equally many on every rank, at least one
-  std::int64_t global_samples = 1;                       // over ranks and micro-batches
-  std::int64_t step = 1;                                 // number of this update, from 1
-  std::int64_t epoch = 0;                                // for strategies, as what follows
+  // Into which the micro-batches fall, equally many into each, in order: the gradients of each shard are kept by
+  // themselves, for a strategy that adds them as if they were those of several ranks.
+  std::int64_t shards = 1;
+  std::int64_t global_samples = 1;  // over ranks and micro-batches
+  std::int64_t step = 1;            // number of this update, from 1
+  std::int64_t epoch = 0;           // for strategies, as what follows
   bool ends_epoch = false;
   double learning_rate = 0;
   double loss_scale = 1;  // of the gradients; another than 1 needs an update that divides it out
@@ -60,7 +63,7 @@ struct StepInputs {
 
 // One step of training, the same on every rank: gradients of each micro-batch, the strategy's exchange, the
 // update, bucket by bucket. Programs are compiled beforehand: for each number of samples that of a step's only
-// micro-batch and, where a step has several, those of its first, its last and the others.
+// micro-batch and, where a step or a shard has several, those of its first, its last and the others.
 class PLEXAURA_API TrainingStep {
  public:
   // Allocates nothing once every program has run from each of its slots. `strategy` may be null: one rank.

@@ -34,8 +34,9 @@ template <class Kind>
 
 }  // namespace
 
-Alarm::Alarm(std::unique_ptr<Transport> transport)
+Alarm::Alarm(std::unique_ptr<Transport> transport, bool outlives)
     : transport_(std::move(transport)),
+      outlives_(outlives),
       outbox_(*transport_),
       answers_(static_cast<std::size_t>(transport_->size())),
       lowest_asker_(transport_->size()) {
@@ -53,7 +54,9 @@ void Alarm::look(const PendingCall& call) {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;  // another thread of this rank looks
   hear(call.at);
-  if (!verdict_ && find_dead().empty()) return;
+  const std::vector<int> dead = find_dead();
+  if (outlives_ && !dead.empty()) go_on_without(dead, call);
+  if (!verdict_ && dead.empty()) return;
   const bool speaks = !verdict_ && settle(call);
   end(std::move(lock), speaks);
 }
@@ -181,12 +184,23 @@ bool Alarm::all_have_answered() const {
                              [&](int rank) { return answers_[static_cast<std::size_t>(rank)].has_value(); });
 }
 
-std::vector<int> Alarm::find_dead() const {
-  std::vector<int> dead;
-  if (!topology_) return dead;
-  std::ranges::copy_if(topology_->own_node_ranks(), std::back_inserter(dead),
-                       [&](int rank) { return topology_->is_dead(rank); });
+// What the library has not heard of, it would not leave out.
+std::vector<int> Alarm::find_dead() {
+  std::vector<int> dead = transport_->dead();
+  if (outlives_ || !topology_) return dead;
+  for (const int rank : topology_->own_node_ranks())
+    if (topology_->is_dead(rank) && std::ranges::find(dead, rank) == dead.end()) dead.push_back(rank);
+  std::ranges::sort(dead);
   return dead;
+}
+
+// If nobody catches it, the lowest rank that is left says it.
+void Alarm::go_on_without(const std::vector<int>& dead, const PendingCall& call) const {
+  const RankLost loss(describe_death(dead, call), dead, describe(call.at), true);
+  int lowest = 0;
+  while (std::ranges::find(dead, lowest) != dead.end()) ++lowest;
+  if (lowest == rank()) throw loss;
+  throw Remote<RankLost>(lowest, loss);
 }
 
 // Those that have not answered.
@@ -199,16 +213,19 @@ std::vector<int> Alarm::silent(std::span<const int> among) const {
 }
 
 // What is known about the loss, as this rank says it.
-Alarm::Verdict Alarm::judge(const PendingCall& call) const {
-  if (const std::vector<int> dead = find_dead(); !dead.empty()) {
-    const std::string text = fmt::format("rank {} on {} has died while rank {} waited at {}", dead.front(),
-                                         topology_->of(dead.front()).host, rank(), describe(call.at));
-    return {rank(), text, dead, describe(call.at)};
-  }
+Alarm::Verdict Alarm::judge(const PendingCall& call) {
+  if (const std::vector<int> dead = find_dead(); !dead.empty())
+    return {rank(), describe_death(dead, call), dead, describe(call.at)};
   const std::span<const int> members = call.members.empty() ? std::span<const int>(others_) : call.members;
   const std::vector<int> absent = silent(members);
   if (absent.empty()) return {rank(), describe_stall(members, call), silent(others_), describe(call.at)};
   return {rank(), describe_absent(absent, call), silent(others_), describe(call.at)};
+}
+
+std::string Alarm::describe_death(const std::vector<int>& dead, const PendingCall& call) const {
+  const std::string host = topology_ ? fmt::format(" on {}", topology_->of(dead.front()).host) : "";
+  return fmt::format("rank {}{} has died while rank {} waited at {}", dead.front(), host, rank(),
+                     describe(call.at));
 }
 
 std::string Alarm::describe_absent(const std::vector<int>& absent, const PendingCall& call) const {

@@ -30,10 +30,13 @@ struct PendingCall {
 // lost ones, even where the rank that asked was waiting for another. Of several ranks that ask, the lowest
 // speaks. It sends its sentence to the others, which end without a word. Where a link is cut, the ranks on
 // either side do this among themselves. All functions may be called from any thread.
+//
+// Where the others are to go on without ranks that die (`outlives`), nobody is asked about these: every rank that waits
+// hears of them from the library, and throws.
 class Alarm {
  public:
-  // Collective. The transport is for the alarm alone.
-  explicit Alarm(std::unique_ptr<Transport> transport);
+  // Collective. The transport is for the alarm alone. `outlives`: only where the transport does.
+  explicit Alarm(std::unique_ptr<Transport> transport, bool outlives = false);
 
   int rank() const { return transport_->rank(); }
 
@@ -85,14 +88,17 @@ class Alarm {
   void tell(Verdict verdict);
   [[noreturn]] void end(std::unique_lock<std::mutex> lock, bool speaks);
   bool all_have_answered() const;
-  std::vector<int> find_dead() const;
+  std::vector<int> find_dead();
   std::vector<int> silent(std::span<const int> among) const;
-  Verdict judge(const PendingCall& call) const;
+  [[noreturn]] void go_on_without(const std::vector<int>& dead, const PendingCall& call) const;
+  Verdict judge(const PendingCall& call);
+  std::string describe_death(const std::vector<int>& dead, const PendingCall& call) const;
   std::string describe_absent(const std::vector<int>& absent, const PendingCall& call) const;
   std::string describe_stall(std::span<const int> members, const PendingCall& call) const;
 
   std::mutex mutex_;
   std::unique_ptr<Transport> transport_;
+  bool outlives_;
   Outbox outbox_;
   std::optional<Topology> topology_;
   std::vector<int> others_;

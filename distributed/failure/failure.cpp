@@ -8,11 +8,7 @@
 
 namespace plexaura {
 
-namespace {
-
 void let_the_other_speak() { std::this_thread::sleep_for(std::chrono::milliseconds(500)); }
-
-}  // namespace
 
 void throw_quietly(int reporting_rank, const DeviceError& error) {
   let_the_other_speak();

@@ -7,8 +7,11 @@
 
 namespace plexaura {
 
-// Throws it as an error that another rank reports, a little later: mpirun ends a job with the first process that
-// leaves, and the reporting rank has to have its sentence out by then.
+// mpirun ends a job with the first process that leaves in error, and the rank that reports the error has to have its
+// sentence out by then.
+void let_the_other_speak();
+
+// Throws it as an error that another rank reports, a little later for that reason.
 [[noreturn]] void throw_quietly(int reporting_rank, const DeviceError& error);
 [[noreturn]] void throw_quietly(int reporting_rank, const UserError& error);
 [[noreturn]] void throw_quietly(int reporting_rank, const RankLost& error);

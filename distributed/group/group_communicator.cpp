@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/print.h"
+#include "core/ranks/rank_lost.h"
 #include "distributed/group/rank_wait.h"
 #include "distributed/group/reduce.h"
 #include "distributed/group/tags.h"
@@ -43,7 +44,7 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const
       outbox_(*transport_),
       users_outbox_(*messages_),
       is_part_(alarm != nullptr),
-      alarm_(alarm ? std::move(alarm) : std::make_shared<Alarm>(transport_->duplicate())),
+      alarm_(alarm ? std::move(alarm) : std::make_shared<Alarm>(transport_->duplicate(), outlives_ranks())),
       exceptions_at_start_(std::uncaught_exceptions()),
       topology_(unknown_topology(*transport_, is_part_)),
       message_call_check_(make_message_call_check(*transport_, topology_, *alarm_)) {
@@ -272,7 +273,9 @@ bool GroupCommunicator::leave(int error_status) {
     const Call call = in_error ? Call::leave_in_error : Call::leave;
     call_check().meet(announce(call, "", DType::uint8, error_status), patience);
     return true;
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    const auto* loss = dynamic_cast<const RankLost*>(&error);
+    if (loss != nullptr && loss->is_outlived()) return false;  // this rank has done its work
     transport_->abandon();
     if (in_error) return false;
     throw;

@@ -43,8 +43,10 @@ class GroupCommunicator final : public Communicator {
   std::unique_ptr<Communicator> duplicate(std::string_view what) override;
   std::unique_ptr<Communicator> split(int colour, std::string_view what) override;
   std::unique_ptr<Mailbox> mailbox(std::string_view what) override;
+  bool outlives_ranks() const override { return options_.outlive_ranks && transport_->outlives_ranks(); }
   std::unique_ptr<Communicator> without(std::span<const int> lost) override;
   void choose_algorithm(std::string_view name) override;
+  void bring_shards(int shards) override;
   bool keeps_order() const override { return algorithm_ == nullptr || algorithm_->keeps_order(); }
   SharedWindow allocate_shared(std::size_t bytes, std::string_view what) override;
   void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
@@ -106,6 +108,7 @@ class GroupCommunicator final : public Communicator {
   std::vector<std::byte*> arrays_;             // scratch of arrays_at()
   std::vector<std::byte> arriving_;            // a message of take()
   std::unique_ptr<SumAlgorithm> algorithm_;    // none where there is one rank
+  std::vector<ShardRange> shards_;             // what each rank brings to sums; empty: one each
 };
 
 }  // namespace plexaura

@@ -1,7 +1,10 @@
 // How a GroupCommunicator sums what the ranks bring with a call.
 
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 #include "distributed/group/group_communicator.h"
@@ -10,6 +13,11 @@
 #include "distributed/sums/window_sum.h"
 
 namespace plexaura {
+namespace {
+
+constexpr std::array<std::string_view, 3> algorithms_of_shards{"auto", "window", "hierarchical"};
+
+}  // namespace
 
 void GroupCommunicator::share_control_memory() {
   SharedWindow control = allocate_shared(ShmRendezvous::bytes_per_rank() + WindowSum::bytes_per_rank,
@@ -20,8 +28,18 @@ void GroupCommunicator::share_control_memory() {
 }
 
 SumMeans GroupCommunicator::sum_means() {
-  return {*transport_,      topology_, *alarm_, options_.deadline_seconds, control_ ? &*control_ : nullptr,
-          rendezvous_.get()};
+  return {*transport_,       topology_, *alarm_, options_.deadline_seconds, control_ ? &*control_ : nullptr,
+          rendezvous_.get(), shards_};
+}
+
+void GroupCommunicator::bring_shards(int shards) {
+  if (std::ranges::find(algorithms_of_shards, options_.algorithm) == algorithms_of_shards.end())
+    throw UserError(
+        fmt::format("distributed.algorithm is '{}', which cannot add shards of ranks that are lost; "
+                    "choose one of {}",
+                    options_.algorithm, fmt::join(algorithms_of_shards, ", ")));
+  shards_ = divide_shards(shards, size());
+  choose_algorithm(options_.algorithm);
 }
 
 void GroupCommunicator::choose_algorithm(std::string_view name) {

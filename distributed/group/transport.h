@@ -68,8 +68,15 @@ class Transport {
   virtual std::unique_ptr<Transport> duplicate() = 0;
   virtual std::unique_ptr<Transport> split(int colour) = 0;
 
+  // Whether the library outlives ranks that die: it knows which have, and the others can go on.
+  virtual bool outlives_ranks() const { return false; }
+  // The ranks that this process knows to be dead, ascending; none where the library does not outlive ranks. Messages
+  // from and to them never end.
+  virtual std::vector<int> dead() { return {}; }
+
   // The ranks that are left without the lost ones, in the order of ranks. To be called by all that are left, at
-  // the same point; this transport may be abandoned, and the new one is not.
+  // the same point; this transport may be abandoned, and the new one is not. Where the library outlives ranks, those
+  // are left that live, whoever is named as lost, and it may be called again when more have died.
   virtual std::unique_ptr<Transport> without(std::span<const int> lost) = 0;
 
   // The library's own sum over all ranks, in place, of a type that check_summable() takes. Blocks; where it never ends,

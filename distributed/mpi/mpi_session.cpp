@@ -18,11 +18,15 @@ namespace {
 // Starting many processes takes time, whatever the deadline between them.
 constexpr double seconds_to_start = 60;
 
-// MPI_Abort tells the launcher, but may itself wait for a lock that the stuck call holds.
+// MPI_Abort tells the launcher, but may itself wait for a lock that the stuck call holds. Within MPI_Init it must not be
+// called.
 void end_job(const std::string& sentence) {
   tell_event(EventKind::error, 1, sentence);
   const std::string line = sentence + "\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  if (initialized == 0) _exit(1);
   std::thread([] { MPI_Abort(MPI_COMM_WORLD, 1); }).detach();
   std::this_thread::sleep_for(std::chrono::seconds(1));
   _exit(1);
@@ -52,6 +56,7 @@ MpiSession::MpiSession(double deadline_seconds)
     const Watchdog::Guard guard(watchdog_, "MPI_Init, where all ranks come together",
                                 std::max(deadline_, seconds_to_start));
     keep_from_reading_others();
+    Ulfm::prepare();
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");
     is_owner_ = true;
   }
@@ -59,6 +64,8 @@ MpiSession::MpiSession(double deadline_seconds)
     throw DeviceError(
         "this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE): use one built with it");
   }
+  ulfm_ = Ulfm::find();
+  if (ulfm_) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   watchdog_.rename(fmt::format("rank {}", rank));

@@ -4,10 +4,12 @@
 #include <memory>
 #include <mpi.h>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "distributed/failure/watchdog.h"
+#include "distributed/mpi/ulfm.h"
 
 namespace plexaura {
 
@@ -21,12 +23,12 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  // Runs an MPI call that blocks until all ranks have come; the watchdog ends the process when it never
-  // returns.
+  // Runs an MPI call that blocks until all ranks have come, and gives what it returns; the watchdog ends the process
+  // when it never returns.
   template <class F>
-  void blocking(const char* name, F&& call) {
+  int blocking(const char* name, F&& call) {
     const Watchdog::Guard guard(watchdog_, name, deadline_);
-    check(call(), name);
+    return call();
   }
 
   // Throws DeviceError with MPI's own words unless `code` is MPI_SUCCESS.
@@ -38,12 +40,18 @@ class MpiSession {
     kept_.push_back(std::move(memory));
   }
 
+  // Empty where the library does not outlive ranks.
+  const std::optional<Ulfm>& ulfm() const { return ulfm_; }
+
   void abandon() noexcept { abandoned_ = true; }
+  // The library has made a communicator of the ranks that live, so that MPI can be closed again.
+  void go_on() noexcept { abandoned_ = false; }
   bool abandoned() const noexcept { return abandoned_; }
 
  private:
   Watchdog watchdog_;
   double deadline_;
+  std::optional<Ulfm> ulfm_;
   std::atomic<bool> abandoned_ = false;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const void>> kept_;

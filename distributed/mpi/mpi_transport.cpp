@@ -4,10 +4,13 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <fmt/format.h>
+#include <limits>
 #include <string_view>
 #include <utility>
 
 #include "core/error.h"
+#include "core/ranks/rank_lost.h"
 #include "distributed/mpi/mpi_session.h"
 
 namespace plexaura {
@@ -26,6 +29,9 @@ MPI_Request unwrap(const Request& request) {
   std::memcpy(&unwrapped, &request.handle, sizeof(MPI_Request));
   return unwrapped;
 }
+
+// A message from or to a rank that has died.
+constexpr Request never{std::numeric_limits<std::uint64_t>::max()};
 
 int count_of(std::size_t bytes) {
   Transport::check_length(bytes);
@@ -48,7 +54,7 @@ class MpiTransport final : public Transport {
     MPI_Comm_size(comm_, &size_);
   }
   ~MpiTransport() override {
-    if (!session_->abandoned()) MPI_Comm_free(&comm_);
+    if (!session_->abandoned() && !*abandoned_) MPI_Comm_free(&comm_);
   }
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
@@ -58,24 +64,23 @@ class MpiTransport final : public Transport {
 
   Request send(std::span<const std::byte> data, int to, int tag) override {
     MPI_Request request = MPI_REQUEST_NULL;
-    MpiSession::check(MPI_Isend(data.data(), count_of(data.size()), MPI_BYTE, to, tag, comm_, &request),
-                      "MPI_Isend");
-    return wrap(request);
+    const int code = MPI_Isend(data.data(), count_of(data.size()), MPI_BYTE, to, tag, comm_, &request);
+    return is_loss(code, "MPI_Isend") ? never : wrap(request);
   }
 
   Request receive(std::span<std::byte> data, int from, int tag) override {
     MPI_Request request = MPI_REQUEST_NULL;
-    MpiSession::check(MPI_Irecv(data.data(), count_of(data.size()), MPI_BYTE, from, tag, comm_, &request),
-                      "MPI_Irecv");
-    return wrap(request);
+    const int code = MPI_Irecv(data.data(), count_of(data.size()), MPI_BYTE, from, tag, comm_, &request);
+    return is_loss(code, "MPI_Irecv") ? never : wrap(request);
   }
 
   bool done(Request& request) override {
+    if (request.handle == never.handle) return false;
     MPI_Request unwrapped = unwrap(request);
     int flag = 0;
-    MpiSession::check(MPI_Test(&unwrapped, &flag, MPI_STATUS_IGNORE), "MPI_Test");
-    request = wrap(unwrapped);
-    return flag != 0;
+    const bool lost = is_loss(MPI_Test(&unwrapped, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+    request = lost ? never : wrap(unwrapped);
+    return flag != 0 && !lost;
   }
 
   void keep(const Request&, std::shared_ptr<const void> memory) override {
@@ -85,9 +90,16 @@ class MpiTransport final : public Transport {
   std::optional<Envelope> waiting(int from, int tag) override {
     MPI_Status status;
     int flag = 0;
-    MpiSession::check(MPI_Iprobe(from == anyone ? MPI_ANY_SOURCE : from, tag, comm_, &flag, &status),
-                      "MPI_Iprobe");
-    if (flag == 0) return std::nullopt;
+    const auto probe = [&] {
+      const int code = MPI_Iprobe(from == anyone ? MPI_ANY_SOURCE : from, tag, comm_, &flag, &status);
+      return is_loss(code, "MPI_Iprobe");
+    };
+    bool lost = probe();
+    if (lost && from == anyone) {  // those that live may still send
+      session_->ulfm()->acknowledge(comm_);
+      lost = probe();
+    }
+    if (lost || flag == 0) return std::nullopt;
     int bytes = 0;
     MPI_Get_count(&status, MPI_BYTE, &bytes);
     return Envelope{status.MPI_SOURCE, static_cast<std::size_t>(bytes)};
@@ -95,26 +107,25 @@ class MpiTransport final : public Transport {
 
   std::unique_ptr<Transport> duplicate() override {
     MPI_Comm made = MPI_COMM_NULL;
-    session_->blocking("MPI_Comm_dup", [&] { return MPI_Comm_dup(comm_, &made); });
+    blocking("MPI_Comm_dup", [&] { return MPI_Comm_dup(comm_, &made); });
     return std::make_unique<MpiTransport>(session_, made, abandoned_);
   }
 
   std::unique_ptr<Transport> split(int colour) override {
     MPI_Comm made = MPI_COMM_NULL;
-    session_->blocking("MPI_Comm_split", [&] { return MPI_Comm_split(comm_, colour, rank_, &made); });
+    blocking("MPI_Comm_split", [&] { return MPI_Comm_split(comm_, colour, rank_, &made); });
     return std::make_unique<MpiTransport>(session_, made, abandoned_);
+  }
+
+  bool outlives_ranks() const override { return session_->ulfm().has_value(); }
+  std::vector<int> dead() override {
+    return session_->ulfm() ? session_->ulfm()->dead(comm_) : std::vector<int>();
   }
 
   // MPI waits in this call for those alone that are left.
   std::unique_ptr<Transport> without(std::span<const int> lost) override {
-    MPI_Group all = MPI_GROUP_NULL;
-    MPI_Group left = MPI_GROUP_NULL;
-    MPI_Comm_group(comm_, &all);
-    MPI_Group_excl(all, static_cast<int>(lost.size()), lost.data(), &left);
-    MPI_Comm made = MPI_COMM_NULL;
-    session_->blocking("MPI_Comm_create_group", [&] { return MPI_Comm_create_group(comm_, left, 0, &made); });
-    MPI_Group_free(&left);
-    MPI_Group_free(&all);
+    *abandoned_ = true;
+    MPI_Comm made = session_->ulfm() ? shrink() : exclude(lost);
     return std::make_unique<MpiTransport>(session_, made, std::make_shared<std::atomic<bool>>(false));
   }
 
@@ -123,7 +134,7 @@ class MpiTransport final : public Transport {
     for (std::int64_t first = 0; first < count; first += most) {
       std::byte* const piece = data + static_cast<std::size_t>(first) * size_of(dtype);
       const auto length = static_cast<int>(std::min(most, count - first));
-      session_->blocking("MPI_Allreduce", [&] {
+      blocking("MPI_Allreduce", [&] {
         return MPI_Allreduce(MPI_IN_PLACE, piece, length, summed_type(dtype), MPI_SUM, comm_);
       });
     }
@@ -136,6 +147,43 @@ class MpiTransport final : public Transport {
   bool abandoned() const noexcept override { return *abandoned_; }
 
  private:
+  // Whether the call has failed because a rank has died; what else fails is thrown.
+  bool is_loss(int code, const char* name) const {
+    if (session_->ulfm() && Ulfm::is_loss(code)) return true;
+    MpiSession::check(code, name);
+    return false;
+  }
+
+  // A call that needs all ranks. Where one has died, it fails on some of them; the others may wait for these.
+  template <class F>
+  void blocking(const char* name, F&& call) {
+    if (!is_loss(session_->blocking(name, call), name)) return;
+    session_->ulfm()->revoke(comm_);
+    throw RankLost(fmt::format("ranks have died while rank {} waited in {}", rank_, name), dead(), name,
+                   true);
+  }
+
+  MPI_Comm shrink() {
+    MPI_Comm made = MPI_COMM_NULL;
+    const Ulfm& ulfm = *session_->ulfm();
+    MpiSession::check(session_->blocking("MPIX_Comm_shrink", [&] { return ulfm.shrink(comm_, &made); }),
+                      "MPIX_Comm_shrink");
+    session_->go_on();
+    return made;
+  }
+
+  MPI_Comm exclude(std::span<const int> lost) {
+    MPI_Group all = MPI_GROUP_NULL;
+    MPI_Group left = MPI_GROUP_NULL;
+    MPI_Comm_group(comm_, &all);
+    MPI_Group_excl(all, static_cast<int>(lost.size()), lost.data(), &left);
+    MPI_Comm made = MPI_COMM_NULL;
+    blocking("MPI_Comm_create_group", [&] { return MPI_Comm_create_group(comm_, left, 0, &made); });
+    MPI_Group_free(&left);
+    MPI_Group_free(&all);
+    return made;
+  }
+
   std::shared_ptr<MpiSession> session_;
   MPI_Comm comm_;
   std::shared_ptr<std::atomic<bool>> abandoned_;
@@ -148,7 +196,8 @@ class MpiTransport final : public Transport {
 std::unique_ptr<Transport> make_mpi_transport(double deadline_seconds) {
   auto session = std::make_shared<MpiSession>(deadline_seconds);
   MPI_Comm world = MPI_COMM_NULL;
-  session->blocking("MPI_Comm_dup", [&] { return MPI_Comm_dup(MPI_COMM_WORLD, &world); });
+  const char* const name = "MPI_Comm_dup";
+  MpiSession::check(session->blocking(name, [&] { return MPI_Comm_dup(MPI_COMM_WORLD, &world); }), name);
   return std::make_unique<MpiTransport>(std::move(session), world,
                                         std::make_shared<std::atomic<bool>>(false));
 }

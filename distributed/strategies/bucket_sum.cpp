@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "distributed/group/reduce.h"
+#include "distributed/sums/sum_order.h"
 
 namespace plexaura {
 
@@ -18,9 +19,23 @@ UpdateAnswer BucketSum::before_update(std::size_t bucket) {
   const auto end =
       fmt::format_to_n(text.data(), text.size(), "bucket {} of step {}", bucket, border_->step()).out;
   final_[bucket]->wait();
+  add_own_shards(bucket);
   sum(border_->buckets()[bucket].dtype, border_->gradients(bucket),
       {text.data(), static_cast<std::size_t>(end - text.data())});
   return {};
+}
+
+// They are one block of the sum over all ranks.
+void BucketSum::add_own_shards(std::size_t bucket) {
+  if (border_->shards_before() == 0) return;
+  const std::span<std::byte> last = border_->gradients(bucket);
+  const DType dtype = border_->buckets()[bucket].dtype;
+  shards_.clear();
+  for (std::size_t i = 0; i < border_->shards_before(); ++i)
+    shards_.push_back(border_->shard(i, bucket).data());
+  shards_.push_back(last.data());
+  add_in_order(dtype, as_shards(shards_), static_cast<std::int64_t>(last.size() / size_of(dtype)),
+               std::span(&shards_.back(), 1));
 }
 
 UpdateAnswer::Kind BucketSum::agree() {

@@ -44,10 +44,13 @@ class BucketSum : public Strategy {
   virtual void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) = 0;
 
  private:
+  void add_own_shards(std::size_t bucket);
+
   Communicator& communicator_;
   Update update_;
   WeightsImmigration* border_ = nullptr;
-  std::vector<Event*> final_;  // when a bucket's gradients are; noted during backward
+  std::vector<std::byte*> shards_;  // scratch
+  std::vector<Event*> final_;       // when a bucket's gradients are; noted during backward
 };
 
 }  // namespace plexaura

@@ -8,8 +8,8 @@ namespace plexaura {
 // The strategy `reduce-broadcast`: all ranks send a bucket to rank 0, which adds it to its own and broadcasts the sums.
 class ReduceBroadcast final : public BucketSum {
  public:
-  explicit ReduceBroadcast(Communicator& communicator)
-      : BucketSum(communicator), sum_(communicator, 0, true) {}
+  explicit ReduceBroadcast(Communicator& communicator, Update update = Update::by_bucket)
+      : BucketSum(communicator, update), sum_(communicator, 0, true) {}
 
  private:
   void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override {

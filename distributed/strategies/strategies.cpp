@@ -17,8 +17,16 @@ namespace plexaura {
 namespace {
 
 template <class S>
-std::unique_ptr<Strategy> make(const StrategyOptions&, Communicator& communicator) {
-  return std::make_unique<S>(communicator);
+std::unique_ptr<Strategy> make(const StrategyOptions& options, Communicator& communicator) {
+  return std::make_unique<S>(communicator, options.update);
+}
+
+std::unique_ptr<Strategy> make_send_receive(const StrategyOptions&, Communicator& communicator) {
+  return std::make_unique<SendReceive>(communicator);
+}
+
+std::unique_ptr<Strategy> make_scatter_gather(const StrategyOptions&, Communicator& communicator) {
+  return std::make_unique<ScatterGather>(communicator);
 }
 
 std::unique_ptr<Strategy> make_local(const StrategyOptions& options, Communicator& communicator) {
@@ -42,8 +50,8 @@ struct Known {
 
 constexpr std::array known_strategies{Known{"allreduce", make<AllReduce>},
                                       Known{"reduce-broadcast", make<ReduceBroadcast>},
-                                      Known{"send-recv", make<SendReceive>},
-                                      Known{"scatter-gather", make<ScatterGather>},
+                                      Known{"send-recv", make_send_receive},
+                                      Known{"scatter-gather", make_scatter_gather},
                                       Known{"local", make_local},
                                       Known{"elastic", make_elastic},
                                       Known{"async-server", make_async_server},
@@ -71,7 +79,7 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communic
   const auto known = std::ranges::find(known_strategies, options.name, &Known::name);
   const bool found = known != known_strategies.end();
   agree_on_error(communicator, found ? nullptr : unknown(options.name), "the choice of a strategy");
-  return communicator.size() == 1 ? nullptr : known->make(options, communicator);
+  return communicator.size() == 1 && !options.even_alone ? nullptr : known->make(options, communicator);
 }
 
 }  // namespace plexaura

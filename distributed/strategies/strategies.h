@@ -7,6 +7,7 @@
 #include "core/params/weights_immigration.h"
 #include "distributed/communicator.h"
 #include "distributed/strategies/async_server.h"
+#include "distributed/strategies/bucket_sum.h"
 #include "distributed/strategies/elastic.h"
 #include "distributed/strategies/local.h"
 
@@ -14,6 +15,9 @@ namespace plexaura {
 
 struct StrategyOptions {
   std::string name = "allreduce";
+  // Of `allreduce` and `reduce-broadcast`: ranks may be outlived.
+  BucketSum::Update update = BucketSum::Update::by_bucket;
+  bool even_alone = false;  // one rank has a strategy, too: for steps of several shards
   // Of the strategies of these names.
   LocalOptions local = {};
   ElasticOptions elastic = {};

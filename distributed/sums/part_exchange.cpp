@@ -34,9 +34,18 @@ PartExchange::PartExchange(const SumMeans& means, Groups groups)
       worker_ = static_cast<int>(found - ranks.begin());
     }
     workers_ = std::min(workers_, static_cast<int>(ranks.size()));
-    std::vector<ShardRange> blocks = blocks_among(ranks, means.transport.size());
+    std::vector<ShardRange> blocks =
+        blocks_among(shards_of(ranks), means.shards_of(means.transport.size() - 1).last);
     groups_.push_back({std::move(ranks), std::move(blocks)});
   }
+}
+
+std::vector<int> PartExchange::shards_of(std::span<const int> ranks) const {
+  std::vector<int> all;
+  for (const int rank : ranks)
+    for (int shard = means_.shards_of(rank).first; shard < means_.shards_of(rank).last; ++shard)
+      all.push_back(shard);
+  return all;
 }
 
 // The other rank that carries this stripe.
@@ -100,9 +109,9 @@ void PartExchange::send_summands(const Job& job, std::int64_t round) {
     for (std::size_t block = 0; block < mine.blocks.size(); ++block) {
       summands_.clear();
       for (std::size_t member = 0; member < mine.ranks.size(); ++member) {
-        const int shard = mine.ranks[member];
-        if (shard >= mine.blocks[block].first && shard < mine.blocks[block].last)
-          summands_.push_back({{shard, shard + 1}, job.at(member, theirs)});
+        const ShardRange shards = means_.shards_of(mine.ranks[member]);
+        if (shards.first >= mine.blocks[block].first && shards.first < mine.blocks[block].last)
+          summands_.push_back({shards, job.at(member, theirs)});
       }
       std::byte* const sum = message.data() + block * job.bytes(theirs);
       add_in_order(job.call.dtype, summands_, theirs.count, std::span(&sum, 1));
@@ -125,9 +134,9 @@ void PartExchange::add_own_part(const Job& job, std::int64_t round) {
   summands_.clear();
   to_.clear();
   for (std::size_t member = 0; member < job.arrays.size(); ++member) {
-    const int shard = groups_[static_cast<std::size_t>(own_)].ranks[member];
     to_.push_back(job.at(member, mine));
-    summands_.push_back({{shard, shard + 1}, to_.back()});
+    summands_.push_back(
+        {means_.shards_of(groups_[static_cast<std::size_t>(own_)].ranks[member]), to_.back()});
   }
   std::size_t message = 0;
   for (int group = 0; group < static_cast<int>(groups_.size()); ++group) {

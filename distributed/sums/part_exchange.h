@@ -64,6 +64,7 @@ class PartExchange {
   void run(const CallSignature& call, std::span<std::byte* const> arrays, bool reduces, bool gathers);
   Part segment(const Job& job, int group, std::int64_t round) const;
   std::int64_t rounds(const Job& job) const;
+  std::vector<int> shards_of(std::span<const int> ranks) const;
   int rank_in(int group) const;
   int behind(int steps) const { return (own_ + steps) % static_cast<int>(groups_.size()); }
   void expect_summands(const Job& job, std::int64_t round);

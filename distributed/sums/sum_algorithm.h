@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "distributed/failure/alarm.h"
 #include "distributed/group/call_signature.h"
@@ -11,6 +12,7 @@
 #include "distributed/group/shm_rendezvous.h"
 #include "distributed/group/topology.h"
 #include "distributed/group/transport.h"
+#include "distributed/sums/sum_order.h"
 
 namespace plexaura {
 
@@ -23,6 +25,11 @@ struct SumMeans {
   // Both null where the ranks of a node do not share memory.
   const SharedWindow* staging = nullptr;  // its last WindowSum::bytes_per_rank
   ShmRendezvous* rendezvous = nullptr;
+  std::vector<ShardRange> shards = {};  // what each rank brings; empty: one each
+
+  ShardRange shards_of(int rank) const {
+    return shards.empty() ? ShardRange{rank, rank + 1} : shards[static_cast<std::size_t>(rank)];
+  }
 
   // Until the oldest `count` messages have come, or all have left. Throw an Error (see speaks()) where another
   // rank is lost, and where nothing comes before the deadline.

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "distributed/group/reduce.h"
 
@@ -61,6 +62,18 @@ void find_blocks(std::span<const int> shards, ShardRange range, std::vector<Shar
 int middle_of(ShardRange shards) {
   const auto count = static_cast<unsigned>(shards.last - shards.first);
   return shards.first + static_cast<int>(std::bit_ceil(count) / 2);
+}
+
+std::vector<ShardRange> divide_shards(int shards, int ranks) {
+  std::vector<ShardRange> blocks{{0, shards}};
+  while (static_cast<int>(blocks.size()) < ranks) {
+    const auto largest =
+        std::ranges::max_element(blocks, {}, [](ShardRange block) { return block.last - block.first; });
+    const int middle = middle_of(*largest);
+    const ShardRange upper{middle, std::exchange(largest->last, middle)};
+    blocks.insert(largest + 1, upper);
+  }
+  return blocks;
 }
 
 std::vector<ShardRange> blocks_among(std::span<const int> shards, int count) {

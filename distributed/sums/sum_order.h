@@ -9,7 +9,8 @@
 
 // The order in which sums over ranks are added. Nothing else in the project knows it.
 //
-// What is added are *shards*: each rank of a communicator brings one, numbered as the ranks are. The sum of the
+// What is added are *shards*: each rank of a communicator brings one, numbered as the ranks are, or the sum of one
+// block of them (see below) where there are more shards than ranks. The sum of the
 // shards [first, last) is the sum of [first, middle) plus the sum of [middle, last), where `middle` lies as far behind
 // `first` as the largest power of two below the number of shards: ((0 + 1) + (2 + 3)) + 4 for five of them. The
 // ranges that arise so are called blocks. Each element is added alone, so its bits do not depend on how elements
@@ -24,6 +25,10 @@ struct ShardRange {
 
   friend bool operator==(const ShardRange&, const ShardRange&) = default;
 };
+
+// The blocks of the sum of `shards` that so many ranks bring, ascending: one of them is divided until there are enough,
+// the largest first. At most as many ranks as shards.
+std::vector<ShardRange> divide_shards(int shards, int ranks);
 
 // Where the sum of at least two shards is split.
 int middle_of(ShardRange shards);

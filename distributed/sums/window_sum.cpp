@@ -26,8 +26,9 @@ WindowSum::WindowSum(const SumMeans& means)
       rank_(means.staging->own()),
       brought_areas_(means.staging->bases()),
       staged_(brought_areas_),
-      summands_(as_shards(staged_)),
       sums_(staged_) {
+  for (int rank = 0; rank < static_cast<int>(staged_.size()); ++rank)
+    summands_.push_back({means.shards_of(rank), nullptr});
   for (std::byte*& area : brought_areas_) area += means.staging->bytes() - bytes_per_rank;
   for (std::byte*& staged : staged_) staged += means.staging->bytes() - staging_bytes;
 }

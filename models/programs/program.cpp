@@ -21,6 +21,7 @@
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
 #include "models/programs/sent_data.h"
+#include "models/programs/survivors.h"
 #include "models/programs/use_model.h"
 #include "models/programs/version.h"
 #include "models/programs/write_profile.h"
@@ -190,6 +191,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   const KernelChoice choice = kernel_choice(ranks, line, setup.options);
   setup.options.trainer.tuner = choice.tuner.get();
   say_if_any(*report, choice.remark);
+  Survivors survivors(ranks, setup.options, backend->info().kind, line.log);
   Trainer trainer({.model = builder_of(*setup.model),
                    .store = store,
                    .backend = *backend,
@@ -230,9 +232,9 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
         "or another division into buckets, may round differently",
         setup.options.algorithm));
   roles.share_parameters(store);
-  const TrainingResult result = trainer.run(*report);
+  const TrainingResult result = survivors.run(trainer, *report);
   report->summary(result, store, line.log, output);
-  if (!line.profile.empty()) write_profile(ranks, profile, line.profile);
+  if (!line.profile.empty()) write_profile(survivors.ranks(), profile, line.profile);
   return result.signal == 0 ? 0 : 128 + result.signal;
 }
 
@@ -247,7 +249,21 @@ int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const
   return 0;
 }
 
+// What is not written in the file is asked for where it can be had.
+void check_survival(const Communicator& ranks, const Setup& setup) {
+  if (setup.options.on_loss == OnLoss::end || ranks.size() == 1 || ranks.outlives_ranks()) return;
+  if (!setup.config->section("distributed").has("on_loss")) return;
+  throw setup.config->section("distributed")
+      .error("on_loss",
+             fmt::format("is not 'end', and this job of {} ends when a rank dies; start it with "
+                         "tools/run --survive, or mpirun --with-ft ulfm, of Open MPI 5, or set it to end",
+                         message_passing_library()));
+}
+
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup) {
+  together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
+  if (ranks.outlives_ranks()) setup.options.strategy.update = BucketSum::Update::by_step;
+  setup.options.trainer.parts_may_move = ranks.outlives_ranks() && setup.options.on_loss == OnLoss::exact;
   // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
   const auto exchange = ranks.duplicate("the exchange of gradients");
   exchange->choose_algorithm(setup.options.algorithm);
@@ -279,6 +295,7 @@ Beginning read_beginning(const std::string& kind, int argc, const char* const* a
     const Section distributed = config.section("distributed");
     beginning.communicator.deadline_seconds = read_deadline(distributed);
     beginning.communicator.shared_memory = read_shared_memory(distributed);
+    beginning.communicator.outlive_ranks = read_on_loss(distributed) != OnLoss::end;
     if (!line.dry_run && !uses_model(line)) beginning.output = read_output_folder(config.section("output"));
   } catch (const Error&) {
     return {};

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/print.h"
@@ -57,6 +58,11 @@ std::string validation_text(double loss, const std::vector<MetricValue>& metrics
 RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
     : speaks_(speaks), console_(STDOUT_FILENO), columns_(terminal_columns()), epochs_(epochs) {
   if (speaks_ && !log.empty()) log_.emplace(log);
+}
+
+void RunReport::speak(const std::string& log) {
+  if (std::exchange(speaks_, true) || log.empty()) return;
+  log_.emplace(log);
 }
 
 // What follows, an error perhaps, begins on a line of its own.

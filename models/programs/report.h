@@ -22,6 +22,8 @@ class RunReport final : public TrainingObserver {
 
   void step(const StepRecord& record, std::int64_t steps_in_epoch) override;
   void epoch(const EpochRecord& record) override;
+  // From now on this rank is the one that speaks: another one did before, and was lost.
+  void speak(const std::string& log);
   void say(const std::string& line);   // as printable() shows it
   void show(const std::string& text);  // several lines, as they are
 

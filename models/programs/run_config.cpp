@@ -176,18 +176,44 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   if (!mixes) distributed.refuse({"mix", "damping"}, because);
   if (!is_local && !is_elastic) distributed.refuse({"every"}, because);
   if (is_local || is_elastic || has_server)
-    return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every"}, because);
+    return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every", "on_loss"}, because);
   run.trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
   if (run.strategy.name == "scatter-gather")
-    return distributed.refuse({"rebroadcast_every", "verify_every"}, because);
+    return distributed.refuse({"rebroadcast_every", "verify_every", "on_loss"}, because);
+  if (run.strategy.name == "send-recv") distributed.refuse({"on_loss"}, because + ", which needs its server");
+  run.on_loss = read_on_loss(distributed);
   run.rebroadcast_every = distributed.integer_or("rebroadcast_every", 100, {.minimum = 1});
   run.trainer.verify_every = distributed.integer_or("verify_every", run.trainer.verify_every, {.minimum = 0});
+}
+
+// Empty where the parts of lost ranks can be summed as those ranks would have done.
+std::string why_not_exact(const std::string& strategy, const std::string& algorithm) {
+  if (strategy != "allreduce") return fmt::format("the strategy is {}; choose allreduce, or drop", strategy);
+  if (algorithm == "ring" || algorithm == "tree" || algorithm == "mpi")
+    return fmt::format("the algorithm is {}; choose auto, window or hierarchical, or drop", algorithm);
+  return {};
+}
+
+void check_exact(const Section& distributed, const RunOptions& run) {
+  const std::string why_not = why_not_exact(run.strategy.name, run.algorithm);
+  if (run.on_loss == OnLoss::exact && !why_not.empty())
+    throw distributed.error("on_loss", "is 'exact' and " + why_not);
 }
 
 }  // namespace
 
 double read_deadline(const Section& distributed) {
   return distributed.number_or("deadline_seconds", 60, {.maximum = longest_deadline, .above = 0});
+}
+
+OnLoss read_on_loss(const Section& distributed) {
+  const bool can_be_exact =
+      why_not_exact(distributed.text_or("strategy", "allreduce"), distributed.text_or("algorithm", "auto"))
+          .empty();
+  const std::string word =
+      distributed.choice_or("on_loss", can_be_exact ? "exact" : "end", {"drop", "end", "exact"});
+  if (word == "exact") return OnLoss::exact;
+  return word == "drop" ? OnLoss::drop : OnLoss::end;
 }
 
 bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }
@@ -239,6 +265,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   if (has_parameter_server(run.strategy.name))
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", which makes no sums");
   run.algorithm = distributed.choice_or("algorithm", "auto", sum_algorithm_names());
+  check_exact(distributed, run);
   read_deadline(distributed);
   read_shared_memory(distributed);
   trainer.output = read_output_folder(output);

@@ -43,12 +43,20 @@ const std::vector<std::string>& data_formats();
 // their scale, its classes; and there need be no row to train on.
 RunData open_data(const Config& config, const std::optional<TrainedData>& trained = {});
 
+// What happens to the others when a rank dies, where the MPI outlives ranks.
+enum class OnLoss : std::uint8_t {
+  end,   // they end, too
+  drop,  // they share out the data anew, and go on
+  exact  // they compute its part of each step, and go on to the same bits
+};
+
 struct RunOptions {
   DType dtype = DType::float32;
   StrategyOptions strategy = {};
   std::string algorithm;  // of the sums that the strategy makes
   // Steps, where processors are of several kinds and the strategy does not align them.
   std::int64_t rebroadcast_every = 0;
+  OnLoss on_loss = OnLoss::end;
   Tuning tuning = Tuning::cached;
   std::vector<std::string> freeze;  // patterns of parameters that are not trained
   TrainerOptions trainer;
@@ -59,9 +67,10 @@ struct RunOptions {
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
 // What is needed before the rest is read: seconds that a rank waits for another, whether ranks of one machine share memory,
-// how they work together, and the folder of checkpoints, empty for none.
+// what happens when one dies, how they work together, and the folder of checkpoints, empty for none.
 double read_deadline(const Section& distributed);
 bool read_shared_memory(const Section& distributed);
+OnLoss read_on_loss(const Section& distributed);
 std::string read_strategy_name(const Section& distributed);
 std::filesystem::path read_output_folder(const Section& output);
 

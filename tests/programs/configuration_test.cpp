@@ -143,11 +143,22 @@ TEST_CASE("keys without effect are errors") {
     CHECK(user_error([&] {
             read(csv, sgd, key);
           }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
-  for (const std::string key : {"bucket_bytes: 2", "rebroadcast_every: 1"})
+  for (const std::string key : {"bucket_bytes: 2", "rebroadcast_every: 1", "on_loss: end"})
     for (const std::string strategy : {"local", "elastic", "async-server", "downpour"})
       CHECK(user_error([&] {
               read(csv, sgd, "strategy: " + strategy + ", " + key);
             }).find("has no effect here, because the strategy is " + strategy) != std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, sgd, "strategy: reduce-broadcast, on_loss: exact");
+        }).find("distributed.on_loss is 'exact' and the strategy is reduce-broadcast; ") !=
+        std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, sgd, "algorithm: ring, on_loss: exact");
+        }).find("distributed.on_loss is 'exact' and the algorithm is ring; ") != std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, sgd, "strategy: send-recv, on_loss: drop");
+        }).find("has no effect here, because the strategy is send-recv, which needs its server") !=
+        std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: local, first_epochs: 2");
         }).find("distributed.first_epochs is '2'; it must be") != std::string::npos);

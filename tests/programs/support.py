@@ -63,6 +63,13 @@ def mpi_environment():
     return dict(environment(), ASAN_OPTIONS=f"{os.environ.get('ASAN_OPTIONS', '')}:fast_unwind_on_malloc=0")
 
 
+def open_mpi_5():
+    """The variables under which programs and mpirun are those of Open MPI 5; None where it cannot be had."""
+    script = [SOURCE / "tests/support/open_mpi_5.sh", BUILD / "open_mpi_5", "env", "-0"]
+    done = subprocess.run(script, capture_output=True)
+    return dict(entry.split("=", 1) for entry in os.fsdecode(done.stdout).split("\0") if entry) if done.returncode == 0 else None
+
+
 class Result:
     def __init__(self, status, out, err):
         self.status, self.out, self.err = status, out, err

@@ -178,7 +178,7 @@ class Run(VerdictTest):
 class Told(VerdictTest):
     """Of events that are hard to bring about, and were written by hand. All ranks are this process, which lives."""
 
-    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62):
+    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None):
         """told: (seconds ago, kind, number, text)"""
         now, clock = time.time_ns(), time.monotonic_ns()
         stat = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
@@ -186,7 +186,8 @@ class Told(VerdictTest):
         text = lambda value, size: value.encode().ljust(size, b"\0")
         data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, 3, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
                                   int(started if beat is None else started - beat), step, 0, 1000, text(host, 64),
-                                  text(events.own_place() if place is None else place, 128), text("", 64))
+                                  text(events.own_place() if place is None else place, 128), text("", 64),
+                                  0 if survived is None else clock - int(survived * 1e9))
         data = data.ljust(events.HEADER_BYTES, b"\0") + text("fc1.weight, fc1.bias", 128)
         data = data.ljust(events.SLOTS_AT, b"\0")
         for i, (ago, kind, value, words) in enumerate(told):
@@ -242,6 +243,15 @@ class Told(VerdictTest):
         for number, kind in enumerate((Kind.PHASE, Kind.WAIT, Kind.WAIT)):
             self.rank(number, (30, kind, 0, "saving a checkpoint"))
         self.why("running", "rank 0 on h0 has been in step 12, at 'saving a checkpoint' for 30 s")
+
+    def test_a_death_that_the_others_outlive(self):
+        gone = dict(place="another boot", started=1000, beat=500)
+        self.rank(0, (0.1, Kind.STEP, 40, ""), survived=400)
+        self.rank(1, (500, Kind.WAIT, 0, "bucket 0 of step 12"), **gone)
+        self.rank(2, (0.1, Kind.STEP, 40, ""), survived=400)
+        self.why("running", "ranks 0 and 2 at step 12; rank 1 died before, and the others went on")
+        self.rank(2, (300, Kind.STEP, 40, ""), survived=400, **gone | {"beat": 300})  # a second one, later
+        self.assertEqual(self.judged()[:2], ("killed", 2))
 
     def test_killed_for_want_of_memory(self):
         self.rank(0, (3, Kind.LOST, 1, "rank 1 on h0 has died while rank 0 waited at 'bucket 0 of step 12'"))

@@ -91,9 +91,11 @@ TEST_CASE("the number of ranks and the last checkpoint stand in the header") {
   const EventFile file(folder.path(), 0, 0, "");
   tell_event(EventKind::ready, 4);
   tell_event(EventKind::saved, 120);
+  tell_event(EventKind::survived, 3);
   const Contents found(folder / "rank-0000");
   CHECK(found.header().ranks == 4);
   CHECK(found.header().saved == 120);
+  CHECK(found.header().survived >= found.header().time);
   CHECK(found.header().process == ::getpid());
 }
 

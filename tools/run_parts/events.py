@@ -8,7 +8,7 @@ import pathlib
 import struct
 import time
 
-HEADER = struct.Struct("<8sIIii8qQ64s128s64s")
+HEADER = struct.Struct("<8sIIii8qQ64s128s64sq")
 SECONDS_OF_NEWS = 120  # that a file system may keep back what another machine has written
 FILE_BYTES = 64 << 10
 HEADER_BYTES = 512
@@ -19,7 +19,7 @@ SLOTS = (FILE_BYTES - SLOTS_AT) // SLOT.size
 
 
 class Kind(enum.IntEnum):
-    NOTHING, START, READY, STEP, DATA, PHASE, WAIT, BACK, SAVED, ERROR, ECHO, LOST, SIGNAL, EXIT, END, PAUSED, BUCKET = range(17)
+    NOTHING, START, READY, STEP, DATA, PHASE, WAIT, BACK, SAVED, ERROR, ECHO, LOST, SIGNAL, EXIT, END, PAUSED, BUCKET, SURVIVED = range(18)
 
 
 class Event:
@@ -52,10 +52,11 @@ class Rank:
         if any(len(look) < FILE_BYTES for look in looks):
             raise ValueError(f"'{file.name}' is cut off: it has fewer than {FILE_BYTES} bytes")
         (magic, version, slots, self.rank, self.ranks, self.process, self.process_start, self.wall_time, start,
-         self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job) = HEADER.unpack_from(looks[1])
+         self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job, survived) = HEADER.unpack_from(looks[1])
         if magic != b"PLXEVENT" or version != 1 or slots != SLOTS:
             raise ValueError(f"'{file.name}' holds no events that this version of Plexaura has written")
         self.host, self.place, self.job = plain(host), plain(place), plain(job)
+        self.survived = survived + self.wall_time - start if survived else 0
         self.buckets = [plain(looks[1][i:i + BUCKET_BYTES]) for i in range(HEADER_BYTES, SLOTS_AT, BUCKET_BYTES)]
         self.events = []
         for i in range(SLOTS):

@@ -146,6 +146,15 @@ def of_start(ranks):
 
 def judge(ranks):
     """`ranks`: at least one."""
+    went_on = max(rank.survived for rank in ranks)
+    dead = [rank for rank in ranks if rank.last_sign < went_on and not rank.process_state()]
+    verdict = of_those_left([rank for rank in ranks if rank not in dead])
+    if not dead:
+        return verdict
+    return verdict._replace(sentence=f"{verdict.sentence}; {list_ranks(rank.rank for rank in dead)} died before, and the others went on")
+
+
+def of_those_left(ranks):
     ends = [(event.time, rank, event) for rank in ranks for event in rank.events if event.kind in (Kind.ERROR, Kind.LOST, Kind.EXIT)]
     if ends:
         _, rank, event = min(ends, key=lambda end: end[0])

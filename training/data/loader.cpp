@@ -35,6 +35,8 @@ void require(bool holds, const char* what, std::int64_t found, const std::string
 void check_options(const LoaderOptions& options, const BatchPlan& plan) {
   require(options.rank >= 0 && options.rank < options.ranks, "rank", options.rank,
           fmt::format("from 0 to {}", options.ranks - 1));
+  require(options.own_parts >= 1 && options.rank + options.own_parts <= options.ranks, "number of parts",
+          options.own_parts, fmt::format("from 1 to {}", options.ranks - options.rank));
   require(options.workers >= 0, "number of workers", options.workers, "0 or more");
   require(options.prefetch >= 1 && options.prefetch <= most_prefetch, "prefetch", options.prefetch,
           fmt::format("from 1 to {} steps", most_prefetch));
@@ -157,10 +159,12 @@ void Loader::schedule(std::int64_t part) {
   Pending pending;
   pending.order = order_;
   pending.part = part;
-  pending.share = plan_.rank_share(step_, part);
-  pending.step = step_without_fields(plan_, epoch_, step_, part);
-  for (MicroBatch& batch : pending.step.micro_batches)
+  pending.share = {plan_.rank_share(step_, part).first, 0};
+  pending.step = step_without_fields(plan_, epoch_, step_, part, options_.own_parts);
+  for (MicroBatch& batch : pending.step.micro_batches) {
+    pending.share.count += batch.samples;
     batch.fields = make_fields(fields_, batch.samples, options_.memory.get());
+  }
   if (options_.workers == 0) {
     pending_.push_back(std::move(pending));
   } else {
@@ -240,7 +244,9 @@ bool Loader::read_sample(Pending& pending, std::int64_t position, std::span<std:
     const auto bytes = static_cast<std::size_t>(fields_[i].type.bytes());
     values[i] = {holder->fields[i].data() + row * bytes, bytes};
   }
-  return reader_.read({*pending.order, step.epoch, step.step_in_epoch, position, pending.part}, values);
+  const std::int64_t part =
+      pending.part + (holder - pending.step.micro_batches.begin()) / plan_.micro_batches;
+  return reader_.read({*pending.order, step.epoch, step.step_in_epoch, position, part}, values);
 }
 
 // Keeps the error of the earliest sample, so that a step fails alike whatever the workers.

@@ -33,6 +33,7 @@ struct LoaderOptions {
   std::int64_t batch_size = 1;  // samples of a step over all ranks
   std::int64_t ranks = 1;
   std::int64_t rank = 0;
+  std::int64_t own_parts = 1;      // of each step: this rank's, and those of ranks behind it
   std::int64_t micro_batches = 1;  // into which this rank's share of a step is cut
   std::uint64_t seed = 0;          // of the order and of augmentation
   bool shuffle = true;
@@ -86,7 +87,7 @@ class Loader final : public StepSource {
   struct Pending {
     Step step;
     std::shared_ptr<const std::vector<std::int64_t>> order;
-    std::int64_t part = 0;
+    std::int64_t part = 0;  // the first
     Slice share;
     std::int64_t claimed = 0;
     std::int64_t finished = 0;

@@ -25,6 +25,7 @@ struct Step {
   std::int64_t step_in_epoch = 0;
   std::int64_t steps_in_epoch = 0;
   std::int64_t global_samples = 0;  // of all ranks, those included that are left out
+  std::int64_t parts = 1;           // into which the micro-batches fall, equally many into each
   std::vector<MicroBatch> micro_batches;
 
   bool ends_epoch() const { return step_in_epoch + 1 == steps_in_epoch; }
@@ -48,8 +49,9 @@ class StepSource {
   virtual std::map<std::int64_t, std::string> skipped() const = 0;
 };
 
-// A part of a step's batch, divided into micro-batches that have no fields yet.
-Step step_without_fields(const BatchPlan& plan, std::int64_t epoch, std::int64_t step, std::int64_t part);
+// So many parts of a step's batch, one after the other, divided into micro-batches that have no fields yet.
+Step step_without_fields(const BatchPlan& plan, std::int64_t epoch, std::int64_t step,
+                         std::int64_t first_part, std::int64_t parts = 1);
 
 // For so many samples, uninitialised. `memory`: where they lie; null: in memory of their own.
 std::vector<Tensor> make_fields(std::span<const Field> fields, std::int64_t samples, FeedMemory* memory);

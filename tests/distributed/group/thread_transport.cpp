@@ -89,6 +89,15 @@ class ThreadNetwork::Member final : public Transport {
     return std::make_unique<Member>(network_, call, std::move(same), self_);
   }
 
+  bool outlives_ranks() const override { return true; }
+  std::vector<int> dead() override {
+    const std::lock_guard lock(network_.mutex_);
+    std::vector<int> ranks;
+    for (int rank = 0; rank < size(); ++rank)
+      if (network_.dead_.contains(member(rank))) ranks.push_back(rank);
+    return ranks;
+  }
+
   std::unique_ptr<Transport> without(std::span<const int> lost) override {
     std::vector<int> members;
     for (int rank = 0; rank < size(); ++rank)
@@ -162,6 +171,12 @@ int ThreadNetwork::forgotten() {
 void ThreadNetwork::cut(int rank) {
   const std::lock_guard lock(mutex_);
   cut_.insert(rank);
+}
+
+void ThreadNetwork::bury(int rank) {
+  cut(rank);
+  const std::lock_guard lock(mutex_);
+  dead_.insert(rank);
 }
 
 std::vector<std::string> endings(int ranks, const std::function<void(int rank)>& body) {

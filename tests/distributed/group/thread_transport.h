@@ -28,6 +28,9 @@ class ThreadNetwork {
   // From now on nothing passes between this rank and any other.
   void cut(int rank);
 
+  // The same, and the transports of all others know that it is dead.
+  void bury(int rank);
+
   // What has been sent from one rank to another.
   std::size_t bytes_sent(int from, int to);
 
@@ -50,6 +53,7 @@ class ThreadNetwork {
   std::mutex mutex_;
   std::map<Channel, std::deque<Message>> messages_;
   std::set<int> cut_;
+  std::set<int> dead_;
   std::map<std::string, std::map<int, int>> colours_;  // of each split, by rank
   std::map<std::pair<int, int>, std::size_t> bytes_sent_;
   int forgotten_ = 0;

@@ -1,4 +1,4 @@
-// What the tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private] [--private-on-1] [--algorithm NAME]`. Ends
+// What the tests run under mpirun: `ranks SCENARIO [--deadline SECONDS] [--private] [--private-on-1] [--outlive] [--algorithm NAME]`. Ends
 // with 0 where all went as it should, with one sentence otherwise.
 #include <array>
 #include <chrono>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/ranks/rank_lost.h"
 #include "distributed/handshake.h"
 #include "distributed/run_ranks.h"
 #include "tests/distributed/programs/sums.h"
@@ -170,16 +171,37 @@ void silenced(Communicator& ranks, int rank, int signal) {
   while (true) some_work(ranks, "bucket 3 of step 18");
 }
 
+void die_soon() {
+  std::thread([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    kill(getpid(), SIGKILL);
+  }).detach();
+}
+
 // Somewhere within the sums, without a word.
 void killed_in_sum(Communicator& ranks) {
   some_work(ranks, "bucket 2 of step 17");
-  if (ranks.rank() == 1) {
-    std::thread([] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      kill(getpid(), SIGKILL);
-    }).detach();
-  }
+  if (ranks.rank() == 1) die_soon();
   while (true) some_work(ranks, "bucket 3 of step 18", 4'000'000);
+}
+
+// Two ranks die one after the other, the second as rank 0 of those that were left; the others close MPI as always.
+void outlived(Communicator& all) {
+  expect(all.outlives_ranks(), "this MPI does not outlive ranks");
+  std::unique_ptr<Communicator> left = all.duplicate("the sums");
+  for (const int dying : {1, 0}) {
+    const int ranks = left->size();
+    if (left->rank() == dying) die_soon();
+    try {
+      while (true) some_work(*left, "bucket 3 of step 18", 4'000'000);
+    } catch (const RankLost& loss) {
+      expect(loss.is_outlived(), "the loss is not outlived");
+      left = all.without(loss.ranks());
+    }
+    expect(left->size() == ranks - 1, "another number of ranks is left");
+    sums(*left);
+  }
+  if (left->rank() == 0) fmt::print("{} ranks are left\n", left->size());
 }
 
 void left_early(Communicator& ranks) {
@@ -242,6 +264,7 @@ const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
       {"throws-alone", throws_alone},
       {"disagree", disagree},
       {"killed-in-sum", killed_in_sum},
+      {"outlived", outlived},
       {"killed", [](Communicator& ranks) { silenced(ranks, 1, SIGKILL); }},
       {"stopped", [](Communicator& ranks) { silenced(ranks, 1, SIGSTOP); }},
       {"last-host-stopped",
@@ -267,6 +290,7 @@ int run(int argc, char** argv) {
   CommunicatorOptions options{.deadline_seconds = 20};
   for (int i = 2; i < argc; ++i) {
     if (std::strcmp(argv[i], "--private") == 0) options.shared_memory = false;
+    if (std::strcmp(argv[i], "--outlive") == 0) options.outlive_ranks = true;
     if (std::strcmp(argv[i], "--private-on-1") == 0) options.shared_memory = rank_of_environment() != 1;
     if (std::strcmp(argv[i], "--algorithm") == 0 && i + 1 < argc) options.algorithm = argv[i + 1];
     if (std::strcmp(argv[i], "--deadline") == 0 && i + 1 < argc)

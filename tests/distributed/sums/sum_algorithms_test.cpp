@@ -94,6 +94,41 @@ TEST_CASE("algorithms that keep the order give the same bits, whatever ranks, ho
   }
 }
 
+TEST_CASE("algorithms: ranks that bring blocks of shards get the bits of as many ranks as there are shards") {
+  constexpr std::int64_t count = 5000;
+  for (const std::vector<std::string>& hosts :
+       {std::vector<std::string>{"a", "a", "a"}, {"a", "b", "a"}, {"b", "a"}, {"a", "a", "b", "b"}})
+    for (const int shards : {4, 5, 7}) {
+      const std::vector<float> wanted = sums<float>(shards, count);
+      ThreadNetwork network(static_cast<int>(hosts.size()));
+      const auto ends = with_hosts(network, hosts, {}, [&](Communicator& ranks) {
+        const ShardRange own = divide_shards(shards, ranks.size())[static_cast<std::size_t>(ranks.rank())];
+        for (const char* const name : {"auto", "hierarchical"}) {
+          ranks.choose_algorithm(name);
+          ranks.bring_shards(shards);
+          SharedWindow window = ranks.allocate_shared(count * sizeof(float), "a window");
+          for (std::int64_t i = 0; i < count; ++i) {
+            const auto value = sum_of<float>(own.first, own.last, i);
+            std::memcpy(window.data() + static_cast<std::size_t>(i) * sizeof value, &value, sizeof value);
+          }
+          std::vector<std::byte> values(window.data(), window.data() + window.bytes());
+          ranks.sum(DType::float32, values.data(), count, "values");
+          expect(same_bits(values.data(), wanted), "a sum is wrong");
+          ranks.sum_window(window, 0, DType::float32, count, "a window");
+          expect(same_bits(window.data(), wanted), "a sum in windows is wrong");
+        }
+        ranks.choose_algorithm("tree");
+        try {
+          ranks.bring_shards(shards);
+        } catch (const UserError&) {
+          return;
+        }
+        expect(false, "a tree of ranks cannot add shards");
+      });
+      CHECK(ends == std::vector<std::string>(hosts.size(), "fine"));
+    }
+}
+
 TEST_CASE("algorithms: nothing, one element, fewer elements than ranks, and many segments") {
   const std::vector<std::string> hosts{"a", "a", "b", "c", "a"};
   for (const std::int64_t count : {0, 1, 2}) compare_all<double>(hosts, {}, {count, 1});

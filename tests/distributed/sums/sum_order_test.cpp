@@ -66,6 +66,15 @@ TEST_CASE("sum order: what ranks that are together may add before others") {
   CHECK(among({0, 1, 2, 3, 4}, 5) == Blocks{{0, 5}});
 }
 
+TEST_CASE("sum order: fewer ranks bring blocks of the shards") {
+  using Blocks = std::vector<ShardRange>;
+  CHECK(divide_shards(4, 4) == Blocks{{0, 1}, {1, 2}, {2, 3}, {3, 4}});
+  CHECK(divide_shards(4, 3) == Blocks{{0, 1}, {1, 2}, {2, 4}});
+  CHECK(divide_shards(4, 2) == Blocks{{0, 2}, {2, 4}});
+  CHECK(divide_shards(4, 1) == Blocks{{0, 4}});
+  CHECK(divide_shards(7, 5) == Blocks{{0, 1}, {1, 2}, {2, 4}, {4, 6}, {6, 7}});
+}
+
 TEST_CASE("sum order: blocks that were added before give the same bits") {
   std::mt19937 random(1);
   for (int trial = 0; trial < 200; ++trial) {

@@ -158,6 +158,29 @@ TEST_CASE("parts of all ranks come one after the other, in each step") {
   }
 }
 
+TEST_CASE("a rank that takes the parts of others reads in each step what these would have read") {
+  const auto dataset = std::make_shared<testing::CountingDataset>(23, std::vector<std::int64_t>{17});
+  LoaderOptions options{.batch_size = 6, .ranks = 4, .micro_batches = 2, .seed = 1};
+  options.on_error = OnError::skip;
+  std::vector<std::vector<StepContent>> of_rank;
+  for (options.rank = 0; options.rank < 4; ++options.rank) of_rank.push_back(read_steps(dataset, options, 8));
+  options.rank = 1;
+  options.own_parts = 3;
+  for (options.workers = 0; options.workers < 3; ++options.workers) {
+    const auto taken = read_steps(dataset, options, 8);
+    for (std::size_t step = 0; step < taken.size(); ++step) {
+      StepContent together = of_rank[1][step];
+      for (const std::size_t other : {std::size_t{2}, std::size_t{3}}) {
+        const StepContent& more = of_rank[other][step];
+        together.firsts.insert(together.firsts.end(), more.firsts.begin(), more.firsts.end());
+        together.samples.insert(together.samples.end(), more.samples.begin(), more.samples.end());
+        together.labels.insert(together.labels.end(), more.labels.begin(), more.labels.end());
+      }
+      CHECK(taken[step] == together);
+    }
+  }
+}
+
 TEST_CASE("the ranks together read what one rank reads, in its order") {
   const auto dataset = std::make_shared<testing::CountingDataset>(23);
   LoaderOptions options{.batch_size = 6, .micro_batches = 2, .seed = 1};
@@ -331,6 +354,8 @@ TEST_CASE("impossible options are refused in a sentence") {
   };
   CHECK(error({.batch_size = 0}).find("batch is 0") != std::string::npos);
   CHECK(error({.ranks = 2, .rank = 2}).find("from 0 to 1") != std::string::npos);
+  CHECK(error({.ranks = 4, .rank = 2, .own_parts = 3}).find("parts is 3; it must be from 1 to 2") !=
+        std::string::npos);
   CHECK(error({.workers = -1}).find("workers is -1") != std::string::npos);
   CHECK(error({.prefetch = 0}).find("prefetch is 0") != std::string::npos);
   CHECK(error({.prefetch = 1025}).find("prefetch is 1025; it must be from 1 to 1024") != std::string::npos);

