@@ -148,6 +148,11 @@ TEST_CASE("keys without effect are errors") {
       CHECK(user_error([&] {
               read(csv, sgd, "strategy: " + strategy + ", " + key);
             }).find("has no effect here, because the strategy is " + strategy) != std::string::npos);
+  for (const std::string key :
+       {"verify_every: 2", "rebroadcast_every: 1", "on_loss: drop", "algorithm: tree"})
+    CHECK(user_error([&] {
+            read(csv, sgd, "strategy: scatter-gather, " + key);
+          }).find("has no effect here, because the strategy is scatter-gather") != std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: reduce-broadcast, on_loss: exact");
         }).find("distributed.on_loss is 'exact' and the strategy is reduce-broadcast; ") !=
