@@ -17,8 +17,12 @@ constexpr std::string_view suffix = ".so";
 
 void* load(const std::string& file) {
   void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (object == nullptr) throw UserError(fmt::format("the plugin {} cannot be loaded: {}", file, dlerror()));
-  return object;
+  if (object != nullptr) return object;
+  const std::string why = dlerror();
+  const bool lacks_a_library = why.find("cannot open shared object file") != std::string::npos;
+  throw UserError(
+      fmt::format("the plugin {} cannot be loaded: {}{}", file, why,
+                  lacks_a_library ? "; install that library, or name its folder in LD_LIBRARY_PATH" : ""));
 }
 
 const PluginEntry& entry_of(const std::string& file) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/portable/portable.h"
@@ -37,19 +38,42 @@ void require_no_options(std::string_view name, const BackendOptions& options) {
                   fmt::join(known_backends(), ", "), name, fmt::join(plugin_folders(), ", ")));
 }
 
+// "device=1,tf32=1"
+void add_options(std::string_view text, std::string_view name, BackendOptions& options) {
+  while (true) {
+    const std::string_view option = text.substr(0, text.find(','));
+    const std::size_t equals = option.find('=');
+    if (equals == 0 || equals == std::string_view::npos)
+      throw UserError(fmt::format(
+          "'{}' is no option of the backend '{}'; write options behind the name, as in cuda:device=1,tf32=1",
+          option, name));
+    if (!options.emplace(option.substr(0, equals), option.substr(equals + 1)).second)
+      throw UserError(fmt::format("the option '{}' of the backend '{}' is given twice; give it once",
+                                  option.substr(0, equals), name));
+    if (option.size() == text.size()) return;
+    text.remove_prefix(option.size() + 1);
+  }
+}
+
 }  // namespace
 
-std::unique_ptr<Backend> open_backend(std::string_view name, const BackendOptions& options) {
-  register_portable_kernels();
-  for (const BuiltIn& backend : built_in)
-    if (backend.name == name) {
-      require_no_options(name, options);
-      return backend.make();
-    }
+std::string_view name_of_backend(std::string_view name_with_options) {
+  return name_with_options.substr(0, name_with_options.find(':'));
+}
+
+std::unique_ptr<Backend> open_backend(std::string_view name_with_options, BackendOptions options) {
+  const std::string_view name = name_of_backend(name_with_options);
+  const auto backend = std::ranges::find(built_in, name, &BuiltIn::name);
+  const bool is_built_in = backend != std::end(built_in);
   const bool may_be_a_file = !name.empty() && name.find('/') == std::string_view::npos;
-  const auto file = may_be_a_file ? find_plugin(name) : std::nullopt;
-  if (!file) throw_missing(name);
-  return open_plugin(*file, options);
+  const auto file = may_be_a_file && !is_built_in ? find_plugin(name) : std::nullopt;
+  if (!is_built_in && !file) throw_missing(name);
+  if (name.size() < name_with_options.size())
+    add_options(name_with_options.substr(name.size() + 1), name, options);
+  register_portable_kernels();
+  if (!is_built_in) return open_plugin(*file, options);
+  require_no_options(name, options);
+  return backend->make();
 }
 
 std::vector<std::string> known_backends() {

@@ -1,20 +1,20 @@
 // The plugin for NVIDIA GPUs. Options:
-//   device  the number of the GPU, from 0
+//   device  the number of the GPU, from 0; without it, the ranks of a host take its GPUs in turn
+//   tf32    1: the libraries may round the factors of products in float32 to TF32; 0, the default: they may not
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <fmt/format.h>
+#include <optional>
 
-#include "backends/cpu/adapter/in_place.h"
-#include "backends/cpu/adapter/inputs_read.h"
+#include "backends/cpu/adapter/matmul_regions.h"
 #include "backends/cuda/cuda_event.h"
 #include "backends/cuda/device.h"
-#include "backends/cuda/kernels/kernels.h"
-#include "backends/cuda/kernels/strides.h"
+#include "backends/cuda/library_source.h"
+#include "backends/cuda/own_source.h"
 #include "core/device/plugin.h"
 #include "core/error.h"
-#include "core/graph/print.h"
-#include "core/ops/reorder.h"
 
 namespace plexaura::cuda {
 
@@ -45,57 +45,6 @@ class CudaMemory final : public Memory {
   Address address_;
 };
 
-// What launches of one kernel share.
-struct Code {
-  std::shared_ptr<const Op> op;
-  std::function<void(const Call& call)> enqueue;
-  std::vector<TensorType> inputs;
-  std::vector<TensorType> outputs;
-};
-
-class CudaLaunch final : public Launch {
- public:
-  CudaLaunch(std::shared_ptr<Device> device, std::shared_ptr<const Code> code, const Binding& binding)
-      : device_(std::move(device)),
-        code_(std::move(code)),
-        name_(binding.name != nullptr ? *binding.name : "a kernel without a name"),
-        inputs_(views(binding.inputs, code_->inputs)),
-        outputs_(views(binding.outputs, code_->outputs)) {}
-
-  void run() override {
-    if (std::ranges::all_of(outputs_, [](const View& view) { return view.address == nullptr; })) return;
-    code_->enqueue(
-        {*code_->op, inputs_, outputs_, device_->compute.get(), name_, device_->wrong_index.address()});
-  }
-
- private:
-  static std::vector<View> views(const std::vector<Address>& addresses,
-                                 const std::vector<TensorType>& types) {
-    std::vector<View> views;
-    for (std::size_t i = 0; i < addresses.size(); ++i) views.push_back({addresses[i], &types[i]});
-    return views;
-  }
-
-  std::shared_ptr<Device> device_;
-  std::shared_ptr<const Code> code_;
-  std::string name_;
-  std::vector<View> inputs_;
-  std::vector<View> outputs_;
-};
-
-class CudaKernel final : public Kernel {
- public:
-  CudaKernel(std::shared_ptr<Device> device, Code code)
-      : device_(std::move(device)), code_(std::make_shared<const Code>(std::move(code))) {}
-  std::unique_ptr<Launch> bind(const Binding& binding) const override {
-    return std::make_unique<CudaLaunch>(device_, code_, binding);
-  }
-
- private:
-  std::shared_ptr<Device> device_;
-  std::shared_ptr<const Code> code_;
-};
-
 class CudaRecording final : public Recording {
  public:
   CudaRecording(std::shared_ptr<Device> device, runtime::Graph* graph,
@@ -117,59 +66,24 @@ class CudaRecording final : public Recording {
   std::vector<std::shared_ptr<EventState>> events_;
 };
 
-std::vector<TensorType> types_of(const RegionQuery& query, const std::vector<Value>& values) {
-  std::vector<TensorType> types;
-  for (const Value value : values) types.push_back(query.type(value));
-  return types;
-}
+// A kernel of the plugin's own, which may be slow, stands beside those of the libraries only where it is soon measured.
+constexpr double seconds_worth_measuring = 1e-3;
 
-std::vector<Layout> row_major(const std::vector<TensorType>& types) {
-  std::vector<Layout> layouts;
-  for (const TensorType& type : types) layouts.push_back(Layout::row_major(type.shape.rank()));
-  return layouts;
-}
-
-void require_axes(const RegionQuery& query, const std::vector<TensorType>& types) {
-  for (const TensorType& type : types)
-    if (type.shape.rank() > most_axes)
-      throw UserError(fmt::format(
-          "{}: the kernels of the backend 'cuda' take values of up to {} axes, and {} has {}; reshape it, "
-          "or use the backend 'cpu'",
-          name_of(query.graph, query.region.nodes[0]), most_axes, to_string(type), type.shape.rank()));
-}
-
-struct Offer {
-  std::function<void(const Call& call)> enqueue;  // empty: none
-  std::vector<Layout> inputs;
-  std::vector<Layout> outputs;
-};
-
-Offer offer_for(const RegionQuery& query, const std::vector<TensorType>& inputs,
-                const std::vector<TensorType>& outputs) {
-  if (query.op().name() == "reorder") {
-    const Layout to = op_cast<Reorder>(query.op()).to();
-    const Layout from = query.given[0].value_or(to);
-    return {[from, to](const Call& call) { enqueue_reorder(call, from, to); }, {from}, {to}};
-  }
-  if (const OpKernel kernel = find_kernel(query.op().name()); kernel != nullptr)
-    return {kernel, row_major(inputs), row_major(outputs)};
-  return {};
-}
-
-double bytes_of(const std::vector<TensorType>& types) {
-  double bytes = 0;
-  for (const TensorType& type : types) bytes += static_cast<double>(type.bytes());
-  return bytes;
+BackendInfo info_of(const runtime::Device& device, const std::string& libraries, bool tf32) {
+  const std::string description =
+      libraries.empty() ? device.description : device.description + ", " + libraries;
+  return {.name = device.name,
+          .description = description,
+          .kind = description + (tf32 ? ", TF32" : ""),
+          .bytes_reordered_in_a_second = device.bytes_in_a_second};
 }
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int index)
+  CudaBackend(int index, const vendor::Options& options)
       : device_(std::make_shared<Device>(index)),
-        info_{.name = device_->info.name,
-              .description = device_->info.description,
-              .kind = device_->info.description,
-              .bytes_reordered_in_a_second = device_->info.bytes_in_a_second} {}
+        library_source_(device_, options),
+        info_(info_of(device_->info, library_source_.versions(), options.tf32)) {}
 
   const BackendInfo& info() const override { return info_; }
 
@@ -203,30 +117,17 @@ class CudaBackend final : public Backend {
                                            device_->capture.take_events());
   }
 
-  std::vector<Region> regions(const Graph&, NodeId, const Uses&) const override { return {}; }
+  std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
+    if (graph.record(last).op->name() != "add") return {};
+    return match_matmul_with_bias(graph, last, uses);
+  }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
-    if (query.region.nodes.size() != 1) return {};
-    const std::vector<TensorType> inputs = types_of(query, query.region.inputs);
-    const std::vector<TensorType> outputs = types_of(query, query.region.outputs);
-    Offer offer = offer_for(query, inputs, outputs);
-    if (!offer.enqueue) return {};
-    require_axes(query, inputs);
-    require_axes(query, outputs);
-    Candidate candidate;
-    candidate.implementation = "cuda";
-    candidate.inputs = std::move(offer.inputs);
-    candidate.outputs = std::move(offer.outputs);
-    candidate.reads = inputs_read(query);
-    candidate.in_place = in_place_pairs(query.op(), inputs, outputs);
-    constexpr double seconds_of_launch = 3e-6;
-    candidate.seconds =
-        seconds_of_launch + (bytes_of(inputs) + bytes_of(outputs)) / device_->info.bytes_in_a_second;
-    candidate.make = [device = device_, code = Code{query.graph.record(query.region.nodes[0]).op,
-                                                    offer.enqueue, inputs, outputs}] {
-      return std::make_shared<const CudaKernel>(device, code);
-    };
-    return {std::move(candidate)};
+    std::vector<Candidate> candidates = library_source_.propose(query);
+    if (query.region.nodes.size() != 1) return candidates;
+    auto own = propose_own(device_, query);
+    if (own && (candidates.empty() || own->seconds < seconds_worth_measuring)) candidates.push_back(*own);
+    return candidates;
   }
 
  private:
@@ -238,6 +139,7 @@ class CudaBackend final : public Backend {
   }
 
   std::shared_ptr<Device> device_;
+  mutable LibrarySource library_source_;  // remembers its plans
   EventHandle joined_{runtime::make_event()};
   BackendInfo info_;
 };
@@ -251,14 +153,31 @@ int number_of(std::string_view text) {
   return number;
 }
 
+bool flag_of(std::string_view name, std::string_view text) {
+  if (text != "0" && text != "1")
+    throw UserError(
+        fmt::format("the option '{}' of the backend 'cuda' is '{}'; it must be 0 or 1", name, text));
+  return text == "1";
+}
+
+// Among the ranks that a launcher has started on this host; 0 where the process was started alone.
+int rank_on_host() {
+  for (const char* const name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
+    if (const char* const text = std::getenv(name)) return std::max(std::atoi(text), 0);
+  return 0;
+}
+
 Backend* open_cuda(const BackendOptions& options) {
-  int index = 0;
+  std::optional<int> index;
+  vendor::Options of_libraries;
   for (const auto& [name, value] : options)
     if (name == "device")
       index = number_of(value);
+    else if (name == "tf32")
+      of_libraries.tf32 = flag_of(name, value);
     else
-      throw UserError(fmt::format("the backend 'cuda' has no option '{}'; it has: device", name));
-  return new CudaBackend(index);
+      throw UserError(fmt::format("the backend 'cuda' has no option '{}'; it has: device, tf32", name));
+  return new CudaBackend(index ? *index : rank_on_host() % runtime::device_count(), of_libraries);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The plugin for CUDA on its simulated runtime.
 
 #include <algorithm>
+#include <cstdlib>
 #include <doctest/doctest.h>
 #include <string>
 
@@ -19,7 +20,24 @@ bool has_simulation() {
   return std::ranges::find(known, "simulated_cuda") != known.end();
 }
 
+std::string opened_by_rank(const char* rank, const BackendOptions& options = {}) {
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", rank, 1);
+  const std::string description = open_backend("simulated_cuda", options)->info().description;
+  unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  return description.substr(0, description.find(','));
+}
+
 }  // namespace
+
+TEST_CASE("the ranks of a host take its GPUs in turn, unless they are told which") {
+  if (!has_simulation()) return;  // in builds with sanitizers
+  CHECK(opened_by_rank("0") == "a simulated GPU for tests");
+  CHECK(opened_by_rank("1") == "the second simulated GPU for tests");
+  CHECK(opened_by_rank("2") == "a simulated GPU for tests");
+  CHECK(opened_by_rank("1", {{"device", "0"}}) == "a simulated GPU for tests");
+  CHECK(user_error([] { open_backend("simulated_cuda:device=2"); }) ==
+        "there is no GPU 2; the simulated CUDA has 2, counted from 0");
+}
 
 TEST_CASE("CUDA refuses a value with too many axes when the program is compiled") {
   if (!has_simulation()) return;  // in builds with sanitizers

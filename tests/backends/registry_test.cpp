@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "tests/support/error_text.h"
 
 namespace plexaura::testing::registry_test {
 
@@ -42,6 +43,8 @@ TEST_CASE("cpu and portable are always there") {
 TEST_CASE("an unknown backend is refused with the names of those there are") {
   CHECK_THROWS_WITH_AS(open_backend("toaster"),
                        doctest::Contains("no backend 'toaster'; there are: cpu, portable"), UserError);
+  CHECK_THROWS_WITH_AS(open_backend("toaster:x"), doctest::Contains("no backend 'toaster'; there are: "),
+                       UserError);
   CHECK_THROWS_AS(open_backend(""), UserError);
   CHECK_THROWS_AS(open_backend("../cpu"), UserError);
 }
@@ -49,6 +52,27 @@ TEST_CASE("an unknown backend is refused with the names of those there are") {
 TEST_CASE("options of backends that have none are refused") {
   CHECK_THROWS_WITH_AS(open_backend("cpu", {{"lazy", "1"}}), doctest::Contains("no option 'lazy'"),
                        UserError);
+}
+
+TEST_CASE("options may stand behind the name of a backend") {
+  CHECK(name_of_backend("far:lazy=1,room=2") == "far");
+  CHECK(name_of_backend("far") == "far");
+  const PluginPath path(PLEXAURA_TEST_PLUGINS);
+  CHECK(open_backend("far:lazy=1")->info().name == "far");
+  const auto said_of = [](const char* text, const BackendOptions& options = {}) {
+    return user_error([&] { open_backend(text, options); });
+  };
+  CHECK(said_of("far:lazy=1,speed=2") == said_of("far", {{"lazy", "1"}, {"speed", "2"}}));
+  CHECK(said_of("cpu:lazy=1") == "the backend 'cpu' has no option 'lazy'; it has none");
+  for (const auto& [text, option] :
+       {std::pair("far:", ""), {"far:lazy", "lazy"}, {"far:=1", "=1"}, {"far:lazy=1,", ""}}) {
+    CAPTURE(text);
+    CHECK(said_of(text) == "'" + std::string(option) +
+                               "' is no option of the backend 'far'; write options behind the name, as in "
+                               "cuda:device=1,tf32=1");
+  }
+  for (const auto& said : {said_of("far:lazy=1,lazy=0"), said_of("far:lazy=1", {{"lazy", "1"}})})
+    CHECK(said == "the option 'lazy' of the backend 'far' is given twice; give it once");
 }
 
 TEST_CASE("cuda without its plugin says what is missing") {
@@ -75,7 +99,18 @@ TEST_CASE("a file that is no plugin is refused by name") {
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/plexaura_broken.so") << "not a shared object";
   const PluginPath path(folder);
-  CHECK_THROWS_WITH_AS(open_backend("broken"), doctest::Contains("plexaura_broken.so cannot be loaded"),
+  const std::string text = user_error([] { open_backend("broken"); });
+  CAPTURE(text);
+  CHECK(text.find("plexaura_broken.so cannot be loaded") != std::string::npos);
+  CHECK(text.find("install") == std::string::npos);
+}
+
+TEST_CASE("a plugin whose library is missing names it") {
+  CHECK_THROWS_WITH_AS(open_backend("lacking"),
+                       doctest::Contains("plexaura_lacking.so cannot be loaded: libplexaura_absent.so: "),
+                       UserError);
+  CHECK_THROWS_WITH_AS(open_backend("lacking"),
+                       doctest::Contains("; install that library, or name its folder in LD_LIBRARY_PATH"),
                        UserError);
 }
 

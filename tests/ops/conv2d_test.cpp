@@ -125,6 +125,7 @@ const WrongCases wrong({
 }  // namespace
 
 TEST_CASE("conv2d: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("conv2d: every kernel that is offered") { check_other_kernels(cases); }
 TEST_CASE("conv2d: what it refuses") { check_all(wrong); }
 
 TEST_CASE("a convolution by hand") {

@@ -25,6 +25,8 @@ const Cases cases({
     product("one row", {1, 7}, {7, 1}),
     product("a batch", {2, 3, 4}, {2, 4, 5}),
     product("a batch by one matrix", {2, 3, 4}, {4, 5}),
+    product("a transposed batch by one matrix", {2, 4, 3}, {4, 5}, {.transpose_a = true}),
+    product("one matrix by a batch", {3, 4}, {2, 5, 4}, {.transpose_b = true}),
     product("broadcast batches", {2, 1, 3, 4}, {3, 5, 4}, {.transpose_b = true}),
     product("larger than a tile", {35, 70}, {70, 33}),
     product("no rows", {0, 4}, {4, 5}),
@@ -55,6 +57,7 @@ const WrongCases wrong({
 }  // namespace
 
 TEST_CASE("matmul: values, gradients, second derivatives") { check_all(cases); }
+TEST_CASE("matmul: every kernel that is offered") { check_other_kernels(cases); }
 TEST_CASE("matmul: what it refuses") { check_all(wrong); }
 
 }  // namespace plexaura::testing::matmul_test

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "tests/support/backend.h"
 #include "tests/support/blocking_backend.h"
+#include "tests/support/forwarding_backend.h"
 #include "tests/support/sanitized.h"
 
 namespace plexaura::testing {
@@ -66,6 +67,27 @@ void check_in_blocks(const OpCase& op_case) {
   expect(check_backend(op_case, blocks, oracle()));
 }
 
+// The test backend with one of the kernels that it offers for a region.
+class OneKernel final : public ForwardingBackend {
+ public:
+  explicit OneKernel(std::size_t place) : ForwardingBackend(test_backend()), place_(place) {}
+
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    std::vector<Candidate> candidates = inner().propose(query);
+    if (info().host_memory) std::erase_if(candidates, [](const Candidate& of) { return !of.has_estimate(); });
+    if (candidates.size() <= place_) return candidates;
+    found_ = true;
+    candidates[place_].seconds = 0;
+    return {candidates[place_]};
+  }
+
+  bool found() const { return found_; }
+
+ private:
+  std::size_t place_;
+  mutable bool found_ = false;  // so many kernels, for any region
+};
+
 }  // namespace
 
 Cases::Cases(std::vector<OpCase> given) : cases(std::move(given)) {
@@ -88,6 +110,21 @@ void check_all(const Cases& cases) {
     check_in_blocks(op_case);
     for (const OpCase& variant : with_channels(op_case)) check_in_blocks(variant);
   }
+}
+
+void check_other_kernels(const Cases& cases) {
+  for (const OpCase& op_case : cases.cases)
+    for (const DType dtype : op_case.dtypes) {
+      bool found = true;
+      for (std::size_t place = 1; found; ++place) {
+        CAPTURE(op_case.name);
+        CAPTURE(place);
+        OneKernel backend(place);
+        const CaseReport report = check_forward(op_case, dtype, backend);
+        CHECK_MESSAGE(report.passed(), report.failures);
+        found = backend.found();
+      }
+    }
 }
 
 void check_all(const WrongCases& cases) {

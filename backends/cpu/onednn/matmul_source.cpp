@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "backends/cpu/adapter/matmul_regions.h"
 #include "backends/cpu/costs.h"
-#include "backends/cpu/matmul_regions.h"
 #include "backends/cpu/onednn/primitive_kernel.h"
 #include "backends/cpu/onednn/sources.h"
 #include "backends/cpu/region_match.h"

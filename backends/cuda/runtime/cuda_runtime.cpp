@@ -79,13 +79,19 @@ void check_launch(const std::string& name) {
 
 namespace runtime {
 
-Device open_device(int index) {
+int device_count() {
   require_driver();
   int devices = 0;
-  if (const cudaError_t result = cudaGetDeviceCount(&devices); result != cudaSuccess)
+  cudaError_t result = cudaGetDeviceCount(&devices);
+  if (result == cudaSuccess && devices == 0) result = cudaErrorNoDevice;
+  if (result != cudaSuccess)
     throw UserError(fmt::format("the backend 'cuda' finds no GPU that it can use ({}); use the backend 'cpu'",
                                 cudaGetErrorString(result)));
-  if (index >= devices)
+  return devices;
+}
+
+Device open_device(int index) {
+  if (const int devices = device_count(); index >= devices)
     throw UserError(fmt::format("there is no GPU {}; this machine has {}, counted from 0", index, devices));
   check(cudaSetDevice(index), "cudaSetDevice");
   cudaDeviceProp properties{};

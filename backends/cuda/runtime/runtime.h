@@ -21,7 +21,9 @@ struct Device {
   double bytes_in_a_second;  // what its memory reads and writes
 };
 
-// UserError in one sentence where there is no driver or no such GPU.
+// UserError in one sentence where there is no driver or no GPU.
+int device_count();
+// UserError in one sentence where there is no such GPU, or it is too old.
 Device open_device(int index);
 
 std::byte* allocate_device(std::size_t bytes);  // says what was asked and what there is

@@ -22,10 +22,13 @@ static std::byte* real(const std::byte* address, std::size_t bytes) {
   return device().memory().resolve(address, bytes);
 }
 
+int device_count() { return 2; }
+
 Device open_device(int index) {
-  if (index != 0)
-    throw UserError(fmt::format("there is no GPU {}; the simulated CUDA has one, number 0", index));
-  return {"simulated_cuda", "a simulated GPU for tests", 1e10};
+  if (index >= device_count())
+    throw UserError(fmt::format("there is no GPU {}; the simulated CUDA has 2, counted from 0", index));
+  return {"simulated_cuda", index == 0 ? "a simulated GPU for tests" : "the second simulated GPU for tests",
+          1e10};
 }
 
 std::byte* allocate_device(std::size_t bytes) {

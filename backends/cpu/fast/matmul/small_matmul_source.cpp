@@ -1,10 +1,10 @@
 #include <optional>
 
+#include "backends/cpu/adapter/matmul_regions.h"
 #include "backends/cpu/costs.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/matmul/small_matmul_loops.h"
 #include "backends/cpu/fast/sources.h"
-#include "backends/cpu/matmul_regions.h"
 #include "core/ops/matmul.h"
 
 namespace plexaura::fast {
@@ -12,7 +12,7 @@ namespace plexaura::fast {
 namespace {
 
 // Larger products pay for a library's call, blocks for each cache, and threads.
-constexpr std::int64_t most_multiplications = 64 * 64 * 64;
+constexpr std::int64_t most_multiplications = std::int64_t{64} * 64 * 64;
 
 // None where a factor is a batch of matrices, or the product is too large.
 std::optional<MatrixProduct> small_product(const RegionQuery& query) {

@@ -1,4 +1,4 @@
-#include "backends/cpu/matmul_regions.h"
+#include "backends/cpu/adapter/matmul_regions.h"
 
 #include <utility>
 

@@ -1,0 +1,29 @@
+#include "backends/cuda/kernels/call.h"
+#include "backends/cuda/kernels/element.h"
+#include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/strides.h"
+
+namespace plexaura::cuda {
+
+template <class T>
+struct BiasKernel {
+  Global<const T> bias;
+  Global<T> images;
+  std::int64_t pixels;  // of one channel
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(images.count(), [&](std::int64_t i) {
+      images[i] = narrow<T>(widen(images[i]) + widen(bias[i / pixels % bias.count()]));
+    });
+  }
+};
+
+void enqueue_bias(const Call& call) {
+  const View& images = call.outputs[0];
+  dispatch_floating(images.dtype(), [&]<class T>(std::type_identity<T>) {
+    enqueue(call, blocks_for(images.elements()),
+            BiasKernel<T>{call.inputs[0].in<T>(), images.out<T>(), stride_of(images.shape(), 1)});
+  });
+}
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,146 @@
+#include "backends/cuda/library_source.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "backends/cpu/adapter/matmul_regions.h"
+#include "backends/cuda/costs.h"
+#include "backends/cuda/kernels/strides.h"
+#include "backends/cuda/library_kernel.h"
+#include "core/ops/matmul.h"
+
+namespace plexaura::cuda {
+
+namespace {
+
+using vendor::Convolution;
+using vendor::MatrixProduct;
+
+std::string text_of(const MatrixProduct& of) {
+  return fmt::format("matmul {} {}x{}x{} {}{} {} {}{} {}", name_of(of.dtype), of.rows, of.columns, of.inner,
+                     of.transpose_a, of.transpose_b, of.products, of.one_a, of.one_b, of.bias);
+}
+
+std::string text_of(const Convolution& of) {
+  const Conv2dOptions& options = of.options;
+  return fmt::format("conv {} {} {} {} {} {}x{} {}x{} {}x{}", static_cast<int>(of.kind), name_of(of.dtype),
+                     to_string(of.x), to_string(of.weights), to_string(of.y), options.stride.h,
+                     options.stride.w, options.padding.h, options.padding.w, options.dilation.h,
+                     options.dilation.w);
+}
+
+// How the matrices of an operand follow each other from product to product.
+enum class Sequence : std::uint8_t { one, consecutive, other };
+
+Sequence sequence_of(const Shape& operand, const Shape& result) {
+  Strides<1> strides;
+  for (std::int64_t axis = 0; axis + 2 < result.rank(); ++axis)
+    strides.add_axis(result[axis], {broadcast_stride(operand, result, axis)});
+  if (strides.rank == 0) return Sequence::one;
+  if (strides.rank > 1) return Sequence::other;
+  if (strides.strides[0][0] == 0) return Sequence::one;
+  const std::int64_t matrix = operand[operand.rank() - 2] * operand[operand.rank() - 1];
+  return strides.strides[0][0] == matrix ? Sequence::consecutive : Sequence::other;
+}
+
+// Empty where the matrices of an operand neither follow each other nor are all the same one, and where there are more than
+// the libraries count.
+std::optional<MatrixProduct> matrix_product(const RegionQuery& query) {
+  const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
+  const auto& [a, b, result] = matmul_shapes(query);
+  if (result.rank() > most_axes) return std::nullopt;
+  MatrixProduct product{.dtype = query.type(query.region.outputs[0]).dtype,
+                        .rows = result[result.rank() - 2],
+                        .columns = result[result.rank() - 1],
+                        .inner = a[a.rank() - (options.transpose_a ? 2 : 1)],
+                        .transpose_a = options.transpose_a,
+                        .transpose_b = options.transpose_b,
+                        .bias = query.region.kind == matmul_with_bias};
+  product.products = result.elements() / (product.rows * product.columns);
+  const Sequence of_a = sequence_of(a, result);
+  const Sequence of_b = sequence_of(b, result);
+  if (of_a == Sequence::other || of_b == Sequence::other) return std::nullopt;
+  if (product.products > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+  product.one_a = of_a == Sequence::one;
+  product.one_b = of_b == Sequence::one;
+  return product;
+}
+
+template <class Of>
+const Conv2dOptions& options_of(const RegionQuery& query) {
+  return op_cast<Of>(query.op()).options();
+}
+
+std::optional<Convolution> convolution(const RegionQuery& query) {
+  const auto input = [&](std::size_t i) -> const Shape& { return query.type(query.region.inputs[i]).shape; };
+  const TensorType& result = query.type(query.region.outputs[0]);
+  const std::string& kind = query.region.kind;
+  if (kind == "conv2d")
+    return Convolution{Convolution::Kind::forward, result.dtype, input(0), input(1), result.shape,
+                       options_of<Conv2d>(query)};
+  if (kind == "conv2d_input_grad")
+    return Convolution{Convolution::Kind::input_grad,     result.dtype, result.shape, input(0), input(1),
+                       options_of<Conv2dInputGrad>(query)};
+  if (kind == "conv2d_weight_grad")
+    return Convolution{Convolution::Kind::weight_grad,     result.dtype, input(0), result.shape, input(1),
+                       options_of<Conv2dWeightGrad>(query)};
+  return std::nullopt;
+}
+
+bool is_empty(const RegionQuery& query) {
+  const auto empty = [&](Value value) { return query.type(value).shape.elements() == 0; };
+  return std::ranges::any_of(query.region.inputs, empty) || std::ranges::any_of(query.region.outputs, empty);
+}
+
+std::optional<Bias> bias_of(const RegionQuery& query) {
+  const Region& region = query.region;
+  if (region.kind != "conv2d" || region.inputs.size() < 3) return std::nullopt;
+  return Bias{query.graph.record(region.nodes[0]).op, 2, query.type(region.inputs[2]),
+              query.type(region.outputs[0])};
+}
+
+}  // namespace
+
+LibrarySource::LibrarySource(std::shared_ptr<Device> device, const vendor::Options& options)
+    : device_(std::move(device)), libraries_(vendor::open_libraries(options)) {}
+
+template <class Problem>
+vendor::Plans LibrarySource::known_plans(const Problem& problem) {
+  std::string text = text_of(problem);
+  if (const auto known = known_.find(text); known != known_.end()) return known->second;
+  return known_.emplace(std::move(text), libraries_->plans(problem)).first->second;
+}
+
+vendor::Plans LibrarySource::plans_for(const RegionQuery& query) {
+  if (is_empty(query)) return {};
+  if (is_matmul(query)) {
+    const auto product = matrix_product(query);
+    return product ? known_plans(*product) : vendor::Plans();
+  }
+  const auto problem = convolution(query);
+  return problem ? known_plans(*problem) : vendor::Plans();
+}
+
+std::vector<Candidate> LibrarySource::propose(const RegionQuery& query) {
+  std::vector<Candidate> candidates;
+  for (const auto& plan : plans_for(query)) {
+    Candidate& candidate = candidates.emplace_back();
+    candidate.implementation = plan->name();
+    for (const Value input : query.region.inputs)
+      candidate.inputs.push_back(Layout::row_major(query.type(input).shape.rank()));
+    candidate.outputs = {Layout::row_major(query.type(query.region.outputs[0]).shape.rank())};
+    candidate.seconds = candidates.size() > 1
+                            ? std::numeric_limits<double>::infinity()
+                            : seconds_of_launch + bytes_of(query) / device_->info.bytes_in_a_second +
+                                  operations_of(query) / operations_of_libraries;
+    candidate.make = [device = device_, plan, bias = bias_of(query)] {
+      return std::make_shared<const LibraryKernel>(device, plan, bias);
+    };
+  }
+  return candidates;
+}
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/vendor/vendor.h"
+
+namespace plexaura::cuda {
+
+// What the libraries offer for a region: a candidate for each of their plans. The first one has an estimate; the others
+// are taken only where they were measured to be faster.
+class LibrarySource {
+ public:
+  LibrarySource(std::shared_ptr<Device> device, const vendor::Options& options);
+
+  std::string versions() const { return libraries_->versions(); }
+  std::vector<Candidate> propose(const RegionQuery& query);
+
+ private:
+  vendor::Plans plans_for(const RegionQuery& query);
+  template <class Problem>
+  vendor::Plans known_plans(const Problem& problem);
+
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<vendor::Libraries> libraries_;
+  std::map<std::string, vendor::Plans> known_;  // by the text of the problem
+};
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/cuda/vendor/vendor.h"
+
+namespace plexaura::cuda::vendor {
+
+// The matrix products of cuBLASLt, on the GPU that was opened.
+class Cublaslt {
+ public:
+  explicit Cublaslt(const Options& options);
+
+  Plans plans(const MatrixProduct& problem) const;
+
+ private:
+  Options options_;
+  std::shared_ptr<void> handle_;
+};
+
+std::string cublaslt_version();  // "cuBLAS 13.1.0"
+
+}  // namespace plexaura::cuda::vendor

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/cuda/vendor/vendor.h"
+
+namespace plexaura::cuda::vendor {
+
+class Descriptor;
+
+// The convolutions of cuDNN, by its graph API.
+class Cudnn {
+ public:
+  // For the GPU that was opened.
+  explicit Cudnn(const Options& options);
+  // For a GPU that is not there, as cuDNN's JSON describes it. Its plans can be made, and not run.
+  Cudnn(const Options& options, const std::string& described_gpu);
+  ~Cudnn();
+  Cudnn(const Cudnn&) = delete;
+  Cudnn& operator=(const Cudnn&) = delete;
+
+  Plans plans(const Convolution& problem) const;
+
+  struct Target;
+
+ private:
+  std::shared_ptr<const Plan> plan_of(const Descriptor& configuration, const Convolution& problem,
+                                      std::size_t rank) const;
+
+  Options options_;
+  std::shared_ptr<const Target> target_;
+};
+
+std::string cudnn_version();  // "cuDNN 9.19.0"
+
+}  // namespace plexaura::cuda::vendor

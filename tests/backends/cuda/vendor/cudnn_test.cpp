@@ -1,0 +1,310 @@
+// cuDNN itself, without a GPU: it plans for GPUs that are described to it.
+
+#include "backends/cuda/vendor/cudnn.h"
+
+#include <algorithm>
+#include <cudnn.h>
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "core/error.h"
+
+namespace plexaura::testing::cudnn_test {
+
+namespace {
+
+using cuda::vendor::Convolution;
+using cuda::vendor::Cudnn;
+using cuda::vendor::Plans;
+using Kind = Convolution::Kind;
+
+// What cuDNN was last told to run.
+struct Told {
+  int runs;
+  cudaStream_t stream;
+  std::vector<std::int64_t> operands;
+  std::vector<void*> addresses;
+  void* workspace;
+  std::vector<cudnnConvolutionMode_t> modes;
+  std::vector<double> alphas;
+  std::vector<double> betas;
+};
+Told told;
+
+// What cuDNN is made to say of every engine.
+std::optional<cudnnBackendNumericalNote_t> forged_note;
+// So many of its plans cannot be made from now on, for no fault of theirs.
+int forged_failures = 0;
+std::set<cudnnBackendDescriptor_t> plans_in_the_making;
+
+double factor(cudnnBackendAttributeType_t type, const void* value) {
+  return type == CUDNN_TYPE_DOUBLE ? *static_cast<const double*>(value) : *static_cast<const float*>(value);
+}
+
+template <class T>
+std::vector<T> values(const void* first, std::int64_t count) {
+  return {static_cast<const T*>(first), static_cast<const T*>(first) + count};
+}
+
+struct Gpu {
+  const char* name;
+  int capability;  // 900: 9.0
+  int processors;
+  std::int64_t memory;
+  int shared_memory_of_block;
+  int cache;
+};
+constexpr Gpu h200{"NVIDIA H200", 900, 132, 150'000'000'000, 232448, 62914560};
+constexpr Gpu a100{"NVIDIA A100", 800, 108, 85'000'000'000, 166912, 41943040};
+
+// As cuDNN wants it.
+std::string described(const Gpu& gpu) {
+  return fmt::format(
+      R"({{"deviceName":"{}","deviceVer":{},"multiProcessorCount":{},"totalGlobalMem":{},)"
+      R"("maxSharedMemoryPerBlockOptin":{},"l2CacheSize":{},"maxSharedMemoryPerBlock":49152,)"
+      R"("reservedSharedMemoryPerBlock":1024,"regsPerBlock":65536,"maxRegistersPerSM":65536,"maxCtasPerSM":32,)"
+      R"("maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"maxGridSize":[2147483647,65535,65535],)"
+      R"("maxBlockSize":[1024,1024,64],"warpSize":32,"smClockRateKHz":1980000,"memClockRateKHz":3201000,)"
+      R"("driverVer":13000,"pciDeviceId":0,"cudaDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1}})",
+      gpu.name, gpu.capability, gpu.processors, gpu.memory, gpu.shared_memory_of_block, gpu.cache);
+}
+
+// A square convolution that keeps the size of the image, but for its stride.
+struct Square {
+  std::int64_t channels;
+  std::int64_t image;
+  std::int64_t outputs;
+  std::int64_t kernel;
+  std::int64_t stride = 1;
+};
+
+// The different ones of ResNet50, for images of 224 pixels: a block that halves the image does so in its 3x3 convolution.
+std::vector<Square> resnet50() {
+  std::vector<Square> all{
+      {3, 224, 64, 7, 2}, {64, 56, 64, 1}, {64, 56, 64, 3}, {64, 56, 256, 1}, {256, 56, 64, 1}};
+  std::int64_t image = 56;
+  for (const std::int64_t channels : {128, 256, 512}) {
+    all.push_back({2 * channels, image, channels, 1});
+    all.push_back({channels, image, channels, 3, 2});
+    all.push_back({2 * channels, image, 4 * channels, 1, 2});
+    image /= 2;
+    all.push_back({channels, image, 4 * channels, 1});
+    all.push_back({4 * channels, image, channels, 1});
+    all.push_back({channels, image, channels, 3});
+  }
+  return all;
+}
+
+Convolution problem(Kind kind, DType dtype, std::int64_t batch, const Square& of) {
+  const std::int64_t padding = of.kernel / 2;
+  const std::int64_t image = (of.image + 2 * padding - of.kernel) / of.stride + 1;
+  return {kind,
+          dtype,
+          {batch, of.channels, of.image, of.image},
+          {of.outputs, of.channels, of.kernel, of.kernel},
+          {batch, of.outputs, image, image},
+          {.stride = {of.stride, of.stride}, .padding = {padding, padding}}};
+}
+
+constexpr Kind kinds[] = {Kind::forward, Kind::input_grad, Kind::weight_grad};
+
+void check_resnet50(const Gpu& gpu) {
+  const Cudnn cudnn({}, described(gpu));
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16})
+    for (const Kind kind : kinds)
+      for (const Square& square : resnet50()) {
+        INFO(fmt::format("{}, {}, kind {}, {} channels of {} pixels to {}, kernel {}, stride {}", gpu.name,
+                         name_of(dtype), static_cast<int>(kind), square.channels, square.image,
+                         square.outputs, square.kernel, square.stride));
+        const Plans plans = cudnn.plans(problem(kind, dtype, 64, square));
+        CHECK_FALSE(plans.empty());
+        std::vector<std::string> names;
+        for (const auto& plan : plans) names.push_back(plan->name());
+        std::ranges::sort(names);
+        CHECK(std::ranges::adjacent_find(names) == names.end());
+      }
+}
+
+std::vector<std::string> names_of(const Plans& plans) {
+  std::vector<std::string> names;
+  for (const auto& plan : plans) names.push_back(plan->name());
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("cuDNN has plans for each convolution of ResNet50 and its gradients, on an H200 and on an A100") {
+  REQUIRE(resnet50().size() == 23);
+  check_resnet50(h200);
+  check_resnet50(a100);
+}
+
+TEST_CASE("cuDNN plans the odd convolutions of the tests, in float64 too") {
+  const Cudnn cudnn({}, described(h200));
+  const Conv2dOptions odd{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}};
+  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
+    for (const Kind kind : kinds) {
+      CAPTURE(name_of(dtype));
+      CHECK_FALSE(cudnn.plans({kind, dtype, {2, 2, 5, 4}, {3, 2, 3, 2}, {2, 3, 3, 6}, odd}).empty());
+      CHECK_FALSE(
+          cudnn.plans({kind, dtype, {1, 4, 3, 3}, {6, 2, 2, 2}, {1, 6, 2, 2}, {.groups = 2}}).empty());
+    }
+}
+
+TEST_CASE("cuDNN is told the addresses of its operands, its scratch memory and the stream") {
+  const Cudnn cudnn({}, described(h200));
+  std::byte inputs[2];
+  std::byte output{};
+  std::byte workspace{};
+  int stream = 0;
+  std::byte* const first = &inputs[0];
+  std::byte* const second = &inputs[1];
+  for (const auto& [kind, x, weights, y] : {std::tuple(Kind::forward, first, second, &output),
+                                            std::tuple(Kind::input_grad, &output, first, second),
+                                            std::tuple(Kind::weight_grad, first, &output, second)}) {
+    const Plans plans = cudnn.plans(problem(kind, DType::float32, 64, {64, 56, 64, 3}));
+    REQUIRE_FALSE(plans.empty());
+    const Address given[] = {first, second};
+    told = {};
+    const auto work = plans[0]->bind(given, &output, &workspace);
+    CHECK(told.runs == 0);
+    work(reinterpret_cast<cuda::runtime::Stream*>(&stream));
+    CHECK(told.runs == 1);
+    CHECK(static_cast<void*>(told.stream) == &stream);
+    CHECK(told.workspace == &workspace);
+    std::map<std::int64_t, void*> addresses;
+    for (std::size_t i = 0; i < told.operands.size(); ++i) addresses[told.operands[i]] = told.addresses.at(i);
+    CHECK(addresses == std::map<std::int64_t, void*>{{1, x}, {2, weights}, {3, y}});
+  }
+}
+
+TEST_CASE("cuDNN's result replaces what was there, and the weights are not turned") {
+  const Cudnn cudnn({}, described(h200));
+  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16})
+    for (const Kind kind : kinds) {
+      told = {};
+      cudnn.plans(problem(kind, dtype, 2, {3, 8, 4, 3}));
+      CHECK(told.modes == std::vector{CUDNN_CROSS_CORRELATION});
+      CHECK(told.alphas == std::vector{1.0});
+      CHECK(told.betas == std::vector{0.0});
+    }
+}
+
+TEST_CASE("engines of cuDNN that calculate in fewer bits, or otherwise each time, are left out") {
+  const auto is_taken = [](cudnnBackendNumericalNote_t note, DType dtype, bool tf32) {
+    forged_note = note;
+    const Plans plans =
+        Cudnn({.tf32 = tf32}, described(h200)).plans(problem(Kind::forward, dtype, 2, {3, 8, 4, 3}));
+    forged_note.reset();
+    return !plans.empty();
+  };
+  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
+    for (const bool tf32 : {false, true}) {
+      CAPTURE(name_of(dtype));
+      CHECK_FALSE(is_taken(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, dtype, tf32));
+      CHECK_FALSE(is_taken(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, dtype, tf32));
+      CHECK_FALSE(is_taken(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, dtype, tf32));
+      CHECK_FALSE(is_taken(CUDNN_NUMERICAL_NOTE_WINOGRAD, dtype, tf32));
+      CHECK(is_taken(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP, dtype, tf32));
+      CHECK(is_taken(CUDNN_NUMERICAL_NOTE_TENSOR_CORE, dtype, tf32) == (dtype != DType::float32 || tf32));
+    }
+}
+
+TEST_CASE("an engine of cuDNN that fails is left out, and only where all fail that is an error") {
+  const Cudnn cudnn({}, described(h200));
+  const Convolution of = problem(Kind::forward, DType::float32, 2, {3, 8, 4, 3});
+  const std::size_t all = cudnn.plans(of).size();
+  forged_failures = 1;
+  const Plans others = cudnn.plans(of);
+  CHECK(forged_failures == 0);
+  CHECK(others.size() >= all - 1);
+  CHECK_FALSE(others.empty());
+  forged_failures = 1000;
+  CHECK_THROWS_WITH_AS(cudnn.plans(of), doctest::Contains("CUDNN_STATUS_EXECUTION_FAILED"), DeviceError);
+  forged_failures = 0;
+}
+
+TEST_CASE("cuDNN has other plans where it may round float32 to TF32") {
+  const Convolution of = problem(Kind::forward, DType::float32, 64, {64, 56, 64, 3});
+  const Plans strict = Cudnn({}, described(h200)).plans(of);
+  const Plans rounding = Cudnn({.tf32 = true}, described(h200)).plans(of);
+  CHECK(names_of(strict) != names_of(rounding));
+  // Tensor cores want channels last, and so do those plans' copies.
+  const auto has_large_workspace = [](const auto& plan) {
+    return plan->workspace() > (std::size_t{1} << 20);
+  };
+  CHECK(std::ranges::none_of(strict, has_large_workspace));
+  CHECK(std::ranges::any_of(rounding, has_large_workspace));
+}
+
+TEST_CASE("cuDNN's plans are the same each time") {
+  const Convolution of = problem(Kind::weight_grad, DType::bfloat16, 64, {64, 56, 64, 3});
+  CHECK(names_of(Cudnn({}, described(h200)).plans(of)) == names_of(Cudnn({}, described(h200)).plans(of)));
+}
+
+TEST_CASE("what cuDNN refuses has no plans") {
+  const Cudnn cudnn({}, described(h200));
+  CHECK(cudnn.plans({Kind::forward, DType::float32, {1, 2, 5, 5}, {3, 2, 3, 3}, {1, 3, 4, 4}, {}}).empty());
+}
+
+TEST_CASE("a description that cuDNN does not read is refused with its words") {
+  CHECK_THROWS_WITH_AS(Cudnn({}, "{}"), doctest::Contains("CUDNN_STATUS_BAD_PARAM"), DeviceError);
+}
+
+}  // namespace plexaura::testing::cudnn_test
+
+using namespace plexaura::testing::cudnn_test;
+
+// These stand before those of cuDNN: what wants a GPU is only looked at.
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, std::int64_t count,
+                                       const void* first) {
+  if (name == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) told.operands = values<std::int64_t>(first, count);
+  if (name == CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS) told.addresses = values<void*>(first, count);
+  if (name == CUDNN_ATTR_VARIANT_PACK_WORKSPACE) told.workspace = values<void*>(first, count).at(0);
+  if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) plans_in_the_making.insert(descriptor);
+  if (name == CUDNN_ATTR_CONVOLUTION_CONV_MODE) told.modes = values<cudnnConvolutionMode_t>(first, count);
+  if (name == CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA ||
+      name == CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA ||
+      name == CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA)
+    told.alphas.push_back(factor(type, first));
+  if (name == CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA ||
+      name == CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA ||
+      name == CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA)
+    told.betas.push_back(factor(type, first));
+  static const auto real =
+      reinterpret_cast<decltype(&cudnnBackendSetAttribute)>(dlsym(RTLD_NEXT, "cudnnBackendSetAttribute"));
+  return real(descriptor, name, type, count, first);
+}
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
+                                       cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                                       std::int64_t most, std::int64_t* count, void* first) {
+  static const auto real =
+      reinterpret_cast<decltype(&cudnnBackendGetAttribute)>(dlsym(RTLD_NEXT, "cudnnBackendGetAttribute"));
+  const cudnnStatus_t status = real(descriptor, name, type, most, count, first);
+  if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && forged_note) {
+    *count = 1;
+    *static_cast<cudnnBackendNumericalNote_t*>(first) = *forged_note;
+  }
+  return status;
+}
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  static const auto real =
+      reinterpret_cast<decltype(&cudnnBackendFinalize)>(dlsym(RTLD_NEXT, "cudnnBackendFinalize"));
+  if (plans_in_the_making.erase(descriptor) == 0 || forged_failures == 0) return real(descriptor);
+  --forged_failures;
+  return CUDNN_STATUS_EXECUTION_FAILED;
+}
+cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t stream) {
+  told.stream = stream;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t, cudnnBackendDescriptor_t) {
+  ++told.runs;
+  return CUDNN_STATUS_SUCCESS;
+}

@@ -1,0 +1,148 @@
+// The functions of backends/cuda/vendor/vendor.h on the simulated device: the portable kernels compute, when the stream
+// comes to it. What a library needs is checked: operands and scratch memory that are alive, and their alignment.
+// Scratch memory is spoiled, so that a value which lies there too is lost. Products of 1001 columns cannot be enqueued.
+
+#include <cstring>
+#include <fmt/format.h>
+
+#include "backends/cuda/kernels/block.h"
+#include "backends/cuda/vendor/vendor.h"
+#include "core/device/host_kernel.h"
+#include "core/error.h"
+#include "core/graph/graph.h"
+#include "core/ops/binary.h"
+#include "core/ops/matmul.h"
+#include "tests/support/simulated_cuda/simulation.h"
+
+namespace plexaura::cuda::vendor {
+
+namespace {
+
+constexpr std::int64_t columns_of_failure = 1001;
+
+struct Work {
+  std::shared_ptr<const Op> op;
+  std::vector<TensorType> inputs;
+  TensorType output;
+  std::shared_ptr<const Op> add = {};  // of the last input to the output
+};
+
+std::byte* place(Address address, std::size_t bytes, std::size_t alignment) {
+  if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0)
+    throw InternalError(fmt::format("a library was given an address that is no multiple of {}", alignment));
+  return place_of(address, bytes);
+}
+
+HostView view(Address address, const TensorType& type) {
+  return {place(address, static_cast<std::size_t>(type.bytes()), operand_alignment), &type};
+}
+
+class SimulatedPlan final : public Plan {
+ public:
+  SimulatedPlan(std::string name, Work work, std::size_t workspace)
+      : name_(std::move(name)), work_(std::move(work)), workspace_(workspace) {}
+
+  const std::string& name() const override { return name_; }
+  std::size_t workspace() const override { return workspace_; }
+
+  std::function<void(runtime::Stream* stream)> bind(std::span<const Address> inputs, Address output,
+                                                    Address workspace) const override {
+    if (inputs.size() != work_.inputs.size())
+      throw InternalError(
+          fmt::format("a library was given {} inputs instead of {}", inputs.size(), work_.inputs.size()));
+    return [this, inputs = std::vector(inputs.begin(), inputs.end()), output,
+            workspace](runtime::Stream* stream) {
+      if (const Shape& result = work_.output.shape; result[result.rank() - 1] == columns_of_failure)
+        throw DeviceError("the simulated library fails");
+      const auto lock = simulation::Device::get().lock();
+      simulation::Device::get().enqueue(stream, [=, this] { run(inputs, output, workspace); });
+    };
+  }
+
+ private:
+  void run(const std::vector<Address>& inputs, Address output, Address workspace) const {
+    if (workspace_ > 0) std::memset(place(workspace, workspace_, workspace_alignment), 0xff, workspace_);
+    std::vector<HostView> from;
+    for (std::size_t i = 0; i < inputs.size(); ++i) from.push_back(view(inputs[i], work_.inputs[i]));
+    const HostView to = view(output, work_.output);
+    const std::size_t factors = work_.add ? from.size() - 1 : from.size();
+    find_host_kernel(work_.op->name())({*work_.op, std::span(from).first(factors), {&to, 1}});
+    if (work_.add) find_host_kernel("add")({*work_.add, std::vector{to, from.back()}, {&to, 1}});
+  }
+
+  std::string name_;
+  Work work_;
+  std::size_t workspace_;
+};
+
+// One that wants scratch memory, and one that does not.
+Plans plans_for(const Work& work) {
+  constexpr std::size_t workspace = 1000;
+  return {std::make_shared<SimulatedPlan>("simulated library 0", work, workspace),
+          std::make_shared<SimulatedPlan>("simulated library 1", work, 0)};
+}
+
+TensorType matrices(const MatrixProduct& problem, bool one, std::int64_t rows, std::int64_t columns,
+                    bool transpose) {
+  return {problem.dtype,
+          {one ? 1 : problem.products, transpose ? columns : rows, transpose ? rows : columns}};
+}
+
+std::shared_ptr<const Op> add_of(const TensorType& a, const TensorType& b) {
+  Graph graph;
+  return graph.record(add(graph.input("a", a), graph.input("b", b)).id()).op;
+}
+
+class SimulatedLibraries final : public Libraries {
+ public:
+  explicit SimulatedLibraries(const Options& options) : tf32_(options.tf32) {}
+
+  std::string versions() const override {
+    return tf32_ ? "simulated libraries with TF32" : "simulated libraries";
+  }
+
+  Plans plans(const MatrixProduct& of) override {
+    Work work{std::make_shared<MatMul>(MatMulOptions{of.transpose_a, of.transpose_b}),
+              {matrices(of, of.one_a, of.rows, of.inner, of.transpose_a),
+               matrices(of, of.one_b, of.inner, of.columns, of.transpose_b)},
+              matrices(of, false, of.rows, of.columns, false)};
+    if (of.bias) {
+      work.inputs.push_back({of.dtype, {of.columns}});
+      work.add = add_of(work.output, work.inputs[2]);
+    }
+    return plans_for(work);
+  }
+
+  // It refuses groups.
+  Plans plans(const Convolution& of) override {
+    if (of.options.groups > 1) return {};
+    const TensorType x{of.dtype, of.x};
+    const TensorType weights{of.dtype, of.weights};
+    const TensorType y{of.dtype, of.y};
+    switch (of.kind) {
+      case Convolution::Kind::input_grad:
+        return plans_for(
+            {std::make_shared<Conv2dInputGrad>(Conv2dInputGradOptions{of.options, {of.x[2], of.x[3]}}),
+             {weights, y},
+             x});
+      case Convolution::Kind::weight_grad:
+        return plans_for({std::make_shared<Conv2dWeightGrad>(
+                              Conv2dWeightGradOptions{of.options, {of.weights[2], of.weights[3]}}),
+                          {x, y},
+                          weights});
+      default:
+        return plans_for({std::make_shared<Conv2d>(of.options), {x, weights}, y});
+    }
+  }
+
+ private:
+  bool tf32_;
+};
+
+}  // namespace
+
+std::unique_ptr<Libraries> open_libraries(const Options& options) {
+  return std::make_unique<SimulatedLibraries>(options);
+}
+
+}  // namespace plexaura::cuda::vendor
