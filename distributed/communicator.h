@@ -71,11 +71,14 @@ class Communicator : public Collective {
   // Collective. Letters between the same ranks; the mailbox may outlive this.
   virtual std::unique_ptr<Mailbox> mailbox(std::string_view what) = 0;
 
-  // Whether the library outlives ranks that die, and outlive_ranks was asked for.
+  // Whether the library outlives ranks that die ...
+  virtual bool could_outlive_ranks() const = 0;
+  // ... and outlive_ranks was asked for.
   virtual bool outlives_ranks() const = 0;
   // After a RankLost, on all ranks that are left: a communicator of these, in the order of ranks, which counts
-  // them anew. `lost` is what the error said. Of the communicator of all ranks only. Where ranks are outlived, `lost`
-  // does not matter, and all that live call it again, on the same communicator, when more have died.
+  // them anew. `lost` is what the error said, in the numbers at the start. Of the communicator of all ranks only. Where
+  // ranks are outlived, `lost` does not matter, and all that live call it again, on the same communicator, when more
+  // have died.
   virtual std::unique_ptr<Communicator> without(std::span<const int> lost) = 0;
 
   // Collective: sum() in two halves. Rank r takes the part of the array that part_of(count, dtype, r, size()) names.
@@ -83,6 +86,12 @@ class Communicator : public Collective {
   // rank's part to all. One after the other they give the bits of sum(). all_gather() takes any type.
   virtual void reduce_scatter(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
   virtual void all_gather(DType dtype, std::byte* data, std::int64_t count, std::string_view what) = 0;
+
+  // Collective: `blocks` holds one block of bytes for each rank, in the order of ranks, all of the same length; `received`
+  // gets the block that each rank has for this one, in the same order. UserError where the two differ in length, or are not
+  // a block for each rank.
+  virtual void all_to_all(std::span<const std::byte> blocks, std::span<std::byte> received,
+                          std::string_view what) = 0;
 
   // Collective: from now on sums are made by this algorithm, in this communicator and in duplicates and parts made of it.
   //   auto          window where all ranks share memory, otherwise hierarchical
@@ -112,11 +121,16 @@ class Communicator : public Collective {
   virtual void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                           std::string_view what) = 0;
 
+  // While it is on, whoever waits for messages in a call of any communicator of this process throws a DeviceError, and that
+  // communicator is not used any more: for a thread that is to end when its work is of no use. Not in a call of
+  // the library that blocks, as with the algorithm `mpi`. From any thread.
+  virtual void interrupt_waits(bool on) = 0;
+
   // Collective: the end of this rank's work; waits for all others to come here, so that the library can be
   // closed without waiting. The destructor does it where this was not called, and then prints what goes
   // wrong. `error_status`: 0, or the exit status of an error that this rank reports itself. It waits a second at
   // most then: the others may have failed with it. Ranks that have not come by then end without a word, wherever
-  // they wait, and with the same status. Returns whether all ranks have come; DeviceError where they have not,
+  // they wait, and with the same status; and no rank closes the library then. Returns whether all ranks have come; DeviceError where they have not,
   // unless this rank has failed. A duplicate or split waits for nobody and tells nobody: ranks that wait in it hear
   // of an error from the communicator of all ranks.
   virtual bool leave(int error_status) = 0;

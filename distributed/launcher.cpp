@@ -51,9 +51,11 @@ void hurry_launcher() {
   const pid_t launcher = getppid();
   if (place == nullptr || std::string_view(place) != "0" || !is_mpirun(launcher)) return;
   const pid_t rank = getpid();
-  if (fork() != 0) return;
-  setsid();                // mpirun ends the whole group of the rank
-  close_range(0, ~0U, 0);  // and waits for the end of what it prints
+  const pid_t helper = fork();
+  // mpirun ends the whole group of the rank as soon as this process has ended.
+  setpgid(helper, helper);
+  if (helper != 0) return;
+  close_range(0, ~0U, 0);  // mpirun also waits for the end of what it prints
   end_sleeps_of(launcher, rank);
   _exit(0);
 }

@@ -59,7 +59,7 @@ Ending run_body(Communicator& communicator, const std::function<int(Communicator
   }
 }
 
-// MPI is closed when this returns.
+// When this returns, MPI is closed, or is not to be: see Communicator::leave().
 Ending run_all(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body) {
   try {
     const std::unique_ptr<Communicator> communicator = make_communicator(options);

@@ -280,7 +280,7 @@ int main(int argc, char** argv) {
       ->type_name("KEY=VALUE");
   app.add_option("--seconds", options.seconds, "minimum duration; at least five steps are timed")
       ->check(above_zero());
-  app.add_option("--backend", options.backend, "cpu, portable or the name of a plugin");
+  app.add_option("--backend", options.backend, "cpu, portable or a plugin; options stand behind its name");
   app.add_flag("--inference", options.inference, "times only the forward pass");
   app.add_flag("--trainer", options.trainer,
                "times steps through the Trainer: with data, metrics and records");

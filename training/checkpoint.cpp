@@ -29,11 +29,12 @@ constexpr std::string_view prefix = "checkpoint-";
 constexpr std::string_view unfinished_name = "checkpoint.unfinished";
 constexpr std::string_view strategy_prefix = "strategy.";
 constexpr std::array<std::string_view, 2> file_names{"weights.safetensors", "state.safetensors"};
-// In the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels.
+// In the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels, the bytes of a bucket.
 const std::string weights_key = "weights";
 const std::string shuffle_key = "shuffle";
 const std::string kernels_key = "kernels";
 const std::string kernel_times_key = "kernel_times";
+const std::string bucket_bytes_key = "bucket_bytes";
 // Beyond it, doubles do not hold every whole number.
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
@@ -59,6 +60,7 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
                    {weights_key, std::move(weights)}};
   if (state.shuffle) file.metadata[shuffle_key] = *state.shuffle ? "true" : "false";
   if (!state.kernels.empty()) file.metadata[kernels_key] = state.kernels;
+  if (!state.bucket_bytes.empty()) file.metadata[bucket_bytes_key] = state.bucket_bytes;
   if (!state.kernel_times.empty()) file.metadata[kernel_times_key] = state.kernel_times;
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs())
@@ -320,6 +322,7 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
     state.shuffle = found->second == "true";
   state.kernels = text_or_none(metadata, kernels_key);
   state.kernel_times = text_or_none(metadata, kernel_times_key);
+  state.bucket_bytes = text_or_none(metadata, bucket_bytes_key);
   for (const auto& [name, value] : file.contents().tensors)
     if (name.starts_with(strategy_prefix))
       state.strategy.emplace_back(name.substr(strategy_prefix.size()), value);

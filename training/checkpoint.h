@@ -32,9 +32,10 @@ struct RunState {
   // checkpoints of older versions; the second also where estimates chose.
   std::string kernels = {};
   std::string kernel_times = {};
-  SavedStrategy strategy = {};  // that of a checkpoint, until it was given back
-  int strategy_ranks = 0;       // that kept it
-  Metadata notes = {};          // more for the metadata of the weights, neither compared nor read again
+  std::string bucket_bytes = {};  // in which an update is computed; empty in checkpoints of older versions
+  SavedStrategy strategy = {};    // that of a checkpoint, until it was given back
+  int strategy_ranks = 0;         // that kept it
+  Metadata notes = {};            // more for the metadata of the weights, neither compared nor read again
 };
 
 // A checkpoint is a folder DIR/checkpoint-000042 (the number of updates) with two files: weights.safetensors,

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/compile/compile.h"
-#include "core/vm/profile.h"
+#include "core/profile.h"
 #include "training/data/sent_steps.h"
 
 namespace plexaura {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
@@ -51,6 +52,20 @@ bool is_removed(const FileDescriptor& file) {
   return ::fstat(file.get(), &status) == 0 && status.st_nlink == 0;
 }
 
+// What is not known is written as null.
+void add_exchange(const ExchangeRecord& record, std::vector<JsonField>& fields) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  fields.push_back({"exchange_bytes", record.bytes});
+  if (record.sent_bytes)
+    fields.push_back({"exchange_bytes_sent", *record.sent_bytes});
+  else
+    fields.push_back({"exchange_bytes_sent", unknown});
+  fields.push_back({"exchange_seconds", record.seconds});
+  fields.push_back({"exchange_seconds_waited", record.waited_seconds.value_or(unknown)});
+  fields.push_back({"exchange_overlap", record.overlap().value_or(unknown)});
+  fields.push_back({"exchange_gb_per_second", record.gb_per_second()});
+}
+
 }  // namespace
 
 JsonLog::JsonLog(std::filesystem::path path) : path_(std::move(path)) { open(); }
@@ -87,6 +102,7 @@ void JsonLog::epoch(const EpochRecord& record) {
                                 {"val_loss", record.val_loss}};
   for (const MetricValue& metric : record.val_metrics) fields.push_back({"val_" + metric.name, metric.value});
   fields.push_back({"seconds", record.seconds});
+  if (record.exchange) add_exchange(*record.exchange, fields);
   write(fields);
 }
 

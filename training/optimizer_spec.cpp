@@ -1,7 +1,10 @@
 #include "training/optimizer_spec.h"
 
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/ops/binary.h"
@@ -13,10 +16,27 @@ namespace plexaura {
 
 namespace {
 
+using Kind = OptimizerSpec::Kind;
+
+bool has_momentum(Kind kind) { return kind == Kind::sgd || kind == Kind::lars; }
+bool scales_each_parameter(Kind kind) { return kind == Kind::lars || kind == Kind::lamb; }
+
+// 1 where a part of the ratio is 0.
+Node ratio_or_one(const Node& numerator, const Node& denominator) {
+  const Node has_meaning = gt(minimum(numerator, denominator), 0);
+  return where(has_meaning, numerator, 1) / where(has_meaning, denominator, 1);
+}
+
+Node norm(const Node& vector) { return sqrt(sum(square(vector))); }
+
 class UpdateBuilder {
  public:
-  UpdateBuilder(Graph& graph, const OptimizerSpec& optimizer, const ArenaTypes& types)
-      : graph_(graph), optimizer_(optimizer), types_(types), dtype_(types.values) {
+  UpdateBuilder(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement)
+      : graph_(graph),
+        optimizer_(optimizer),
+        placement_(placement),
+        types_(placement.types),
+        dtype_(placement.types.values) {
     if (optimizer_.scaled_loss) divisor_ = graph_.step_scalar(StepScalar::loss_scale, dtype_);
   }
 
@@ -32,13 +52,10 @@ class UpdateBuilder {
   }
 
   void step(const Bucket& bucket) {
-    const Node value = slice(ArenaKind::value, bucket);
-    const Node grad = as_value(slice(ArenaKind::gradient, bucket));
-    const Node rate = graph_.step_scalar(StepScalar::learning_rate, dtype_);
-    if (optimizer_.kind == OptimizerSpec::Kind::sgd)
-      sgd(bucket, value, grad, rate);
-    else
-      adam(bucket, value, grad, rate);
+    if (!scales_each_parameter(optimizer_.kind)) return step(bucket, optimizer_.weight_decay);
+    for (const Placement::Entry& entry : placement_.entries)
+      if (entry.offset >= bucket.offset && entry.offset < bucket.offset + bucket.count)
+        step(entry, bucket.dtype);
   }
 
   void apply_changes(const Bucket& buffers) {
@@ -68,34 +85,89 @@ class UpdateBuilder {
     graph_.update(graph_.arena_slice(shadow, *types_.shadow), as(*types_.shadow, next));
   }
 
-  std::vector<DecaySegment> decay(const Bucket& bucket) const {
-    if (optimizer_.weight_decay == 0) return {};
-    return {{0, bucket.count, optimizer_.weight_decay}};
+  Node learning_rate() { return graph_.step_scalar(StepScalar::learning_rate, dtype_); }
+
+  void step(const Placement::Entry& entry, DType gradients) {
+    const Bucket slice{entry.offset, entry.count, gradients};
+    if (entry.type.shape.rank() <= 1) return step(slice, 0);
+    if (optimizer_.kind == Kind::lars)
+      lars(slice);
+    else
+      lamb(slice);
   }
 
-  void sgd(const Bucket& bucket, const Node& value, const Node& grad, const Node& rate) {
-    const Node momentum = optimizer_.momentum != 0 ? state(0, bucket) : Node();
-    const SgdResult next = sgd_step(value, grad, momentum ? as_value(momentum) : Node(), rate,
-                                    {optimizer_.momentum, optimizer_.nesterov, decay(bucket)}, divisor_);
-    update_value(bucket, value, next.value);
+  void step(const Bucket& part, double weight_decay) {
+    const Node grad = as_value(slice(ArenaKind::gradient, part));
+    std::vector<DecaySegment> decay;
+    if (weight_decay != 0) decay.push_back({0, part.count, weight_decay});
+    if (has_momentum(optimizer_.kind))
+      sgd(part, grad, std::move(decay), divisor_);
+    else
+      adam(part, grad, std::move(decay));
+  }
+
+  void sgd(const Bucket& part, const Node& grad, std::vector<DecaySegment> decay, const Node& divisor) {
+    const Node value = slice(ArenaKind::value, part);
+    const Node momentum = optimizer_.momentum != 0 ? state(0, part) : Node();
+    const SgdResult next = sgd_step(value, grad, momentum ? as_value(momentum) : Node(), learning_rate(),
+                                    {optimizer_.momentum, optimizer_.nesterov, std::move(decay)}, divisor);
+    update_value(part, value, next.value);
     if (momentum) update_state(momentum, next.momentum);
   }
 
-  void adam(const Bucket& bucket, const Node& value, const Node& grad, const Node& rate) {
-    const Node mean = state(0, bucket);
-    const Node square = state(1, bucket);
+  void adam(const Bucket& part, const Node& grad, std::vector<DecaySegment> decay) {
+    const Node value = slice(ArenaKind::value, part);
+    const Node mean = state(0, part);
+    const Node square = state(1, part);
     const Node step = graph_.step_scalar(StepScalar::step, dtype_);
-    const bool decoupled = optimizer_.kind == OptimizerSpec::Kind::adamw;
+    const bool decoupled = optimizer_.kind == Kind::adamw;
     const AdamResult next = adam_step(
-        value, grad, as_value(mean), as_value(square), rate, step,
-        {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, decay(bucket)}, divisor_);
-    update_value(bucket, value, next.value);
+        value, grad, as_value(mean), as_value(square), learning_rate(), step,
+        {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, std::move(decay)}, divisor_);
+    update_value(part, value, next.value);
     update_state(mean, next.mean);
     update_state(square, next.square);
   }
 
+  Node divided_gradient(const Bucket& part) {
+    const Node grad = as_value(slice(ArenaKind::gradient, part));
+    return divisor_ ? grad / divisor_ : grad;
+  }
+
+  void lars(const Bucket& part) {
+    const Node value = slice(ArenaKind::value, part);
+    const Node grad = divided_gradient(part);
+    const Node length = norm(value);
+    const Node trust =
+        ratio_or_one(length * optimizer_.trust_coefficient, norm(grad) + length * optimizer_.weight_decay);
+    sgd(part, weighted_sum(grad, 1, value, optimizer_.weight_decay) * trust, {}, {});
+  }
+
+  // What the moments are divided by, since they start as zeros.
+  Node bias_correction(double beta) {
+    return as_value(1 - pow(beta, graph_.step_scalar(StepScalar::step, DType::float64)));
+  }
+
+  void lamb(const Bucket& part) {
+    const Node value = slice(ArenaKind::value, part);
+    const Node grad = divided_gradient(part);
+    const Node old_mean = state(0, part);
+    const Node old_square = state(1, part);
+    const Node mean = weighted_sum(as_value(old_mean), optimizer_.beta1, grad, 1 - optimizer_.beta1);
+    const Node square =
+        weighted_sum(as_value(old_square), optimizer_.beta2, plexaura::square(grad), 1 - optimizer_.beta2);
+    const Node deviation = sqrt(square / bias_correction(optimizer_.beta2)) + optimizer_.epsilon;
+    const Node direction =
+        mean / bias_correction(optimizer_.beta1) / deviation + value * optimizer_.weight_decay;
+    const Node trust = ratio_or_one(norm(value), norm(direction));
+    update_value(part, value, value - direction * (learning_rate() * trust));
+    update_state(old_mean, mean);
+    update_state(old_square, square);
+  }
+
   Graph& graph_;
   const OptimizerSpec& optimizer_;
+  const Placement& placement_;
   const ArenaTypes& types_;
   DType dtype_;   // of the values: what steps are computed in
   Node divisor_;  // of the gradients; empty: none
@@ -109,19 +181,21 @@ bool is_share(double value) { return value >= 0 && value < 1; }
 
 void check(const OptimizerSpec& optimizer) {
   constexpr std::string_view share = "at least 0 and less than 1";
-  check_optimizer(optimizer.kind <= OptimizerSpec::Kind::adamw, "kind", static_cast<double>(optimizer.kind),
-                  "sgd, adam or adamw");
+  check_optimizer(optimizer.kind <= Kind::lamb, "kind", static_cast<double>(optimizer.kind),
+                  "sgd, adam, adamw, lars or lamb");
   check_optimizer(is_share(optimizer.momentum), "momentum", optimizer.momentum, share);
   check_optimizer(!optimizer.nesterov || optimizer.momentum > 0, "momentum", optimizer.momentum,
                   "above 0 where nesterov is set");
-  check_optimizer(optimizer.kind == OptimizerSpec::Kind::sgd || optimizer.momentum == 0, "momentum",
-                  optimizer.momentum, "0 for adam and adamw, whose momentum is beta1");
+  check_optimizer(has_momentum(optimizer.kind) || optimizer.momentum == 0, "momentum", optimizer.momentum,
+                  "0 for adam, adamw and lamb, whose momentum is beta1");
   check_optimizer(is_share(optimizer.beta1), "beta1", optimizer.beta1, share);
   check_optimizer(is_share(optimizer.beta2), "beta2", optimizer.beta2, share);
   check_optimizer(std::isfinite(optimizer.epsilon) && optimizer.epsilon > 0, "epsilon", optimizer.epsilon,
                   "a number above 0");
   check_optimizer(std::isfinite(optimizer.weight_decay) && optimizer.weight_decay >= 0, "weight_decay",
                   optimizer.weight_decay, "a number from 0 on");
+  check_optimizer(std::isfinite(optimizer.trust_coefficient) && optimizer.trust_coefficient > 0,
+                  "trust_coefficient", optimizer.trust_coefficient, "a number above 0");
   check_optimizer(std::isfinite(optimizer.max_gradient_norm) && optimizer.max_gradient_norm >= 0,
                   "max_gradient_norm", optimizer.max_gradient_norm, "a number above 0, or 0 for no limit");
 }
@@ -129,19 +203,19 @@ void check(const OptimizerSpec& optimizer) {
 }  // namespace
 
 std::string_view optimizer_name(const OptimizerSpec& optimizer) {
-  if (optimizer.kind == OptimizerSpec::Kind::sgd) return "sgd";
-  return optimizer.kind == OptimizerSpec::Kind::adam ? "adam" : "adamw";
+  constexpr std::array<std::string_view, 5> names{"sgd", "adam", "adamw", "lars", "lamb"};
+  return names.at(static_cast<std::size_t>(optimizer.kind));
 }
 
 std::int64_t state_count(const OptimizerSpec& optimizer) {
-  if (optimizer.kind != OptimizerSpec::Kind::sgd) return 2;
+  if (!has_momentum(optimizer.kind)) return 2;
   return optimizer.momentum != 0 ? 1 : 0;
 }
 
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets) {
   check(optimizer);
-  UpdateBuilder builder(graph, optimizer, placement.types);
+  UpdateBuilder builder(graph, optimizer, placement);
   const std::span<const Bucket> trainables = buckets.first(buckets.size() - 1);
   if (optimizer.max_gradient_norm > 0 && !trainables.empty()) builder.limit_norm(trainables);
   for (const Bucket& bucket : trainables) builder.step(bucket);

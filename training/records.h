@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/params/exchange_record.h"
 
 namespace plexaura {
 
@@ -37,6 +40,7 @@ struct EpochRecord {
   double val_loss = 0;
   std::vector<MetricValue> val_metrics = {};
   double seconds = 0;
+  std::optional<ExchangeRecord> exchange = {};  // of this rank alone
 };
 
 }  // namespace plexaura

@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 #include "core/events.h"
-#include "core/vm/profile.h"
+#include "core/profile.h"
 #include "training/data/loader.h"
 #include "training/data/sent_steps.h"
 #include "training/folder_lock.h"
@@ -112,6 +112,7 @@ void Trainer::make_programs() {
   runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy, options_.watch);
   state_.kernels = fmt::format("{:016x}", programs_->own_kernels_hash());
   state_.kernel_times = programs_->kernel_times();
+  state_.bucket_bytes = std::to_string(options_.bucket_bytes);
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
@@ -354,6 +355,14 @@ void Trainer::check_loss(double loss, const std::string& name, bool is_of_all_ra
   throw error;
 }
 
+// A device of its own computes on while the host waits, so that waiting tells nothing of the overlap.
+std::optional<ExchangeRecord> Trainer::take_exchange_record() {
+  if (parts_.strategy == nullptr) return std::nullopt;
+  std::optional<ExchangeRecord> record = parts_.strategy->take_exchange_record();
+  if (record && !parts_.backend.info().host_memory) record->waited_seconds.reset();
+  return record;
+}
+
 void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   check_reported();
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
@@ -362,7 +371,8 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
                      .train_loss = state_.epoch_loss / std::max(state_.epoch_samples, 1.0),
                      .val_loss = none,
                      .val_metrics = means_of(programs_->metric_names(), nothing, none),
-                     .seconds = seconds};
+                     .seconds = seconds,
+                     .exchange = take_exchange_record()};
   if (validation_plan_.samples > 0) {
     Validation validation = validate();
     record.val_loss = validation.loss;

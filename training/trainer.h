@@ -35,8 +35,8 @@ struct TrainerParts {
   ModelBuilder model;
   ParameterStore& store;
   Backend& backend;
-  std::shared_ptr<const SampleSource>
-      train;  // not read on a rank that gets its samples from Strategy::courier()
+  // Not read on a rank that gets its samples from Strategy::courier().
+  std::shared_ptr<const SampleSource> train;
   std::shared_ptr<const SampleSource> validation = {};  // of the same fields; null: nothing is validated
   Collective* collective = nullptr;                     // null: the program runs alone
   Strategy* strategy = nullptr;                         // null where the program runs alone
@@ -132,6 +132,8 @@ class Trainer {
   // Whether the run that was resumed took other kernels than this one, so that rounding may differ: another
   // processor, build, number of ranks or batch, or other times of kernels.
   bool has_other_kernels() const { return has_other_kernels_; }
+  // Whether it also had another options.bucket_bytes, which may be the reason.
+  bool has_other_buckets() const { return has_other_buckets_; }
   // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run();
@@ -153,7 +155,7 @@ class Trainer {
   Validation validate();
 
  private:
-  Collective& ranks() { return *parts_.collective; }
+  Collective& ranks() const { return *parts_.collective; }
   void share_out();
   void make_programs();
   void drop_programs();
@@ -196,6 +198,7 @@ class Trainer {
   void check_reported();
   void check_loss(double loss, const std::string& name, bool is_of_all_ranks);
   Step next_step(StepSource& steps) const;
+  std::optional<ExchangeRecord> take_exchange_record();
   void finish_epoch(TrainingObserver& observer, double seconds);
   void lock_output();
   void save();
@@ -227,6 +230,7 @@ class Trainer {
   std::exception_ptr report_failure_;  // of the observer of the last step
   bool saved_ = false;                 // as it stands
   bool has_other_kernels_ = false;
+  bool has_other_buckets_ = false;
   bool ran_ = false;
 };
 

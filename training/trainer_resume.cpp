@@ -44,6 +44,8 @@ bool Trainer::resume() {
         fmt::format("the checkpoint in {} is of epoch {} and training.epochs is {}; set it to {} or more",
                     options_.output.string(), begun, options_.epochs, begun));
   has_other_kernels_ = !state->kernels.empty() && state->kernels != state_.kernels;
+  has_other_buckets_ =
+      has_other_kernels_ && !state->bucket_bytes.empty() && state->bucket_bytes != state_.bucket_bytes;
   const RunState now = std::exchange(state_, *state);
   keep_state_of(ranks().rank(), state_.strategy);
   state_.notes = now.notes;
@@ -52,6 +54,7 @@ bool Trainer::resume() {
   state_.batch_size = now.batch_size;
   state_.kernels = now.kernels;
   state_.kernel_times = now.kernel_times;
+  state_.bucket_bytes = now.bucket_bytes;
   first_step_ = state_.step;
   saved_ = true;
   return true;

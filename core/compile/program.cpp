@@ -50,9 +50,13 @@ Place::Space space_of(ArenaKind arena) {
 
 std::size_t Program::gradients_ready_after(std::int64_t offset_end) const {
   const std::int64_t end = placement.bytes_before(ArenaKind::gradient, offset_end);
+  const auto is_below = [&](const std::optional<Slot>& slot) {
+    return intersects(slot, Place::Space::gradient, 0, end);
+  };
   for (std::size_t index = instructions.size(); index-- > 0;)
-    for (const auto& output : instructions[index].outputs)
-      if (intersects(output, Place::Space::gradient, 0, end)) return index + 1;
+    if (std::ranges::any_of(instructions[index].outputs, is_below) ||
+        std::ranges::any_of(instructions[index].inputs, is_below))
+      return index + 1;
   return 0;
 }
 

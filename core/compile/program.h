@@ -81,8 +81,8 @@ struct PLEXAURA_API Program {
   std::size_t reorders = 0;
   std::string backend;
 
-  // The index of the instruction behind which nothing writes below `offset_end` elements of the gradient
-  // arena any more, plus one.
+  // The index of the instruction behind which nothing reads or writes below `offset_end` elements of the
+  // gradient arena any more, plus one.
   std::size_t gradients_ready_after(std::int64_t offset_end) const;
   // The index of the first instruction that reads the value arena or its shadow in this range; instructions.size() if none.
   std::size_t first_use(std::int64_t offset, std::int64_t offset_end) const;

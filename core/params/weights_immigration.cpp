@@ -38,8 +38,9 @@ class WeightsImmigration::StagedEvent final : public Event {
   std::unique_ptr<Event> copied_;
 };
 
-WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes)
+WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes, Profile* profile)
     : store_(store),
+      profile_(profile),
       buckets_(make_buckets(store.placement(), bucket_bytes)),
       open_(buckets_.size()),
       arrived_(buckets_.size(), false) {

@@ -15,6 +15,7 @@
 #include "core/params/courier.h"
 #include "core/params/dealer.h"
 #include "core/params/exchange_event.h"
+#include "core/params/exchange_record.h"
 #include "core/params/parameter_store.h"
 
 // The border between the engine and whoever aggregates over ranks. The engine owns weights and gradients; a
@@ -23,6 +24,7 @@
 
 namespace plexaura {
 
+class Profile;
 class StagedCopy;
 
 struct UpdateAnswer {
@@ -51,7 +53,8 @@ struct StepPlace {
 class PLEXAURA_API WeightsImmigration {
  public:
   // The store must be placed. Buckets are slices of its gradient arena, buffers and tail the last one.
-  WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes);
+  // `profile`: to which a strategy may add what its threads do; null: nobody looks.
+  WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes, Profile* profile = nullptr);
   ~WeightsImmigration();
   WeightsImmigration(const WeightsImmigration&) = delete;
   WeightsImmigration& operator=(const WeightsImmigration&) = delete;
@@ -96,6 +99,8 @@ class PLEXAURA_API WeightsImmigration {
   // Its number: what messages name.
   std::int64_t step() const { return place_.number; }
 
+  Profile* profile() const { return profile_; }
+
   // A bucket's elements where the host can reach them: the arena itself where the backend's memory is host
   // memory, else a staged copy that the engine fills before gradients_ready has passed and takes back after
   // the answer to before_update. Where the device failed, which shows late, what waits for the event finds
@@ -138,6 +143,7 @@ class PLEXAURA_API WeightsImmigration {
   std::size_t byte_count(std::size_t bucket) const;
 
   ParameterStore& store_;
+  Profile* profile_;
   std::vector<Bucket> buckets_;
   StepPlace place_;
   std::unique_ptr<Memory> staging_;  // null where the arena is host memory
@@ -179,7 +185,8 @@ struct StrategyState {
   bool of_rank = false;  // each rank has its own; else that of rank 0 is everybody's
 };
 
-// How ranks work together. One object per rank; called by the thread that trains, never concurrently.
+// How ranks work together. One object per rank; called by the thread that trains, never concurrently; before_update of
+// one that is Overlapped by a thread of that.
 class PLEXAURA_API Strategy {
  public:
   virtual ~Strategy();
@@ -210,8 +217,12 @@ class PLEXAURA_API Strategy {
   // Once, before step one, when everything is placed. May call all ranks.
   virtual void begin(WeightsImmigration&) {}
 
-  // During backward, in placement order: the bucket is final when the event has passed. Must not block.
+  // During backward, in placement order: the bucket is final when the event has passed. Must not block. Where the
+  // model itself calls all ranks in each step, behind backward.
   virtual void gradients_ready(std::size_t /*bucket*/, Event& /*final*/) {}
+
+  // A step has thrown, and this strategy makes no other one: when this returns, no thread of it uses the border.
+  virtual void give_up() noexcept {}
 
   // Before the update of each bucket, in placement order. Answers other than `ready` are legal for bucket 0
   // only: a strategy that may give them exchanges all buckets first. It answers the same on all ranks, but that some may
@@ -250,6 +261,10 @@ class PLEXAURA_API Strategy {
   // is given back to as many as there were, and otherwise to nobody.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): a strategy with state keeps it
   virtual void take_state(std::vector<StrategyState> /*state*/) {}
+
+  // What this rank has exchanged since the last call. Asked between steps. None where nobody counts that, or nothing was
+  // exchanged.
+  virtual std::optional<ExchangeRecord> take_exchange_record() { return std::nullopt; }
 
   // Once, after the last step of a run that ends without an error; weights stay as they are. What a serving
   // rank is told by.

@@ -39,6 +39,9 @@ class PLEXAURA_API Collective {
   // Copies the root's bytes to everyone.
   virtual void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) = 0;
 
+  // The bytes of the messages that this rank has sent in calls of this object; none where nobody counts them.
+  virtual std::optional<std::int64_t> bytes_sent() const { return std::nullopt; }
+
   // Everyone's text, in the order of ranks. Texts may differ in length.
   virtual std::vector<std::string> gather_all(const std::string& mine, std::string_view what) = 0;
 };

@@ -15,7 +15,7 @@ class PLEXAURA_API RankLost : public DeviceError {
   RankLost(const std::string& text, std::vector<int> ranks, std::string call, bool is_outlived = false);
   ~RankLost() override;
 
-  // As the communicator of all ranks counts them, ascending. All ranks that are left hear of the same.
+  // As the ranks were counted at the start, ascending. All ranks that are left hear of the same.
   const std::vector<int>& ranks() const { return ranks_; }
   // In which they were missed: "'bucket 3 of step 17' (sum of 4096 float32)".
   const std::string& call() const { return call_; }

@@ -9,7 +9,7 @@
 #include "core/device/transfer.h"
 #include "core/error.h"
 #include "core/graph/leaf.h"
-#include "core/vm/profile.h"
+#include "core/profile.h"
 
 namespace plexaura {
 
@@ -54,7 +54,7 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
       metrics_(backend, store),
       watch_(watch),
       profile_(profile),
-      border_(store, bucket_bytes),
+      border_(store, bucket_bytes, profile),
       exchanged_(border_.buckets().size()),
       in_use_(border_.buckets().size(), false) {}
 
@@ -89,9 +89,12 @@ void TrainingStep::add_points_of_gradients(const Program& gradients, bool final,
                         }});
     };
     const std::int64_t end = slice.offset + slice.count;
+    // Where the program itself calls all ranks, a strategy calls them behind it, and not at the same time.
+    const std::size_t ready =
+        sums_in_programs_ ? gradients.instructions.size() : gradients.gradients_ready_after(end);
     if (hooks_.before_use) add(gradients.first_use(slice.offset, end), &TrainingStep::before_use);
     if (!hooks_.gradients_ready || !final) continue;
-    add(gradients.gradients_ready_after(end), &TrainingStep::announce);
+    add(ready, &TrainingStep::announce);
     points.back().enqueue = [this, bucket] { border_.stage_out(bucket); };
   }
 }
@@ -111,13 +114,19 @@ void TrainingStep::add_points_of_update(const Program& update, std::size_t begin
 StepTicket TrainingStep::run(const StepInputs& inputs) {
   if (inputs.loss_scale != 1 && !divides_loss_scale_)
     throw InternalError("gradients have a loss scale, and the update does not divide it out");
+  const ProfileSpan span(profile_, "step", "step", static_cast<std::size_t>(samples_of(inputs)));
   failure_ = inputs.failure;
   border_.await_answers();
   metrics_.add_failure(border_.failure());
   take_weights_back();
   border_.begin_step({inputs.step, inputs.epoch, inputs.ends_epoch, samples_of(inputs)}, inputs.stop);
-  do attempt(inputs);
-  while (answer_ == UpdateAnswer::Kind::repeat);
+  try {
+    do attempt(inputs);
+    while (answer_ == UpdateAnswer::Kind::repeat);
+  } catch (...) {
+    if (strategy_ != nullptr) strategy_->give_up();
+    throw;
+  }
   const bool stopped = answer_ == UpdateAnswer::Kind::stop;
   if (!stopped) after_update(inputs.step);
   if (!stopped) in_use_.assign(in_use_.size(), false);
@@ -239,7 +248,8 @@ UpdateAnswer::Kind TrainingStep::agree() {
 
 void TrainingStep::gradients_ready(std::size_t bucket) {
   Event& final = border_.staged(bucket);
-  const ProfileSpan span(profile_, "gradients_ready", communication, bucket);
+  const ProfileSpan span(profile_, "gradients_ready", communication, bucket,
+                         border_.gradients(bucket).size());
   strategy_->gradients_ready(bucket, final);
 }
 

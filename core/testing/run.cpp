@@ -31,7 +31,7 @@ std::vector<Tensor> Runner::operator()(const std::vector<Tensor>& inputs, const 
     throw UserError(
         fmt::format("the graph has {} inputs and was given {}; give each once", inputs_, inputs.size()));
   std::vector<Feed> feeds;
-  for (std::size_t i = 0; i < names_.size(); ++i) feeds.push_back({names_[i], inputs[places_[i]]});
+  for (std::size_t i = 0; i < names_.size(); ++i) feeds.emplace_back(names_[i], inputs[places_[i]]);
   vm_->run(feeds, block);
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < outputs_; ++i) results.push_back(vm_->output(i));

@@ -6,8 +6,8 @@
 
 #include "core/compile/program.h"
 #include "core/device/transfer.h"
+#include "core/profile.h"
 #include "core/ranks/collective.h"
-#include "core/vm/profile.h"
 #include "core/vm/program_memory.h"
 #include "core/vm/segments.h"
 

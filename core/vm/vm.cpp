@@ -6,8 +6,8 @@
 #include "core/device/transfer.h"
 #include "core/error.h"
 #include "core/graph/print.h"
+#include "core/profile.h"
 #include "core/vm/collective_calls.h"
-#include "core/vm/profile.h"
 #include "core/vm/program_memory.h"
 #include "core/vm/watch.h"
 

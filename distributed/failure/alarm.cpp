@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/print.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/failure/failure.h"
 #include "distributed/group/tags.h"
@@ -19,8 +20,16 @@ namespace {
 // the launcher soon ends those that are left: then there is less time to agree on who speaks.
 constexpr double seconds_to_answer = 1.0;
 constexpr double seconds_after_death = 0.2;
+// How long it may take until the library knows of ranks that were killed.
+constexpr double seconds_to_die = 2.0;
 // How long a verdict may need to leave this rank: less than ranks that hear it keep silent.
 constexpr double seconds_to_tell = 0.1;
+
+std::vector<int> read_ranks(std::istream& text) {
+  std::vector<int> ranks;
+  for (int rank = 0; text >> rank;) ranks.push_back(rank);
+  return ranks;
+}
 
 std::string describe_leaving(int rank) {
   return fmt::format("rank {} has left with an error of its own, which it reports", rank);
@@ -51,11 +60,13 @@ void Alarm::set_topology(const Topology& topology) {
 }
 
 void Alarm::look(const PendingCall& call) {
+  if (is_interrupted_) throw WaitInterrupted(fmt::format("the wait at {} was given up", describe(call.at)));
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;  // another thread of this rank looks
   hear(call.at);
   const std::vector<int> dead = find_dead();
-  if (outlives_ && !dead.empty()) go_on_without(dead, call);
+  // Others that have ended with a verdict are dead, too.
+  if (outlives_ && !dead.empty() && !verdict_) go_on_without(dead, call);
   if (!verdict_ && dead.empty()) return;
   const bool speaks = !verdict_ && settle(call);
   end(std::move(lock), speaks);
@@ -102,16 +113,44 @@ void Alarm::end(std::unique_lock<std::mutex> lock, bool speaks) {
 // Agrees with all that are still there on who speaks. Whether this rank does.
 bool Alarm::settle(const PendingCall& call) {
   if (call.at.call == Call::leave_in_error) {
-    tell({rank(), describe_leaving(rank()), {}, {}, exit_status(call.at)});
+    tell({rank(), describe_leaving(number(rank())), {}, {}, exit_status(call.at)});
     return false;
   }
   send(Note::Kind::question, rank(), describe(call.at), others_);
   const bool dead = !find_dead().empty();
   listen(dead ? seconds_after_death : std::min(seconds_to_answer, call.deadline_seconds), call.at, true);
   if (lowest_asker_ < rank()) listen(seconds_to_answer, call.at, false);
+  if (!verdict_ && outlives_) bury_stopped(call);
   if (verdict_) return false;
   tell(judge(call));
   return true;
+}
+
+// Throws when ranks are dead.
+void Alarm::bury_stopped(const PendingCall& call) {
+  const std::vector<int> missing = absent(call);
+  if (missing.empty()) return;
+  const std::string list = fmt::format("{}", fmt::join(missing, " "));
+  if (list.size() >= sizeof(Note::text)) return;
+  send(Note::Kind::absent, rank(), list, others_);
+  kill_stopped(missing);
+  for (Wait wait(seconds_to_die); !verdict_ && !wait.expired(); wait.pause()) {
+    hear(call.at);
+    if (const std::vector<int> dead = find_dead(); !dead.empty()) go_on_without(dead, call);
+  }
+}
+
+// Of several ranks of a host one does it.
+void Alarm::kill_stopped(const std::vector<int>& absent) const {
+  if (!topology_) return;
+  const auto is_absent = [&](int rank) { return std::ranges::find(absent, rank) != absent.end(); };
+  const std::vector<int>& here = topology_->own_node_ranks();
+  if (is_absent(rank()) || *std::ranges::find_if_not(here, is_absent) != rank()) return;
+  for (const int other : here)
+    if (is_absent(other) && topology_->kill_if_stopped(other))
+      print_error(fmt::format(
+          "{} is stopped (SIGSTOP or Ctrl-Z), and did not come within the deadline: rank {} has killed it",
+          topology_->name(other), topology_->number(rank())));
 }
 
 void Alarm::listen(double seconds, const CallSignature& at, bool until_all_have_answered) {
@@ -135,6 +174,10 @@ void Alarm::take(const Note& note, int from, const CallSignature& at) {
   if (note.kind == Note::Kind::verdict) {
     if (!verdict_) verdict_ = unpack(note.speaker, note.text.data());
     return;
+  }
+  if (note.kind == Note::Kind::absent) {
+    std::istringstream ranks(note.text.data());
+    return kill_stopped(read_ranks(ranks));
   }
   answers_[static_cast<std::size_t>(from)] = note.text.data();
   if (note.kind == Note::Kind::answer) return;
@@ -165,7 +208,7 @@ Alarm::Verdict Alarm::unpack(int speaker, std::string_view packed) {
   std::getline(text, verdict.text, '\0');
   std::istringstream ranks(numbers);
   ranks >> verdict.exit_status;
-  for (int rank = 0; ranks >> rank;) verdict.lost.push_back(rank);
+  verdict.lost = read_ranks(ranks);
   return verdict;
 }
 
@@ -196,7 +239,7 @@ std::vector<int> Alarm::find_dead() {
 
 // If nobody catches it, the lowest rank that is left says it.
 void Alarm::go_on_without(const std::vector<int>& dead, const PendingCall& call) const {
-  const RankLost loss(describe_death(dead, call), dead, describe(call.at), true);
+  const RankLost loss(describe_death(dead, call), numbers_of(dead), describe(call.at), true);
   int lowest = 0;
   while (std::ranges::find(dead, lowest) != dead.end()) ++lowest;
   if (lowest == rank()) throw loss;
@@ -212,20 +255,32 @@ std::vector<int> Alarm::silent(std::span<const int> among) const {
   return found;
 }
 
+// Of those that make the call.
+std::vector<int> Alarm::absent(const PendingCall& call) const {
+  return silent(call.members.empty() ? std::span<const int>(others_) : call.members);
+}
+
 // What is known about the loss, as this rank says it.
 Alarm::Verdict Alarm::judge(const PendingCall& call) {
   if (const std::vector<int> dead = find_dead(); !dead.empty())
-    return {rank(), describe_death(dead, call), dead, describe(call.at)};
+    return {rank(), describe_death(dead, call), numbers_of(dead), describe(call.at)};
   const std::span<const int> members = call.members.empty() ? std::span<const int>(others_) : call.members;
-  const std::vector<int> absent = silent(members);
-  if (absent.empty()) return {rank(), describe_stall(members, call), silent(others_), describe(call.at)};
-  return {rank(), describe_absent(absent, call), silent(others_), describe(call.at)};
+  const std::vector<int> missing = absent(call);
+  const std::vector<int> lost = numbers_of(silent(others_));
+  if (missing.empty()) return {rank(), describe_stall(members, call), lost, describe(call.at)};
+  return {rank(), describe_absent(missing, call), lost, describe(call.at)};
+}
+
+int Alarm::number(int rank) const { return topology_ ? topology_->number(rank) : rank; }
+
+std::vector<int> Alarm::numbers_of(const std::vector<int>& ranks) const {
+  return topology_ ? topology_->numbers_of(ranks) : ranks;
 }
 
 std::string Alarm::describe_death(const std::vector<int>& dead, const PendingCall& call) const {
   const std::string host = topology_ ? fmt::format(" on {}", topology_->of(dead.front()).host) : "";
-  return fmt::format("rank {}{} has died while rank {} waited at {}", dead.front(), host, rank(),
-                     describe(call.at));
+  return fmt::format("rank {}{} has died while rank {} waited at {}", number(dead.front()), host,
+                     number(rank()), describe(call.at));
 }
 
 std::string Alarm::describe_absent(const std::vector<int>& absent, const PendingCall& call) const {
@@ -244,15 +299,15 @@ std::string Alarm::describe_absent(const std::vector<int>& absent, const Pending
 // Every member waits. One that waits in another call may wait for a rank that is no member of this one.
 std::string Alarm::describe_stall(std::span<const int> members, const PendingCall& call) const {
   const std::string begin =
-      fmt::format("rank {} waited {:.3g} s at {}", rank(), call.deadline_seconds, describe(call.at));
+      fmt::format("rank {} waited {:.3g} s at {}", number(rank()), call.deadline_seconds, describe(call.at));
   for (const int other : members) {
     if (other == rank()) continue;
     const std::string& theirs = *answers_[static_cast<std::size_t>(other)];
     if (theirs == describe(call.at)) continue;
-    const std::string both = fmt::format("{} while rank {} waits at {}", begin, other, theirs);
+    const std::string both = fmt::format("{} while rank {} waits at {}", begin, number(other), theirs);
     if (const std::vector<int> lost = silent(others_); !lost.empty())
       return fmt::format("{}, and {} did not answer: stopped, stuck, or still at work elsewhere", both,
-                         list_ranks(lost));
+                         list_ranks(numbers_of(lost)));
     return both + ": all ranks must make the same calls in the same order";
   }
   return begin +

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
 #include "distributed/group/call_signature.h"
 #include "distributed/group/outbox.h"
 #include "distributed/group/topology.h"
@@ -24,6 +26,12 @@ struct PendingCall {
   std::span<const int> members;  // ranks of the whole run that make the call; empty: not known yet, so any
 };
 
+// A wait of this rank was ended by itself. The others know nothing of it.
+class WaitInterrupted final : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 // How the ranks of a run end together when one of them is lost. All communicators of a process share one
 // alarm, and every rank that waits in any of them listens to it. A rank that finds another one dead, or whose
 // deadline is over, asks all ranks where they are. Ranks that wait answer; ranks that do not answer are the
@@ -32,7 +40,8 @@ struct PendingCall {
 // either side do this among themselves. All functions may be called from any thread.
 //
 // Where the others are to go on without ranks that die (`outlives`), nobody is asked about these: every rank that waits
-// hears of them from the library, and throws.
+// hears of them from the library, and throws. Ranks that are stopped (SIGSTOP) and do not come within a deadline are
+// killed by the lowest other rank of their host, so that they are dead.
 class Alarm {
  public:
   // Collective. The transport is for the alarm alone. `outlives`: only where the transport does.
@@ -51,6 +60,9 @@ class Alarm {
   // alone.
   void listen(const PendingCall& call);
 
+  // While it is on, look() throws WaitInterrupted.
+  void interrupt_waits(bool on) { is_interrupted_ = on; }
+
   // The deadline of this rank is over: throws a RankLost where some ranks do not answer. A rank that leaves in
   // error tells the others that it has, and does not speak: it reports its error itself.
   [[noreturn]] void give_up(const PendingCall& call);
@@ -64,10 +76,10 @@ class Alarm {
 
  private:
   struct Note {
-    enum class Kind : std::uint32_t { question, answer, verdict };
+    enum class Kind : std::uint32_t { question, answer, verdict, absent };
     Kind kind = Kind::question;
     std::int32_t speaker = 0;
-    std::array<char, 1016> text{};  // of a verdict: see pack()
+    std::array<char, 1016> text{};  // of a verdict: see pack(); of `absent` the ranks
   };
   struct Verdict {
     int speaker = 0;
@@ -85,17 +97,24 @@ class Alarm {
   void send(Note::Kind kind, int speaker, std::string_view text, std::span<const int> to);
   void listen(double seconds, const CallSignature& at, bool until_all_have_answered);
   bool settle(const PendingCall& call);
+  void bury_stopped(const PendingCall& call);
+  void kill_stopped(const std::vector<int>& absent) const;
   void tell(Verdict verdict);
   [[noreturn]] void end(std::unique_lock<std::mutex> lock, bool speaks);
   bool all_have_answered() const;
+  // As sentences, and errors, name ranks.
+  int number(int rank) const;
+  std::vector<int> numbers_of(const std::vector<int>& ranks) const;
   std::vector<int> find_dead();
   std::vector<int> silent(std::span<const int> among) const;
+  std::vector<int> absent(const PendingCall& call) const;
   [[noreturn]] void go_on_without(const std::vector<int>& dead, const PendingCall& call) const;
   Verdict judge(const PendingCall& call);
   std::string describe_death(const std::vector<int>& dead, const PendingCall& call) const;
   std::string describe_absent(const std::vector<int>& absent, const PendingCall& call) const;
   std::string describe_stall(std::span<const int> members, const PendingCall& call) const;
 
+  std::atomic<bool> is_interrupted_ = false;
   std::mutex mutex_;
   std::unique_ptr<Transport> transport_;
   bool outlives_;

@@ -20,6 +20,8 @@ std::string describe_call(const CallSignature& a) {
       return fmt::format("sum of {} {} in parts", a.count, name_of(a.dtype));
     case Call::all_gather:
       return fmt::format("gathering of {} {} from parts", a.count, name_of(a.dtype));
+    case Call::all_to_all:
+      return fmt::format("exchange of blocks of {} bytes", a.count);
     case Call::broadcast:
       return fmt::format("broadcast of {} bytes from rank {}", a.count, a.place);
     case Call::gather:

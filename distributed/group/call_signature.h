@@ -15,6 +15,7 @@ enum class Call : std::uint32_t {
   sum_window,
   reduce_scatter,
   all_gather,
+  all_to_all,
   broadcast,
   gather,
   allocate,
@@ -31,7 +32,8 @@ enum class Call : std::uint32_t {
 struct CallSignature {
   std::uint64_t sequence = 0;  // sequence number of the call in this communicator; set by the call check
   std::uint64_t what_hash = 0;
-  std::int64_t count = 0;  // elements, or bytes where there is no element type; of an error its exit status
+  std::int64_t count =
+      0;  // elements, or bytes where there is no element type, or of each block; of an error its exit status
   std::int64_t place = 0;  // root of a broadcast, offset in a window
   Call call = Call::barrier;
   DType dtype = DType::uint8;

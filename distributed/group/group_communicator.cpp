@@ -47,7 +47,8 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const
       alarm_(alarm ? std::move(alarm) : std::make_shared<Alarm>(transport_->duplicate(), outlives_ranks())),
       exceptions_at_start_(std::uncaught_exceptions()),
       topology_(unknown_topology(*transport_, is_part_)),
-      message_call_check_(make_message_call_check(*transport_, topology_, *alarm_)) {
+      message_call_check_(make_message_call_check(*transport_, topology_, *alarm_)),
+      all_to_all_(*transport_, topology_, *alarm_) {
   find_topology(place);
   if (!is_part_) alarm_->set_topology(topology_);
   agree_to_share();
@@ -66,6 +67,7 @@ GroupCommunicator::~GroupCommunicator() {
 void GroupCommunicator::find_topology(ProcessPlace own) {
   std::vector<ProcessPlace> places;
   own.number = alarm_->rank();
+  if (own.started_as < 0) own.started_as = own.number;
   for (const std::string& text : gather_all(encode(own), "where the ranks are")) {
     places.push_back(decode_place(text));
   }
@@ -130,6 +132,26 @@ void GroupCommunicator::broadcast(std::byte* data, std::size_t bytes, int root, 
         announce(Call::broadcast, what, DType::uint8, static_cast<std::int64_t>(bytes), root);
     meet(call);
     spread(data, bytes, root, call);
+  });
+}
+
+void GroupCommunicator::all_to_all(std::span<const std::byte> blocks, std::span<std::byte> received,
+                                   std::string_view what) {
+  refuse_in_phase(what);
+  const auto ranks = static_cast<std::size_t>(size());
+  if (blocks.size() != received.size() || blocks.size() % ranks != 0)
+    throw UserError(
+        fmt::format("'{}': {} bytes are sent and {} received, which is not one block for each of {} ranks",
+                    what, blocks.size(), received.size(), ranks));
+  if (size() == 1) {
+    std::ranges::copy(blocks, received.begin());
+    return;
+  }
+  attempt(what, [&] {
+    const CallSignature call =
+        announce(Call::all_to_all, what, DType::uint8, static_cast<std::int64_t>(blocks.size() / ranks));
+    meet(call);
+    all_to_all_.run(call, options_.deadline_seconds, blocks, received);
   });
 }
 
@@ -257,8 +279,16 @@ std::unique_ptr<Mailbox> GroupCommunicator::mailbox(std::string_view what) {
 std::unique_ptr<Communicator> GroupCommunicator::without(std::span<const int> lost) {
   if (is_part_) throw InternalError("only the communicator of all ranks goes on without some of them");
   broken_ = true;
-  return std::make_unique<GroupCommunicator>(transport_->without(lost), options_, nullptr,
+  std::vector<int> members;
+  for (int rank = 0; rank < size(); ++rank)
+    if (std::ranges::find(lost, topology_.number(rank)) != lost.end()) members.push_back(rank);
+  return std::make_unique<GroupCommunicator>(transport_->without(members), options_, nullptr,
                                              topology_.of(rank()));
+}
+
+std::optional<std::int64_t> GroupCommunicator::bytes_sent() const {
+  if (algorithm_ != nullptr && algorithm_->is_of_library()) return std::nullopt;
+  return transport_->bytes_sent() + messages_->bytes_sent();
 }
 
 bool GroupCommunicator::leave(int error_status) {
@@ -272,6 +302,9 @@ bool GroupCommunicator::leave(int error_status) {
     const EventSpan span(EventKind::wait, "the end of its work");
     const Call call = in_error ? Call::leave_in_error : Call::leave;
     call_check().meet(announce(call, "", DType::uint8, error_status), patience);
+    // All have announced that they leave, but some may have given up waiting and ended. Open MPI 4's mpirun may hang or
+    // crash if others wait for these in MPI_Finalize.
+    if (in_error) transport_->abandon();
     return true;
   } catch (const std::exception& error) {
     const auto* loss = dynamic_cast<const RankLost*>(&error);

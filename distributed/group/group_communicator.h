@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "distributed/communicator.h"
 #include "distributed/failure/alarm.h"
+#include "distributed/group/all_to_all.h"
 #include "distributed/group/call_check.h"
 #include "distributed/group/outbox.h"
 #include "distributed/group/shm_rendezvous.h"
@@ -35,7 +36,10 @@ class GroupCommunicator final : public Communicator {
   void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override;
   void reduce_scatter(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override;
   void all_gather(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override;
+  void all_to_all(std::span<const std::byte> blocks, std::span<std::byte> received,
+                  std::string_view what) override;
   void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override;
+  std::optional<std::int64_t> bytes_sent() const override;
   std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override;
   void barrier(std::string_view what) override;
   void send(const Peer& to, std::span<const std::byte> data, std::string_view what) override;
@@ -43,7 +47,8 @@ class GroupCommunicator final : public Communicator {
   std::unique_ptr<Communicator> duplicate(std::string_view what) override;
   std::unique_ptr<Communicator> split(int colour, std::string_view what) override;
   std::unique_ptr<Mailbox> mailbox(std::string_view what) override;
-  bool outlives_ranks() const override { return options_.outlive_ranks && transport_->outlives_ranks(); }
+  bool could_outlive_ranks() const override { return transport_->outlives_ranks(); }
+  bool outlives_ranks() const override { return options_.outlive_ranks && could_outlive_ranks(); }
   std::unique_ptr<Communicator> without(std::span<const int> lost) override;
   void choose_algorithm(std::string_view name) override;
   void bring_shards(int shards) override;
@@ -51,6 +56,7 @@ class GroupCommunicator final : public Communicator {
   SharedWindow allocate_shared(std::size_t bytes, std::string_view what) override;
   void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                   std::string_view what) override;
+  void interrupt_waits(bool on) override { alarm_->interrupt_waits(on); }
   bool leave(int error_status) override;
 
  private:
@@ -61,6 +67,9 @@ class GroupCommunicator final : public Communicator {
     const EventSpan span(EventKind::wait, what);
     try {
       return work();
+    } catch (const WaitInterrupted&) {
+      broken_ = true;
+      throw;
     } catch (const std::exception&) {
       broken_ = true;
       transport_->abandon();
@@ -108,7 +117,8 @@ class GroupCommunicator final : public Communicator {
   std::vector<std::byte*> arrays_;             // scratch of arrays_at()
   std::vector<std::byte> arriving_;            // a message of take()
   std::unique_ptr<SumAlgorithm> algorithm_;    // none where there is one rank
-  std::vector<ShardRange> shards_;             // what each rank brings to sums; empty: one each
+  AllToAll all_to_all_;
+  std::vector<ShardRange> shards_;  // what each rank brings to sums; empty: one each
 };
 
 }  // namespace plexaura

@@ -1,7 +1,6 @@
 // How a GroupCommunicator sums what the ranks bring with a call.
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,11 +12,6 @@
 #include "distributed/sums/window_sum.h"
 
 namespace plexaura {
-namespace {
-
-constexpr std::array<std::string_view, 3> algorithms_of_shards{"auto", "window", "hierarchical"};
-
-}  // namespace
 
 void GroupCommunicator::share_control_memory() {
   SharedWindow control = allocate_shared(ShmRendezvous::bytes_per_rank() + WindowSum::bytes_per_rank,
@@ -33,11 +27,12 @@ SumMeans GroupCommunicator::sum_means() {
 }
 
 void GroupCommunicator::bring_shards(int shards) {
-  if (std::ranges::find(algorithms_of_shards, options_.algorithm) == algorithms_of_shards.end())
+  const std::vector<std::string> fit = sum_algorithms_of_shards();
+  if (std::ranges::find(fit, options_.algorithm) == fit.end())
     throw UserError(
         fmt::format("distributed.algorithm is '{}', which cannot add shards of ranks that are lost; "
                     "choose one of {}",
-                    options_.algorithm, fmt::join(algorithms_of_shards, ", ")));
+                    options_.algorithm, fmt::join(fit, ", ")));
   shards_ = divide_shards(shards, size());
   choose_algorithm(options_.algorithm);
 }

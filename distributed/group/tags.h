@@ -10,5 +10,6 @@ inline constexpr int broadcast = 4;
 inline constexpr int note = 5;
 inline constexpr int summands = 6;
 inline constexpr int sums = 7;
+inline constexpr int blocks = 8;
 
 }  // namespace plexaura::tag

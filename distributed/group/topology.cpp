@@ -6,6 +6,7 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +19,13 @@ namespace {
 
 bool is_one_node(const ProcessPlace& a, const ProcessPlace& b) {
   return a.host == b.host && a.machine == b.machine;
+}
+
+// /proc/N/stat: its number, its name in parentheses, and the letter of its state
+bool is_stopped(int process) {
+  std::string stat;
+  std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), stat);
+  return stat.substr(stat.rfind(')') + 1).starts_with(" T");
 }
 
 }  // namespace
@@ -33,8 +41,8 @@ ProcessPlace this_place() {
 }
 
 std::string encode(const ProcessPlace& place) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n", place.host, place.process, place.process_space, place.machine,
-                     place.number);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", place.host, place.process, place.process_space,
+                     place.machine, place.number, place.started_as);
 }
 
 ProcessPlace decode_place(const std::string& text) {
@@ -47,8 +55,11 @@ ProcessPlace decode_place(const std::string& text) {
   std::getline(lines, place.process_space);
   std::getline(lines, place.machine);
   std::getline(lines, number);
+  std::string started_as;
+  std::getline(lines, started_as);
   place.process = std::stoi(process);
   place.number = std::stoi(number);
+  place.started_as = std::stoi(started_as);
   return place;
 }
 
@@ -67,24 +78,36 @@ Topology::Topology(std::vector<ProcessPlace> places, int own_rank)
   }
 }
 
-bool Topology::is_dead(int rank) const {
+bool Topology::sees_process_of(int rank) const {
   const ProcessPlace& mine = of(own_rank_);
   const ProcessPlace& other = of(rank);
-  if (!is_one_node(mine, other) || other.process_space != mine.process_space ||
-      mine.process_space == "unknown")
-    return false;
-  return kill(other.process, 0) != 0 && errno == ESRCH;
+  return is_one_node(mine, other) && other.process_space == mine.process_space &&
+         mine.process_space != "unknown";
+}
+
+bool Topology::is_dead(int rank) const {
+  return sees_process_of(rank) && kill(of(rank).process, 0) != 0 && errno == ESRCH;
+}
+
+bool Topology::kill_if_stopped(int rank) const {
+  const int process = of(rank).process;
+  return sees_process_of(rank) && is_stopped(process) && kill(process, SIGKILL) == 0;
+}
+
+std::vector<int> Topology::numbers_of(const std::vector<int>& ranks) const {
+  std::vector<int> numbers;
+  for (const int rank : ranks) numbers.push_back(number(rank));
+  return numbers;
 }
 
 std::string Topology::list(const std::vector<int>& ranks) const {
   std::string text;
   for (const std::vector<int>& node : nodes_) {
-    std::vector<int> numbers;
-    for (const int rank : node) {
-      if (std::ranges::find(ranks, rank) != ranks.end()) numbers.push_back(number(rank));
-    }
-    if (numbers.empty()) continue;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", list_ranks(numbers));
+    std::vector<int> here;
+    std::ranges::copy_if(node, std::back_inserter(here),
+                         [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); });
+    if (here.empty()) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", list_ranks(numbers_of(here)));
     if (nodes() > 1) text += " on " + of(node.front()).host;
   }
   return text;

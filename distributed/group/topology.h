@@ -11,7 +11,8 @@ struct ProcessPlace {
   int process = 0;            // its process id
   std::string process_space;  // ids mean the same to two processes only within one space (container)
   std::string machine;        // drawn by the kernel when it started: two machines may bear one name
-  int number = 0;             // its rank in the whole run; -1: not known
+  int number = 0;             // its rank among all that are left; -1: not known
+  int started_as = -1;        // its rank when all were there; -1: that number
 };
 
 // Where all ranks of a communicator run.
@@ -30,9 +31,12 @@ class Topology {
 
   // Whether the process of this rank is known to be gone. False where that cannot be seen from here.
   bool is_dead(int rank) const;
-  // The rank in the whole run, which is what a sentence names.
-  int number(int rank) const { return of(rank).number; }
-  // Of all ranks; empty where they are not known.
+  // Kills the process of this rank, on this host, if it is stopped (SIGSTOP). Whether it was.
+  bool kill_if_stopped(int rank) const;
+  // The rank as the run was started, which is what a sentence names.
+  int number(int rank) const { return of(rank).started_as < 0 ? of(rank).number : of(rank).started_as; }
+  std::vector<int> numbers_of(const std::vector<int>& ranks) const;
+  // ProcessPlace::number of all ranks; empty where they are not known.
   const std::vector<int>& numbers() const { return numbers_; }
   // "rank 2", and "ranks 1 and 2 on h1, rank 4 on h2" where there are several nodes
   std::string name(int rank) const { return list({rank}); }
@@ -41,6 +45,8 @@ class Topology {
   std::vector<std::string> hosts_without(const std::vector<int>& ranks) const;
 
  private:
+  bool sees_process_of(int rank) const;
+
   std::vector<ProcessPlace> places_;
   int own_rank_;
   std::vector<int> numbers_;

@@ -44,8 +44,14 @@ class Transport {
 
   // Begin to send or to receive. The memory must stay untouched until done() has answered true. A message
   // longer than the receiver's memory is an error; a shorter one fills only its beginning.
-  virtual Request send(std::span<const std::byte> data, int to, int tag) = 0;
+  Request send(std::span<const std::byte> data, int to, int tag) {
+    bytes_sent_ += static_cast<std::int64_t>(data.size());
+    return begin_send(data, to, tag);
+  }
   virtual Request receive(std::span<std::byte> data, int from, int tag) = 0;
+
+  // Of all messages that were sent with this object.
+  std::int64_t bytes_sent() const { return bytes_sent_; }
 
   // Whether the message has arrived (or left); makes progress, never waits. Not to be asked again after true.
   virtual bool done(Request& request) = 0;
@@ -87,6 +93,11 @@ class Transport {
   // for anyone. Holds for all duplicates and splits, too.
   virtual void abandon() noexcept = 0;
   virtual bool abandoned() const noexcept = 0;
+
+ private:
+  virtual Request begin_send(std::span<const std::byte> data, int to, int tag) = 0;
+
+  std::int64_t bytes_sent_ = 0;
 };
 
 // The transport of a program that runs alone. There is nobody to send to.

@@ -22,7 +22,7 @@ std::unique_ptr<Memory> AllReduce::gradient_memory(std::size_t bytes) {
   return std::make_unique<WindowMemory>(window_);
 }
 
-void AllReduce::sum(DType dtype, std::span<std::byte> gradients, std::string_view what) {
+void AllReduce::sum(std::size_t, DType dtype, std::span<std::byte> gradients, std::string_view what) {
   const auto count = static_cast<std::int64_t>(gradients.size() / size_of(dtype));
   // Without a window the gradients are a staged copy of what lies in a device.
   if (!window_) return communicator().sum(dtype, gradients.data(), count, what);

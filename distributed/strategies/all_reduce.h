@@ -17,7 +17,8 @@ class AllReduce final : public BucketSum {
   std::unique_ptr<Memory> gradient_memory(std::size_t bytes) override;
 
  private:
-  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override;
+  void sum(std::size_t /*bucket*/, DType dtype, std::span<std::byte> gradients,
+           std::string_view what) override;
 
   std::shared_ptr<SharedWindow> window_;  // shared with the memory that the parameter store holds
 };

@@ -3,7 +3,9 @@
 #include <array>
 #include <fmt/format.h>
 
+#include "core/profile.h"
 #include "distributed/group/reduce.h"
+#include "distributed/strategies/bucket_name.h"
 #include "distributed/sums/sum_order.h"
 
 namespace plexaura {
@@ -12,16 +14,16 @@ void BucketSum::begin(WeightsImmigration& border) {
   for (const Bucket& bucket : border.buckets()) check_summable(bucket.dtype);
   border_ = &border;
   final_.assign(border.buckets().size(), nullptr);
+  bytes_ = parameter_bytes(border);
 }
 
 UpdateAnswer BucketSum::before_update(std::size_t bucket) {
-  std::array<char, 64> text;  // no string, for a step allocates nothing
-  const auto end =
-      fmt::format_to_n(text.data(), text.size(), "bucket {} of step {}", bucket, border_->step()).out;
   final_[bucket]->wait();
   add_own_shards(bucket);
-  sum(border_->buckets()[bucket].dtype, border_->gradients(bucket),
-      {text.data(), static_cast<std::size_t>(end - text.data())});
+  const std::span<std::byte> gradients = border_->gradients(bucket);
+  const ProfileSpan span(border_->profile(), "exchange", "communication", bucket, gradients.size());
+  const ExchangeMeter::Exchange exchange(meter_, bytes_[bucket]);
+  sum(bucket, border_->buckets()[bucket].dtype, gradients, BucketName(bucket, border_->step()));
   return {};
 }
 
@@ -41,6 +43,7 @@ void BucketSum::add_own_shards(std::size_t bucket) {
 UpdateAnswer::Kind BucketSum::agree() {
   std::array<char, 64> text;
   const auto end = fmt::format_to_n(text.data(), text.size(), "the update of step {}", border_->step()).out;
+  const ExchangeMeter::Exchange exchange(meter_, 0);
   communicator_.barrier({text.data(), static_cast<std::size_t>(end - text.data())});
   return UpdateAnswer::Kind::ready;
 }

@@ -1,17 +1,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
 #include "distributed/communicator.h"
+#include "distributed/strategies/exchange_meter.h"
 
 namespace plexaura {
 
 // What the synchronous strategies share: gradients, changes of buffers and tail are summed over the ranks
-// bucket by bucket, each when its update is about to begin. So an update runs while later buckets are still
+// bucket by bucket, each when its update is about to begin, or earlier where this is Overlapped. So an update runs while later buckets are still
 // to be exchanged, unless it limits the norm of all gradients; and where a device computes by itself the first
 // buckets are exchanged while it is still at work on the gradients of the others. The sum is plain, for gradients are
 // already each rank's share, and added in the order of sum_order.h where Communicator::keeps_order(). Every wait has
@@ -25,7 +28,7 @@ class BucketSum : public Strategy {
 
   // The communicator must outlive it.
   explicit BucketSum(Communicator& communicator, Update update = Update::by_bucket)
-      : communicator_(communicator), update_(update) {}
+      : communicator_(communicator), update_(update), meter_(communicator) {}
 
   HookSet hooks() const override {
     return {.gradients_ready = true, .before_update = true, .agree = update_ == Update::by_step};
@@ -35,22 +38,30 @@ class BucketSum : public Strategy {
   void gradients_ready(std::size_t bucket, Event& final) override { final_[bucket] = &final; }
   UpdateAnswer before_update(std::size_t bucket) override;
   UpdateAnswer::Kind agree() override;
+  std::optional<ExchangeRecord> take_exchange_record() override { return meter_.take(false); }
+  // For who makes the exchange overlap.
+  ExchangeMeter& meter() { return meter_; }
 
  protected:
   Communicator& communicator() const { return communicator_; }
-  WeightsImmigration& border() { return *border_; }
+  WeightsImmigration& border() const { return *border_; }
 
   // Sums a bucket over all ranks in place. `what` names bucket and step.
-  virtual void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) = 0;
+  virtual void sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients,
+                   std::string_view what) = 0;
+  // Changes of buffers and the tail, which are no gradients.
+  bool is_last(std::size_t bucket) const { return bucket + 1 == border_->buckets().size(); }
 
  private:
   void add_own_shards(std::size_t bucket);
 
   Communicator& communicator_;
   Update update_;
+  ExchangeMeter meter_;
   WeightsImmigration* border_ = nullptr;
-  std::vector<std::byte*> shards_;  // scratch
-  std::vector<Event*> final_;       // when a bucket's gradients are; noted during backward
+  std::vector<std::int64_t> bytes_;  // of the parameters in each bucket
+  std::vector<std::byte*> shards_;   // scratch
+  std::vector<Event*> final_;        // when a bucket's gradients are; noted during backward
 };
 
 }  // namespace plexaura

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "distributed/strategies/arena_state.h"
+
 namespace plexaura {
 
 namespace {
@@ -56,7 +58,7 @@ void Elastic::take_weights_back() {
 std::vector<StrategyState> Elastic::state() const {
   std::vector<StrategyState> state;
   centre_.keep_counts(state);
-  if (own_) centre_.keep(own_prefix, *own_, true, state);
+  if (own_) keep_arena(border_->placement(), *own_, own_prefix, true, state);
   return state;
 }
 
@@ -64,7 +66,7 @@ void Elastic::take_state(std::vector<StrategyState> state) {
   Tensor own = centre_.copy_values();
   for (const StrategyState& part : state) {
     centre_.take_counts(part);
-    centre_.take(own_prefix, own, part);
+    take_arena(border_->placement(), own, own_prefix, part);
   }
   centre_.write_values(own);
   border_->store_values();

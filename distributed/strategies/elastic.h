@@ -33,6 +33,7 @@ class Elastic final : public Strategy {
   void after_update() override;
   void show_weights() override;
   void take_weights_back() override;
+  std::optional<ExchangeRecord> take_exchange_record() override { return centre_.take_exchange_record(); }
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;
 

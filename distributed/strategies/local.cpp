@@ -3,6 +3,8 @@
 #include <span>
 #include <string_view>
 
+#include "distributed/strategies/arena_state.h"
+
 namespace plexaura {
 
 namespace {
@@ -56,17 +58,18 @@ void Local::take_outer_step(std::span<T> changes) {
 
 std::vector<StrategyState> Local::state() const {
   std::vector<StrategyState> state;
-  change_.keep(velocity_prefix, velocity_, false, state);
+  keep_arena(border_->placement(), velocity_, velocity_prefix, false, state);
   change_.keep_counts(state);
   if (change_.steps() > 0)
-    change_.keep(anchor_prefix, change_.anchor(), false, state);  // else it is where the weights are
+    keep_arena(border_->placement(), change_.anchor(), anchor_prefix, false,
+               state);  // else it is where the weights are
   return state;
 }
 
 void Local::take_state(std::vector<StrategyState> state) {
   for (const StrategyState& part : state) {
-    change_.take(velocity_prefix, velocity_, part);
-    change_.take(anchor_prefix, change_.anchor(), part);
+    take_arena(border_->placement(), velocity_, velocity_prefix, part);
+    take_arena(border_->placement(), change_.anchor(), anchor_prefix, part);
     change_.take_counts(part);
   }
 }

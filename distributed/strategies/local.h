@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,6 +35,7 @@ class Local final : public Strategy {
   // Throws UserError for weights of a type that ranks do not sum.
   void begin(WeightsImmigration& border) override;
   void after_update() override;
+  std::optional<ExchangeRecord> take_exchange_record() override { return change_.take_exchange_record(); }
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;
 

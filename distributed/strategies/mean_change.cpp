@@ -4,7 +4,6 @@
 #include <cstring>
 #include <fmt/format.h>
 
-#include "core/tensor/layout.h"
 #include "distributed/group/reduce.h"
 
 namespace plexaura {
@@ -13,23 +12,6 @@ namespace {
 
 constexpr std::string_view steps_name = "steps";
 constexpr std::string_view samples_name = "samples";
-
-// Whether memory that lies like the value arena, up to its end, holds this parameter.
-bool holds(const Tensor& memory, const Placement::Entry& entry) {
-  return entry.offset + entry.count <= memory.elements();
-}
-
-Tensor read_part(const Tensor& memory, const Placement::Entry& entry) {
-  Tensor value(entry.type);
-  reorder(memory.data() + bytes_of(memory.dtype(), entry.offset), entry.layout, value.data(),
-          Layout::row_major(entry.type.shape.rank()), entry.type);
-  return value;
-}
-
-void write_part(Tensor& memory, const Placement::Entry& entry, const Tensor& value) {
-  reorder(value.data(), Layout::row_major(entry.type.shape.rank()),
-          memory.data() + bytes_of(memory.dtype(), entry.offset), entry.layout, entry.type);
-}
 
 }  // namespace
 
@@ -63,8 +45,11 @@ std::span<T> MeanChange::mean() {
   const T own = static_cast<T>(samples_);
   for (std::size_t i = 0; i < anchor.size(); ++i) changes[i] = own * (weights[i] - anchor[i]);
   changes.back() = own;
-  ranks_.sum(dtype(), changes_.data(), changes_.elements(),
-             fmt::format("the weights after step {}", border_->step()));
+  {
+    const ExchangeMeter::Exchange exchange(meter_, weight_bytes(*border_));
+    ranks_.sum(dtype(), changes_.data(), changes_.elements(),
+               fmt::format("the weights after step {}", border_->step()));
+  }
   const T all = std::max(changes.back(), T{1});  // none where each rank fails in its first step
   for (T& change : changes) change /= all;
   steps_ = samples_ = 0;
@@ -93,20 +78,6 @@ void MeanChange::keep_counts(std::vector<StrategyState>& state) const {
 void MeanChange::take_counts(const StrategyState& part) {
   if (part.name == steps_name) steps_ = part.value.as<std::int64_t>()[0];
   if (part.name == samples_name) samples_ = part.value.as<std::int64_t>()[0];
-}
-
-void MeanChange::keep(std::string_view prefix, const Tensor& memory, bool of_rank,
-                      std::vector<StrategyState>& state) const {
-  for (const Placement::Entry& entry : border_->placement().entries)
-    if (holds(memory, entry))
-      state.push_back({fmt::format("{}{}", prefix, entry.name), read_part(memory, entry), of_rank});
-}
-
-void MeanChange::take(std::string_view prefix, Tensor& memory, const StrategyState& part) const {
-  if (!part.name.starts_with(prefix)) return;
-  const Placement::Entry* entry = border_->placement().find(part.name.substr(prefix.size()));
-  if (entry != nullptr && holds(memory, *entry) && part.value.type() == entry->type)
-    write_part(memory, *entry, part.value);
 }
 
 }  // namespace plexaura

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
 #include "core/ranks/collective.h"
+#include "distributed/strategies/exchange_meter.h"
 
 namespace plexaura {
 
@@ -16,7 +18,7 @@ namespace plexaura {
 class MeanChange {
  public:
   // `ranks`: those that train; it must outlive this.
-  explicit MeanChange(Collective& ranks) : ranks_(ranks) {}
+  explicit MeanChange(Collective& ranks) : ranks_(ranks), meter_(ranks) {}
 
   // Puts the anchor where the weights are. Throws UserError for weights of a type that ranks do not sum.
   void begin(WeightsImmigration& border);
@@ -34,6 +36,8 @@ class MeanChange {
   template <class T>
   std::span<T> mean();
 
+  std::optional<ExchangeRecord> take_exchange_record() { return meter_.take(false); }
+
   // Copies of what the border's weights are, and back. The second wants store_values() behind it.
   Tensor copy_values() const;
   void write_values(const Tensor& copy) const;
@@ -41,15 +45,12 @@ class MeanChange {
   // Between two means, for a strategy's state: what was counted since the last one.
   std::int64_t steps() const { return steps_; }
   void keep_counts(std::vector<StrategyState>& state) const;
-  // The parameters in such memory, named with the prefix and in logical layout.
-  void keep(std::string_view prefix, const Tensor& memory, bool of_rank,
-            std::vector<StrategyState>& state) const;
   // The same back, where the part is one of these.
   void take_counts(const StrategyState& part);
-  void take(std::string_view prefix, Tensor& memory, const StrategyState& part) const;
 
  private:
   Collective& ranks_;
+  ExchangeMeter meter_;
   WeightsImmigration* border_ = nullptr;
   Tensor anchor_;
   Tensor changes_;  // what is summed, and behind it the samples

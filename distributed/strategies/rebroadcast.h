@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
@@ -25,6 +26,7 @@ class Rebroadcast final : public Strategy {
   }
   void begin(WeightsImmigration& border) override;
   void gradients_ready(std::size_t bucket, Event& final) override { inner_.gradients_ready(bucket, final); }
+  void give_up() noexcept override { inner_.give_up(); }
   UpdateAnswer before_update(std::size_t bucket) override { return inner_.before_update(bucket); }
   UpdateAnswer::Kind agree() override { return inner_.agree(); }
   void before_use(std::size_t bucket) override;
@@ -34,6 +36,8 @@ class Rebroadcast final : public Strategy {
   bool sum_tail(std::span<double> tail, std::string_view what) override {
     return inner_.sum_tail(tail, what);
   }
+  // Without the weights, which all take now and then.
+  std::optional<ExchangeRecord> take_exchange_record() override { return inner_.take_exchange_record(); }
   std::vector<StrategyState> state() const override { return inner_.state(); }
   void take_state(std::vector<StrategyState> state) override { inner_.take_state(std::move(state)); }
   void end() override { inner_.end(); }

@@ -12,7 +12,8 @@ class ReduceBroadcast final : public BucketSum {
       : BucketSum(communicator, update), sum_(communicator, 0, true) {}
 
  private:
-  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override {
+  void sum(std::size_t /*bucket*/, DType dtype, std::span<std::byte> gradients,
+           std::string_view what) override {
     sum_.sum(dtype, gradients, what);
   }
 

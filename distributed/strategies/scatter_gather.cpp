@@ -28,6 +28,11 @@ HookSet ScatterGather::hooks() const {
   return hooks;
 }
 
+void ScatterGather::begin(WeightsImmigration& border) {
+  BucketSum::begin(border);
+  weight_bytes_ = communicator().rank() == root ? weight_bytes(border) : 0;
+}
+
 UpdateAnswer ScatterGather::before_update(std::size_t bucket) {
   if (communicator().rank() == root) return BucketSum::before_update(bucket);
   for (std::size_t each = 0; each < border().buckets().size(); ++each) BucketSum::before_update(each);
@@ -35,8 +40,9 @@ UpdateAnswer ScatterGather::before_update(std::size_t bucket) {
 }
 
 // The last bucket carries loss and counts, which all ranks need.
-void ScatterGather::sum(DType dtype, std::span<std::byte> gradients, std::string_view what) {
-  if (gradients.data() == border().gradients(border().buckets().size() - 1).data())
+void ScatterGather::sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients,
+                        std::string_view what) {
+  if (is_last(bucket))
     sum_.sum(dtype, gradients, what);
   else
     sum_.gather(dtype, gradients, what);
@@ -47,8 +53,11 @@ void ScatterGather::after_update() {
   const auto end =
       fmt::format_to_n(text.data(), text.size(), "the weights after step {}", border().step()).out;
   const std::span<std::byte> values = border().fetch_values().first(bytes_of_moving(border().placement()));
-  communicator().broadcast(values.data(), values.size(), root,
-                           {text.data(), static_cast<std::size_t>(end - text.data())});
+  {
+    const ExchangeMeter::Exchange exchange(meter(), weight_bytes_);
+    communicator().broadcast(values.data(), values.size(), root,
+                             {text.data(), static_cast<std::size_t>(end - text.data())});
+  }
   if (communicator().rank() != root) border().store_values();
 }
 

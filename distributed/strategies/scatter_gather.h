@@ -18,13 +18,15 @@ class ScatterGather final : public BucketSum {
   HookSet hooks() const override;
   bool realigns_weights() const override { return true; }
   Courier* courier() override { return &courier_; }
+  void begin(WeightsImmigration& border) override;
   UpdateAnswer before_update(std::size_t bucket) override;
   void after_update() override;
 
  private:
-  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override;
+  void sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients, std::string_view what) override;
 
   RootSum sum_;
+  std::int64_t weight_bytes_ = 0;  // that this rank brings behind each update
   MailCourier courier_;
 };
 

@@ -1,6 +1,6 @@
 #include "distributed/strategies/send_receive.h"
 
-#include <fmt/format.h>
+#include "distributed/strategies/bucket_name.h"
 
 namespace plexaura {
 
@@ -38,8 +38,9 @@ std::int64_t SendReceive::hear_step() {
 
 // The server has patience until it hears of a step, and the deadline of the communicator behind that: the step is
 // announced when its first bucket is computed.
-void SendReceive::sum(DType dtype, std::span<std::byte> gradients, std::string_view what) {
-  if (gradients.data() == border().gradients(0).data()) announce(border().step());
+void SendReceive::sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients,
+                      std::string_view what) {
+  if (bucket == 0) announce(border().step());
   sum_.sum(dtype, gradients, what);
 }
 
@@ -48,8 +49,7 @@ void SendReceive::end() { announce(no_step); }
 void SendReceive::serve(WeightsImmigration& border) {
   for (std::int64_t step = hear_step(); step != no_step; step = hear_step())
     for (std::size_t bucket = 0; bucket < border.buckets().size(); ++bucket)
-      sum_.sum(border.buckets()[bucket].dtype, border.gradients(bucket),
-               fmt::format("bucket {} of step {}", bucket, step));
+      sum_.sum(border.buckets()[bucket].dtype, border.gradients(bucket), BucketName(bucket, step));
 }
 
 }  // namespace plexaura

@@ -20,7 +20,7 @@ class SendReceive final : public BucketSum {
   void serve(WeightsImmigration& border) override;
 
  private:
-  void sum(DType dtype, std::span<std::byte> gradients, std::string_view what) override;
+  void sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients, std::string_view what) override;
   void announce(std::int64_t step);
   std::int64_t hear_step();
 

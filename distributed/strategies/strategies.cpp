@@ -9,6 +9,8 @@
 #include "core/did_you_mean.h"
 #include "core/error.h"
 #include "distributed/strategies/all_reduce.h"
+#include "distributed/strategies/compressed_all_reduce.h"
+#include "distributed/strategies/overlapped.h"
 #include "distributed/strategies/reduce_broadcast.h"
 #include "distributed/strategies/scatter_gather.h"
 #include "distributed/strategies/send_receive.h"
@@ -16,9 +18,26 @@
 namespace plexaura {
 namespace {
 
-template <class S>
-std::unique_ptr<Strategy> make(const StrategyOptions& options, Communicator& communicator) {
-  return std::make_unique<S>(communicator, options.update);
+std::unique_ptr<Strategy> overlap_if_asked(const StrategyOptions& options, Communicator& communicator,
+                                           std::unique_ptr<BucketSum> strategy) {
+  const bool by_itself = options.overlap == Overlap::automatic && communicator.place().count > 1;
+  if (options.overlap != Overlap::on && !by_itself) return strategy;
+  return std::make_unique<Overlapped>(std::move(strategy), communicator);
+}
+
+std::unique_ptr<Strategy> make_all_reduce(const StrategyOptions& options, Communicator& communicator) {
+  auto compression = make_compression(options.compression, communicator);
+  std::unique_ptr<BucketSum> made;
+  if (compression == nullptr)
+    made = std::make_unique<AllReduce>(communicator, options.update);
+  else
+    made = std::make_unique<CompressedAllReduce>(communicator, options.update, std::move(compression));
+  return overlap_if_asked(options, communicator, std::move(made));
+}
+
+std::unique_ptr<Strategy> make_reduce_broadcast(const StrategyOptions& options, Communicator& communicator) {
+  return overlap_if_asked(options, communicator,
+                          std::make_unique<ReduceBroadcast>(communicator, options.update));
 }
 
 std::unique_ptr<Strategy> make_send_receive(const StrategyOptions&, Communicator& communicator) {
@@ -48,8 +67,8 @@ struct Known {
   std::unique_ptr<Strategy> (*make)(const StrategyOptions&, Communicator&);
 };
 
-constexpr std::array known_strategies{Known{"allreduce", make<AllReduce>},
-                                      Known{"reduce-broadcast", make<ReduceBroadcast>},
+constexpr std::array known_strategies{Known{"allreduce", make_all_reduce},
+                                      Known{"reduce-broadcast", make_reduce_broadcast},
                                       Known{"send-recv", make_send_receive},
                                       Known{"scatter-gather", make_scatter_gather},
                                       Known{"local", make_local},
@@ -57,10 +76,25 @@ constexpr std::array known_strategies{Known{"allreduce", make<AllReduce>},
                                       Known{"async-server", make_async_server},
                                       Known{"downpour", make_async_server}};
 
-std::exception_ptr unknown(std::string_view name) {
-  return std::make_exception_ptr(
-      UserError(fmt::format("there is no strategy '{}'; known are {}{}", name,
-                            fmt::join(strategy_names(), ", "), did_you_mean(name, strategy_names()))));
+const Known* find(std::string_view name) {
+  const auto known = std::ranges::find(known_strategies, name, &Known::name);
+  return known == known_strategies.end() ? nullptr : &*known;
+}
+
+// Null where there is none.
+std::exception_ptr mistake_in(const StrategyOptions& options) {
+  if (find(options.name) == nullptr)
+    return std::make_exception_ptr(UserError(fmt::format("there is no strategy '{}'; known are {}{}",
+                                                         options.name, fmt::join(strategy_names(), ", "),
+                                                         did_you_mean(options.name, strategy_names()))));
+  if (options.compression.name != "none" && !can_compress(options.name))
+    return std::make_exception_ptr(UserError(fmt::format(
+        "the strategy '{}' does not compress; choose allreduce, or the compression none", options.name)));
+  if (options.overlap == Overlap::on && !can_overlap(options.name))
+    return std::make_exception_ptr(UserError(fmt::format(
+        "the strategy '{}' does not overlap; choose allreduce or reduce-broadcast, or overlap off",
+        options.name)));
+  return nullptr;
 }
 
 }  // namespace
@@ -75,11 +109,16 @@ const std::vector<std::string>& strategy_names() {
   return names;
 }
 
+bool can_compress(std::string_view strategy) { return strategy == "allreduce"; }
+
+bool can_overlap(std::string_view strategy) {
+  return strategy == "allreduce" || strategy == "reduce-broadcast";
+}
+
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communicator& communicator) {
-  const auto known = std::ranges::find(known_strategies, options.name, &Known::name);
-  const bool found = known != known_strategies.end();
-  agree_on_error(communicator, found ? nullptr : unknown(options.name), "the choice of a strategy");
-  return communicator.size() == 1 && !options.even_alone ? nullptr : known->make(options, communicator);
+  agree_on_error(communicator, mistake_in(options), "the choice of a strategy");
+  if (communicator.size() == 1 && !options.even_alone) return nullptr;
+  return find(options.name)->make(options, communicator);
 }
 
 }  // namespace plexaura

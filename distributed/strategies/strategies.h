@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
 #include "distributed/communicator.h"
+#include "distributed/compression/compression.h"
 #include "distributed/strategies/async_server.h"
 #include "distributed/strategies/bucket_sum.h"
 #include "distributed/strategies/elastic.h"
@@ -13,11 +16,20 @@
 
 namespace plexaura {
 
+// Whether gradients cross while later ones are computed, by a thread of its own.
+enum class Overlap : std::uint8_t {
+  automatic,  // between hosts; on one host the sums need the processors that compute
+  on,
+  off
+};
+
 struct StrategyOptions {
   std::string name = "allreduce";
   // Of `allreduce` and `reduce-broadcast`: ranks may be outlived.
   BucketSum::Update update = BucketSum::Update::by_bucket;
-  bool even_alone = false;  // one rank has a strategy, too: for steps of several shards
+  bool even_alone = false;               // one rank has a strategy, too: for steps of several shards
+  CompressionOptions compression = {};   // of `allreduce`
+  Overlap overlap = Overlap::automatic;  // of `allreduce` and `reduce-broadcast`
   // Of the strategies of these names.
   LocalOptions local = {};
   ElasticOptions elastic = {};
@@ -26,6 +38,10 @@ struct StrategyOptions {
 
 // The names that make_strategy() knows: the values of distributed.strategy.
 const std::vector<std::string>& strategy_names();
+
+// Whether a strategy sums gradients in fewer bytes where it is asked to, and while others are computed.
+bool can_compress(std::string_view strategy);
+bool can_overlap(std::string_view strategy);
 
 // How the ranks of this run work together:
 //   allreduce         gradients are summed by all ranks, each its part, inside a node right where they lie
@@ -40,7 +56,8 @@ const std::vector<std::string>& strategy_names();
 // reduce-broadcast, send-recv and scatter-gather then give those of one another, for every size of the buckets. Null where the
 // communicator has one rank: there is nothing to exchange, and a step without a strategy has no host points.
 // The communicator must outlive the strategy and is used by it on the thread that trains, between other calls
-// on that thread. Throws UserError for an unknown name, on all ranks where one has it. Collective.
+// on that thread; with overlap on another thread, too, during a step. Throws UserError for an unknown name, and for a compression
+// that the strategy has not, on all ranks where one has it. Collective.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communicator& communicator);
 
 }  // namespace plexaura

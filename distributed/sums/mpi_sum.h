@@ -10,6 +10,7 @@ class MpiSum final : public WholeSum {
   explicit MpiSum(const SumMeans& means) : WholeSum(means), transport_(means.transport) {}
 
   bool keeps_order() const override { return false; }
+  bool is_of_library() const override { return true; }
   void sum(const CallSignature& call, std::byte* data) override {
     transport_.all_reduce(call.dtype, data, call.count);
   }

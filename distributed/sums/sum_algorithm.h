@@ -49,6 +49,9 @@ class SumAlgorithm {
   // give other bits for another size of buckets or another number of hosts.
   virtual bool keeps_order() const = 0;
 
+  // Whether the library that carries messages makes the sums, so that nobody knows what it sends.
+  virtual bool is_of_library() const { return false; }
+
   // Called before the ranks have met for sum() or sum_windows(), with this rank's array.
   virtual void bring(const CallSignature& call, const std::byte* data);
 

@@ -42,14 +42,15 @@ std::unique_ptr<SumAlgorithm> make_best_sum(const SumMeans& means) {
 struct KnownAlgorithm {
   std::string_view name;
   std::unique_ptr<SumAlgorithm> (*make)(const SumMeans&);
+  bool adds_shards;
 };
 
-constexpr std::array known_algorithms{KnownAlgorithm{"auto", make_best_sum},
-                                      KnownAlgorithm{"window", make_window_sum},
-                                      KnownAlgorithm{"hierarchical", make_sum<HierarchicalSum>},
-                                      KnownAlgorithm{"ring", make_sum<RingSum>},
-                                      KnownAlgorithm{"tree", make_sum<TreeSum>},
-                                      KnownAlgorithm{"mpi", make_sum<MpiSum>}};
+constexpr std::array known_algorithms{KnownAlgorithm{"auto", make_best_sum, true},
+                                      KnownAlgorithm{"window", make_window_sum, true},
+                                      KnownAlgorithm{"hierarchical", make_sum<HierarchicalSum>, true},
+                                      KnownAlgorithm{"ring", make_sum<RingSum>, false},
+                                      KnownAlgorithm{"tree", make_sum<TreeSum>, false},
+                                      KnownAlgorithm{"mpi", make_sum<MpiSum>, false}};
 
 }  // namespace
 
@@ -60,6 +61,13 @@ const std::vector<std::string>& sum_algorithm_names() {
     for (const KnownAlgorithm& known : known_algorithms) made.emplace_back(known.name);
     return made;
   }();
+  return names;
+}
+
+std::vector<std::string> sum_algorithms_of_shards() {
+  std::vector<std::string> names;
+  for (const KnownAlgorithm& known : known_algorithms)
+    if (known.adds_shards) names.emplace_back(known.name);
   return names;
 }
 

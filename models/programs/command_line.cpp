@@ -93,8 +93,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->type_name("N")
       ->check(at_least_one);
   app.add_flag("--resume", line.resume, "continues from the newest checkpoint in output.dir");
-  app.add_option("--backend", line.backend, "cpu, portable or the name of a plugin")
-      ->type_name("NAME")
+  app.add_option("--backend", line.backend, "cpu, portable or a plugin; options stand behind its name")
+      ->type_name("NAME[:OPTION=VALUE,...]")
       ->check(not_empty);
   app.add_option("--log", line.log, "appends one JSON object per step and per epoch")
       ->type_name("FILE")

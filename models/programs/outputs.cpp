@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/vm/profile.h"
+#include "core/profile.h"
 #include "training/checkpoint.h"
 #include "training/file.h"
 

@@ -7,7 +7,7 @@
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
 #include "core/print.h"
-#include "core/vm/profile.h"
+#include "core/profile.h"
 #include "distributed/handshake.h"
 #include "distributed/roles.h"
 #include "distributed/run_ranks.h"
@@ -137,7 +137,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
       fmt::format("{} and {}", setup.data.train->size(), setup.data.validation->size());
   facts["the samples or their split"] = fmt::format("{:016x}", setup.data.origin);
   facts["--steps"] = line.steps ? std::to_string(*line.steps) : "none";
-  facts["--backend"] = line.backend;
+  facts["--backend"] = name_of_backend(line.backend);  // each rank may use a device of its own
   facts["--resume"] = given(line.resume);
   facts["--dry-run"] = given(line.dry_run);
   facts["--weights"] = given(!line.weights.empty());
@@ -164,6 +164,14 @@ std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandL
 
 void say_if_any(RunReport& report, const std::string& sentence) {
   if (!sentence.empty()) report.say(sentence);
+}
+
+// How the run that wrote the checkpoint may have differed.
+std::string_view difference_of(const Trainer& trainer) {
+  return trainer.has_other_buckets()
+             ? "had another distributed.bucket_bytes, which cuts updates into other pieces, or took other "
+               "kernels"
+             : "took other kernels, as with another processor, build, number of ranks or batch";
 }
 
 // With the ranks that train.
@@ -220,9 +228,10 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
     report->say(resumed ? "resumed from the newest checkpoint in " + output
                         : "no checkpoint in " + output + " yet; starting afresh");
   if (trainer.has_other_kernels())
-    report->say(
-        "the run that wrote this checkpoint took other kernels, as with another processor, build, number of "
-        "ranks or batch, so that rounding may differ");
+    report->say(fmt::format("the run that wrote this checkpoint {}, so that rounding may differ",
+                            difference_of(trainer)));
+  if (setup.options.on_loss == OnLoss::end && exchange.size() > 1 && exchange.could_outlive_ranks())
+    report->say(why_others_end(*setup.config, setup.options));
   if (rebroadcasts)
     report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
                             unlike, setup.options.rebroadcast_every));

@@ -29,6 +29,11 @@ std::string rate_text(double rate) {
   return rate < 100 ? fmt::format("{:.3g}", rate) : with_commas(std::llround(rate));
 }
 
+// "12.3 ms" or "4.56 s"
+std::string seconds_text(double seconds) {
+  return seconds < 0.9995 ? fmt::format("{:.3g} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
+}
+
 std::string clock_text(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds);
   return whole < 3600 ? fmt::format("{}:{:02}", whole / 60, whole % 60)
@@ -53,6 +58,20 @@ std::string metrics_text(const std::vector<MetricValue>& metrics, std::string_vi
 std::string validation_text(double loss, const std::vector<MetricValue>& metrics) {
   if (std::isnan(loss)) return "no validation";
   return fmt::format("validation loss {:.4f}{}", loss, metrics_text(metrics, "validation "));
+}
+
+std::string exchange_text(const ExchangeRecord& record) {
+  const auto bytes = static_cast<double>(record.bytes);
+  std::string text = fmt::format("exchanged {} in {} ({}/s)", bytes_text(bytes), seconds_text(record.seconds),
+                                 bytes_text(1e9 * record.gb_per_second()));
+  if (record.sent_bytes)
+    text += *record.sent_bytes > 0
+                ? fmt::format("  sent {}", bytes_text(static_cast<double>(*record.sent_bytes)))
+                : "  sent nothing";
+  if (!record.overlaps) return text + "  overlap off";
+  if (!record.waited_seconds) return text + "  overlap on";
+  return text + fmt::format("  waited {}  overlap {:.0f} %", seconds_text(*record.waited_seconds),
+                            100 * record.overlap().value_or(0));
 }
 
 RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
@@ -112,6 +131,8 @@ void RunReport::epoch(const EpochRecord& record) {
   if (log_) log_->epoch(record);
   say(fmt::format("epoch {}/{}  done in {:.2f} s  train loss {:.4f}  {}", record.epoch + 1, epochs_,
                   record.seconds, record.train_loss, validation_text(record.val_loss, record.val_metrics)));
+  if (record.exchange)
+    say(fmt::format("epoch {}/{}  {}", record.epoch + 1, epochs_, exchange_text(*record.exchange)));
 }
 
 void RunReport::say(const std::string& line) { show(printable(line)); }

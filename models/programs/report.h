@@ -52,6 +52,9 @@ class RunReport final : public TrainingObserver {
 // "validation loss 0.1234  validation accuracy 97.00 %"
 std::string validation_text(double loss, const std::vector<MetricValue>& metrics);
 
+// "exchanged 41.7 MB in 521 ms (80.0 MB/s)  sent 20.9 MB  waited 104 ms  overlap 80 %"
+std::string exchange_text(const ExchangeRecord& record);
+
 // "1.25 GB"
 std::string bytes_text(double bytes);
 

@@ -5,12 +5,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits>
 #include <map>
 #include <system_error>
 
 #include "distributed/strategies/strategies.h"
 #include "distributed/sums/sum_algorithms.h"
+#include "models/programs/sent_data.h"
 
 namespace plexaura {
 
@@ -21,36 +23,75 @@ constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_epochs = 1'000'000'000;
 constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, and few enough for any clock
 
-double read_learning_rate(const Section& optimizer, DType precision) {
-  const double rate = optimizer.number("learning_rate", {.above = 0});
-  const auto narrow = static_cast<float>(rate);
-  if (precision == DType::float32 && (narrow == 0 || !std::isfinite(narrow)))
-    throw optimizer.error("learning_rate",
-                          fmt::format("is {}, which is {} in float32; give a {} number", rate,
-                                      narrow == 0 ? "0" : "infinite", narrow == 0 ? "larger" : "smaller"));
-  return rate;
+// How kernels take a number of the update that the precision has not: as "0", which they take denormal numbers for, or as
+// "infinite". Empty for any other.
+std::string_view lost_as(double value, DType precision) {
+  const bool is_narrow = precision == DType::float32;
+  const double least = is_narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
+  const double rounded = is_narrow ? static_cast<float>(value) : value;
+  if (std::isinf(rounded)) return "infinite";
+  return value != 0 && rounded < least ? "0" : "";
 }
 
-OptimizerSpec read_optimizer(const Section& training, DType precision, double& learning_rate) {
+double usable(const Section& optimizer, std::string_view key, double value, DType precision) {
+  const std::string_view lost = lost_as(value, precision);
+  if (lost.empty()) return value;
+  throw optimizer.error(key, fmt::format("is {}, which is {} in {}; give a {} number", value, lost,
+                                         name_of(precision), lost == "0" ? "larger" : "smaller"));
+}
+
+// That for a batch of base_batch_size grows with the batch, as in Goyal et al., arXiv:1706.02677.
+double read_learning_rate(const Section& optimizer, DType precision, std::int64_t batch_size) {
+  const double rate = optimizer.number("learning_rate", {.above = 0});
+  const std::int64_t base =
+      optimizer.integer_or("base_batch_size", batch_size, {.minimum = 1, .maximum = largest_batch});
+  const double scaled = rate * (static_cast<double>(batch_size) / static_cast<double>(base));
+  const std::string_view lost = lost_as(scaled, precision);
+  if (lost.empty()) return scaled;
+  usable(optimizer, "learning_rate", rate, precision);
+  throw optimizer.error(
+      "base_batch_size",
+      fmt::format(
+          "is {} and the batch has {} samples, so that the learning rate {} becomes {}, which is {} in {}; "
+          "give a {} number",
+          base, batch_size, rate, scaled, lost, name_of(precision), lost == "0" ? "smaller" : "larger"));
+}
+
+OptimizerSpec read_optimizer(const Section& training, DType precision, std::int64_t batch_size,
+                             double& learning_rate) {
   const Section yaml = training.section("optimizer");
   OptimizerSpec optimizer;
-  const std::string name = yaml.choice("name", {"sgd", "adam", "adamw"});
-  learning_rate = read_learning_rate(yaml, precision);
-  optimizer.weight_decay = yaml.number_or("weight_decay", 0, {.minimum = 0});
-  optimizer.max_gradient_norm = yaml.number_or("max_gradient_norm", 0, {.minimum = 0});
-  if (name == "sgd") {
+  using Kind = OptimizerSpec::Kind;
+  const std::map<std::string, Kind> kinds{{"sgd", Kind::sgd},
+                                          {"adam", Kind::adam},
+                                          {"adamw", Kind::adamw},
+                                          {"lars", Kind::lars},
+                                          {"lamb", Kind::lamb}};
+  const std::string name = yaml.choice("name", {"sgd", "adam", "adamw", "lars", "lamb"});
+  optimizer.kind = kinds.at(name);
+  const std::string because = "the optimizer is " + name;
+  learning_rate = read_learning_rate(yaml, precision, batch_size);
+  const auto number_or = [&](std::string_view key, double otherwise, NumberRange range) {
+    return usable(yaml, key, yaml.number_or(key, otherwise, range), precision);
+  };
+  optimizer.weight_decay = number_or("weight_decay", 0, {.minimum = 0});
+  optimizer.max_gradient_norm = number_or("max_gradient_norm", 0, {.minimum = 0});
+  if (optimizer.kind == Kind::lars)
+    optimizer.trust_coefficient = number_or("trust_coefficient", optimizer.trust_coefficient, {.above = 0});
+  else
+    yaml.refuse({"trust_coefficient"}, because);
+  if (optimizer.kind == Kind::sgd || optimizer.kind == Kind::lars) {
     optimizer.momentum = yaml.number_or("momentum", 0, {.minimum = 0, .below = 1});
     optimizer.nesterov = yaml.flag_or("nesterov", false);
     if (optimizer.nesterov && optimizer.momentum == 0)
       throw yaml.error("nesterov", "needs a momentum above 0");
-    yaml.refuse({"beta1", "beta2", "epsilon"}, "the optimizer is sgd");
+    yaml.refuse({"beta1", "beta2", "epsilon"}, because);
     return optimizer;
   }
-  yaml.refuse({"momentum", "nesterov"}, "the optimizer is " + name);
-  optimizer.kind = name == "adam" ? OptimizerSpec::Kind::adam : OptimizerSpec::Kind::adamw;
+  yaml.refuse({"momentum", "nesterov"}, because);
   optimizer.beta1 = yaml.number_or("beta1", 0.9, {.minimum = 0, .below = 1});
   optimizer.beta2 = yaml.number_or("beta2", 0.999, {.minimum = 0, .below = 1});
-  optimizer.epsilon = yaml.number_or("epsilon", 1e-8, {.above = 0});
+  optimizer.epsilon = number_or("epsilon", 1e-8, {.above = 0});
   return optimizer;
 }
 
@@ -77,8 +118,9 @@ Schedule read_schedule(const Section& training, double peak, std::int64_t steps_
     if (floor > peak)
       throw yaml.error(
           "floor",
-          fmt::format("is {}, above the peak: training.optimizer.learning_rate is {}; give at most that",
-                      floor, peak));
+          fmt::format(
+              "is {}, above the peak: training.optimizer makes the learning rate {}; give at most that",
+              floor, peak));
     options.decay = CosineDecay{steps_per_epoch * epochs, floor};
   }
   if (name == "one_cycle") {
@@ -138,6 +180,33 @@ ElasticOptions read_elastic(const Section& distributed) {
   return elastic;
 }
 
+CompressionOptions read_compression(const Section& distributed, const RunOptions& run) {
+  CompressionOptions compression;
+  compression.name = distributed.choice_or("compression", compression.name, compression_names());
+  if (compression.name == "top-k")
+    compression.ratio =
+        distributed.number_or("compression_ratio", compression.ratio, {.maximum = 1, .above = 0});
+  else
+    distributed.refuse({"compression_ratio"}, "the compression is " + compression.name);
+  if (compression.name == "powersgd")
+    compression.rank =
+        distributed.integer_or("compression_rank", compression.rank, {.minimum = 1, .maximum = 1024});
+  else
+    distributed.refuse({"compression_rank"}, "the compression is " + compression.name);
+  if (compression.name != "none" && run.dtype != DType::float32)
+    throw distributed.error("compression",
+                            fmt::format("is '{}', which compresses float32, and training.precision is {}; "
+                                        "remove one of them",
+                                        compression.name, name_of(run.dtype)));
+  return compression;
+}
+
+Overlap read_overlap(const Section& distributed) {
+  const std::map<std::string, Overlap> choices{
+      {"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}};
+  return choices.at(distributed.choice_or("overlap", "auto", {"auto", "on", "off"}));
+}
+
 bool rank_0_adds(const std::string& strategy) {
   return strategy == "reduce-broadcast" || strategy == "send-recv" || strategy == "scatter-gather";
 }
@@ -169,6 +238,14 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   const bool has_server = has_parameter_server(run.strategy.name);
   if (is_local) run.strategy.local = read_local(distributed, run.trainer.epochs);
   if (is_elastic) run.strategy.elastic = read_elastic(distributed);
+  if (can_overlap(run.strategy.name))
+    run.strategy.overlap = read_overlap(distributed);
+  else
+    distributed.refuse({"overlap"}, because);
+  if (can_compress(run.strategy.name))
+    run.strategy.compression = read_compression(distributed, run);
+  else
+    distributed.refuse({"compression", "compression_ratio", "compression_rank"}, because);
   if (!is_local) distributed.refuse({"first_epochs", "outer"}, because);
   if (has_server) run.strategy.async_server = read_async_server(distributed, mixes);
   if (!is_elastic) distributed.refuse({"elasticity"}, because);
@@ -178,7 +255,7 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   if (is_local || is_elastic || has_server)
     return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every", "on_loss"}, because);
   run.trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
-  if (run.strategy.name == "scatter-gather")
+  if (sends_data(run.strategy.name))
     return distributed.refuse({"rebroadcast_every", "verify_every", "on_loss"}, because);
   if (run.strategy.name == "send-recv") distributed.refuse({"on_loss"}, because + ", which needs its server");
   run.on_loss = read_on_loss(distributed);
@@ -187,17 +264,34 @@ void read_strategy(const Section& distributed, RunOptions& run) {
 }
 
 // Empty where the parts of lost ranks can be summed as those ranks would have done.
-std::string why_not_exact(const std::string& strategy, const std::string& algorithm) {
-  if (strategy != "allreduce") return fmt::format("the strategy is {}; choose allreduce, or drop", strategy);
-  if (algorithm == "ring" || algorithm == "tree" || algorithm == "mpi")
-    return fmt::format("the algorithm is {}; choose auto, window or hierarchical, or drop", algorithm);
+std::string why_not_exact(const std::string& strategy, const std::string& algorithm,
+                          const std::string& compression) {
+  if (strategy != "allreduce") return fmt::format("distributed.strategy is {}; choose allreduce", strategy);
+  const std::vector<std::string> fit = sum_algorithms_of_shards();
+  if (std::ranges::find(fit, algorithm) == fit.end())
+    return fmt::format("distributed.algorithm is {}; choose one of {}", algorithm, fmt::join(fit, ", "));
+  if (compression != "none")
+    return fmt::format(
+        "distributed.compression is {}, and what a lost rank owed is lost with it; choose none", compression);
   return {};
 }
 
+std::string why_not_exact(const RunOptions& run) {
+  return why_not_exact(run.strategy.name, run.algorithm, run.strategy.compression.name);
+}
+
 void check_exact(const Section& distributed, const RunOptions& run) {
-  const std::string why_not = why_not_exact(run.strategy.name, run.algorithm);
+  const std::string why_not = why_not_exact(run);
   if (run.on_loss == OnLoss::exact && !why_not.empty())
-    throw distributed.error("on_loss", "is 'exact' and " + why_not);
+    throw distributed.error("on_loss", "is 'exact' and " + why_not + ", or drop");
+}
+
+// A thread that waits in MPI cannot be interrupted.
+void settle_overlap(const Section& distributed, RunOptions& run) {
+  if (run.algorithm != "mpi") return;
+  if (run.strategy.overlap == Overlap::on)
+    throw distributed.error("overlap", "is on, and distributed.algorithm is mpi; remove one of them");
+  run.strategy.overlap = Overlap::off;
 }
 
 }  // namespace
@@ -208,12 +302,23 @@ double read_deadline(const Section& distributed) {
 
 OnLoss read_on_loss(const Section& distributed) {
   const bool can_be_exact =
-      why_not_exact(distributed.text_or("strategy", "allreduce"), distributed.text_or("algorithm", "auto"))
+      why_not_exact(distributed.text_or("strategy", "allreduce"), distributed.text_or("algorithm", "auto"),
+                    distributed.text_or("compression", "none"))
           .empty();
   const std::string word =
       distributed.choice_or("on_loss", can_be_exact ? "exact" : "end", {"drop", "end", "exact"});
   if (word == "exact") return OnLoss::exact;
   return word == "drop" ? OnLoss::drop : OnLoss::end;
+}
+
+std::string why_others_end(const Config& config, const RunOptions& run) {
+  const std::string why_not = why_not_exact(run);
+  const bool can_drop = run.strategy.name == "allreduce" || run.strategy.name == "reduce-broadcast";
+  const std::string reason =
+      config.section("distributed").has("on_loss")
+          ? fmt::format("distributed.on_loss is end; set it to {}drop", why_not.empty() ? "exact or " : "")
+          : why_not + (can_drop ? ", or set distributed.on_loss to drop" : "");
+  return "when a rank dies, all others end, although this MPI would let them go on, because " + reason;
 }
 
 bool read_shared_memory(const Section& distributed) { return distributed.flag_or("shared_memory", true); }
@@ -251,7 +356,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   run.tuning = read_tuning(training);
   run.freeze = training.texts_or("freeze", {});
   double peak = 0;
-  trainer.optimizer = read_optimizer(training, run.dtype, peak);
+  trainer.optimizer = read_optimizer(training, run.dtype, std::min(trainer.batch_size, samples), peak);
   const std::int64_t steps_per_epoch = (samples + trainer.batch_size - 1) / trainer.batch_size;
   trainer.learning_rate = read_schedule(training, peak, steps_per_epoch, trainer.epochs);
   trainer.shuffle = data.flag_or("shuffle", true);
@@ -266,6 +371,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", which makes no sums");
   run.algorithm = distributed.choice_or("algorithm", "auto", sum_algorithm_names());
   check_exact(distributed, run);
+  settle_overlap(distributed, run);
   read_deadline(distributed);
   read_shared_memory(distributed);
   trainer.output = read_output_folder(output);

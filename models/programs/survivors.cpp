@@ -38,7 +38,7 @@ Survivors::Group::Group(std::unique_ptr<Communicator> left, const RunOptions& op
   strategy = own_strategy.get();
   if (shards > 0) exchange->bring_shards(shards);
   const bool unlike = !find_difference(*ranks, "the kind of processor", processor).empty();
-  if (unlike && strategy != nullptr)
+  if (unlike && strategy != nullptr && !strategy->realigns_weights())
     strategy = &realigning.emplace(*strategy, *ranks, options.rebroadcast_every);
 }
 

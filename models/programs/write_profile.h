@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/vm/profile.h"
+#include "core/profile.h"
 #include "distributed/communicator.h"
 
 namespace plexaura {

@@ -251,6 +251,25 @@ TEST_CASE("the placement holds trainables in the order in which backward ends, t
         program->first_use(third.offset, third.offset + third.count));
 }
 
+// Others may write to it from then on.
+TEST_CASE("a gradient is ready behind the last instruction that reads it") {
+  Graph graph;
+  const Node w = graph.parameter("w", vector);
+  const Node gradient = gradients(sum(tanh(graph.input("x", vector) * w)), {w})[0];
+  const std::vector<ProgramOutput> outputs{{.node = gradient, .gradient_of = "w"}, {.node = exp(gradient)}};
+  const auto program = compile(graph, outputs, test_backend());
+  const auto& entry = program->placement.entries[0];
+  const auto& instructions = program->instructions;
+  const auto reads = [](const Instruction& instruction) {
+    return std::ranges::any_of(instruction.inputs, [](const std::optional<Slot>& slot) {
+      return slot && slot->place.space == Place::Space::gradient;
+    });
+  };
+  REQUIRE(std::ranges::any_of(instructions, reads));
+  const auto ready = static_cast<std::ptrdiff_t>(program->gradients_ready_after(entry.offset + entry.count));
+  CHECK(std::none_of(instructions.begin() + ready, instructions.end(), reads));
+}
+
 TEST_CASE("gradients that do not read their parameter, and parameters that nobody reads, have a place") {
   Graph graph;
   const Node w = graph.parameter("w", vector);

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/group/group_communicator.h"
+#include "tests/distributed/group/stub_transport.h"
 #include "tests/distributed/group/thread_transport.h"
 
 namespace plexaura::testing::mailbox_test {
@@ -43,12 +44,9 @@ Topology with_a_dead_rank() {
 constexpr std::size_t stuck_bytes = 8;
 
 // What is sent does not leave. Letters are announced in this order, and come whole but for those of `stuck_bytes`.
-class Stuck final : public Transport {
+class Stuck final : public StubTransport {
  public:
   explicit Stuck(std::deque<Envelope> announced = {}) : announced_(std::move(announced)) {}
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  Request send(std::span<const std::byte>, int, int) override { return {stuck_bytes}; }
   Request receive(std::span<std::byte> data, int, int) override { return {data.size()}; }
   bool done(Request& request) override { return request.handle != stuck_bytes || !stands_still; }
   void keep(const Request&, std::shared_ptr<const void>) override { ++kept; }
@@ -58,17 +56,13 @@ class Stuck final : public Transport {
     announced_.pop_front();
     return first;
   }
-  std::unique_ptr<Transport> duplicate() override { return nullptr; }
-  std::unique_ptr<Transport> split(int) override { return nullptr; }
-  std::unique_ptr<Transport> without(std::span<const int>) override { return nullptr; }
-  void all_reduce(DType, std::byte*, std::int64_t) override {}
-  void abandon() noexcept override {}
-  bool abandoned() const noexcept override { return false; }
 
   static inline int kept = 0;
   static inline bool stands_still = true;
 
  private:
+  Request begin_send(std::span<const std::byte>, int, int) override { return {stuck_bytes}; }
+
   std::deque<Envelope> announced_;
 };
 

@@ -111,6 +111,7 @@ class Launch(LaunchTest):
         self.write("empty", "# nothing\n")
         for words, says in ((["-n", 2], "no program was named; "), (["-n", 2, "no/such/program"], "'no/such/program' is no program that can be started; "), (["-n", 0, "true"], "-n and --deadline must be above 0, "),
                             (["-n", 2, "--host", "a", "--hosts", "hosts", "true"], "--host and --hosts exclude each other; give one of them"),
+                            (["-n", 2, "--host", "", "true"], "--host: '' is no list of hosts; "),
                             (["-n", 2, "--host", "a:b", "true"], "--host: 'a:b' is no list of hosts; "),
                             (["-n", 2, "--hosts", "none", "true"], "--hosts: cannot read 'none': No such file or directory"),
                             (["-n", 2, "--hosts", "hosts", "true"], "hosts:4: 'h1 places=3' is no host; "),
@@ -192,8 +193,9 @@ class Hang(LaunchTest):
     def test_mpirun_that_outlives_its_ranks(self):
         self.stub('/usr/bin/env -- "$MPIRUN" "$@"; sleep 1000')
         self.environment["MPIRUN"] = subprocess.run(["which", "mpirun"], capture_output=True, text=True).stdout.strip()
-        said = self.launch("-n", 2, "--deadline", 3, *self.command("mlp", *self.iris("training.epochs=3")), status=1)
+        said = self.launch("-n", 2, "--deadline", 3, *self.command("mlp", *self.iris("training.epochs=3")))
         self.assertEqual(len(said), 1)
+        self.launch("-n", 2, "--deadline", 3, *self.command("mlp", *self.iris("data.path=nowhere.csv")), status=2)
 
     def test_a_rank_that_never_comes(self):
         run = self.start("-n", 1, "--deadline", 3, "--restarts", 1, *self.command("mlp", *self.iris(*ENDLESS)), ":", "-n", 1, "sleep", 1000)

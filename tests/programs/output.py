@@ -15,6 +15,7 @@ from support import SOURCE, ProgramTest
 
 STEP_KEYS = ["event", "step", "epoch", "loss", "accuracy", "images_per_second", "learning_rate"]
 EPOCH_KEYS = ["event", "epoch", "train_loss", "val_loss", "val_accuracy", "seconds"]
+EXCHANGE_KEYS = ["exchange_bytes", "exchange_bytes_sent", "exchange_seconds", "exchange_seconds_waited", "exchange_overlap", "exchange_gb_per_second"]
 
 
 class Log(ProgramTest):
@@ -42,6 +43,27 @@ class Log(ProgramTest):
                 for key in one.keys() - {"seconds", "images_per_second"}:
                     self.assertAlmostEqual(one[key], more[key], places=9) if key != "event" else self.assertEqual(one[key], more[key])
 
+    def test_what_ranks_exchange(self):
+        """833 gradients of 4 bytes in each of 15 steps. In shared memory none are sent, and a rank alone exchanges nothing."""
+        self.assertNotIn("exchanged", self.run_one("mlp", *self.iris("training.epochs=1")).out)
+        if not support.HAS_MPI:
+            return
+        seconds, rate = r"[\d.]+ m?s", r"[\d.]+ [kMG]B/s"
+        begin = rf"(?m)^epoch 1/1  exchanged 50\.0 kB in {seconds} \({rate}\)  sent "
+        for name, setting, end in (("shared", "distributed.overlap=off", "nothing  overlap off$"),
+                                   ("apart", "distributed.overlap=on", rf"\d\d\.\d kB  waited {seconds}  overlap \d+ %$")):
+            memory = f"distributed.shared_memory={'true' if name == 'shared' else 'false'}"
+            result = self.mpirun(2, self.command("mlp", *self.iris("training.epochs=1", setting, memory), "--log", name))
+            self.assertRegex(result.out, begin + end)
+            epoch = self.log(name)[-1]
+            self.assertEqual(list(epoch), EPOCH_KEYS + EXCHANGE_KEYS)
+            self.assertEqual(epoch["exchange_bytes"], 833 * 4 * 15)
+            if name == "shared":
+                self.assertEqual((epoch["exchange_bytes_sent"], epoch["exchange_overlap"]), (0, None))
+            else:
+                self.assertGreater(epoch["exchange_bytes_sent"], epoch["exchange_bytes"])  # padding and the tail come on top
+                self.assertTrue(0 <= epoch["exchange_overlap"] <= 1, epoch)
+
     def test_an_epochs_loss_counts_every_sample_once(self):
         self.run_one("convnet", *self.cnn("training.precision=float64", "training.optimizer.learning_rate=1e-30"), "--log", "log")
         steps = [line for line in self.log("log") if line["event"] == "step" and line["epoch"] == 0]
@@ -68,7 +90,7 @@ class Log(ProgramTest):
             self.assertIn("no validation", result.out)
             epoch = self.log(f"log{ranks}")[-1]
             self.assertEqual((epoch["val_loss"], epoch["val_accuracy"]), (None, None))
-            self.assertEqual(list(epoch), EPOCH_KEYS)
+            self.assertEqual(list(epoch), EPOCH_KEYS + (EXCHANGE_KEYS if ranks > 1 else []))
 
 
 class Validation(ProgramTest):
@@ -220,15 +242,25 @@ class Trace(ProgramTest):
         self.assertEqual([(event["pid"], event["args"]["name"]) for event in processes], [(rank, f"rank {rank}") for rank in range(ranks)])
         events = [event for event in events if event not in processes]
         categories = {event["cat"] for event in events}
-        self.assertEqual(categories, {"instruction", "data"} | ({"communication"} if ranks > 1 else set()))
+        self.assertEqual(categories, {"instruction", "data", "step"} | ({"communication"} if ranks > 1 else set()))
         for rank in range(ranks):
             own = [event for event in events if event["pid"] == rank]
             self.assertGreaterEqual(sum(event["cat"] == "instruction" for event in own), 3 * instructions // 2)
             self.assertEqual(sum(event["name"] == "waiting for data" for event in own), 3)
+            self.assertEqual([event["args"]["detail"] for event in own if event["name"] == "step"], [str(10 // ranks)] * 3)  # samples
         for event in events:
             self.assertEqual(event["ph"], "X")
             self.assertGreaterEqual(event["dur"], 0)
         self.assertTrue(any("conv2d" in event["name"] and event["args"]["detail"] for event in events))
+
+    def test_an_overlapped_exchange_has_a_track_of_its_own(self):
+        for overlap in ("on", "off") if support.HAS_MPI else ():
+            self.run_ranks(2, "convnet", *self.cnn(f"distributed.overlap={overlap}"), "--profile", "trace.json", "--steps", 3)
+            events = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
+            for rank in range(2):
+                tracks = lambda name: [event["tid"] for event in events if event["pid"] == rank and event["name"] == name]
+                self.assertEqual(len(tracks("exchange")), 2 * 3)  # all gradients, and the tail
+                self.assertEqual(set(tracks("exchange")) == set(tracks("step")), overlap == "off")
 
 
 if __name__ == "__main__":

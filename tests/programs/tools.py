@@ -70,8 +70,32 @@ class Tools(ProgramTest):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn("30 nets", done.stdout)
 
+    def test_replay_step_sleeps_and_exchanges(self):
+        """Rank 0 takes three times as long as it would: no step of it is shorter than what it sleeps."""
+        plan = ["--forward", 0.01, "--backward", 0.02, "--update", 0.005, "--slow", "0:3", "--steps", 3]
+        for more in ([], ["--overlap"], ["--strategy", "reduce-broadcast"], ["--algorithm", "tree"]):
+            said = self.mpirun(2, [BUILD / "tools/replay_step", *plan, "--bucket", "400000@0.01", "--bucket", "40000@0.02", *more]).out
+            found = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+            self.assertEqual((found["ranks"], found["hosts"], len(found["seconds"])), (2, 1, 3))
+            self.assertGreaterEqual(min(found["seconds"]), 0.1049)
+
+    def test_a_comparison_that_compares_nothing(self):
+        for option, value in (("--ranks", "1"), ("--rounds", "0")):
+            done = subprocess.run([sys.executable, SOURCE / "tools/compare_ddp", "--data", self.folder, option, value], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (2, "compare_ddp: --ranks must be 2 or more, and --rounds 1 or more\n"))
+
     def test_what_is_wrong(self):
         model = SOURCE / "models/iris.yaml"
+        replays = [
+            (["replay_step"], "--bucket is required"),
+            (["replay_step", "--bucket", "4000@0.1"], "--bucket: '4000@0.1' must be BYTES@SECONDS, not behind the end of the backward pass"),
+            (["replay_step", "--bucket", "4000"], "--bucket: '4000' must be BYTES@SECONDS"),
+            (["replay_step", "--bucket", "4000@0", "--slow", "1"], "--slow: '1' must be RANK:FACTOR"),
+            (["replay_step", "--bucket", "4000@0", "--steps", "0"], "--steps: '0' must be a whole number from 1"),
+            (["replay_step", "--bucket", "4000@0", "--slow", "1:2"], "--slow: there is no rank 1; the last is 0"),
+            (["replay_step", "--bucket", "4000@0", "--slow", "0:2", "--slow", "0:3"], "--slow: rank 0 has two factors; give it one"),
+            (["replay_step", "--bucket", "4000@0", "--strategy", "reduce-broadcast", "--algorithm", "tree"], "--algorithm is for the strategy allreduce; leave it out"),
+        ] if support.HAS_MPI else []
         wrong = [
             (["draw_shapes"], "DIR is required"),
             (["draw_shapes", "here", "--size", 3], "--size: '3' must be a whole number from 8 to 4096"),
@@ -85,6 +109,7 @@ class Tools(ProgramTest):
             (["graph", model, "--sample", 4, "--classes", 3, "--set", "model.actvation=relu"], "unknown key 'actvation' in model; did you mean 'activation'?"),
             (["graph", model, "--sample", 4, "--classes", 3, "--set", "trainng.seed=1"], "unknown key 'trainng' at the top; did you mean 'training'?"),
             (["graph", model, "--set", f"data.path={SOURCE / 'models/iris.csv'}", "--set", "data.sed=1"], "unknown key 'sed' in data"),
+            *replays,
             (["dump_gradients", model, "w", "b", "r", "--precision", "half"], "--precision"),
         ]
         for command, expected in wrong:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -161,10 +162,24 @@ class Run(VerdictTest):
         kinds = re.findall(r"^  (\w+) = (\d+)", (SOURCE / "core/events.h").read_text(), re.MULTILINE)
         self.assertEqual([(name, int(number)) for name, number in kinds], [(kind.name.lower(), kind) for kind in Kind if kind])
 
+    def test_a_folder_that_was_removed(self):
+        """The ranks still hold what they kept there, also where the next checkpoint makes the folder anew."""
+        run = self.start(2, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(2, 100)
+        rank = self.ranks()[1].process
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        self.assertRegex(self.why("running", "rank"), "; what it kept in '.*/run' was removed$")
+        os.kill(rank, signal.SIGTERM)
+        self.end(run)
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        done = subprocess.run([SOURCE / "tools/why", self.folder / "run"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"\Awhy: there is no folder '.*/run'; name the folder output.dir of a run\n\Z")
+
     def test_no_run(self):
         (self.folder / "run/events").mkdir(parents=True)
         strange = "'.*/rank-0000' holds no events that this version of Plexaura has written"
-        for content, says in ((None, "no run has kept events in '.*/run'; name the folder output.dir of a run"),
+        for content, says in ((None, "there are no events in '.*/run': they were removed, or no run has kept any; name the folder output.dir of a run"),
                               (b"x" * 65536, strange),
                               (b"PLXEVENT" + struct.pack("<II", 1, 2**32 - 1) + b"x" * 65520, strange),
                               (b"PLXEVENT" + bytes(300), "'.*/rank-0000' is cut off: it has fewer than 65536 bytes")):

@@ -33,6 +33,7 @@ TEST_CASE("the evaluation sums over samples, without dropout") {
   ParameterStore store = small_store();
   SingleProcess alone;
   Evaluator evaluator(small_model, points(1)->fields(), store, test_backend(), alone);
+  CHECK(evaluate(evaluator, 0).metrics == std::vector<double>{0});
   const Evaluation once = evaluate(evaluator, 7);
   const Evaluation again = evaluate(evaluator, 7);
   CHECK(once.samples == 7);
@@ -41,6 +42,7 @@ TEST_CASE("the evaluation sums over samples, without dropout") {
   CHECK(once.metrics == again.metrics);
   CHECK(once.metrics[0] == std::round(once.metrics[0]));
   CHECK(evaluate(evaluator, 0).samples == 0);
+  CHECK(evaluate(evaluator, 0).loss == 0);
 }
 
 TEST_CASE("the evaluation reads the weights as they are") {

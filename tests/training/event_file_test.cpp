@@ -1,6 +1,7 @@
 #include "training/event_file.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -227,6 +229,26 @@ TEST_CASE("a process that was stopped says so when it goes on") {
   CHECK(Contents(path).events.back().number >= 3);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
+}
+
+TEST_CASE("a process is told from a later one of the same number by when it started, whatever its name is") {
+  std::int64_t started = 0;
+  std::FILE* const stat = std::fopen("/proc/self/stat", "r");
+  REQUIRE(stat != nullptr);
+  CHECK(std::fscanf(
+            stat,
+            "%*d %*s %*c %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %" SCNd64,
+            &started) == 1);
+  std::fclose(stat);
+  const TemporaryFolder folder;
+  run_child([&] {
+    ::prctl(PR_SET_NAME, "a) 1 (b 2");
+    const EventFile file(folder / "events", 0, 1, "");
+  });
+  // The child is younger, by less than it takes to run these tests.
+  const std::int64_t started_child = Contents(folder / "events" / "rank-0000").header().process_start;
+  CHECK(started_child >= started);
+  CHECK(started_child < started + 1000 * ::sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace plexaura::testing::event_file_test

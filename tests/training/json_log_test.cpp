@@ -29,6 +29,24 @@ TEST_CASE("a log holds one object a line, fields in the order given") {
       "{\"event\":\"note\",\"flag\":true,\"text\":\"a \\\"quoted\\\"\\nline\"}\n");
 }
 
+TEST_CASE("a log holds what a rank has exchanged, and null for what is not known") {
+  const TemporaryFolder folder;
+  JsonLog log(folder / "log");
+  log.epoch({.exchange = ExchangeRecord{
+                 .bytes = 3000, .sent_bytes = 1500, .seconds = 2, .overlaps = true, .waited_seconds = 0.5}});
+  log.epoch({.exchange = ExchangeRecord{.bytes = 3000, .seconds = 2, .overlaps = true}});
+  const std::string begin =
+      "{\"event\":\"epoch\",\"epoch\":0,\"train_loss\":0.0,\"val_loss\":0.0,\"seconds\":0.0,"
+      "\"exchange_bytes\":3000,\"exchange_bytes_sent\":";
+  CHECK(read_text(folder / "log") ==
+        begin +
+            "1500,\"exchange_seconds\":2.0,\"exchange_seconds_waited\":0.5,\"exchange_overlap\":0.75,"
+            "\"exchange_gb_per_second\":1.5e-06}\n" +
+            begin +
+            "null,\"exchange_seconds\":2.0,\"exchange_seconds_waited\":null,\"exchange_overlap\":null,"
+            "\"exchange_gb_per_second\":1.5e-06}\n");
+}
+
 TEST_CASE("numbers that JSON cannot hold are null, and bytes that are no text are replaced") {
   const TemporaryFolder folder;
   JsonLog log(folder / "log");

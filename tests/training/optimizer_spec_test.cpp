@@ -21,17 +21,17 @@ constexpr Three start{1, -2, 0.5};
 constexpr std::array<Three, 3> gradients{{{0.1, -0.2, 0.3}, {-0.4, 0.1, 0.2}, {0.05, 0.6, -0.7}}};
 constexpr std::array<double, 3> rates{0.1, 0.05, 0.2};
 
-// Parameters `w`, in two parts that lie in buckets of their own, and a buffer, in one store with an update
+// A matrix of two elements and a vector of one, in buckets of their own, and a buffer, in one store with an update
 // program.
 class Updates {
  public:
   explicit Updates(const OptimizerSpec& optimizer)
-      : store_({spec("a", 2, ParameterRole::trainable), spec("b", 1, ParameterRole::trainable),
-                spec("running", 3, ParameterRole::buffer)}) {
+      : store_({spec("a", {1, 2}, ParameterRole::trainable), spec("b", {1}, ParameterRole::trainable),
+                spec("running", {3}, ParameterRole::buffer)}) {
     Placement placement;
     placement.types = ArenaTypes::all(DType::float64);
     for (const ParameterSpec& spec : store_.specs())
-      placement.append(spec.name, spec.type, spec.role, Layout::row_major(1));
+      placement.append(spec.name, spec.type, spec.role, Layout::row_major(spec.type.shape.rank()));
     store_.place(placement, test_backend());
     store_.require_states(state_count(optimizer));
     write({1, -2}, "a");
@@ -63,8 +63,8 @@ class Updates {
   std::vector<double> running() const { return store_.read("running").to_doubles(); }
 
  private:
-  static ParameterSpec spec(const char* name, std::int64_t size, ParameterRole role) {
-    return {name, {DType::float64, Shape{size}}, role, Initialiser::zeros()};
+  static ParameterSpec spec(const char* name, Shape shape, ParameterRole role) {
+    return {name, {DType::float64, std::move(shape)}, role, Initialiser::zeros()};
   }
 
   void write(std::vector<double> values, const char* name) {
@@ -141,6 +141,51 @@ TEST_CASE("three steps with gradients of limited length") {
                     {1.0008848953791958, -1.9506514143071068, 0.3254639563274155});
 }
 
+// Figures of optax.lamb in float64 for the matrix, and of optax.adam for the vector.
+TEST_CASE("three steps of LAMB, which scales the step of a matrix to its length") {
+  check_three_steps({.kind = Kind::lamb, .epsilon = 1e-6, .weight_decay = 0.1},
+                    {1.1598443987170586, -2.0854363811099508, 0.3964364836607053});
+  check_three_steps({.kind = Kind::lamb, .epsilon = 1e-6},
+                    {1.1586196568300275, -2.135180180169271, 0.3964364836607053});
+  check_three_steps({.kind = Kind::lamb, .beta1 = 0.5, .beta2 = 0.8, .epsilon = 0.1, .weight_decay = 0.01},
+                    {1.0872533163169114, -2.211177663084129, 0.4937618306229272});
+}
+
+// Figures of the formula, computed with NumPy.
+TEST_CASE("three steps of LARS, which scales the gradient of a matrix to its length") {
+  check_three_steps({.kind = Kind::lars, .momentum = 0.9, .weight_decay = 0.1, .trust_coefficient = 0.02},
+                    {0.9970898806975778, -1.9904417823248317, 0.5018999999999999});
+  check_three_steps({.kind = Kind::lars, .momentum = 0.9, .nesterov = true},
+                    {1.000110553023998, -2.0002333792428035, 0.60171});
+  check_three_steps(
+      {.kind = Kind::lars, .weight_decay = 0.1, .trust_coefficient = 0.02, .max_gradient_norm = 0.4},
+      {0.9967124560909664, -1.996683693137466, 0.521922684830835});
+}
+
+TEST_CASE("LARS and LAMB step as far whatever the length of the gradient, and stay where it is 0") {
+  for (const Kind kind : {Kind::lars, Kind::lamb}) {
+    Updates updates({.kind = kind, .epsilon = 1e-300});
+    updates.step({0, 0, 0}, 0.1);
+    CHECK(updates.value() == start);
+    Updates small({.kind = kind, .epsilon = 1e-300});
+    Updates large({.kind = kind, .epsilon = 1e-300});
+    small.step({1e-100, -2e-100, 0}, 0.1);
+    large.step({1e100, -2e100, 0}, 0.1);
+    CHECK(small.value()[0] == doctest::Approx(large.value()[0]).epsilon(1e-12));
+    CHECK(small.value()[0] < 1);
+  }
+}
+
+TEST_CASE("LARS and LAMB divide the scale of the loss out, too") {
+  for (const Kind kind : {Kind::lars, Kind::lamb}) {
+    Updates plain({.kind = kind});
+    Updates scaled({.kind = kind, .scaled_loss = true});
+    plain.step({2, -4, 1}, 0.125);
+    scaled.step({8, -16, 4}, 0.125, 4);
+    CHECK(scaled.value() == plain.value());
+  }
+}
+
 TEST_CASE("the scale of the loss is divided out of the gradients, for update rules that are told of it") {
   for (const bool scaled : {true, false}) {
     Updates updates({.scaled_loss = scaled});
@@ -155,6 +200,9 @@ TEST_CASE("the states that an optimizer needs") {
   CHECK(state_count({.momentum = 0.9}) == 1);
   CHECK(state_count({.kind = Kind::adam}) == 2);
   CHECK(state_count({.kind = Kind::adamw}) == 2);
+  CHECK(state_count({.kind = Kind::lars}) == 0);
+  CHECK(state_count({.kind = Kind::lars, .momentum = 0.9}) == 1);
+  CHECK(state_count({.kind = Kind::lamb}) == 2);
 }
 
 TEST_CASE("numbers that make no update are refused by their names") {
@@ -164,15 +212,16 @@ TEST_CASE("numbers that make no update are refused by their names") {
   };
   const double nan = std::nan("");
   refuses({.kind = static_cast<OptimizerSpec::Kind>(9)},
-          "the optimizer has kind = 9; it must be sgd, adam or adamw");
+          "the optimizer has kind = 9; it must be sgd, adam, adamw, lars or lamb");
   refuses({.momentum = 1}, "the optimizer has momentum = 1; it must be at least 0 and less than 1");
   refuses({.momentum = -1}, "the optimizer has momentum = -1; it must be at least 0 and less than 1");
   refuses({.nesterov = true}, "the optimizer has momentum = 0; it must be above 0 where nesterov is set");
   refuses({.kind = OptimizerSpec::Kind::adam, .momentum = 0.9},
-          "the optimizer has momentum = 0.9; it must be 0 for adam and adamw, whose momentum is beta1");
+          "the optimizer has momentum = 0.9; it must be 0 for adam, adamw and lamb, whose momentum is beta1");
   refuses({.beta1 = nan}, "the optimizer has beta1 = nan; it must be at least 0 and less than 1");
   refuses({.beta2 = 1}, "the optimizer has beta2 = 1; it must be at least 0 and less than 1");
   refuses({.epsilon = 0}, "the optimizer has epsilon = 0; it must be a number above 0");
+  refuses({.trust_coefficient = 0}, "the optimizer has trust_coefficient = 0; it must be a number above 0");
   refuses({.weight_decay = -1}, "the optimizer has weight_decay = -1; it must be a number from 0 on");
   refuses({.weight_decay = nan}, "the optimizer has weight_decay = nan; it must be a number from 0 on");
   const char* rule = "it must be a number above 0, or 0 for no limit";

@@ -102,7 +102,9 @@ TEST_CASE("the schedule and the random numbers count the steps") {
 TEST_CASE("a step that fails leaves the parameters and the optimizer's state as they were") {
   const OptimizerSpec rules[] = {{.momentum = 0.9, .weight_decay = 0.5},
                                  {.kind = OptimizerSpec::Kind::adam, .weight_decay = 0.5},
-                                 {.kind = OptimizerSpec::Kind::adamw, .weight_decay = 0.5}};
+                                 {.kind = OptimizerSpec::Kind::adamw, .weight_decay = 0.5},
+                                 {.kind = OptimizerSpec::Kind::lars, .momentum = 0.9, .weight_decay = 0.5},
+                                 {.kind = OptimizerSpec::Kind::lamb, .weight_decay = 0.5}};
   const TensorType table{DType::float64, {3, 2}};
   const Tensor sound = Tensor::of<std::int64_t>({2}, {0, 1});
   const Tensor outside = Tensor::of<std::int64_t>({2}, {0, 7});

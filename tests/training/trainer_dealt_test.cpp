@@ -1,4 +1,5 @@
 // Ranks that do not wait for each other, but draw the parts of an epoch: see Strategy::dealer().
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>

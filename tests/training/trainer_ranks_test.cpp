@@ -148,6 +148,16 @@ TEST_CASE("the watch tells once, as a mistake of the user, what all ranks meet i
   CHECK(ends[1] == "2, hears: rank 0: " + ends[0].substr(9));
 }
 
+TEST_CASE("a loss that is not finite is told once") {
+  const Ends ends =
+      endings<SummingStrategy>({.steps = 3, .optimizer = {.weight_decay = 1e300}, .learning_rate = 1e300});
+  CAPTURE(ends[0]);
+  CHECK(ends[0].starts_with("2, says: the loss of step "));
+  CHECK(ends[0].find(": training diverged; lower training.optimizer.learning_rate") != std::string::npos);
+  CHECK(ends[1] == ends[2]);
+  CHECK(ends[1] == "2, hears: rank 0: " + ends[0].substr(9));
+}
+
 TEST_CASE("what the watch finds in the update of one rank alone ends all with its word") {
   const TrainerOptions tame{.steps = 2, .learning_rate = 0.1, .watch = true};
   TrainerOptions wild = tame;

@@ -93,6 +93,23 @@ TEST_CASE("a resumed run takes the kernels of its checkpoint, and says where it 
     REQUIRE(resumed.trainer.resume());
     CHECK(resumed.takes("first"));
     CHECK(resumed.trainer.has_other_kernels());
+    CHECK(!resumed.trainer.has_other_buckets());
+  }
+}
+
+TEST_CASE("a run that is resumed with buckets of another size knows it") {
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder.path();
+  options.steps = 4;
+  SmallRun().train(options, points(30), points(0));
+  for (const std::int64_t bytes : {options.bucket_bytes, std::int64_t{1}}) {
+    options.bucket_bytes = bytes;
+    ParameterStore store = small_store();
+    Trainer trainer({small_model, store, test_backend(), points(30)}, options);
+    REQUIRE(trainer.resume());
+    CHECK(trainer.has_other_buckets() == (bytes == 1));
+    CHECK(trainer.has_other_kernels() == (bytes == 1));
   }
 }
 

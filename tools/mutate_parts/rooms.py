@@ -34,10 +34,10 @@ ROOMS = [
     Room("testing", ["core/testing/*.cpp"], KERNELS, KERNEL_TARGETS),
     Room("planner", ["core/compile/*.cpp", "core/vm/*.cpp", "core/step/*.cpp", "core/params/placement.cpp"],
          [*KERNELS, "contract_tests_cpu", *DEVICES], [*KERNEL_TARGETS, "contract_tests"]),
-    Room("training", ["training/*.cpp"], ["training_tests"], ["training_tests"]),
+    Room("training", ["training/*.cpp"], ["training_tests", "contract_tests_cpu"], ["training_tests", "contract_tests"]),
     Room("distributed", ["distributed/*.cpp"],
-         ["distributed_tests", "distributed.[!t]*", "distributed.threads.[23]", "distributed.too_*", "distributed.throws*"],
-         ["distributed_tests", "distributed_ranks"]),
+         ["distributed_tests", "strategies_tests", "distributed.[!t]*", "distributed.threads.[23]", "distributed.too_*", "distributed.throws*"],
+         ["distributed_tests", "strategies_tests", "distributed_ranks"]),
 ]
 
 

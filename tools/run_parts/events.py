@@ -1,10 +1,12 @@
 """Reads the last events of the ranks of a run. training/event_file.h describes the files, core/events.h the events."""
 
+import contextlib
 import copy
 import enum
 import functools
 import os
 import pathlib
+import re
 import struct
 import time
 
@@ -117,6 +119,24 @@ def read_ranks(folder):
     for path in sorted((*folder.glob("events/rank-????"), *folder.glob("rank-????"))):
         with path.open("rb") as file:
             ranks.append(Rank(file))
+    return of_newest_run(ranks)
+
+
+def read_removed_ranks(folder):
+    """The same where the files were removed: those that a process at work here still holds."""
+    name = re.compile(re.escape(str(folder.resolve())) + r"/(events/)?rank-\d{4} \(deleted\)")
+    found = {}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it is another user's, or ends meanwhile
+            for link in (process / "fd").iterdir():
+                if name.fullmatch(os.readlink(link)):
+                    with link.open("rb") as file:
+                        rank = Rank(file)
+                    found[rank.job, rank.rank] = rank  # the launcher holds it, too
+    return of_newest_run([found[key] for key in sorted(found)])
+
+
+def of_newest_run(ranks):
     newest = max(ranks, key=lambda rank: rank.wall_time, default=None)
     # Runs that no launcher has started do not differ in their job.
     return [rank for rank in ranks if rank.job == newest.job and (rank.rank < newest.ranks or newest.ranks == 0)]

@@ -40,8 +40,7 @@ struct LoaderOptions {
   // Threads that read ahead; 0: next() reads on the calling thread. So it does, too, where samples lie in memory
   // and those of a step are copied sooner than a thread wakes up.
   std::int64_t workers = 1;
-  std::int64_t prefetch =
-      2;  // steps read ahead of the one that next() gives from; memory is bounded by these
+  std::int64_t prefetch = 2;  // steps read ahead of the one that next() gives from
   OnError on_error = OnError::fail;
   // With OnError::skip: whether another sample of the rank takes the place of one that cannot be read, so
   // that the sizes of batches never change. Otherwise it is left out, and its micro-batch is smaller by one.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <deque>
 #include <fmt/format.h>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace plexaura {
@@ -121,11 +121,10 @@ class StepReceiver final : public StepSource {
   }
 
   Step next() override {
-    const auto start = std::chrono::steady_clock::now();
+    const double begin = seconds_now();
     const auto parcel = stream_.receive("samples from rank 0");
     if (!parcel) throw InternalError("rank 0 sends no more samples, for it has failed");
-    stall_seconds_ =
-        stall_seconds_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    stall_seconds_ = stall_seconds_ + seconds_now() - begin;
     return unpack(OpenParcel(*parcel));
   }
   double stall_seconds() const override { return stall_seconds_.load(); }
@@ -175,8 +174,8 @@ void SampleStream::close() {
   closed_ = true;
 }
 
-std::unique_ptr<StepSource> make_steps(std::shared_ptr<const SampleSource> samples, LoaderOptions options,
-                                       SampleStream& stream) {
+std::unique_ptr<StepSource> make_steps(std::shared_ptr<const SampleSource> samples,
+                                       const LoaderOptions& options, SampleStream& stream) {
   if (!stream.has_courier()) return std::make_unique<Loader>(std::move(samples), options);
   if (options.rank == 0) return std::make_unique<StepSender>(std::move(samples), options, stream);
   return std::make_unique<StepReceiver>(*samples, options, stream);

@@ -40,7 +40,7 @@ class SampleStream {
 // ahead of its own, and sends them; on another rank `samples` says what they are like, and none is read. Where rank 0
 // cannot read a sample next() throws on all ranks in the same step, and it is rank 0 that knows why. The
 // stream outlives what this gives.
-std::unique_ptr<StepSource> make_steps(std::shared_ptr<const SampleSource> samples, LoaderOptions options,
-                                       SampleStream& stream);
+std::unique_ptr<StepSource> make_steps(std::shared_ptr<const SampleSource> samples,
+                                       const LoaderOptions& options, SampleStream& stream);
 
 }  // namespace plexaura

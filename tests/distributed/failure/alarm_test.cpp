@@ -1,8 +1,11 @@
 #include "distributed/failure/alarm.h"
 
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <doctest/doctest.h>
+#include <future>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -43,7 +46,78 @@ int id_of_dead_process() {
   return child;
 }
 
+// A process that does nothing, and is killed if nobody else has done it.
+class Sleeper {
+ public:
+  Sleeper() : id_(fork()) {
+    if (id_ != 0) return;
+    while (true) pause();
+  }
+  ~Sleeper() {
+    kill(id_, SIGKILL);
+    waitpid(id_, nullptr, 0);
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+  int id() const { return id_; }
+  void stop() const {
+    kill(id_, SIGSTOP);
+    waitpid(id_, nullptr, WUNTRACED);
+  }
+  // The signal that has killed it, when it is dead; 0 as long as it lives.
+  int death() const {
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid == id_ ? info.si_status : 0;
+  }
+
+ private:
+  pid_t id_;
+};
+
+// What three ranks of one host end with that outlive others, if the last, which is this process, does not come.
+std::vector<std::string> without_process(const Sleeper& process) {
+  ThreadNetwork network(3);
+  std::atomic<int> waiting = 2;
+  return endings(3, [&](int rank) {
+    std::vector<ProcessPlace> places(3, this_place());
+    for (int other = 0; other < 3; ++other) places[static_cast<std::size_t>(other)].number = other;
+    places[2].process = process.id();
+    Alarm alarm(network.transport(rank), true);
+    alarm.set_topology({places, rank});
+    if (rank == 2) {
+      while (waiting > 0 && process.death() == 0) std::this_thread::yield();
+      if (process.death() != 0) network.bury(2);
+      return;
+    }
+    try {
+      wait_in_vain(alarm, "bucket 3", rank == 0 ? 60 : test_deadline);
+    } catch (...) {
+      --waiting;
+      throw;
+    }
+  });
+}
+
 }  // namespace
+
+TEST_CASE("alarm: ranks that outlive others kill one that is stopped, and none that is at work") {
+  const Sleeper stopped;
+  stopped.stop();
+  CHECK(without_process(stopped) ==
+        std::vector<std::string>{
+            "says rank 2 on " + this_place().host + " has died while rank 0 waited at 'bucket 3' (barrier)",
+            "hears rank 2 on " + this_place().host + " has died while rank 1 waited at 'bucket 3' (barrier)",
+            "fine"});
+  CHECK(stopped.death() == SIGKILL);
+  const Sleeper at_work;
+  const auto ends = without_process(at_work);
+  const std::string text =
+      "rank 2 did not come to 'bucket 3' (barrier) within 0.25 s: stopped, stuck, or still at work elsewhere";
+  CHECK(ends == std::vector<std::string>{"hears " + text, "says " + text, "fine"});
+  CHECK(at_work.death() == 0);
+}
 
 TEST_CASE("alarm: of the ranks that wait one names the rank that does not, the others keep silent") {
   ThreadNetwork network(4);
@@ -69,6 +143,27 @@ TEST_CASE("alarm: each rank that outlives others hears of their death by itself,
   });
   CHECK(ends[1] == "says rank 0 on a has died while rank 1 waited at 'bucket 3' (barrier)");
   CHECK(ends[3] == "hears rank 0 on a has died while rank 3 waited at 'bucket 3' (barrier)");
+}
+
+TEST_CASE("alarm: a rank that finds a verdict and dead ranks ends with the verdict") {
+  ThreadNetwork network(2);
+  std::promise<void> told;
+  const auto ends = endings(2, [&](int rank) {
+    Alarm alarm(network.transport(rank), true);
+    alarm.set_topology(on_hosts({"a", "b"}, rank));
+    if (rank == 1) {
+      told.get_future().wait();
+      wait_in_vain(alarm, "bucket 3", 60);
+    }
+    try {
+      alarm.fail("it is over");
+    } catch (...) {
+      network.bury(0);
+      told.set_value();
+      throw;
+    }
+  });
+  CHECK(ends == std::vector<std::string>{"says it is over", "hears it is over"});
 }
 
 TEST_CASE("alarm: a silent host is named, whoever waited for whom") {
@@ -126,7 +221,10 @@ TEST_CASE("alarm: a dead rank is named once, with its host") {
     Alarm alarm(network.transport(rank));
     std::vector<ProcessPlace> places(4, this_place());
     places[2].process = dead;
-    for (auto& place : places) place.host = "h7";
+    for (int other = 0; other < 4; ++other) {
+      places[static_cast<std::size_t>(other)].host = "h7";
+      places[static_cast<std::size_t>(other)].number = other;
+    }
     alarm.set_topology({places, rank});
     if (rank != 2) wait_in_vain(alarm, "bucket 3", 60);
   });

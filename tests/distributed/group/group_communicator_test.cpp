@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
+#include <map>
 #include <numeric>
 
 #include "core/ranks/rank_lost.h"
@@ -80,6 +81,73 @@ TEST_CASE("communicator: a sum in two halves leaves each rank its part, and brin
   }
 }
 
+TEST_CASE("communicator: blocks go from each rank to each other one") {
+  for (const std::size_t block : {std::size_t{0}, std::size_t{5}, std::size_t{2'500'000}}) {
+    CAPTURE(block);
+    const auto ends = with_communicators({}, [&](GroupCommunicator& ranks) {
+      const auto fill = [](std::span<std::byte> bytes, int from, int to) {
+        for (std::size_t i = 0; i < bytes.size(); i += 9999)
+          std::ranges::fill(bytes.subspan(i, std::min<std::size_t>(9999, bytes.size() - i)),
+                            static_cast<std::byte>(50 * from + 17 * to + static_cast<int>(i % 101)));
+      };
+      std::vector<std::byte> blocks(block * rank_count);
+      std::vector<std::byte> expected(blocks.size());
+      for (int other = 0; other < rank_count; ++other) {
+        const std::size_t begin = static_cast<std::size_t>(other) * block;
+        fill(std::span(blocks).subspan(begin, block), ranks.rank(), other);
+        fill(std::span(expected).subspan(begin, block), other, ranks.rank());
+      }
+      std::vector<std::byte> received(blocks.size());
+      ranks.all_to_all(blocks, received, "blocks");
+      if (received != expected) throw InternalError("a block is wrong");
+      received.push_back({});
+      CHECK_THROWS_WITH_AS(ranks.all_to_all(blocks, received, "blocks"),
+                           doctest::Contains("which is not one block for each of 3 ranks"), UserError);
+    });
+    CHECK(ends == std::vector<std::string>(rank_count, "fine"));
+  }
+}
+
+// What rank 0 sends of 4,000 bytes, whose three parts have 1,344, 1,344 and 1,312. Before each call it also sends a byte to each
+// other rank.
+TEST_CASE("communicator: counts the bytes of the messages that it sends, and of no other communicator") {
+  constexpr std::int64_t answers = rank_count - 1;
+  const std::map<std::string, std::int64_t> sums{
+      {"tree", 2 * 4000}, {"hierarchical", 1344 + 1312 + 2 * 1344}, {"ring", 1312 + 1344 + 1344 + 1312}};
+  for (const auto& [algorithm, bytes] : sums) {
+    CAPTURE(algorithm);
+    const CommunicatorOptions options{.shared_memory = false, .algorithm = algorithm};
+    const auto ends = with_communicators(options, [&](GroupCommunicator& ranks) {
+      const auto other = ranks.duplicate("another one");
+      const std::int64_t before = ranks.bytes_sent().value();
+      sum_ones(*other, "ones");
+      if (ranks.bytes_sent() != before) throw InternalError("what another one sends is counted");
+      sum_ones(ranks, "ones");
+      const std::int64_t sent = *ranks.bytes_sent() - before;
+      if (ranks.rank() == 0 && sent != bytes + answers)
+        throw InternalError(std::to_string(sent) + " bytes are counted");
+    });
+    CHECK(ends == std::vector<std::string>(rank_count, "fine"));
+  }
+}
+
+TEST_CASE(
+    "communicator: counts messages of its users, none in shared memory, and not what the library sends") {
+  const auto ends = with_communicators({}, [&](GroupCommunicator& ranks) {
+    const std::int64_t before = ranks.bytes_sent().value();
+    sum_ones(ranks, "ones");
+    if (ranks.bytes_sent() != before) throw InternalError("a sum in shared memory is counted");
+    std::vector<std::byte> data(300);
+    if (ranks.rank() == 0) ranks.send({1, 0}, data, "a message");
+    if (ranks.rank() == 1) ranks.receive({0, 0}, data, "a message");
+    if (*ranks.bytes_sent() - before != (ranks.rank() == 0 ? 300 : 0))
+      throw InternalError("messages are counted wrong");
+    ranks.choose_algorithm("mpi");
+    if (ranks.bytes_sent()) throw InternalError("what the library sends is counted");
+  });
+  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
+}
+
 TEST_CASE("communicator: a window of shared memory is summed by a communicator that has none") {
   ThreadNetwork network(rank_count);
   const auto ends = with_communicators({}, [&](GroupCommunicator& ranks) {
@@ -130,17 +198,20 @@ TEST_CASE("communicator: who has left makes no more calls, and leaves once") {
 }
 
 TEST_CASE(
-    "communicator: ranks that have agreed on an error leave together, though a duplicate ends with it") {
+    "communicator: ranks with an error leave together, and do not wait for each other to close the library") {
   for (const bool shared : {true, false}) {
     ThreadNetwork network(rank_count);
     const auto ends = endings(rank_count, [&](int rank) {
-      GroupCommunicator ranks(network.transport(rank), {.shared_memory = shared});
+      std::unique_ptr<Transport> transport = network.transport(rank);
+      const Transport& closed_by = *transport;
+      GroupCommunicator ranks(std::move(transport), {.shared_memory = shared});
       try {
         const auto exchange = ranks.duplicate("the exchange");
         const auto mine = rank == 1 ? std::make_exception_ptr(UserError("broken")) : nullptr;
         agree_on_error(ranks, mine, "a step");
       } catch (const UserError&) {
         if (!ranks.leave(1)) throw InternalError("some rank did not come");
+        if (!closed_by.abandoned()) throw InternalError("closing the library waits for the others");
       }
     });
     CHECK(ends == std::vector<std::string>(rank_count, "fine"));
@@ -199,6 +270,7 @@ TEST_CASE("communicator: a call of all ranks within a phase is refused on each r
           [&] { ranks.sum(DType::float32, nullptr, 0, "a call"); },
           [&] { ranks.reduce_scatter(DType::float32, nullptr, 0, "a call"); },
           [&] { ranks.all_gather(DType::float32, nullptr, 0, "a call"); },
+          [&] { ranks.all_to_all({}, {}, "a call"); },
           [&] { ranks.allocate_shared(64, "a call"); },
           [&] { ranks.duplicate("a call"); },
           [&] { ranks.split(0, "a call"); },
@@ -263,6 +335,31 @@ TEST_CASE("communicator: a lost rank is named by a type of its own, and the othe
     for (const std::string& end : ends) CHECK(end == "fine");
     CHECK(network.forgotten() == 0);
   }
+}
+
+TEST_CASE("communicator: ranks that are left bear the numbers that they had at the start") {
+  ThreadNetwork network(4);
+  const auto ends = endings(4, [&](int rank) {
+    std::vector<std::unique_ptr<Communicator>> ranks;
+    ranks.push_back(std::make_unique<GroupCommunicator>(
+        network.transport(rank), CommunicatorOptions{.deadline_seconds = 60, .shared_memory = false}));
+    for (const int lost : {0, 2}) {
+      Communicator& all = *ranks.back();
+      try {
+        all.barrier("all have come");  // before one dies, which may be known to others that are still here
+        if (rank == lost) network.bury(rank);
+        all.barrier("bucket 3");
+      } catch (const RankLost& loss) {
+        if (rank == lost) return;  // the others go on, and the next one may be lost by now
+        if (loss.ranks() != std::vector<int>{lost}) throw InternalError("another rank was lost");
+        ranks.push_back(all.without(loss.ranks()));
+      }
+    }
+    if (ranks.back()->size() != 2) throw InternalError("others are left");
+    ranks.back()->barrier(rank == 1 ? "one" : "another");
+  });
+  CHECK(count_endings(ends, "says rank 1 is at 'one' (barrier) while rank 3 is at 'another' (barrier)") == 1);
+  CHECK(count_endings(ends, "fine") == 2);
 }
 
 TEST_CASE("communicator: what was to be received when an error came is given up") {

@@ -62,6 +62,15 @@ void collectives(Communicator& ranks) {
     for (std::size_t i = 0; i < all.size(); ++i)
       expect(all[i] == std::string(i * 50'000, 'x') + ":\n", "gather_all");
   });
+  constexpr std::size_t block = 2'000'000;
+  std::vector<std::byte> blocks(block * static_cast<std::size_t>(ranks.size()),
+                                static_cast<std::byte>(ranks.rank()));
+  std::vector<std::byte> received(blocks.size());
+  ranks.all_to_all(blocks, received, "some blocks");
+  together(ranks, [&] {
+    for (std::size_t i = 0; i < received.size(); ++i)
+      expect(received[i] == static_cast<std::byte>(i / block), "all_to_all");
+  });
   std::unique_ptr<Communicator> half = ranks.split(ranks.rank() % 2, "even and odd ranks");
   std::int64_t sum = 1;
   half->sum(DType::int64, reinterpret_cast<std::byte*>(&sum), 1, "how many we are");
@@ -185,6 +194,15 @@ void killed_in_sum(Communicator& ranks) {
   while (true) some_work(ranks, "bucket 3 of step 18", 4'000'000);
 }
 
+// Or while blocks are exchanged.
+void killed_in_blocks(Communicator& ranks) {
+  some_work(ranks, "bucket 2 of step 17");
+  if (ranks.rank() == 1) die_soon();
+  std::vector<std::byte> blocks(4'000'000 * static_cast<std::size_t>(ranks.size()));
+  std::vector<std::byte> received(blocks.size());
+  while (true) ranks.all_to_all(blocks, received, "bucket 3 of step 18");
+}
+
 // Two ranks die one after the other, the second as rank 0 of those that were left; the others close MPI as always.
 void outlived(Communicator& all) {
   expect(all.outlives_ranks(), "this MPI does not outlive ranks");
@@ -264,6 +282,7 @@ const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
       {"throws-alone", throws_alone},
       {"disagree", disagree},
       {"killed-in-sum", killed_in_sum},
+      {"killed-in-blocks", killed_in_blocks},
       {"outlived", outlived},
       {"killed", [](Communicator& ranks) { silenced(ranks, 1, SIGKILL); }},
       {"stopped", [](Communicator& ranks) { silenced(ranks, 1, SIGSTOP); }},

@@ -25,10 +25,10 @@ TEST_CASE("letters: what is sealed is read again, with its content or without") 
 TEST_CASE("letters: bytes that are none are an error, and weights that are too long a mistake") {
   CHECK_THROWS_WITH_AS(head_of({2, std::vector<std::byte>(3)}),
                        "rank 2 has sent 3 bytes that are no letter of a parameter server", InternalError);
-  check_fits_letter(1 << 20);
+  check_fits_letter(2'147'483'583);
   CHECK_THROWS_WITH_AS(
-      check_fits_letter(2'147'483'648),
-      "the weights take 2147483648 bytes, and a letter to the parameter server holds 2147483583; choose "
+      check_fits_letter(2'147'483'584),
+      "the weights take 2147483584 bytes, and a letter to the parameter server holds 2147483583; choose "
       "another distributed.strategy",
       UserError);
 }

@@ -23,9 +23,13 @@ struct IrisSetup {
   std::unique_ptr<Model> model;
 };
 
+Config load_iris(const std::vector<std::string>& settings) {
+  return Config::load(PLEXAURA_SOURCE "/models/iris.yaml", settings);
+}
+
 // A rank that is sent its samples has no data.
 IrisSetup read_iris(const std::vector<std::string>& settings, Communicator& ranks) {
-  const Config config = Config::load(PLEXAURA_SOURCE "/models/iris.yaml", settings);
+  const Config config = load_iris(settings);
   const bool is_sent = sends_data(read_strategy_name(config.section("distributed"))) && ranks.size() > 1;
   const bool reads = !is_sent || ranks.rank() == 0;
   IrisSetup setup;
@@ -48,13 +52,17 @@ IrisEnd end_of(const ParameterStore& store, const TrainingResult& result) {
     const std::vector<double> numbers = value.to_doubles();
     end.values.insert(end.values.end(), numbers.begin(), numbers.end());
   }
-  if (result.last_epoch) end.accuracy = value_of("accuracy", result.last_epoch->val_metrics);
+  if (!result.last_epoch) return end;
+  end.accuracy = value_of("accuracy", result.last_epoch->val_metrics);
+  end.exchange = result.last_epoch->exchange;
   return end;
 }
 
 IrisEnd train(const Roles& roles, Strategy* strategy, IrisSetup& setup, bool resume) {
   const auto backend = open_backend("cpu");
-  ParameterStore store = make_store(*setup.model, setup.options.dtype, 1);
+  std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.dtype);
+  for (const std::string& pattern : setup.options.freeze) freeze(specs, pattern);
+  ParameterStore store(std::move(specs), 1);
   if (roles.serves()) {
     roles.serve(*strategy, store, *backend, setup.options.trainer.bucket_bytes);
     return {};
@@ -81,10 +89,12 @@ std::vector<IrisEnd> train_iris(int ranks, std::vector<std::string> settings,
   ThreadNetwork network(ranks);
   std::vector<std::optional<IrisEnd>> ends(static_cast<std::size_t>(ranks));
   const std::vector<std::string> said = endings(ranks, [&](int rank) {
-    GroupCommunicator all(network.transport(rank), {.deadline_seconds = 60});
+    const bool shares = read_shared_memory(load_iris(settings).section("distributed"));
+    GroupCommunicator all(network.transport(rank), {.deadline_seconds = 60, .shared_memory = shares});
     IrisSetup setup = read_iris(settings, all);
     setup.options.trainer.steps = steps;
     const auto exchange = all.duplicate("the exchange of gradients");
+    exchange->choose_algorithm(setup.options.algorithm);
     const auto strategy = make_strategy(setup.options.strategy, *exchange);
     const Roles roles(all, strategy.get());
     IrisEnd end = train(roles, strategy.get(), setup, resume);

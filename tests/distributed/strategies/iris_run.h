@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/params/exchange_record.h"
+
 namespace plexaura::testing {
 
 // How a rank that trains has ended.
@@ -13,6 +15,7 @@ struct IrisEnd {
   std::vector<double> values;
   double accuracy = 0;  // of the last validation
   std::int64_t steps = 0;
+  std::optional<ExchangeRecord> exchange = {};  // of the last epoch
 };
 
 // Trains models/iris.yaml on so many ranks, which are threads with a communicator as under mpirun, each with its part of

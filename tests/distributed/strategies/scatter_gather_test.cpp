@@ -48,7 +48,7 @@ TEST_CASE("scatter-gather: N ranks follow N ranks of allreduce bit by bit, and s
 TEST_CASE("scatter-gather: buffers and frozen parameters are those of allreduce") {
   const std::vector<std::string> settings = with(
       brief, {"model={name: convnet, layers: [{type: linear, units: 6}, {type: batch_norm}, {type: linear}]}",
-              "training.batch_size=12", "training.freeze=[\"0.*\"]"});
+              "training.batch_size=12", "training.freeze=[fc1.*]"});
   const auto summed = train_iris(3, settings);
   for (const IrisEnd& end : train_iris(3, with(settings, {scattered})))
     CHECK(end.weights == summed[0].weights);

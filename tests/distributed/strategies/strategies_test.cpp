@@ -20,6 +20,13 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
                        "there is no strategy ''; known are allreduce, reduce-broadcast, send-recv, "
                        "scatter-gather, local, elastic, async-server, downpour",
                        UserError);
+  CHECK_THROWS_WITH_AS(make_strategy({.name = "local", .compression = {.name = "bf16"}}, *alone),
+                       "the strategy 'local' does not compress; choose allreduce, or the compression none",
+                       UserError);
+  CHECK_THROWS_WITH_AS(
+      make_strategy({.name = "local", .overlap = Overlap::on}, *alone),
+      "the strategy 'local' does not overlap; choose allreduce or reduce-broadcast, or overlap off",
+      UserError);
 }
 
 // Of the gradients of all ranks together, that is, and over all buckets.

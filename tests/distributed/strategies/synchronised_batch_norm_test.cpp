@@ -36,6 +36,13 @@ TEST_CASE("synchronised batch norm: any number of ranks trains as one rank does"
     }
 }
 
+TEST_CASE("synchronised batch norm: gradients may be exchanged by another thread") {
+  const std::vector<std::string> off{"distributed.bucket_bytes=100", "distributed.overlap=off"};
+  const std::vector<std::string> on{"distributed.bucket_bytes=100", "distributed.overlap=on"};
+  const std::string expected = train_iris(3, settings(true, off))[0].weights;
+  for (const IrisEnd& end : train_iris(3, settings(true, on))) CHECK(end.weights == expected);
+}
+
 TEST_CASE("synchronised batch norm: float32 differs from one rank by rounding alone") {
   const std::string narrow = "training.precision=float32";
   const std::vector<double> alone = train_iris(1, settings(true, {narrow}))[0].values;

@@ -1,4 +1,4 @@
-#include "core/vm/profile.h"
+#include "core/profile.h"
 
 #include <cerrno>
 #include <chrono>
@@ -78,21 +78,26 @@ void TraceFile::finish() {
 }
 
 ProfileSpan::ProfileSpan(Profile* profile, std::string_view name, std::string_view category,
-                         std::optional<std::size_t> detail)
+                         std::optional<std::size_t> number, std::optional<std::size_t> bytes)
     : profile_(profile),
       name_(name),
       category_(category),
-      detail_(detail),
+      number_(number),
+      bytes_(bytes),
       start_(profile != nullptr ? profile->now() : 0) {}
 
 ProfileSpan::~ProfileSpan() {
   if (profile_ == nullptr) return;
   try {
-    profile_->add(std::string(name_), std::string(category_), start_, profile_->now() - start_,
-                  detail_ ? std::to_string(*detail_) : "");
+    profile_->add(std::string(name_), std::string(category_), start_, profile_->now() - start_, detail());
   } catch (const std::exception&) {
     profile_->miss();
   }
+}
+
+std::string ProfileSpan::detail() const {
+  if (!number_) return {};
+  return bytes_ ? fmt::format("{}, {} bytes", *number_, *bytes_) : std::to_string(*number_);
 }
 
 }  // namespace plexaura

@@ -1,4 +1,4 @@
-#include "core/vm/profile.h"
+#include "core/profile.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -114,6 +114,16 @@ TEST_CASE("a span for which there is no memory is counted as missing" * doctest:
   const std::string text = profile.events();
   CHECK(text.find(R"("args":{"labels":"events left out for lack of memory: 1"}})") != std::string::npos);
   CHECK(text.find("after it") != std::string::npos);
+}
+
+TEST_CASE("the detail of a span is a number, and bytes where it has some") {
+  Profile profile;
+  { const ProfileSpan span(&profile, "a", "test"); }
+  { const ProfileSpan span(&profile, "b", "test", 3); }
+  { const ProfileSpan span(&profile, "c", "test", 0, 4096); }
+  const std::string text = profile.events();
+  for (const char* detail : {R"("")", R"("3")", R"("0, 4096 bytes")"})
+    CHECK(count(text, fmt::format(R"("args":{{"detail":{}}}}})", detail)) == 1);
 }
 
 TEST_CASE("times grow") {

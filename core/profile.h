@@ -60,20 +60,23 @@ class PLEXAURA_API TraceFile {
 };
 
 // An event from its construction to its end, where there is memory for it. Does nothing, and allocates nothing,
-// without a profile. `name` and `category` must outlive it; `detail` of a bucket, say, is a number.
+// without a profile. `name` and `category` must outlive it. `number`, of a bucket, say, and `bytes` are its detail.
 class PLEXAURA_API ProfileSpan {
  public:
   ProfileSpan(Profile* profile, std::string_view name, std::string_view category,
-              std::optional<std::size_t> detail = {});
+              std::optional<std::size_t> number = {}, std::optional<std::size_t> bytes = {});
   ProfileSpan(const ProfileSpan&) = delete;
   ProfileSpan& operator=(const ProfileSpan&) = delete;
   ~ProfileSpan();
 
  private:
+  std::string detail() const;
+
   Profile* profile_;
   std::string_view name_;
   std::string_view category_;
-  std::optional<std::size_t> detail_;
+  std::optional<std::size_t> number_;
+  std::optional<std::size_t> bytes_;
   double start_;
 };
 

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/params/weights_immigration.h"
+#include "distributed/communicator.h"
+
+namespace plexaura {
+
+// How gradients are summed over ranks with fewer bytes than they have. What does not cross is not lost: a rank owes it, and
+// brings it again with its next gradients (error feedback).
+class Compression {
+ public:
+  virtual ~Compression();
+
+  // Once, before the first exchange. The placement must outlive this.
+  virtual void begin(const Placement& /*placement*/, std::span<const Bucket> /*buckets*/) {}
+
+  // Collective, for a bucket of trainables. `owed` is what this rank has to bring; behind the call it is what has not
+  // crossed. `sums` are the sums over all ranks of what has, with the same bits on each of them. `what` names the bucket.
+  virtual void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
+                        std::string_view what) = 0;
+
+  // What a checkpoint keeps of it, beside what is owed; and one of these parts back.
+  virtual void keep(std::vector<StrategyState>& /*state*/) const {}
+  virtual void take(const StrategyState& /*part*/) {}
+};
+
+struct CompressionOptions {
+  std::string name = "none";
+  double ratio = 0.01;    // of `top-k`: the share of the elements that cross
+  std::int64_t rank = 2;  // of `powersgd`: of the matrices that cross
+};
+
+// The values of distributed.compression.
+const std::vector<std::string>& compression_names();
+
+//   fp16, bf16  each element crosses in 16 bits
+//   top-k       a few elements cross, those of largest magnitude
+//   powersgd    of each matrix one of low rank crosses, as two factors
+// Null for `none`. The communicator must outlive it. Throws UserError for an unknown name.
+std::unique_ptr<Compression> make_compression(const CompressionOptions& options, Communicator& communicator);
+
+}  // namespace plexaura

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+// Arithmetic of matrices that are the product of few vectors. All of it is done in one order, so that ranks which
+// have the same numbers get the same bits.
+namespace plexaura {
+
+// A matrix, row after row.
+struct Matrix {
+  std::span<float> values;
+  std::int64_t columns = 0;
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(values.size()) / columns; }
+  std::span<float> row(std::int64_t index) const {
+    return values.subspan(static_cast<std::size_t>(index * columns), static_cast<std::size_t>(columns));
+  }
+};
+
+// Vectors are the rows of a matrix.
+
+// left[c] = matrix * right[c]
+void multiply(const Matrix& matrix, const Matrix& right, const Matrix& left);
+// right[c] = transposed matrix * left[c]
+void multiply_transposed(const Matrix& matrix, const Matrix& left, const Matrix& right);
+// Adds factor * the sum of left[c] * transposed right[c].
+void add_product(const Matrix& matrix, float factor, const Matrix& left, const Matrix& right);
+
+// Scales a vector to length 1. A vector of zeros stays so.
+void normalise(std::span<float> vector);
+// Makes each vector orthogonal to those before it, and of length 1. What depends on those before, up to rounding, becomes 0.
+void orthonormalise(const Matrix& vectors);
+
+}  // namespace plexaura

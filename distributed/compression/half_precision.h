@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "distributed/communicator.h"
+#include "distributed/compression/compression.h"
+#include "distributed/sums/sum_order.h"
+
+namespace plexaura {
+
+// `fp16` and `bf16`: each element crosses in 16 bits. The elements are cut into one part for each rank. A rank rounds what
+// it owes, and sends each part to its rank. That adds the part in float32, in the order of sum_order.h, rounds the sums,
+// and sends them to all. So each element is rounded twice, whatever the number of ranks. What rounding takes away is owed:
+// of a contribution by the rank that brings it, of a sum by the rank that has added it.
+//
+// In front of each part stands a power of two by which it is scaled, so that its largest element is below 2^15 and
+// no finite number overflows. Elements that are not finite stay so.
+template <class Half>
+class HalfPrecision final : public Compression {
+ public:
+  explicit HalfPrecision(Communicator& ranks) : ranks_(ranks) {}
+
+  void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
+                std::string_view what) override;
+
+ private:
+  // The slice of an array that belongs to a rank.
+  std::span<float> part(std::span<float> values, int rank) const;
+  std::span<std::byte> block(std::vector<std::byte>& blocks, int rank) const;
+  void add_up(std::span<float> sums);
+
+  Communicator& ranks_;
+  // Of one call. A block is a part as it crosses.
+  std::size_t part_length_ = 0;
+  std::size_t block_bytes_ = 0;
+  std::vector<std::byte> sent_;
+  std::vector<std::byte> received_;
+  std::vector<float> decoded_;  // this rank's part, of each rank
+  std::vector<Summand> summands_;
+};
+
+}  // namespace plexaura

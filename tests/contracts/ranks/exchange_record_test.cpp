@@ -1,0 +1,80 @@
+// What a strategy says that it has exchanged reaches the record of each epoch. How long the host has waited says nothing
+// where a device computes meanwhile.
+
+#include <doctest/doctest.h>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/ops/cross_entropy.h"
+#include "core/ops/matmul.h"
+#include "tests/contracts/device/counting_rows.h"
+#include "tests/support/backend.h"
+#include "training/trainer.h"
+
+namespace plexaura::testing::exchange_record_test {
+
+namespace {
+
+const TensorType weight{DType::float32, {4, 3}};
+
+LossOutputs model(const ModelInputs& inputs) {
+  return {softmax_cross_entropy(matmul(inputs["samples"], inputs.graph().parameter("weight", weight)),
+                                inputs["labels"])};
+}
+
+// Ten bytes in each step, of whose second it waits a quarter.
+class Counting final : public Strategy {
+ public:
+  HookSet hooks() const override { return {.after_update = true}; }
+  GradientScope scope() const override { return GradientScope::local; }
+  void after_update() override { ++steps_; }
+  std::optional<ExchangeRecord> take_exchange_record() override {
+    const auto steps = static_cast<double>(std::exchange(steps_, 0));
+    return ExchangeRecord{.bytes = static_cast<std::int64_t>(10 * steps),
+                          .seconds = steps,
+                          .overlaps = true,
+                          .waited_seconds = steps / 4};
+  }
+
+ private:
+  int steps_ = 0;
+};
+
+class Epochs final : public TrainingObserver {
+ public:
+  void epoch(const EpochRecord& record) override { seen.push_back(record); }
+  std::vector<EpochRecord> seen;
+};
+
+std::vector<EpochRecord> train(Strategy* strategy) {
+  ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
+  Trainer trainer({.model = model,
+                   .store = store,
+                   .backend = test_backend(),
+                   .train = std::make_shared<const CountingRows>(20, 4),
+                   .strategy = strategy},
+                  {.batch_size = 8, .epochs = 2, .learning_rate = 0.5});
+  Epochs epochs;
+  trainer.run(epochs);
+  return epochs.seen;
+}
+
+}  // namespace
+
+TEST_CASE("the record of an epoch holds what was exchanged in its steps") {
+  const bool host_is_the_device = test_backend().info().host_memory;
+  Counting strategy;
+  const auto epochs = train(&strategy);
+  REQUIRE(epochs.size() == 2);
+  for (const EpochRecord& epoch : epochs) {
+    REQUIRE(epoch.exchange);
+    CHECK(epoch.exchange->bytes == 30);
+    CHECK(epoch.exchange->overlap().has_value() == host_is_the_device);
+    CHECK(epoch.exchange->overlap().value_or(0.75) == 0.75);
+  }
+  CHECK_FALSE(train(nullptr)[0].exchange);
+}
+
+}  // namespace plexaura::testing::exchange_record_test
