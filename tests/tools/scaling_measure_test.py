@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""What tools/scaling makes of traces and of runs that are made up, and its plots.
+
+usage: scaling_measure_test.py ROOT
+"""
+
+import contextlib
+import csv
+import importlib.machinery
+import importlib.util
+import io
+import json
+import math
+import sys
+import tempfile
+import unittest
+import xml.dom.minidom
+from pathlib import Path
+
+ROOT = Path(sys.argv[1])
+sys.path.insert(0, str(ROOT / "tools" / "scaling_parts"))
+
+import measuring  # noqa: E402
+import plot  # noqa: E402
+import recording  # noqa: E402
+import report  # noqa: E402
+from inputs import Mistake  # noqa: E402
+
+
+def span(rank, name, start, duration, detail="", category="communication"):
+    return {"ph": "X", "pid": rank, "name": name, "cat": category, "ts": start, "dur": duration, "args": {"detail": detail}}
+
+
+def trace(rank=0, slower=1):
+    """Four steps: 10 us forward, 20 backward with two buckets and the tail, then each bucket's exchange and update."""
+    for begin in (0, 1000, 2000, 3000):
+        def at(name, start, duration, *more):
+            return span(rank, name, begin + start * slower, duration * slower, *more)
+
+        yield at("relu %1 of x", 0, 10, "", "instruction")
+        yield at("matmul %2 of gradient of x", 10, 19, "", "instruction")
+        yield from (at("gradients_ready", 10 + ready, 0, f"{i}, {size} bytes") for i, (ready, size) in enumerate(((5, 100), (19, 40), (19, 64))))
+        yield from (at("before_update", start, 3, str(i)) for i, start in enumerate((30, 35, 40)))
+        yield at("sgd_step %3 of x", 33, 2, "", "instruction")
+        yield at("step", 0, 50, "8", "step")
+    yield span(rank, "matmul %2 of gradient of x", 5000, 9, "", "instruction")  # of something else
+
+
+class Recording(unittest.TestCase):
+    def test_a_profile_from_a_trace(self):
+        found = recording.profile_of([{"ph": "M", "pid": 0}, *trace(0), *trace(1)])
+        self.assertEqual(found["gradients"], [[100, 5e-6], [40, 19e-6]])
+        self.assertEqual((found["batch"], found["forward"], found["backward"], found["update"]), (8, 10e-6, 20e-6, 11e-6))
+        self.assertEqual((found["weight_bytes"], found["overlap"], set(found["spread"])), (204, False, {1}))
+
+    def test_ranks_that_differ_are_the_spread(self):
+        spread = recording.profile_of([*trace(0), *trace(1, slower=3)])["spread"]
+        self.assertEqual(spread, [0.5] * 3 + [1.5] * 3)  # the first step of each does not count
+
+    def test_many_ratios_are_thinned(self):
+        self.assertEqual(recording.thinned(range(1000, -1, -1)), list(range(0, 1001, 10)))
+        self.assertEqual(recording.thinned([3, 1, 2]), [1, 2, 3])
+
+    def test_short_steps_do_not_count(self):
+        events = list(trace())
+        for step in [event for event in events if event["name"] == "step"][2:]:
+            step.update(args={"detail": "3"}, dur=45)
+        found = recording.profile_of(events)
+        self.assertEqual((found["batch"], found["update"]), (8, 11e-6))
+
+    def test_a_trace_without_an_exchange(self):
+        with self.assertRaisesRegex(Mistake, "shows no exchange of gradients"):
+            recording.profile_of([event for event in trace() if event["name"] != "gradients_ready"])
+
+    def test_what_is_exchanged(self):
+        self.assertEqual(recording.exchange_share(list(trace())), (9 / 50, 0))
+        early = [dict(event, ts=event["ts"] - 13) if event["name"] == "before_update" else event for event in trace()]
+        self.assertEqual(recording.exchange_share(early), (9 / 50, 8 / 9))  # from 17, 22 and 27 us on; computed at 29
+        server = [event for event in trace() if event["name"] != "gradients_ready"]
+        self.assertEqual(recording.exchange_share(server), (9 / 50, None))
+
+
+    def test_what_the_file_says_does_not_count(self):
+        for program, expected in ((["mlp", "a.yaml"], ["mlp", "a.yaml", "--set", "distributed={}"]),
+                                  (["taskset", "1", "mlp", "a.yaml", "--set=x=1"], ["taskset", "1", "mlp", "a.yaml", "--set", "distributed={}", "--set=x=1"])):
+            self.assertEqual(recording.without_section(program, "distributed"), expected)
+        words = recording.own_settings("--record", ["mlp", "--set", "data.path=--set"], ["output.dir=", "distributed.overlap=off"])
+        self.assertEqual(words, ["--set", "output.dir=", "--set", "distributed.overlap=off"])
+        with self.assertRaisesRegex(Mistake, "--set output=.dir: run.: --record sets keys of this section; set the others one by one, as in --set output.KEY=VALUE"):
+            recording.own_settings("--record", ["mlp", "--set", "output={dir: run}"], ["output.dir="])
+        with self.assertRaisesRegex(Mistake, "--set distributed.overlap=on would have no effect, because --record sets this key; leave it out"):
+            recording.own_settings("--record", ["mlp", "--set", "distributed.overlap=on"], ["distributed.overlap=off"])
+
+
+class Measuring(unittest.TestCase):
+    """With runs that are made up: twice as many ranks take 0.75 times as long."""
+
+    def measure(self, *arguments, program=("mlp", "iris.yaml")):
+        self.commands = []
+
+        def start(options, case, words):
+            self.commands.append(" ".join(words))
+            if "--log" in words:
+                epochs = [{"event": "epoch", "seconds": seconds * 0.75 ** math.log2(case.ranks), "val_loss": 1, "val_accuracy": 0.9}
+                          for seconds in (9, 2)]
+                Path(words[words.index("--log") + 1]).write_text("\n".join(map(json.dumps, [{"event": "step"}, *epochs])))
+            else:
+                Path(words[words.index("--profile") + 1]).write_text(json.dumps({"traceEvents": list(trace())}))
+            return "833 parameters, 1,200 samples of 3 classes"
+
+        saved, measuring.start = measuring.start, start
+        self.addCleanup(setattr, measuring, "start", saved)
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed:
+            options = self.parse("--measure", folder, *arguments, *program)
+            measuring.run(options)
+            self.printed = printed.getvalue()
+            with open(f"{folder}/scaling.csv") as file:
+                rows = list(csv.DictReader(file))
+            self.pictures = {path.name: path.read_text() for path in Path(folder).glob("*.svg")}
+            self.said = Path(folder, "scaling.md").read_text()
+        return rows
+
+    @staticmethod
+    def parse(*words):
+        spec = importlib.util.spec_from_loader("scaling", importlib.machinery.SourceFileLoader("scaling", str(ROOT / "tools/scaling")))
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.parse(words)[1]
+
+    def test_speed_up_and_efficiency(self):
+        rows = self.measure("--ranks", "1,2,4", "--strategies", "allreduce,local/ring", "--rounds", "3")
+        self.assertEqual([(row["strategy"], row["ranks"]) for row in rows],
+                         [("one rank", "1"), ("allreduce", "2"), ("allreduce", "4"), ("local/ring", "2"), ("local/ring", "4")])
+        self.assertAlmostEqual(float(rows[0]["samples_per_second"]), 600)
+        self.assertAlmostEqual(float(rows[2]["speed_up"]), 16 / 9)
+        self.assertAlmostEqual(float(rows[2]["efficiency"]), 16 / 9 / 4)
+        self.assertAlmostEqual(float(rows[1]["exchange"]), 9 / 50)
+        self.assertEqual((rows[0]["exchange"], rows[1]["overlap"], rows[1]["accuracy"]), ("", "0.0", "0.9"))
+        self.assertEqual(len(self.commands), 3 * (1 + 4 * 2))  # a run for the trace, too
+        self.assertIn("-n 4 mlp iris.yaml --set output.dir= --set distributed.strategy=local --set distributed.algorithm=ring --log", self.commands[7])
+        self.assertIn("-n 2 mlp iris.yaml --set output.dir= --set distributed.strategy=allreduce --set distributed.algorithm=auto --log", self.commands[1])
+        self.assertIn("-n 1 mlp iris.yaml --set output.dir= --log", self.commands[0])
+        self.assertIn("--strategies decides (allreduce,local/ring); distributed.strategy and distributed.algorithm of the file do not count\n", self.printed)
+        self.assertEqual(set(self.pictures), {"accuracy.svg", "efficiency.svg", "speed_up.svg"})
+        self.assertIn("| allreduce  | 4     | 1,067     | 1.78     | 44.4 %", self.said)
+
+    def test_without_one_rank_the_fewest_are_the_measure(self):
+        rows = self.measure("--ranks", "2,4", "--trace-steps", "0")
+        self.assertAlmostEqual(float(rows[0]["speed_up"]), 2)
+        self.assertAlmostEqual(float(rows[1]["speed_up"]), 2 / 0.75)
+        self.assertEqual(len(self.commands), 2)
+
+    def test_weak_and_strong_scaling(self):
+        self.measure("--ranks", "1,4", "--strategies", "allreduce,send-recv", "--batch", "8", "--samples", "100", "--trace-steps", "0")
+        self.assertIn("training.batch_size=8 --set data.limit=100 ", self.commands[0])
+        self.assertIn("training.batch_size=32 --set data.limit=400 ", self.commands[1])
+        self.assertIn("training.batch_size=24 --set data.limit=300 ", self.commands[2])  # the server does not train
+        self.measure("--ranks", "4", "--global-batch", "64", "--strategies", "async-server", "--every", "4", "--trace-steps", "0")
+        self.assertIn("distributed.push_every=4 --set training.batch_size=64 ", self.commands[0])
+
+    def test_a_key_that_a_measurement_sets_is_not_set_otherwise(self):
+        for arguments, words in (((), ("--set", "distributed.strategy=local")), ((), ("--set=distributed.algorithm=ring",)), ((), ("--set", "output.dir=run")),
+                                 (("--batch", "4"), ("--set", "training.batch_size=8")), (("--bucket-bytes", "1"), ("--set", "distributed.bucket_bytes=8"))):
+            with self.assertRaisesRegex(Mistake, f"--set {words[-1].removeprefix('--set=')} would have no effect, because --measure sets this key"):
+                self.measure(*arguments, program=("mlp", "iris.yaml", *words))
+            self.assertEqual(self.commands, [])
+        self.measure("--ranks", "2", "--strategies", "reduce-broadcast", program=("mlp", "iris.yaml", "--set", "training.batch_size=8"))
+        self.assertIn("iris.yaml --set training.batch_size=8 --set output.dir= --set distributed.strategy=reduce-broadcast --log", self.commands[0])
+
+    def test_what_is_wrong(self):
+        for arguments, expected in ((("--samples", "5"), "--samples is for weak scaling"), (("--rounds", "0"), "--rounds must be 1 or more"),
+                                    (("--every", "4"), "--every is for local, elastic, async-server, downpour; leave it out"),
+                                    (("--strategies", "local", "--bucket-bytes", "4"), "--bucket-bytes is for allreduce, "),
+                                    (("--bucket-bytes", "1.5"), "write a whole number of bytes"),
+                                    (("--ranks", "1", "--strategies", "local"), "--strategies has no effect with one rank"),
+                                    (("--ranks", "1", "--trace-steps", "5"), "--trace-steps has no effect with one rank"),
+                                    (("--ranks", ""), "--ranks is empty; give it a value, or leave it out"),
+                                    (("--batch", "1.5"), "write a whole number"), (("--ranks", "0"), "no list of numbers"),
+                                    (("--strategies", "local/rings"), "there is no strategy 'local/rings'")):
+            with self.assertRaisesRegex(Mistake, expected):
+                self.measure(*arguments)
+
+
+class Pictures(unittest.TestCase):
+    def test_values_lie_where_the_axis_says(self):
+        drawing = xml.dom.minidom.parseString(plot.draw("<A>", "%", {"a": [(4, 100), (1, 50)], "b": [(2, 20)]}))
+        points = drawing.getElementsByTagName("polyline")[0].getAttribute("points").split()
+        self.assertEqual(points, ["70.0,215.0", "550.0,40.0"])
+        self.assertEqual(drawing.getElementsByTagName("text")[0].firstChild.data, "<A>")
+
+        drawing = xml.dom.minidom.parseString(plot.draw("A", "%", {"a": [(1, 10), (2, 100), (4, 1000)]}, logarithmic=True))
+        points = drawing.getElementsByTagName("polyline")[0].getAttribute("points").split()
+        self.assertEqual(points, ["70.0,390.0", "310.0,215.0", "550.0,40.0"])
+
+    def test_numbers_with_units(self):
+        self.assertEqual([report.duration(value) for value in (7199, 7200, 172_799, 172_800)], ["120 min", "2 h", "48 h", "2 days"])
+        self.assertEqual([report.seconds(value) for value in (100, 0.25, 0.5e-6)], ["100 s", "250 ms", "0.5 µs"])
+
+    def test_ticks(self):
+        self.assertEqual(plot.Axis([0, 100], 0, 1, from_zero=True).ticks(), [0, 20, 40, 60, 80, 100])
+        self.assertAlmostEqual(plot.Axis([98.6, 99.1], 0, 1).ticks()[0], 98.6)
+        self.assertEqual(plot.Axis([20, 30000], 0, 1, logarithmic=True).ticks(), [100, 1000, 10000])
+        self.assertEqual(len(plot.Axis([5], 0, 1).ticks()), 8)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])

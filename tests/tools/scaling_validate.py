@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Compares what tools/scaling predicts with steps that build/tools/replay_step replays over fake hosts: compute is slept, buckets are
+sent over links of a known speed. Links are fitted on two hosts at one rate; all cases are others. Needs root, and takes minutes.
+
+usage: scaling_validate.py BUILD
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT, BUILD = Path(__file__).resolve().parents[2], Path(sys.argv[1]).resolve()
+sys.path.insert(0, str(ROOT / "tools" / "scaling_parts"))
+
+import report  # noqa: E402
+from inputs import Bucket, Link, Links, Profile, Step  # noqa: E402
+from step import Setting, predict  # noqa: E402
+
+FITTED_MBIT = 100
+CHOICES = ("allreduce/hierarchical", "allreduce/ring", "allreduce/tree", "reduce-broadcast")
+MB = 1_000_000
+
+
+class Scenario:
+    """Ranks on hosts with links of this rate, that compute for 0.3 s and have so many buckets of one size."""
+
+    def __init__(self, hosts, on_host, mbit, count, size, overlap=False, slow=None, steps=5):
+        self.hosts, self.on_host, self.mbit, self.overlap, self.slow, self.steps = hosts, on_host, mbit, overlap, slow, steps
+        self.count, self.size = count, size
+        buckets = tuple(Bucket(size, 0.2 * (i + 1) / count) for i in range(count))
+        self.profile = Profile(batch=1, forward=0.1, backward=0.2, update=0.02, gradients=buckets, weight_bytes=size * count,
+                               overlap=overlap, slow=(slow,) if slow else ())
+
+    def __str__(self):
+        words = [f"{self.hosts} × {self.on_host}", f"{self.mbit} Mbit/s", f"{self.count} × {self.size / MB:g} MB"]
+        words += ["overlap"] if self.overlap else []
+        return ", ".join(words + ([f"one rank {self.slow:g} times as slow"] if self.slow else []))
+
+
+def measure(scenario, choice):
+    """The median of the steps, in seconds."""
+    strategy, _, algorithm = choice.partition("/")
+    profile = scenario.profile
+    words = ["--forward", profile.forward, "--backward", profile.backward, "--update", profile.update, "--steps", scenario.steps,
+             "--strategy", strategy, "--algorithm", algorithm or "auto", *(["--overlap"] if scenario.overlap else [])]
+    for bucket in profile.gradients:
+        words += ["--bucket", f"{bucket.bytes:.0f}@{bucket.ready:.6f}"]
+    if scenario.slow:
+        words += ["--slow", f"1:{scenario.slow}"]
+    hosts = ["--hosts", scenario.hosts, "--rate", f"{scenario.mbit}mbit"]
+    command = [ROOT / "tests/support/fake_hosts.sh", *hosts, "--within", 300, "-n", scenario.hosts * scenario.on_host, "--", BUILD / "tools/replay_step", *words]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{scenario}, {choice}: {done.stdout}{done.stderr}")
+    found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    assert found["hosts"] == scenario.hosts, found
+    return statistics.median(found["seconds"])
+
+
+def predicted_seconds(scenario, choice, links):
+    return predict(Step([scenario.profile]), choice, scenario.hosts * scenario.on_host, links, Setting(bucket_bytes=1), 1, 1).seconds
+
+
+def fit_inside():
+    """Latency and bandwidth of two ranks on one host."""
+    small, large = (Scenario(1, 2, FITTED_MBIT, count, size) for count, size in ((20, 4000), (1, 8 * MB)))
+    calls = 21 * 2  # latencies of the call check
+    latency = max((measure(small, CHOICES[0]) - small.profile.compute) / calls, 0)
+    return Link(latency, 8 * MB / (measure(large, CHOICES[0]) - large.profile.compute - 4 * latency))
+
+
+def fit_between(inside):
+    """Latency from small buckets on two hosts, and the share of the line that each exchange reaches from large ones."""
+    tiny = Scenario(2, 1, FITTED_MBIT, 20, 4000)
+    latency = max((measure(tiny, CHOICES[0]) - tiny.profile.compute) / (21 * 4), 0)  # of the call check, and of the exchange
+    links, reached = Links(1, inside, Link(latency, FITTED_MBIT * MB / 8)), {}
+    for choice in CHOICES:
+        fitted = [Scenario(2, 1, FITTED_MBIT, count, 8 * MB / count) for count in (4, 1)]
+        exchanges = [(predicted_seconds(each, choice, links) - each.profile.compute, measure(each, choice) - each.profile.compute) for each in fitted]
+        reached[choice.partition("/")[2] or "root"] = sum(model * model for model, _ in exchanges) / sum(model * time for model, time in exchanges)
+    return latency, reached
+
+
+SCENARIOS = (
+    Scenario(2, 1, 50, 3, 3 * MB),
+    Scenario(3, 1, 200, 4, 2.5 * MB, overlap=True),
+    Scenario(4, 1, 200, 2, 5 * MB),
+    Scenario(3, 1, 100, 6, 1 * MB, overlap=True, slow=3),
+    Scenario(2, 2, 200, 4, 2 * MB, overlap=True),
+    Scenario(4, 1, 150, 3, 2 * MB),
+    Scenario(2, 4, 200, 3, 2 * MB),
+    Scenario(4, 2, 150, 2, 3 * MB, overlap=True),
+)
+
+
+def main():
+    inside = fit_inside()
+    latency, reached = fit_between(inside)
+    print(f"fitted on one host: {inside}; on two hosts at {FITTED_MBIT} Mbit/s: latency {report.seconds(latency)}, {reached}", flush=True)
+    rows, errors, right = [], [], 0
+    for scenario in SCENARIOS:
+        links = Links(scenario.on_host, inside, Link(latency, scenario.mbit * MB / 8), reached=reached)
+        predicted, measured = {}, {}
+        for choice in CHOICES:
+            predicted[choice], measured[choice] = predicted_seconds(scenario, choice, links), measure(scenario, choice)
+            errors.append(predicted[choice] / measured[choice] - 1)
+            rows.append((scenario, choice, f"{predicted[choice]:.3f}", f"{measured[choice]:.3f}", f"{errors[-1] * 100:+.1f} %"))
+            print(*rows[-1], sep=" | ", flush=True)
+        right += min(predicted, key=predicted.get) == min(measured, key=measured.get)
+    sizes = sorted(map(abs, errors))
+    print("\n" + report.table(("hosts × ranks", "exchange", "predicted s", "measured s", "error"), rows))
+    print(f"{len(rows)} cases: median error {sizes[len(sizes) // 2] * 100:.1f} %, 95th percentile {sizes[int(len(sizes) * 0.95)] * 100:.1f} %; "
+          f"the fastest is right in {right} of {len(SCENARIOS)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""How long ranks take to exchange bytes: what distributed/sums and distributed/strategies/root_sum.cpp do, in closed form.
+
+Each message has a latency, and costs those at both ends a moment; a link carries so many bytes a second in each direction.
+What works at the same time counts once, by its slower side."""
+
+import functools
+import math
+from dataclasses import replace
+
+MIB = 1 << 20
+SMALL = 8192  # below, ranks of a host read the whole arrays of each other: WindowSum::small_bytes
+EXCHANGE_ROUND = MIB  # part_exchange.cpp: of one segment for each host
+LEAST_SEGMENT = 1 << 15
+RING_SEGMENT, RING_TOGETHER = 1 << 18, 4  # ring_sum.cpp
+TREE_PIECE = 1 << 18  # tree_sum.cpp
+ROOT_PIECE = MIB  # root_sum.cpp
+MPI_DOUBLING = 10_000  # Open MPI exchanges whole arrays below, and goes round a ring above
+
+
+class Group:
+    """So many ranks that fill hosts one after the other."""
+
+    def __init__(self, ranks, links):
+        self.ranks, self.links = ranks, links
+        self.on_host = min(ranks, links.ranks_per_host)
+        self.hosts = math.ceil(ranks / links.ranks_per_host)
+
+    def reaching(self, exchange):
+        """With the share of the bandwidth that this exchange reaches."""
+        between = self.links.between
+        bandwidth = between.bandwidth * self.links.reached.get(exchange, 1)
+        return Group(self.ranks, replace(self.links, between=replace(between, bandwidth=bandwidth)))
+
+    @property
+    def slowest(self):
+        return self.links.between if self.hosts > 1 else self.links.inside
+
+    def meet(self):
+        """Every call begins with it: rank 0 hears all others, and answers them; on one host all look into shared memory."""
+        if self.ranks == 1:
+            return 0.0
+        if self.hosts == 1:
+            return 2 * self.links.inside.latency
+        return 2 * self.links.between.latency + 2 * (self.ranks - 1) * self.links.message
+
+    def inside_seconds(self, size):
+        """Each rank of a host adds one part of what all have, and writes the sums to all."""
+        if self.on_host == 1:
+            return 0.0
+        return 2 * (self.on_host - 1) / self.on_host * size / self.links.inside.bandwidth + 2 * self.links.inside.latency
+
+    def levels(self):
+        """Of a binary tree: those between hosts, and those inside a host."""
+        return math.ceil(math.log2(self.hosts)), math.ceil(math.log2(self.on_host))
+
+
+def window(group, size):
+    if size <= SMALL:
+        return group.meet() + group.on_host * size / group.links.inside.bandwidth
+    return group.meet() + group.inside_seconds(size)
+
+
+def hierarchical(group, size):
+    """Every rank exchanges its stripe with those of the other hosts, while others of the host add."""
+    if group.hosts == 1:
+        return window(group, size)
+    links, others = group.links, group.hosts - 1
+    wire = size * others / group.hosts * (1 + blocks_of_a_host(group.ranks, links.ranks_per_host)) / links.between.bandwidth
+    part = size / group.on_host / group.hosts
+    rounds = max(math.ceil(part / max(EXCHANGE_ROUND / group.hosts, LEAST_SEGMENT)), 1)
+    work = group.inside_seconds(size) + 4 * others * rounds * links.message
+    return group.meet() + 2 * links.between.latency + max(wire, work)
+
+
+def ring(group, size):
+    """Hosts lie on the ring one after the other, so that each link carries what one rank sends."""
+    link = group.slowest
+    part = size / group.ranks
+    rounds = math.ceil(part / (RING_SEGMENT * RING_TOGETHER))
+    chunk = part / rounds
+    segment = min(chunk, RING_SEGMENT)
+    step = max(chunk / link.bandwidth, segment / link.bandwidth + link.latency) + 2 * math.ceil(chunk / RING_SEGMENT) * group.links.message
+    return group.meet() + rounds * 2 * (group.ranks - 1) * step
+
+
+def tree(group, size):
+    """Pieces go up and down at the same time; rank 0 has a child on every level."""
+    links, (between, inside) = group.links, group.levels()
+    piece = min(size, TREE_PIECE)
+    pieces = math.ceil(size / TREE_PIECE)
+    way = between * (links.between.latency + piece / links.between.bandwidth) + inside * (links.inside.latency + piece / links.inside.bandwidth)
+    messages = 2 * (between + inside) * links.message
+    turn = max(between * piece / links.between.bandwidth, inside * piece / links.inside.bandwidth) + messages
+    return group.meet() + 2 * (way + messages) + (pieces - 1) * turn
+
+
+def mpi(group, size):
+    link, steps = group.slowest, math.ceil(math.log2(group.ranks))
+    if size < MPI_DOUBLING:
+        return group.meet() + steps * (link.latency + 2 * group.links.message + size / link.bandwidth)
+    steps = 2 * (group.ranks - 1)
+    return group.meet() + steps * (link.latency + 2 * group.links.message + size / group.ranks / link.bandwidth)
+
+
+def gather_at_root(group, size, adders):
+    """Rank 0 takes in one piece of each rank after the other, and adds them."""
+    links = group.links
+    pieces = math.ceil(size / ROOT_PIECE)
+    near, far = group.on_host - 1, group.ranks - group.on_host
+    arriving = near * size / links.inside.bandwidth + far * size / links.between.bandwidth
+    waiting = pieces * (near * links.inside.latency + far * links.between.latency + (near + far) * links.message)
+    return group.meet() + arriving + waiting + adders * size / links.inside.bandwidth
+
+
+def broadcast(group, size):
+    links, (between, inside) = group.links, group.levels()
+    sending = max(between * size / links.between.bandwidth, inside * size / links.inside.bandwidth)
+    return group.meet() + sending + between * links.between.latency + inside * links.inside.latency
+
+
+ALGORITHMS = {"window": window, "hierarchical": hierarchical, "ring": ring, "tree": tree, "mpi": mpi}
+
+
+def sum_seconds(algorithm, group, size):
+    return ALGORITHMS[algorithm](group.reaching(algorithm), size) if group.ranks > 1 and size > 0 else 0.0
+
+
+def root_seconds(group, size, adders, sends_sums):
+    """What reduce-broadcast, send-recv and scatter-gather do with a bucket."""
+    reaching = group.reaching("root")
+    return gather_at_root(reaching, size, adders) + (broadcast(reaching, size) if sends_sums else 0.0)
+
+
+@functools.lru_cache(maxsize=None)
+def blocks_of_a_host(ranks, per_host):
+    """The most blocks in which the ranks of a host lie in the order of sums (distributed/sums/sum_order.h)."""
+    return max(count_blocks(0, ranks, first, min(first + per_host, ranks)) for first in range(0, ranks, per_host))
+
+
+def count_blocks(begin, end, first, last):
+    """Of the part of the tree from `begin` to `end`: the subtrees that make up what lies from `first` to `last`."""
+    if last <= begin or end <= first:
+        return 0
+    if first <= begin and end <= last:
+        return 1
+    half = 1 << ((end - begin - 1).bit_length() - 1)
+    return count_blocks(begin, begin + half, first, last) + count_blocks(begin + half, end, first, last)
