@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <set>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <unistd.h>
 
@@ -47,9 +46,8 @@ std::optional<LaunchedRank> launched_rank() {
 }
 
 void hurry_launcher() {
-  const char* const place = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
   const pid_t launcher = getppid();
-  if (place == nullptr || std::string_view(place) != "0" || !is_mpirun(launcher)) return;
+  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr || !is_mpirun(launcher)) return;
   const pid_t rank = getpid();
   const pid_t helper = fork();
   // mpirun ends the whole group of the rank as soon as this process has ended.

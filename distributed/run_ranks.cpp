@@ -53,7 +53,9 @@ Ending run_body(Communicator& communicator, const std::function<int(Communicator
     failed = true;
   }
   try {
-    return {status, communicator.leave(failed ? status : 0)};
+    const bool together = communicator.leave(failed ? status : 0);
+    if (status != 0) communicator.keep_library_open();
+    return {status, together};
   } catch (const std::exception& error) {
     return {failed ? status : report(error), false};  // one sentence a rank is enough
   }
