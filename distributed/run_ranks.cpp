@@ -52,6 +52,8 @@ Ending run_body(Communicator& communicator, const std::function<int(Communicator
     status = report(error);
     failed = true;
   }
+  // Before it leaves: as soon as another rank has ended with such a status, mpirun kills this one.
+  if (status != 0) tell_event(EventKind::end, status);
   try {
     const bool together = communicator.leave(failed ? status : 0);
     if (status != 0) communicator.keep_library_open();

@@ -87,6 +87,10 @@ class Run(VerdictTest):
         os.kill(self.ranks()[1].process, signal.SIGTERM)
         self.end(run)
         self.why("signal", r"rank 1 on \S+ was asked to end by SIGTERM, and all ranks ended after step \d+")
+        for rank in self.ranks():
+            said = next(event for event in rank.events if event.kind == Kind.END)
+            leaves = next(event for event in rank.events if event.text == "the end of its work")
+            self.assertLess(said.sequence, leaves.sequence, "mpirun may kill a rank that leaves")
 
     def test_left_by_exit(self):
         run = self.start(2, BUILD / "tests/programs/exiting_mlp", *self.iris(*ENDLESS))
@@ -272,15 +276,6 @@ class Told(VerdictTest):
         self.rank(0, (3, Kind.LOST, 1, "rank 1 on h0 has died while rank 0 waited at 'bucket 0 of step 12'"))
         self.rank(1, (4, Kind.STEP, 12, ""), oom_kills=-1)
         self.assertEqual(self.judged()[:3], ("out of memory", 1, 12))
-
-    def test_killed_by_mpirun_after_the_last_step(self):
-        """As all were asked to end, and mpirun did not wait for this one."""
-        gone = dict(place="another boot", started=1000, beat=500)
-        self.rank(1, (502, Kind.STEP, 12, ""), (501, Kind.SIGNAL, signal.SIGTERM, ""), **gone)
-        self.rank(0, (502, Kind.STEP, 12, ""), (500, Kind.END, 128 + signal.SIGTERM, ""), **gone)
-        self.why("signal", "rank 1 on h0 was asked to end by SIGTERM, and all ranks ended after step 12")
-        self.rank(0, (502, Kind.STEP, 12, ""), (500, Kind.END, 0, ""), **gone)
-        self.why("signal", "rank 1 on h0 was asked to end by SIGTERM, and was killed in step 12")
 
     def test_out_of_memory(self):
         self.rank(0, (3, Kind.ERROR, 1, "out of memory: this machine has less than the run asks for"))

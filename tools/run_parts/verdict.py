@@ -98,8 +98,8 @@ def of_loss(ranks, reporter, event):
 
 
 def of_end(ranks):
-    """All have done their work, and none has an error of its own."""
-    statuses = {rank.last(Kind.END).number for rank in ranks if rank.last(Kind.END)}
+    """All have come to their end, and none has an error of its own."""
+    statuses = {rank.last(Kind.END).number for rank in ranks}
     first = max(ranks, key=lambda rank: rank.step)  # one that serves makes no steps
     echo = first.last(Kind.ECHO)
     if statuses == {0}:
@@ -161,14 +161,12 @@ def of_those_left(ranks):
         by_kind = {Kind.ERROR: of_error, Kind.EXIT: of_exit, Kind.LOST: lambda *end: of_loss(ranks, *end)}
         return by_kind[event.kind](rank, event)
     at_work = [rank for rank in ranks if not rank.last(Kind.END)]
-    dead = [rank for rank in at_work if not rank.process_state()]
-    # When a rank has ended with another status than 0, mpirun may kill the others before they say that they have ended, too.
-    killed_by_mpirun = any(rank.last(Kind.END).number != 0 for rank in ranks if rank not in at_work)
-    if not at_work or (killed_by_mpirun and dead == at_work):
+    if not at_work:
         return of_end(ranks)
     stopped = [rank for rank in at_work if rank.process_state() in ("T", "t")]
     if stopped:
         return of("stopped", stopped[0], f"{list_ranks(rank.rank for rank in stopped)} on {stopped[0].host} is stopped {place(stopped[0])}")
+    dead = [rank for rank in at_work if not rank.process_state()]
     if dead:
         return of_death(min(dead, key=lambda rank: rank.last_sign))
     return of_start(ranks) if any(rank.is_starting for rank in ranks) else of_living(ranks)
