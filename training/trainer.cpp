@@ -271,7 +271,7 @@ Trainer::StepUnderWay Trainer::launch(const Step& data, std::exception_ptr failu
                                          .ends_epoch = is_last && dealer() == nullptr,
                                          .learning_rate = options_.learning_rate.learning_rate(state_.step),
                                          .seed = options_.seed,
-                                         .stop = noted_signal_ != 0,
+                                         .stop = is_to_stop(),
                                          .failure = std::move(failure)});
   } catch (...) {
     if (programs_->step().updated_step() == step.number) advance();
@@ -384,7 +384,14 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
   state_.epoch_loss = state_.epoch_samples = 0;
   epoch_ended_ = false;
   together(ranks(), fmt::format("the report of epoch {}", record.epoch + 1), [&] { observer.epoch(record); });
+  stopped_ = any_rank_asked_to_end() || stopped_;
   save();
+}
+
+bool Trainer::any_rank_asked_to_end() {
+  std::int64_t asking = asked_to_end_ ? 1 : 0;
+  ranks().sum(DType::int64, reinterpret_cast<std::byte*>(&asking), 1, "whether the run ends early");
+  return asking > 0;
 }
 
 Validation Trainer::validate() {

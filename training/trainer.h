@@ -137,6 +137,10 @@ class Trainer {
   // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run();
+  // Ends run() early, for an observer that has seen enough, on one rank or on several. All ranks end together, with a
+  // checkpoint: behind the epoch whose figures the observer has got, or behind the next step (two steps where a device
+  // computes while the host goes on).
+  void end_early() { asked_to_end_ = true; }
   // After a run that ended with the loss of ranks: those that are left share out the data anew, from the step
   // that was not finished, with a communicator and a strategy of their own, and run() goes on. Weights, state
   // and place are those that the last finished step has left where the strategy agrees before it updates (see
@@ -204,6 +208,8 @@ class Trainer {
   void save();
   void write_checkpoint();
   bool done() const;
+  bool any_rank_asked_to_end();
+  bool is_to_stop() const { return noted_signal_ != 0 || asked_to_end_; }
 
   SingleProcess alone_;
   TrainerParts parts_;
@@ -227,6 +233,7 @@ class Trainer {
   RecentValues rates_;   // images per second of each step
   double noted_at_ = 0;  // seconds: when the last of them was noted
   int noted_signal_ = 0;
+  bool asked_to_end_ = false;
   std::exception_ptr report_failure_;  // of the observer of the last step
   bool saved_ = false;                 // as it stands
   bool has_other_kernels_ = false;

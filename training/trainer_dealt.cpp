@@ -26,7 +26,7 @@ void Trainer::train_dealt(Loader& loader, TrainingObserver& observer) {
   while (!failure) {
     const double begin = seconds_now();
     if (noted_signal_ == 0) noted_signal_ = StopSignals::received();
-    if (noted_signal_ != 0) dealer()->stop();
+    if (is_to_stop()) dealer()->stop();
     if (!dealt) dealt = draw_ahead(loader, first);
     if (loader.is_empty()) break;
     failure = train_alone(loader, observer, begin);
@@ -77,7 +77,7 @@ void Trainer::meet(std::exception_ptr failure, std::int64_t dealt) {
   programs_->step().await_weights();
   const std::string what = fmt::format("the steps of epoch {}", state_.epoch + 1);
   agree_on_error(ranks(), failure, what);
-  std::array sums{state_.epoch_loss, state_.epoch_samples, noted_signal_ != 0 ? 1.0 : 0.0};
+  std::array sums{state_.epoch_loss, state_.epoch_samples, is_to_stop() ? 1.0 : 0.0};
   ranks().sum(DType::float64, reinterpret_cast<std::byte*>(sums.data()), std::ssize(sums), what);
   state_.epoch_loss = sums[0];
   state_.epoch_samples = sums[1];

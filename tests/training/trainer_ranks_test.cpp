@@ -73,8 +73,25 @@ class FullDisk final : public TrainingObserver {
   bool in_epoch_;
 };
 
+// Has seen enough on rank 1 alone.
+class EndsEarly final : public TrainingObserver {
+ public:
+  EndsEarly(Trainer& trainer, int rank, bool in_epoch) : trainer_(trainer), rank_(rank), in_epoch_(in_epoch) {}
+  void step(const StepRecord& record, std::int64_t) override {
+    if (!in_epoch_ && rank_ == 1 && record.step == 4) trainer_.end_early();
+  }
+  void epoch(const EpochRecord&) override {
+    if (in_epoch_ && rank_ == 1) trainer_.end_early();
+  }
+
+ private:
+  Trainer& trainer_;
+  int rank_;
+  bool in_epoch_;
+};
+
 using Ends = std::array<std::string, rank_count>;
-using MakeObserver = std::function<std::unique_ptr<TrainingObserver>(int rank)>;
+using MakeObserver = std::function<std::unique_ptr<TrainingObserver>(Trainer&, int rank)>;
 
 Ends all(const std::string& end) { return {end, end, end}; }
 
@@ -92,10 +109,12 @@ Ends endings(const std::function<TrainerOptions(int rank)>& options_of,
     options.batch_size = 7;
     options.bucket_bytes = 1;
     Trainer trainer({small_model, store, *backend, points(21), points(0), &ranks, &strategy}, options);
-    const auto observer = make_observer ? make_observer(ranks.rank()) : std::make_unique<TrainingObserver>();
+    const auto observer = make_observer ? make_observer(trainer, ranks.rank()) : std::make_unique<TrainingObserver>();
     std::string& end = ends.at(static_cast<std::size_t>(ranks.rank()));
     try {
-      end = fmt::format("{} steps", trainer.run(*observer).steps);
+      const TrainingResult result = trainer.run(*observer);
+      end = fmt::format("{} steps", result.steps);
+      if (result.signal != 0) end += fmt::format(", signal {}", result.signal);
     } catch (const Error& error) {
       end = fmt::format("{}, {}: {}", error.exit_status(), speaks(error) ? "says" : "hears", error.what());
     }
@@ -286,9 +305,17 @@ TEST_CASE("a strategy that does not sum the last bucket is told so after the fir
 TEST_CASE("what an observer meets on one rank ends all of them with its error") {
   for (const bool in_epoch : {false, true}) {
     const std::string hears = "2, hears: rank 1: the disk is full";
-    CHECK(endings<SummingStrategy>({.epochs = 2}, [&](int rank) {
+    CHECK(endings<SummingStrategy>({.epochs = 2}, [&](Trainer&, int rank) {
             return std::make_unique<FullDisk>(rank, in_epoch);
           }) == Ends{hears, "2, says: the disk is full", hears});
+  }
+}
+
+TEST_CASE("an observer of one rank ends the run of all early, which no signal has ended") {
+  for (const bool in_epoch : {false, true}) {
+    CHECK(endings<SummingStrategy>({.epochs = 3}, [&](Trainer& trainer, int rank) {
+            return std::make_unique<EndsEarly>(trainer, rank, in_epoch);
+          }) == all(in_epoch ? "3 steps" : "5 steps"));
   }
 }
 
