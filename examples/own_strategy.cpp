@@ -5,17 +5,11 @@
 //   mpirun -n 2 build/examples/own_strategy
 
 #include <cstdio>
+#include <plexaura/plexaura.h>
 
-#include "backends/registry.h"
-#include "core/params/weights_immigration.h"
-#include "distributed/communicator.h"
 #include "distributed/handshake.h"
 #include "distributed/run_ranks.h"
 #include "models/zoo/mlp.h"
-#include "training/data/csv.h"
-#include "training/data/standardise.h"
-#include "training/data/subset.h"
-#include "training/trainer.h"
 
 using namespace plexaura;
 

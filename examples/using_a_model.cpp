@@ -8,8 +8,15 @@
 
 using namespace plexaura;
 
-// A flower that is measured by hand: sepal length and width, petal length and width, in centimetres.
-const Tensor flower = Tensor::of<float>({1, 4}, {5.9F, 3.0F, 5.1F, 1.8F});
+// Samples [N, values], scaled as a StandardisedDataset scales those to train on.
+Tensor scaled(Tensor samples, const Standardisation& measured) {
+  const std::span<float> values = samples.as<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t column = i % measured.mean.size();
+    values[i] = (values[i] - measured.mean[column]) / measured.stddev[column];
+  }
+  return samples;
+}
 
 // Returns whether what was saved is what is loaded.
 bool save_and_load(Model& model, const ParameterStore& store, const std::filesystem::path& file) {
@@ -27,10 +34,11 @@ bool save_and_load(Model& model, const ParameterStore& store, const std::filesys
          tuned.read("fc3.weight") != store.read("fc3.weight");
 }
 
-// How much each measurement moves the logit of a class.
-Tensor input_gradient(Model& model, ParameterStore& store, Backend& backend, std::int64_t label) {
+// How much each measurement of a flower [1, 4] moves the logit of a class.
+Tensor input_gradient(Model& model, ParameterStore& store, Backend& backend, const Tensor& flower,
+                      std::int64_t label) {
   Graph graph(Mode::inference);
-  const Node x = graph.input("x", {DType::float32, {1, 4}});
+  const Node x = graph.input("x", flower.type());
   const Node logit =
       sum(model(x) * one_hot(graph.constant(Tensor::of<std::int64_t>({1}, {label})), 3, DType::float32));
   const std::vector<ProgramOutput> outputs{{.node = gradients(logit, {x})[0]}};
@@ -40,9 +48,9 @@ Tensor input_gradient(Model& model, ParameterStore& store, Backend& backend, std
 }
 
 // Any value of the graph, here the input of the model's first tanh.
-Tensor before_first_tanh(Model& model, ParameterStore& store, Backend& backend) {
+Tensor before_first_tanh(Model& model, ParameterStore& store, Backend& backend, const Tensor& flower) {
   Graph graph(Mode::inference);
-  const std::vector<ProgramOutput> outputs{{.node = model(graph.input("x", {DType::float32, {1, 4}}))}};
+  const std::vector<ProgramOutput> outputs{{.node = model(graph.input("x", flower.type()))}};
   const auto program = compile(graph, outputs, backend, {.placement = &store.placement(), .keep_all = true});
   VM vm(program, backend, {.store = &store});
   vm.run({{"x", flower}});
@@ -54,14 +62,13 @@ Tensor before_first_tanh(Model& model, ParameterStore& store, Backend& backend) 
 int main() try {
   const auto backend = open_backend("cpu");
   const Config config = Config::load("models/iris.yaml");
-  const auto data = std::make_shared<CsvDataset>("models/iris.csv");
+  const auto table = std::make_shared<CsvDataset>("models/iris.csv");
+  const Standardisation measured = measure_standardisation(*table);
+  const auto data = std::make_shared<StandardisedDataset>(table, measured);
   const auto model = make_model(config, data->sample_shape(), 3);
   ParameterStore store = make_store(*model, DType::float32, /*seed=*/1);
-  const auto build = [&](const ModelInputs& inputs) {
-    return build_loss(*model, (*model)(inputs["samples"]), inputs["labels"]);
-  };
   Trainer trainer(
-      {.model = build, .store = store, .backend = *backend, .train = data},
+      {.model = builder_of(*model), .store = store, .backend = *backend, .train = data},
       {.batch_size = 10, .epochs = 60, .optimizer = {.kind = OptimizerSpec::adam}, .learning_rate = 0.01});
   trainer.run();
 
@@ -69,6 +76,8 @@ int main() try {
   const bool same = save_and_load(*model, store, file);
 
   Predictor predict(config, file, data->sample_shape(), 3, *backend);
+  // Measured by hand: sepal length and width, petal length and width, in centimetres.
+  const Tensor flower = scaled(Tensor::of<float>({1, 4}, {5.9F, 3.0F, 5.1F, 1.8F}), measured);
   const Tensor logits = predict(flower);
   const auto best = std::max_element(logits.as<float>().begin(), logits.as<float>().end());
   const std::int64_t label = best - logits.as<float>().begin();
@@ -76,10 +85,10 @@ int main() try {
 
   ParameterStore loaded = make_store(*model, DType::float32);
   load_weights(file, loaded);
-  const Tensor slope = input_gradient(*model, loaded, *backend, label);
-  const Tensor hidden = before_first_tanh(*model, loaded, *backend);
+  const Tensor slope = input_gradient(*model, loaded, *backend, flower, label);
+  const Tensor hidden = before_first_tanh(*model, loaded, *backend, flower);
   std::printf("the petal's length moves its logit by %.2f a centimetre; %s units in the first layer\n",
-              slope.as<float>()[2], std::to_string(hidden.elements()).c_str());
+              slope.as<float>()[2] / measured.stddev[2], std::to_string(hidden.elements()).c_str());
   std::filesystem::remove(file);
   return same && label == 2 && slope.as<float>()[2] > 0 ? 0 : 1;
 } catch (const Error& error) {

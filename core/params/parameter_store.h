@@ -27,7 +27,7 @@ struct ParameterSpec {
   std::string name;  // "layer1.0.conv1.weight"; see is_parameter_name()
   TensorType type;
   ParameterRole role = ParameterRole::trainable;
-  Initialiser initialiser;
+  Initialiser initialiser;                // zeros unless another one is given
   std::vector<std::string> aliases = {};  // other names of a tied parameter
 };
 
