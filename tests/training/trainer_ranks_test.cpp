@@ -76,7 +76,8 @@ class FullDisk final : public TrainingObserver {
 // Has seen enough on rank 1 alone.
 class EndsEarly final : public TrainingObserver {
  public:
-  EndsEarly(Trainer& trainer, int rank, bool in_epoch) : trainer_(trainer), rank_(rank), in_epoch_(in_epoch) {}
+  EndsEarly(Trainer& trainer, int rank, bool in_epoch)
+      : trainer_(trainer), rank_(rank), in_epoch_(in_epoch) {}
   void step(const StepRecord& record, std::int64_t) override {
     if (!in_epoch_ && rank_ == 1 && record.step == 4) trainer_.end_early();
   }
@@ -109,7 +110,8 @@ Ends endings(const std::function<TrainerOptions(int rank)>& options_of,
     options.batch_size = 7;
     options.bucket_bytes = 1;
     Trainer trainer({small_model, store, *backend, points(21), points(0), &ranks, &strategy}, options);
-    const auto observer = make_observer ? make_observer(trainer, ranks.rank()) : std::make_unique<TrainingObserver>();
+    const auto observer =
+        make_observer ? make_observer(trainer, ranks.rank()) : std::make_unique<TrainingObserver>();
     std::string& end = ends.at(static_cast<std::size_t>(ranks.rank()));
     try {
       const TrainingResult result = trainer.run(*observer);
