@@ -197,14 +197,14 @@ class Run(VerdictTest):
 class Told(VerdictTest):
     """Of events that are hard to bring about, and were written by hand. All ranks are this process, which lives."""
 
-    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None):
+    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None, count=1000):
         """told: (seconds ago, kind, number, text)"""
         now, clock = time.time_ns(), time.monotonic_ns()
         stat = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
         begin = int(started * 1e9)
         text = lambda value, size: value.encode().ljust(size, b"\0")
         data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, 3, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
-                                  int(started if beat is None else started - beat), step, 0, 1000, text(host, 64),
+                                  int(started if beat is None else started - beat), step, 0, count, text(host, 64),
                                   text(events.own_place() if place is None else place, 128), text("", 64),
                                   0 if survived is None else clock - int(survived * 1e9))
         data = data.ljust(events.HEADER_BYTES, b"\0") + text("fc1.weight, fc1.bias", 128)
@@ -271,6 +271,19 @@ class Told(VerdictTest):
         self.why("running", "ranks 0 and 2 at step 12; rank 1 died before, and the others went on")
         self.rank(2, (300, Kind.STEP, 40, ""), survived=400, **gone | {"beat": 300})  # a second one, later
         self.assertEqual(self.judged()[:2], ("killed", 2))
+
+    def test_ranks_that_ended_as_others_did_not_start(self):
+        """mpirun, or tools/run, has killed those that waited."""
+        gone = dict(place="another boot", started=1000, beat=500, step=0)
+        waits = (900, Kind.WAIT, 0, "MPI_Init")
+        self.rank(0, waits, count=1, **gone)
+        self.rank(2, waits, count=1, **gone)
+        self.why("start-up", "rank 1 did not start, .*; rank 0 on h0 was killed, or crashed, in start-up, in 'MPI_Init' with the other ranks")
+        self.rank(2, waits, (800, Kind.READY, 3, ""), count=2, **gone)  # all had started, and rank 1 keeps its events elsewhere
+        self.assertEqual(self.judged()[:2], ("killed", 0))
+        self.rank(2, waits, count=1, **gone)
+        self.rank(1, waits, count=1, **gone)
+        self.assertEqual(self.judged()[:2], ("killed", 0))
 
     def test_killed_for_want_of_memory(self):
         self.rank(0, (3, Kind.LOST, 1, "rank 1 on h0 has died while rank 0 waited at 'bucket 0 of step 12'"))
