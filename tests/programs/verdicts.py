@@ -180,6 +180,21 @@ class Run(VerdictTest):
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, r"\Awhy: there is no folder '.*/run'; name the folder output.dir of a run\n\Z")
 
+    def test_folders_that_may_not_be_read(self):
+        """By another user than root, to whom nothing is forbidden."""
+        nobody = 65534 if os.geteuid() == 0 else None
+        why = SOURCE / "tools/why"
+        if nobody and subprocess.run([why, "--help"], user=nobody, capture_output=True).returncode != 0:
+            self.skipTest(f"user {nobody} may not start {why}")
+        self.folder.chmod(0o755)
+        (self.folder / "run/events").mkdir(parents=True)
+        for part, mode in (("run/events", 0), ("run", 0o333), ("run", 0)):
+            (self.folder / part).chmod(mode)
+            done = subprocess.run([why, self.folder / "run"], user=nobody, capture_output=True, text=True, timeout=60)
+            (self.folder / part).chmod(0o755)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, rf"\Awhy: '.*/{part}' may not be read; ask as the user who has started the run\n\Z")
+
     def test_no_run(self):
         (self.folder / "run/events").mkdir(parents=True)
         strange = "'.*/rank-0000' holds no events that this version of Plexaura has written"
