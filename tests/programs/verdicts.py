@@ -153,6 +153,18 @@ class Run(VerdictTest):
         self.why("start-up", r"rank 1 did not start, .*; rank 0 on \S+ has been in start-up, in 'MPI_Init")
         self.assertIsNone(run.poll())
 
+    def test_a_start_that_is_refused(self):
+        """It does not hide the run that holds the folder, not even when that has ended."""
+        run = self.start(1, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(1, 100)
+        for mistake, says in (("training.seed=2", "^another run, process"), ("training.epoch=3", "did you mean 'epochs'")):
+            refused = self.run_ranks(2, "mlp", *self.iris("output.dir=run", mistake), status=2)
+            self.assertRegex(support.without_mpirun(refused.text)[0], says)
+            self.why("running", "rank 0 ")
+        os.kill(self.ranks()[0].process, signal.SIGTERM)
+        self.end(run)
+        self.why("signal", r"rank 0 on \S+ was asked to end by SIGTERM")
+
     def test_an_older_run_in_the_folder(self):
         self.run_ranks(3, "mlp", *self.iris("output.dir=run"), "--steps", 5)
         self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--steps", 7)
