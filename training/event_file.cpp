@@ -1,7 +1,6 @@
 #include "training/event_file.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -18,6 +17,8 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "training/folder_lock.h"
 
 namespace plexaura {
 
@@ -65,11 +66,6 @@ std::string place_of_this_process() {
   return boot + " " + fs::read_symlink("/proc/self/ns/pid", error).string();
 }
 
-bool is_held(const fs::path& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  return file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 void describe(EventFile::Header& header) {
   header.process = ::getpid();
   header.process_start = start_of_this_process();
@@ -95,7 +91,7 @@ EventFile::EventFile(const fs::path& folder, int rank, int ranks, std::string_vi
     fs::create_directories(folder);
     const fs::path path = folder / fmt::format("rank-{:04}", rank);
     unfinished = folder / fmt::format(".rank-{:04}.{}", rank, ::getpid());
-    if (is_held(path) || !open(unfinished)) return;
+    if (is_locked(path) || !open(unfinished)) return;
     describe(*header_);
     header_->rank = rank;
     header_->ranks = ranks;

@@ -38,6 +38,11 @@ std::string this_process() {
   return fmt::format("process {} on {}", ::getpid(), host.data());
 }
 
+bool is_locked(const fs::path& file) {
+  const FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  return opened.get() >= 0 && ::flock(opened.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 FolderLock::FolderLock(const fs::path& folder, std::span<const std::string> lost)
     : path_(folder / file_name) {
   while (!try_lock()) {

@@ -12,6 +12,9 @@ namespace plexaura {
 // How a process is named to others: "process 4711 on node3".
 std::string this_process();
 
+// Whether a process holds a lock on the file. Those who ask at the same time do not take each other for one.
+bool is_locked(const std::filesystem::path& file);
+
 // The right to write into a folder: one holder at a time, in this process or another one, on this machine or
 // another one that shares the folder. It ends with the object, or with the process however that ends: the
 // system sees to it, and the file ".lock" that stays in the folder is no sign of a holder. Throws UserError

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "distributed/launcher.h"
+#include "training/folder_lock.h"
 
 namespace plexaura {
 
@@ -20,7 +21,7 @@ std::unique_ptr<EventFile> begin_events(const fs::path& output) {
   const auto keep_in = [&](const fs::path& folder) {
     return std::make_unique<EventFile>(folder, launched.rank, launched.ranks, launched.job);
   };
-  if (!output.empty()) {
+  if (!output.empty() && !is_locked(output / FolderLock::file_name)) {
     auto events = keep_in(output / "events");
     const std::string name = fmt::format("rank-{:04}", launched.rank);
     const fs::path target = fs::absolute(output / "events" / name, error);

@@ -153,6 +153,18 @@ class Run(VerdictTest):
         self.why("start-up", r"rank 1 did not start, .*; rank 0 on \S+ has been in start-up, in 'MPI_Init")
         self.assertIsNone(run.poll())
 
+    def test_a_start_that_is_refused(self):
+        """It does not hide the run that holds the folder, not even when that has ended."""
+        run = self.start(1, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(1, 100)
+        for mistake, says in (("training.seed=2", "^another run, process"), ("training.epoch=3", "did you mean 'epochs'")):
+            refused = self.run_ranks(2, "mlp", *self.iris("output.dir=run", mistake), status=2)
+            self.assertRegex(support.without_mpirun(refused.text)[0], says)
+            self.why("running", "rank 0 ")
+        os.kill(self.ranks()[0].process, signal.SIGTERM)
+        self.end(run)
+        self.why("signal", r"rank 0 on \S+ was asked to end by SIGTERM")
+
     def test_an_older_run_in_the_folder(self):
         self.run_ranks(3, "mlp", *self.iris("output.dir=run"), "--steps", 5)
         self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--steps", 7)
@@ -180,6 +192,21 @@ class Run(VerdictTest):
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, r"\Awhy: there is no folder '.*/run'; name the folder output.dir of a run\n\Z")
 
+    def test_folders_that_may_not_be_read(self):
+        """By another user than root, to whom nothing is forbidden."""
+        nobody = 65534 if os.geteuid() == 0 else None
+        why = SOURCE / "tools/why"
+        if nobody and subprocess.run([why, "--help"], user=nobody, capture_output=True).returncode != 0:
+            self.skipTest(f"user {nobody} may not start {why}")
+        self.folder.chmod(0o755)
+        (self.folder / "run/events").mkdir(parents=True)
+        for part, mode in (("run/events", 0), ("run", 0o333), ("run", 0)):
+            (self.folder / part).chmod(mode)
+            done = subprocess.run([why, self.folder / "run"], user=nobody, capture_output=True, text=True, timeout=60)
+            (self.folder / part).chmod(0o755)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, rf"\Awhy: '.*/{part}' may not be read; ask as the user who has started the run\n\Z")
+
     def test_no_run(self):
         (self.folder / "run/events").mkdir(parents=True)
         strange = "'.*/rank-0000' holds no events that this version of Plexaura has written"
@@ -197,14 +224,14 @@ class Run(VerdictTest):
 class Told(VerdictTest):
     """Of events that are hard to bring about, and were written by hand. All ranks are this process, which lives."""
 
-    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None):
+    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None, count=1000):
         """told: (seconds ago, kind, number, text)"""
         now, clock = time.time_ns(), time.monotonic_ns()
         stat = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
         begin = int(started * 1e9)
         text = lambda value, size: value.encode().ljust(size, b"\0")
         data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, 3, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
-                                  int(started if beat is None else started - beat), step, 0, 1000, text(host, 64),
+                                  int(started if beat is None else started - beat), step, 0, count, text(host, 64),
                                   text(events.own_place() if place is None else place, 128), text("", 64),
                                   0 if survived is None else clock - int(survived * 1e9))
         data = data.ljust(events.HEADER_BYTES, b"\0") + text("fc1.weight, fc1.bias", 128)
@@ -271,6 +298,19 @@ class Told(VerdictTest):
         self.why("running", "ranks 0 and 2 at step 12; rank 1 died before, and the others went on")
         self.rank(2, (300, Kind.STEP, 40, ""), survived=400, **gone | {"beat": 300})  # a second one, later
         self.assertEqual(self.judged()[:2], ("killed", 2))
+
+    def test_ranks_that_ended_as_others_did_not_start(self):
+        """mpirun, or tools/run, has killed those that waited."""
+        gone = dict(place="another boot", started=1000, beat=500, step=0)
+        waits = (900, Kind.WAIT, 0, "MPI_Init")
+        self.rank(0, waits, count=1, **gone)
+        self.rank(2, waits, count=1, **gone)
+        self.why("start-up", "rank 1 did not start, .*; rank 0 on h0 was killed, or crashed, in start-up, in 'MPI_Init' with the other ranks")
+        self.rank(2, waits, (800, Kind.READY, 3, ""), count=2, **gone)  # all had started, and rank 1 keeps its events elsewhere
+        self.assertEqual(self.judged()[:2], ("killed", 0))
+        self.rank(2, waits, count=1, **gone)
+        self.rank(1, waits, count=1, **gone)
+        self.assertEqual(self.judged()[:2], ("killed", 0))
 
     def test_killed_for_want_of_memory(self):
         self.rank(0, (3, Kind.LOST, 1, "rank 1 on h0 has died while rank 0 waited at 'bucket 0 of step 12'"))

@@ -15,12 +15,15 @@ namespace plexaura::testing::folder_lock_test {
 
 TEST_CASE("a folder has one holder at a time, and the refusal names it") {
   const TemporaryFolder folder;
+  CHECK_FALSE(is_locked(folder.path() / FolderLock::file_name));
   std::optional<FolderLock> first(folder.path());
   const std::string text = user_error([&] { const FolderLock second(folder.path()); });
   CHECK(text.starts_with(fmt::format("another run, process {} on ", ::getpid())));
   CHECK(text.ends_with(" writes its checkpoints into " + folder.path().string() +
                        ": wait until it has ended, or name another folder in output.dir"));
+  CHECK(is_locked(folder.path() / FolderLock::file_name));
   first.reset();
+  CHECK_FALSE(is_locked(folder.path() / FolderLock::file_name));
   CHECK(user_error([&] { const FolderLock second(folder.path()); }).empty());
 }
 

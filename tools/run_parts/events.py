@@ -119,6 +119,9 @@ def read_ranks(folder):
     for path in sorted((*folder.glob("events/rank-????"), *folder.glob("rank-????"))):
         with path.open("rb") as file:
             ranks.append(Rank(file))
+    for part in () if ranks else (folder, folder / "events"):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.listdir(part)  # raises PermissionError where glob() finds nothing for want of a permission
     return of_newest_run(ranks)
 
 

@@ -135,13 +135,19 @@ def of_living(ranks):
     return of("running", slowest, f"{name(slowest)} has been {place(slowest)} for {age(since):.0f} s")
 
 
+def missing_of(ranks):
+    return set(range(max(rank.ranks for rank in ranks))) - {rank.rank for rank in ranks}
+
+
+def of_missing(missing, rest):
+    return Verdict("start-up", min(missing), 0, f"{list_ranks(missing)} did not start, or not with this folder as output; {rest}")
+
+
 def of_start(ranks):
-    missing = set(range(max(rank.ranks for rank in ranks))) - {rank.rank for rank in ranks}
-    waiting = f"{name(ranks[0])} has been {place(ranks[0])} for {age(ranks[0].activity()[2]):.0f} s"
-    if missing:
-        return Verdict("start-up", min(missing), 0, f"{list_ranks(missing)} did not start, or not with this folder as output; {waiting}")
-    slowest = next(rank for rank in ranks if rank.is_starting)
-    return of("start-up", slowest, f"{name(slowest)} has been {place(slowest)} for {age(slowest.activity()[2]):.0f} s")
+    missing = missing_of(ranks)
+    slowest = ranks[0] if missing else next(rank for rank in ranks if rank.is_starting)
+    waiting = f"{name(slowest)} has been {place(slowest)} for {age(slowest.activity()[2]):.0f} s"
+    return of_missing(missing, waiting) if missing else of("start-up", slowest, waiting)
 
 
 def judge(ranks):
@@ -168,5 +174,7 @@ def of_those_left(ranks):
         return of("stopped", stopped[0], f"{list_ranks(rank.rank for rank in stopped)} on {stopped[0].host} is stopped {place(stopped[0])}")
     dead = [rank for rank in at_work if not rank.process_state()]
     if dead:
-        return of_death(min(dead, key=lambda rank: rank.last_sign))
+        death, missing = of_death(min(dead, key=lambda rank: rank.last_sign)), missing_of(ranks)
+        # The launcher ends the ranks that wait for one that does not start.
+        return of_missing(missing, death.sentence) if missing and all(rank.is_starting for rank in ranks) else death
     return of_start(ranks) if any(rank.is_starting for rank in ranks) else of_living(ranks)
