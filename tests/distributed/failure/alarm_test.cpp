@@ -123,7 +123,9 @@ TEST_CASE("alarm: of the ranks that wait one names the rank that does not, the o
   ThreadNetwork network(4);
   const std::string text =
       "rank 1 did not come to 'bucket 3' (barrier) within 0.25 s: stopped, stuck, or still at work elsewhere";
+  const double begin = seconds_now();
   const auto ends = without(1, {"a", "a", "a", "a"}, network);
+  CHECK(seconds_now() - begin < longest_wait);
   CHECK(ends == std::vector<std::string>{"says " + text, "fine", "hears " + text, "hears " + text});
 }
 
