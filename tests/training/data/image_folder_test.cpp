@@ -9,7 +9,9 @@
 #include "tests/support/error_text.h"
 #include "tests/support/no_descriptors.h"
 #include "tests/training/data/data_support.h"
+#include "training/data/crop.h"
 #include "training/data/loader.h"
+#include "training/data/resample.h"
 #include "training/data/sample_reader.h"
 #include "training/file.h"
 
@@ -85,6 +87,30 @@ TEST_CASE("without augmentation the centre is seen, upright, in every epoch") {
   CHECK(std::abs(sample[8 * 16 + 13] - 20) < 12);             // and not on the right
   CHECK(std::abs(sample[2 * 256 + 8 * 16 + 13] - 230) < 12);  // where blue is
   CHECK(sample == sample_of(dataset, 1, {7, 9}));
+}
+
+// Also where far fewer pixels are needed, which JPEG would allow to decode at a half, a quarter or an eighth.
+TEST_CASE("a large JPEG is decoded at its full size and then resized") {
+  const testing::TempFolder folder;
+  Image drawn{600, 400, {}};
+  for (std::int64_t y = 0; y < drawn.height; ++y)
+    for (std::int64_t x = 0; x < drawn.width; ++x)
+      for (const std::int64_t value : {x * y / 5, 3 * x + y, x * x / 9 + 7 * y})
+        drawn.pixels.push_back(static_cast<std::uint8_t>(value % 256));
+  const auto bytes = encode_jpeg(drawn);
+  const Image whole = decode_image(bytes, "large.jpg");
+  REQUIRE(whole.width == 600);
+  REQUIRE(whole.height == 400);
+  const auto file = folder.write("cat/large.jpg", bytes);
+  for (const std::int64_t side : {16, 40, 90, 170}) {
+    CAPTURE(side);
+    const ImageFolderOptions options{.image_size = side};
+    std::vector<std::uint8_t> expected(static_cast<std::size_t>(3 * side * side));
+    resample(whole, centre_crop({600, 400}, shorter_side_of(options), side), expected);
+    CHECK(sample_of(ImageFolderDataset(folder.path, options), 0) == expected);
+    const Tensor alone = read_image(file, options);
+    CHECK(std::ranges::equal(alone.as<std::uint8_t>(), expected));
+  }
 }
 
 TEST_CASE("augmentation is a function of seed, epoch and index, and flips half of all") {
