@@ -56,7 +56,12 @@ std::uint64_t read_header_length(const InputFile& file) {
     throw UserError(fmt::format(
         "'{}' looks like a page of the web (HTML or XML) and not like a safetensors file; fetch it again",
         file.path().string()));
-  if (length > longest_header || length > file.bytes() - length_bytes)
+  if (length > longest_header)
+    throw UserError(
+        fmt::format("'{}' begins with something else than a safetensors header: it is of another format or "
+                    "damaged; convert it to safetensors, or fetch it again",
+                    file.path().string()));
+  if (length > file.bytes() - length_bytes)
     throw UserError(
         fmt::format("'{}': a header of {} bytes does not fit in a file of {}; the file is damaged or not a "
                     "safetensors file",
