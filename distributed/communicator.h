@@ -130,15 +130,10 @@ class Communicator : public Collective {
   // closed without waiting. The destructor does it where this was not called, and then prints what goes
   // wrong. `error_status`: 0, or the exit status of an error that this rank reports itself. It waits a second at
   // most then: the others may have failed with it. Ranks that have not come by then end without a word, wherever
-  // they wait, and with the same status. Returns whether all ranks have come; DeviceError where they have not,
+  // they wait, and with the same status; and no rank closes the library then. Returns whether all ranks have come; DeviceError where they have not,
   // unless this rank has failed. A duplicate or split waits for nobody and tells nobody: ranks that wait in it hear
   // of an error from the communicator of all ranks.
   virtual bool leave(int error_status) = 0;
-
-  // This process will not close the library. To be called where it is about to end with another status than 0: mpirun
-  // then kills the ranks that are still there, and that of Open MPI 4 may hang if one of them is just closing the
-  // library. leave() does it for a rank with an error.
-  virtual void keep_library_open() noexcept = 0;
 };
 
 // The communicator of all ranks that mpirun or srun has started; of one rank where the program runs by

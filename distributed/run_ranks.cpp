@@ -55,9 +55,7 @@ Ending run_body(Communicator& communicator, const std::function<int(Communicator
   // Before it leaves: as soon as another rank has ended with such a status, mpirun kills this one.
   if (status != 0) tell_event(EventKind::end, status);
   try {
-    const bool together = communicator.leave(failed ? status : 0);
-    if (status != 0) communicator.keep_library_open();
-    return {status, together};
+    return {status, communicator.leave(failed ? status : 0)};
   } catch (const std::exception& error) {
     return {failed ? status : report(error), false};  // one sentence a rank is enough
   }

@@ -302,8 +302,9 @@ bool GroupCommunicator::leave(int error_status) {
     const EventSpan span(EventKind::wait, "the end of its work");
     const Call call = in_error ? Call::leave_in_error : Call::leave;
     call_check().meet(announce(call, "", DType::uint8, error_status), patience);
-    // All have announced that they leave, but some may have given up waiting and ended.
-    if (in_error) keep_library_open();
+    // All have announced that they leave, but some may have given up waiting and ended. Open MPI 4's mpirun may hang or
+    // crash if others wait for these in MPI_Finalize.
+    if (in_error) transport_->abandon();
     return true;
   } catch (const std::exception& error) {
     const auto* loss = dynamic_cast<const RankLost*>(&error);

@@ -58,7 +58,6 @@ class GroupCommunicator final : public Communicator {
                   std::string_view what) override;
   void interrupt_waits(bool on) override { alarm_->interrupt_waits(on); }
   bool leave(int error_status) override;
-  void keep_library_open() noexcept override { transport_->abandon(); }
 
  private:
   // Runs a call, and remembers when it failed in a way that leaves the ranks at different places.

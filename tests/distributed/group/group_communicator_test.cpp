@@ -218,20 +218,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("communicator: a rank that is to end with another status than 0 does not close the library") {
-  ThreadNetwork network(rank_count);
-  const auto ends = endings(rank_count, [&](int rank) {
-    std::unique_ptr<Transport> transport = network.transport(rank);
-    const Transport& closed_by = *transport;
-    GroupCommunicator ranks(std::move(transport), {.shared_memory = false});
-    if (!ranks.leave(0)) throw InternalError("some rank did not come");
-    if (closed_by.abandoned()) throw InternalError("nobody has said that the library is to stay open");
-    ranks.keep_library_open();
-    if (!closed_by.abandoned()) throw InternalError("the library is closed");
-  });
-  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
-}
-
 TEST_CASE(
     "communicator: of a rank that fails alone those hear soon that wait for it in a duplicate, and end with "
     "its status") {
