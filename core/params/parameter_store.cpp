@@ -220,6 +220,7 @@ LossScale ParameterStore::read_loss_scale() const {
   return scale;
 }
 
+// NOLINTNEXTLINE(readability-make-member-function-const): it changes what the store holds
 void ParameterStore::write_loss_scale(const LossScale& scale) {
   copy_to_device(backend(), scaling(), reinterpret_cast<const std::byte*>(&scale), sizeof scale);
 }

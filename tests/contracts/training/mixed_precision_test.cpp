@@ -56,18 +56,18 @@ class Patterns final : public DatasetOf<float> {
 class Net final : public Module {
  public:
   void members(MemberVisitor& visit) override {
-    visit("conv", conv);
-    visit("norm", norm);
-    visit("out", out);
+    visit("conv", conv_);
+    visit("norm", norm_);
+    visit("out", out_);
   }
   Node operator()(Operand x) {
-    return out(flatten(max_pool2d(relu(norm(conv(x))), {.kernel = {2, 2}, .stride = Size2d{2, 2}})));
+    return out_(flatten(max_pool2d(relu(norm_(conv_(x))), {.kernel = {2, 2}, .stride = Size2d{2, 2}})));
   }
 
  private:
-  layers::Conv2d conv{1, 8, {3, 3}, {.padding = {1, 1}, .bias = false}};
-  layers::BatchNorm2d norm{8};
-  layers::Linear out{128, 4};
+  layers::Conv2d conv_{1, 8, {3, 3}, {.padding = {1, 1}, .bias = false}};
+  layers::BatchNorm2d norm_{8};
+  layers::Linear out_{128, 4};
 };
 
 struct Last final : TrainingObserver {
