@@ -125,8 +125,9 @@ class CudaBackend final : public Backend {
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates = library_source_.propose(query);
     if (query.region.nodes.size() != 1) return candidates;
-    auto own = propose_own(device_, query);
-    if (own && (candidates.empty() || own->seconds < seconds_worth_measuring)) candidates.push_back(*own);
+    const bool alone = candidates.empty();
+    for (Candidate& own : propose_own(device_, query))
+      if (alone || own.seconds < seconds_worth_measuring) candidates.push_back(std::move(own));
     return candidates;
   }
 

@@ -6,10 +6,17 @@
 #include <string>
 
 #include "backends/registry.h"
+#include "core/autodiff/gradients.h"
 #include "core/compile/compile.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/pool2d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
+#include "core/testing/run.h"
 #include "tests/support/error_text.h"
+#include "tests/support/pattern.h"
 
 namespace plexaura::testing::cuda_backend_test {
 
@@ -55,6 +62,37 @@ TEST_CASE("CUDA refuses a value with too many axes when the program is compiled"
   CHECK(text.find("cuda_backend_test.cpp:" + std::to_string(line)) != std::string::npos);
   CHECK(text.find("take values of up to 8 axes, and float32[1,2,1,2,1,2,1,2,1] has 9; reshape it") !=
         std::string::npos);
+}
+
+TEST_CASE("images for tensor cores stay channels last on CUDA from convolution to convolution") {
+  if (!has_simulation()) return;  // in builds with sanitizers
+  const auto backend = open_backend("simulated_cuda", {{"tf32", "1"}});
+  Graph graph;
+  const auto input = [&](const char* name, const Shape& shape) {
+    return graph.input(name, {DType::float32, shape});
+  };
+  const Node x = input("x", {2, 3, 12, 12});
+  const Node first = input("first", {16, 3, 3, 3});
+  const Node second = input("second", {16, 16, 3, 3});
+  const Node scale = input("scale", {16});
+  const Node shift = input("shift", {16});
+  const Node images = relu(batch_norm(conv2d(x, first, {.padding = {1, 1}}), scale, shift).y);
+  const Node pooled = max_pool2d(images + 0.5 * images, {.kernel = {2, 2}});
+  const Node y = conv2d(pooled, second);
+  const std::vector<Node> grads = gradients(sum(y * y), {first, second, scale, shift});
+  const std::vector<ProgramOutput> outputs{
+      {.node = grads[0]}, {.node = grads[1]}, {.node = grads[2]}, {.node = grads[3]}};
+  const auto program = compile(graph, outputs, *backend);
+  // Of the images and the weights that are fed, of y for its sum, and of y's gradient.
+  INFO(program->to_text());
+  CHECK(program->reorders == 5);
+
+  std::vector<Tensor> values;
+  for (const Node& node : {x, first, second, scale, shift})
+    values.push_back(pattern(node.shape()).cast(DType::float32));
+  const auto found = Runner(graph, grads, *backend)(values);
+  const auto expected = Runner(graph, grads, *open_backend("portable"))(values);
+  for (std::size_t i = 0; i < grads.size(); ++i) check_close(found[i], expected[i].to_doubles(), 1e-5);
 }
 
 }  // namespace plexaura::testing::cuda_backend_test

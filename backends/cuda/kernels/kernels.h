@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "backends/cuda/kernels/call.h"
@@ -16,5 +17,12 @@ void enqueue_bias(const Call& call);
 
 // Null where there is none.
 OpKernel find_kernel(std::string_view op_name);
+
+// Whether the op's kernel looks at Call::channels_last. Those of elementwise ops need not.
+bool knows_channels_last(std::string_view op_name);
+
+// Bytes of scratch memory that an op's kernel wants whose first input has this shape.
+std::size_t workspace_of(std::string_view op_name, const Shape& first_input, bool channels_last);
+std::size_t batch_norm_workspace(const Shape& x, bool channels_last);  // of the kernels that sum up channels
 
 }  // namespace plexaura::cuda
