@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "backends/cpu/adapter/batch_norm_regions.h"
 #include "backends/cpu/adapter/in_place.h"
 #include "backends/cpu/adapter/inputs_read.h"
 #include "backends/cuda/channels_last.h"
@@ -99,20 +100,25 @@ struct Offer {
   Code code;
   std::vector<Layout> inputs;
   std::vector<Layout> outputs;
+  std::vector<bool> reads = {};
+  std::vector<std::pair<std::size_t, std::size_t>> in_place = {};
+  double bytes_read_again = 0;
 };
 
 Offer of_reorder(const RegionQuery& query, Code code) {
   const Layout to = op_cast<Reorder>(query.op()).to();
   const Layout from = query.given[0].value_or(to);
   code.enqueue = [from, to](const Call& call) { enqueue_reorder(call, from, to); };
-  return {std::move(code), {from}, {to}};
+  return {.code = std::move(code), .inputs = {from}, .outputs = {to}};
 }
 
 Offer offer(Code code, bool channels_last) {
   code.channels_last = channels_last;
   if (!code.inputs.empty())
     code.workspace = workspace_of(code.op->name(), code.inputs[0].shape, channels_last);
-  return {code, layouts_of(code.inputs, channels_last), layouts_of(code.outputs, channels_last)};
+  return {.code = code,
+          .inputs = layouts_of(code.inputs, channels_last),
+          .outputs = layouts_of(code.outputs, channels_last)};
 }
 
 bool are_images(const std::vector<TensorType>& types) {
@@ -131,13 +137,43 @@ std::optional<Offer> offer_channels_last(const Code& code) {
   return moved;
 }
 
-std::vector<Offer> offers_for(const RegionQuery& query, Code code) {
+std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
   if (query.op().name() == "reorder") return {of_reorder(query, std::move(code))};
   code.enqueue = find_kernel(query.op().name());
   if (!code.enqueue) return {};
   std::vector<Offer> offers{offer(code, false)};
   if (comes_channels_last(query))
     if (auto moved = offer_channels_last(code)) offers.push_back(std::move(*moved));
+  for (Offer& of : offers) {
+    of.reads = inputs_read(query);
+    of.in_place = in_place_pairs(query.op(), of.code.inputs, of.code.outputs);
+  }
+  return offers;
+}
+
+// Where x, and going back its gradient, is read once for sums over it, and once more for the result.
+Offer of_batch_norm(const Code& of, const BatchNormRegion& region, bool channels_last) {
+  Offer offer{.code = of,
+              .inputs = layouts_of(of.inputs, channels_last),
+              .outputs = layouts_of(of.outputs, channels_last)};
+  offer.code.enqueue = [region](const Call& call) { enqueue_batch_norm_region(call, region); };
+  offer.code.channels_last = channels_last;
+  offer.code.workspace = batch_norm_region_workspace(of.inputs[0].shape, channels_last);
+  for (std::size_t i = 0; i < of.inputs.size(); ++i) offer.reads.push_back(i < region.inputs_read());
+  const auto bytes_of_x = static_cast<double>(of.inputs[0].bytes());
+  offer.bytes_read_again = region.forward() ? (region.moments ? bytes_of_x : 0) : 2 * bytes_of_x;
+  return offer;
+}
+
+std::vector<Offer> offers_for(const RegionQuery& query, Code code) {
+  if (query.region.nodes.size() == 1) return offers_for_op(query, std::move(code));
+  const auto region = batch_norm_region(query.region.kind);
+  if (!region) return {};
+  std::vector<Offer> offers{of_batch_norm(code, *region, false)};
+  if (comes_channels_last(query)) offers.push_back(of_batch_norm(code, *region, true));
+  for (Offer& of : offers)
+    if (!region->forward())
+      of.in_place = {{region->output_in_place(query.region), BatchNormRegion::grad_input}};
   return offers;
 }
 
@@ -146,9 +182,10 @@ Candidate candidate_of(const std::shared_ptr<Device>& device, const RegionQuery&
   candidate.implementation = "cuda";
   candidate.inputs = std::move(offer.inputs);
   candidate.outputs = std::move(offer.outputs);
-  candidate.reads = inputs_read(query);
-  candidate.in_place = in_place_pairs(query.op(), offer.code.inputs, offer.code.outputs);
-  candidate.seconds = seconds_of_launch + bytes_of(query) / device->info.bytes_in_a_second +
+  candidate.reads = std::move(offer.reads);
+  candidate.in_place = std::move(offer.in_place);
+  candidate.seconds = seconds_of_launch +
+                      (bytes_of(query) + offer.bytes_read_again) / device->info.bytes_in_a_second +
                       operations_of(query) / operations_of_own_kernels;
   candidate.make = [device, code = std::move(offer.code)] {
     return std::make_shared<const OwnKernel>(device, code);

@@ -34,7 +34,7 @@ bool knows_channels_last(std::string_view op_name) {
 
 std::size_t workspace_of(std::string_view op_name, const Shape& first_input, bool channels_last) {
   const bool sums_channels = op_name == "moments" || op_name == "normalise_grad";
-  return sums_channels ? batch_norm_workspace(first_input, channels_last) : 0;
+  return sums_channels ? channel_sums_workspace(first_input, channels_last) : 0;
 }
 
 }  // namespace plexaura::cuda
