@@ -309,7 +309,7 @@ class Signals(LaunchTest):
 
     def test_a_second_one_at_any_moment(self):
         """While the ranks finish their step, save, leave or have left."""
-        for seed in range(int(os.environ.get("PLEXAURA_FAULT_SEEDS", "2"))):
+        for seed in range(support.FAULT_SEEDS):
             shutil.rmtree(self.folder / "run", ignore_errors=True)
             run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
             self.wait_for_step(2, 50)
