@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <fmt/format.h>
+#include <functional>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -115,6 +116,8 @@ class MpiTransport final : public Transport {
   std::vector<int> dead() override {
     return session_->ulfm() ? session_->ulfm()->dead(comm_) : std::vector<int>();
   }
+
+  void when_stuck(std::function<void()> rescue) override { session_->when_stuck(std::move(rescue)); }
 
   // MPI waits in this call for those alone that are left.
   std::unique_ptr<Transport> without(std::span<const int> lost) override {

@@ -25,12 +25,13 @@ OF_EPOCH = ["validation", "after validation", "the comparison of the weights of 
             "the end of its work", "after the end of its work"]
 FIRST = "bucket 0 of step 18"
 RECOVERY = 140  # points that a rank comes to from the library's call on, of which the last lie in the steps behind
-MEMORY = {"shared memory": (), "messages": ("distributed.shared_memory=false",), "overlap": ("distributed.overlap=on",)}
+SETTINGS = {"shared memory": (), "messages": ("distributed.shared_memory=false",), "overlap": ("distributed.overlap=on",)}
+SHORT = {"deadline of 2 s": ("distributed.deadline_seconds=2",)}
 
 
-def death(rank, point, more=0, times=1):
+def death(rank, point, more=0, times=1, fault="kill"):
     """That the rank dies when it has come so often to the point, and to so many more behind it."""
-    return f"{rank}:{times}:{more}:kill:{point}"
+    return f"{rank}:{times}:{more}:{fault}:{point}"
 
 
 def chosen(cases):
@@ -44,23 +45,23 @@ class Dying(SurvivalTest):
         self.arguments = self.iris(f"training.epochs={EPOCHS}", "distributed.deadline_seconds=20")
         self.run_ranks(RANKS, "mlp", *self.arguments, *self.settings("output.dir=whole"))
 
-    def check(self, deaths, memory):
+    def check(self, deaths, settings):
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         self.environment["PLEXAURA_FAULTS"] = ";".join(deaths)
-        command = [BUILD / "tests/programs/faulty_mlp", *self.arguments, *self.settings("output.dir=run", *MEMORY[memory])]
+        command = [BUILD / "tests/programs/faulty_mlp", *self.arguments, *self.settings("output.dir=run", *(SETTINGS | SHORT)[settings])]
         self.assertEqual(self.launch("-n", RANKS, "--survive", *command), [], self.all_output)
         self.assertEqual({rank.rank for rank in self.ranks() if not rank.last(Kind.END)}, {int(each.split(":")[0]) for each in deaths}, "those that have died")
         self.compare("run", "whole")
 
     def check_all(self, title, cases):
-        """Each is: a name, deaths, a key of MEMORY."""
-        for name, deaths, memory in cases:
-            with self.case(title, f"{name}, {memory}"):
-                self.check(deaths, memory)
+        """Each is: a name, deaths, a key of SETTINGS or SHORT."""
+        for name, deaths, settings in cases:
+            with self.case(title, f"{name}, {settings}"):
+                self.check(deaths, settings)
 
     def test_at_a_named_point(self):
-        points = [(point, memory) for point in OF_STEP for memory in MEMORY] + [(point, "shared memory") for point in OF_EPOCH]
-        cases = [(f"rank {rank} at '{point}'", [death(rank, point)], memory) for point, memory in points for rank in range(RANKS)]
+        points = [(point, settings) for point in OF_STEP for settings in SETTINGS] + [(point, "shared memory") for point in OF_EPOCH]
+        cases = [(f"rank {rank} at '{point}'", [death(rank, point)], settings) for point, settings in points for rank in range(RANKS)]
         self.check_all("point", chosen(cases))
 
     def test_within_an_exchange(self):
@@ -74,7 +75,7 @@ class Dying(SurvivalTest):
         for more in range(RECOVERY):
             first, second = source.sample(range(RANKS), 2)
             name = f"rank {first}, and rank {second} {more} points behind the shrinking"
-            cases.append((name, [death(first, FIRST), death(second, "MPIX_Comm_shrink", more)], source.choice(list(MEMORY))))
+            cases.append((name, [death(first, FIRST), death(second, "MPIX_Comm_shrink", more)], source.choice(list(SETTINGS))))
         self.check_all("recovery", chosen(cases))
 
     def test_while_the_others_recover_again(self):
@@ -85,8 +86,14 @@ class Dying(SurvivalTest):
             earlier = source.randrange(40)
             name = f"rank {first}, rank {second} {earlier} points behind the shrinking, rank {third} {more} behind the next"
             deaths = [death(first, FIRST), death(second, "MPIX_Comm_shrink", earlier), death(third, "MPIX_Comm_shrink", more, times=2)]
-            cases.append((name, deaths, source.choice(list(MEMORY))))
+            cases.append((name, deaths, source.choice(list(SETTINGS))))
         self.check_all("again", chosen(cases))
+
+    def test_stopped_while_the_others_recover(self):
+        """Another rank kills it after the deadline, also where they wait for it within a call of the library."""
+        cases = [(f"rank 3, and rank {more % 3} is stopped {more} points behind the shrinking",
+                  [death(3, FIRST), death(more % 3, "MPIX_Comm_shrink", more, fault="stop")], "deadline of 2 s") for more in (*range(8), *range(8, RECOVERY, 8))]
+        self.check_all("stopped", chosen(cases))
 
     def test_two_at_once(self):
         points = [*OF_STEP, "saving a checkpoint", "validation", "MPIX_Comm_shrink", "after MPIX_Comm_shrink"]
@@ -109,7 +116,7 @@ class Dying(SurvivalTest):
             steps = sorted(source.sample(range(16, LAST), 3))
             points = [source.choice((f"bucket 0 of step {step}", f"the update of step {step}", f"after the update of step {step}", f"step {step}")) for step in steps]
             name = ", ".join(f"{rank} at '{point}'" for rank, point in zip(ranks, points))
-            cases.append((name, [death(*each) for each in zip(ranks, points)], source.choice(list(MEMORY))))
+            cases.append((name, [death(*each) for each in zip(ranks, points)], source.choice(list(SETTINGS))))
         self.check_all("sequence", chosen(cases))
 
 
