@@ -82,7 +82,7 @@ class Transport {
   virtual std::vector<int> dead() { return {}; }
 
   // Where a call of the library blocks for too long: what may bring it to an end, on a thread of its own.
-  virtual void when_stuck(std::function<void()>) {}
+  virtual void when_stuck(const std::function<void()>&) {}
 
   // The ranks that are left without the lost ones, in the order of ranks. To be called by all that are left, at
   // the same point; this transport may be abandoned, and the new one is not. Where the library outlives ranks, those

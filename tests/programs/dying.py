@@ -12,6 +12,7 @@ from support import BUILD
 from surviving import OPEN_MPI_5, SurvivalTest
 
 from events import Kind  # noqa: E402
+from verdict import judge  # noqa: E402
 
 RANKS = 4
 EPOCHS = 3  # of 15 steps each, with a checkpoint behind
@@ -118,6 +119,25 @@ class Dying(SurvivalTest):
             name = ", ".join(f"{rank} at '{point}'" for rank, point in zip(ranks, points))
             cases.append((name, [death(*each) for each in zip(ranks, points)], source.choice(list(SETTINGS))))
         self.check_all("sequence", chosen(cases))
+
+
+class Starting(SurvivalTest):
+    """Before training begins nobody goes on: the others end with one sentence that names the rank."""
+
+    POINTS = ["after MPI_Init, where all ranks come together", "MPI_Comm_dup", "where the ranks are", "reading the configuration", "placing the parameters",
+              "compiling", "opening the outputs"]
+
+    def test_at_a_named_point(self):
+        for rank, point in chosen([(rank, point) for point in self.POINTS for rank in range(RANKS)]):
+            with self.case("start", f"rank {rank} at '{point}'"):
+                shutil.rmtree(self.folder / "run", ignore_errors=True)
+                self.environment["PLEXAURA_FAULTS"] = death(rank, point)
+                program = [BUILD / "tests/programs/faulty_mlp", *self.iris("distributed.deadline_seconds=20", "output.dir=run")]
+                self.launch("-n", RANKS, "--survive", *program, status=1)
+                said = [line for line in self.all_output.splitlines() if "has died" in line]
+                self.assertEqual(len(said), 1, self.all_output)
+                self.assertRegex(said[0], rf"^rank {rank} (on \S+ )?has died while rank {0 if rank else 1} waited ")
+                self.assertEqual(judge(self.ranks())[:2], ("killed", rank))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ thread_local std::vector<std::string> spans;
 
 std::string end_of_span() {
   if (spans.empty()) return "back";
-  const std::string name = "after " + spans.back();
+  std::string name = "after " + spans.back();
   spans.pop_back();
   return name;
 }

@@ -28,6 +28,7 @@ int of_open_mpi_5(const char* name, T... arguments) {
 
 extern "C" {
 
+// NOLINTBEGIN(readability-identifier-naming): the names are those of MPI
 #pragma GCC visibility push(default)
 
 int MPIX_Comm_revoke(MPI_Comm comm) { return of_open_mpi_5("MPIX_Comm_revoke", comm); }
@@ -44,5 +45,6 @@ int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, M
 }
 
 #pragma GCC visibility pop
+// NOLINTEND(readability-identifier-naming)
 
 }  // extern "C"
