@@ -8,7 +8,7 @@ namespace {
 constexpr int spins_at_first = 256;
 constexpr int yields_then = 200;
 constexpr std::chrono::microseconds nap{50};
-constexpr std::chrono::milliseconds between_looks{2};
+constexpr std::chrono::milliseconds between_looks{20};  // looking yields the core, too, which may cost a turn
 
 void relax_core() {
 #if defined(__x86_64__) || defined(__i386__)
