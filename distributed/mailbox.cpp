@@ -12,7 +12,6 @@ namespace plexaura {
 
 namespace {
 
-constexpr int pauses_between_looks = 64;
 // What a process has sent may still arrive for a moment after its death.
 constexpr double seconds_of_dying = 1;
 
@@ -113,12 +112,12 @@ std::optional<Letter> Mailbox::await(int tag, double seconds, std::string_view w
   const CallSignature at = announce(Call::receive, what, DType::uint8, 0, Transport::anyone);
   const PendingCall call{at, seconds, topology_.numbers()};
   Wait wait(seconds);
-  for (int pauses = 1;; ++pauses) {
+  while (true) {
     const bool expired = wait.expired();
     begin_next(tag);
     if (auto letter = finish(tag)) return letter;
     outbox_.under_way();
-    if (expired || pauses % pauses_between_looks == 0) ((*alarm_).*listen)(call);
+    if (expired || wait.is_time_to_look()) ((*alarm_).*listen)(call);
     if (expired) return std::nullopt;
     wait.pause();
   }

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import random
 import shutil
 import signal
 import subprocess
@@ -305,6 +306,27 @@ class Signals(LaunchTest):
             run.send_signal(signal.SIGINT)
             time.sleep(0.5)
         self.assertEqual(len(self.end(run, 130)), 1)
+
+    def test_a_second_one_at_any_moment(self):
+        """While the ranks finish their step, save, leave or have left."""
+        for seed in range(support.FAULT_SEEDS):
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+            run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+            self.wait_for_step(2, 50)
+            run.send_signal(signal.SIGINT)
+            time.sleep(random.Random(seed).uniform(0, 0.25))
+            run.send_signal(signal.SIGINT)
+            self.end(run, 130)
+            self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", 60).out)
+
+    def test_before_anything_was_started(self):
+        """Where mpirun is asked whether it can outlive ranks."""
+        self.stub("touch asked; exec sleep 1000")
+        run = self.start("-n", 2, "--survive", "true")
+        self.wait_for(lambda: (self.folder / "asked").exists())
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(self.end(run, 130), [])
+        self.assertEqual(self.all_output, "")
 
 
 if __name__ == "__main__":
