@@ -12,7 +12,6 @@ namespace plexaura {
 
 namespace {
 
-constexpr int pauses_between_looks = 64;
 // What a process has sent may still arrive for a moment after its death.
 constexpr double seconds_of_dying = 1;
 
@@ -37,8 +36,8 @@ Posted Mailbox::post(int to, int tag, std::span<const std::byte> bytes) {
                     "and a tag of at least 0",
                     transport_->rank(), tag, to, transport_->size()));
   if (is_lost(to)) return Posted::lost;
-  const std::size_t under_way = outbox_.bytes_under_way(to);
-  if (under_way > 0 && !bytes.empty() && under_way + bytes.size() > most_bytes) return Posted::full;
+  const Outbox::Load load = outbox_.load(to);
+  if (load.bytes + bytes.size() - std::max(load.longest, bytes.size()) > most_bytes) return Posted::full;
   outbox_.send(bytes, to, tag);
   return Posted::sent;
 }
@@ -96,11 +95,18 @@ std::vector<Mailbox::Arriving>::iterator Mailbox::give_up(std::vector<Arriving>:
 }
 
 std::optional<Letter> Mailbox::take(int tag, double seconds) {
-  return await(tag, seconds, "a letter", &Alarm::listen);
+  return await(std::span(&tag, 1), seconds, "a letter", &Alarm::listen);
 }
 
-std::optional<Letter> Mailbox::take_from_living(int tag, double seconds, std::string_view what) {
-  return await(tag, seconds, what, &Alarm::look);
+std::optional<Letter> Mailbox::take_arrived(int tag) {
+  begin_next(tag);
+  outbox_.under_way();
+  return finish(tag);
+}
+
+std::optional<Letter> Mailbox::take_from_living(std::span<const int> tags, double seconds,
+                                                std::string_view what) {
+  return await(tags, seconds, what, &Alarm::look);
 }
 
 void Mailbox::give_up(double seconds, std::string_view what) {
@@ -108,17 +114,20 @@ void Mailbox::give_up(double seconds, std::string_view what) {
   alarm_->give_up({at, seconds, topology_.numbers()});
 }
 
-std::optional<Letter> Mailbox::await(int tag, double seconds, std::string_view what, Listen listen) {
+std::optional<Letter> Mailbox::await(std::span<const int> tags, double seconds, std::string_view what,
+                                     Listen listen) {
   const EventSpan span(EventKind::wait, what);
   const CallSignature at = announce(Call::receive, what, DType::uint8, 0, Transport::anyone);
   const PendingCall call{at, seconds, topology_.numbers()};
   Wait wait(seconds);
-  for (int pauses = 1;; ++pauses) {
+  while (true) {
     const bool expired = wait.expired();
-    begin_next(tag);
-    if (auto letter = finish(tag)) return letter;
+    for (const int tag : tags) {
+      begin_next(tag);
+      if (auto letter = finish(tag)) return letter;
+    }
     outbox_.under_way();
-    if (expired || pauses % pauses_between_looks == 0) ((*alarm_).*listen)(call);
+    if (expired || wait.is_time_to_look()) ((*alarm_).*listen)(call);
     if (expired) return std::nullopt;
     wait.pause();
   }

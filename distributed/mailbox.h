@@ -39,15 +39,19 @@ class Mailbox {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // Copies the bytes and returns at once. At most `most_bytes` are under way to a rank, or one letter that is
-  // longer. There is always room for an empty letter.
+  // Copies the bytes and returns at once. At most `most_bytes` are under way to a rank beside the longest of the
+  // letters, which may be of any length: short ones leave while a long one travels.
   Posted post(int to, int tag, std::span<const std::byte> bytes);
   static constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
   // The next letter with this tag, from anybody; nothing where none has come whole within so many seconds. Letters
-  // of one rank come in the order in which it posted them, and keep back nobody else's. Throws an Error (see speaks())
+  // of one rank and tag come in the order in which it posted them, and keep back nobody else's. Throws an Error (see speaks())
   // where the run ends meanwhile.
   std::optional<Letter> take(int tag, double seconds);
+
+  // The next letter with this tag that has come whole by now, for a thread that goes on without it. Finds nobody dead
+  // and does not hear that the run ends.
+  std::optional<Letter> take_arrived(int tag);
 
   // Lets letters leave, and those with this tag arrive, up to so many that nobody has taken. Finds nobody dead and does
   // not hear that the run ends: for a thread that only drives what another one has posted or will take. Whether anything
@@ -55,8 +59,11 @@ class Mailbox {
   bool drive(int tag, std::int64_t most_arriving);
 
   // For a rank that does not go on without the others, and waits for `what`. The same, but where one of them has died
-  // a RankLost.
-  std::optional<Letter> take_from_living(int tag, double seconds, std::string_view what);
+  // a RankLost. The next letter with any of these tags: of several that have come, one with the first of them.
+  std::optional<Letter> take_from_living(std::span<const int> tags, double seconds, std::string_view what);
+  std::optional<Letter> take_from_living(int tag, double seconds, std::string_view what) {
+    return take_from_living(std::span(&tag, 1), seconds, what);
+  }
   // Ends the run, for what this rank has waited for did not come in so many seconds: a RankLost that names the ranks
   // which do not answer.
   [[noreturn]] void give_up(double seconds, std::string_view what);
@@ -79,7 +86,8 @@ class Mailbox {
   };
 
   using Listen = void (Alarm::*)(const PendingCall& call);
-  std::optional<Letter> await(int tag, double seconds, std::string_view what, Listen listen);
+  std::optional<Letter> await(std::span<const int> tags, double seconds, std::string_view what,
+                              Listen listen);
   void begin_next(int tag);
   bool has_arrived(Arriving& letter);
   // The first letter that is whole; gives those up that do not go on.

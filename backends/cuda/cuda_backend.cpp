@@ -6,8 +6,10 @@
 #include <charconv>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <iterator>
 #include <optional>
 
+#include "backends/cpu/adapter/batch_norm_regions.h"
 #include "backends/cpu/adapter/matmul_regions.h"
 #include "backends/cuda/cuda_event.h"
 #include "backends/cuda/device.h"
@@ -118,15 +120,18 @@ class CudaBackend final : public Backend {
   }
 
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
-    if (graph.record(last).op->name() != "add") return {};
-    return match_matmul_with_bias(graph, last, uses);
+    if (graph.type({last, 0}).shape.elements() == 0) return {};
+    std::vector<Region> regions = match_batch_norm(graph, last, uses);
+    if (graph.record(last).op->name() == "add")
+      std::ranges::move(match_matmul_with_bias(graph, last, uses), std::back_inserter(regions));
+    return regions;
   }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates = library_source_.propose(query);
-    if (query.region.nodes.size() != 1) return candidates;
-    auto own = propose_own(device_, query);
-    if (own && (candidates.empty() || own->seconds < seconds_worth_measuring)) candidates.push_back(*own);
+    const bool alone = candidates.empty();
+    for (Candidate& own : propose_own(device_, query))
+      if (alone || own.seconds < seconds_worth_measuring) candidates.push_back(std::move(own));
     return candidates;
   }
 

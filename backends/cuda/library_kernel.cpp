@@ -46,8 +46,8 @@ class LibraryLaunch final : public Launch {
   void add_bias() const {
     const View inputs[] = {{bias_address_, &bias_->type}};
     const View outputs[] = {{output_, &bias_->result}};
-    enqueue_bias(
-        {*bias_->op, inputs, outputs, device_->compute.get(), name_, device_->wrong_index.address()});
+    enqueue_bias({*bias_->op, inputs, outputs, device_->compute.get(), name_, device_->wrong_index.address(),
+                  bias_->channels_last});
   }
 
   std::shared_ptr<Device> device_;

@@ -14,6 +14,7 @@ struct Bias {
   std::size_t input;  // which of the op's
   TensorType type;
   TensorType result;
+  bool channels_last = false;
 };
 
 // A kernel that a plan of a library computes.

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "backends/cpu/adapter/matmul_regions.h"
+#include "backends/cuda/channels_last.h"
 #include "backends/cuda/costs.h"
 #include "backends/cuda/kernels/strides.h"
 #include "backends/cuda/library_kernel.h"
@@ -26,10 +28,10 @@ std::string text_of(const MatrixProduct& of) {
 
 std::string text_of(const Convolution& of) {
   const Conv2dOptions& options = of.options;
-  return fmt::format("conv {} {} {} {} {} {}x{} {}x{} {}x{}", static_cast<int>(of.kind), name_of(of.dtype),
-                     to_string(of.x), to_string(of.weights), to_string(of.y), options.stride.h,
-                     options.stride.w, options.padding.h, options.padding.w, options.dilation.h,
-                     options.dilation.w);
+  return fmt::format("conv{} {} {} {} {} {} {}x{} {}x{} {}x{}", of.channels_last ? " channels last" : "",
+                     static_cast<int>(of.kind), name_of(of.dtype), to_string(of.x), to_string(of.weights),
+                     to_string(of.y), options.stride.h, options.stride.w, options.padding.h,
+                     options.padding.w, options.dilation.h, options.dilation.w);
 }
 
 // How the matrices of an operand follow each other from product to product.
@@ -95,17 +97,51 @@ bool is_empty(const RegionQuery& query) {
   return std::ranges::any_of(query.region.inputs, empty) || std::ranges::any_of(query.region.outputs, empty);
 }
 
-std::optional<Bias> bias_of(const RegionQuery& query) {
+std::optional<Bias> bias_of(const RegionQuery& query, bool channels_last) {
   const Region& region = query.region;
   if (region.kind != "conv2d" || region.inputs.size() < 3) return std::nullopt;
   return Bias{query.graph.record(region.nodes[0]).op, 2, query.type(region.inputs[2]),
-              query.type(region.outputs[0])};
+              query.type(region.outputs[0]), channels_last};
 }
+
+struct Layouts {
+  std::vector<Layout> inputs;
+  Layout output;
+  bool channels_last;
+};
+
+Layouts layouts_of(const RegionQuery& query, bool channels_last) {
+  const auto layout = [&](Value value) {
+    const TensorType& type = query.type(value);
+    return channels_last ? layout_with_channels_last(type) : Layout::row_major(type.shape.rank());
+  };
+  Layouts layouts{{}, layout(query.region.outputs[0]), channels_last};
+  for (const Value input : query.region.inputs) layouts.inputs.push_back(layout(input));
+  return layouts;
+}
+
+std::vector<Candidate> candidates_of(const std::shared_ptr<Device>& device, const RegionQuery& query,
+                                     const vendor::Plans& plans, const Layouts& layouts, double seconds) {
+  std::vector<Candidate> candidates;
+  for (const auto& plan : plans) {
+    Candidate& candidate = candidates.emplace_back();
+    candidate.implementation = plan->name();
+    candidate.inputs = layouts.inputs;
+    candidate.outputs = {layouts.output};
+    candidate.seconds = candidates.size() > 1 ? std::numeric_limits<double>::infinity() : seconds;
+    candidate.make = [device, plan, bias = bias_of(query, layouts.channels_last)] {
+      return std::make_shared<const LibraryKernel>(device, plan, bias);
+    };
+  }
+  return candidates;
+}
+
+bool is_16_bit(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
 
 }  // namespace
 
 LibrarySource::LibrarySource(std::shared_ptr<Device> device, const vendor::Options& options)
-    : device_(std::move(device)), libraries_(vendor::open_libraries(options)) {}
+    : tf32_(options.tf32), device_(std::move(device)), libraries_(vendor::open_libraries(options)) {}
 
 template <class Problem>
 vendor::Plans LibrarySource::known_plans(const Problem& problem) {
@@ -114,33 +150,36 @@ vendor::Plans LibrarySource::known_plans(const Problem& problem) {
   return known_.emplace(std::move(text), libraries_->plans(problem)).first->second;
 }
 
-vendor::Plans LibrarySource::plans_for(const RegionQuery& query) {
-  if (is_empty(query)) return {};
-  if (is_matmul(query)) {
-    const auto product = matrix_product(query);
-    return product ? known_plans(*product) : vendor::Plans();
-  }
-  const auto problem = convolution(query);
-  return problem ? known_plans(*problem) : vendor::Plans();
+double LibrarySource::seconds_of(const RegionQuery& query, double copied_bytes) const {
+  return seconds_of_launch + (bytes_of(query) + copied_bytes) / device_->info.bytes_in_a_second +
+         operations_of(query) / operations_of_libraries;
+}
+
+std::vector<Candidate> LibrarySource::of_matrices(const RegionQuery& query) {
+  const auto problem = matrix_product(query);
+  if (!problem) return {};
+  return candidates_of(device_, query, known_plans(*problem), layouts_of(query, false), seconds_of(query, 0));
+}
+
+// Tensor cores want channels last: the libraries' plans for row-major images read and write a copy of each value.
+std::vector<Candidate> LibrarySource::of_images(const RegionQuery& query) {
+  auto problem = convolution(query);
+  if (!problem) return {};
+  const bool tensor_cores = is_16_bit(problem->dtype) || (problem->dtype == DType::float32 && tf32_);
+  std::vector<Candidate> candidates =
+      candidates_of(device_, query, known_plans(*problem), layouts_of(query, false),
+                    seconds_of(query, tensor_cores ? 2 * bytes_of(query) : 0));
+  if (!tensor_cores) return candidates;
+  problem->channels_last = true;
+  std::ranges::move(
+      candidates_of(device_, query, known_plans(*problem), layouts_of(query, true), seconds_of(query, 0)),
+      std::back_inserter(candidates));
+  return candidates;
 }
 
 std::vector<Candidate> LibrarySource::propose(const RegionQuery& query) {
-  std::vector<Candidate> candidates;
-  for (const auto& plan : plans_for(query)) {
-    Candidate& candidate = candidates.emplace_back();
-    candidate.implementation = plan->name();
-    for (const Value input : query.region.inputs)
-      candidate.inputs.push_back(Layout::row_major(query.type(input).shape.rank()));
-    candidate.outputs = {Layout::row_major(query.type(query.region.outputs[0]).shape.rank())};
-    candidate.seconds = candidates.size() > 1
-                            ? std::numeric_limits<double>::infinity()
-                            : seconds_of_launch + bytes_of(query) / device_->info.bytes_in_a_second +
-                                  operations_of(query) / operations_of_libraries;
-    candidate.make = [device = device_, plan, bias = bias_of(query)] {
-      return std::make_shared<const LibraryKernel>(device, plan, bias);
-    };
-  }
-  return candidates;
+  if (is_empty(query)) return {};
+  return is_matmul(query) ? of_matrices(query) : of_images(query);
 }
 
 }  // namespace plexaura::cuda

@@ -20,10 +20,13 @@ class LibrarySource {
   std::vector<Candidate> propose(const RegionQuery& query);
 
  private:
-  vendor::Plans plans_for(const RegionQuery& query);
+  std::vector<Candidate> of_matrices(const RegionQuery& query);
+  std::vector<Candidate> of_images(const RegionQuery& query);
   template <class Problem>
   vendor::Plans known_plans(const Problem& problem);
+  double seconds_of(const RegionQuery& query, double copied_bytes) const;
 
+  bool tf32_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<vendor::Libraries> libraries_;
   std::map<std::string, vendor::Plans> known_;  // by the text of the problem

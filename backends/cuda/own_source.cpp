@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "backends/cpu/adapter/batch_norm_regions.h"
 #include "backends/cpu/adapter/in_place.h"
 #include "backends/cpu/adapter/inputs_read.h"
+#include "backends/cuda/channels_last.h"
 #include "backends/cuda/costs.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/strides.h"
@@ -22,6 +24,8 @@ struct Code {
   std::function<void(const Call& call)> enqueue;
   std::vector<TensorType> inputs;
   std::vector<TensorType> outputs;
+  bool channels_last = false;
+  std::size_t workspace = 0;
 };
 
 class OwnLaunch final : public Launch {
@@ -31,12 +35,13 @@ class OwnLaunch final : public Launch {
         code_(std::move(code)),
         name_(binding.name != nullptr ? *binding.name : "a kernel without a name"),
         inputs_(views(binding.inputs, code_->inputs)),
-        outputs_(views(binding.outputs, code_->outputs)) {}
+        outputs_(views(binding.outputs, code_->outputs)),
+        workspace_(binding.workspace) {}
 
   void run() override {
     if (std::ranges::all_of(outputs_, [](const View& view) { return view.address == nullptr; })) return;
-    code_->enqueue(
-        {*code_->op, inputs_, outputs_, device_->compute.get(), name_, device_->wrong_index.address()});
+    code_->enqueue({*code_->op, inputs_, outputs_, device_->compute.get(), name_,
+                    device_->wrong_index.address(), code_->channels_last, workspace_});
   }
 
  private:
@@ -52,12 +57,14 @@ class OwnLaunch final : public Launch {
   std::string name_;
   std::vector<View> inputs_;
   std::vector<View> outputs_;
+  Address workspace_;
 };
 
 class OwnKernel final : public Kernel {
  public:
   OwnKernel(std::shared_ptr<Device> device, Code code)
       : device_(std::move(device)), code_(std::make_shared<const Code>(std::move(code))) {}
+  std::size_t workspace() const override { return code_->workspace; }
   std::unique_ptr<Launch> bind(const Binding& binding) const override {
     return std::make_unique<OwnLaunch>(device_, code_, binding);
   }
@@ -73,9 +80,10 @@ std::vector<TensorType> types_of(const RegionQuery& query, const std::vector<Val
   return types;
 }
 
-std::vector<Layout> row_major(const std::vector<TensorType>& types) {
+std::vector<Layout> layouts_of(const std::vector<TensorType>& types, bool channels_last) {
   std::vector<Layout> layouts;
-  for (const TensorType& type : types) layouts.push_back(Layout::row_major(type.shape.rank()));
+  for (const TensorType& type : types)
+    layouts.push_back(channels_last ? layout_with_channels_last(type) : Layout::row_major(type.shape.rank()));
   return layouts;
 }
 
@@ -89,43 +97,116 @@ void require_axes(const RegionQuery& query, const std::vector<TensorType>& types
 }
 
 struct Offer {
-  std::function<void(const Call& call)> enqueue;  // empty: none
+  Code code;
   std::vector<Layout> inputs;
   std::vector<Layout> outputs;
+  std::vector<bool> reads = {};
+  std::vector<std::pair<std::size_t, std::size_t>> in_place = {};
+  double bytes_read_again = 0;
 };
 
-Offer offer_for(const RegionQuery& query, const std::vector<TensorType>& inputs,
-                const std::vector<TensorType>& outputs) {
-  if (query.op().name() == "reorder") {
-    const Layout to = op_cast<Reorder>(query.op()).to();
-    const Layout from = query.given[0].value_or(to);
-    return {[from, to](const Call& call) { enqueue_reorder(call, from, to); }, {from}, {to}};
-  }
-  if (const OpKernel kernel = find_kernel(query.op().name()); kernel != nullptr)
-    return {kernel, row_major(inputs), row_major(outputs)};
-  return {};
+Offer of_reorder(const RegionQuery& query, Code code) {
+  const Layout to = op_cast<Reorder>(query.op()).to();
+  const Layout from = query.given[0].value_or(to);
+  code.enqueue = [from, to](const Call& call) { enqueue_reorder(call, from, to); };
+  return {.code = std::move(code), .inputs = {from}, .outputs = {to}};
 }
 
-}  // namespace
+Offer offer(Code code, bool channels_last) {
+  code.channels_last = channels_last;
+  if (!code.inputs.empty())
+    code.workspace = workspace_of(code.op->name(), code.inputs[0].shape, channels_last);
+  return {.code = code,
+          .inputs = layouts_of(code.inputs, channels_last),
+          .outputs = layouts_of(code.outputs, channels_last)};
+}
 
-std::optional<Candidate> propose_own(const std::shared_ptr<Device>& device, const RegionQuery& query) {
-  const std::vector<TensorType> inputs = types_of(query, query.region.inputs);
-  const std::vector<TensorType> outputs = types_of(query, query.region.outputs);
-  Offer offer = offer_for(query, inputs, outputs);
-  if (!offer.enqueue) return std::nullopt;
-  require_axes(query, inputs);
-  require_axes(query, outputs);
+bool are_images(const std::vector<TensorType>& types) {
+  return std::ranges::all_of(types, [](const TensorType& type) { return type.shape.rank() == 4; });
+}
+
+// An elementwise kernel follows the order of the elements, whichever it is; others must know it.
+std::optional<Offer> offer_channels_last(const Code& code) {
+  if (knows_channels_last(code.op->name())) return offer(code, true);
+  const auto inputs = with_channels_last(code.inputs);
+  const auto outputs = with_channels_last(code.outputs);
+  if (!code.op->traits().elementwise || !inputs || !outputs || !are_images(code.outputs)) return std::nullopt;
+  Offer moved = offer(code, true);
+  moved.code.inputs = *inputs;
+  moved.code.outputs = *outputs;
+  return moved;
+}
+
+std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
+  if (query.op().name() == "reorder") return {of_reorder(query, std::move(code))};
+  code.enqueue = find_kernel(query.op().name());
+  if (!code.enqueue) return {};
+  std::vector<Offer> offers{offer(code, false)};
+  if (comes_channels_last(query))
+    if (auto moved = offer_channels_last(code)) offers.push_back(std::move(*moved));
+  for (Offer& of : offers) {
+    of.reads = inputs_read(query);
+    of.in_place = in_place_pairs(query.op(), of.code.inputs, of.code.outputs);
+  }
+  return offers;
+}
+
+// Where x, and going back its gradient, is read once for sums over it, and once more for the result.
+Offer of_batch_norm(const Code& of, const BatchNormRegion& region, bool channels_last) {
+  Offer offer{.code = of,
+              .inputs = layouts_of(of.inputs, channels_last),
+              .outputs = layouts_of(of.outputs, channels_last)};
+  offer.code.enqueue = [region](const Call& call) { enqueue_batch_norm_region(call, region); };
+  offer.code.channels_last = channels_last;
+  offer.code.workspace = batch_norm_region_workspace(of.inputs[0].shape, channels_last);
+  for (std::size_t i = 0; i < of.inputs.size(); ++i) offer.reads.push_back(i < region.inputs_read());
+  const auto bytes_of_x = static_cast<double>(of.inputs[0].bytes());
+  offer.bytes_read_again = region.forward() ? (region.moments ? bytes_of_x : 0) : 2 * bytes_of_x;
+  return offer;
+}
+
+std::vector<Offer> offers_for(const RegionQuery& query, Code code) {
+  if (query.region.nodes.size() == 1) return offers_for_op(query, std::move(code));
+  const auto region = batch_norm_region(query.region.kind);
+  if (!region) return {};
+  std::vector<Offer> offers{of_batch_norm(code, *region, false)};
+  if (comes_channels_last(query)) offers.push_back(of_batch_norm(code, *region, true));
+  for (Offer& of : offers)
+    if (!region->forward())
+      of.in_place = {{region->output_in_place(query.region), BatchNormRegion::grad_input}};
+  return offers;
+}
+
+Candidate candidate_of(const std::shared_ptr<Device>& device, const RegionQuery& query, Offer offer) {
   Candidate candidate;
   candidate.implementation = "cuda";
   candidate.inputs = std::move(offer.inputs);
   candidate.outputs = std::move(offer.outputs);
-  candidate.reads = inputs_read(query);
-  candidate.in_place = in_place_pairs(query.op(), inputs, outputs);
-  candidate.seconds = seconds_of_launch + bytes_of(query) / device->info.bytes_in_a_second +
+  candidate.reads = std::move(offer.reads);
+  candidate.in_place = std::move(offer.in_place);
+  candidate.seconds = seconds_of_launch +
+                      (bytes_of(query) + offer.bytes_read_again) / device->info.bytes_in_a_second +
                       operations_of(query) / operations_of_own_kernels;
-  candidate.make = [device, code = Code{query.graph.record(query.region.nodes[0]).op, offer.enqueue, inputs,
-                                        outputs}] { return std::make_shared<const OwnKernel>(device, code); };
+  candidate.make = [device, code = std::move(offer.code)] {
+    return std::make_shared<const OwnKernel>(device, code);
+  };
   return candidate;
+}
+
+}  // namespace
+
+std::vector<Candidate> propose_own(const std::shared_ptr<Device>& device, const RegionQuery& query) {
+  Code code{.op = query.graph.record(query.region.nodes[0]).op,
+            .enqueue = {},
+            .inputs = types_of(query, query.region.inputs),
+            .outputs = types_of(query, query.region.outputs)};
+  std::vector<Offer> offers = offers_for(query, std::move(code));
+  std::vector<Candidate> candidates;
+  if (offers.empty()) return candidates;
+  require_axes(query, types_of(query, query.region.inputs));
+  require_axes(query, types_of(query, query.region.outputs));
+  for (Offer& offer : offers) candidates.push_back(candidate_of(device, query, std::move(offer)));
+  return candidates;
 }
 
 }  // namespace plexaura::cuda

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "backends/cuda/device.h"
 
 namespace plexaura::cuda {
 
-// The plugin's own kernel for a region of one node; empty where there is none. UserError for a value of too many axes.
-std::optional<Candidate> propose_own(const std::shared_ptr<Device>& device, const RegionQuery& query);
+// The plugin's own kernels for an op, or for a region of batch norm: over row-major values and, where inputs come so, over
+// images that lie channels last. UserError for a value of too many axes.
+std::vector<Candidate> propose_own(const std::shared_ptr<Device>& device, const RegionQuery& query);
 
 }  // namespace plexaura::cuda

@@ -10,6 +10,7 @@
 #include "core/print.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/failure/failure.h"
+#include "distributed/failure/stopped_ranks.h"
 #include "distributed/group/tags.h"
 #include "distributed/group/wait.h"
 
@@ -133,24 +134,11 @@ void Alarm::bury_stopped(const PendingCall& call) {
   const std::string list = fmt::format("{}", fmt::join(missing, " "));
   if (list.size() >= sizeof(Note::text)) return;
   send(Note::Kind::absent, rank(), list, others_);
-  kill_stopped(missing);
+  if (topology_) kill_stopped(*topology_, missing);
   for (Wait wait(seconds_to_die); !verdict_ && !wait.expired(); wait.pause()) {
     hear(call.at);
     if (const std::vector<int> dead = find_dead(); !dead.empty()) go_on_without(dead, call);
   }
-}
-
-// Of several ranks of a host one does it.
-void Alarm::kill_stopped(const std::vector<int>& absent) const {
-  if (!topology_) return;
-  const auto is_absent = [&](int rank) { return std::ranges::find(absent, rank) != absent.end(); };
-  const std::vector<int>& here = topology_->own_node_ranks();
-  if (is_absent(rank()) || *std::ranges::find_if_not(here, is_absent) != rank()) return;
-  for (const int other : here)
-    if (is_absent(other) && topology_->kill_if_stopped(other))
-      print_error(fmt::format(
-          "{} is stopped (SIGSTOP or Ctrl-Z), and did not come within the deadline: rank {} has killed it",
-          topology_->name(other), topology_->number(rank())));
 }
 
 void Alarm::listen(double seconds, const CallSignature& at, bool until_all_have_answered) {
@@ -177,7 +165,8 @@ void Alarm::take(const Note& note, int from, const CallSignature& at) {
   }
   if (note.kind == Note::Kind::absent) {
     std::istringstream ranks(note.text.data());
-    return kill_stopped(read_ranks(ranks));
+    if (topology_) kill_stopped(*topology_, read_ranks(ranks));
+    return;
   }
   answers_[static_cast<std::size_t>(from)] = note.text.data();
   if (note.kind == Note::Kind::answer) return;

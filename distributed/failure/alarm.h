@@ -98,7 +98,6 @@ class Alarm {
   void listen(double seconds, const CallSignature& at, bool until_all_have_answered);
   bool settle(const PendingCall& call);
   void bury_stopped(const PendingCall& call);
-  void kill_stopped(const std::vector<int>& absent) const;
   void tell(Verdict verdict);
   [[noreturn]] void end(std::unique_lock<std::mutex> lock, bool speaks);
   bool all_have_answered() const;

@@ -14,6 +14,12 @@ namespace plexaura {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+constexpr std::chrono::seconds to_be_rescued{2};
+
+}  // namespace
+
 Watchdog::Watchdog(std::string who, Alarm alarm)
     : who_(std::move(who)),
       alarm_(std::move(alarm)),
@@ -35,6 +41,11 @@ Watchdog::~Watchdog() {
 void Watchdog::rename(std::string who) {
   const std::lock_guard lock(mutex_);
   who_ = std::move(who);
+}
+
+void Watchdog::set_rescue(Rescue rescue) {
+  const std::lock_guard lock(mutex_);
+  rescue_ = std::move(rescue);
 }
 
 void Watchdog::end_process(const std::string& sentence) {
@@ -73,11 +84,17 @@ void Watchdog::watch() {
   for (;;) {
     int timeout = -1;
     std::string sentence;
+    Rescue rescue;
     {
       const std::lock_guard lock(mutex_);
       if (ending_) return;
       sentence = overdue();
+      rescue = take_rescue();
       timeout = milliseconds_to_next();
+    }
+    if (rescue) {
+      rescue();
+      continue;
     }
     if (!sentence.empty()) {
       alarm_(sentence);
@@ -108,6 +125,17 @@ std::string Watchdog::overdue() {
         who_, waited, call.what);
   }
   return {};
+}
+
+Watchdog::Rescue Watchdog::take_rescue() {
+  const auto now = Clock::now();
+  bool helps = false;
+  for (WatchedCall& call : calls_) {
+    if (now < call.deadline || call.is_helped || !rescue_) continue;
+    call.is_helped = helps = true;
+    call.deadline = now + to_be_rescued;
+  }
+  return helps ? rescue_ : Rescue();
 }
 
 void Watchdog::wake() const {

@@ -16,6 +16,7 @@ struct WatchedCall {
   std::string what;
   std::chrono::steady_clock::time_point begin;
   std::chrono::steady_clock::time_point deadline;
+  bool is_helped = false;
 };
 
 // Ends the process when a call that cannot be interrupted (MPI_Init, MPI_Finalize) does not come back: such a
@@ -34,6 +35,11 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
   void rename(std::string who);
+
+  // Called on the watching thread before the alarm, once for each call that is overdue: what may bring the call to an end. It gets two seconds
+  // more then.
+  using Rescue = std::function<void()>;
+  void set_rescue(Rescue rescue);
 
   // Prints the sentence on stderr and ends the process with status 1, without running destructors.
   [[noreturn]] static void end_process(const std::string& sentence);
@@ -58,11 +64,13 @@ class Watchdog {
   void watch();
   int milliseconds_to_next() const;  // -1: nothing to watch; needs the lock
   std::string overdue();             // "" when nothing is; needs the lock
+  Rescue take_rescue();              // of overdue calls that were not helped yet; needs the lock
   void wake() const;
 
   std::mutex mutex_;
   std::string who_;
   Alarm alarm_;
+  Rescue rescue_;
   std::list<WatchedCall> calls_;
   std::thread thread_;
   bool ending_ = false;

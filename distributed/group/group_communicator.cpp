@@ -8,6 +8,7 @@
 
 #include "core/print.h"
 #include "core/ranks/rank_lost.h"
+#include "distributed/failure/stopped_ranks.h"
 #include "distributed/group/rank_wait.h"
 #include "distributed/group/reduce.h"
 #include "distributed/group/tags.h"
@@ -51,6 +52,8 @@ GroupCommunicator::GroupCommunicator(std::unique_ptr<Transport> transport, const
       all_to_all_(*transport_, topology_, *alarm_) {
   find_topology(place);
   if (!is_part_) alarm_->set_topology(topology_);
+  if (!is_part_ && outlives_ranks())
+    transport_->when_stuck([topology = topology_] { kill_stopped(topology, stopped_ranks(topology)); });
   agree_to_share();
   share_control_memory();
   choose_algorithm(options_.algorithm);

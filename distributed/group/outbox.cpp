@@ -38,12 +38,15 @@ std::size_t Outbox::under_way() {
   return static_cast<std::size_t>(std::ranges::count(messages_, true, &Message::under_way));
 }
 
-std::size_t Outbox::bytes_under_way(int to) {
+Outbox::Load Outbox::load(int to) {
   under_way();
-  std::size_t bytes = 0;
-  for (const Message& message : messages_)
-    if (message.under_way && message.to == to) bytes += message.bytes;
-  return bytes;
+  Load load;
+  for (const Message& message : messages_) {
+    if (!message.under_way || message.to != to) continue;
+    load.bytes += message.bytes;
+    load.longest = std::max(load.longest, message.bytes);
+  }
+  return load;
 }
 
 }  // namespace plexaura

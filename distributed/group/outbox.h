@@ -28,8 +28,12 @@ class Outbox {
   // How many messages have not left yet; makes progress, never waits.
   std::size_t under_way();
   bool all_left() { return under_way() == 0; }
-  // Of those to one rank.
-  std::size_t bytes_under_way(int to);
+  // Of those to one rank that have not left.
+  struct Load {
+    std::size_t bytes = 0;    // of all
+    std::size_t longest = 0;  // of one
+  };
+  Load load(int to);
 
  private:
   struct Message {

@@ -14,7 +14,7 @@ class RankWait {
 
   // Throws an Error (see speaks()) when the run is over.
   void pause() {
-    if (++pauses_ % pauses_between_looks == 0) {
+    if (wait_.is_time_to_look()) {
       alarm_.look(call_);
       if (wait_.expired()) alarm_.give_up(call_);
     }
@@ -24,12 +24,9 @@ class RankWait {
   void progressed() { wait_.progressed(); }
 
  private:
-  static constexpr unsigned pauses_between_looks = 64;
-
   Alarm& alarm_;
   PendingCall call_;
   Wait wait_;
-  unsigned pauses_ = 0;
 };
 
 }  // namespace plexaura

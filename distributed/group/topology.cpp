@@ -22,7 +22,7 @@ bool is_one_node(const ProcessPlace& a, const ProcessPlace& b) {
 }
 
 // /proc/N/stat: its number, its name in parentheses, and the letter of its state
-bool is_stopped(int process) {
+bool is_stopped_process(int process) {
   std::string stat;
   std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), stat);
   return stat.substr(stat.rfind(')') + 1).starts_with(" T");
@@ -89,9 +89,12 @@ bool Topology::is_dead(int rank) const {
   return sees_process_of(rank) && kill(of(rank).process, 0) != 0 && errno == ESRCH;
 }
 
+bool Topology::is_stopped(int rank) const {
+  return sees_process_of(rank) && is_stopped_process(of(rank).process);
+}
+
 bool Topology::kill_if_stopped(int rank) const {
-  const int process = of(rank).process;
-  return sees_process_of(rank) && is_stopped(process) && kill(process, SIGKILL) == 0;
+  return is_stopped(rank) && kill(of(rank).process, SIGKILL) == 0;
 }
 
 std::vector<int> Topology::numbers_of(const std::vector<int>& ranks) const {

@@ -31,6 +31,8 @@ class Topology {
 
   // Whether the process of this rank is known to be gone. False where that cannot be seen from here.
   bool is_dead(int rank) const;
+  // Whether it is known to be stopped (SIGSTOP).
+  bool is_stopped(int rank) const;
   // Kills the process of this rank, on this host, if it is stopped (SIGSTOP). Whether it was.
   bool kill_if_stopped(int rank) const;
   // The rank as the run was started, which is what a sentence names.

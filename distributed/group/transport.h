@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -79,6 +80,9 @@ class Transport {
   // The ranks that this process knows to be dead, ascending; none where the library does not outlive ranks. Messages
   // from and to them never end.
   virtual std::vector<int> dead() { return {}; }
+
+  // Where a call of the library blocks for too long: what may bring it to an end, on a thread of its own.
+  virtual void when_stuck(const std::function<void()>&) {}
 
   // The ranks that are left without the lost ones, in the order of ranks. To be called by all that are left, at
   // the same point; this transport may be abandoned, and the new one is not. Where the library outlives ranks, those

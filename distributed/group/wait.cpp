@@ -8,6 +8,7 @@ namespace {
 constexpr int spins_at_first = 256;
 constexpr int yields_then = 200;
 constexpr std::chrono::microseconds nap{50};
+constexpr std::chrono::milliseconds between_looks{20};  // looking yields the core, too, which may cost a turn
 
 void relax_core() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -18,8 +19,15 @@ void relax_core() {
 }  // namespace
 
 Wait::Wait(double deadline_seconds)
-    : patience_(
-          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(deadline_seconds))) {}
+    : patience_(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(deadline_seconds))),
+      look_at_(now() + between_looks) {}
+
+bool Wait::is_time_to_look() {
+  const Clock::time_point time = now();
+  if (time < look_at_) return false;
+  look_at_ = time + between_looks;
+  return true;
+}
 
 void Wait::pause() {
   ++pauses_;

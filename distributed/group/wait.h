@@ -13,6 +13,9 @@ class Wait {
 
   void pause();
   bool expired() const { return now() >= end_; }
+  // Every few milliseconds: that it is time to look at what else may have happened. Not counted in pauses, for where cores
+  // are scarce one of them may last as long.
+  bool is_time_to_look();
   // Something moved: the deadline counts from now, and pausing begins with spinning again.
   void progressed();
 
@@ -22,6 +25,7 @@ class Wait {
 
   Clock::duration patience_;
   Clock::time_point end_ = now() + patience_;
+  Clock::time_point look_at_;
   int pauses_ = 0;
 };
 

@@ -31,6 +31,9 @@ class MpiSession {
     return call();
   }
 
+  // Is called when a call blocks for longer than the deadline: see Watchdog::set_rescue().
+  void when_stuck(const Watchdog::Rescue& rescue) { watchdog_.set_rescue(rescue); }
+
   // Throws DeviceError with MPI's own words unless `code` is MPI_SUCCESS.
   static void check(int code, const char* name);
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <fmt/format.h>
+#include <functional>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,35 @@ int count_of(std::size_t bytes) {
 MPI_Datatype summed_type(DType dtype) {
   if (dtype == DType::float64) return MPI_DOUBLE;
   return dtype == DType::float32 ? MPI_FLOAT : MPI_INT64_T;
+}
+
+// As they were numbered at the start.
+std::vector<int> numbers_of(MPI_Comm comm, const std::vector<int>& ranks) {
+  std::vector<int> numbers(ranks.size());
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Comm_group(comm, &group);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_translate_ranks(group, static_cast<int>(ranks.size()), ranks.data(), world, numbers.data());
+  MPI_Group_free(&world);
+  MPI_Group_free(&group);
+  return numbers;
+}
+
+// If nobody catches it, the lowest rank that is left says it.
+[[noreturn]] void throw_loss(const Ulfm& ulfm, MPI_Comm comm, const char* call) {
+  const std::vector<int> dead = ulfm.dead(comm);
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  const std::string who =
+      dead.empty() ? "another rank" : fmt::format("rank {}", numbers_of(comm, dead).front());
+  const RankLost loss(
+      fmt::format("{} has died while rank {} waited in {}", who, numbers_of(comm, {rank}).front(), call),
+      numbers_of(comm, dead), call, true);
+  int lowest = 0;
+  while (std::ranges::find(dead, lowest) != dead.end()) ++lowest;
+  if (lowest == rank) throw loss;
+  throw Remote<RankLost>(lowest, loss);
 }
 
 class MpiTransport final : public Transport {
@@ -116,6 +146,8 @@ class MpiTransport final : public Transport {
     return session_->ulfm() ? session_->ulfm()->dead(comm_) : std::vector<int>();
   }
 
+  void when_stuck(const std::function<void()>& rescue) override { session_->when_stuck(rescue); }
+
   // MPI waits in this call for those alone that are left.
   std::unique_ptr<Transport> without(std::span<const int> lost) override {
     *abandoned_ = true;
@@ -159,8 +191,7 @@ class MpiTransport final : public Transport {
   void blocking(const char* name, F&& call) {
     if (!is_loss(session_->blocking(name, call), name)) return;
     session_->ulfm()->revoke(comm_);
-    throw RankLost(fmt::format("ranks have died while rank {} waited in {}", rank_, name), dead(), name,
-                   true);
+    throw_loss(*session_->ulfm(), comm_, name);
   }
 
   MPI_Comm shrink() {
@@ -197,7 +228,9 @@ std::unique_ptr<Transport> make_mpi_transport(double deadline_seconds) {
   auto session = std::make_shared<MpiSession>(deadline_seconds);
   MPI_Comm world = MPI_COMM_NULL;
   const char* const name = "MPI_Comm_dup";
-  MpiSession::check(session->blocking(name, [&] { return MPI_Comm_dup(MPI_COMM_WORLD, &world); }), name);
+  const int code = session->blocking(name, [&] { return MPI_Comm_dup(MPI_COMM_WORLD, &world); });
+  if (session->ulfm() && Ulfm::is_loss(code)) throw_loss(*session->ulfm(), MPI_COMM_WORLD, name);
+  MpiSession::check(code, name);
   return std::make_unique<MpiTransport>(std::move(session), world,
                                         std::make_shared<std::atomic<bool>>(false));
 }

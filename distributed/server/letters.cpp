@@ -10,6 +10,19 @@
 
 namespace plexaura {
 
+// Patience is for who waits for weights. A client leaves when it has got all of them.
+int tag_of(Word word) {
+  switch (word) {
+    case Word::push:
+    case Word::rest:
+    case Word::weights:
+    case Word::patience:
+      return weights_tag;
+    default:
+      return deal_tag;
+  }
+}
+
 std::span<const std::byte> Draft::seal(const LetterHead& head, bool with_content) {
   std::memcpy(bytes_.data(), &head, sizeof head);
   return std::span(bytes_).first(with_content ? bytes_.size() : sizeof head);
@@ -29,9 +42,8 @@ void check_fits_letter(std::size_t content_bytes) {
                   content_bytes, most));
 }
 
-void post_letter(Mailbox& mailbox, int to, std::span<const std::byte> letter) {
-  for (Wait wait(mailbox.deadline_seconds()); mailbox.post(to, server_tag, letter) == Posted::full;
-       wait.pause())
+void post_letter(Mailbox& mailbox, int to, int tag, std::span<const std::byte> letter) {
+  for (Wait wait(mailbox.deadline_seconds()); mailbox.post(to, tag, letter) == Posted::full; wait.pause())
     if (wait.expired()) mailbox.give_up(mailbox.deadline_seconds(), "room for a letter");
 }
 

@@ -10,7 +10,6 @@
 namespace plexaura {
 
 constexpr int server_rank = 0;
-constexpr int server_tag = 0;  // of all letters to and from a parameter server
 
 enum class Word : std::int64_t {
   // From a client, which waits for one answer of each kind at most.
@@ -25,6 +24,11 @@ enum class Word : std::int64_t {
   // From both.
   patience  // it is at work, and what it owes is still to come; no answer
 };
+
+// Letters with weights are long: those that deal out the data travel apart, so that they need not wait for them.
+constexpr int deal_tag = 0;
+constexpr int weights_tag = 1;
+int tag_of(Word word);
 
 // The beginning of every letter. Weights, or changes of them, follow it in `push`, `rest` and `weights`: trainables and
 // buffers as they lie in the value arena.
@@ -60,7 +64,7 @@ void check_fits_letter(std::size_t content_bytes);
 
 // Posts it, when there is room. Ends the run, as Mailbox::give_up() does, where there is none within the deadline. Whether
 // the other end has died is found where its letters are awaited.
-void post_letter(Mailbox& mailbox, int to, std::span<const std::byte> letter);
+void post_letter(Mailbox& mailbox, int to, int tag, std::span<const std::byte> letter);
 
 // What a letter holds. InternalError where it is shorter than a head.
 LetterHead head_of(const Letter& letter);

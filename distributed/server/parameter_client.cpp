@@ -7,16 +7,27 @@
 
 namespace plexaura {
 
+namespace {
+
+constexpr std::string_view answer_to_a_push = "the weights of the server";
+// With each tag: weights, behind some words of patience.
+constexpr std::int64_t most_arriving = 4;
+
+}  // namespace
+
 ParameterClient::ParameterClient(Mailbox& mailbox, const ServerRule& rule,
-                                 std::optional<std::int64_t> push_every)
-    : mailbox_(mailbox), rule_(rule), push_every_(push_every), unheard_(seconds_between_letters(mailbox)) {}
+                                 std::optional<std::int64_t> push_every, ClientKind kind)
+    : mailbox_(mailbox), rule_(rule), push_every_(push_every), unheard_(seconds_between_letters(mailbox)) {
+  if (kind == ClientKind::threaded)
+    driver_ = std::make_unique<MailDriver>(mailbox_, std::vector{deal_tag, weights_tag}, most_arriving);
+}
 
 void ParameterClient::begin(WeightsImmigration& border) {
   weights_.emplace(border);
   const std::span<const std::byte> bytes = weights_->fetch();
   check_fits_letter(bytes.size());
   letter_.emplace(bytes.size());
-  const bool keeps = rule_.push == ServerRule::Push::changes;
+  const bool keeps = driver_ || rule_.push == ServerRule::Push::changes;
   began_.resize(keeps ? bytes.size() : 0);
   if (keeps) std::ranges::copy(bytes, began_.begin());
 }
@@ -41,12 +52,22 @@ void ParameterClient::stop() {
 }
 
 void ParameterClient::count_step() {
-  if (++steps_ == push_every_) return push(Word::push, "the weights of the server");
-  if (unheard_.expired()) post({.word = Word::patience}, false);
+  const bool is_push_due = ++steps_ == push_every_;
+  if (is_answer_due_ && is_push_due) await_answer(answer_to_a_push);
+  if (is_answer_due_)
+    if (const auto answer = answer_that_has_come()) take_in(*answer);
+  if (is_push_due) {
+    push(Word::push);
+    if (!driver_) await_answer(answer_to_a_push);
+  } else if (unheard_.expired()) {
+    post({.word = Word::patience}, false);
+  }
 }
 
 void ParameterClient::rest() {
-  push(Word::rest, "the weights of all clients");
+  if (is_answer_due_) await_answer(answer_to_a_push);
+  push(Word::rest);
+  await_answer("the weights of all clients");
   stopped_ = false;
   if (deal_began_) elapsed_ += seconds_now() - *deal_began_;
   deal_began_.reset();
@@ -56,44 +77,71 @@ void ParameterClient::leave() {
   post({.word = Word::leave, .waited_seconds = waited_, .elapsed_seconds = elapsed_}, false);
 }
 
-void ParameterClient::push(Word word, std::string_view what) {
+void ParameterClient::push(Word word) {
   const bool has_learned = steps_ > 0;
-  const std::span<std::byte> own = weights_->fetch();
+  const std::span<const std::byte> own = weights_->fetch();
   if (has_learned)
     with_elements(weights_->dtype(), [&]<class T>(T) {
-      compose_push<T>(rule_, elements_of<const T>(std::as_bytes(own)),
+      compose_push<T>(rule_, elements_of<const T>(own),
                       elements_of<const T>(std::as_bytes(std::span(began_))),
                       elements_of<T>(letter_->content()));
     });
   post({.word = word, .version = version_, .steps = steps_}, has_learned);
-  const Letter answer = await(Word::weights, what);
-  version_ = head_of(answer).version;
+  if (!began_.empty()) std::ranges::copy(own, began_.begin());
   steps_ = 0;
-  const std::span<const std::byte> got = content_of(answer);
-  std::ranges::copy(got, own.begin());
-  weights_->store();
-  if (!began_.empty()) std::ranges::copy(got, began_.begin());
+  is_answer_due_ = true;
 }
 
-// Of the two answers that may be under way, a part may come first.
+void ParameterClient::await_answer(std::string_view what) { take_in(await(Word::weights, what)); }
+
+std::optional<Letter> ParameterClient::answer_that_has_come() {
+  const auto lock = hold_mailbox();
+  while (auto letter = mailbox_.take_arrived(weights_tag))
+    if (head_of(*letter).word == Word::weights) return letter;
+  return std::nullopt;
+}
+
+// Buffers that have gone on stay this client's own until it rests: they follow its samples, and a running variance that
+// went on as weights do could fall below 0.
+void ParameterClient::take_in(const Letter& answer) {
+  const std::span<std::byte> own = weights_->fetch();
+  std::span<const std::byte> got = content_of(answer);
+  if (steps_ == 0)
+    std::ranges::copy(got, own.begin());
+  else
+    with_elements(weights_->dtype(), [&]<class T>(T) {
+      got = got.first(weights_->trainables() * sizeof(T));
+      carry_on<T>(elements_of<const T>(got), elements_of<const T>(std::as_bytes(std::span(began_))),
+                  elements_of<T>(own.first(got.size())));
+    });
+  weights_->store();
+  if (!began_.empty()) std::ranges::copy(got, began_.begin());
+  version_ = head_of(answer).version;
+  is_answer_due_ = false;
+}
+
+// Of both kinds of answers some may be under way, each with a tag of its own.
 Letter ParameterClient::await(Word word, std::string_view what) {
-  if (word == Word::part && part_) return *std::exchange(part_, std::nullopt);
   const double begin = seconds_now();
   const double deadline = mailbox_.deadline_seconds();
-  while (auto letter = mailbox_.take_from_living(server_tag, deadline, what)) {
-    const Word got = head_of(*letter).word;
-    if (got == word) {
-      if (deal_began_) waited_ += seconds_now() - begin;
-      return std::move(*letter);
-    }
-    if (got == Word::part) part_ = std::move(letter);
+  const auto lock = hold_mailbox();
+  while (auto letter = mailbox_.take_from_living(tag_of(word), deadline, what)) {
+    if (head_of(*letter).word != word) continue;
+    if (deal_began_) waited_ += seconds_now() - begin;
+    return std::move(*letter);
   }
   mailbox_.give_up(deadline, what);
 }
 
 void ParameterClient::post(const LetterHead& head, bool with_content) {
-  post_letter(mailbox_, server_rank, letter_->seal(head, with_content));
+  const auto lock = hold_mailbox();
+  post_letter(mailbox_, server_rank, tag_of(head.word), letter_->seal(head, with_content));
   unheard_.progressed();
+}
+
+// While this lives no other thread uses it.
+std::unique_lock<std::mutex> ParameterClient::hold_mailbox() {
+  return driver_ ? driver_->hold() : std::unique_lock<std::mutex>();
 }
 
 }  // namespace plexaura

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -8,28 +10,36 @@
 #include "core/params/dealer.h"
 #include "core/params/weights_immigration.h"
 #include "distributed/group/wait.h"
-#include "distributed/mailbox.h"
+#include "distributed/mail_driver.h"
 #include "distributed/server/letters.h"
 #include "distributed/server/server_rule.h"
 #include "distributed/server/shared_weights.h"
 
 namespace plexaura {
 
+enum class ClientKind : std::uint8_t {
+  serial,   // waits for the answer to each push
+  threaded  // trains on while a push and the answer to it travel, which a thread of its own drives
+};
+
 // A client's side: draws the parts on which it trains, each while it is at work on the one before, pushes every so many
-// steps what it has learned, and goes on with the weights that come as the answer. It waits for the server with each
-// draw and each push, and for other clients only where ParameterServer says so.
+// steps what it has learned, and goes on with the weights that come as the answer: at once, or behind the step in which
+// they have come, all of them from one answer. One push is under way at most, so that a client which is to push again
+// waits for the answer. So it waits for the server with each draw and each push, and for other clients only where
+// ParameterServer says so.
 class ParameterClient final : public Dealer {
  public:
   // The mailbox, whose rank 0 is the server, outlives this. `push_every`: steps; none: it pushes when nothing more is
   // dealt.
-  ParameterClient(Mailbox& mailbox, const ServerRule& rule, std::optional<std::int64_t> push_every);
+  ParameterClient(Mailbox& mailbox, const ServerRule& rule, std::optional<std::int64_t> push_every,
+                  ClientKind kind);
 
   // Throws UserError for weights of a type other than float64 and float32, and for those that no letter holds.
   void begin(WeightsImmigration& border);
   Draw draw(std::int64_t first, std::int64_t end) override;
   void stop() override;
-  // Behind each step. Where it does not push then and has written nothing for a while, it tells the server that it is
-  // at work.
+  // Behind each step: takes in weights that have come, and pushes where that is due. Where it does not push and has
+  // written nothing for a while, it tells the server that it is at work.
   void count_step();
   // When nothing more is dealt: comes back with the weights that all clients get then.
   void rest();
@@ -37,26 +47,31 @@ class ParameterClient final : public Dealer {
   void leave();
 
  private:
-  void push(Word word, std::string_view what);
+  void push(Word word);
+  void await_answer(std::string_view what);
+  std::optional<Letter> answer_that_has_come();
+  void take_in(const Letter& answer);
   void ask_for_part(std::int64_t first, std::int64_t end);
   Letter await(Word word, std::string_view what);
   void post(const LetterHead& head, bool with_content);
+  std::unique_lock<std::mutex> hold_mailbox();
 
   Mailbox& mailbox_;
   ServerRule rule_;
   std::optional<std::int64_t> push_every_;
   std::optional<SharedWeights> weights_;
   std::optional<Draft> letter_;
-  std::vector<std::byte> began_;  // the weights that it got last, where changes of them are pushed
-  std::int64_t version_ = 0;
-  std::int64_t steps_ = 0;                 // since then
-  bool stopped_ = false;                   // the deal, by this client
-  bool has_asked_ = false;                 // for a part
-  std::optional<Letter> part_;             // that came before what was awaited
-  Wait unheard_;                           // since its last letter
+  std::vector<std::byte> began_;  // from which its changes count: the weights that it got or pushed last
+  std::int64_t version_ = 0;      // of those that it got last
+  std::int64_t steps_ = 0;        // since its last push
+  bool is_answer_due_ = false;    // to that
+  bool stopped_ = false;          // the deal, by this client
+  bool has_asked_ = false;        // for a part
+  Wait unheard_;                  // since its last letter
   std::optional<double> deal_began_ = {};  // seconds; none: no deal is open
   double elapsed_ = 0;                     // in deals
   double waited_ = 0;                      // in deals
+  std::unique_ptr<MailDriver> driver_;     // null: of a serial client. Goes first
 };
 
 }  // namespace plexaura

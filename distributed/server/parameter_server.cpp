@@ -1,6 +1,7 @@
 #include "distributed/server/parameter_server.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 #include "core/error.h"
@@ -11,6 +12,7 @@ namespace plexaura {
 namespace {
 
 constexpr const char* awaited = "the end of the epoch";
+constexpr std::array tags{deal_tag, weights_tag};
 
 }  // namespace
 
@@ -34,7 +36,7 @@ void ParameterServer::serve(WeightsImmigration& border) {
   Wait silence(mailbox_.deadline_seconds());
   Wait unanswered(interval);
   while (!all_are(State::gone)) {
-    const auto letter = mailbox_.take_from_living(server_tag, interval, awaited);
+    const auto letter = mailbox_.take_from_living(tags, interval, awaited);
     if (letter) read(*letter);
     if (letter || !somebody_waits()) silence.progressed();
     if (silence.expired()) mailbox_.give_up(mailbox_.deadline_seconds(), awaited);
@@ -122,7 +124,7 @@ void ParameterServer::send_weights(int rank) {
 }
 
 void ParameterServer::post(int rank, const LetterHead& head, bool with_weights) {
-  post_letter(mailbox_, rank, answer_->seal(head, with_weights));
+  post_letter(mailbox_, rank, tag_of(head.word), answer_->seal(head, with_weights));
 }
 
 void ParameterServer::ask_for_patience() {

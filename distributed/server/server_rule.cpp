@@ -20,6 +20,11 @@ void compose_push(const ServerRule& rule, std::span<const T> weights, std::span<
 }
 
 template <class T>
+void carry_on(std::span<const T> answer, std::span<const T> pushed, std::span<T> weights) {
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += answer[i] - pushed[i];
+}
+
+template <class T>
 void mix_in(const ServerRule& rule, std::int64_t staleness, std::int64_t clients, std::size_t trainables,
             std::span<const T> pushed, std::span<T> weights) {
   if (rule.push == ServerRule::Push::weights) {
@@ -35,6 +40,8 @@ template void compose_push(const ServerRule&, std::span<const float>, std::span<
                            std::span<float>);
 template void compose_push(const ServerRule&, std::span<const double>, std::span<const double>,
                            std::span<double>);
+template void carry_on(std::span<const float>, std::span<const float>, std::span<float>);
+template void carry_on(std::span<const double>, std::span<const double>, std::span<double>);
 template void mix_in(const ServerRule&, std::int64_t, std::int64_t, std::size_t, std::span<const float>,
                      std::span<float>);
 template void mix_in(const ServerRule&, std::int64_t, std::int64_t, std::size_t, std::span<const double>,

@@ -26,6 +26,11 @@ template <class T>
 void compose_push(const ServerRule& rule, std::span<const T> weights, std::span<const T> began,
                   std::span<T> pushed);
 
+// Of a client that has gone on from the weights it `pushed`, when those come that are the answer: it goes on from them,
+// and keeps what it has learned since.
+template <class T>
+void carry_on(std::span<const T> answer, std::span<const T> pushed, std::span<T> weights);
+
 // Takes in a push. Of changes, those of buffers, which lie behind the trainables, are divided by the number of clients:
 // each follows the statistics of its own samples, and their sum would go too far.
 template <class T>

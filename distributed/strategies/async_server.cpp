@@ -7,7 +7,7 @@ AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& o
   if (communicator.rank() == server_rank)
     server_ = std::make_unique<ParameterServer>(*mailbox_, options.rule, options.max_staleness);
   else
-    client_ = std::make_unique<ParameterClient>(*mailbox_, options.rule, options.push_every);
+    client_ = std::make_unique<ParameterClient>(*mailbox_, options.rule, options.push_every, options.client);
 }
 
 void AsyncServer::begin(WeightsImmigration& border) {

@@ -17,6 +17,7 @@ struct AsyncServerOptions {
   ServerRule rule = {};
   std::optional<std::int64_t> push_every = 16;     // steps; none: each client pushes at the end of an epoch
   std::optional<std::int64_t> max_staleness = {};  // see ParameterServer; none: no client waits for another
+  ClientKind client = ClientKind::serial;
 };
 
 // The strategies `async-server` and `downpour`, which differ in their ServerRule: rank 0 is an asynchronous parameter

@@ -1,6 +1,5 @@
 #include "distributed/strategies/mail_courier.h"
 
-#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -12,9 +11,6 @@ constexpr int reader = 0;  // the rank that sends
 // Enough for one step to travel while the one before it waits to be taken. Where all of it is read ahead of a rank that
 // falls behind, as in validation, the rest waits on rank 0, in what the mailbox holds.
 constexpr std::int64_t most_arriving = 2;
-// Between two calls of the library, while something is under way and otherwise.
-constexpr std::chrono::microseconds short_nap{50};
-constexpr std::chrono::milliseconds long_nap{1};
 constexpr double seconds_between_looks = 0.1;
 
 int tag_of(Courier::Stream stream) { return static_cast<int>(stream); }
@@ -22,29 +18,11 @@ int tag_of(Courier::Stream stream) { return static_cast<int>(stream); }
 }  // namespace
 
 MailCourier::MailCourier(std::unique_ptr<Mailbox> mailbox)
-    : mailbox_(std::move(mailbox)), driver_([this](const std::stop_token& stop) { drive(stop); }) {}
-
-MailCourier::~MailCourier() = default;
-
-void MailCourier::drive(const std::stop_token& stop) {
-  try {
-    while (!stop.stop_requested()) {
-      bool is_busy = false;
-      if (const std::unique_lock lock(mutex_, std::try_to_lock); lock)
-        for (const Stream stream : {Stream::training, Stream::validation})
-          is_busy = mailbox_->drive(tag_of(stream), most_arriving) || is_busy;
-      if (is_busy)
-        std::this_thread::sleep_for(short_nap);
-      else
-        std::this_thread::sleep_for(long_nap);
-    }
-  } catch (const std::exception&) {
-    // The thread that trains meets it, too.
-  }
-}
+    : mailbox_(std::move(mailbox)),
+      driver_(*mailbox_, {tag_of(Stream::training), tag_of(Stream::validation)}, most_arriving) {}
 
 void MailCourier::send(Stream stream, int to, std::span<const std::byte> parcel) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = driver_.hold();
   const int tag = tag_of(stream);
   const double deadline = mailbox_->deadline_seconds();
   for (const Wait wait(deadline); !gone_.contains(to) && mailbox_->post(to, tag, parcel) == Posted::full;) {
@@ -54,7 +32,7 @@ void MailCourier::send(Stream stream, int to, std::span<const std::byte> parcel)
 }
 
 std::optional<std::vector<std::byte>> MailCourier::receive(Stream stream, std::string_view what) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = driver_.hold();
   const double deadline = mailbox_->deadline_seconds();
   std::optional<Letter> letter = mailbox_->take_from_living(tag_of(stream), deadline, what);
   if (!letter) mailbox_->give_up(deadline, what);
@@ -63,7 +41,7 @@ std::optional<std::vector<std::byte>> MailCourier::receive(Stream stream, std::s
 }
 
 void MailCourier::close(Stream stream, bool in_error) noexcept {
-  const std::lock_guard lock(mutex_);
+  const auto lock = driver_.hold();
   const int tag = tag_of(stream);
   try {
     if (mailbox_->rank() == reader)

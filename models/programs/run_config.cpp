@@ -228,6 +228,8 @@ AsyncServerOptions read_async_server(const Section& distributed, bool mixes) {
                           : distributed.integer_or("push_every", *server.push_every);
   if (distributed.has("max_staleness"))
     server.max_staleness = distributed.integer("max_staleness", {.minimum = 0});
+  const bool is_threaded = distributed.choice_or("client", "serial", {"serial", "threaded"}) == "threaded";
+  server.client = is_threaded ? ClientKind::threaded : ClientKind::serial;
   if (!mixes) return server;
   server.rule.mix = distributed.number_or("mix", server.rule.mix, {.maximum = 1, .above = 0});
   server.rule.damping = distributed.number_or("damping", server.rule.damping, {.minimum = 0});
@@ -262,7 +264,7 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   if (!is_local) distributed.refuse({"first_epochs", "outer"}, because);
   if (has_server) run.strategy.async_server = read_async_server(distributed, mixes);
   if (!is_elastic) distributed.refuse({"elasticity"}, because);
-  if (!has_server) distributed.refuse({"push_every", "max_staleness"}, because);
+  if (!has_server) distributed.refuse({"push_every", "max_staleness", "client"}, because);
   if (!mixes) distributed.refuse({"mix", "damping"}, because);
   if (!is_local && !is_elastic) distributed.refuse({"every"}, because);
   if (is_local || is_elastic || has_server)

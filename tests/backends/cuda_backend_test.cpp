@@ -6,10 +6,18 @@
 #include <string>
 
 #include "backends/registry.h"
+#include "core/autodiff/gradients.h"
 #include "core/compile/compile.h"
+#include "core/ops/batch_norm.h"
+#include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
+#include "core/ops/pool2d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
+#include "core/testing/run.h"
 #include "tests/support/error_text.h"
+#include "tests/support/layout_backend.h"
+#include "tests/support/pattern.h"
 
 namespace plexaura::testing::cuda_backend_test {
 
@@ -26,6 +34,48 @@ std::string opened_by_rank(const char* rank, const BackendOptions& options = {})
   unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
   return description.substr(0, description.find(','));
 }
+
+// A batch norm and its gradients: with an addend behind it, whose gradient is the masked one, or with x used elsewhere.
+struct Layer {
+  Layer(DType dtype, bool adds, bool forks) {
+    const auto input = [&](const char* name, const Shape& shape, DType of) {
+      return inputs.emplace_back(graph.input(name, {of, shape}));
+    };
+    const DType statistic = dtype == DType::float64 ? dtype : DType::float32;
+    const Shape shape{3, 5, 7, 6};
+    const Node x = input("x", shape, dtype);
+    const Node scale = input("scale", {5}, statistic);
+    const Node shift = input("shift", {5}, statistic);
+    const BatchNormResult normal = batch_norm(x, scale, shift);
+    const Node y = relu(adds ? normal.y + input("addend", shape, dtype) : normal.y);
+    Node loss = sum(y * input("grad", shape, dtype));
+    if (forks) loss = loss + sum(tanh(x));
+    std::vector<Node> wanted{x, scale, shift};
+    if (adds) wanted.push_back(inputs[3]);
+    results = gradients(loss, wanted);
+    results.insert(results.end(), {y, normal.mean, normal.variance});
+  }
+
+  std::vector<Tensor> run(Backend& backend, bool optimise) {
+    std::vector<Tensor> values;
+    for (const Node& node : inputs) values.push_back(pattern(node.shape()).cast(node.type().dtype));
+    return Runner(graph, results, backend, {.optimise = optimise})(values);
+  }
+
+  // The kernels that compute several ops, by the number of these.
+  std::vector<std::size_t> regions(Backend& backend) const {
+    std::vector<ProgramOutput> outputs;
+    for (const Node& node : results) outputs.push_back({.node = node});
+    std::vector<std::size_t> sizes;
+    for (const Instruction& instruction : compile(graph, outputs, backend)->instructions)
+      if (instruction.nodes.size() > 1) sizes.push_back(instruction.nodes.size());
+    return sizes;
+  }
+
+  Graph graph;
+  std::vector<Node> inputs;
+  std::vector<Node> results;
+};
 
 }  // namespace
 
@@ -55,6 +105,61 @@ TEST_CASE("CUDA refuses a value with too many axes when the program is compiled"
   CHECK(text.find("cuda_backend_test.cpp:" + std::to_string(line)) != std::string::npos);
   CHECK(text.find("take values of up to 8 axes, and float32[1,2,1,2,1,2,1,2,1] has 9; reshape it") !=
         std::string::npos);
+}
+
+TEST_CASE("images for tensor cores stay channels last on CUDA from convolution to convolution") {
+  if (!has_simulation()) return;  // in builds with sanitizers
+  const auto backend = open_backend("simulated_cuda", {{"tf32", "1"}});
+  Graph graph;
+  const auto input = [&](const char* name, const Shape& shape) {
+    return graph.input(name, {DType::float32, shape});
+  };
+  const Node x = input("x", {2, 3, 12, 12});
+  const Node first = input("first", {16, 3, 3, 3});
+  const Node second = input("second", {16, 16, 3, 3});
+  const Node scale = input("scale", {16});
+  const Node shift = input("shift", {16});
+  const Node images = relu(batch_norm(conv2d(x, first, {.padding = {1, 1}}), scale, shift).y);
+  const Node pooled = max_pool2d(images + 0.5 * images, {.kernel = {2, 2}});
+  const Node y = conv2d(pooled, second);
+  const std::vector<Node> grads = gradients(sum(y * y), {first, second, scale, shift});
+  const std::vector<ProgramOutput> outputs{
+      {.node = grads[0]}, {.node = grads[1]}, {.node = grads[2]}, {.node = grads[3]}};
+  const auto program = compile(graph, outputs, *backend);
+  // Of the images and the weights that are fed, of y for its sum, and of y's gradient.
+  INFO(program->to_text());
+  CHECK(program->reorders == 5);
+
+  std::vector<Tensor> values;
+  for (const Node& node : {x, first, second, scale, shift})
+    values.push_back(pattern(node.shape()).cast(DType::float32));
+  const auto found = Runner(graph, grads, *backend)(values);
+  const auto expected = Runner(graph, grads, *open_backend("portable"))(values);
+  for (std::size_t i = 0; i < grads.size(); ++i) check_close(found[i], expected[i].to_doubles(), 1e-5);
+}
+
+TEST_CASE("regions of batch norm on CUDA give the bits of their ops") {
+  if (!has_simulation()) return;  // in builds with sanitizers
+  const auto cuda = open_backend("simulated_cuda");
+  for (const LayoutOfRank layout_of : {in_blocks, in_channels_last}) {
+    LayoutBackend backend(*cuda, layout_of);
+    for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
+      for (const auto& [adds, forks] :
+           {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+        CAPTURE(name_of(dtype));
+        CAPTURE(adds);
+        CAPTURE(forks);
+        Layer layer(dtype, adds, forks);
+        // Moments, normalise, perhaps add, relu; the mask and the gradients of these, and their sum.
+        CHECK(layer.regions(backend) == std::vector<std::size_t>{adds ? 4U : 3U, forks ? 6U : 5U});
+        const auto together = layer.run(backend, true);
+        const auto one_by_one = layer.run(backend, false);
+        for (std::size_t i = 0; i < together.size(); ++i) {
+          CAPTURE(i);
+          CHECK(together[i].to_doubles() == one_by_one[i].to_doubles());
+        }
+      }
+  }
 }
 
 }  // namespace plexaura::testing::cuda_backend_test

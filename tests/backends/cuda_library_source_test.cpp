@@ -52,6 +52,8 @@ std::vector<std::string> offered(const Backend& backend, const Node& node) {
 using Names = std::vector<std::string>;
 const Names both{first_plan, second_plan, "cuda"};
 const Names own{"cuda"};
+const Names both_in_two_layouts{first_plan, second_plan, first_plan, second_plan, "cuda"};
+const Layout channels_last({0, 2, 3, 1});
 
 enum Status { computed, failed_on_device };
 
@@ -102,10 +104,33 @@ TEST_CASE("CUDA's libraries are offered before the plugin's own kernel") {
     const Node x = input(graph, {1, 2, 5, 5}, dtype);
     const Node weights = input(graph, {3, 2, 3, 3}, dtype);
     const Node y = conv2d(x, weights, {.padding = {1, 1}});
-    CHECK(offered(*backend, y) == both);
-    CHECK(offered(*backend, conv2d_input_grad(weights, y, {5, 5}, {.padding = {1, 1}})) == both);
-    CHECK(offered(*backend, conv2d_weight_grad(x, y, {3, 3}, {.padding = {1, 1}})) == both);
+    const Names& names = dtype == DType::float64 ? both : both_in_two_layouts;
+    CHECK(offered(*backend, y) == names);
+    CHECK(offered(*backend, conv2d_input_grad(weights, y, {5, 5}, {.padding = {1, 1}})) == names);
+    CHECK(offered(*backend, conv2d_weight_grad(x, y, {3, 3}, {.padding = {1, 1}})) == names);
   }
+}
+
+TEST_CASE("CUDA's libraries take images channels last where tensor cores compute") {
+  Graph graph;
+  const auto convolution = [&](DType dtype) {
+    return conv2d(input(graph, {8, 16, 9, 9}, dtype), input(graph, {32, 16, 3, 3}, dtype));
+  };
+  const auto strict = open_simulation();
+  if (!strict) return;
+  const auto rounding = open_simulation({{"tf32", "1"}});
+  for (const auto& [backend, dtype] :
+       {std::pair(strict.get(), DType::bfloat16), std::pair(strict.get(), DType::float16),
+        std::pair(rounding.get(), DType::float32)}) {
+    const auto candidates = candidates_for(*backend, convolution(dtype));
+    REQUIRE(candidates.size() == 5);
+    CHECK(candidates[0].outputs[0].is_row_major());
+    CHECK(candidates[2].inputs == std::vector{channels_last, channels_last});
+    CHECK(candidates[2].outputs == std::vector{channels_last});
+    CHECK(candidates[2].seconds < candidates[0].seconds);
+  }
+  CHECK(offered(*strict, convolution(DType::float32)) == both);
+  CHECK(offered(*rounding, convolution(DType::float64)) == both);
 }
 
 TEST_CASE("a kernel of CUDA's plugin that takes long stands in for its libraries alone") {

@@ -129,13 +129,37 @@ TEST_CASE("mailbox: who drives is told what is still under way") {
   CHECK(arriving.drive(letter_tag, 2));
 }
 
-TEST_CASE("mailbox: there is always room for an empty letter") {
-  const auto alarm = std::make_shared<Alarm>(std::make_unique<Stuck>());
-  Mailbox box(std::make_unique<Stuck>(), two_living_ranks(), alarm, 30);
-  const std::string longest(Mailbox::most_bytes + 1, 'x');
-  CHECK(box.post(1, letter_tag, bytes_of(longest)) == Posted::sent);
-  CHECK(box.post(1, letter_tag, bytes_of("more")) == Posted::full);
-  CHECK(box.post(1, letter_tag, {}) == Posted::sent);
+TEST_CASE("mailbox: what has arrived is taken at once, and nobody waits for what has not") {
+  ThreadNetwork network(2);
+  const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
+  const auto sender = network.transport(1);
+  Mailbox box(network.transport(0), two_living_ranks(), alarm, 30);
+  CHECK_FALSE(box.take_arrived(letter_tag));
+  for (const char* text : {"a", "bc"}) sender->send(bytes_of(text), 0, letter_tag);
+  CHECK_FALSE(box.take_arrived(letter_tag + 1));
+  for (const char* text : {"a", "bc"}) {
+    const auto letter = box.take_arrived(letter_tag);
+    REQUIRE(letter);
+    CHECK(text_of(*letter) == text);
+  }
+  CHECK_FALSE(box.take_arrived(letter_tag));
+}
+
+TEST_CASE("mailbox: of letters with several tags those with the first tag come first") {
+  constexpr std::array tags{letter_tag, letter_tag + 1};
+  ThreadNetwork network(2);
+  const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
+  const auto sender = network.transport(1);
+  Mailbox box(network.transport(0), two_living_ranks(), alarm, 30);
+  sender->send(bytes_of("long"), 0, tags[1]);
+  sender->send(bytes_of("a"), 0, tags[0]);
+  sender->send(bytes_of("b"), 0, tags[0]);
+  for (const char* text : {"a", "b", "long"}) {
+    const auto letter = box.take_from_living(tags, 1, "letters");
+    REQUIRE(letter);
+    CHECK(text_of(*letter) == text);
+  }
+  CHECK_FALSE(box.take_from_living(tags, 0.01, "letters"));
 }
 
 TEST_CASE("mailbox: a dead rank is a status, and what it had sent still comes") {
@@ -212,13 +236,25 @@ TEST_CASE("mailbox: who waits for letters hears that the run ends") {
   CHECK(ends[0] == "hears rank 1 has left with an error of its own, which it reports");
 }
 
-TEST_CASE("mailbox: a letter that does not leave keeps others back, but the first of any length") {
+TEST_CASE(
+    "mailbox: beside a letter of any length that does not leave there is room for so much, and for empty "
+    "ones") {
   ThreadNetwork network(2);
   const auto alarm = std::make_shared<Alarm>(network.transport(0));
-  Mailbox box(std::make_unique<Stuck>(), two_living_ranks(), alarm, 30);
-  const std::vector<std::byte> most(Mailbox::most_bytes + 1);
-  CHECK(box.post(1, letter_tag, most) == Posted::sent);
-  CHECK(box.post(1, letter_tag, std::span(most).first(1)) == Posted::full);
+  const std::vector<std::byte> letter(Mailbox::most_bytes + 1);
+  const auto post = [&](Mailbox& box, std::size_t bytes) {
+    return box.post(1, letter_tag, std::span(letter).first(bytes));
+  };
+  for (const std::size_t first : {letter.size(), std::size_t{1}}) {
+    Mailbox box(std::make_unique<Stuck>(), two_living_ranks(), alarm, 30);
+    CHECK(post(box, first) == Posted::sent);
+    CHECK(post(box, first == 1 ? letter.size() : 1) == Posted::sent);
+    CHECK(post(box, letter.size()) == Posted::full);
+    CHECK(post(box, Mailbox::most_bytes) == Posted::full);
+    CHECK(post(box, Mailbox::most_bytes - 1) == Posted::sent);
+    CHECK(post(box, 1) == Posted::full);
+    CHECK(post(box, 0) == Posted::sent);
+  }
 }
 
 TEST_CASE("mailbox: a letter that does not come whole is given up, and its memory kept") {

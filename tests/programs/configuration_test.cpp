@@ -127,8 +127,9 @@ TEST_CASE("keys without effect are errors") {
   CHECK(user_error([&] {
           read(csv, sgd + ", schedule: {name: cosine, gamma: 0.5}");
         }).find("gamma has no effect here, because the schedule is cosine") != std::string::npos);
-  for (const std::string key : {"every: 2", "first_epochs: 1", "outer: {momentum: 0.9}", "elasticity: 0.5",
-                                "push_every: 2", "max_staleness: 2", "mix: 0.5", "damping: 1"})
+  for (const std::string key :
+       {"every: 2", "first_epochs: 1", "outer: {momentum: 0.9}", "elasticity: 0.5", "push_every: 2",
+        "max_staleness: 2", "client: threaded", "mix: 0.5", "damping: 1"})
     CHECK(user_error([&] {
             read(csv, sgd, key);
           }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
@@ -182,8 +183,8 @@ TEST_CASE("keys without effect are errors") {
     CHECK(user_error([&] {
             read(csv, sgd, "strategy: downpour, " + key);
           }).find("has no effect here, because the strategy is downpour") != std::string::npos);
-  for (const std::string key :
-       {"push_every: 0", "push_every: epochs", "mix: 0", "mix: 1.5", "damping: -1", "max_staleness: -1"}) {
+  for (const std::string key : {"push_every: 0", "push_every: epochs", "mix: 0", "mix: 1.5", "damping: -1",
+                                "max_staleness: -1", "client: parallel"}) {
     const std::string said = user_error([&] { read(csv, sgd, "strategy: async-server, " + key); });
     CAPTURE(said);
     CHECK(said.starts_with("test.yaml:3:"));
@@ -225,6 +226,20 @@ TEST_CASE("a run whose ranks end with one that dies names the key by which they 
         "distributed.on_loss to drop");
   CHECK(why("on_loss: end") == "on_loss is end; set it to exact or drop");
   CHECK(why("on_loss: end, algorithm: ring") == "on_loss is end; set it to drop");
+}
+
+TEST_CASE("clients of a server train on while letters travel where distributed.client says so") {
+  const auto kind = [](const std::string& client) {
+    const Config config = Config::parse(
+        fmt::format("data: {{format: csv, path: {}/models/iris.csv}}\ntraining: {{epochs: 2, batch_size: 2, "
+                    "optimizer: {{name: sgd, learning_rate: 0.1}}}}\ndistributed: {{strategy: downpour{}}}\n",
+                    PLEXAURA_SOURCE, client),
+        "test.yaml");
+    return read_options(config, open_data(config).train->size(), 2).strategy.async_server.client;
+  };
+  CHECK(kind("") == ClientKind::serial);
+  CHECK(kind(", client: serial") == ClientKind::serial);
+  CHECK(kind(", client: threaded") == ClientKind::threaded);
 }
 
 TEST_CASE("a rate names its key, and the peak where it is above that") {

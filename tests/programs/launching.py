@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import random
 import shutil
 import signal
 import subprocess
@@ -68,10 +69,10 @@ class LaunchTest(ProgramTest):
     def ranks(self):
         return events.read_ranks(self.folder / "run")
 
-    def wait_for_step(self, ranks, step, process=0):
-        """Of ranks that have saved a checkpoint, and are others than those of `process`."""
-        self.wait_for(lambda: len(self.ranks()) == ranks and all(rank.step >= step for rank in self.ranks())
-                      and self.ranks()[0].saved > 0 and self.ranks()[0].process != process)
+    def wait_for_step(self, ranks, step, process=0, serving=0):
+        """Of ranks that have saved a checkpoint, and are others than those of `process`. The first `serving` make no steps."""
+        self.wait_for(lambda: len(self.ranks()) == ranks and all(rank.step >= step for rank in self.ranks()[serving:])
+                      and self.ranks()[serving].saved > 0 and self.ranks()[0].process != process)
 
     def stub(self, script):
         """In the place of mpirun."""
@@ -136,6 +137,23 @@ class Restart(LaunchTest):
         self.assertRegex(said[1], r"run: mpirun returned 137: rank 0 on \S+ was killed, .* \(restart 2 of 2\)")
         self.run_ranks(3, "mlp", *arguments, *self.settings("output.dir=whole"))
         self.compare("run", "whole")
+
+    def test_a_killed_server_or_client_costs_no_more_than_an_epoch(self):
+        """Two such runs do not end with the same bits."""
+        arguments = self.iris("output.dir=run", "training.epochs=250", "distributed.strategy=async-server", "distributed.client=threaded")
+        run = self.start("-n", 3, "--restarts", 2, *self.command("mlp", *arguments))
+        process, steps_per_epoch = 0, 15
+        for victim, step in ((0, 200), (1, 600)):
+            self.wait_for_step(3, step, process, serving=1)
+            process = self.ranks()[0].process
+            os.kill(self.ranks()[victim].process, signal.SIGKILL)
+            self.wait_for(lambda: len(self.ranks()) == 3 and self.ranks()[0].process != process and self.ranks()[1].step > 0)
+            self.assertGreaterEqual(self.ranks()[1].step, step - steps_per_epoch)
+        said = self.end(run, 0)
+        self.assertEqual(len(said), 2, said)
+        for line, victim in zip(said, (0, 1)):
+            self.assertRegex(line, rf"run: mpirun returned 137: rank {victim} on \S+ was killed, .*; starting again from the last checkpoint with 3 ranks ")
+        self.assertEqual(int(self.checkpoint("run").name.split("-")[1]), 250 * steps_per_epoch)
 
     def test_weights_to_start_from_are_for_the_first_start(self):
         self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 40)
@@ -305,6 +323,27 @@ class Signals(LaunchTest):
             run.send_signal(signal.SIGINT)
             time.sleep(0.5)
         self.assertEqual(len(self.end(run, 130)), 1)
+
+    def test_a_second_one_at_any_moment(self):
+        """While the ranks finish their step, save, leave or have left."""
+        for seed in range(support.FAULT_SEEDS):
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+            run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+            self.wait_for_step(2, 50)
+            run.send_signal(signal.SIGINT)
+            time.sleep(random.Random(seed).uniform(0, 0.25))
+            run.send_signal(signal.SIGINT)
+            self.end(run, 130)
+            self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", 60).out)
+
+    def test_before_anything_was_started(self):
+        """Where mpirun is asked whether it can outlive ranks."""
+        self.stub("touch asked; exec sleep 1000")
+        run = self.start("-n", 2, "--survive", "true")
+        self.wait_for(lambda: (self.folder / "asked").exists())
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(self.end(run, 130), [])
+        self.assertEqual(self.all_output, "")
 
 
 if __name__ == "__main__":

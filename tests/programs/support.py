@@ -4,6 +4,7 @@ A script of tests is called as: SCRIPT BUILD_FOLDER [TEST...]
 """
 
 import array
+import contextlib
 import json
 import os
 import pathlib
@@ -27,6 +28,8 @@ MPIRUN = SOURCE / "tests/support/mpirun.sh"
 VERSION = subprocess.run([BUILD / "models/mlp", "--version"], capture_output=True, text=True).stdout
 HAS_MPI = "no MPI" not in VERSION
 HAS_ONEDNN = "no oneDNN" not in VERSION
+# Of faults that are brought about at random: 20 with tools/test --faults.
+FAULT_SEEDS = int(os.environ.get("PLEXAURA_FAULT_SEEDS", "2"))
 
 CNN = """
 model:
@@ -131,6 +134,25 @@ class ProgramTest(unittest.TestCase):
             self.skipTest("built without MPI")
         return subprocess.Popen(["bash", "-c", f'. {SOURCE}/tools/mpi_environment && exec mpirun -n {ranks} "$@"', "-", *map(str, command)],
                                 cwd=self.folder, env=mpi_environment(), **options)
+
+    def let_go_wrong(self, *faults):
+        """In the ranks of faulty_mlp, from now on: see tests/programs/faulty/faults.h."""
+        os.environ["PLEXAURA_FAULTS"] = ";".join(faults)
+        self.addCleanup(os.environ.pop, "PLEXAURA_FAULTS", None)
+
+    @contextlib.contextmanager
+    def case(self, kind, name):
+        """A line of the table that tools/test --faults prints, and a subtest."""
+        begin, result = time.monotonic(), "FAILED"
+        with self.subTest(f"{kind}: {name}"):
+            try:
+                yield
+                result = "passed"
+            except unittest.SkipTest:
+                result = "skipped"
+                raise
+            finally:
+                print(f"fault: {kind:<14} {name:<90} {time.monotonic() - begin:6.1f} s  {result}", flush=True)
 
     def wait_for(self, done, within=60):
         end = time.monotonic() + within

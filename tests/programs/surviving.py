@@ -16,7 +16,6 @@ import sys
 import support
 from launching import LaunchTest
 
-SEEDS = int(os.environ.get("PLEXAURA_FAULT_SEEDS", "2"))
 OPEN_MPI_5 = support.open_mpi_5() if support.HAS_MPI else None
 
 
@@ -72,11 +71,12 @@ class Exact(SurvivalTest):
     def test_at_random_moments(self):
         arguments = self.iris("training.epochs=250")
         self.run_ranks(4, "mlp", *arguments, *self.settings("output.dir=whole"))
-        for seed in range(SEEDS):
+        for seed in range(support.FAULT_SEEDS):
             source = random.Random(seed)
-            with self.subTest(seed):
-                overlap = f"distributed.overlap={'on' if seed % 2 else 'off'}"
-                self.check(4, "mlp", [*arguments, *self.settings(overlap)], [(source.randrange(4), source.randrange(1, 1500))])
+            victim, step = source.randrange(4), source.randrange(1, 1500)
+            overlap = f"distributed.overlap={'on' if seed % 2 else 'off'}"
+            with self.case("random moment", f"rank {victim} behind step {step}, {overlap}"):
+                self.check(4, "mlp", [*arguments, *self.settings(overlap)], [(victim, step)])
 
     def test_until_one_is_left(self):
         arguments = self.iris("training.epochs=250")

@@ -318,8 +318,11 @@ class Told(VerdictTest):
         self.assertEqual(self.judged()[:3], ("out of memory", 1, 12))
 
     def test_out_of_memory(self):
-        self.rank(0, (3, Kind.ERROR, 1, "out of memory: this machine has less than the run asks for"))
-        self.assertEqual(self.judged()[:3], ("out of memory", 0, 12))
+        for said in ("out of memory: this machine has less than the run asks for", "a tensor float32[6000,6000] needs 144000000 bytes, and there is not so much memory",
+                     "a tensor float32[6000,6000] needs 144000000 bytes, and this machine, or its container, has 9 left", "the CPU was asked for 99.0 MiB of memory and has 9.0 MiB",
+                     "the order of 99 samples takes 8 bytes for each of them, and there is no memory for it"):
+            self.rank(0, (3, Kind.ERROR, 1, said))
+            self.assertEqual(self.judged()[:3], ("out of memory", 0, 12), said)
 
     def test_a_link_that_is_down(self):
         did_not_come = "on {} did not come to 'bucket 0 of step 12' within 60 s: stopped, stuck, still at work elsewhere, or the link to {} is down"

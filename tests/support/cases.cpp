@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "tests/support/backend.h"
-#include "tests/support/blocking_backend.h"
 #include "tests/support/forwarding_backend.h"
+#include "tests/support/layout_backend.h"
 #include "tests/support/sanitized.h"
 
 namespace plexaura::testing {
@@ -61,10 +61,12 @@ void expect(const CaseReport& report) {
   CHECK(report.comparisons > 0);
 }
 
-// Results, gradients and padding where neighbours hand over blocks of channels.
-void check_in_blocks(const OpCase& op_case) {
-  BlockingBackend blocks(test_backend());
-  expect(check_backend(op_case, blocks, oracle()));
+// Results, gradients and padding where neighbours hand over blocks of channels, or images that lie channels last.
+void check_in_layouts(const OpCase& op_case) {
+  for (const LayoutOfRank layout_of : {in_blocks, in_channels_last}) {
+    LayoutBackend backend(test_backend(), layout_of);
+    expect(check_backend(op_case, backend, oracle()));
+  }
 }
 
 // The test backend with one of the kernels that it offers for a region.
@@ -107,8 +109,8 @@ void check_all(const Cases& cases) {
     // Once is enough; and numbers are no matter of a sanitizer, which sees the oracle's kernels below.
     if (is_default_backend() && !address_sanitized) expect(check_op(op_case, oracle()));
     expect(check_backend(op_case, test_backend(), oracle()));
-    check_in_blocks(op_case);
-    for (const OpCase& variant : with_channels(op_case)) check_in_blocks(variant);
+    check_in_layouts(op_case);
+    for (const OpCase& variant : with_channels(op_case)) check_in_layouts(variant);
   }
 }
 

@@ -1,64 +1,10 @@
-// Batch norm in its two ops and their gradients: a block for each channel where a channel is summed up.
+// Batch norm in its two ops and their gradients.
 
-#include "backends/cuda/kernels/call.h"
-#include "backends/cuda/kernels/element.h"
-#include "backends/cuda/kernels/joins.h"
+#include "backends/cuda/kernels/batch_norm.h"
 #include "backends/cuda/kernels/kernels.h"
-#include "backends/cuda/kernels/strides.h"
 #include "core/ops/batch_norm.h"
 
 namespace plexaura::cuda {
-
-// x as [N, C, S]: the elements of a channel are N runs of S.
-struct Channels {
-  std::int64_t samples;
-  std::int64_t channels;
-  std::int64_t run;
-
-  PLEXAURA_HD std::int64_t count() const { return samples * run; }
-  PLEXAURA_DEVICE std::int64_t place(std::int64_t channel, std::int64_t i) const {
-    return (i / run * channels + channel) * run + i % run;
-  }
-  PLEXAURA_DEVICE std::int64_t channel_of(std::int64_t place) const { return place / run % channels; }
-};
-
-// What has one element per channel.
-template <class T>
-using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-template <class T>
-struct MomentsKernel {
-  Global<const T> src;
-  Global<Statistic<T>> mean;
-  Global<Statistic<T>> variance;
-  Global<Statistic<T>> inverse;
-  Channels of;
-  double epsilon;
-
-  PLEXAURA_DEVICE void operator()(Block& block) const {
-    PLEXAURA_SHARED(block, double, parts, threads);
-    PLEXAURA_SHARED(block, double, centre, 1);
-    const double count = of.count() > 0 ? static_cast<double>(of.count()) : 1.0;
-    for (std::int64_t c = block.index(); c < of.channels; c += block.blocks()) {
-      const auto element = [&](std::int64_t i) { return static_cast<double>(widen(src[of.place(c, i)])); };
-      sum_all<double>(block, parts, of.count(), element);
-      block.each_thread([&](int thread) {
-        if (thread == 0) centre[0] = parts[0] / count;
-      });
-      sum_all<double>(block, parts, of.count(), [&](std::int64_t i) {
-        const double centred = element(i) - centre[0];
-        return centred * centred;
-      });
-      block.each_thread([&](int thread) {
-        if (thread > 0) return;
-        const double spread = parts[0] / count;
-        if (mean) mean[c] = static_cast<Statistic<T>>(static_cast<double>(centre[0]));
-        if (variance) variance[c] = static_cast<Statistic<T>>(spread);
-        if (inverse) inverse[c] = static_cast<Statistic<T>>(1 / Math::sqrt(spread + epsilon));
-      });
-    }
-  }
-};
 
 template <class T>
 struct MomentsGradKernel {
@@ -66,7 +12,7 @@ struct MomentsGradKernel {
   Global<const Statistic<T>> mean;
   Global<const Statistic<T>> inverse;
   Global<const Statistic<T>> diff_mean;
-  Global<const Statistic<T>> diff_variance;
+  Global<const Statistic<T>> diff_inverse;
   Global<T> diff_src;
   Channels of;
 
@@ -74,10 +20,7 @@ struct MomentsGradKernel {
     const auto count = static_cast<double>(of.count());
     block.each_item(diff_src.count(), [&](std::int64_t i) {
       const std::int64_t c = of.channel_of(i);
-      const double scale = inverse[c];
-      const double tilt = scale * scale * scale * diff_variance[c] / count;
-      const double centred = static_cast<double>(widen(src[i])) - mean[c];
-      diff_src[i] = narrow<T>(diff_mean[c] / count - centred * tilt);
+      diff_src[i] = moments_grad<T>(src[i], mean[c], inverse[c], diff_mean[c], diff_inverse[c], count);
     });
   }
 };
@@ -85,131 +28,79 @@ struct MomentsGradKernel {
 template <class T>
 struct NormaliseKernel {
   Global<const T> src;
-  Global<const Statistic<T>> scale;
-  Global<const Statistic<T>> shift;
-  Global<const Statistic<T>> mean;
-  Global<const Statistic<T>> inverse;
+  Normal<T> normal;
   Global<T> dst;
   Channels of;
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(dst.count(), [&](std::int64_t i) {
-      const std::int64_t c = of.channel_of(i);
-      const double factor = static_cast<double>(scale[c]) * static_cast<double>(inverse[c]);
-      dst[i] = narrow<T>((static_cast<double>(widen(src[i])) - mean[c]) * factor + shift[c]);
-    });
-  }
-};
-
-// What is one number a channel; the gradient of x is that of an element by itself.
-template <class T>
-struct NormaliseGradKernel {
-  Global<const T> src;
-  Global<const Statistic<T>> scale;
-  Global<const Statistic<T>> mean;
-  Global<const Statistic<T>> inverse;
-  Global<const T> diff_dst;
-  Global<Statistic<T>> diff_scale;
-  Global<Statistic<T>> diff_shift;
-  Global<Statistic<T>> diff_mean;
-  Global<Statistic<T>> diff_inverse;
-  Channels of;
-
-  PLEXAURA_DEVICE void operator()(Block& block) const {
-    PLEXAURA_SHARED(block, double, parts, threads);
-    PLEXAURA_SHARED(block, double, sum, 1);
-    for (std::int64_t c = block.index(); c < of.channels; c += block.blocks()) {
-      const auto grad = [&](std::int64_t i) { return static_cast<double>(widen(diff_dst[of.place(c, i)])); };
-      sum_all<double>(block, parts, of.count(), grad);
-      block.each_thread([&](int thread) {
-        if (thread == 0) sum[0] = static_cast<double>(parts[0]);
-      });
-      sum_all<double>(block, parts, of.count(), [&](std::int64_t i) {
-        return grad(i) * (static_cast<double>(widen(src[of.place(c, i)])) - mean[c]);
-      });
-      block.each_thread([&](int thread) {
-        if (thread == 0) store(c, sum[0], parts[0]);
-      });
-    }
-  }
-
-  PLEXAURA_DEVICE void store(std::int64_t c, double sum, double along) const {
-    if (diff_scale) diff_scale[c] = static_cast<Statistic<T>>(inverse[c] * along);
-    if (diff_shift) diff_shift[c] = static_cast<Statistic<T>>(sum);
-    if (diff_mean)
-      diff_mean[c] = static_cast<Statistic<T>>(-static_cast<double>(scale[c]) * inverse[c] * sum);
-    if (diff_inverse) diff_inverse[c] = static_cast<Statistic<T>>(scale[c] * along);
+    block.each_item(dst.count(), [&](std::int64_t i) { dst[i] = normal(src[i], of.channel_of(i)); });
   }
 };
 
 template <class T>
 struct NormaliseInputGradKernel {
-  Global<const Statistic<T>> scale;
-  Global<const Statistic<T>> inverse;
+  NormalGrad<T> normal;
   Global<const T> diff_dst;
   Global<T> diff_src;
   Channels of;
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(diff_src.count(), [&](std::int64_t i) {
-      const std::int64_t c = of.channel_of(i);
-      const double factor = static_cast<double>(scale[c]) * static_cast<double>(inverse[c]);
-      diff_src[i] = narrow<T>(static_cast<double>(widen(diff_dst[i])) * factor);
-    });
+    block.each_item(diff_src.count(),
+                    [&](std::int64_t i) { diff_src[i] = normal.of_x(diff_dst[i], of.channel_of(i)); });
   }
 };
 
 namespace {
 
-Channels channels(const Shape& x) { return {x[0], x[1], stride_of(x, 1)}; }
+Channels channels(const Call& call) { return {call.inputs[0].shape(), call.channels_last}; }
 
 }  // namespace
 
+std::size_t channel_sums_workspace(const Shape& x, bool channels_last) {
+  return static_cast<std::size_t>(ChannelSums::count({x, channels_last})) * sizeof(double);
+}
+
 void cuda_moments(const Call& call) {
-  const Channels of = channels(call.inputs[0].shape());
   const double epsilon = op_cast<Moments>(call.op).options().epsilon;
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     using S = Statistic<T>;
-    enqueue(call, blocks_of_sums(of.channels),
-            MomentsKernel<T>{call.inputs[0].in<T>(), call.outputs[0].out<S>(), call.outputs[1].out<S>(),
-                             call.outputs[2].out<S>(), of, epsilon});
+    enqueue_moments<T>(call, channels(call), epsilon, call.inputs[0].in<T>(), call.outputs[0].out<S>(),
+                       call.outputs[1].out<S>(), call.outputs[2].out<S>());
   });
 }
 
 void cuda_moments_grad(const Call& call) {
-  const Channels of = channels(call.inputs[0].shape());
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     using S = Statistic<T>;
-    enqueue(
-        call, blocks_for(call.outputs[0].elements()),
-        MomentsGradKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<S>(), call.inputs[2].in<S>(),
-                             call.inputs[3].in<S>(), call.inputs[4].in<S>(), call.outputs[0].out<T>(), of});
+    enqueue(call, blocks_for(call.outputs[0].elements()),
+            MomentsGradKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<S>(), call.inputs[2].in<S>(),
+                                 call.inputs[3].in<S>(), call.inputs[4].in<S>(), call.outputs[0].out<T>(),
+                                 channels(call)});
   });
 }
 
 void cuda_normalise(const Call& call) {
-  const Channels of = channels(call.inputs[0].shape());
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     using S = Statistic<T>;
+    const Normal<T> normal{call.inputs[1].in<S>(), call.inputs[2].in<S>(), call.inputs[3].in<S>(),
+                           call.inputs[4].in<S>()};
     enqueue(call, blocks_for(call.outputs[0].elements()),
-            NormaliseKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<S>(), call.inputs[2].in<S>(),
-                               call.inputs[3].in<S>(), call.inputs[4].in<S>(), call.outputs[0].out<T>(), of});
+            NormaliseKernel<T>{call.inputs[0].in<T>(), normal, call.outputs[0].out<T>(), channels(call)});
   });
 }
 
 void cuda_normalise_grad(const Call& call) {
-  const Channels of = channels(call.inputs[0].shape());
+  const Channels of = channels(call);
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     using S = Statistic<T>;
-    enqueue(call, blocks_of_sums(of.channels),
-            NormaliseGradKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<S>(), call.inputs[2].in<S>(),
-                                   call.inputs[3].in<S>(), call.inputs[4].in<T>(), call.outputs[1].out<S>(),
-                                   call.outputs[2].out<S>(), call.outputs[3].out<S>(),
-                                   call.outputs[4].out<S>(), of});
+    const NormalGrad<T> normal{call.inputs[1].in<S>(), call.inputs[2].in<S>(), call.inputs[3].in<S>()};
+    const auto grad = call.inputs[4].in<T>();
+    enqueue_channel_grads<T>(call, of, call.inputs[0].in<T>(), normal, {grad, {nullptr, 0}},
+                             {call.outputs[1].out<S>(), call.outputs[2].out<S>(), call.outputs[3].out<S>(),
+                              call.outputs[4].out<S>()});
     if (call.outputs[0].address != nullptr)
       enqueue(call, blocks_for(call.outputs[0].elements()),
-              NormaliseInputGradKernel<T>{call.inputs[1].in<S>(), call.inputs[3].in<S>(),
-                                          call.inputs[4].in<T>(), call.outputs[0].out<T>(), of});
+              NormaliseInputGradKernel<T>{normal, grad, call.outputs[0].out<T>(), of});
   });
 }
 

@@ -9,7 +9,7 @@ template <class T>
 struct BiasKernel {
   Global<const T> bias;
   Global<T> images;
-  std::int64_t pixels;  // of one channel
+  std::int64_t pixels;  // of one channel that lie one behind the other
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(images.count(), [&](std::int64_t i) {
@@ -22,7 +22,8 @@ void enqueue_bias(const Call& call) {
   const View& images = call.outputs[0];
   dispatch_floating(images.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(images.elements()),
-            BiasKernel<T>{call.inputs[0].in<T>(), images.out<T>(), stride_of(images.shape(), 1)});
+            BiasKernel<T>{call.inputs[0].in<T>(), images.out<T>(),
+                          call.channels_last ? 1 : stride_of(images.shape(), 1)});
   });
 }
 

@@ -96,7 +96,10 @@ class SharedArray {
       array_.write(index_, value);
       return *this;
     }
-    Element& operator=(const Element& other) { return *this = static_cast<T>(other); }
+    Element& operator=(const Element& other) {
+      *this = static_cast<T>(other);
+      return *this;
+    }
     Element& operator+=(T value) { return *this = array_.read(index_) + value; }
 
    private:

@@ -13,8 +13,8 @@
 
 namespace plexaura::cuda {
 
-// A value for a kernel: device memory, row-major, no padding. The address of an output that nobody wants is null,
-// and that of an input that the kernel does not read.
+// A value for a kernel: device memory without padding, row-major unless the call says otherwise. The address of an output
+// that nobody wants is null, and that of an input that the kernel does not read.
 struct View {
   Address address = nullptr;
   const TensorType* type = nullptr;
@@ -39,8 +39,10 @@ struct Call {
   std::span<const View> inputs;
   std::span<const View> outputs;
   runtime::Stream* stream;
-  const std::string& name;  // of the launch, which outlives what is enqueued: "matmul %7 of a.cpp:12"
-  std::byte* wrong_index;   // a WrongIndex in pinned memory
+  const std::string& name;      // of the launch, which outlives what is enqueued: "matmul %7 of a.cpp:12"
+  std::byte* wrong_index;       // a WrongIndex in pinned memory
+  bool channels_last = false;   // values [N, C, H, W] lie as [N, H, W, C]
+  Address workspace = nullptr;  // as many bytes as workspace_of() says, uninitialised
 };
 using OpKernel = void (*)(const Call& call);
 

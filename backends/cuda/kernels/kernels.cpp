@@ -16,11 +16,25 @@ constexpr Entry entries[] = {
 #include "core/ops/ops.def"
 };
 
+constexpr std::string_view on_images[] = {
+    "moments",         "moments_grad",      "normalise",  "normalise_grad",  "max_pool2d",
+    "max_pool2d_grad", "max_pool2d_gather", "avg_pool2d", "avg_pool2d_grad",
+};
+
 }  // namespace
 
 OpKernel find_kernel(std::string_view op_name) {
   const auto* found = std::ranges::find(entries, op_name, &Entry::op);
   return found == std::end(entries) ? nullptr : found->kernel;
+}
+
+bool knows_channels_last(std::string_view op_name) {
+  return std::ranges::find(on_images, op_name) != std::end(on_images);
+}
+
+std::size_t workspace_of(std::string_view op_name, const Shape& first_input, bool channels_last) {
+  const bool sums_channels = op_name == "moments" || op_name == "normalise_grad";
+  return sums_channels ? channel_sums_workspace(first_input, channels_last) : 0;
 }
 
 }  // namespace plexaura::cuda

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
+#include "backends/cpu/adapter/batch_norm_regions.h"
 #include "backends/cuda/kernels/call.h"
 
 namespace plexaura::cuda {
@@ -14,7 +16,18 @@ void enqueue_reorder(const Call& call, const Layout& from, const Layout& to);
 // Adds the input, one element for each channel, to images [N, C, H, W], the output.
 void enqueue_bias(const Call& call);
 
+// A region of batch norm, by its inputs and outputs; the call's op is the region's first one.
+void enqueue_batch_norm_region(const Call& call, const BatchNormRegion& region);
+std::size_t batch_norm_region_workspace(const Shape& x, bool channels_last);
+
 // Null where there is none.
 OpKernel find_kernel(std::string_view op_name);
+
+// Whether the op's kernel looks at Call::channels_last. Those of elementwise ops need not.
+bool knows_channels_last(std::string_view op_name);
+
+// Bytes of scratch memory that an op's kernel wants whose first input has this shape.
+std::size_t workspace_of(std::string_view op_name, const Shape& first_input, bool channels_last);
+std::size_t channel_sums_workspace(const Shape& x, bool channels_last);
 
 }  // namespace plexaura::cuda

@@ -37,26 +37,35 @@ struct PoolAxis {
   }
 };
 
-// Values [planes, H, W].
-struct Pool {
-  PoolAxis h;
-  PoolAxis w;
-
-  PLEXAURA_DEVICE std::int64_t x(std::int64_t plane, std::int64_t row, std::int64_t column) const {
-    return (plane * h.input + row) * w.input + column;
-  }
-  PLEXAURA_DEVICE std::int64_t y(std::int64_t plane, std::int64_t i, std::int64_t j) const {
-    return (plane * h.output + i) * w.output + j;
-  }
-};
-
-// Where an element lies in a value [planes, rows, columns].
+// Where an element lies in a value [planes, rows, columns, channels].
 struct Pixel {
-  PLEXAURA_DEVICE Pixel(std::int64_t element, std::int64_t rows, std::int64_t columns)
-      : plane(element / (rows * columns)), row(element / columns % rows), column(element % columns) {}
+  PLEXAURA_DEVICE Pixel(std::int64_t element, std::int64_t rows, std::int64_t columns, std::int64_t channels)
+      : plane(element / (rows * columns * channels)),
+        row(element / (columns * channels) % rows),
+        column(element / channels % columns),
+        channel(element % channels) {}
   std::int64_t plane;
   std::int64_t row;
   std::int64_t column;
+  std::int64_t channel;
+};
+
+// Values [planes, H, W, channels]: of images that lie channels last the planes are the samples; of others they are the
+// channels of all samples, and the last axis is 1.
+struct Pool {
+  PoolAxis h;
+  PoolAxis w;
+  std::int64_t channels;
+
+  PLEXAURA_DEVICE Pixel of_x(std::int64_t element) const { return {element, h.input, w.input, channels}; }
+  PLEXAURA_DEVICE Pixel of_y(std::int64_t element) const { return {element, h.output, w.output, channels}; }
+  // Where the pixel of the same plane and channel lies.
+  PLEXAURA_DEVICE std::int64_t x(const Pixel& at, std::int64_t row, std::int64_t column) const {
+    return ((at.plane * h.input + row) * w.input + column) * channels + at.channel;
+  }
+  PLEXAURA_DEVICE std::int64_t y(const Pixel& at, std::int64_t i, std::int64_t j) const {
+    return ((at.plane * h.output + i) * w.output + j) * channels + at.channel;
+  }
 };
 
 template <class T>
@@ -69,14 +78,14 @@ struct MaxPoolKernel {
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(count, [&](std::int64_t element) {
-      const Pixel at(element, of.h.output, of.w.output);
+      const Pixel at = of.of_y(element);
       const Span rows = of.h.inside(at.row);
       const Span columns = of.w.inside(at.column);
       std::int64_t place = -1;
       T largest = T();
       for (std::int64_t a = rows.begin; a < rows.end; ++a)
         for (std::int64_t b = columns.begin; b < columns.end; ++b) {
-          const T value = src[of.x(at.plane, of.h.start(at.row) + a, of.w.start(at.column) + b)];
+          const T value = src[of.x(at, of.h.start(at.row) + a, of.w.start(at.column) + b)];
           const bool is_first_nan = is_nan(value) && !is_nan(largest);
           if (place >= 0 && !(widen(value) > widen(largest)) && !is_first_nan) continue;
           largest = value;
@@ -97,14 +106,14 @@ struct MaxPoolGradKernel {
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(diff_src.count(), [&](std::int64_t element) {
-      const Pixel at(element, of.h.input, of.w.input);
+      const Pixel at = of.of_x(element);
       const Span rows = of.h.viewers(at.row);
       const Span columns = of.w.viewers(at.column);
       Compute<T> sum = 0;
       for (std::int64_t i = rows.begin; i < rows.end; ++i)
         for (std::int64_t j = columns.begin; j < columns.end; ++j) {
           const std::int64_t own = (at.row - of.h.start(i)) * of.w.kernel + at.column - of.w.start(j);
-          const std::int64_t viewer = of.y(at.plane, i, j);
+          const std::int64_t viewer = of.y(at, i, j);
           if (index[viewer] == own) sum += widen(diff_dst[viewer]);
         }
       diff_src[element] = narrow<T>(sum);
@@ -121,10 +130,10 @@ struct MaxPoolGatherKernel {
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(dst.count(), [&](std::int64_t element) {
-      const Pixel at(element, of.h.output, of.w.output);
+      const Pixel at = of.of_y(element);
       const std::int64_t row = of.h.start(at.row) + index[element] / of.w.kernel;
       const std::int64_t column = of.w.start(at.column) + index[element] % of.w.kernel;
-      dst[element] = src[of.x(at.plane, row, column)];
+      dst[element] = src[of.x(at, row, column)];
     });
   }
 };
@@ -143,13 +152,13 @@ struct AvgPoolKernel {
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(dst.count(), [&](std::int64_t element) {
-      const Pixel at(element, of.h.output, of.w.output);
+      const Pixel at = of.of_y(element);
       const Span rows = of.h.inside(at.row);
       const Span columns = of.w.inside(at.column);
       double sum = 0;
       for (std::int64_t a = rows.begin; a < rows.end; ++a)
         for (std::int64_t b = columns.begin; b < columns.end; ++b)
-          sum += widen(src[of.x(at.plane, of.h.start(at.row) + a, of.w.start(at.column) + b)]);
+          sum += widen(src[of.x(at, of.h.start(at.row) + a, of.w.start(at.column) + b)]);
       dst[element] = narrow<T>(sum / divisor(of, rows, columns, count_include_pad));
     });
   }
@@ -164,13 +173,13 @@ struct AvgPoolGradKernel {
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(diff_src.count(), [&](std::int64_t element) {
-      const Pixel at(element, of.h.input, of.w.input);
+      const Pixel at = of.of_x(element);
       const Span rows = of.h.viewers(at.row);
       const Span columns = of.w.viewers(at.column);
       double sum = 0;
       for (std::int64_t i = rows.begin; i < rows.end; ++i)
         for (std::int64_t j = columns.begin; j < columns.end; ++j)
-          sum += widen(diff_dst[of.y(at.plane, i, j)]) /
+          sum += widen(diff_dst[of.y(at, i, j)]) /
                  divisor(of, of.h.inside(i), of.w.inside(j), count_include_pad);
       diff_src[element] = narrow<T>(sum);
     });
@@ -179,9 +188,10 @@ struct AvgPoolGradKernel {
 
 namespace {
 
-Pool pool(const Window2d& window, const Shape& x, const Shape& y) {
+Pool pool(const Call& call, const Window2d& window, const Shape& x, const Shape& y) {
   return {{x[2], y[2], window.kernel.h, window.stride.h, window.padding.h},
-          {x[3], y[3], window.kernel.w, window.stride.w, window.padding.w}};
+          {x[3], y[3], window.kernel.w, window.stride.w, window.padding.w},
+          call.channels_last ? x[1] : 1};
 }
 
 }  // namespace
@@ -189,7 +199,7 @@ Pool pool(const Window2d& window, const Shape& x, const Shape& y) {
 void cuda_max_pool2d(const Call& call) {
   const View& x = call.inputs[0];
   const View& y = call.outputs[0];
-  const Pool of = pool(op_cast<PoolOp>(call.op).window(), x.shape(), y.shape());
+  const Pool of = pool(call, op_cast<PoolOp>(call.op).window(), x.shape(), y.shape());
   dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(y.elements()),
             MaxPoolKernel<T>{x.in<T>(), y.out<T>(), call.outputs[1].out<std::uint8_t>(), y.elements(), of});
@@ -199,7 +209,7 @@ void cuda_max_pool2d(const Call& call) {
 void cuda_max_pool2d_grad(const Call& call) {
   const View& y = call.inputs[0];
   const View& x = call.outputs[0];
-  const Pool of = pool(op_cast<PoolOp>(call.op).window(), x.shape(), y.shape());
+  const Pool of = pool(call, op_cast<PoolOp>(call.op).window(), x.shape(), y.shape());
   dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(x.elements()),
             MaxPoolGradKernel<T>{y.in<T>(), call.inputs[1].in<std::uint8_t>(), x.out<T>(), of});
@@ -209,7 +219,7 @@ void cuda_max_pool2d_grad(const Call& call) {
 void cuda_max_pool2d_gather(const Call& call) {
   const View& x = call.inputs[0];
   const View& y = call.outputs[0];
-  const Pool of = pool(op_cast<PoolOp>(call.op).window(), x.shape(), y.shape());
+  const Pool of = pool(call, op_cast<PoolOp>(call.op).window(), x.shape(), y.shape());
   dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(y.elements()),
             MaxPoolGatherKernel<T>{x.in<T>(), call.inputs[1].in<std::uint8_t>(), y.out<T>(), of});
@@ -222,7 +232,7 @@ void cuda_avg_pool2d(const Call& call) {
   const View& y = call.outputs[0];
   dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(y.elements()),
-            AvgPoolKernel<T>{x.in<T>(), y.out<T>(), pool(op.window(), x.shape(), y.shape()),
+            AvgPoolKernel<T>{x.in<T>(), y.out<T>(), pool(call, op.window(), x.shape(), y.shape()),
                              op.options().count_include_pad});
   });
 }
@@ -233,7 +243,7 @@ void cuda_avg_pool2d_grad(const Call& call) {
   const View& x = call.outputs[0];
   dispatch_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(x.elements()),
-            AvgPoolGradKernel<T>{y.in<T>(), x.out<T>(), pool(op.window(), x.shape(), y.shape()),
+            AvgPoolGradKernel<T>{y.in<T>(), x.out<T>(), pool(call, op.window(), x.shape(), y.shape()),
                                  op.options().count_include_pad});
   });
 }

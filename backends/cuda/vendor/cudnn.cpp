@@ -49,13 +49,18 @@ cudnnDataType_t computed_in(DType dtype) {
   return dtype == DType::float64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
-Descriptor tensor(Tensor id, DType dtype, const Shape& shape) {
+std::vector<std::int64_t> strides_of(const Shape& shape, bool channels_last) {
+  if (!channels_last) return shape.strides();
+  return {shape[1] * shape[2] * shape[3], 1, shape[1] * shape[3], shape[1]};
+}
+
+Descriptor tensor(Tensor id, const Shape& shape, const Convolution& problem) {
   Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   return tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, std::int64_t{id})
-      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type_of(dtype))
+      .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type_of(problem.dtype))
       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t{operand_alignment})
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, shape.extents())
-      .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, shape.strides())
+      .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides_of(shape, problem.channels_last))
       .finalize();
 }
 
@@ -124,9 +129,9 @@ Descriptor operation(const Convolution& problem) {
   const Operation& of = operation_of(problem.kind);
   Descriptor operation(of.type);
   operation.set(of.window, window(problem))
-      .set(of.x, tensor(Tensor::x, problem.dtype, problem.x))
-      .set(of.weights, tensor(Tensor::weights, problem.dtype, problem.weights))
-      .set(of.y, tensor(Tensor::y, problem.dtype, problem.y));
+      .set(of.x, tensor(Tensor::x, problem.x, problem))
+      .set(of.weights, tensor(Tensor::weights, problem.weights, problem))
+      .set(of.y, tensor(Tensor::y, problem.y, problem));
   if (problem.dtype == DType::float64)
     operation.set(of.alpha, CUDNN_TYPE_DOUBLE, 1.0).set(of.beta, CUDNN_TYPE_DOUBLE, 0.0);
   else

@@ -51,7 +51,8 @@ struct MatrixProduct {
   bool bias = false;  // a third input, which is added to each row of the result
 };
 
-// A convolution without bias, or one of its gradients, of row-major values. Floating; nothing is empty.
+// A convolution without bias, or one of its gradients. Floating; nothing is empty. Its values are row-major, or lie channels
+// last: images as [N, H, W, C], and weights [O, C, H, W] as [O, H, W, C].
 struct Convolution {
   enum class Kind : std::uint8_t { forward, input_grad, weight_grad };
   Kind kind = Kind::forward;
@@ -60,6 +61,7 @@ struct Convolution {
   Shape weights;
   Shape y;
   Conv2dOptions options;
+  bool channels_last = false;
 };
 
 struct Options {

@@ -147,6 +147,25 @@ TEST_CASE("alarm: each rank that outlives others hears of their death by itself,
   CHECK(ends[3] == "hears rank 0 on a has died while rank 3 waited at 'bucket 3' (barrier)");
 }
 
+TEST_CASE(
+    "alarm: a rank whose turns take long, as on a machine without a free core, hears of a death in one of "
+    "the next") {
+  ThreadNetwork network(2);
+  network.bury(0);
+  const auto ends = endings(2, [&](int rank) {
+    Alarm alarm(network.transport(rank), true);
+    alarm.set_topology(on_hosts({"a", "b"}, rank));
+    if (rank == 0) return;
+    const CallSignature at = announce(Call::barrier, "bucket 3");
+    RankWait wait(alarm, {at, 60, {}});
+    for (int turn = 0; turn < 3; ++turn) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      wait.pause();
+    }
+  });
+  CHECK(ends[1] == "says rank 0 on a has died while rank 1 waited at 'bucket 3' (barrier)");
+}
+
 TEST_CASE("alarm: a rank that finds a verdict and dead ranks ends with the verdict") {
   ThreadNetwork network(2);
   std::promise<void> told;

@@ -26,6 +26,16 @@ TEST_CASE("watchdog: the alarm says who waits for what") {
   CHECK(sentence.find("in MPI_Finalize") != std::string::npos);
 }
 
+TEST_CASE("watchdog: what may help is tried once for each call, before the alarm") {
+  std::promise<std::string> alarm;
+  int rescues = 0;
+  Watchdog watchdog("rank 0", [&](const std::string& sentence) { alarm.set_value(sentence); });
+  watchdog.set_rescue([&] { ++rescues; });
+  const Watchdog::Guard guard(watchdog, "MPIX_Comm_shrink", 0.05);
+  CHECK(alarm.get_future().get().starts_with("rank 0 has waited 2."));
+  CHECK(rescues == 1);
+}
+
 TEST_CASE("watchdog: by default the process ends with status 1 and one sentence") {
   std::array<int, 2> pipe_ends{};
   REQUIRE(pipe(pipe_ends.data()) == 0);

@@ -46,4 +46,10 @@ TEST_CASE("server rule: changes are added, those of buffers divided among the cl
   CHECK(taken(rule, 7, {1, -2, 8}) == Numbers{9, 14, 34});
 }
 
+TEST_CASE("server rule: a client that has gone on keeps what it has learned since its push") {
+  Numbers weights{9, 14, 32};
+  carry_on<double>(Numbers{6, 20, 1}, Numbers{8, 16, 32}, weights);
+  CHECK(weights == Numbers{7, 18, 1});
+}
+
 }  // namespace plexaura::testing::server_rule_test

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <fmt/format.h>
 #include <functional>
 #include <future>
 #include <string>
@@ -107,6 +108,52 @@ const std::vector<std::string> added{"distributed.strategy=downpour", "distribut
 std::vector<std::string> with(std::vector<std::string> settings, const std::vector<std::string>& more) {
   settings.insert(settings.end(), more.begin(), more.end());
   return settings;
+}
+
+// The first gets the answer to its first push with that of the other, and has gone from 8 to 12 meanwhile: what it has
+// learned since stays, and its buffer is its own until it rests.
+Pushed go_on_behind_a_push(const ServerRule& rule) {
+  Pushed pushed;
+  std::promise<void> went_on;
+  const Life fast = [&](Client& client) {
+    client.step(8);
+    client.step(8);
+    client.step(9);
+    pushed.behind[0] = client.values();
+    went_on.set_value();
+    client.step(12);
+    pushed.behind[1] = client.values();
+    client.rest();
+    pushed.rested[0] = client.values();
+  };
+  const Life slow = [&](Client& client) {
+    went_on.get_future().wait();
+    client.step(16);
+    client.step(16);
+    client.rest();
+    pushed.rested[1] = client.values();
+  };
+  pushed.account = account_of(
+      {.rule = rule, .push_every = 2, .max_staleness = 0, .client = ClientKind::threaded}, {fast, slow});
+  return pushed;
+}
+
+// Step 18 is within an epoch. Each rank goes on with its own state of the optimizer.
+void check_resumed(const std::string& client) {
+  const TemporaryFolder folder;
+  const auto settings = with(mixed, {"training.epochs=4", "training.precision=float64", "distributed.mix=1",
+                                     "distributed.client=" + client});
+  const auto saving = with(settings, {"output.dir=" + (folder / "run").string()});
+  for (const int clients : {1, 3}) {
+    CHECK(train_iris(clients + 1, saving, 18)[0].steps == 18);
+    const auto resumed = train_iris(clients + 1, saving, {}, true);
+    for (const IrisEnd& end : resumed) {
+      CHECK(end.steps == 60);
+      CHECK(end.weights == resumed[0].weights);
+    }
+    if (clients == 1) CHECK(distance(resumed[0].values, train_iris(2, settings)[0].values) < 1e-12);
+    std::filesystem::remove_all(folder / "run");
+  }
 }
 
 }  // namespace
@@ -215,6 +262,42 @@ TEST_CASE("async-server: a client that is too far ahead waits for the slowest") 
   CHECK(behind == Numbers{11, 11, 8});
 }
 
+TEST_CASE("async-server: a threaded client goes on while its push travels, and keeps what it has learned") {
+  const Pushed pushed = go_on_behind_a_push({});
+  CHECK(pushed.behind[0] == Numbers{9, 9, 9});
+  CHECK(pushed.behind[1] == Numbers{14, 12, 12});  // the server has gone from 4 to 10
+  CHECK(pushed.rested[0] == Numbers{12, 11, 12});
+  CHECK(pushed.rested[1] == Numbers{12, 11, 16});
+  CHECK(tells(pushed.account, "     1        4        2             0.00"));
+  CHECK(tells(pushed.account, "     2        2        1             1.00"));
+}
+
+TEST_CASE("downpour: a threaded client pushes what it has changed since its last push, and nothing twice") {
+  const Pushed pushed = go_on_behind_a_push({.push = ServerRule::Push::changes});
+  CHECK(pushed.behind[0] == Numbers{9, 9, 9});
+  CHECK(pushed.behind[1] == Numbers{28, 12, 12});  // the server has gone from 8 to 24
+  CHECK(pushed.rested[0] == Numbers{28, 14, 12});
+  CHECK(pushed.rested[1] == Numbers{28, 14, 16});
+}
+
+TEST_CASE("async-server: a threaded client takes in weights behind the step in which they have come") {
+  constexpr int every = 10'000;
+  Numbers behind;
+  const Life moving = [&](Client& client) {
+    for (int i = 0; i < every; ++i) client.step(8);
+    int steps = 0;
+    for (; steps < every - 1 && client.values()[0] == 8; ++steps) {
+      std::this_thread::sleep_for(Seconds(0.001));
+      client.step(8);
+    }
+    behind = client.values();
+    CHECK(steps > 0);
+    client.rest();
+  };
+  account_of({.push_every = every, .client = ClientKind::threaded}, {moving, idle});
+  CHECK(behind == Numbers{4, 8, 8});
+}
+
 TEST_CASE("async-server: nobody waits for a client that rests") {
   const Life moving = [](Client& client) {
     for (int i = 0; i < 5; ++i) client.step(8);
@@ -269,44 +352,38 @@ TEST_CASE(
     "async-server, downpour: learn the flowers as one rank does, and all clients end with the same weights" *
     doctest::skip(sanitized)) {
   const double alone = train_iris(1, {})[0].accuracy;
-  for (const auto& settings : {mixed, added})
-    for (const int clients : {1, 2, 4}) {
-      const auto ends = train_iris(clients + 1, settings);
-      REQUIRE(std::ssize(ends) == clients);
-      for (const IrisEnd& end : ends) {
-        CHECK(end.weights == ends[0].weights);
-        CHECK(end.steps == 900);
-      }
-      CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+  const auto check = [&](const std::vector<std::string>& settings, int clients) {
+    const auto ends = train_iris(clients + 1, settings);
+    REQUIRE(std::ssize(ends) == clients);
+    for (const IrisEnd& end : ends) {
+      CHECK(end.weights == ends[0].weights);
+      CHECK(end.steps == 900);
     }
+    CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+  };
+  for (const auto& settings : {mixed, added}) {
+    for (const int clients : {1, 2, 4}) check(settings, clients);
+    check(with(settings, {"distributed.client=threaded"}), 3);
+  }
 }
 
 TEST_CASE(
     "async-server: one client that draws all is one rank, where the server takes its weights as they are") {
   const std::vector<std::string> brief{"training.epochs=6", "training.precision=float64"};
   const auto alone = train_iris(1, brief);
-  for (const char* every : {"1", "4", "epoch"}) {
-    const auto served = train_iris(
-        2, with(brief, {mixed[0], "distributed.mix=1", std::string("distributed.push_every=") + every}));
-    CHECK(distance(served[0].values, alone[0].values) < 1e-12);
-  }
+  for (const char* client : {"serial", "threaded"})
+    for (const char* every : {"1", "4", "epoch"}) {
+      const auto served = train_iris(
+          2, with(brief, {mixed[0], "distributed.mix=1", fmt::format("distributed.client={}", client),
+                          fmt::format("distributed.push_every={}", every)}));
+      CHECK(distance(served[0].values, alone[0].values) < 1e-12);
+    }
 }
 
-// Step 18 is within an epoch. Each rank goes on with its own state of the optimizer.
 TEST_CASE("async-server: a run goes on from its checkpoint, and one client as if it had never stopped") {
-  const TemporaryFolder folder;
-  const auto settings = with(mixed, {"training.epochs=4", "training.precision=float64", "distributed.mix=1"});
-  const auto saving = with(settings, {"output.dir=" + (folder / "run").string()});
-  for (const int clients : {1, 3}) {
-    CHECK(train_iris(clients + 1, saving, 18)[0].steps == 18);
-    const auto resumed = train_iris(clients + 1, saving, {}, true);
-    for (const IrisEnd& end : resumed) {
-      CHECK(end.steps == 60);
-      CHECK(end.weights == resumed[0].weights);
-    }
-    if (clients == 1) CHECK(distance(resumed[0].values, train_iris(2, settings)[0].values) < 1e-12);
-    std::filesystem::remove_all(folder / "run");
-  }
+  check_resumed("serial");
 }
+
+TEST_CASE("async-server: a run of threaded clients likewise") { check_resumed("threaded"); }
 
 }  // namespace plexaura::testing::async_server_test

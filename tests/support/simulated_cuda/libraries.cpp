@@ -12,6 +12,7 @@
 #include "core/graph/graph.h"
 #include "core/ops/binary.h"
 #include "core/ops/matmul.h"
+#include "core/tensor/layout.h"
 #include "tests/support/simulated_cuda/simulation.h"
 
 namespace plexaura::cuda::vendor {
@@ -19,12 +20,15 @@ namespace plexaura::cuda::vendor {
 namespace {
 
 constexpr std::int64_t columns_of_failure = 1001;
+const Layout row_major = Layout::row_major(4);
+const Layout channels_last({0, 2, 3, 1});
 
 struct Work {
   std::shared_ptr<const Op> op;
   std::vector<TensorType> inputs;
   TensorType output;
   std::shared_ptr<const Op> add = {};  // of the last input to the output
+  bool channels_last = false;
 };
 
 std::byte* place(Address address, std::size_t bytes, std::size_t alignment) {
@@ -65,6 +69,25 @@ class SimulatedPlan final : public Plan {
     std::vector<HostView> from;
     for (std::size_t i = 0; i < inputs.size(); ++i) from.push_back(view(inputs[i], work_.inputs[i]));
     const HostView to = view(output, work_.output);
+    if (work_.channels_last)
+      run_row_major(from, to);
+    else
+      compute(from, to);
+  }
+
+  void run_row_major(std::vector<HostView> from, const HostView& to) const {
+    std::vector<std::vector<std::byte>> copies;
+    for (HostView& operand : from) {
+      auto& copy = copies.emplace_back(static_cast<std::size_t>(operand.type->bytes()));
+      reorder(operand.data, channels_last, copy.data(), row_major, *operand.type);
+      operand.data = copy.data();
+    }
+    std::vector<std::byte> result(static_cast<std::size_t>(to.type->bytes()));
+    compute(from, {result.data(), to.type});
+    reorder(result.data(), row_major, to.data, channels_last, *to.type);
+  }
+
+  void compute(const std::vector<HostView>& from, const HostView& to) const {
     const std::size_t factors = work_.add ? from.size() - 1 : from.size();
     find_host_kernel(work_.op->name())({*work_.op, std::span(from).first(factors), {&to, 1}});
     if (work_.add) find_host_kernel("add")({*work_.add, std::vector{to, from.back()}, {&to, 1}});
@@ -116,26 +139,31 @@ class SimulatedLibraries final : public Libraries {
   // It refuses groups.
   Plans plans(const Convolution& of) override {
     if (of.options.groups > 1) return {};
+    Work work = work_of(of);
+    work.channels_last = of.channels_last;
+    return plans_for(work);
+  }
+
+ private:
+  static Work work_of(const Convolution& of) {
     const TensorType x{of.dtype, of.x};
     const TensorType weights{of.dtype, of.weights};
     const TensorType y{of.dtype, of.y};
     switch (of.kind) {
       case Convolution::Kind::input_grad:
-        return plans_for(
-            {std::make_shared<Conv2dInputGrad>(Conv2dInputGradOptions{of.options, {of.x[2], of.x[3]}}),
-             {weights, y},
-             x});
+        return {std::make_shared<Conv2dInputGrad>(Conv2dInputGradOptions{of.options, {of.x[2], of.x[3]}}),
+                {weights, y},
+                x};
       case Convolution::Kind::weight_grad:
-        return plans_for({std::make_shared<Conv2dWeightGrad>(
-                              Conv2dWeightGradOptions{of.options, {of.weights[2], of.weights[3]}}),
-                          {x, y},
-                          weights});
+        return {std::make_shared<Conv2dWeightGrad>(
+                    Conv2dWeightGradOptions{of.options, {of.weights[2], of.weights[3]}}),
+                {x, y},
+                weights};
       default:
-        return plans_for({std::make_shared<Conv2d>(of.options), {x, weights}, y});
+        return {std::make_shared<Conv2d>(of.options), {x, weights}, y};
     }
   }
 
- private:
   bool tf32_;
 };
 

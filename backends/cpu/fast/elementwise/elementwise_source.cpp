@@ -2,6 +2,7 @@
 #include <array>
 #include <optional>
 
+#include "backends/cpu/adapter/relu_mask.h"
 #include "backends/cpu/fast/channel_view.h"
 #include "backends/cpu/fast/elementwise/elementwise_loops.h"
 #include "backends/cpu/fast/function_kernel.h"
@@ -11,7 +12,6 @@
 #include "backends/cpu/fast/physical.h"
 #include "backends/cpu/fast/sources.h"
 #include "backends/cpu/region_match.h"
-#include "backends/cpu/relu_mask.h"
 #include "core/ops/elementwise.h"
 
 namespace plexaura::fast {

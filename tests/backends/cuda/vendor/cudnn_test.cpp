@@ -100,7 +100,8 @@ std::vector<Square> resnet50() {
   return all;
 }
 
-Convolution problem(Kind kind, DType dtype, std::int64_t batch, const Square& of) {
+Convolution problem(Kind kind, DType dtype, std::int64_t batch, const Square& of,
+                    bool channels_last = false) {
   const std::int64_t padding = of.kernel / 2;
   const std::int64_t image = (of.image + 2 * padding - of.kernel) / of.stride + 1;
   return {kind,
@@ -108,20 +109,21 @@ Convolution problem(Kind kind, DType dtype, std::int64_t batch, const Square& of
           {batch, of.channels, of.image, of.image},
           {of.outputs, of.channels, of.kernel, of.kernel},
           {batch, of.outputs, image, image},
-          {.stride = {of.stride, of.stride}, .padding = {padding, padding}}};
+          {.stride = {of.stride, of.stride}, .padding = {padding, padding}},
+          channels_last};
 }
 
 constexpr Kind kinds[] = {Kind::forward, Kind::input_grad, Kind::weight_grad};
 
-void check_resnet50(const Gpu& gpu) {
-  const Cudnn cudnn({}, described(gpu));
+void check_resnet50(const Gpu& gpu, bool channels_last) {
+  const Cudnn cudnn({.tf32 = channels_last}, described(gpu));
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16})
     for (const Kind kind : kinds)
       for (const Square& square : resnet50()) {
         INFO(fmt::format("{}, {}, kind {}, {} channels of {} pixels to {}, kernel {}, stride {}", gpu.name,
                          name_of(dtype), static_cast<int>(kind), square.channels, square.image,
                          square.outputs, square.kernel, square.stride));
-        const Plans plans = cudnn.plans(problem(kind, dtype, 64, square));
+        const Plans plans = cudnn.plans(problem(kind, dtype, 64, square, channels_last));
         CHECK_FALSE(plans.empty());
         std::vector<std::string> names;
         for (const auto& plan : plans) names.push_back(plan->name());
@@ -140,8 +142,10 @@ std::vector<std::string> names_of(const Plans& plans) {
 
 TEST_CASE("cuDNN has plans for each convolution of ResNet50 and its gradients, on an H200 and on an A100") {
   REQUIRE(resnet50().size() == 23);
-  check_resnet50(h200);
-  check_resnet50(a100);
+  for (const bool channels_last : {false, true}) {
+    check_resnet50(h200, channels_last);
+    check_resnet50(a100, channels_last);
+  }
 }
 
 TEST_CASE("cuDNN plans the odd convolutions of the tests, in float64 too") {
@@ -240,6 +244,22 @@ TEST_CASE("cuDNN has other plans where it may round float32 to TF32") {
   };
   CHECK(std::ranges::none_of(strict, has_large_workspace));
   CHECK(std::ranges::any_of(rounding, has_large_workspace));
+}
+
+TEST_CASE("cuDNN's first plan for images that lie channels last copies none of them") {
+  const Square square{64, 56, 256, 1};
+  for (const Kind kind : kinds) {
+    const auto bytes = [&](bool channels_last) {
+      const Plans plans =
+          Cudnn({}, described(h200)).plans(problem(kind, DType::bfloat16, 64, square, channels_last));
+      REQUIRE_FALSE(plans.empty());
+      return plans[0]->workspace();
+    };
+    constexpr std::size_t bytes_of_x = std::size_t{64} * 64 * 56 * 56 * 2;
+    CAPTURE(static_cast<int>(kind));
+    CHECK(bytes(false) > bytes_of_x);
+    CHECK(bytes(true) < bytes_of_x / 4);
+  }
 }
 
 TEST_CASE("cuDNN's plans are the same each time") {

@@ -169,7 +169,8 @@ int run_once(const Arguments& arguments, Communicator& ranks) {
   StrategyOptions chosen{.name = arguments.text("strategy", "allreduce")};
   chosen.local = {.every = 4, .first_epochs = 1, .outer_learning_rate = 0.7, .outer_momentum = 0.5};
   chosen.elastic = {.every = 4, .elasticity = 0.5};
-  chosen.async_server = {.push_every = 2};
+  const bool is_threaded = arguments.text("client", "serial") == "threaded";
+  chosen.async_server = {.push_every = 2, .client = is_threaded ? ClientKind::threaded : ClientKind::serial};
   const auto strategy = make_strategy(chosen, ranks);
   const Roles roles(ranks, strategy.get());
   SmallRunOptions options = read_options(arguments, ranks.rank());

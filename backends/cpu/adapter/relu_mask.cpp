@@ -1,4 +1,4 @@
-#include "backends/cpu/relu_mask.h"
+#include "backends/cpu/adapter/relu_mask.h"
 
 #include "backends/cpu/region_match.h"
 

@@ -1,0 +1,167 @@
+#pragma once
+
+#include "backends/cuda/kernels/channel_sums.h"
+#include "backends/cuda/kernels/element.h"
+
+// What the kernels of batch norm's ops and those of its regions share.
+
+namespace plexaura::cuda {
+
+// What has one element per channel.
+template <class T>
+using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// How far elements are from the first one of their channel, which is about as far from zero as their mean.
+template <class T>
+struct MomentsTerms {
+  Global<const T> src;
+  Channels of;
+
+  PLEXAURA_DEVICE TwoSums operator()(std::int64_t place, std::int64_t channel) const {
+    const double centred =
+        static_cast<double>(widen(src[place])) - static_cast<double>(widen(src[of.place(channel, 0)]));
+    return {centred, centred * centred};
+  }
+};
+
+template <class T>
+struct MomentsKernel {
+  Global<const T> src;
+  ChannelSums sums;
+  Global<Statistic<T>> mean;
+  Global<Statistic<T>> variance;
+  Global<Statistic<T>> inverse;
+  double epsilon;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    const std::int64_t elements = sums.of.count();
+    const double count = elements > 0 ? static_cast<double>(elements) : 1.0;
+    block.each_item(sums.of.channels, [&](std::int64_t c) {
+      const TwoSums sum = sums.total(c);
+      const double first = elements > 0 ? static_cast<double>(widen(src[sums.of.place(c, 0)])) : 0.0;
+      const double moved = sum.first / count;
+      const double spread = sum.second / count - moved * moved;
+      const double positive = spread < 0 ? 0.0 : spread;
+      if (mean) mean[c] = static_cast<Statistic<T>>(first + moved);
+      if (variance) variance[c] = static_cast<Statistic<T>>(positive);
+      if (inverse) inverse[c] = static_cast<Statistic<T>>(1 / Math::sqrt(positive + epsilon));
+    });
+  }
+};
+
+template <class T>
+void enqueue_moments(const Call& call, const Channels& of, double epsilon, Global<const T> src,
+                     Global<Statistic<T>> mean, Global<Statistic<T>> variance, Global<Statistic<T>> inverse) {
+  const ChannelSums sums = enqueue_channel_sums(call, of, call.workspace, MomentsTerms<T>{src, of});
+  enqueue(call, blocks_for(of.channels), MomentsKernel<T>{src, sums, mean, variance, inverse, epsilon});
+}
+
+// normalise() of one element.
+template <class T>
+struct Normal {
+  Global<const Statistic<T>> scale;
+  Global<const Statistic<T>> shift;
+  Global<const Statistic<T>> mean;
+  Global<const Statistic<T>> inverse;
+
+  PLEXAURA_DEVICE T operator()(T x, std::int64_t c) const {
+    const double factor = static_cast<double>(scale[c]) * static_cast<double>(inverse[c]);
+    return narrow<T>((static_cast<double>(widen(x)) - mean[c]) * factor + shift[c]);
+  }
+};
+
+// The gradients of normalise() by the sum of a channel's gradients, and by their sum along x.
+template <class T>
+struct NormalGrad {
+  Global<const Statistic<T>> scale;
+  Global<const Statistic<T>> mean;
+  Global<const Statistic<T>> inverse;
+
+  PLEXAURA_DEVICE T of_x(T grad, std::int64_t c) const {
+    const double factor = static_cast<double>(scale[c]) * static_cast<double>(inverse[c]);
+    return narrow<T>(static_cast<double>(widen(grad)) * factor);
+  }
+  PLEXAURA_DEVICE Statistic<T> of_scale(const TwoSums& sum, std::int64_t c) const {
+    return static_cast<Statistic<T>>(inverse[c] * sum.second);
+  }
+  PLEXAURA_DEVICE Statistic<T> of_shift(const TwoSums& sum) const {
+    return static_cast<Statistic<T>>(sum.first);
+  }
+  PLEXAURA_DEVICE Statistic<T> of_mean(const TwoSums& sum, std::int64_t c) const {
+    return static_cast<Statistic<T>>(-static_cast<double>(scale[c]) * inverse[c] * sum.first);
+  }
+  PLEXAURA_DEVICE Statistic<T> of_inverse(const TwoSums& sum, std::int64_t c) const {
+    return static_cast<Statistic<T>>(scale[c] * sum.second);
+  }
+};
+
+// The gradient of the result, or of the relu behind it.
+template <class T>
+struct MaskedGrad {
+  Global<const T> grad;
+  Global<const T> result;  // of the relu; null: none
+
+  PLEXAURA_DEVICE T operator[](std::int64_t i) const {
+    const bool passes = !result || widen(result[i]) > 0;
+    return passes ? grad[i] : narrow<T>(Compute<T>(0));
+  }
+};
+
+template <class T>
+struct NormaliseGradTerms {
+  Global<const T> src;
+  Global<const Statistic<T>> mean;
+  MaskedGrad<T> grad;
+
+  PLEXAURA_DEVICE TwoSums operator()(std::int64_t place, std::int64_t channel) const {
+    const auto of_element = static_cast<double>(widen(grad[place]));
+    return {of_element, of_element * (static_cast<double>(widen(src[place])) - mean[channel])};
+  }
+};
+
+// The gradients of normalise() that have one element per channel; null where nobody wants them.
+template <class T>
+struct ChannelGrads {
+  Global<Statistic<T>> scale;
+  Global<Statistic<T>> shift;
+  Global<Statistic<T>> mean;
+  Global<Statistic<T>> inverse;
+};
+
+template <class T>
+struct ChannelGradsKernel {
+  ChannelSums sums;
+  NormalGrad<T> normal;
+  ChannelGrads<T> grads;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(sums.of.channels, [&](std::int64_t c) {
+      const TwoSums sum = sums.total(c);
+      if (grads.scale) grads.scale[c] = normal.of_scale(sum, c);
+      if (grads.shift) grads.shift[c] = normal.of_shift(sum);
+      if (grads.mean) grads.mean[c] = normal.of_mean(sum, c);
+      if (grads.inverse) grads.inverse[c] = normal.of_inverse(sum, c);
+    });
+  }
+};
+
+template <class T>
+void enqueue_channel_grads(const Call& call, const Channels& of, Global<const T> src,
+                           const NormalGrad<T>& normal, const MaskedGrad<T>& grad,
+                           const ChannelGrads<T>& grads) {
+  const ChannelSums sums =
+      enqueue_channel_sums(call, of, call.workspace, NormaliseGradTerms<T>{src, normal.mean, grad});
+  enqueue(call, blocks_for(of.channels), ChannelGradsKernel<T>{sums, normal, grads});
+}
+
+// The gradient of moments() of one element x of `count`.
+template <class T>
+PLEXAURA_DEVICE inline T moments_grad(T x, Statistic<T> mean, Statistic<T> inverse, Statistic<T> diff_mean,
+                                      Statistic<T> diff_inverse, double count) {
+  const double scale = inverse;
+  const double tilt = scale * scale * scale * diff_inverse / count;
+  const double centred = static_cast<double>(widen(x)) - mean;
+  return narrow<T>(diff_mean / count - centred * tilt);
+}
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,285 @@
+// What the simulated CUDA finds that goes wrong on a GPU: each test makes one mistake. Mistakes are made in a process of
+// their own, for a device that has failed is lost.
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <doctest/doctest.h>
+#include <functional>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backends/registry.h"
+#include "core/error.h"
+#include "core/ops/gather.h"
+#include "core/ops/unary.h"
+#include "tests/support/backend_fixture.h"
+
+namespace plexaura::testing::simulated_cuda_test {
+
+namespace {
+
+constexpr std::int64_t elements = 1000;
+constexpr std::size_t bytes = elements * sizeof(float);
+constexpr auto no_memory = "are no live memory of";
+
+// y = -x on the device, from and to staging memory.
+struct Negation {
+  std::unique_ptr<Backend> backend = open_backend("simulated_cuda");
+  Graph graph;
+  Node x = graph.input("x", {DType::float32, {elements}});
+  Node y = neg(x);
+  std::unique_ptr<Memory> source = backend->allocate(bytes, MemoryUse::staging);
+  std::unique_ptr<Memory> result = backend->allocate(bytes, MemoryUse::staging);
+  std::unique_ptr<Memory> input = backend->allocate(bytes, MemoryUse::device);
+  std::unique_ptr<Memory> output = backend->allocate(bytes, MemoryUse::device);
+  std::string name = "neg %1 of a.cpp:12";
+
+  Negation() {
+    fill(source->address(), 1);
+    fill(result->address(), 0);
+  }
+
+  static void fill(Address memory, float value) {
+    std::fill_n(reinterpret_cast<float*>(memory), elements, value);
+  }
+  float first_result() const { return *reinterpret_cast<const float*>(result->address()); }
+
+  std::unique_ptr<Launch> bind(Address from, Address to) const {
+    const Region region = single(graph, y.id());
+    const auto candidates = backend->propose({graph, region, {std::nullopt}, {true}});
+    return candidates[0].make()->bind({.inputs = {from}, .outputs = {to}, .name = &name});
+  }
+  void negate() { bind(input->address(), output->address())->run(); }
+  void upload(Stream stream) { backend->copy(stream, input->address(), source->address(), bytes); }
+  void download() { backend->copy(Stream::compute, result->address(), output->address(), bytes); }
+  std::unique_ptr<Event> recorded(Stream stream) {
+    auto event = backend->make_event();
+    event->record(stream);
+    return event;
+  }
+  void wait() { wait_for(*backend); }
+};
+
+using Work = std::function<void(Negation& of)>;
+
+// What ends it: the words of an error, or a signal; nothing where it ends well.
+std::string what_ends(const Work& work) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGSEGV, SIG_DFL);
+    std::string words;
+    try {
+      Negation negation;
+      work(negation);
+    } catch (const std::exception& error) {
+      words = error.what();
+    }
+    [[maybe_unused]] const auto written = write(ends[1], words.data(), words.size());
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string words(1000, '\0');
+  words.resize(static_cast<std::size_t>(std::max<ssize_t>(read(ends[0], words.data(), words.size()), 0)));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : words;
+}
+
+// The first element of the result, in a process of its own: -1, unless there is a mistake.
+float result_of(const Work& work) {
+  const std::string words = what_ends([&](Negation& of) {
+    work(of);
+    throw std::runtime_error(std::to_string(of.first_result()));
+  });
+  CAPTURE(words);
+  return std::stof(words);
+}
+
+void check_ends(const Work& work, const char* words) {
+  const std::string found = what_ends(work);
+  CAPTURE(found);
+  CHECK(found.find(words) != std::string::npos);
+}
+
+// Whatever `body` does is captured.
+void check_refused_in_capture(const Work& body) {
+  const auto record = [&](Negation& of) { of.backend->record([&] { body(of); }); };
+  check_ends(record, "while a segment is recorded for CUDA");
+}
+
+// Not in builds with sanitizers.
+bool has_simulation() {
+  const auto known = known_backends();
+  return std::ranges::find(known, "simulated_cuda") != known.end();
+}
+
+}  // namespace
+
+TEST_CASE("a program without a mistake computes") {
+  if (!has_simulation()) return;
+  CHECK(result_of([](Negation& of) {
+          of.upload(Stream::copy);
+          of.recorded(Stream::copy)->hold(Stream::compute);
+          of.negate();
+          of.download();
+          of.wait();
+        }) == -1);
+}
+
+TEST_CASE("memory of the device faults on the host") {
+  if (!has_simulation()) return;
+  CHECK(what_ends([](Negation& of) {
+          const auto value = *reinterpret_cast<const volatile float*>(of.input->address());
+          throw std::runtime_error(std::to_string(value));
+        }) == "signal 11");
+  CHECK(what_ends([](Negation& of) { of.fill(of.output->address(), 1); }) == "signal 11");
+}
+
+TEST_CASE("memory that is freed or too small is found") {
+  if (!has_simulation()) return;
+  check_ends(
+      [](Negation& of) {
+        of.upload(Stream::compute);
+        const auto launch = of.bind(of.input->address(), of.output->address());
+        of.input.reset();
+        launch->run();
+        of.wait();
+      },
+      no_memory);
+  check_ends(
+      [](Negation& of) {
+        const Address gone = of.input->address();
+        of.input.reset();
+        of.backend->copy(Stream::compute, gone, of.source->address(), bytes);
+      },
+      no_memory);
+  check_ends(
+      [](Negation& of) {
+        of.backend->copy(Stream::compute, of.input->address(), of.source->address(), 1 << 20);
+      },
+      no_memory);
+  check_ends(
+      [](Negation& of) {
+        const std::vector<float> of_host(elements);
+        of.bind(reinterpret_cast<Address>(const_cast<float*>(of_host.data())), of.output->address())->run();
+        of.wait();
+      },
+      no_memory);
+}
+
+TEST_CASE("nothing is done before somebody waits, so that a missing event shows") {
+  if (!has_simulation()) return;
+  // A kernel that does not wait for its input.
+  CHECK(result_of([](Negation& of) {
+          of.upload(Stream::copy);
+          of.negate();
+          of.download();
+          of.wait();
+        }) != -1);
+  // One whose event holds the other stream.
+  CHECK(result_of([](Negation& of) {
+          of.upload(Stream::copy);
+          of.recorded(Stream::copy)->hold(Stream::copy);
+          of.negate();
+          of.download();
+          of.wait();
+        }) != -1);
+  // One whose event stands before what it is to wait for.
+  CHECK(result_of([](Negation& of) {
+          const auto event = of.recorded(Stream::copy);
+          of.upload(Stream::copy);
+          event->hold(Stream::compute);
+          of.negate();
+          of.download();
+          of.wait();
+        }) != -1);
+  // Memory of the host that is used again too early.
+  CHECK(result_of([](Negation& of) {
+          of.upload(Stream::compute);
+          of.fill(of.source->address(), 7);
+          of.negate();
+          of.download();
+          of.wait();
+        }) == -7);
+  // A result that is read too early, and one that is fetched before it is there.
+  CHECK(result_of([](Negation& of) {
+          of.upload(Stream::compute);
+          of.negate();
+          of.download();
+        }) == 0);
+  CHECK(result_of([](Negation& of) {
+          of.upload(Stream::compute);
+          of.negate();
+          of.backend->copy(Stream::copy, of.result->address(), of.output->address(), bytes);
+          wait_for(*of.backend, Stream::copy);
+        }) != -1);
+}
+
+TEST_CASE("what CUDA forbids in a capture is refused") {
+  if (!has_simulation()) return;
+  check_refused_in_capture([](Negation& of) { of.backend->allocate(bytes, MemoryUse::device); });
+  check_refused_in_capture([](Negation& of) { of.backend->allocate(bytes, MemoryUse::staging); });
+  check_refused_in_capture([](Negation& of) { of.backend->make_event(); });
+  check_refused_in_capture([](Negation& of) { of.backend->record([] {}); });
+  check_refused_in_capture([](Negation& of) { of.upload(Stream::copy); });
+  for (const auto& mistake : std::vector<std::function<void(Event & event)>>{
+           [](Event& event) { event.wait(); }, [](Event& event) { static_cast<void>(event.passed()); },
+           [](Event& event) { event.signal(); }, [](Event& event) { event.reset(); },
+           [](Event& event) { event.hold(Stream::compute); },
+           [](Event& event) { event.record(Stream::copy); }})
+    check_ends(
+        [&](Negation& of) {
+          const auto event = of.recorded(Stream::compute);
+          of.backend->record([&] { mistake(*event); });
+        },
+        "while a segment is recorded for CUDA");
+  check_ends(
+      [](Negation& of) {
+        const auto recording = of.backend->record([&] { of.negate(); });
+        of.backend->record([&] { recording->replay(); });
+      },
+      "replaying while a segment is recorded for CUDA");
+}
+
+TEST_CASE("a replay finds memory that is gone since the capture") {
+  if (!has_simulation()) return;
+  check_ends(
+      [](Negation& of) {
+        const auto launch = of.bind(of.input->address(), of.output->address());
+        const auto recording = of.backend->record([&] { launch->run(); });
+        of.output.reset();
+        recording->replay();
+        of.wait();
+      },
+      no_memory);
+}
+
+TEST_CASE("a failure shows at the next wait, names its launch, and the device is lost") {
+  if (!has_simulation()) return;
+  check_ends(
+      [](Negation& of) {
+        const Node table = of.graph.input("table", {DType::float32, {3, 4}});
+        const Node places = of.graph.input("places", {DType::int64, {1}});
+        RegionRun run(*of.backend, of.graph, single(of.graph, gather(table, places).id()),
+                      {Tensor(table.type()), Tensor::of<std::int64_t>({1}, {3})});
+        run.launch();
+        of.wait();
+      },
+      "gather");
+  check_ends(
+      [](Negation& of) {
+        const auto launch = of.bind(of.input->address(), of.output->address());
+        of.input.reset();
+        launch->run();
+        CHECK_THROWS_AS(of.wait(), DeviceError);
+        of.wait();
+      },
+      "neg %1 of a.cpp:12");
+}
+
+}  // namespace plexaura::testing::simulated_cuda_test

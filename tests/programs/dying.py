@@ -1,0 +1,147 @@
+"""Ranks that die at points of their work that are named, with Open MPI 5 and on_loss: exact. The others end as if nobody had died.
+
+PLEXAURA_FAULT_SEEDS=20 dying.py BUILD_FOLDER    all points and ranks, instead of some; prints a line for each
+"""
+
+import random
+import shutil
+import sys
+
+import support
+from support import BUILD
+from surviving import OPEN_MPI_5, SurvivalTest
+
+from events import Kind  # noqa: E402
+from verdict import judge  # noqa: E402
+
+RANKS = 4
+EPOCHS = 3  # of 15 steps each, with a checkpoint behind
+LAST = EPOCHS * 15
+ALL = support.FAULT_SEEDS >= 20
+
+# What a rank does in a step; at the end of an epoch, and at the end of the run.
+OF_STEP = ["step 18", "samples", "bucket 0 of step 18", "bucket 1 of step 18", "after bucket 1 of step 18", "the update of step 18", "after the update of step 18"]
+OF_EPOCH = ["validation", "after validation", "the comparison of the weights of all ranks", "the state of the strategy", "saving a checkpoint",
+            "after saving a checkpoint", "saved 15", f"the update of step {LAST}", f"after the update of step {LAST}", f"saved {LAST}",
+            "the end of its work", "after the end of its work"]
+FIRST = "bucket 0 of step 18"
+RECOVERY = 140  # points that a rank comes to from the library's call on, of which the last lie in the steps behind
+SETTINGS = {"shared memory": (), "messages": ("distributed.shared_memory=false",), "overlap": ("distributed.overlap=on",)}
+SHORT = {"deadline of 2 s": ("distributed.deadline_seconds=2",)}
+
+
+def death(rank, point, more=0, times=1, fault="kill"):
+    """That the rank dies when it has come so often to the point, and to so many more behind it."""
+    return f"{rank}:{times}:{more}:{fault}:{point}"
+
+
+def chosen(cases):
+    """All of them, or two that are others in each revision of this file."""
+    return cases if ALL else random.Random(str(cases)).sample(cases, 2)
+
+
+class Dying(SurvivalTest):
+    def setUp(self):
+        super().setUp()
+        self.arguments = self.iris(f"training.epochs={EPOCHS}", "distributed.deadline_seconds=20")
+        self.run_ranks(RANKS, "mlp", *self.arguments, *self.settings("output.dir=whole"))
+
+    def check(self, deaths, settings):
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        self.environment["PLEXAURA_FAULTS"] = ";".join(deaths)
+        command = [BUILD / "tests/programs/faulty_mlp", *self.arguments, *self.settings("output.dir=run", *(SETTINGS | SHORT)[settings])]
+        self.assertEqual(self.launch("-n", RANKS, "--survive", *command), [], self.all_output)
+        self.assertEqual({rank.rank for rank in self.ranks() if not rank.last(Kind.END)}, {int(each.split(":")[0]) for each in deaths}, "those that have died")
+        self.compare("run", "whole")
+
+    def check_all(self, title, cases):
+        """Each is: a name, deaths, a key of SETTINGS or SHORT."""
+        for name, deaths, settings in cases:
+            with self.case(title, f"{name}, {settings}"):
+                self.check(deaths, settings)
+
+    def test_at_a_named_point(self):
+        points = [(point, settings) for point in OF_STEP for settings in SETTINGS] + [(point, "shared memory") for point in OF_EPOCH]
+        cases = [(f"rank {rank} at '{point}'", [death(rank, point)], settings) for point, settings in points for rank in range(RANKS)]
+        self.check_all("point", chosen(cases))
+
+    def test_within_an_exchange(self):
+        """By messages: between any two of them."""
+        cases = [(f"rank {rank}, {more} points behind '{FIRST}'", [death(rank, FIRST, more)], "messages") for rank in range(RANKS) for more in range(1, 25, 2)]
+        self.check_all("exchange", chosen(cases))
+
+    def test_while_the_others_recover(self):
+        source = random.Random(1)
+        cases = []
+        for more in range(RECOVERY):
+            first, second = source.sample(range(RANKS), 2)
+            name = f"rank {first}, and rank {second} {more} points behind the shrinking"
+            cases.append((name, [death(first, FIRST), death(second, "MPIX_Comm_shrink", more)], source.choice(list(SETTINGS))))
+        self.check_all("recovery", chosen(cases))
+
+    def test_while_the_others_recover_again(self):
+        source = random.Random(3)
+        cases = []
+        for more in range(0, RECOVERY, 2):
+            first, second, third = source.sample(range(RANKS), 3)
+            earlier = source.randrange(40)
+            name = f"rank {first}, rank {second} {earlier} points behind the shrinking, rank {third} {more} behind the next"
+            deaths = [death(first, FIRST), death(second, "MPIX_Comm_shrink", earlier), death(third, "MPIX_Comm_shrink", more, times=2)]
+            cases.append((name, deaths, source.choice(list(SETTINGS))))
+        self.check_all("again", chosen(cases))
+
+    def test_stopped_while_the_others_recover(self):
+        """Another rank kills it after the deadline, also where they wait for it within a call of the library."""
+        cases = [(f"rank 3, and rank {more % 3} is stopped {more} points behind the shrinking",
+                  [death(3, FIRST), death(more % 3, "MPIX_Comm_shrink", more, fault="stop")], "deadline of 2 s") for more in (*range(8), *range(8, RECOVERY, 8))]
+        self.check_all("stopped", chosen(cases))
+
+    def test_two_at_once(self):
+        points = [*OF_STEP, "saving a checkpoint", "validation", "MPIX_Comm_shrink", "after MPIX_Comm_shrink"]
+        cases = [(f"ranks {a} and {b} at '{point}'", [death(a, point), death(b, point)] + ([death(3, FIRST)] if "shrink" in point else []), "shared memory")
+                 for point in points for a, b in ((0, 1), (0, 2), (1, 2))]
+        self.check_all("at once", chosen(cases))
+
+    def test_in_a_revoking(self):
+        """The second one dies where the others call the library together; these revoke the communicator then, and the third dies."""
+        cases = [(f"rank {a}, rank {b} in the duplication, rank {c} as it revokes that",
+                  [death(a, FIRST), death(b, "MPIX_Comm_shrink", 2), death(c, "MPIX_Comm_revoke")], "shared memory")
+                 for a in range(RANKS) for b in range(RANKS) for c in range(RANKS) if len({a, b, c}) == 3]
+        self.check_all("revoke", chosen(cases))
+
+    def test_three_in_sequence(self):
+        source = random.Random(2)
+        cases = []
+        for _ in range(20):
+            ranks = source.sample(range(RANKS), 3)
+            steps = sorted(source.sample(range(16, LAST), 3))
+            points = [source.choice((f"bucket 0 of step {step}", f"the update of step {step}", f"after the update of step {step}", f"step {step}")) for step in steps]
+            name = ", ".join(f"{rank} at '{point}'" for rank, point in zip(ranks, points))
+            cases.append((name, [death(*each) for each in zip(ranks, points)], source.choice(list(SETTINGS))))
+        self.check_all("sequence", chosen(cases))
+
+
+class Starting(SurvivalTest):
+    """Before training begins nobody goes on: the others end with one sentence that names the rank."""
+
+    POINTS = ["after MPI_Init, where all ranks come together", "MPI_Comm_dup", "where the ranks are", "reading the configuration", "placing the parameters",
+              "compiling", "opening the outputs"]
+
+    def test_at_a_named_point(self):
+        for rank, point in chosen([(rank, point) for point in self.POINTS for rank in range(RANKS)]):
+            with self.case("start", f"rank {rank} at '{point}'"):
+                shutil.rmtree(self.folder / "run", ignore_errors=True)
+                self.environment["PLEXAURA_FAULTS"] = death(rank, point)
+                program = [BUILD / "tests/programs/faulty_mlp", *self.iris("distributed.deadline_seconds=20", "output.dir=run")]
+                self.launch("-n", RANKS, "--survive", *program, status=1)
+                said = [line for line in self.all_output.splitlines() if "has died" in line]
+                self.assertEqual(len(said), 1, self.all_output)
+                self.assertRegex(said[0], rf"^rank {rank} (on \S+ )?has died while rank {0 if rank else 1} waited ")
+                self.assertEqual(judge(self.ranks())[:2], ("killed", rank))
+
+
+if __name__ == "__main__":
+    if OPEN_MPI_5 is None:
+        print("skipped: built without MPI, or Open MPI 5 cannot be installed from PyPI")
+        sys.exit(77)
+    support.main()
