@@ -87,6 +87,8 @@ TEST_CASE("the ranks of a host take its GPUs in turn, unless they are told which
   CHECK(opened_by_rank("1", {{"device", "0"}}) == "a simulated GPU for tests");
   CHECK(user_error([] { open_backend("simulated_cuda:device=2"); }) ==
         "there is no GPU 2; the simulated CUDA has 2, counted from 0");
+  CHECK(user_error([] { open_backend("simulated_cuda:device=1x"); }) ==
+        "the option 'device' of the backend 'cuda' is '1x'; it must be the number of a GPU, from 0");
 }
 
 TEST_CASE("CUDA refuses a value with too many axes when the program is compiled") {
