@@ -8,7 +8,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 
 namespace plexaura::testing::select_regions_test {
 

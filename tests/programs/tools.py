@@ -63,6 +63,28 @@ class Tools(ProgramTest):
         self.assertLess(inference["kernels"], said["kernels"])
 
     @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
+    def test_paced_kernels_take_their_time(self):
+        """As long as estimates say times so many, and no less; a rank that is slow, so much longer."""
+        model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--set", "training.tuning=off"]
+        expected = json.loads(self.tool("bench", *model, "--plan"))["expected_s"]
+        environment = dict(support.environment(), PLEXAURA_PLUGIN_PATH=str(BUILD / "tools"), OMPI_COMM_WORLD_RANK="3")
+
+        def seconds(options, status=0):
+            command = [BUILD / "tools/bench", *map(str, model), "--seconds", "0.3", "--backend", f"paced:{options}"]
+            done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, status, done.stderr)
+            return json.loads(done.stdout)["median_s"] if status == 0 else done.stderr
+
+        times = 0.4 / expected  # one step of 0.4 s, on any machine
+        self.assertGreater(seconds(f"times={times / 4}"), 0.085)  # what was owed at most before the first one is 10 ms
+        self.assertGreater(seconds(f"times={times / 4},slow=3,slow_rank=3"), 0.285)
+        self.assertLess(seconds(f"times={times / 4},slow=30,slow_rank=2"), 2.9)
+        for options, wanted in (("time=3", "the backend 'paced' has no option 'time'; it has: slow, slow_rank, times"),
+                                ("times=-1", "the option 'times' of the backend 'paced' is '-1'; it must be a number, 0 or more"),
+                                ("times=1x", "the option 'times' of the backend 'paced' is '1x'; it must be a number, 0 or more"),
+                                ("slow=3", "the options 'slow' and 'slow_rank' of the backend 'paced' need each other; give both")):
+            self.assertEqual(seconds(options, status=2), f"bench: {wanted}\n")
+
     def test_no_random_net_gets_slow_kernels(self):
         for mode in ([], ["--inference"]):
             done = subprocess.run([sys.executable, SOURCE / "tools/sweep", "--build", BUILD, "--count", "30", *mode], cwd=self.folder,

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "tests/support/backend.h"
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 #include "tests/support/layout_backend.h"
 #include "tests/support/sanitized.h"
 

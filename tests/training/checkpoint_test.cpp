@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "tests/support/error_text.h"
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/training/tiny_store.h"
 #include "training/safetensors.h"

@@ -13,7 +13,7 @@
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 #include "tests/support/of_kind.h"
 #include "tests/support/thread_collective.h"
 #include "tests/training/small_run.h"

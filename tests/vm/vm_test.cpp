@@ -12,7 +12,7 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 
 namespace plexaura::testing::vm_test {
 

@@ -8,7 +8,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 
 namespace plexaura::testing::convolution_test {
 

@@ -17,7 +17,7 @@
 #include "core/vm/vm.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 
 namespace plexaura::testing::region_test {
 
