@@ -64,21 +64,22 @@ class Tools(ProgramTest):
 
     @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
     def test_paced_kernels_take_their_time(self):
-        """As long as estimates say times so many, and no less; a rank that is slow, so much longer."""
+        """A rank that is slow takes so much longer, and others do not."""
         model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--set", "training.tuning=off"]
-        expected = json.loads(self.tool("bench", *model, "--plan"))["expected_s"]
         environment = dict(support.environment(), PLEXAURA_PLUGIN_PATH=str(BUILD / "tools"), OMPI_COMM_WORLD_RANK="3")
 
         def seconds(options, status=0):
-            command = [BUILD / "tools/bench", *map(str, model), "--seconds", "0.3", "--backend", f"paced:{options}"]
+            command = [BUILD / "tools/bench", *map(str, model), "--seconds", "0.1", "--backend", f"paced:{options}"]
             done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
             self.assertEqual(done.returncode, status, done.stderr)
-            return json.loads(done.stdout)["median_s"] if status == 0 else done.stderr
+            return json.loads(done.stdout)["min_s"] if status == 0 else done.stderr
 
-        times = 0.4 / expected  # one step of 0.4 s, on any machine
-        self.assertGreater(seconds(f"times={times / 4}"), 0.085)  # what was owed at most before the first one is 10 ms
-        self.assertGreater(seconds(f"times={times / 4},slow=3,slow_rank=3"), 0.285)
-        self.assertLess(seconds(f"times={times / 4},slow=30,slow_rank=2"), 2.9)
+        expected = json.loads(self.tool("bench", *model, "--plan"))["expected_s"]
+        times = 0.2 / expected  # steps of 0.1 s or more on any machine: bench compiles more programs than a step has
+        slow = seconds(f"times={times},slow=4,slow_rank=3")
+        self.assertGreater(slow, 0.2)
+        self.assertGreater(slow, 2 * seconds(f"times={times}"))
+        self.assertGreater(slow, 2 * seconds(f"times={times},slow=4,slow_rank=2"))
         for options, wanted in (("time=3", "the backend 'paced' has no option 'time'; it has: slow, slow_rank, times"),
                                 ("times=-1", "the option 'times' of the backend 'paced' is '-1'; it must be a number, 0 or more"),
                                 ("times=1x", "the option 'times' of the backend 'paced' is '1x'; it must be a number, 0 or more"),

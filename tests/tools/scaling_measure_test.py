@@ -162,8 +162,9 @@ class Measuring(unittest.TestCase):
     def test_ranks_whose_pace_is_set(self):
         with tempfile.TemporaryDirectory() as build:
             program = Path(build, "models/mlp")
-            Path(build, "tools").mkdir()
-            Path(build, "tools/plexaura_paced.so").touch()
+            for file in (program, Path(build, "tools/plexaura_paced.so")):
+                file.parent.mkdir()
+                file.touch()
             rows = self.measure("--ranks", "1,4", "--strategies", "allreduce,async-server", "--pace", "20", "--slow", "3", "--trace-steps", "0",
                                 "--target", "0.9", program=("taskset", "1", str(program), "iris.yaml"))
             self.assertIn("--set output.dir= --set training.tuning=off --backend paced:times=20 --log", self.commands[0])

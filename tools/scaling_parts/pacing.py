@@ -29,7 +29,8 @@ def check(options):
 
 def folder_of_plugin(program):
     """In the build that PROGRAM belongs to, which may stand behind other words."""
-    folders = [pathlib.Path(word).resolve().parent.parent / "tools" for word in program]
+    files = [path for path in map(pathlib.Path, program) if path.is_file()]
+    folders = [path.resolve().parent.parent / "tools" for path in files]
     found = next((folder for folder in folders if (folder / PLUGIN).is_file()), None)
     if found is None:
         raise Mistake(f"--pace needs {PLUGIN} in the folder tools of the build that PROGRAM belongs to; build all of it")
