@@ -117,8 +117,9 @@ double option_of(const BackendOptions& options, std::string_view name, double ot
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value >= least) || !std::isfinite(value))
-    throw UserError(fmt::format("the option '{}' of the backend 'paced' is '{}'; it must be a number, {} or more",
-                                name, text, least));
+    throw UserError(
+        fmt::format("the option '{}' of the backend 'paced' is '{}'; it must be a number, {} or more", name,
+                    text, least));
   return value;
 }
 

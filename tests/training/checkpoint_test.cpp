@@ -10,8 +10,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "tests/support/error_text.h"
 #include "core/device/forwarding_backend.h"
+#include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/training/tiny_store.h"
 #include "training/safetensors.h"
