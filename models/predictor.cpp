@@ -1,6 +1,7 @@
 #include "models/predictor.h"
 
 #include "core/compile/compile.h"
+#include "core/compile/mixed_precision.h"
 #include "core/error.h"
 #include "models/zoo/pixel_scale.h"
 #include "training/weights.h"
@@ -42,13 +43,21 @@ Tensor Predictor::operator()(const Tensor& samples) {
   return machine.output();
 }
 
+PassGraph Predictor::build(const TensorType& type) const {
+  auto graph = std::make_unique<Graph>(Mode::inference);
+  const std::vector<Value> roots{model_(graph->input(samples_name, type)).value()};
+  const ArenaTypes& types = store_.types();
+  if (types.is_mixed()) return in_mixed_precision(*graph, roots, types.precision());
+  return {std::move(graph), roots};
+}
+
 VM& Predictor::machine_for(const TensorType& type) {
   if (placed_times_ != store_.placed_times()) machines_.clear();
   std::unique_ptr<VM>& machine = machines_[to_string(type)];
   if (!machine) {
-    Graph graph(Mode::inference);
-    const std::vector<ProgramOutput> outputs{{.node = model_(graph.input(samples_name, type))}};
-    const auto program = compile(graph, outputs, backend_, {.placement = &store_.placement()});
+    const PassGraph built = build(type);
+    const std::vector<ProgramOutput> outputs{{.node = Node(*built.graph, built.roots[0])}};
+    const auto program = compile(*built.graph, outputs, backend_, {.placement = &store_.placement()});
     machine = std::make_unique<VM>(program, backend_, VmOptions{.store = &store_});
     placed_times_ = store_.placed_times();
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "core/compile/passes.h"
 #include "core/vm/vm.h"
 #include "models/config/config.h"
 #include "models/zoo/model.h"
@@ -34,6 +35,7 @@ class Predictor {
   Tensor operator()(const Tensor& samples);
 
  private:
+  PassGraph build(const TensorType& type) const;
   VM& machine_for(const TensorType& type);
 
   std::unique_ptr<Model> own_model_;

@@ -17,6 +17,7 @@
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
 #include "core/clock.h"
+#include "core/compile/mixed_precision.h"
 #include "core/error.h"
 #include "core/print.h"
 #include "models/programs/repeatable.h"
@@ -90,12 +91,13 @@ struct Bench {
         batch(config.section("training").integer("batch_size", {.minimum = 1})),
         run(read_options(config, batch, 1)),
         backend(std::make_unique<WatchedBackend>(open_backend(options.backend), !options.no_kernels)),
-        store(make_store(*model, run.dtype)),
+        store(make_store(*model, run.types.values)),
         tuner(options.plan || options.no_kernels ? Tuning::off : run.tuning) {
+    store.set_types(run.types);
     for (const char* section : {"model", "training"}) config.section(section).check_all_used();
     std::vector<std::int64_t> shape{batch};
     shape.insert(shape.end(), sample.begin(), sample.end());
-    samples = options.bytes ? random_images(Shape(shape)) : random_samples(run.dtype, Shape(shape));
+    samples = options.bytes ? random_images(Shape(shape)) : random_samples(run.types.values, Shape(shape));
     labels = random_labels(batch, options.classes);
   }
 
@@ -199,9 +201,12 @@ class Inference {
  public:
   explicit Inference(Bench& of) : of_(of) {
     Graph graph(Mode::inference);
-    const Node x = graph.input("samples", of.samples.type());
-    program_ =
-        compile(graph, std::vector<ProgramOutput>{{(*of.model)(x)}}, *of.backend, {.tuner = &of.tuner});
+    const std::vector<Value> roots{(*of.model)(graph.input("samples", of.samples.type())).value()};
+    const ArenaTypes& types = of.store.types();
+    const PassGraph built =
+        types.is_mixed() ? in_mixed_precision(graph, roots, types.precision()) : copy(graph, roots);
+    program_ = compile(*built.graph, std::vector<ProgramOutput>{{Node(*built.graph, built.roots[0])}},
+                       *of.backend, {.types = types, .tuner = &of.tuner});
     of.store.place(program_->placement, *of.backend);
     vm_ = std::make_unique<VM>(program_, *of.backend, VmOptions{.store = &of.store});
   }

@@ -38,7 +38,7 @@ void WatchedBackend::Account::add(const std::string& kind, const std::string& im
 }
 
 std::vector<Candidate> WatchedBackend::propose(const RegionQuery& query) const {
-  std::vector<Candidate> candidates = backend_->propose(query);
+  std::vector<Candidate> candidates = inner().propose(query);
   for (Candidate& candidate : candidates)
     candidate.make = [account = account_, kind = query.region.kind, implementation = candidate.implementation,
                       seconds = candidate.seconds, computes = kernels_,

@@ -40,6 +40,7 @@ std::vector<Arena> arenas_of(const ParameterStore& store) {
   std::vector<Arena> arenas{{store.values(), placement.bytes(ArenaKind::value)}};
   for (std::int64_t i = 0; i < store.states(); ++i)
     arenas.push_back({store.state(i), placement.bytes(ArenaKind::state)});
+  if (store.types().scales_loss()) arenas.push_back({store.scaling(), placement.bytes(ArenaKind::scaling)});
   return arenas;
 }
 

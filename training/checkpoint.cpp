@@ -56,7 +56,7 @@ Tensor finite_state(const ParameterStore& store, std::int64_t index, const std::
 SafeTensors state_of(const ParameterStore& store, const RunState& state, std::string weights) {
   SafeTensors file;
   file.metadata = {{"optimizer", state.optimizer},
-                   {"precision", std::string(name_of(store.dtype()))},
+                   {"precision", std::string(name_of(store.types().precision()))},
                    {weights_key, std::move(weights)}};
   if (state.shuffle) file.metadata[shuffle_key] = *state.shuffle ? "true" : "false";
   if (!state.kernels.empty()) file.metadata[kernels_key] = state.kernels;
@@ -69,6 +69,12 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   const auto add = [&](const char* name, auto value) {
     file.tensors.emplace_back(name, Tensor::scalar(value));
   };
+  if (store.types().scales_loss()) {
+    const LossScale scale = store.read_loss_scale();
+    add("loss_scale.scale", scale.scale);
+    add("loss_scale.good_steps", scale.good_steps);
+    add("loss_scale.skipped_steps", scale.skipped_steps);
+  }
   add("run.step", state.step);
   add("run.epoch", state.epoch);
   add("run.step_in_epoch", state.step_in_epoch);
@@ -289,6 +295,16 @@ void read_optimizer_state(const Reader& file, ParameterStore& store) {
     }
 }
 
+void read_loss_scale(const Reader& file, ParameterStore& store) {
+  const LossScale scale{file.scalar<float>("loss_scale.scale"), file.scalar<float>("loss_scale.good_steps"),
+                        file.scalar<float>("loss_scale.skipped_steps")};
+  if (!(scale.scale >= LossScale::least && scale.scale <= LossScale::most))
+    file.fail(fmt::format("'loss_scale.scale' is {}, which no run comes to", scale.scale));
+  if (!(scale.good_steps >= 0 && scale.good_steps < LossScale::growth_steps && scale.skipped_steps >= 0))
+    file.fail("the steps of the loss scale are numbers that no run comes to");
+  store.write_loss_scale(scale);
+}
+
 // The numbers of one run fit each other, whatever batches its epochs had.
 void check_numbers(const Reader& file, const RunState& state) {
   if (state.step < state.epoch || state.step - state.epoch < state.step_in_epoch)
@@ -393,7 +409,7 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
   const fs::path weights_path = *newest / "weights.safetensors";
   require_whole(*newest);
   const Metadata metadata = read_safetensors_header(state_path).metadata;
-  require_same_run(state_path, metadata, state, store.dtype());
+  require_same_run(state_path, metadata, state, store.types().precision());
   const Metadata of_weights = read_safetensors_header(weights_path).metadata;
   if (!settings.empty() && !has_settings(of_weights)) fail_untold(weights_path, "settings");
   check_settings(weights_path, of_weights, settings, how_to_go_on);
@@ -404,6 +420,7 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
   }
   const Reader file(state_path);
   read_optimizer_state(file, store);
+  if (store.types().scales_loss()) read_loss_scale(file, store);
   read_state(file, metadata, state);
   return state;
 }

@@ -63,8 +63,8 @@ Evaluator::Evaluator(ModelBuilder model, std::vector<Field> fields, ParameterSto
       profile_(profile),
       tuner_(tuner) {}
 
-LossOutputs Evaluator::build(Graph& graph, std::int64_t samples) const {
-  return model_(ModelInputs(graph, fields_, samples, store_.dtype()));
+BuiltModel Evaluator::build(std::int64_t samples) const {
+  return build_model(model_, fields_, samples, store_, Mode::inference);
 }
 
 void Evaluator::know_metrics(const std::vector<Metric>& metrics) {
@@ -86,20 +86,18 @@ void Evaluator::know_metrics(const std::vector<Metric>& metrics) {
 
 void Evaluator::know_metrics() {
   if (knows_metrics_) return;
-  Graph graph(Mode::inference);
-  know_metrics(build(graph, 1).metrics);
+  know_metrics(build(1).outputs.metrics);
 }
 
 void Evaluator::compile_for(std::int64_t samples) {
   if (programs_.contains(samples)) return;
-  Graph graph(Mode::inference);
-  const LossOutputs model = build(graph, samples);
+  const auto [graph, model] = build(samples);
   know_metrics(model.metrics);
   std::vector<ProgramOutput> outputs{{.node = model.loss}};
   for (const Metric& metric : model.metrics)
     outputs.push_back({.node = metric.mean ? metric.mean : metric.sum});
   std::shared_ptr<const Program> program =
-      compile(graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_});
+      compile(*graph, outputs, backend_, {.placement = &store_.placement(), .tuner = tuner_});
   if (collective_.size() > 1)
     check_calls_nobody(*program, "in inference mode",
                        "ranks evaluate unlike shares of the samples, each for itself; leave it out where "

@@ -64,7 +64,7 @@ class Evaluator {
   Evaluation evaluate(const std::vector<Tensor>& fields, std::int64_t samples, std::int64_t first_sample = 0);
 
  private:
-  LossOutputs build(Graph& graph, std::int64_t samples) const;
+  BuiltModel build(std::int64_t samples) const;
   VM& machine_for(std::int64_t samples);
 
   ModelBuilder model_;

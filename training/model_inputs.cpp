@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/compile/mixed_precision.h"
 #include "core/did_you_mean.h"
 #include "core/error.h"
 
@@ -32,6 +33,30 @@ Node ModelInputs::operator[](std::string_view field) const {
     throw UserError(fmt::format("the model asks for '{}', and the data has no fields", field));
   throw UserError(fmt::format("the model asks for '{}', and the data has {}{}", field, fmt::join(known, ", "),
                               did_you_mean(field, known)));
+}
+
+BuiltModel build_model(const ModelBuilder& model, std::span<const Field> fields, std::int64_t samples,
+                       const ParameterStore& store, Mode mode) {
+  auto graph = std::make_unique<Graph>(mode);
+  LossOutputs outputs = model(ModelInputs(*graph, fields, samples, store.dtype()));
+  if (store.types().is_mixed()) return narrowed(*graph, outputs, store);
+  return {std::move(graph), std::move(outputs)};
+}
+
+BuiltModel narrowed(const Graph& graph, const LossOutputs& model, const ParameterStore& store) {
+  check_model(graph, model, store);
+  std::vector<Value> roots{model.loss.value()};
+  for (const Metric& metric : model.metrics)
+    roots.push_back((metric.mean ? metric.mean : metric.sum).value());
+  PassGraph made = in_mixed_precision(graph, roots, store.types().precision());
+  BuiltModel narrow{std::move(made.graph), model};
+  const auto moved = [&](std::size_t root) { return Node(*narrow.graph, made.roots[root]); };
+  narrow.outputs.loss = moved(0);
+  for (std::size_t i = 0; i < model.metrics.size(); ++i) {
+    Metric& metric = narrow.outputs.metrics[i];
+    (metric.mean ? metric.mean : metric.sum) = moved(i + 1);
+  }
+  return narrow;
 }
 
 std::vector<Feed> feeds_of(std::span<const Field> fields, const std::vector<Tensor>& values, DType dtype) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,18 @@ class ModelInputs {
 // Builds a model and its loss for one micro-batch. Called for each program, with graphs of either mode, and to learn
 // the names of the metrics: what it builds depends on the inputs alone.
 using ModelBuilder = std::function<LossOutputs(const ModelInputs& inputs)>;
+
+// A model with the graph that it stands in.
+struct BuiltModel {
+  std::unique_ptr<Graph> graph;
+  LossOutputs outputs;
+};
+
+// The model for one micro-batch, in the precision of the store.
+BuiltModel build_model(const ModelBuilder& model, std::span<const Field> fields, std::int64_t samples,
+                       const ParameterStore& store, Mode mode);
+// A model of float32 as in_mixed_precision(). Throws UserError where check_model() does.
+BuiltModel narrowed(const Graph& graph, const LossOutputs& model, const ParameterStore& store);
 
 // What a program is fed: the fields of a micro-batch, floating ones converted to `dtype`. Those that need no
 // conversion are referred to and must outlive the feeds.

@@ -4,6 +4,7 @@
 
 #include "core/ops/batch_norm.h"
 #include "core/ranks/collective.h"
+#include "training/model_inputs.h"
 #include "training/records.h"
 
 namespace plexaura {
@@ -23,9 +24,12 @@ Collective& the_only_rank() {
 Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
                      const OptimizerOptions& options)
     : options_(options) {
-  Graph& graph = outputs.loss.graph();
-  check_batch_norms(graph, "build the graph for two samples or more");
-  const std::vector<ProgramOutput> gradients = training_outputs(graph, outputs, store, one_sample);
+  check_batch_norms(outputs.loss.graph(), "build the graph for two samples or more");
+  BuiltModel narrow;
+  if (store.types().is_mixed()) narrow = narrowed(outputs.loss.graph(), outputs, store);
+  const LossOutputs& model = narrow.graph ? narrow.outputs : outputs;
+  Graph& graph = model.loss.graph();
+  const std::vector<ProgramOutput> gradients = training_outputs(graph, model, store, one_sample);
   const auto gradient_program =
       compile(graph, gradients, backend, {.types = store.types(), .apply_updates = false});
   store.place(gradient_program->placement, backend);

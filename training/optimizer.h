@@ -25,7 +25,7 @@ struct OptimizerOptions {
 // store and the backend outlive the Optimizer. Where the model sums over all ranks, this is the only one.
 class Optimizer {
  public:
-  // Extends the graph of the loss by its gradients, and places the store: a VM that was made with the store
+  // Extends the graph of the loss by its gradients, or a copy of it where the store has a mixed precision, and places the store: a VM that was made with the store
   // before has to be made anew. Throws UserError for a trainable parameter that the loss does not use,
   // and for batch normalisation over one element per channel.
   Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,

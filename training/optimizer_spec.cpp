@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/optimizer_steps.h"
 #include "core/ops/reduce.h"
+#include "core/ops/shape.h"
 #include "core/ops/unary.h"
 
 namespace plexaura {
@@ -38,17 +40,27 @@ class UpdateBuilder {
         types_(placement.types),
         dtype_(placement.types.values) {
     if (optimizer_.scaled_loss) divisor_ = graph_.step_scalar(StepScalar::loss_scale, dtype_);
+    if (!types_.scales_loss()) return;
+    for (std::int64_t slot = 0; slot < scaling_count; ++slot)
+      scaling_.push_back(graph_.arena_slice(slice_of(static_cast<ScalingSlot>(slot)), DType::float32));
+    divisor_ = divisor_ ? divisor_ * scaling(ScalingSlot::scale) : scaling(ScalingSlot::scale);
   }
 
-  // Gradients that are too long are divided by what they are longer than max_gradient_norm.
-  void limit_norm(std::span<const Bucket> buckets) {
+  // Gradients whose norm is too long are divided by what it is longer than max_gradient_norm, and a step whose norm is
+  // not finite is skipped where the loss has a LossScale.
+  void look_at_norm(std::span<const Bucket> buckets) {
     Node squares;
     for (const Bucket& bucket : buckets) {
       const Node part = sum(square(as_value(slice(ArenaKind::gradient, bucket))));
       squares = squares ? squares + part : part;
     }
-    const Node excess = sqrt(squares) / optimizer_.max_gradient_norm;
-    divisor_ = divisor_ ? maximum(excess, divisor_) : maximum(excess, 1);
+    if (optimizer_.max_gradient_norm > 0) {
+      const Node excess = sqrt(squares) / optimizer_.max_gradient_norm;
+      divisor_ = divisor_ ? maximum(excess, divisor_) : maximum(excess, 1);
+    }
+    if (!types_.scales_loss()) return;
+    is_good_ = le(squares, std::numeric_limits<float>::max());
+    divisor_ = where(is_good_, divisor_, 0);
   }
 
   void step(const Bucket& bucket) {
@@ -60,7 +72,18 @@ class UpdateBuilder {
 
   void apply_changes(const Bucket& buffers) {
     const Node value = slice(ArenaKind::value, buffers);
-    update_value(buffers, value, value + slice(ArenaKind::gradient, buffers));
+    update_value(buffers, value, or_old(value, value + slice(ArenaKind::gradient, buffers)));
+  }
+
+  // What a good or a skipped step leaves of the LossScale.
+  void adapt_loss_scale() {
+    const Node scale = scaling(ScalingSlot::scale);
+    const Node steps = where(is_good_, scaling(ScalingSlot::good_steps) + 1, 0);
+    const Node grows = ge(steps, LossScale::growth_steps);
+    const Node larger = where(grows, minimum(scale * 2, LossScale::most), scale);
+    update_scaling(ScalingSlot::scale, where(is_good_, larger, maximum(scale / 2, LossScale::least)));
+    update_scaling(ScalingSlot::good_steps, where(grows, 0, steps));
+    update_scaling(ScalingSlot::skipped_steps, scaling(ScalingSlot::skipped_steps) + (1 - goodness()));
   }
 
  private:
@@ -71,6 +94,24 @@ class UpdateBuilder {
 
   Node state(std::int64_t index, const Bucket& bucket) {
     return graph_.arena_slice({ArenaKind::state, index, bucket.offset, bucket.count}, types_.states);
+  }
+
+  Node scaling(ScalingSlot slot) const { return reshape(scaling_.at(static_cast<std::size_t>(slot)), {}); }
+
+  void update_scaling(ScalingSlot slot, const Node& next) {
+    graph_.update(scaling_.at(static_cast<std::size_t>(slot)), reshape(next, {1}));
+  }
+
+  // 1, or 0 for a step that is skipped.
+  Node goodness() const { return cast(is_good_, dtype_); }
+  Node or_old(const Node& old, const Node& next) const {
+    return is_good_ ? where(is_good_, next, old) : next;
+  }
+
+  // The number of this update, those that were skipped left out.
+  Node update_number(DType dtype) {
+    const Node step = graph_.step_scalar(StepScalar::step, dtype);
+    return is_good_ ? step - cast(scaling(ScalingSlot::skipped_steps), dtype) : step;
   }
 
   static Node as(DType dtype, const Node& node) { return node.dtype() == dtype ? node : cast(node, dtype); }
@@ -119,10 +160,9 @@ class UpdateBuilder {
     const Node value = slice(ArenaKind::value, part);
     const Node mean = state(0, part);
     const Node square = state(1, part);
-    const Node step = graph_.step_scalar(StepScalar::step, dtype_);
     const bool decoupled = optimizer_.kind == Kind::adamw;
     const AdamResult next = adam_step(
-        value, grad, as_value(mean), as_value(square), learning_rate(), step,
+        value, grad, as_value(mean), as_value(square), learning_rate(), update_number(dtype_),
         {optimizer_.beta1, optimizer_.beta2, optimizer_.epsilon, decoupled, std::move(decay)}, divisor_);
     update_value(part, value, next.value);
     update_state(mean, next.mean);
@@ -140,13 +180,12 @@ class UpdateBuilder {
     const Node length = norm(value);
     const Node trust =
         ratio_or_one(length * optimizer_.trust_coefficient, norm(grad) + length * optimizer_.weight_decay);
-    sgd(part, weighted_sum(grad, 1, value, optimizer_.weight_decay) * trust, {}, {});
+    sgd(part, weighted_sum(grad, 1, value, optimizer_.weight_decay) * trust, {},
+        is_good_ ? goodness() : Node());
   }
 
   // What the moments are divided by, since they start as zeros.
-  Node bias_correction(double beta) {
-    return as_value(1 - pow(beta, graph_.step_scalar(StepScalar::step, DType::float64)));
-  }
+  Node bias_correction(double beta) { return as_value(1 - pow(beta, update_number(DType::float64))); }
 
   void lamb(const Bucket& part) {
     const Node value = slice(ArenaKind::value, part);
@@ -160,17 +199,19 @@ class UpdateBuilder {
     const Node direction =
         mean / bias_correction(optimizer_.beta1) / deviation + value * optimizer_.weight_decay;
     const Node trust = ratio_or_one(norm(value), norm(direction));
-    update_value(part, value, value - direction * (learning_rate() * trust));
-    update_state(old_mean, mean);
-    update_state(old_square, square);
+    update_value(part, value, or_old(value, value - direction * (learning_rate() * trust)));
+    update_state(old_mean, or_old(as_value(old_mean), mean));
+    update_state(old_square, or_old(as_value(old_square), square));
   }
 
   Graph& graph_;
   const OptimizerSpec& optimizer_;
   const Placement& placement_;
   const ArenaTypes& types_;
-  DType dtype_;   // of the values: what steps are computed in
-  Node divisor_;  // of the gradients; empty: none
+  DType dtype_;                     // of the values: what steps are computed in
+  Node divisor_;                    // of the gradients; empty: none
+  std::vector<Node> scaling_ = {};  // the LossScale by ScalingSlot, where there is one
+  Node is_good_ = {};               // whether the step is not skipped; empty: none ever is
 };
 
 void check_optimizer(bool holds, std::string_view option, double value, std::string_view rule) {
@@ -217,11 +258,14 @@ void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement&
   check(optimizer);
   UpdateBuilder builder(graph, optimizer, placement);
   const std::span<const Bucket> trainables = buckets.first(buckets.size() - 1);
-  if (optimizer.max_gradient_norm > 0 && !trainables.empty()) builder.limit_norm(trainables);
+  const bool scales_loss = placement.types.scales_loss() && !trainables.empty();
+  if ((optimizer.max_gradient_norm > 0 && !trainables.empty()) || scales_loss)
+    builder.look_at_norm(trainables);
   for (const Bucket& bucket : trainables) builder.step(bucket);
   const std::int64_t buffers = placement.count(ParameterRole::buffer);
   if (buffers > 0)
     builder.apply_changes({placement.count(ParameterRole::trainable), buffers, placement.types.values});
+  if (scales_loss) builder.adapt_loss_scale();
 }
 
 }  // namespace plexaura

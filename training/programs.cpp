@@ -93,20 +93,19 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
   if (options_.tuner != nullptr) options_.tuner->freeze();
 }
 
-LossOutputs TrainingPrograms::build(Graph& graph, std::int64_t samples) const {
-  return model_(ModelInputs(graph, fields_, samples, store_.dtype()));
+BuiltModel TrainingPrograms::build(std::int64_t samples) const {
+  return build_model(model_, fields_, samples, store_, Mode::train);
 }
 
 std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t samples,
                                                                    const BatchPlan& plan,
                                                                    const Placement* placement) {
-  Graph graph(Mode::train);
-  const LossOutputs model = build(graph, samples);
-  check_batch_norms(graph, too_small(samples, plan));
-  evaluator_.know_metrics(model.metrics);
-  const std::vector<ProgramOutput> outputs = training_outputs(graph, model, store_, samples);
+  const BuiltModel model = build(samples);
+  check_batch_norms(*model.graph, too_small(samples, plan));
+  evaluator_.know_metrics(model.outputs.metrics);
+  const std::vector<ProgramOutput> outputs = training_outputs(*model.graph, model.outputs, store_, samples);
   std::shared_ptr<const Program> program = compile(
-      graph, outputs, backend_,
+      *model.graph, outputs, backend_,
       {.placement = placement, .types = store_.types(), .apply_updates = false, .tuner = options_.tuner});
   if (is_dealt_ && collective_.size() > 1)
     check_calls_nobody(*program, "in each step",
@@ -244,10 +243,9 @@ std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) con
 // Every rank builds the graph of rank 0's first micro-batch, whatever sizes it has itself.
 std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
   const std::span<const Bucket> buckets = step_->border().buckets();
-  Graph gradients(Mode::train);
-  const LossOutputs model = build(gradients, samples);
-  evaluator_.know_metrics(model.metrics);
-  const auto outputs = training_outputs(gradients, model, store_, samples);
+  const BuiltModel model = build(samples);
+  evaluator_.know_metrics(model.outputs.metrics);
+  const auto outputs = training_outputs(*model.graph, model.outputs, store_, samples);
   Graph update;
   build_update(update, options_.optimizer, store_.placement(), buckets);
   std::string text = to_text(store_.placement());
@@ -255,7 +253,7 @@ std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
     text += fmt::format("%{}.{} {} {}\n", output.node.value().node, output.node.value().output,
                         output.gradient_of, output.tail ? static_cast<int>(*output.tail) : -1);
   for (const Bucket& bucket : buckets) text += fmt::format("{} {}\n", bucket.offset, bucket.count);
-  return fnv(fmt::format("{:x} {:x}", structure_hash(gradients), structure_hash(update)), fnv(text));
+  return fnv(fmt::format("{:x} {:x}", structure_hash(*model.graph), structure_hash(update)), fnv(text));
 }
 
 }  // namespace plexaura

@@ -71,7 +71,7 @@ class TrainingPrograms {
  private:
   std::shared_ptr<const Program> compile_gradients(std::int64_t samples, const BatchPlan& plan,
                                                    const Placement* placement);
-  LossOutputs build(Graph& graph, std::int64_t samples) const;
+  BuiltModel build(std::int64_t samples) const;
   void place(Collective& collective, Strategy* strategy, const BatchPlan& plan);
   void share_kernel_times();
   void measure_kernels(const BatchPlan& train, const BatchPlan& validation);

@@ -21,7 +21,9 @@ std::uint64_t states_hash(const ParameterStore& store) {
   for (std::int64_t state = 0; state < store.states(); ++state)
     for (const ParameterSpec& spec : store.specs())
       if (spec.role == ParameterRole::trainable) hash = hash_of(store.read_state(state, spec.name), hash);
-  return hash;
+  if (!store.types().scales_loss()) return hash;
+  const LossScale scale = store.read_loss_scale();
+  return fnv(std::as_bytes(std::span(&scale, 1)), hash);
 }
 
 }  // namespace plexaura

@@ -21,19 +21,30 @@ namespace {
 constexpr const char* what = "the comparison of the weights of all ranks";
 constexpr std::size_t digits = 16;  // of a hash
 
-// A parameter or buffer, or what the optimizer keeps for one.
+// A parameter or buffer, what the optimizer keeps for one, or the loss scale.
 struct Held {
-  std::string name;
+  std::string name;         // empty: the loss scale
   std::int64_t state = -1;  // -1: the value
 
   std::string label() const {
+    if (name.empty()) return "the loss scale";
     return state < 0 ? name : fmt::format("state {} of the optimizer for {}", state, name);
   }
   Tensor read(const ParameterStore& store) const {
+    if (name.empty()) return as_tensor(store.read_loss_scale());
     return state < 0 ? store.read(name) : store.read_state(state, name);
   }
   void write(ParameterStore& store, const Tensor& value) const {
+    if (name.empty()) return store.write_loss_scale(as_loss_scale(value));
     state < 0 ? store.write(name, value) : store.write_state(state, name, value);
+  }
+
+  static Tensor as_tensor(const LossScale& scale) {
+    return Tensor::of<float>({scaling_count}, {scale.scale, scale.good_steps, scale.skipped_steps});
+  }
+  static LossScale as_loss_scale(const Tensor& tensor) {
+    const std::span<const float> of = tensor.as<float>();
+    return {of[0], of[1], of[2]};
   }
 };
 
@@ -43,6 +54,7 @@ std::vector<Held> held_by(const ParameterStore& store) {
   for (std::int64_t state = 0; state < store.states(); ++state)
     for (const ParameterSpec& spec : store.specs())
       if (spec.role == ParameterRole::trainable) held.push_back({spec.name, state});
+  if (store.types().scales_loss()) held.emplace_back();
   return held;
 }
 

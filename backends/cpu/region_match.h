@@ -18,13 +18,14 @@ inline bool has_elements(const Graph& graph, Value value) { return graph.type(va
 
 inline bool is_float32(const Graph& graph, Value value) { return graph.type(value).dtype == DType::float32; }
 
-// Whether all values at the border of the region are float32 and none is empty.
-inline bool is_dense_float32(const RegionQuery& query) {
+// Whether all values at the border of the region are of this dtype and none is empty.
+inline bool is_dense(const RegionQuery& query, DType dtype) {
   const auto fits = [&](Value value) {
-    return is_float32(query.graph, value) && has_elements(query.graph, value);
+    return query.type(value).dtype == dtype && has_elements(query.graph, value);
   };
   return std::ranges::all_of(query.region.inputs, fits) && std::ranges::all_of(query.region.outputs, fits);
 }
+inline bool is_dense_float32(const RegionQuery& query) { return is_dense(query, DType::float32); }
 
 // The time of a kernel that only reads and writes: the bytes of all operands in the candidate's layouts,
 // `traffic` times, over the speed of memory.

@@ -37,6 +37,7 @@ class Binder {
           [&](Value value) { return std::ranges::find(region.outputs, value) != region.outputs.end(); });
     }
     fix_unread();
+    for (const auto& [copy, parameter] : result_.shadows) result_.layouts[copy] = *layout_of(parameter);
     save_old_values();
     bind_updates();
     return std::move(result_);
@@ -84,14 +85,21 @@ class Binder {
     }
   }
 
+  // A parameter and its shadow lie alike.
+  Value stored_of(Value value) const {
+    const auto found = result_.shadows.find(value);
+    return found == result_.shadows.end() ? value : found->second;
+  }
+
   void fix_layout(Value value, const Layout& layout) {
+    value = stored_of(value);
     result_.layouts[value] = layout;
     const Leaf* leaf = as_leaf(op(value.node));
     if (leaf != nullptr && !leaf->label().empty()) result_.parameter_layouts[leaf->label()] = layout;
   }
 
   std::optional<Layout> layout_of(Value value) const {
-    const auto found = result_.layouts.find(value);
+    const auto found = result_.layouts.find(stored_of(value));
     return found == result_.layouts.end() ? std::nullopt : std::optional(found->second);
   }
 
@@ -101,7 +109,7 @@ class Binder {
   }
 
   void bind(const Region& region) {
-    if (region.nodes.size() > 1 || !bind_view(region)) bind_region(region);
+    if (region.nodes.size() > 1 || !(bind_view(region) || bind_shadow(region))) bind_region(region);
   }
 
   // For a region that the backend refuses beside the layouts that are settled by now.
@@ -126,6 +134,18 @@ class Binder {
     result_.layouts[view] = same ? *layout_of(source) : Layout::row_major(type(view).shape.rank());
     result_.alias_of[view] = source;
     if (from_parameters_.contains(source)) from_parameters_.insert(view);
+    return true;
+  }
+
+  // What a parameter is cast to may lie in the store already.
+  bool bind_shadow(const Region& region) {
+    const NodeId id = region.nodes[0];
+    if (!request_.shadow || op(id).name() != "cast" || type({id, 0}).dtype != *request_.shadow) return false;
+    const Value parameter = region.inputs[0];
+    const Leaf* leaf = as_leaf(op(parameter.node));
+    if (leaf == nullptr || leaf->kind() != LeafKind::parameter) return false;
+    result_.shadows[{id, 0}] = parameter;
+    if (from_parameters_.contains(parameter)) from_parameters_.insert({id, 0});
     return true;
   }
 

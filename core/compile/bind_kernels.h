@@ -43,6 +43,7 @@ struct Lowered {
   std::vector<BoundInstruction> steps;  // in order; those of the prologue are marked
   std::map<Value, Layout> layouts;
   std::map<Value, Value> alias_of;                  // a view -> what it is a view of
+  std::map<Value, Value> shadows;                   // a cast that the shadow holds -> the parameter
   std::map<Value, Target> targets;                  // values written straight to their home
   std::map<std::string, Value> stored;              // parameters and buffers in use
   std::map<std::string, Layout> parameter_layouts;  // theirs
@@ -56,8 +57,9 @@ struct BindRequest {
   std::vector<std::pair<Value, Target>> gradient_targets;  // layouts are filled in by the binding
   const Placement* placement;
   bool fuse;
-  bool prologue;  // steps that depend on parameters alone may be taken out of the program
-  Tuner* tuner;   // null: estimates
+  bool prologue;                     // steps that depend on parameters alone may be taken out of the program
+  Tuner* tuner;                      // null: estimates
+  std::optional<DType> shadow = {};  // in which the store has a copy of the parameters
 };
 
 // The forward walk: for each region the cheapest candidate plus the reorders that it needs. Estimates choose

@@ -72,6 +72,7 @@ class Compiler {
     cast_targets(graph);
     BindRequest request{std::move(graph), {}, placement_, optimise(), false, options_.tuner};
     request.prologue = optimise() && request.graph.graph->updates().empty();
+    if (request.graph.graph->updates().empty()) request.shadow = types().shadow;
     split_outputs(request);
     return request;
   }
@@ -193,6 +194,10 @@ class Compiler {
     for (const auto& [name, offset] : feed_offsets_)
       if (std::ranges::find(program_->feeds, name, &Program::Feed::name) == program_->feeds.end())
         program_->unread_inputs.push_back(name);
+    for (const auto& [copy, parameter] : lowered_.shadows) {
+      const std::string& name = as_leaf(*lowered_.graph->record(parameter.node).op)->label();
+      homes_[copy] = home_in(ArenaKind::shadow, entry_of(name).offset);
+    }
     for (const auto& [value, target] : lowered_.targets) homes_[value] = home_of(target);
   }
 

@@ -12,8 +12,8 @@ namespace plexaura {
 namespace {
 
 std::string place_text(const Place& place) {
-  static constexpr std::array<const char*, 9> spaces{"arena",    "feed",  "constant", "prologue", "value",
-                                                     "gradient", "state", "shadow",   "addend"};
+  static constexpr std::array<const char*, 10> spaces{"arena",    "feed",  "constant", "prologue", "value",
+                                                      "gradient", "state", "shadow",   "addend",   "scaling"};
   const char* space = spaces.at(static_cast<std::size_t>(place.space));
   return place.space == Place::Space::state ? fmt::format("{}{}+{}", space, place.index, place.offset)
                                             : fmt::format("{}+{}", space, place.offset);
@@ -42,9 +42,9 @@ bool intersects(const std::optional<Slot>& slot, Place::Space space, std::int64_
 }  // namespace
 
 Place::Space space_of(ArenaKind arena) {
-  static constexpr std::array<Place::Space, 5> spaces{Place::Space::value, Place::Space::gradient,
-                                                      Place::Space::state, Place::Space::shadow,
-                                                      Place::Space::addend};
+  static constexpr std::array<Place::Space, 6> spaces{Place::Space::value,  Place::Space::gradient,
+                                                      Place::Space::state,  Place::Space::shadow,
+                                                      Place::Space::addend, Place::Space::scaling};
   return spaces.at(static_cast<std::size_t>(arena));
 }
 

@@ -25,7 +25,8 @@ struct Place {
     gradient,
     state,
     shadow,
-    addend
+    addend,
+    scaling
   };
   Space space = Space::arena;
   std::int64_t index = 0;  // which state arena

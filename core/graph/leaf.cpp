@@ -30,7 +30,8 @@ void Leaf::describe(Description& description) const {
       description.add("value", value_);
       break;
     case LeafKind::arena_slice: {
-      static constexpr std::array<const char*, 5> arenas{"value", "gradient", "state", "shadow", "addend"};
+      static constexpr std::array<const char*, 6> arenas{"value",  "gradient", "state",
+                                                         "shadow", "addend",   "scaling"};
       description.add("arena", std::string(arenas.at(static_cast<std::size_t>(slice_.arena))));
       description.add("state", slice_.state).add("offset", slice_.offset).add("count", slice_.count);
       break;

@@ -25,10 +25,10 @@ enum class StepScalar : std::uint8_t {
   random,      // int64[3]: seed, step, position of the first sample in the step's global batch
 };
 
-enum class ArenaKind : std::uint8_t { value, gradient, state, shadow, addend };
+enum class ArenaKind : std::uint8_t { value, gradient, state, shadow, addend, scaling };
 
 // `count` physical elements from `offset` on of an arena of the parameter store; `state` numbers the optimizer's
-// arenas. Addends lie as gradients do.
+// arenas. Addends lie as gradients do; scaling holds a LossScale.
 struct ArenaSlice {
   ArenaKind arena = ArenaKind::value;
   std::int64_t state = 0;

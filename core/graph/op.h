@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -29,6 +30,13 @@ struct VjpRequest {
   std::vector<bool> wanted;  // one per input: whether anybody will use its gradient
 };
 
+// What an op does where a program computes in 16 bits instead of float32: see core/compile/mixed_precision.h.
+enum class Precision : std::uint8_t {
+  wide,     // it computes in float32
+  follows,  // in 16 bits where what it is given was computed in 16 bits, and in float32 otherwise
+  narrow    // in 16 bits
+};
+
 // What passes and kernels must know about an op. All of it stands here, so that no other file lists ops by
 // name; the tests run each op of ops.def against what it says.
 struct OpTraits {
@@ -42,6 +50,8 @@ struct OpTraits {
   bool elementwise = false;
   // Inputs that are named for the gradient alone: no kernel reads them.
   std::vector<std::size_t> unread_inputs = {};
+  Precision precision = Precision::wide;
+  std::vector<std::size_t> wide_inputs = {};  // stay in float32 where the op computes in 16 bits
 };
 
 // An operation: an immutable value that says what is computed, and knows neither device nor memory. An op is

@@ -67,6 +67,7 @@ Node cube(const Node& x) { return x * square(x); }
 class Normalise final : public Op {
  public:
   std::string_view name() const override { return "normalise"; }
+  OpTraits traits() const override { return {.precision = Precision::follows, .wide_inputs = {1, 2, 3, 4}}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 5);

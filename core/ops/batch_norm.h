@@ -55,6 +55,7 @@ class PLEXAURA_API Moments final : public OpWith<BatchNormOptions> {
   std::string_view name() const override { return "moments"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
 // The gradient of moments(): (grad_mean - (x - mean) inverse^3 grad_inverse) / count, of x's type, with count

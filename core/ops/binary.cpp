@@ -21,7 +21,7 @@ class BinaryOp final : public FunctionOp {
       : OpWith(std::move(options)), name_(name), vjp_(std::move(vjp)), floating_(floating) {}
 
   std::string_view name() const override { return name_; }
-  OpTraits traits() const override { return {.elementwise = true}; }
+  OpTraits traits() const override { return {.elementwise = true, .precision = precision_of(name_)}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 2);
@@ -47,7 +47,7 @@ class CompareOp final : public FunctionOp {
   explicit CompareOp(std::string_view name) : OpWith({}), name_(name) {}
 
   std::string_view name() const override { return name_; }
-  OpTraits traits() const override { return {.elementwise = true}; }
+  OpTraits traits() const override { return {.elementwise = true, .precision = Precision::follows}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 2);
@@ -63,7 +63,7 @@ class CompareOp final : public FunctionOp {
 class Where final : public Op {
  public:
   std::string_view name() const override { return "where"; }
-  OpTraits traits() const override { return {.elementwise = true}; }
+  OpTraits traits() const override { return {.elementwise = true, .precision = Precision::follows}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 3);

@@ -23,6 +23,7 @@ class PLEXAURA_API Concat final : public OpWith<ConcatOptions> {
   std::string_view name() const override { return "concat"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
 }  // namespace plexaura

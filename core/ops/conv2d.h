@@ -38,6 +38,7 @@ class PLEXAURA_API Conv2d final : public OpWith<Conv2dOptions> {
   std::string_view name() const override { return "conv2d"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.precision = Precision::narrow}; }
 };
 
 struct Conv2dInputGradOptions : Conv2dOptions {

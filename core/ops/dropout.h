@@ -37,7 +37,9 @@ class PLEXAURA_API Dropout final : public OpWith<DropoutDraws> {
   std::string_view name() const override { return "dropout"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  OpTraits traits() const override { return {.saved_outputs = 1, .random = true}; }
+  OpTraits traits() const override {
+    return {.saved_outputs = 1, .random = true, .precision = Precision::follows};
+  }
 };
 
 // Inputs: grad_out, mask.

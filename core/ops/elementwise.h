@@ -18,6 +18,10 @@ struct FunctionOptions {
   PLEXAURA_API void describe(Description& to) const;
 };
 
+// Follows for most functions. Wide for those whose results, or the terms of whose gradients, leave the range of
+// float16 or lose the digits that matter: powers, exponentials and logarithms.
+PLEXAURA_API Precision precision_of(std::string_view function);
+
 // What every op with a functor is: its kernels read the options.
 using FunctionOp = OpWith<FunctionOptions>;
 
@@ -31,7 +35,7 @@ class PLEXAURA_API UnaryOp : public FunctionOp {
   std::string_view name() const override { return name_; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  OpTraits traits() const override { return {.elementwise = true}; }
+  OpTraits traits() const override { return {.elementwise = true, .precision = precision_of(name_)}; }
 
  private:
   std::string_view name_;  // of static storage

@@ -30,6 +30,7 @@ class PLEXAURA_API Gather final : public OpWith<GatherOptions> {
   std::string_view name() const override { return "gather"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
 struct GatherGradOptions {

@@ -22,6 +22,7 @@ class PLEXAURA_API MatMul final : public OpWith<MatMulOptions> {
   std::string_view name() const override { return "matmul"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.precision = Precision::narrow}; }
 };
 
 }  // namespace plexaura

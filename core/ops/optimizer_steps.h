@@ -10,7 +10,7 @@ namespace plexaura {
 // The steps of the optimizers, as ops on arena slices: all values are 1-D of one dtype and length, and a step is
 // the same function of each element. Zero padding stays zero. They have no gradient. learning_rate, step and
 // loss_scale are scalars, float32 or float64; `grad` below is the gradient divided by loss_scale, where one is
-// given.
+// given. A loss_scale of 0 says that the gradients are no good: values and state stay as they are, to the bit.
 
 // Elements [offset, offset + count) of the slice decay with this factor.
 struct DecaySegment {

@@ -75,7 +75,7 @@ class PLEXAURA_API MaxPool2d final : public PoolOp {
   explicit MaxPool2d(PoolOptions options) : PoolOp("max_pool2d", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  OpTraits traits() const override { return {.saved_outputs = 1}; }
+  OpTraits traits() const override { return {.saved_outputs = 1, .precision = Precision::follows}; }
 };
 
 // Inputs: grad_out, index.
@@ -99,6 +99,7 @@ class PLEXAURA_API AvgPool2d final : public PoolOp {
   explicit AvgPool2d(PoolOptions options) : PoolOp("avg_pool2d", options) {}
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
 // Inputs: grad_out.

@@ -33,7 +33,7 @@ class PLEXAURA_API Reshape final : public OpWith<ReshapeOptions> {
   std::string_view name() const override { return "reshape"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  OpTraits traits() const override { return {.view = true}; }
+  OpTraits traits() const override { return {.view = true, .precision = Precision::follows}; }
 };
 
 struct BroadcastToOptions {
@@ -47,6 +47,7 @@ class PLEXAURA_API BroadcastTo final : public OpWith<BroadcastToOptions> {
   std::string_view name() const override { return "broadcast_to"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
 struct PermuteOptions {
@@ -60,6 +61,7 @@ class PLEXAURA_API Permute final : public OpWith<PermuteOptions> {
   std::string_view name() const override { return "permute"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
 }  // namespace plexaura

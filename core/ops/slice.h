@@ -42,6 +42,7 @@ class PLEXAURA_API SliceOp final : public OpWith<SliceOptions> {
   std::string_view name() const override { return "slice"; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
+  OpTraits traits() const override { return {.precision = Precision::follows}; }
 };
 
 struct SliceGradOptions : SliceOptions {

@@ -64,7 +64,9 @@ Node gelu_tanh_slope(const Node& x) {
 class StopGradient final : public Op {
  public:
   std::string_view name() const override { return "stop_gradient"; }
-  OpTraits traits() const override { return {.view = true, .elementwise = true}; }
+  OpTraits traits() const override {
+    return {.view = true, .elementwise = true, .precision = Precision::follows};
+  }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 1);

@@ -127,12 +127,16 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
       if (entry.role == ParameterRole::trainable)
         states[i].emplace(entry.name, read_state(static_cast<std::int64_t>(i), entry.name));
 
+  const LossScale scale = scaling_ ? read_loss_scale() : LossScale{};
+
   if (placed()) settle(*backend_);
   placement_ = std::move(placement);
   backend_ = &backend;
   ++placed_times_;
   values_ = zeroed(placement_.bytes(ArenaKind::value), {});
   shadow_ = types_.shadow ? zeroed(placement_.bytes(ArenaKind::shadow), {}) : nullptr;
+  scaling_ = types_.scales_loss() ? zeroed(placement_.bytes(ArenaKind::scaling), {}) : nullptr;
+  if (scaling_) write_loss_scale(scale);
   gradients_ = zeroed(placement_.bytes(ArenaKind::gradient), gradient_memory);
   addends_ = nullptr;
   states_.clear();
@@ -201,6 +205,24 @@ Address ParameterStore::shadow() const {
   if (!shadow_)
     throw UserError("the parameter store has no shadow of its values; give it one with set_types()");
   return shadow_->address();
+}
+
+Address ParameterStore::scaling() const {
+  backend();
+  if (!scaling_)
+    throw UserError("the parameter store has no loss scale; give it one with set_types(): float16 has one");
+  return scaling_->address();
+}
+
+LossScale ParameterStore::read_loss_scale() const {
+  LossScale scale;
+  copy_to_host(backend(), reinterpret_cast<std::byte*>(&scale), scaling(), sizeof scale);
+  return scale;
+}
+
+// NOLINTNEXTLINE(readability-make-member-function-const): it changes what the store holds
+void ParameterStore::write_loss_scale(const LossScale& scale) {
+  copy_to_device(backend(), scaling(), reinterpret_cast<const std::byte*>(&scale), sizeof scale);
 }
 
 Address ParameterStore::addends() {

@@ -80,6 +80,10 @@ class PLEXAURA_API ParameterStore {
   Tensor read_state(std::int64_t index, std::string_view name) const;
   void write_state(std::int64_t index, std::string_view name, const Tensor& value);
 
+  // UserError where the types scale no loss.
+  LossScale read_loss_scale() const;
+  void write_loss_scale(const LossScale& scale);
+
   // The gradient (or, for a buffer, its change) as the last step left it.
   Tensor read_gradient(std::string_view name) const;
 
@@ -90,7 +94,8 @@ class PLEXAURA_API ParameterStore {
   Address values() const;
   Address gradients() const;
   Address state(std::int64_t index) const;
-  Address shadow() const;  // UserError where the types have none
+  Address shadow() const;   // UserError where the types have none
+  Address scaling() const;  // likewise where they scale no loss
   // A second arena of gradients, for what is to be added to the first; made when it is first asked for.
   Address addends();
   // Makes the shadow, where there is one, follow the values: for who writes values by their address.
@@ -121,7 +126,8 @@ class PLEXAURA_API ParameterStore {
   ArenaTypes types_;
   Placement placement_;
   std::unique_ptr<Memory> values_;
-  std::unique_ptr<Memory> shadow_;  // null where there is none
+  std::unique_ptr<Memory> shadow_;   // null where there is none
+  std::unique_ptr<Memory> scaling_;  // null where no loss is scaled
   std::unique_ptr<Memory> gradients_;
   std::unique_ptr<Memory> addends_;  // null until it is asked for
   std::vector<std::unique_ptr<Memory>> states_;

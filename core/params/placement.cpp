@@ -102,6 +102,7 @@ std::size_t Placement::bytes(ArenaKind arena) const {
   std::int64_t elements = value_count();
   if (arena == ArenaKind::gradient || arena == ArenaKind::addend) elements = gradient_count();
   if (arena == ArenaKind::state) elements = count(ParameterRole::trainable);
+  if (arena == ArenaKind::scaling) elements = scaling_count;
   return static_cast<std::size_t>(bytes_before(arena, elements));
 }
 
@@ -114,6 +115,8 @@ DType Placement::dtype(ArenaKind arena, ParameterRole role) const {
       return role == ParameterRole::trainable ? types.gradients : types.values;
     case ArenaKind::state:
       return types.states;
+    case ArenaKind::scaling:
+      return DType::float32;
     case ArenaKind::shadow:
       if (types.shadow) return *types.shadow;
   }

@@ -28,6 +28,27 @@ constexpr TailSlot metric_slot(std::size_t index) {
   return static_cast<TailSlot>(static_cast<std::size_t>(TailSlot::first_metric) + index);
 }
 
+// By what the loss is multiplied so that gradients stay in the range of float16: a power of 2, which the update
+// chooses on the device. A step whose gradients are not finite changes nothing but this: the scale halves. After
+// `growth_steps` good steps in a row it doubles.
+struct LossScale {
+  static constexpr float least = 1;
+  static constexpr float most = 1 << 24;
+  static constexpr float growth_steps = 2000;
+
+  float scale = 1 << 16;
+  float good_steps = 0;     // since the scale has changed
+  float skipped_steps = 0;  // in all
+  bool operator==(const LossScale&) const = default;
+};
+// Its members as elements of ArenaKind::scaling.
+enum class ScalingSlot : std::uint8_t { scale, good_steps, skipped_steps };
+inline constexpr std::int64_t scaling_count = 3;
+constexpr ArenaSlice slice_of(ScalingSlot slot) {
+  return {.arena = ArenaKind::scaling, .offset = static_cast<std::int64_t>(slot), .count = 1};
+}
+static_assert(sizeof(LossScale) == scaling_count * sizeof(float));
+
 // The dtypes of the store's arenas, all floating.
 struct ArenaTypes {
   DType values = DType::float32;     // also of the changes of buffers and of the tail, in the gradient arena
@@ -36,6 +57,15 @@ struct ArenaTypes {
   std::optional<DType> shadow = {};  // of the copy of the values that each update writes; empty: no copy
 
   static ArenaTypes all(DType dtype) { return {dtype, dtype, dtype}; }
+  // Weights, gradients and state in float32, and a shadow for programs that compute in `narrow`, bfloat16 or float16.
+  // Gradients stay in float32: sums over ranks and micro-batches add them, and their bytes are few beside activations.
+  static ArenaTypes mixed(DType narrow) { return {DType::float32, DType::float32, DType::float32, narrow}; }
+
+  // In which dtype a model computes what may have so few bits: see core/compile/mixed_precision.h.
+  DType precision() const { return shadow.value_or(values); }
+  bool is_mixed() const { return size_of(precision()) < size_of(values); }
+  // Whether gradients leave the range of the precision, so that the loss has a LossScale.
+  bool scales_loss() const { return precision() == DType::float16; }
   bool operator==(const ArenaTypes&) const = default;
 };
 

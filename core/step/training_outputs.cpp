@@ -5,6 +5,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/error.h"
 #include "core/ops/binary.h"
+#include "core/ops/shape.h"
 #include "core/step/training_step.h"
 
 namespace plexaura {
@@ -34,7 +35,9 @@ void add_gradients(Graph& graph, const Node& loss, const ParameterStore& store,
     wanted.push_back(found->second);
     outputs.push_back({.node = {}, .gradient_of = spec.name});
   }
-  const Node seed = graph.step_scalar(StepScalar::gradient_seed, loss.dtype());
+  Node seed = graph.step_scalar(StepScalar::gradient_seed, loss.dtype());
+  if (store.types().scales_loss())
+    seed = seed * reshape(graph.arena_slice(slice_of(ScalingSlot::scale), DType::float32), {});
   const std::vector<Node> found = gradients(loss, wanted, seed);
   for (std::size_t i = 0; i < found.size(); ++i) outputs[outputs.size() - found.size() + i].node = found[i];
 }
@@ -104,8 +107,7 @@ void check_metrics(const Graph& graph, const std::vector<Metric>& metrics, DType
 
 }  // namespace
 
-std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& model,
-                                            const ParameterStore& store, std::int64_t samples) {
+void check_model(const Graph& graph, const LossOutputs& model, const ParameterStore& store) {
   if (&model.loss.graph() != &graph)
     throw UserError(
         "the loss belongs to another graph than the model was given; build it of that one's inputs");
@@ -120,6 +122,11 @@ std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& mod
                     "store anew: a model has the dtype of the last store that was made for it",
                     name_of(model.loss.dtype()), name_of(store.dtype())));
   check_metrics(graph, model.metrics, store.dtype());
+}
+
+std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& model,
+                                            const ParameterStore& store, std::int64_t samples) {
+  check_model(graph, model, store);
   std::vector<ProgramOutput> outputs;
   add_gradients(graph, model.loss, store, outputs);
   add_buffer_changes(graph, samples, outputs);

@@ -32,10 +32,13 @@ struct LossOutputs {
   std::vector<Metric> metrics = {};
 };
 
+// Throws UserError for a loss or a metric that is not a scalar of the store's dtype or of another graph, for more than
+// `most_metrics` metrics, and for two metrics with one name.
+PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, const ParameterStore& store);
+
 // Extends a model's graph by gradients, changes of buffers and the tail: what a program for gradients computes.
 // With `samples` = 0, gradients, buffer changes and loss are zero. Throws UserError for a trainable parameter
-// that the loss does not use, for more than `most_metrics` metrics, for two metrics with one name, and for a
-// metric that is not a scalar of the store's dtype.
+// that the loss does not use, and where check_model() does.
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
                                                          const ParameterStore& store, std::int64_t samples);
 

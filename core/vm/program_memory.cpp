@@ -76,6 +76,8 @@ Address ProgramMemory::address(const Place& place) const {
       return store_->addends() + offset;
     case Place::Space::shadow:
       return store_->shadow() + offset;
+    case Place::Space::scaling:
+      return store_->scaling() + offset;
   }
   throw InternalError("a place outside all spaces");
 }

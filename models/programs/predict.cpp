@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/ops/softmax.h"
+#include "core/ops/unary.h"
 #include "core/print.h"
 #include "models/predictor.h"
 
@@ -40,8 +41,13 @@ void check_finite(const std::string& name, std::span<const double> outputs) {
 std::vector<std::string> predictions(const NamedSamples& file, Model& model,
                                      const std::vector<std::string>& class_names, ParameterStore& store,
                                      Backend& backend) {
-  const bool are_probabilities = model.info().loss == Loss::softmax_cross_entropy;
-  const auto outputs = [&](const Node& x) { return are_probabilities ? softmax(model(x), 1) : model(x); };
+  const Loss loss = model.info().loss;
+  const bool are_probabilities = loss != Loss::squared_error;
+  const auto outputs = [&](const Node& x) {
+    const Node y = model(x);
+    if (!are_probabilities) return y;
+    return loss == Loss::softmax_cross_entropy ? softmax(y, 1) : sigmoid(y);
+  };
   Predictor predict(outputs, store, backend);
   std::vector<std::string> lines;
   const auto all = static_cast<std::int64_t>(file.names.size());

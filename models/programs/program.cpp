@@ -121,9 +121,11 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
 }
 
 ParameterStore make_store_of(const Setup& setup) {
-  std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.dtype);
+  std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.types.values);
   for (const std::string& pattern : setup.options.freeze) freeze(specs, pattern);
-  return ParameterStore(std::move(specs), static_cast<std::uint64_t>(setup.options.trainer.seed));
+  ParameterStore store(std::move(specs), static_cast<std::uint64_t>(setup.options.trainer.seed));
+  store.set_types(setup.options.types);
+  return store;
 }
 
 // What has to be equal on all ranks; folders may differ from host to host.
@@ -174,6 +176,16 @@ std::string_view difference_of(const Trainer& trainer) {
              : "took other kernels, as with another processor, build, number of ranks or batch";
 }
 
+// What a user of 16 bits may not expect.
+std::string remark_on_speed(const ArenaTypes& types, const Backend& backend) {
+  if (!types.is_mixed() || !backend.info().host_memory) return {};
+  return fmt::format(
+      "training.precision {} needs less memory than float32 and takes longer on a CPU, where little is fast "
+      "in "
+      "16 bits",
+      name_of(types.precision()));
+}
+
 // With the ranks that train.
 int train(const CommandLine& line, const Roles& roles, const Communicator& exchange, Strategy* strategy,
           Setup setup) {
@@ -199,6 +211,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   const KernelChoice choice = kernel_choice(ranks, line, setup.options);
   setup.options.trainer.tuner = choice.tuner.get();
   say_if_any(*report, choice.remark);
+  say_if_any(*report, remark_on_speed(setup.options.types, *backend));
   Survivors survivors(ranks, setup.options, backend->info().kind, line.log);
   Trainer trainer({.model = builder_of(*setup.model),
                    .store = store,

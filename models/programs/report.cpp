@@ -53,6 +53,11 @@ std::string metrics_text(const std::vector<MetricValue>& metrics, std::string_vi
   return text;
 }
 
+std::string loss_scale_text(const LossScale& scale) {
+  return fmt::format("{} at the end; steps skipped: {}", with_commas(std::llround(scale.scale)),
+                     with_commas(std::llround(scale.skipped_steps)));
+}
+
 }  // namespace
 
 std::string validation_text(double loss, const std::vector<MetricValue>& metrics) {
@@ -166,6 +171,7 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
         row("samples/s", fmt::format("{} (median of the last steps; {:.1f} % of the time waiting for data)",
                                      rate_text(result.images_per_second), 100 * result.stall_share));
   text += row("parameters", with_commas(store.trainable_elements()));
+  if (store.types().scales_loss()) text += row("loss scale", loss_scale_text(store.read_loss_scale()));
   text += row("checkpoint", checkpoints.empty() ? "none (output.dir is not set)" : checkpoints);
   text += row("log", log.empty() ? "none (--log FILE writes one)" : log);
   if (result.skipped.count > 0)

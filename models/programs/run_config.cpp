@@ -193,11 +193,17 @@ CompressionOptions read_compression(const Section& distributed, const RunOptions
         distributed.integer_or("compression_rank", compression.rank, {.minimum = 1, .maximum = 1024});
   else
     distributed.refuse({"compression_rank"}, "the compression is " + compression.name);
-  if (compression.name != "none" && run.dtype != DType::float32)
+  if (compression.name != "none" && run.types.gradients != DType::float32)
     throw distributed.error("compression",
                             fmt::format("is '{}', which compresses float32, and training.precision is {}; "
                                         "remove one of them",
-                                        compression.name, name_of(run.dtype)));
+                                        compression.name, name_of(run.types.precision())));
+  if (compression.name != "none" && run.types.scales_loss())
+    throw distributed.error(
+        "compression",
+        fmt::format("is '{}', and gradients of training.precision float16 may be infinite, which "
+                    "compression spreads; choose bfloat16, or remove the compression",
+                    compression.name));
   return compression;
 }
 
@@ -238,6 +244,13 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   const bool is_elastic = run.strategy.name == "elastic";
   const bool mixes = run.strategy.name == "async-server";
   const bool has_server = has_parameter_server(run.strategy.name);
+  const bool all_update_alike = !is_local && !is_elastic && !has_server && !sends_data(run.strategy.name);
+  if (run.types.scales_loss() && !all_update_alike)
+    throw distributed.error(
+        "strategy",
+        fmt::format("is '{}', and training.precision is float16, for whose loss scale all ranks have to "
+                    "update by the same sums; choose bfloat16, or the strategy allreduce",
+                    run.strategy.name));
   if (is_local) run.strategy.local = read_local(distributed, run.trainer.epochs);
   if (is_elastic) run.strategy.elastic = read_elastic(distributed);
   if (can_overlap(run.strategy.name))
@@ -338,15 +351,22 @@ std::filesystem::path read_output_folder(const Section& output) {
   return folder;
 }
 
+ArenaTypes read_precision(const Section& training) {
+  const std::map<std::string, ArenaTypes> choices{{"float32", ArenaTypes::all(DType::float32)},
+                                                  {"float64", ArenaTypes::all(DType::float64)},
+                                                  {"bfloat16", ArenaTypes::mixed(DType::bfloat16)},
+                                                  {"float16", ArenaTypes::mixed(DType::float16)}};
+  return choices.at(
+      training.choice_or("precision", "float32", {"float32", "float64", "bfloat16", "float16"}));
+}
+
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   const Section training = config.section("training");
   const Section data = config.section("data");
   const Section distributed = config.section("distributed");
   const Section output = config.section("output");
   RunOptions run;
-  run.dtype = training.choice_or("precision", "float32", {"float32", "float64"}) == "float64"
-                  ? DType::float64
-                  : DType::float32;
+  run.types = read_precision(training);
   TrainerOptions& trainer = run.trainer;
   trainer.batch_size = read_batch_size(training, ranks);
   if (samples == 0) samples = trainer.batch_size;
@@ -358,7 +378,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   run.tuning = read_tuning(training);
   run.freeze = training.texts_or("freeze", {});
   double peak = 0;
-  trainer.optimizer = read_optimizer(training, run.dtype, std::min(trainer.batch_size, samples), peak);
+  trainer.optimizer = read_optimizer(training, run.types.values, std::min(trainer.batch_size, samples), peak);
   const std::int64_t steps_per_epoch = (samples + trainer.batch_size - 1) / trainer.batch_size;
   trainer.learning_rate = read_schedule(training, peak, steps_per_epoch, trainer.epochs);
   trainer.shuffle = data.flag_or("shuffle", true);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/ops/normalise_image.h"
-#include "core/tensor/dtype.h"
+#include "core/params/placement.h"
 #include "distributed/strategies/strategies.h"
 #include "models/config/config.h"
 #include "models/programs/predict.h"
@@ -51,7 +51,7 @@ enum class OnLoss : std::uint8_t {
 };
 
 struct RunOptions {
-  DType dtype = DType::float32;
+  ArenaTypes types = {};  // training.precision
   StrategyOptions strategy = {};
   std::string algorithm;  // of the sums that the strategy makes
   // Steps, where processors are of several kinds and the strategy does not align them.

@@ -123,7 +123,8 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
   ParameterStore store = together(ranks, "loading the weights", [&] {
     if (!line.predict.empty() && ranks.size() > 1)
       throw UserError("--predict is for one rank; start the program without mpirun");
-    ParameterStore loaded = make_store(model, options.dtype);
+    ParameterStore loaded = make_store(model, options.types.values);
+    loaded.set_types(options.types);
     require_no_skipped(loaded, line);
     read_weights(line, options.trainer.output, [&](const fs::path& file) {
       const Metadata metadata = load_weights(file, loaded, line.skip);

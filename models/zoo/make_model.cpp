@@ -17,8 +17,9 @@ namespace plexaura {
 namespace {
 
 Loss read_loss(const Section& yaml) {
-  const std::string name =
-      yaml.choice_or("loss", "softmax_cross_entropy", {"softmax_cross_entropy", "squared_error"});
+  const std::string name = yaml.choice_or("loss", "softmax_cross_entropy",
+                                          {"softmax_cross_entropy", "squared_error", "binary_cross_entropy"});
+  if (name == "binary_cross_entropy") return Loss::binary_cross_entropy;
   return name == "squared_error" ? Loss::squared_error : Loss::softmax_cross_entropy;
 }
 

@@ -16,13 +16,21 @@ Node Model::operator()(Operand x) {
   return forward({normalise_image(x, {info_.pixels, dtype()}), x.where()});
 }
 
+namespace {
+
+Node loss_of(Loss kind, Operand outputs, Operand labels) {
+  if (kind == Loss::softmax_cross_entropy) return softmax_cross_entropy(outputs, labels);
+  const Operand wanted{one_hot(labels, outputs.node().shape()[1], outputs.node().dtype()), outputs.where()};
+  return kind == Loss::squared_error ? squared_error(outputs, wanted)
+                                     : binary_cross_entropy_with_logits(outputs, wanted);
+}
+
+}  // namespace
+
 LossOutputs build_loss(const Model& model, Operand outputs, Operand labels) {
   constexpr std::int64_t top = 5;
-  const bool squared = model.info().loss == Loss::squared_error;
   const Graph::Scope scope(outputs.node().graph(), "loss");
-  const auto wanted = [&] { return one_hot(labels, outputs.node().shape()[1], outputs.node().dtype()); };
-  LossOutputs result{.loss = squared ? squared_error(outputs, {wanted(), outputs.where()})
-                                     : softmax_cross_entropy(outputs, labels)};
+  LossOutputs result{.loss = loss_of(model.info().loss, outputs, labels)};
   result.metrics.push_back({.name = "accuracy", .sum = top_k_correct(outputs, labels, 1)});
   if (model.classes() > top)
     result.metrics.push_back({.name = "accuracy_top5", .sum = top_k_correct(outputs, labels, top)});

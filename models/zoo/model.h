@@ -11,10 +11,11 @@
 
 namespace plexaura {
 
-// What a model is trained to make small. Both are means over the samples.
+// What a model is trained to make small: a mean over the samples.
 enum class Loss : std::uint8_t {
   softmax_cross_entropy,
-  squared_error,  // of the outputs against one-hot labels, summed over classes
+  squared_error,         // of the outputs against one-hot labels, summed over classes
+  binary_cross_entropy,  // of the sigmoid of each output against one-hot labels, summed over classes
 };
 
 struct ModelInfo {

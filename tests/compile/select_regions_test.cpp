@@ -4,11 +4,11 @@
 #include <doctest/doctest.h>
 #include <map>
 
+#include "core/device/forwarding_backend.h"
 #include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
-#include "tests/support/forwarding_backend.h"
 
 namespace plexaura::testing::select_regions_test {
 

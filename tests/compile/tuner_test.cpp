@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "core/compile/compile.h"
+#include "core/device/forwarding_backend.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
-#include "tests/support/forwarding_backend.h"
 #include "tests/support/pattern.h"
 #include "tests/support/two_speeds.h"
 

@@ -282,6 +282,9 @@ TEST_CASE("losses are means over the samples, and hits are counted") {
     return found[0].to_doubles()[0];
   };
   CHECK(run(Loss::squared_error) == doctest::Approx((0 + 4 + 1) / 2.0));
+  const auto softplus = [](double x) { return std::log1p(std::exp(x)); };
+  CHECK(run(Loss::binary_cross_entropy) ==
+        doctest::Approx((4 * softplus(0) + softplus(1) - 1 + softplus(2)) / 2));
   const double first = std::log(2 + std::exp(1.0)) - 1;
   const double second = std::log(std::exp(2.0) + 2);
   CHECK(run(Loss::softmax_cross_entropy) == doctest::Approx((first + second) / 2));

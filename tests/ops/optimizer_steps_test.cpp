@@ -84,6 +84,18 @@ OpCase scaled_adam(const AdamOptions& options) {
   });
 }
 
+// The same step with gradients that are no good: the outputs are these inputs.
+OpCase skipped(OpCase op_case, const std::vector<std::size_t>& kept) {
+  op_case.name += " of 0";
+  op_case.inputs.back().values = these({0});
+  op_case.expected = [=](std::span<const Tensor> x) {
+    std::vector<Tensor> same;
+    for (const std::size_t input : kept) same.push_back(x[input]);
+    return same;
+  };
+  return op_case;
+}
+
 const Cases cases({
     sgd("plain", {}),
     sgd("decay", {.decay = two_segments}),
@@ -96,6 +108,9 @@ const Cases cases({
     scaled_sgd({}),
     scaled_sgd({.momentum = 0.9, .decay = two_segments}),
     scaled_adam({.decay = two_segments}),
+    skipped(scaled_sgd({.decay = two_segments}), {0}),
+    skipped(scaled_sgd({.momentum = 0.9}), {0, 3}),
+    skipped(scaled_adam({}), {0, 2, 3}),
 });
 
 struct Leaves {

@@ -99,6 +99,20 @@ TEST_CASE("placing anew with other types casts the state") {
   CHECK(store.read_shadow("conv.bias") == counting(vector, 3).cast(DType::bfloat16));
 }
 
+TEST_CASE("a store of float16 has a loss scale, which stays when it is placed anew") {
+  ParameterStore store(specs());
+  store.set_types(ArenaTypes::mixed(DType::bfloat16));
+  store.place({}, test_backend());
+  CHECK(user_error([&] { store.read_loss_scale(); }).find("has no loss scale") != std::string::npos);
+  store.set_types(ArenaTypes::mixed(DType::float16));
+  store.place({}, test_backend());
+  CHECK(store.read_loss_scale() == LossScale{});
+  const LossScale scale{32, 7, 2};
+  store.write_loss_scale(scale);
+  store.place({}, test_backend());
+  CHECK(store.read_loss_scale() == scale);
+}
+
 TEST_CASE("types of arenas that cannot be are refused in words") {
   ParameterStore store(specs());
   const auto check = [&](auto&& action, std::string_view words) {

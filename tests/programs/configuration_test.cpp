@@ -269,6 +269,41 @@ TEST_CASE("a rate names its key, and the peak where it is above that") {
   CHECK(refusal("optimizer: {name: sgd, learning_rate: 1e39, base_batch_size: 1000}").empty());
 }
 
+TEST_CASE("each precision has its arenas, and another one is refused") {
+  const auto types = [&](const std::string& precision) {
+    const Config config = Config::parse(
+        fmt::format("training: {{precision: {}, epochs: 2, batch_size: 2, optimizer: {{name: sgd, "
+                    "learning_rate: 0.1}}}}",
+                    precision),
+        "test.yaml");
+    return read_options(config, 0, 1).types;
+  };
+  CHECK(types("float64") == ArenaTypes::all(DType::float64));
+  CHECK(types("bfloat16") == ArenaTypes::mixed(DType::bfloat16));
+  CHECK(types("float16") == ArenaTypes::mixed(DType::float16));
+  const std::string text = user_error([&] { types("half"); });
+  CHECK(text.starts_with("test.yaml:1:23: training.precision"));
+  CHECK(text.find("one of float32, float64, bfloat16, float16") != std::string::npos);
+}
+
+TEST_CASE("float16 is for strategies whose ranks share a loss scale, without compression") {
+  const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
+  const std::string training =
+      "precision: float16, batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}";
+  const auto refusal = [&](const std::string& distributed) {
+    return user_error([&] { read(csv, training, distributed); });
+  };
+  for (const std::string strategy : {"scatter-gather", "local", "elastic", "async-server", "downpour"}) {
+    const std::string text = refusal("strategy: " + strategy);
+    CHECK(text.starts_with("test.yaml:3:25: distributed.strategy is '" + strategy + "', and "));
+    CHECK(text.find("precision is float16, for whose loss scale all ranks have to ") != std::string::npos);
+  }
+  CHECK(refusal("compression: bf16")
+            .find("distributed.compression is 'bf16', and gradients of training.precision float16 may be "
+                  "infinite, which compression spreads; ") != std::string::npos);
+  CHECK(refusal("strategy: reduce-broadcast").empty());
+}
+
 TEST_CASE("a number of the optimizer that is lost in the precision names its key") {
   const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
   const auto refusal = [&](const std::string& precision, const std::string& optimizer) {

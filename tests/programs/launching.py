@@ -227,15 +227,17 @@ class Hang(LaunchTest):
         agent = self.write("agent", f'#!/bin/sh\nip -n "$1" link show eth0 | grep -q LOWER_UP && exec {fake_hosts} "$@"\n')
         agent.chmod(0o755)
         self.environment["OMPI_MCA_plm_rsh_agent"] = str(agent)
-        program = self.command("mlp", *self.iris(*ENDLESS, "distributed.deadline_seconds=3"), "--steps", 20000)
+        program = self.command("mlp", *self.iris(*ENDLESS, "distributed.deadline_seconds=3"))
         launcher = [SOURCE / "tools/run", "-n", 3, "--deadline", 5, "--restarts", 1, "--host"]
         run = self.start(*program, launcher=[fake_hosts, "-n", 3, "--no-mpirun", "--", "bash", "-c", '"${@:1:8}" "$FAKE_HOSTS" "${@:9}"', "-", *launcher])
         self.wait_for(lambda: run.poll() == 77 or len(self.ranks()) == 3 and self.ranks()[0].saved > 0)
         if run.poll() == 77:
             self.skipTest("no network namespaces here")
-        host = self.ranks()[2].host
+        before, host = self.ranks()[0], self.ranks()[2].host
         subprocess.run(["ip", "link", "set", host.replace("-", "v"), "down"], check=True)
-        said = self.end(run, 0)
+        self.wait_for_step(2, before.saved + 1, before.process)
+        os.kill(self.ranks()[0].process, signal.SIGTERM)
+        said = self.end(run, 143)
         self.assertEqual(len(said), 2, said)
         self.assertRegex(said[1], rf"run: no rank has .*: rank \d on \S+ and rank \d on \S+ did not reach each other: .* or the link of .* is down; "
                                   rf"starting again from the last checkpoint with 2 ranks without {host} \(restart 1 of 1\)$")

@@ -23,6 +23,22 @@ class Iris(ProgramTest):
         self.assertGreaterEqual(validation_accuracy(self.log("log")), 0.96)
 
 
+class Precision(ProgramTest):
+    def test_iris_in_16_bits(self):
+        for precision in ("bfloat16", "float16"):
+            settings = (f"training.precision={precision}", f"output.dir={precision}")
+            ended = self.mpirun(2, self.command("mlp", *self.iris(*settings), "--log", f"{precision}.log"))
+            self.assertIn(f"training.precision {precision} needs less memory than float32 and takes longer on a CPU", ended.out)
+            self.assertGreaterEqual(validation_accuracy(self.log(f"{precision}.log")), 0.96)
+        self.assertRegex(ended.out, r"\n  loss scale +[0-9,]+ at the end; steps skipped: [0-9]+\n")
+
+    def test_strategies_bring_the_weights_that_programs_read(self):
+        for strategy in ("allreduce", "scatter-gather"):
+            self.mpirun(2, self.command("convnet", *self.cnn("training.precision=bfloat16", f"distributed.strategy={strategy}",
+                                                             f"output.dir={strategy}")))
+        self.assertEqual(self.weight_bytes("allreduce"), self.weight_bytes("scatter-gather"))
+
+
 class Ranks(ProgramTest):
     """The same weights with any number of ranks, also where some have no sample in the last step."""
 

@@ -35,6 +35,12 @@ class Resume(ProgramTest):
     def test_adam_and_dropout(self):
         self.check(1, "convnet", self.cnn("training.epochs=4", "training.schedule.name=cosine"), [1, 7, 10])
 
+    def test_bfloat16_on_two_ranks(self):
+        self.check(2, "convnet", self.cnn("training.epochs=3", "training.precision=bfloat16"), [5])
+
+    def test_the_loss_scale_of_float16_on_two_ranks(self):
+        self.check(2, "convnet", self.cnn("training.epochs=3", "training.precision=float16"), [5])
+
     def test_adam_and_dropout_on_two_ranks(self):
         self.check(2, "convnet", self.cnn("training.epochs=3", "training.micro_batches=2"), [8])
 
@@ -101,6 +107,7 @@ class Resume(ProgramTest):
         resume('made with model.loss "\\w+" and now it is "\\w+"; resume with the same', "model.loss=squared_error")
         resume("made with data.standardise true and now it is false; resume with the same", "data.standardise=false")
         resume("made with training.precision float32 and now it is float64; resume with the same", "training.precision=float64")
+        resume("made with training.precision float32 and now it is bfloat16; resume with the same", "training.precision=bfloat16")
         resume("within an epoch with data.shuffle true and now it is false, .*; resume with the same$", "data.shuffle=false")
         resume("the checkpoint in run is of epoch 2 and training.epochs is 1; set it to 2 or more$", "training.epochs=1")
 

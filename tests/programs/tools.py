@@ -63,6 +63,29 @@ class Tools(ProgramTest):
         self.assertLess(inference["kernels"], said["kernels"])
 
     @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
+    def test_paced_kernels_take_their_time(self):
+        """A rank that is slow takes so much longer, and others do not."""
+        model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--set", "training.tuning=off"]
+        environment = dict(support.environment(), PLEXAURA_PLUGIN_PATH=str(BUILD / "tools"), OMPI_COMM_WORLD_RANK="3")
+
+        def seconds(options, status=0):
+            command = [BUILD / "tools/bench", *map(str, model), "--seconds", "0.1", "--backend", f"paced:{options}"]
+            done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, status, done.stderr)
+            return json.loads(done.stdout)["min_s"] if status == 0 else done.stderr
+
+        expected = json.loads(self.tool("bench", *model, "--plan"))["expected_s"]
+        times = 0.2 / expected  # steps of 0.1 s or more on any machine: bench compiles more programs than a step has
+        slow = seconds(f"times={times},slow=4,slow_rank=3")
+        self.assertGreater(slow, 0.2)
+        self.assertGreater(slow, 2 * seconds(f"times={times}"))
+        self.assertGreater(slow, 2 * seconds(f"times={times},slow=4,slow_rank=2"))
+        for options, wanted in (("time=3", "the backend 'paced' has no option 'time'; it has: slow, slow_rank, times"),
+                                ("times=-1", "the option 'times' of the backend 'paced' is '-1'; it must be a number, 0 or more"),
+                                ("times=1x", "the option 'times' of the backend 'paced' is '1x'; it must be a number, 0 or more"),
+                                ("slow=3", "the options 'slow' and 'slow_rank' of the backend 'paced' need each other; give both")):
+            self.assertEqual(seconds(options, status=2), f"bench: {wanted}\n")
+
     def test_no_random_net_gets_slow_kernels(self):
         for mode in ([], ["--inference"]):
             done = subprocess.run([sys.executable, SOURCE / "tools/sweep", "--build", BUILD, "--count", "30", *mode], cwd=self.folder,

@@ -194,6 +194,10 @@ class Predict(ProgramTest):
         self.run_one("mlp", *squared)
         for _, _, output in self.predictions("mlp", *squared, "--predict", SOURCE / "models/iris.csv"):
             self.assertRegex(output, r"^output -?\d+\.\d{4}$")
+        binary = self.iris("training.epochs=1", "output.dir=other", "model.loss=binary_cross_entropy")
+        self.run_one("mlp", *binary)
+        for _, _, output in self.predictions("mlp", *binary, "--predict", SOURCE / "models/iris.csv"):
+            self.assertTrue(0 < float(output) < 1, output)
 
     def test_rows_without_a_header(self):
         rows = (SOURCE / "models/iris.csv").read_text().split()[1:]

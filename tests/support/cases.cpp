@@ -4,9 +4,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "core/device/forwarding_backend.h"
 #include "core/error.h"
 #include "tests/support/backend.h"
-#include "tests/support/forwarding_backend.h"
 #include "tests/support/layout_backend.h"
 #include "tests/support/sanitized.h"
 

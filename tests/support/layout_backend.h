@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 
 namespace plexaura::testing {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 
 namespace plexaura::testing {
 

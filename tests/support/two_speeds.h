@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 
 namespace plexaura::testing {
 

@@ -141,7 +141,8 @@ class Measuring(unittest.TestCase):
         self.assertIn("-n 2 mlp iris.yaml --set output.dir= --set distributed.strategy=allreduce --set distributed.algorithm=auto --log", self.commands[1])
         self.assertIn("-n 1 mlp iris.yaml --set output.dir= --log", self.commands[0])
         self.assertIn("--strategies decides (allreduce,local/ring); distributed.strategy and distributed.algorithm of the file do not count\n", self.printed)
-        self.assertEqual(set(self.pictures), {"accuracy.svg", "efficiency.svg", "speed_up.svg"})
+        self.assertEqual(set(self.pictures), {"accuracy.svg", "course.svg", "efficiency.svg", "speed_up.svg"})
+        self.assertNotRegex(self.said, "of ideal|to target")
         self.assertIn("| allreduce  | 4     | 1,067     | 1.78     | 44.4 %", self.said)
 
     def test_without_one_rank_the_fewest_are_the_measure(self):
@@ -157,6 +158,29 @@ class Measuring(unittest.TestCase):
         self.assertIn("training.batch_size=24 --set data.limit=300 ", self.commands[2])  # the server does not train
         self.measure("--ranks", "4", "--global-batch", "64", "--strategies", "async-server", "--every", "4", "--trace-steps", "0")
         self.assertIn("distributed.push_every=4 --set training.batch_size=64 ", self.commands[0])
+
+    def test_ranks_whose_pace_is_set(self):
+        with tempfile.TemporaryDirectory() as build:
+            program = Path(build, "models/mlp")
+            for file in (program, Path(build, "tools/plexaura_paced.so")):
+                file.parent.mkdir()
+                file.touch()
+            rows = self.measure("--ranks", "1,4", "--strategies", "allreduce,async-server", "--pace", "20", "--slow", "3", "--trace-steps", "0",
+                                "--target", "0.9", program=("taskset", "1", str(program), "iris.yaml"))
+            self.assertIn("--set output.dir= --set training.tuning=off --backend paced:times=20 --log", self.commands[0])
+            self.assertIn("--backend paced:times=20,slow=3,slow_rank=3 --log", self.commands[1])
+            self.assertEqual(measuring.pacing.environment(self.parse("--measure", "x", "--pace", "2", str(program)))["PLEXAURA_PLUGIN_PATH"].split(":")[0],
+                             str(Path(build, "tools").resolve()))
+        found = [float(row["of_ideal"]) for row in rows]
+        for value, expected in zip(found, (1, 16 / 9 / (10 / 3), 16 / 9 / (7 / 3))):
+            self.assertAlmostEqual(value, expected)
+        self.assertEqual(float(rows[0]["seconds_to_target"]), 9)
+        self.assertIn("| 53.3 %   | 90.00 %  | 5.062 s   |", self.said)
+        for arguments, expected in ((("--slow", "3"), "--slow is for ranks whose pace is set; give --pace, too"), (("--pace", "-1"), "--pace is -1; it must be 0"),
+                                    (("--pace", "2", "--slow", "0.5"), "--slow is 0.5; it must be 1 or more"), (("--target", "90"), "--target is 90; it must be"),
+                                    (("--pace", "2"), "--pace needs plexaura_paced.so in the folder tools of the build that PROGRAM belongs to")):
+            with self.assertRaisesRegex(Mistake, expected):
+                self.measure(*arguments)
 
     def test_a_key_that_a_measurement_sets_is_not_set_otherwise(self):
         for arguments, words in (((), ("--set", "distributed.strategy=local")), ((), ("--set=distributed.algorithm=ring",)), ((), ("--set", "output.dir=run")),
@@ -191,6 +215,13 @@ class Pictures(unittest.TestCase):
         drawing = xml.dom.minidom.parseString(plot.draw("A", "%", {"a": [(1, 10), (2, 100), (4, 1000)]}, logarithmic=True))
         points = drawing.getElementsByTagName("polyline")[0].getAttribute("points").split()
         self.assertEqual(points, ["70.0,390.0", "310.0,215.0", "550.0,40.0"])
+
+    def test_an_axis_of_time_begins_at_zero(self):
+        drawing = xml.dom.minidom.parseString(plot.draw("A", "%", {"a": [(4, 100), (1, 50)]}, across="seconds"))
+        points = drawing.getElementsByTagName("polyline")[0].getAttribute("points").split()
+        self.assertEqual(points, ["190.0,215.0", "550.0,40.0"])
+        words = [node.firstChild.data for node in drawing.getElementsByTagName("text")]
+        self.assertEqual(words[2:5], ["seconds", "0", "0.5"])
 
     def test_numbers_with_units(self):
         self.assertEqual([report.duration(value) for value in (7199, 7200, 172_799, 172_800)], ["120 min", "2 h", "48 h", "2 days"])

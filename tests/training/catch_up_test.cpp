@@ -20,7 +20,7 @@ ParameterStore make_store(Backend& backend, double value) {
                         {"seen", type, ParameterRole::buffer, Initialiser::zeros()},
                         {"fixed", type, ParameterRole::frozen, Initialiser::zeros()}});
   Placement placement;
-  placement.types = {DType::float32, DType::float32, DType::float64, DType::bfloat16};
+  placement.types = {DType::float32, DType::float32, DType::float64, DType::float16};
   store.set_types(placement.types);
   placement.append("weight", type, ParameterRole::trainable, Layout::row_major(1));
   placement.append("seen", type, ParameterRole::buffer, Layout::row_major(1));
@@ -30,6 +30,7 @@ ParameterStore make_store(Backend& backend, double value) {
   for (float& element : tensor.as<float>()) element = static_cast<float>(value);
   for (const char* name : {"weight", "seen", "fixed"}) store.write(name, tensor);
   for (const int index : {0, 1}) store.write_state(index, "weight", tensor.cast(DType::float64));
+  store.write_loss_scale({.skipped_steps = static_cast<float>(value)});
   return store;
 }
 
@@ -52,7 +53,8 @@ End meet(const std::array<RunPlace, count>& places, bool unlike = false) {
     const Tensor weight = store.read("weight");
     for (const char* name : {"seen", "fixed"}) CHECK(store.read(name) == weight);
     for (const int index : {0, 1}) CHECK(store.read_state(index, "weight") == weight.cast(DType::float64));
-    CHECK(store.read_shadow("weight") == weight.cast(DType::bfloat16));
+    CHECK(store.read_shadow("weight") == weight.cast(DType::float16));
+    CHECK(store.read_loss_scale().skipped_steps == weight.as<float>()[2]);
     end.weights.at(rank) = weight.to_doubles()[2];
     const bool changed = weight.to_doubles()[2] != static_cast<double>(rank);
     CHECK((store.version() > version) == changed);

@@ -10,8 +10,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "core/device/forwarding_backend.h"
 #include "tests/support/error_text.h"
-#include "tests/support/forwarding_backend.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/training/tiny_store.h"
 #include "training/safetensors.h"
@@ -242,6 +242,31 @@ TEST_CASE("a state that no run comes to is refused") {
   Tensor bad = TinyStore::counting({DType::float32, Shape{3, 17}}, 1);
   bad.as<float>()[2] = std::numeric_limits<float>::quiet_NaN();
   says("state0.fc.weight", bad, "NaN at element 2 of 'state0.fc.weight'");
+}
+
+TEST_CASE("a loss scale is saved and read again, and one that no run comes to is refused") {
+  const TemporaryFolder folder;
+  const auto scaled = [] {
+    ParameterStore store({{"weight", {DType::float32, {3}}, ParameterRole::trainable, Initialiser::zeros()}});
+    store.set_types(ArenaTypes::mixed(DType::float16));
+    store.place({}, test_backend());
+    return store;
+  };
+  ParameterStore saved = scaled();
+  saved.write_loss_scale({32, 7, 2});
+  save_checkpoint(folder.path(), saved, {.step = 1, .samples = 8, .batch_size = 8});
+  ParameterStore store = scaled();
+  REQUIRE(load_checkpoint(folder.path(), store));
+  CHECK(store.read_loss_scale() == LossScale{32, 7, 2});
+  const fs::path file = folder / "checkpoint-000001/state.safetensors";
+  SafeTensors bad = read_safetensors(file);
+  for (auto& [name, value] : bad.tensors)
+    if (name == "loss_scale.scale") value = Tensor::scalar(0.F);
+  write_safetensors(file, bad);
+  CHECK(user_error([&] { load_checkpoint(folder.path(), store); }) ==
+        fmt::format(
+            "{}: 'loss_scale.scale' is 0, which no run comes to; the file is damaged: take another copy",
+            file.string()));
 }
 
 TEST_CASE("an optimizer's state that is not finite does not take the place of a good one") {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/registry.h"
+#include "core/device/forwarding_backend.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
@@ -13,7 +14,6 @@
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
-#include "tests/support/forwarding_backend.h"
 #include "tests/support/of_kind.h"
 #include "tests/support/thread_collective.h"
 #include "tests/training/small_run.h"

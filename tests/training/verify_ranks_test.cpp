@@ -123,6 +123,17 @@ TEST_CASE("a rank that holds other bits than the majority takes those of the maj
     });
 }
 
+TEST_CASE("a loss scale that differs is that of the majority again") {
+  ThreadRanks(3).run([&](Collective& ranks) {
+    ParameterStore store({{"weight", {DType::float32, {3}}, ParameterRole::trainable, Initialiser::zeros()}});
+    store.set_types(ArenaTypes::mixed(DType::float16));
+    store.place({}, test_backend());
+    if (ranks.rank() == 2) store.write_loss_scale({.scale = 32});
+    verify_ranks(ranks, store, 5);
+    CHECK(store.read_loss_scale() == LossScale{});
+  });
+}
+
 TEST_CASE("several ranks may hold wrong bits, each in another tensor") {
   const ParameterStore right = placed_store();
   ThreadRanks(5).run([&](Collective& ranks) {

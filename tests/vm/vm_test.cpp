@@ -5,6 +5,7 @@
 
 #include "backends/registry.h"
 #include "core/compile/compile.h"
+#include "core/device/forwarding_backend.h"
 #include "core/device/host_kernel.h"
 #include "core/error.h"
 #include "core/graph/print.h"
@@ -12,7 +13,6 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
-#include "tests/support/forwarding_backend.h"
 
 namespace plexaura::testing::vm_test {
 

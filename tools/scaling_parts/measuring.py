@@ -10,6 +10,7 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 
+import pacing
 import plot
 import report
 from inputs import Mistake, numbers
@@ -17,6 +18,7 @@ from recording import TOOLS, exchange_share, own_settings
 from step import EXACT, FREE, SERVING, SUMMING, check_choices, check_use
 
 ALONE = "one rank"
+UNASKED = ("of ideal", "to target")  # columns that only some options fill
 
 
 def add_options(parser):
@@ -27,6 +29,7 @@ def add_options(parser):
     group.add_argument("--threads", type=int, default=1, metavar="N", help="with --measure: threads of each rank (1)")
     group.add_argument("--trace-steps", type=int, metavar="N", help="with --measure: steps of the run that shows the exchange (20; 0: none)")
     group.add_argument("--host", metavar="NAME:SLOTS,...", help="with --measure: hosts, as tools/run takes them")
+    pacing.add_options(group)
 
 
 @dataclass
@@ -54,8 +57,10 @@ class Row:
     efficiency: float
     exchange: float | None  # share of a step
     overlap: float | None  # share of the exchange that lies within the backward pass
+    of_ideal: float | None  # this speed / what the ranks that train would reach without waiting, where --pace says how fast each is
     accuracy: float | None  # of the validation after the last epoch
     validation_loss: float | None
+    seconds_to_target: float | None  # of training, until the first epoch whose validation is that good
 
 
 def check(options):
@@ -71,6 +76,7 @@ def check(options):
             raise Mistake(f"--{name.replace('_', '-')} is {value:g}; write a whole number of {unit}")
     if options.samples and not options.batch:
         raise Mistake("--samples is for weak scaling; give --batch, too")
+    pacing.check(options)
 
 
 def check_use_of(options, ranks, choices):
@@ -102,7 +108,7 @@ def run(options):
                 case.rounds.append(measure(options, case, pathlib.Path(scratch)))
                 print(f"round {round_number + 1} of {options.rounds}: {case.choice}, {case.ranks} ranks: "
                       f"{report.rate(case.rounds[-1]['samples_per_second'])} samples/s", flush=True)
-                write_all(folder, rows_of([done for done in cases if done.rounds]))  # so that a long series leaves what it has found
+                write_all(options, folder, [done for done in cases if done.rounds])  # so that a long series leaves what it has found
     print("\n" + (folder / "scaling.md").read_text(encoding="utf-8"), end="")
 
 
@@ -116,12 +122,13 @@ def strategies(text):
 def command(options, case, log):
     settings = settings_of(options, case)
     hosts = ["--host", options.host] if options.host else []
-    return [str(TOOLS / "run"), "-n", str(case.ranks), *hosts, *options.program, *own_settings("--measure", options.program, settings), *log]
+    return [str(TOOLS / "run"), "-n", str(case.ranks), *hosts, *options.program, *own_settings("--measure", options.program, settings),
+            *pacing.words(options, case.ranks), *log]
 
 
 def settings_of(options, case):
     strategy, _, algorithm = case.choice.partition("/")
-    settings = ["output.dir="]
+    settings = ["output.dir=", *pacing.settings(options)]
     if case.choice != ALONE:
         settings.append(f"distributed.strategy={strategy}")
     if case.choice != ALONE and strategy in SUMMING:
@@ -130,12 +137,16 @@ def settings_of(options, case):
         settings.append(f"distributed.{'push_every' if strategy in SERVING else 'every'}={options.every}")
     if options.bucket_bytes and case.choice != ALONE and strategy in EXACT:
         settings.append(f"distributed.bucket_bytes={int(options.bucket_bytes)}")
-    trainers = case.ranks - 1 if strategy in (*SERVING, "send-recv") else case.ranks
+    trainers = trainers_of(case)
     if options.batch or options.global_batch:
         settings.append(f"training.batch_size={int(options.global_batch or options.batch * trainers)}")
     if options.samples:
         settings.append(f"data.limit={options.samples * trainers}")
     return settings
+
+
+def trainers_of(case):
+    return case.ranks - 1 if case.choice in (*SERVING, "send-recv") else case.ranks
 
 
 def measure(options, case, scratch):
@@ -155,13 +166,24 @@ def measure(options, case, scratch):
     if trace_steps and case.ranks > 1:
         start(options, case, command(options, case, ["--profile", str(trace), "--steps", str(trace_steps)]))
         exchange, overlap = exchange_share(json.loads(trace.read_text(encoding="utf-8"))["traceEvents"])
+    course_of_run = list(accuracies(epochs))
+    reached = [passed for passed, accuracy in course_of_run if options.target and accuracy is not None and accuracy >= options.target]
     return {"seconds": seconds, "samples_per_second": int(samples[1].replace(",", "")) / duration, "exchange": exchange, "overlap": overlap,
-            "accuracy": epochs[-1].get("val_accuracy"), "validation_loss": epochs[-1]["val_loss"]}
+            "accuracy": epochs[-1].get("val_accuracy"), "validation_loss": epochs[-1]["val_loss"], "epochs": course_of_run,
+            "seconds_to_target": min(reached, default=None)}
+
+
+def accuracies(epochs):
+    """Pairs of the seconds of training behind each epoch and the accuracy of its validation."""
+    passed = 0.0
+    for event in epochs:
+        passed += event["seconds"]
+        yield passed, event.get("val_accuracy")
 
 
 def start(options, case, words):
     """What the run says."""
-    environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
+    environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads), **pacing.environment(options))
     done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise Mistake(f"the run of {case.choice} with {case.ranks} ranks ended with exit status {done.returncode}; "
@@ -169,18 +191,20 @@ def start(options, case, words):
     return done.stdout
 
 
-def rows_of(cases):
+def rows_of(options, cases):
     """Each is compared with one rank, or with the smallest number of ranks of its strategy."""
+    alone = next((case for case in cases if case.choice == ALONE), None)
     for case in cases:
-        base = next((other for other in cases if other.choice == ALONE), None)
-        base = base or min((other for other in cases if other.choice == case.choice), key=lambda other: other.ranks)
+        base = alone or min((other for other in cases if other.choice == case.choice), key=lambda other: other.ranks)
         speed_up = base.ranks * case.samples_per_second / base.samples_per_second
+        of_ideal = pacing.of_ideal(options, case.samples_per_second, alone and alone.samples_per_second, trainers_of(case))
         yield Row(case.choice, case.ranks, case.median("seconds"), case.samples_per_second, speed_up, speed_up / case.ranks,
-                  case.median("exchange"), case.median("overlap"), case.median("accuracy"), case.median("validation_loss"))
+                  case.median("exchange"), case.median("overlap"), of_ideal, case.median("accuracy"), case.median("validation_loss"),
+                  case.median("seconds_to_target"))
 
 
-def write_all(folder, rows):
-    rows = list(rows)
+def write_all(options, folder, cases):
+    rows = list(rows_of(options, cases))
     report.write_csv(folder / "scaling.csv", [asdict(row) for row in rows])
     report.write(folder / "scaling.md", table(rows))
     for name, title, unit, value in (("speed_up", "Speed-up", "times one rank", lambda row: row.speed_up),
@@ -189,6 +213,15 @@ def write_all(folder, rows):
         found = curves(rows, value)
         if found:
             report.write(folder / f"{name}.svg", plot.draw(title, unit, found, from_zero=name != "accuracy"))
+    courses = {f"{case.choice}, {case.ranks}": course(case) for case in cases}
+    if any(len(points) > 1 for points in courses.values()):
+        picture = plot.draw("Validation accuracy after each epoch", "%", courses, from_zero=False, across="seconds of training")
+        report.write(folder / "course.svg", picture)
+
+
+def course(case):
+    """Of the first round: the seconds of training behind each epoch, and the accuracy in percent."""
+    return [(seconds, 100 * accuracy) for seconds, accuracy in case.rounds[0]["epochs"] if accuracy is not None]
 
 
 def curves(rows, value):
@@ -207,6 +240,12 @@ def table(rows):
     def accuracy(value):
         return "-" if value is None else f"{value * 100:.2f} %"
 
+    def time_of(value):
+        return "-" if value is None else report.seconds(value)
+
     cells = [(row.strategy, row.ranks, report.rate(row.samples_per_second), f"{row.speed_up:.2f}", share(row.efficiency), share(row.exchange),
-              share(row.overlap), accuracy(row.accuracy), report.seconds(row.seconds)) for row in rows]
-    return report.table(("strategy", "ranks", "samples/s", "speed-up", "efficiency", "exchange", "overlap", "accuracy", "whole run"), cells)
+              share(row.overlap), share(row.of_ideal), accuracy(row.accuracy), time_of(row.seconds_to_target), report.seconds(row.seconds))
+             for row in rows]
+    head = ("strategy", "ranks", "samples/s", "speed-up", "efficiency", "exchange", "overlap", "of ideal", "accuracy", "to target", "whole run")
+    kept = [column for column, name in enumerate(head) if name not in UNASKED or any(row[column] != "-" for row in cells)]
+    return report.table([head[column] for column in kept], [[row[column] for column in kept] for row in cells])

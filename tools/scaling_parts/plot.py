@@ -1,4 +1,4 @@
-"""Line plots over numbers of ranks, as SVG."""
+"""Line plots, over numbers of ranks or over time, as SVG."""
 
 import html
 import math
@@ -42,14 +42,14 @@ def line(x1, y1, x2, y2, style):
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {style}/>'
 
 
-def frame(title, unit, x, y, ranks):
+def frame(title, unit, across, x, y, places):
     yield text(LEFT, 22, title, "start", ' font-size="15"')
     yield text(16, HEIGHT / 2, unit, extra=f' transform="rotate(-90 16 {HEIGHT / 2})"')
-    yield text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, "ranks")
+    yield text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, across)
     last = -math.inf
-    for value in ranks:
+    for value in places:
         if x.at(value) - last >= 28:  # as much as a number needs
-            yield text(x.at(value), HEIGHT - BOTTOM + 18, str(value))
+            yield text(x.at(value), HEIGHT - BOTTOM + 18, f"{value:,.6g}")
             last = x.at(value)
     for value in y.ticks():
         yield line(LEFT, y.at(value), WIDTH - RIGHT, y.at(value), 'stroke="#ddd"')
@@ -59,7 +59,7 @@ def frame(title, unit, x, y, ranks):
 
 def curve(number, name, points, x, y):
     style = f'stroke="{COLOURS[number % len(COLOURS)]}" stroke-dasharray="{DASHES[number // len(COLOURS) % len(DASHES)]}"'
-    places = [(x.at(ranks), y.at(value)) for ranks, value in points]
+    places = [(x.at(place), y.at(value)) for place, value in points]
     yield f'<polyline points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in places)}" fill="none" stroke-width="2" {style}/>'
     yield from (f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{COLOURS[number % len(COLOURS)]}"/>' for a, b in places)
     beside = TOP + 10 + 18 * number
@@ -67,16 +67,18 @@ def curve(number, name, points, x, y):
     yield text(WIDTH - RIGHT + 44, beside + 4, name, "start")
 
 
-def draw(title, unit, curves, logarithmic=False, from_zero=True):
-    """`curves`: name -> pairs of ranks and value. Returns the text of a picture. A logarithmic scale never begins at zero."""
+def draw(title, unit, curves, logarithmic=False, from_zero=True, across="ranks"):
+    """`curves`: name -> pairs of a place and a value. Returns the text of a picture. Numbers of ranks lie on a logarithmic scale and have a
+    tick each; anything else begins at zero. A logarithmic scale never begins at zero."""
     curves = {name: sorted(points) for name, points in curves.items() if points}
     points = [point for found in curves.values() for point in found]
-    ranks = sorted({number for number, _ in points})
-    x = Axis(ranks, LEFT, WIDTH - RIGHT, logarithmic=True)
+    of_ranks = across == "ranks"
+    places = sorted({place for place, _ in points})
+    x = Axis(places, LEFT, WIDTH - RIGHT, logarithmic=of_ranks, from_zero=not of_ranks)
     y = Axis([value for _, value in points], HEIGHT - BOTTOM, TOP, logarithmic, from_zero and not logarithmic)
     height = max(HEIGHT, TOP + 30 + 18 * len(curves))
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
-             f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>', *frame(title, unit, x, y, ranks)]
+             f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>', *frame(title, unit, across, x, y, places if of_ranks else x.ticks())]
     for number, (name, found) in enumerate(curves.items()):
         parts += curve(number, name, found, x, y)
     return "\n".join([*parts, "</svg>"]) + "\n"

@@ -28,23 +28,25 @@ ConvolutionShapes in_blocks(const ConvolutionShapes& shapes, std::int64_t block)
   const std::int64_t out = rounded_up(shapes.dst[1], block);
   return {with_channels(shapes.src, in),
           {out, in, shapes.weights[2], shapes.weights[3]},
-          with_channels(shapes.dst, out)};
+          with_channels(shapes.dst, out),
+          shapes.dtype};
 }
 
-memory::desc weights_desc(const Shape& weights, std::int64_t groups) {
-  if (groups == 1) return any_layout(weights);
-  return {{groups, weights[0] / groups, weights[1], weights[2], weights[3]},
-          memory::data_type::f32,
-          memory::format_tag::any};
+memory::dims dims_in_groups(const Shape& weights, std::int64_t groups) {
+  return {groups, weights[0] / groups, weights[1], weights[2], weights[3]};
+}
+
+memory::desc weights_desc(const Shape& weights, std::int64_t groups, DType dtype) {
+  return any_layout(groups == 1 ? dims_of(weights) : dims_in_groups(weights, groups), dtype);
 }
 
 ConvolutionDescs with_layouts(const ConvolutionShapes& shapes, const Conv2dOptions& options,
                               const std::optional<Layout>& src, const std::optional<Layout>& dst) {
-  const auto desc = [](const Shape& shape, const std::optional<Layout>& layout) {
-    return layout ? *desc_of(*layout, {DType::float32, shape}) : any_layout(shape);
+  const auto desc = [&](const Shape& shape, const std::optional<Layout>& layout) {
+    return layout ? *desc_of(*layout, {shapes.dtype, shape}) : any_layout(dims_of(shape), shapes.dtype);
   };
   return {desc(shapes.src, src),
-          weights_desc(shapes.weights, options.groups),
+          weights_desc(shapes.weights, options.groups, shapes.dtype),
           std::nullopt,
           desc(shapes.dst, dst),
           {options.stride.h, options.stride.w},
@@ -94,12 +96,13 @@ std::optional<ConvolutionDescs> describe_images(ConvolutionLayouts layouts, cons
 std::optional<ConvolutionDescs> describe_operands(ConvolutionLayouts layouts, const ConvolutionShapes& shapes,
                                                   const Conv2dOptions& options, bool has_bias) {
   auto descs = describe_images(layouts, shapes, options);
-  if (descs && has_bias) descs->bias = row_major({rounded_up(shapes.dst[1], block_of(layouts))});
+  if (descs && has_bias)
+    descs->bias = row_major({rounded_up(shapes.dst[1], block_of(layouts))}, shapes.dtype);
   return descs;
 }
 
-memory::desc row_major_groups(const Shape& weights, std::int64_t groups) {
-  return row_major({groups, weights[0] / groups, weights[1], weights[2], weights[3]});
+memory::desc row_major_groups(const TensorType& weights, std::int64_t groups) {
+  return row_major(dims_in_groups(weights.shape, groups), weights.dtype);
 }
 
 double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t groups, const Layout& src,
@@ -119,9 +122,9 @@ double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t grou
          (narrow ? costs::operations_on_8_lanes : costs::operations);
 }
 
-double seconds_to_leave(const Shape& result, const Layout& layout) {
-  if (result.rank() != 4 || fast::channel_view(layout, result)) return 0;
-  return 2 * static_cast<double>(layout.bytes({DType::float32, result})) / costs::bytes_of_memory;
+double seconds_to_leave(const TensorType& result, const Layout& layout) {
+  if (result.shape.rank() != 4 || fast::channel_view(layout, result.shape)) return 0;
+  return 2 * static_cast<double>(layout.bytes(result)) / costs::bytes_of_memory;
 }
 
 }  // namespace plexaura::onednn

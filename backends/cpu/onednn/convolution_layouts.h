@@ -10,11 +10,12 @@
 
 namespace plexaura::onednn {
 
-// The operands of a convolution, forward or back.
+// The operands of a convolution, forward or back, all of one dtype.
 struct ConvolutionShapes {
   Shape src;
   Shape weights;
   Shape dst;
+  DType dtype;
 };
 
 // How source and destination may lie. Left alone the library takes what its fastest kernels want, and where
@@ -41,7 +42,7 @@ std::optional<ConvolutionDescs> describe_operands(ConvolutionLayouts layouts, co
                                                   const Conv2dOptions& options, bool has_bias);
 
 // The weights of groups as the graph has them, with an axis for the groups.
-memory::desc row_major_groups(const Shape& weights, std::int64_t groups);
+memory::desc row_major_groups(const TensorType& weights, std::int64_t groups);
 
 // The estimate for a kernel that works on whole vectors of `vector`, the channels of its source or its
 // destination.
@@ -51,6 +52,6 @@ double seconds_of_convolution(const ConvolutionShapes& shapes, std::int64_t grou
 
 // What it adds to a convolution that its result lies without whole vectors of channels: most of what reads
 // images moves them first.
-double seconds_to_leave(const Shape& result, const Layout& layout);
+double seconds_to_leave(const TensorType& result, const Layout& layout);
 
 }  // namespace plexaura::onednn

@@ -16,7 +16,7 @@ using Space = Argument::Space;
 
 struct Operand {
   Argument argument;
-  Shape shape;  // as the graph has it
+  TensorType type;  // as the graph has it
 };
 
 bool is_weights(const Operand& operand) {
@@ -45,7 +45,7 @@ std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 GroupedWeights make_grouped(const Operand& weights, std::int64_t groups) {
   const Argument& wanted = weights.argument;
-  const Argument given{wanted.number, row_major_groups(weights.shape, groups), wanted.space, wanted.index};
+  const Argument given{wanted.number, row_major_groups(weights.type, groups), wanted.space, wanted.index};
   const bool is_result = wanted.space == Space::output;
   const memory::desc& from = is_result ? wanted.desc : given.desc;
   const memory::desc& to = is_result ? given.desc : wanted.desc;
@@ -88,9 +88,8 @@ Recipe recipe_for(const Described& described, const std::vector<Operand>& operan
 // Empty for a layout that a Layout cannot say.
 std::optional<Layout> layout_for(const Operand& operand, std::int64_t groups) {
   if (groups > 1 && is_weights(operand)) return Layout::row_major(4);
-  auto layout = layout_of(operand.argument.desc, operand.shape);
-  if (!layout || layout->bytes({DType::float32, operand.shape}) !=
-                     static_cast<std::int64_t>(operand.argument.desc.get_size()))
+  auto layout = layout_of(operand.argument.desc, operand.type.shape);
+  if (!layout || layout->bytes(operand.type) != static_cast<std::int64_t>(operand.argument.desc.get_size()))
     return std::nullopt;
   return layout;
 }
@@ -140,7 +139,7 @@ std::optional<Candidate> propose_with(const Described& described, const Problem&
   if (is_winograd(implementation)) candidate.seconds = std::numeric_limits<double>::infinity();
   for (const Operand& operand : operands)
     if (operand.argument.space == Space::output && !is_weights(operand))
-      candidate.seconds += seconds_to_leave(operand.shape, candidate.outputs[operand.argument.index]);
+      candidate.seconds += seconds_to_leave(operand.type, candidate.outputs[operand.argument.index]);
   candidate.make = [described, recipe = recipe_for(described, operands, groups)] {
     return std::make_shared<PrimitiveKernel>(recipe.template steps<Primitive>(described));
   };
@@ -174,51 +173,56 @@ dnnl::prop_kind kind_of(const Graph& graph) {
 std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Conv2dOptions& options = op_cast<Conv2d>(query.op()).options();
+  const DType dtype = query.type(region.outputs[0]).dtype;
   const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.inputs[1]).shape,
-                                 query.type(region.outputs[0]).shape};
+                                 query.type(region.outputs[0]).shape, dtype};
   const bool has_bias = region.inputs.size() == 3;
   const auto descs = describe_operands(layouts, shapes, options, has_bias);
   if (!descs) return std::nullopt;
   const auto described = describe_forward(*descs, kind_of(query.graph), attributes_with({}));
   std::vector<Operand> operands{
-      {{DNNL_ARG_SRC, described.src_desc(), Space::input, 0}, shapes.src},
-      {{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 1}, shapes.weights}};
-  if (has_bias) operands.push_back({{DNNL_ARG_BIAS, *descs->bias, Space::input, 2}, {shapes.dst[1]}});
-  operands.push_back({{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, shapes.dst});
+      {{DNNL_ARG_SRC, described.src_desc(), Space::input, 0}, {dtype, shapes.src}},
+      {{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 1}, {dtype, shapes.weights}}};
+  if (has_bias)
+    operands.push_back({{DNNL_ARG_BIAS, *descs->bias, Space::input, 2}, {dtype, {shapes.dst[1]}}});
+  operands.push_back({{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, {dtype, shapes.dst}});
   return propose_with<dnnl::convolution_forward>(described, {shapes, options}, operands);
 }
 
 std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Conv2dOptions& options = op_cast<Conv2dInputGrad>(query.op()).options();
+  const DType dtype = query.type(region.outputs[0]).dtype;
   const ConvolutionShapes shapes{query.type(region.outputs[0]).shape, query.type(region.inputs[0]).shape,
-                                 query.type(region.inputs[1]).shape};
+                                 query.type(region.inputs[1]).shape, dtype};
   const auto descs = describe_operands(layouts, shapes, options, false);
   if (!descs) return std::nullopt;
   const auto hint = hint_for(*descs);
   const auto described = describe_backward_data(*descs, attributes_with({}), hint);
   return propose_with<dnnl::convolution_backward_data>(
       described, {shapes, options, VectorAxis::src},
-      {{{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 0}, shapes.weights},
-       {{DNNL_ARG_DIFF_DST, described.diff_dst_desc(), Space::input, 1}, shapes.dst},
-       {{DNNL_ARG_DIFF_SRC, described.diff_src_desc(), Space::output, 0}, shapes.src}});
+      {{{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 0}, {dtype, shapes.weights}},
+       {{DNNL_ARG_DIFF_DST, described.diff_dst_desc(), Space::input, 1}, {dtype, shapes.dst}},
+       {{DNNL_ARG_DIFF_SRC, described.diff_src_desc(), Space::output, 0}, {dtype, shapes.src}}});
 }
 
 std::optional<Candidate> propose_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
   const Conv2dOptions& options = op_cast<Conv2dWeightGrad>(query.op()).options();
+  const DType dtype = query.type(region.outputs[0]).dtype;
   const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.outputs[0]).shape,
-                                 query.type(region.inputs[1]).shape};
+                                 query.type(region.inputs[1]).shape, dtype};
   const bool has_bias = region.outputs.size() == 2;
   const auto descs = describe_operands(layouts, shapes, options, has_bias);
   if (!descs) return std::nullopt;
   const auto hint = hint_for(*descs);
   const auto described = describe_backward_weights(*descs, attributes_with({}), hint);
   std::vector<Operand> operands{
-      {{DNNL_ARG_SRC, described.src_desc(), Space::input, 0}, shapes.src},
-      {{DNNL_ARG_DIFF_DST, described.diff_dst_desc(), Space::input, 1}, shapes.dst},
-      {{DNNL_ARG_DIFF_WEIGHTS, described.diff_weights_desc(), Space::output, 0}, shapes.weights}};
-  if (has_bias) operands.push_back({{DNNL_ARG_DIFF_BIAS, *descs->bias, Space::output, 1}, {shapes.dst[1]}});
+      {{DNNL_ARG_SRC, described.src_desc(), Space::input, 0}, {dtype, shapes.src}},
+      {{DNNL_ARG_DIFF_DST, described.diff_dst_desc(), Space::input, 1}, {dtype, shapes.dst}},
+      {{DNNL_ARG_DIFF_WEIGHTS, described.diff_weights_desc(), Space::output, 0}, {dtype, shapes.weights}}};
+  if (has_bias)
+    operands.push_back({{DNNL_ARG_DIFF_BIAS, *descs->bias, Space::output, 1}, {dtype, {shapes.dst[1]}}});
   return propose_with<dnnl::convolution_backward_weights>(described, {shapes, options}, operands);
 }
 
@@ -227,7 +231,8 @@ std::optional<Candidate> propose_input_grad_and_add(const RegionQuery& query, Co
   const Shape& weights = query.type(region.inputs[0]).shape;
   const Shape& grad_out = query.type(region.inputs[1]).shape;
   const Shape& grad_src = query.type(region.outputs[0]).shape;
-  const ConvolutionShapes shapes{grad_out, transposed(weights), grad_src};
+  const DType dtype = query.type(region.outputs[0]).dtype;
+  const ConvolutionShapes shapes{grad_out, transposed(weights), grad_src, dtype};
   const auto descs = describe_operands(layouts, shapes, {}, false);
   if (!descs) return std::nullopt;
   dnnl::post_ops operations;
@@ -235,9 +240,9 @@ std::optional<Candidate> propose_input_grad_and_add(const RegionQuery& query, Co
   const auto described =
       describe_forward(*descs, dnnl::prop_kind::forward_training, attributes_with(operations));
   const std::vector<Operand> operands{
-      {{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 0}, shapes.weights},
-      {{DNNL_ARG_SRC, described.src_desc(), Space::input, 1}, grad_out},
-      {{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, grad_src}};
+      {{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 0}, {dtype, shapes.weights}},
+      {{DNNL_ARG_SRC, described.src_desc(), Space::input, 1}, {dtype, grad_out}},
+      {{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, {dtype, grad_src}}};
   auto candidate = propose_with<dnnl::convolution_forward>(described, {shapes, {}}, operands);
   if (!candidate) return std::nullopt;
   candidate->implementation += " + sum";

@@ -92,7 +92,7 @@ bool is_in_whole_blocks(const RegionQuery& query, const Candidate& candidate) {
 class ConvolutionSource final : public KernelSource {
  public:
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
-    if (!is_float32(graph, {last, 0}) || !has_elements(graph, {last, 0})) return {};
+    if (!multiplies(graph.type({last, 0}).dtype) || !has_elements(graph, {last, 0})) return {};
     if (is_op(graph, last, "add")) return match_add(graph, last, uses);
     if (is_bias_grad(graph, last) || is_weight_grad(graph, last))
       return match_weight_and_bias_grad(graph, last, uses);
@@ -101,7 +101,8 @@ class ConvolutionSource final : public KernelSource {
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;
-    if (!is_dense_float32(query)) return candidates;
+    const DType dtype = query.type(query.region.outputs[0]).dtype;
+    if (!multiplies(dtype) || !is_dense(query, dtype)) return candidates;
     for (const ConvolutionLayouts layouts : direct_convolution_layouts) {
       auto candidate = candidate_of(query, layouts);
       if (!candidate) continue;

@@ -93,6 +93,10 @@ std::optional<memory::data_type> data_type_of(DType dtype) {
   switch (dtype) {
     case DType::float32:
       return memory::data_type::f32;
+    case DType::bfloat16:
+      return memory::data_type::bf16;
+    case DType::float16:
+      return memory::data_type::f16;
     case DType::int32:
       return memory::data_type::s32;
     case DType::uint8:
@@ -128,12 +132,20 @@ dnnl::stream& cpu_stream() {
 
 memory::dims dims_of(const Shape& shape) { return shape.extents(); }
 
-memory::desc any_layout(const Shape& shape) {
-  return {dims_of(shape), memory::data_type::f32, memory::format_tag::any};
+bool multiplies(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
 }
 
-memory::desc row_major(const memory::dims& dims) {
-  return {dims, memory::data_type::f32, Shape(dims).strides()};
+memory::desc any_layout(const memory::dims& dims, DType dtype) {
+  return {dims, data_type_of(dtype).value(), memory::format_tag::any};
+}
+
+memory::desc row_major(const memory::dims& dims, DType dtype) {
+  return strided(dims, Shape(dims).strides(), dtype);
+}
+
+memory::desc strided(const memory::dims& dims, const memory::dims& strides, DType dtype) {
+  return {dims, data_type_of(dtype).value(), strides};
 }
 
 std::optional<memory::desc> desc_of(const Layout& layout, const TensorType& type) {

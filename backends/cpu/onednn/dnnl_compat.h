@@ -17,9 +17,14 @@ dnnl::stream& cpu_stream();
 
 memory::dims dims_of(const Shape& shape);
 
+// Whether products are computed in this dtype: float32, bfloat16 or float16. For the last two the library may have no
+// fast code on this processor.
+bool multiplies(DType dtype);
+
 // Leaves the layout to the library.
-memory::desc any_layout(const Shape& shape);
-memory::desc row_major(const memory::dims& dims);
+memory::desc any_layout(const memory::dims& dims, DType dtype);
+memory::desc row_major(const memory::dims& dims, DType dtype);
+memory::desc strided(const memory::dims& dims, const memory::dims& strides, DType dtype);
 
 // Empty where the library has no name for the layout, or no type like this.
 std::optional<memory::desc> desc_of(const Layout& layout, const TensorType& type);

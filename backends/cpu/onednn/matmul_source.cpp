@@ -15,7 +15,7 @@ using Space = Argument::Space;
 
 // An operand as matrices [..., rows, columns], with as many axes as the result; a transposed one is read
 // through its strides.
-memory::desc operand_desc(const Shape& shape, bool transpose, std::int64_t rank) {
+memory::desc operand_desc(const Shape& shape, bool transpose, std::int64_t rank, DType dtype) {
   std::vector<std::int64_t> extents = shape.extents();
   std::vector<std::int64_t> strides = shape.strides();
   if (transpose) {
@@ -25,19 +25,22 @@ memory::desc operand_desc(const Shape& shape, bool transpose, std::int64_t rank)
   const auto missing = static_cast<std::size_t>(rank - shape.rank());
   extents.insert(extents.begin(), missing, 1);
   strides.insert(strides.begin(), missing, shape.elements());
-  return {extents, memory::data_type::f32, strides};
+  return strided(extents, strides, dtype);
 }
+
+DType dtype_of_product(const RegionQuery& query) { return query.type(query.region.outputs[0]).dtype; }
 
 MatMulDescs descs_of(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
   const auto& [a, b, product] = matmul_shapes(query);
-  MatMulDescs descs{operand_desc(a, options.transpose_a, product.rank()),
-                    operand_desc(b, options.transpose_b, product.rank()), std::nullopt,
-                    row_major(product.extents())};
+  const DType dtype = dtype_of_product(query);
+  MatMulDescs descs{operand_desc(a, options.transpose_a, product.rank(), dtype),
+                    operand_desc(b, options.transpose_b, product.rank(), dtype), std::nullopt,
+                    row_major(product.extents(), dtype)};
   if (query.region.kind == matmul_with_bias) {
     std::vector<std::int64_t> bias(static_cast<std::size_t>(product.rank()), 1);
     bias.back() = product[product.rank() - 1];
-    descs.bias = row_major(bias);
+    descs.bias = row_major(bias, dtype);
   }
   return descs;
 }
@@ -68,7 +71,9 @@ std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query) {
 class MatMulSource final : public KernelSource {
  public:
   std::vector<Candidate> propose(const RegionQuery& query) const override {
-    if (!is_matmul(query) || !is_dense_float32(query)) return {};
+    if (!is_matmul(query) || !multiplies(dtype_of_product(query)) ||
+        !is_dense(query, dtype_of_product(query)))
+      return {};
     Candidate candidate;
     try {
       candidate.implementation = std::string("onednn ") + describe(query).impl_info_str();

@@ -5,7 +5,8 @@
 
 #include "backends/cpu/kernel_source.h"
 
-// Kernels of oneDNN: float32, in the layouts that the library prefers.
+// Kernels of oneDNN: float32, and bfloat16 and float16 where it has fast code for this processor, in the layouts that it
+// prefers.
 
 namespace plexaura::onednn {
 

@@ -15,7 +15,14 @@ struct StepNumber {
 
   PLEXAURA_DEVICE double value() const { return wide ? wide[0] : static_cast<double>(single[0]); }
   PLEXAURA_DEVICE explicit operator bool() const { return wide || single; }
+  PLEXAURA_DEVICE bool is_zero() const { return *this && value() == 0; }
 };
+
+// An element of an output that may be absent.
+template <class T>
+PLEXAURA_DEVICE void keep(const Global<const T>& from, const Global<T>& to, std::int64_t i) {
+  if (to) to[i] = from[i];
+}
 
 // Elements [begin, begin + count) of the slice, which decay with one factor.
 struct Segment {
@@ -42,8 +49,14 @@ struct SgdKernel {
     const C rate = static_cast<C>(learning_rate.value());
     const C factor = static_cast<C>(loss_scale ? 1 / loss_scale.value() : 1.0);
     const C kept = static_cast<C>(momentum);
+    const bool stays = loss_scale.is_zero();
     block.each_item(segment.count, [&](std::int64_t item) {
       const std::int64_t i = segment.begin + item;
+      if (stays) {
+        keep(value, next_value, i);
+        if (state) keep(state, next_state, i);
+        return;
+      }
       const C old = widen(value[i]);
       const C slope = factor * widen(grad[i]) + static_cast<C>(segment.decay) * old;
       const C moving = state ? kept * widen(state[i]) + slope : slope;
@@ -79,8 +92,15 @@ struct AdamKernel {
     const C spread = static_cast<C>(1 / Math::sqrt(1 - Math::pow(beta2, step.value())));
     const C kept = decoupled ? static_cast<C>(1 - rate * segment.decay) : C(1);
     const C added = decoupled ? C(0) : static_cast<C>(segment.decay);
+    const bool stays = loss_scale.is_zero();
     block.each_item(segment.count, [&](std::int64_t item) {
       const std::int64_t i = segment.begin + item;
+      if (stays) {
+        keep(value, next_value, i);
+        keep(mean, next_mean, i);
+        keep(square, next_square, i);
+        return;
+      }
       const C old = widen(value[i]);
       const C slope = factor * widen(grad[i]) + added * old;
       const C m = static_cast<C>(beta1) * widen(mean[i]) + static_cast<C>(1 - beta1) * slope;

@@ -3,12 +3,12 @@
 
 #include "backends/cpu/costs.h"
 #include "backends/cpu/cpu_backend.h"
+#include "core/device/forwarding_backend.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"
-#include "tests/support/forwarding_backend.h"
 
 namespace plexaura::testing::convolution_test {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "tests/support/forwarding_backend.h"
+#include "core/device/forwarding_backend.h"
 
 namespace plexaura::testing {
 

@@ -9,6 +9,7 @@
 
 #include "backends/cpu/adapter/host_adapter.h"
 #include "backends/registry.h"
+#include "core/device/forwarding_backend.h"
 #include "core/device/transfer.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
@@ -17,7 +18,6 @@
 #include "core/vm/vm.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
-#include "tests/support/forwarding_backend.h"
 
 namespace plexaura::testing::region_test {
 

@@ -60,7 +60,7 @@ IrisEnd end_of(const ParameterStore& store, const TrainingResult& result) {
 
 IrisEnd train(const Roles& roles, Strategy* strategy, IrisSetup& setup, bool resume) {
   const auto backend = open_backend("cpu");
-  std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.dtype);
+  std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.types.values);
   for (const std::string& pattern : setup.options.freeze) freeze(specs, pattern);
   ParameterStore store(std::move(specs), 1);
   if (roles.serves()) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/fast/clones.h"
@@ -99,6 +100,17 @@ class Scalars {
                                                       : static_cast<double>(*floats(address));
   }
 
+  // Whether the loss scale says that values and state stay as they are; that is done then.
+  bool stays(const Binding& binding, std::size_t index, std::int64_t count) const {
+    if (slices_ + index >= dtypes_.size() || read(binding, index) != 0) return false;
+    for (std::size_t output = 0; output < binding.outputs.size(); ++output) {
+      const float* from = floats(binding.inputs[output == 0 ? 0 : output + 1]);
+      float* to = floats(binding.outputs[output]);
+      if (to != from) std::copy_n(from, count, to);
+    }
+    return true;
+  }
+
   // Of the gradient; the scalar with that index is the loss scale, if there is one.
   float gradient_factor(const Binding& binding, std::size_t index) const {
     return slices_ + index < dtypes_.size() ? static_cast<float>(1 / read(binding, index)) : 1.F;
@@ -110,6 +122,7 @@ class Scalars {
 };
 
 void run_sgd(const Binding& binding, const SgdOptions& options, std::int64_t count, const Scalars& scalars) {
+  if (scalars.stays(binding, 1, count)) return;
   const bool has_momentum = options.momentum != 0;
   const float* value = floats(binding.inputs[0]);
   const float* grad = floats(binding.inputs[1]);
@@ -135,6 +148,7 @@ void run_sgd(const Binding& binding, const SgdOptions& options, std::int64_t cou
 
 void run_adam(const Binding& binding, const AdamOptions& options, std::int64_t count,
               const Scalars& scalars) {
+  if (scalars.stays(binding, 2, count)) return;
   const AdamArrays arrays{floats(binding.inputs[0]), floats(binding.inputs[1]),  floats(binding.inputs[2]),
                           floats(binding.inputs[3]), floats(binding.outputs[0]), floats(binding.outputs[1]),
                           floats(binding.outputs[2])};

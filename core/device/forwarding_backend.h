@@ -2,9 +2,9 @@
 
 #include "core/device/backend.h"
 
-namespace plexaura::testing {
+namespace plexaura {
 
-// Another backend, which must outlive it; what a test wants otherwise it overrides.
+// Another backend, which must outlive it; what is wanted otherwise a class derived from it overrides.
 class ForwardingBackend : public Backend {
  public:
   explicit ForwardingBackend(Backend& inner) : inner_(inner) {}
@@ -33,4 +33,4 @@ class ForwardingBackend : public Backend {
   Backend& inner_;
 };
 
-}  // namespace plexaura::testing
+}  // namespace plexaura

@@ -1,0 +1,104 @@
+#include "core/compile/mixed_precision.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/compile/rebuild.h"
+#include "core/ops/unary.h"
+
+namespace plexaura {
+
+namespace {
+
+class Narrowing {
+ public:
+  Narrowing(const Graph& source, DType narrow) : source_(source), narrow_(narrow) {}
+
+  PassGraph run(std::span<const Value> roots) {
+    std::vector<Value> wanted(roots.begin(), roots.end());
+    for (const Update& update : source_.updates()) wanted.insert(wanted.end(), {update.buffer, update.next});
+    PassGraph result = rebuild(
+        source_, wanted, [](NodeId) { return true; },
+        [&](Graph& target, NodeId id, const std::vector<Value>& inputs) {
+          return replace(target, id, inputs);
+        },
+        false);
+    Graph& target = *result.graph;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      result.roots[i] = cast_to(target, result.roots[i], source_.type(wanted[i]).dtype);
+    for (std::size_t i = roots.size(); i < wanted.size(); i += 2)
+      target.update(Node(target, result.roots[i]), Node(target, result.roots[i + 1]));
+    result.roots.resize(roots.size());
+    return result;
+  }
+
+ private:
+  std::optional<std::vector<Value>> replace(Graph& target, NodeId id, const std::vector<Value>& inputs) {
+    const NodeRecord& record = source_.record(id);
+    if (depends_on_weights_alone(record)) weights_.insert(id);
+    if (record.inputs.empty()) return std::nullopt;
+    const bool narrows = computes_narrow(target, record, inputs);
+    std::vector<Value> operands;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const bool is_narrow = narrows && is_float32(record.inputs[i]) && !stays_wide(*record.op, i);
+      operands.push_back(
+          cast_to(target, inputs[i], is_narrow ? narrow_ : source_.type(record.inputs[i]).dtype));
+    }
+    return append_with_origin(target, record.op, operands, record.origin);
+  }
+
+  bool computes_narrow(const Graph& target, const NodeRecord& record,
+                       const std::vector<Value>& inputs) const {
+    const Precision precision = record.op->traits().precision;
+    if (precision == Precision::wide) return false;
+    bool has_narrow = precision == Precision::narrow;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Value input = record.inputs[i];
+      if (!is_floating(source_.type(input).dtype) || stays_wide(*record.op, i)) continue;
+      if (!is_float32(input)) return false;
+      const bool is_narrow = target.type(inputs[i]).dtype == narrow_;
+      has_narrow = has_narrow || is_narrow;
+      if (precision == Precision::follows && !is_narrow && !weights_.contains(input.node)) return false;
+    }
+    return has_narrow;
+  }
+
+  bool depends_on_weights_alone(const NodeRecord& record) const {
+    if (const Leaf* leaf = as_leaf(*record.op))
+      return leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::constant;
+    return !record.inputs.empty() &&
+           std::ranges::all_of(record.inputs, [&](Value input) { return weights_.contains(input.node); });
+  }
+
+  bool is_float32(Value value) const { return source_.type(value).dtype == DType::float32; }
+
+  static bool stays_wide(const Op& op, std::size_t input) {
+    const std::vector<std::size_t> wide = op.traits().wide_inputs;
+    return std::ranges::find(wide, input) != wide.end();
+  }
+
+  Value cast_to(Graph& target, Value value, DType dtype) {
+    if (target.type(value).dtype == dtype) return value;
+    const auto [known, is_new] = casts_.try_emplace(value);
+    if (is_new) {
+      const Origin& origin = target.record(value.node).origin;
+      known->second =
+          append_with_origin(target, std::make_shared<Cast>(CastOptions{dtype}), {value}, origin)[0];
+    }
+    return known->second;
+  }
+
+  const Graph& source_;
+  const DType narrow_;
+  std::set<NodeId> weights_;      // of the source: what depends on parameters and constants alone
+  std::map<Value, Value> casts_;  // of the target: to the other one of the two dtypes
+};
+
+}  // namespace
+
+PassGraph in_mixed_precision(const Graph& graph, std::span<const Value> roots, DType narrow) {
+  return Narrowing(graph, narrow).run(roots);
+}
+
+}  // namespace plexaura

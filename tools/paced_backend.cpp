@@ -1,0 +1,142 @@
+// The plugin "paced": a slower processor than this one, so that few cores carry the ranks of many machines. It
+// computes as the CPU does, and each kernel takes `times` times as long as estimates expect of the CPU. With
+// `slow_rank` and `slow` that rank takes `slow` times as long as the others.
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <memory>
+#include <string_view>
+#include <thread>
+
+#include "backends/cpu/cpu_backend.h"
+#include "core/device/forwarding_backend.h"
+#include "core/device/plugin.h"
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+using Clock = std::chrono::steady_clock;
+
+// Makes what is called take as long as was said. It sleeps only where a millisecond or more has come together,
+// and what a sleep was too long shortens the next ones.
+class Pace {
+ public:
+  template <class Work>
+  void keep(Seconds wanted, Work&& work) {
+    owed_ += wanted - duration_of(work);
+    if (owed_ >= least_sleep) owed_ -= duration_of([&] { std::this_thread::sleep_for(owed_); });
+    owed_ = std::max(owed_, -most_credit);
+  }
+
+ private:
+  template <class Work>
+  static Seconds duration_of(Work&& work) {
+    const auto begin = Clock::now();
+    work();
+    return Clock::now() - begin;
+  }
+
+  static constexpr Seconds least_sleep{1e-3};
+  static constexpr Seconds most_credit{10e-3};  // of kernels that took longer than they should
+  Seconds owed_{0};
+};
+
+class PacedLaunch final : public Launch {
+ public:
+  PacedLaunch(std::unique_ptr<Launch> launch, Seconds wanted, std::shared_ptr<Pace> pace)
+      : launch_(std::move(launch)), wanted_(wanted), pace_(std::move(pace)) {}
+  void run() override {
+    pace_->keep(wanted_, [&] { launch_->run(); });
+  }
+
+ private:
+  std::unique_ptr<Launch> launch_;
+  Seconds wanted_;
+  std::shared_ptr<Pace> pace_;
+};
+
+class PacedKernel final : public Kernel {
+ public:
+  PacedKernel(std::shared_ptr<const Kernel> kernel, Seconds wanted, std::shared_ptr<Pace> pace)
+      : kernel_(std::move(kernel)), wanted_(wanted), pace_(std::move(pace)) {}
+  std::size_t workspace() const override { return kernel_->workspace(); }
+  std::unique_ptr<Launch> bind(const Binding& binding) const override {
+    return std::make_unique<PacedLaunch>(kernel_->bind(binding), wanted_, pace_);
+  }
+
+ private:
+  std::shared_ptr<const Kernel> kernel_;
+  Seconds wanted_;
+  std::shared_ptr<Pace> pace_;
+};
+
+class PacedBackend final : public ForwardingBackend {
+ public:
+  PacedBackend(std::unique_ptr<Backend> cpu, double times)
+      : ForwardingBackend(*cpu), cpu_(std::move(cpu)), info_(cpu_->info()), times_(times) {
+    info_.name = "paced";
+    info_.description += ", paced";
+  }
+
+  const BackendInfo& info() const override { return info_; }
+
+  std::vector<Candidate> propose(const RegionQuery& query) const override {
+    std::vector<Candidate> candidates = inner().propose(query);
+    std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.has_estimate(); });
+    for (Candidate& candidate : candidates)
+      candidate.make = [make = std::move(candidate.make), wanted = Seconds(times_ * candidate.seconds),
+                        pace = pace_] { return std::make_shared<PacedKernel>(make(), wanted, pace); };
+    return candidates;
+  }
+
+ private:
+  std::unique_ptr<Backend> cpu_;
+  BackendInfo info_;
+  double times_;
+  std::shared_ptr<Pace> pace_ = std::make_shared<Pace>();
+};
+
+// The rank that a launcher gave this process; 0 where the process was started alone.
+int rank() {
+  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+    if (const char* const text = std::getenv(name)) return std::atoi(text);
+  return 0;
+}
+
+double option_of(const BackendOptions& options, std::string_view name, double otherwise, double least) {
+  const auto found = options.find(name);
+  if (found == options.end()) return otherwise;
+  const std::string& text = found->second;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= least) || !std::isfinite(value))
+    throw UserError(
+        fmt::format("the option '{}' of the backend 'paced' is '{}'; it must be a number, {} or more", name,
+                    text, least));
+  return value;
+}
+
+Backend* open_paced(const BackendOptions& options) {
+  for (const auto& [name, value] : options)
+    if (name != "times" && name != "slow" && name != "slow_rank")
+      throw UserError(
+          fmt::format("the backend 'paced' has no option '{}'; it has: slow, slow_rank, times", name));
+  if (options.contains("slow") != options.contains("slow_rank"))
+    throw UserError("the options 'slow' and 'slow_rank' of the backend 'paced' need each other; give both");
+  const bool is_slow = options.contains("slow_rank") && rank() == option_of(options, "slow_rank", 0, 0);
+  const double times = option_of(options, "times", 1, 0) * (is_slow ? option_of(options, "slow", 1, 1) : 1);
+  return new PacedBackend(make_cpu_backend(), times);
+}
+
+}  // namespace
+
+}  // namespace plexaura
+
+PLEXAURA_PLUGIN(plexaura::open_paced)
