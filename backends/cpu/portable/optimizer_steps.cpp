@@ -1,6 +1,6 @@
 #include "core/ops/optimizer_steps.h"
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "backends/cpu/portable/loops.h"
@@ -22,13 +22,17 @@ double gradient_factor(const HostCall& call, std::size_t at) {
   return call.inputs.size() > at ? 1 / read_scalar(call.inputs[at]) : 1;
 }
 
-// Whether the loss scale, input `at`, says that everything stays as it is; that is done then.
+// Whether the loss scale, input `at`, says that everything stays as it is; that is done then. An output may lie in the
+// memory of any input.
+template <class T>
 bool stays(const HostCall& call, std::size_t at) {
   if (call.inputs.size() <= at || read_scalar(call.inputs[at]) != 0) return false;
-  for (std::size_t output = 0; output < call.outputs.size(); ++output) {
-    const HostView& from = call.inputs[output == 0 ? 0 : output + 1];
-    const HostView& to = call.outputs[output];
-    if (to.data != nullptr && to.data != from.data) std::copy_n(from.data, from.type->bytes(), to.data);
+  std::array<T, 3> kept{};
+  const std::size_t slices = call.outputs.size();
+  for (std::int64_t i = 0; i < call.inputs[0].type->shape.elements(); ++i) {
+    for (std::size_t k = 0; k < slices; ++k) kept.at(k) = call.inputs[k == 0 ? 0 : k + 1].as<T>()[i];
+    for (std::size_t k = 0; k < slices; ++k)
+      if (call.outputs[k].data != nullptr) call.outputs[k].as<T>()[i] = kept.at(k);
   }
   return true;
 }
@@ -60,7 +64,7 @@ void sgd(const HostCall& call, const SgdOptions& options) {
   const T* grad = call.inputs[1].as<T>();
   const T* state = has_momentum ? call.inputs[2].as<T>() : nullptr;
   const std::size_t slices = has_momentum ? 3 : 2;
-  if (stays(call, slices + 1)) return;
+  if (stays<T>(call, slices + 1)) return;
   const C rate = static_cast<C>(read_scalar(call.inputs[slices]));
   const C factor = static_cast<C>(gradient_factor(call, slices + 1));
   const C momentum = static_cast<C>(options.momentum);
@@ -79,7 +83,7 @@ void sgd(const HostCall& call, const SgdOptions& options) {
 template <class T>
 void adam(const HostCall& call, const AdamOptions& options) {
   using C = Compute<T>;
-  if (stays(call, 6)) return;
+  if (stays<T>(call, 6)) return;
   const T* value = call.inputs[0].as<T>();
   const T* grad = call.inputs[1].as<T>();
   const T* mean = call.inputs[2].as<T>();
