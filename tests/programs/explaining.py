@@ -127,7 +127,7 @@ class Explained(VerdictTest):
         def attempt(place):
             large = self.iris("output.dir=run", "model.hidden=[300, 300]")
             program = self.command("mlp", *large, "--steps", place.step)
-            self.end(self.start(RANKS, "bash", "-c", 'ulimit -f 80 && exec "$@"', "-", *program))
+            self.end(self.start(RANKS, *support.with_short_files(80, program)))
             return rf"rank 0 on \S+ ended in step {min(place.step, 15)} with the error: cannot write 'run/checkpoint.unfinished/"
         self.check("disk full", attempt)
 

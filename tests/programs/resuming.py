@@ -174,7 +174,7 @@ class Files(ProgramTest):
 
     def test_a_full_disk_on_two_ranks(self):
         arguments = self.iris("output.dir=run", "training.epochs=2")
-        result = self.mpirun(2, ["bash", "-c", 'ulimit -f 1 && exec "$@"', "-", *self.command("mlp", *arguments)], status=2)
+        result = self.mpirun(2, support.with_short_files(1, self.command("mlp", *arguments)), status=2)
         said = [line for line in support.without_mpirun(result.text) if line.startswith("cannot write 'run/checkpoint.unfinished/")]
         self.assertEqual(len(said), 1, result.text)
 

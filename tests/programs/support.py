@@ -93,6 +93,11 @@ def without_mpirun(text):
     return lines
 
 
+def with_short_files(kilobytes, command):
+    """No file may be longer, as on a full disk. Nor may those through which ranks of Open MPI share memory: they do without."""
+    return ["bash", "-c", f'export OMPI_MCA_btl=tcp,self; ulimit -f {kilobytes} && exec "$@"', "-", *command]
+
+
 class ProgramTest(unittest.TestCase):
     """Every test has a folder of its own, in which programs run."""
 

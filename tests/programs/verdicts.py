@@ -139,7 +139,7 @@ class Run(VerdictTest):
 
     def test_full_disk_on_two_ranks(self):
         large = self.iris("output.dir=run", "model.hidden=[300, 300]")
-        self.mpirun(2, ["bash", "-c", 'ulimit -f 80 && exec "$@"', "-", *self.command("mlp", *large)], status=2)
+        self.mpirun(2, support.with_short_files(80, self.command("mlp", *large)), status=2)
         self.why("disk full", r"rank 0 on \S+ ended in step 15 with the error: cannot write 'run/checkpoint.unfinished/")
 
     def test_different_files(self):
