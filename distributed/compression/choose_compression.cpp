@@ -44,10 +44,10 @@ double time_of(Communicator& ranks, int times, const std::function<double()>& ti
 }
 
 // A call of all ranks over so many bytes.
-using Call = std::function<void(std::int64_t bytes)>;
+using SizedCall = std::function<void(std::int64_t bytes)>;
 
 // Grows the call while there is time. Several calls of one size, for a link may let the first bytes pass faster than those behind.
-CallSpeed speed_of(Communicator& ranks, std::int64_t most_bytes, const Call& call,
+CallSpeed speed_of(Communicator& ranks, std::int64_t most_bytes, const SizedCall& call,
                    const std::function<double(std::int64_t)>& leaving) {
   const auto time_calls = [&](int times, std::int64_t bytes) {
     return time_of(ranks, times, [&] {
