@@ -18,7 +18,7 @@ inline constexpr std::string_view automatic_compression = "auto";
 
 // The same on all ranks.
 struct CompressionChoice {
-  std::string name;
+  std::string name = {};
   // Of all methods that can compress these gradients, in the order of compression_names(). Empty where all ranks are on
   // one host: the choice is `none`, and nothing was measured.
   std::vector<ExpectedSeconds> expected = {};

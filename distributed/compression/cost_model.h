@@ -26,8 +26,8 @@ struct LinkSpeed {
 };
 
 struct RankPlaces {
-  std::vector<int> host_of;    // the number of each rank's host, counted by lowest rank
-  bool shares_memory = false;  // the ranks of a host, so that together they send one sum
+  std::vector<int> host_of = {};  // the number of each rank's host, counted by lowest rank
+  bool shares_memory = false;     // the ranks of a host, so that together they send one sum
 
   int hosts() const;
 };
@@ -37,7 +37,7 @@ double bytes_leaving(const RankPlaces& places, const Crossing& crossing);
 
 // What a method does in a step.
 struct MethodWork {
-  std::string name;
+  std::string name = {};
   double compute_seconds = 0;  // of a rank's processor: to compress and to put together again
   // What crosses of each bucket of gradients, in the order in which they are final.
   std::vector<std::vector<Crossing>> buckets = {};
@@ -46,7 +46,7 @@ struct MethodWork {
 // How much longer a method makes a step: between what it is if the backward pass hides all that it can, and if it
 // hides nothing.
 struct ExpectedSeconds {
-  std::string name;
+  std::string name = {};
   double least = 0;
   double most = 0;
 };

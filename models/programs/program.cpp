@@ -8,6 +8,7 @@
 #include "backends/registry.h"
 #include "core/print.h"
 #include "core/profile.h"
+#include "distributed/compression/choose_compression.h"
 #include "distributed/handshake.h"
 #include "distributed/roles.h"
 #include "distributed/run_ranks.h"

@@ -289,14 +289,12 @@ std::string why_not_exact(const RunOptions& run) {
 // The bytes that other algorithms send are not known to the estimate.
 void check_automatic(const Section& distributed, const RunOptions& run) {
   const std::vector<std::string> fit = sum_algorithms_of_shards();
-  if (run.strategy.compression.name != automatic_compression ||
-      std::ranges::find(fit, run.algorithm) != fit.end())
-    return;
-  throw distributed.error(
-      "compression",
-      fmt::format("is '{}', which cannot estimate what the algorithm {} takes; remove distributed.algorithm, "
-                  "or name a compression",
-                  automatic_compression, run.algorithm));
+  if (run.strategy.compression.name == automatic_compression &&
+      std::ranges::find(fit, run.algorithm) == fit.end())
+    throw distributed.error(
+        "compression", fmt::format("is 'auto', which cannot estimate what the algorithm {} takes; remove "
+                                   "distributed.algorithm, or name a compression",
+                                   run.algorithm));
 }
 
 void check_exact(const Section& distributed, const RunOptions& run) {
