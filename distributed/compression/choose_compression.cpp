@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,7 +19,9 @@ constexpr std::string_view probing = "measuring what an exchange of gradients ta
 
 constexpr double seconds_for_calls = 0.4;  // of each kind
 constexpr std::int64_t least_call_bytes = 64;
-constexpr std::int64_t first_call_bytes = std::int64_t{1} << 16;
+constexpr double first_leaving_bytes = 1 << 16;
+constexpr std::int64_t steady_call_bytes = std::int64_t{1}
+                                           << 18;  // of less the time is mostly that of other things
 constexpr std::int64_t most_call_bytes = std::int64_t{1} << 26;
 constexpr int least_calls = 3;
 constexpr int most_calls = 15;
@@ -43,8 +46,18 @@ double time_of(Communicator& ranks, int times, const std::function<double()>& ti
   return of_slowest(ranks, taken[static_cast<std::size_t>(times / 2)]);
 }
 
+// What a call is cut at.
+std::int64_t whole_pieces(double bytes) {
+  return std::max(static_cast<std::int64_t>(bytes) / least_call_bytes, std::int64_t{1}) * least_call_bytes;
+}
+
 // A call of all ranks over so many bytes.
 using SizedCall = std::function<void(std::int64_t bytes)>;
+
+struct CallSpeed {
+  double latency = 0;
+  double bytes_per_second = std::numeric_limits<double>::infinity();
+};
 
 // Grows the call while there is time. Several calls of one size, for a link may let the first bytes pass faster than those behind.
 CallSpeed speed_of(Communicator& ranks, std::int64_t most_bytes, const SizedCall& call,
@@ -58,7 +71,8 @@ CallSpeed speed_of(Communicator& ranks, std::int64_t most_bytes, const SizedCall
   };
   time_calls(1, least_call_bytes);
   CallSpeed speed{.latency = time_calls(most_calls, least_call_bytes)};
-  std::int64_t bytes = std::min(first_call_bytes, most_bytes);
+  std::int64_t bytes =
+      std::min(whole_pieces(least_call_bytes * first_leaving_bytes / leaving(least_call_bytes)), most_bytes);
   double seconds = time_calls(least_calls, bytes);
   double left = seconds_for_calls - least_calls * seconds;
   while (bytes < most_bytes) {
@@ -82,11 +96,6 @@ RankPlaces places_of(Communicator& ranks, const SharedWindow& window) {
   return places;
 }
 
-// A multiple of what a call is cut at, within the bounds of a call.
-std::int64_t call_bytes(std::int64_t bytes) {
-  return std::clamp(bytes / least_call_bytes * least_call_bytes, least_call_bytes, most_call_bytes);
-}
-
 // What `none` does with a bucket.
 Crossing in_windows(std::int64_t bytes) { return {Crossing::Call::sum_in_windows, bytes}; }
 
@@ -97,13 +106,13 @@ struct Link {
 
 // By calls as large as those of the largest bucket, where there is time for them.
 Link measure_link(Communicator& ranks, std::int64_t bucket_bytes) {
-  const std::int64_t most = call_bytes(bucket_bytes);
+  const std::int64_t most = std::clamp(bucket_bytes, steady_call_bytes, most_call_bytes);
   SharedWindow window = ranks.allocate_shared(static_cast<std::size_t>(most), probing);
   Link link{.places = places_of(ranks, window), .speed = {}};
   const auto sum = [&](std::int64_t bytes) {
     ranks.sum_window(window, 0, DType::float32, bytes / static_cast<std::int64_t>(sizeof(float)), probing);
   };
-  link.speed.sums = speed_of(
+  const CallSpeed sums = speed_of(
       ranks, most, sum, [&](std::int64_t bytes) { return bytes_leaving(link.places, in_windows(bytes)); });
   std::vector<std::byte> sent;
   std::vector<std::byte> received;
@@ -112,9 +121,11 @@ Link measure_link(Communicator& ranks, std::int64_t bucket_bytes) {
     received.resize(sent.size());
     ranks.all_to_all(sent, received, probing);
   };
-  link.speed.blocks = speed_of(ranks, call_bytes(most / ranks.size()), exchange, [&](std::int64_t bytes) {
-    return bytes_leaving(link.places, {Crossing::Call::blocks, bytes});
-  });
+  const CallSpeed blocks = speed_of(ranks, whole_pieces(static_cast<double>(most) / ranks.size()), exchange,
+                                    [&](std::int64_t bytes) {
+                                      return bytes_leaving(link.places, {Crossing::Call::blocks, bytes});
+                                    });
+  link.speed = {sums.latency, sums.bytes_per_second, blocks.bytes_per_second};
   return link;
 }
 
@@ -211,7 +222,7 @@ CompressionChoice choose_compression(const CompressionOptions& options, const Pl
   if (buckets.empty()) return {.name = "none"};
   const auto largest = std::ranges::max_element(buckets, {}, &Bucket::count);
   const Link link = measure_link(ranks, largest->count * static_cast<std::int64_t>(sizeof(float)));
-  CompressionChoice choice{.bytes_per_second = link.speed.sums.bytes_per_second};
+  CompressionChoice choice{.bytes_per_second = link.speed.sum_bytes_per_second};
   for (const MethodWork& work : measure_methods(options, placement, buckets, ranks))
     choice.expected.push_back(expected_seconds(work, link.places, link.speed, overlaps));
   choice.name = ranks.gather_all(choice.expected[choose(choice.expected)].name, probing).front();

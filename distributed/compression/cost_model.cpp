@@ -25,15 +25,20 @@ double of_hosts_that_add(const Ranks& host, double hosts, int ranks, double byte
 // So does each of its ranks, with each rank elsewhere.
 double of_ranks_that_add(double pairs, double ranks, double bytes) { return pairs * 2 * bytes / ranks; }
 
+bool is_clearly_faster(double one, double other) {
+  return one <= clearly_faster * other && one <= other - least_saving;
+}
+
 bool is_clearly_faster(const ExpectedSeconds& one, const ExpectedSeconds& other) {
-  return one.least <= clearly_faster * other.least && one.most <= clearly_faster * other.most;
+  return is_clearly_faster(one.least, other.least) && is_clearly_faster(one.most, other.most);
 }
 
 double seconds_of(const std::vector<Crossing>& bucket, const RankPlaces& places, const LinkSpeed& links) {
   double seconds = 0;
   for (const Crossing& crossing : bucket) {
-    const CallSpeed& speed = crossing.call == Crossing::Call::blocks ? links.blocks : links.sums;
-    seconds += speed.seconds(bytes_leaving(places, crossing));
+    const bool are_blocks = crossing.call == Crossing::Call::blocks;
+    const double speed = are_blocks ? links.block_bytes_per_second : links.sum_bytes_per_second;
+    seconds += links.latency + bytes_leaving(places, crossing) / speed;
   }
   return seconds;
 }

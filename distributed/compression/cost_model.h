@@ -12,17 +12,11 @@
 // takes by that. Nothing here measures: see choose_compression.h.
 namespace plexaura {
 
-// What a call of all ranks takes, as a line over the bytes that leave the host which sends most.
-struct CallSpeed {
-  double latency = 0;  // seconds, of a call with next to nothing to send
-  double bytes_per_second = std::numeric_limits<double>::infinity();
-
-  double seconds(double bytes) const { return latency + bytes / bytes_per_second; }
-};
-
+// What a call of all ranks takes: a line over the bytes that leave the host which sends most.
 struct LinkSpeed {
-  CallSpeed sums;
-  CallSpeed blocks;
+  double latency = 0;  // seconds, of any call with next to nothing to send
+  double sum_bytes_per_second = std::numeric_limits<double>::infinity();
+  double block_bytes_per_second = std::numeric_limits<double>::infinity();
 };
 
 struct RankPlaces {
@@ -56,8 +50,9 @@ struct ExpectedSeconds {
 ExpectedSeconds expected_seconds(const MethodWork& work, const RankPlaces& places, const LinkSpeed& links,
                                  bool overlaps);
 
-// The share of another method's seconds below which one is clearly faster.
+// A method is clearly faster than another one that takes at most this share of its seconds, and saves so many of them.
 inline constexpr double clearly_faster = 0.75;
+inline constexpr double least_saving = 1e-3;
 
 // Begins with the first method, and goes on to a later one only where that is clearly faster than the one it has got, whatever the
 // backward pass hides. So methods that change gradients less come first. Gives the place of the choice.

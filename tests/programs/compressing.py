@@ -59,7 +59,6 @@ class Compressing(ProgramTest):
         for each in expected.split(", "):
             name, number, unit = each.split()
             seconds[name] = float(number) * {"ms": 1e-3, "s": 1}[unit]
-        self.assertEqual(tuple(seconds), METHODS)
         return taken, seconds
 
     def test_one_host_needs_none(self):
@@ -72,34 +71,43 @@ class Compressing(ProgramTest):
         self.assertNotIn("distributed.compression", alone.out)
         self.assertNotIn("compression", self.metadata("alone"))
 
+    def check_told(self, name, taken, seconds):
+        """In the checkpoint and in the log, too."""
+        self.assertEqual(self.metadata(name)["compression"], taken)
+        line = self.log(f"{name}.log")[0]
+        self.assertEqual((line["event"], line["compression"]), ("compression", taken))
+        for method, expected in seconds.items():
+            self.assertAlmostEqual(line[f"{method}_seconds_most"], expected, delta=0.01 * expected)
+            self.assertEqual(line[f"{method}_seconds_most"], line[f"{method}_seconds_least"])  # there is one bucket
+
     def test_a_slow_link_is_compressed_more(self):
-        """2.8 MB a step take more than two seconds at 10 Mbit/s, and 25 ms at 1 Gbit/s."""
-        choices = {}
-        for rate in ("10mbit", "1gbit"):
-            out = self.over_link(rate, "convnet", *self.mnist(f"output.dir={rate}"), "--steps", 2, "--log", f"{rate}.log")
-            taken, seconds = choices[rate] = self.choice(out)
-            self.assertEqual(self.metadata(rate)["compression"], taken)
-            line = self.log(f"{rate}.log")[0]
-            self.assertEqual((line["event"], line["compression"]), ("compression", taken))
-            for method in METHODS:
-                self.assertAlmostEqual(line[f"{method}_seconds_most"], seconds[method], delta=0.01 * seconds[method])
-                self.assertEqual(line[f"{method}_seconds_most"], line[f"{method}_seconds_least"])  # there is one bucket
-        taken, seconds = choices["10mbit"]
+        """2.8 MB a step take more than two seconds at 10 Mbit/s; 5 kB at 1 Gbit/s less than a message does."""
+        out = self.over_link("10mbit", "convnet", *self.mnist("output.dir=slow"), "--steps", 2, "--log", "slow.log")
+        taken, seconds = self.choice(out)
         self.assertIn(taken, ("top-k", "powersgd"))
+        self.assertEqual(tuple(seconds), METHODS)
         self.assertTrue(1.5 < seconds["none"] < 4, seconds)
         self.assertLess(seconds[taken], 0.25 * seconds["none"])
-        self.assertLess(choices["1gbit"][1]["none"], 0.2 * seconds["none"])
-        self.check_it_is_kept(taken)
+        self.check_told("slow", taken, seconds)
+        useless = ("distributed.compression_ratio=1", "distributed.compression_rank=1024")
+        half, seconds = self.choice(self.over_link("10mbit", "convnet", *self.mnist("output.dir=", *useless), "--steps", 2))
+        self.assertEqual(half, "fp16")
+        self.assertNotIn("powersgd", seconds)
+        out = self.over_link("1gbit", "convnet", *self.cnn(AUTO, "output.dir=fast"), "--steps", 2, "--log", "fast.log")
+        plain, seconds = self.choice(out)
+        self.assertEqual(plain, "none")
+        self.check_told("fast", plain, seconds)
+        self.check_it_is_kept("slow", taken)
 
-    def check_it_is_kept(self, taken):
-        """That of the run over 10 Mbit/s, now on one host. It has the bits of a run that is told the compression."""
+    def check_it_is_kept(self, name, taken):
+        """Now on one host. The run has the bits of one that is told the compression."""
         rest = ("training.epochs=1",)
-        result = self.run_ranks(2, "convnet", *self.mnist("output.dir=10mbit", *rest), "--resume")
-        self.assertIn(f"distributed.compression is auto and goes on with {taken}, as the checkpoint has it, although by what was measured now a new run would take none; "
-                      "all ranks run on one host\n", result.out)
+        result = self.run_ranks(2, "convnet", *self.mnist(f"output.dir={name}", *rest), "--resume")
+        self.assertIn(f"distributed.compression is auto and goes on with {taken}, as the checkpoint has it, although by what was measured now a "
+                      "new run would take none; all ranks run on one host\n", result.out)
         self.run_ranks(2, "convnet", *self.mnist("output.dir=told", *rest, f"distributed.compression={taken}"))
-        self.assertEqual(self.weight_bytes("10mbit"), self.weight_bytes("told"))
-        self.assertEqual(self.metadata("10mbit")["compression"], taken)
+        self.assertEqual(self.weight_bytes(name), self.weight_bytes("told"))
+        self.assertEqual(self.metadata(name)["compression"], taken)
         self.assertNotIn("compression", self.metadata("told"))
 
     def test_a_run_that_goes_on_keeps_the_choice(self):

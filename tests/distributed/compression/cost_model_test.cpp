@@ -19,8 +19,7 @@ const RankPlaces dealt{.host_of = {0, 1, 0, 1}, .shares_memory = true};
 const RankPlaces uneven{.host_of = {0, 0, 0, 1}, .shares_memory = true};
 
 // A kilobyte a second, and an eighth of a second for each call; blocks are twice as fast.
-const LinkSpeed links{.sums = {.latency = 0.125, .bytes_per_second = 1000},
-                      .blocks = {.latency = 0.125, .bytes_per_second = 2000}};
+const LinkSpeed links{.latency = 0.125, .sum_bytes_per_second = 1000, .block_bytes_per_second = 2000};
 
 ExpectedSeconds method(double least, double most) { return {"", least, most}; }
 
@@ -141,6 +140,12 @@ TEST_CASE("cost model: nothing is compressed where no method is clearly faster")
   CHECK(choose(std::vector{method(1, 1)}) == 0);
   CHECK(choose(std::vector{method(1, 1), method(0.76, 0.76)}) == 0);
   CHECK(choose(std::vector{method(1, 1), method(0.75, 0.75)}) == 1);
+}
+
+TEST_CASE("cost model: nor to save less than a millisecond") {
+  CHECK(choose(std::vector{method(0.002, 0.002), method(0.0011, 0.0011)}) == 0);
+  CHECK(choose(std::vector{method(0.002, 0.002), method(0.0009, 0.0009)}) == 1);
+  CHECK(choose(std::vector{method(0.002, 0.5), method(0.0011, 0.1)}) == 0);
 }
 
 TEST_CASE("cost model: a method has to be faster whatever the backward pass hides") {
