@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::string_view probing = "measuring what an exchange of gradients takes";
 
-constexpr double seconds_for_calls = 0.4;  // of each kind
+constexpr double seconds_of_call = 0.1;    // that is long enough
+constexpr double seconds_for_calls = 0.4;  // of each kind, at that size
 constexpr std::int64_t least_call_bytes = 64;
 constexpr double first_leaving_bytes = 1 << 16;
 constexpr std::int64_t steady_call_bytes = std::int64_t{1}
@@ -59,7 +60,7 @@ struct CallSpeed {
   double bytes_per_second = std::numeric_limits<double>::infinity();
 };
 
-// Grows the call while there is time. Several calls of one size, for a link may let the first bytes pass faster than those behind.
+// By calls of a size that takes a while. They follow each other, for a link may let the first bytes pass faster than those behind.
 CallSpeed speed_of(Communicator& ranks, std::int64_t most_bytes, const SizedCall& call,
                    const std::function<double(std::int64_t)>& leaving) {
   const auto time_calls = [&](int times, std::int64_t bytes) {
@@ -73,17 +74,11 @@ CallSpeed speed_of(Communicator& ranks, std::int64_t most_bytes, const SizedCall
   CallSpeed speed{.latency = time_calls(most_calls, least_call_bytes)};
   std::int64_t bytes =
       std::min(whole_pieces(least_call_bytes * first_leaving_bytes / leaving(least_call_bytes)), most_bytes);
+  while (bytes < most_bytes && time_calls(1, bytes) < seconds_of_call)
+    bytes = std::min(2 * bytes, most_bytes);
   double seconds = time_calls(least_calls, bytes);
-  double left = seconds_for_calls - least_calls * seconds;
-  while (bytes < most_bytes) {
-    const std::int64_t next = std::min(4 * bytes, most_bytes);
-    if (least_calls * seconds * static_cast<double>(next) / static_cast<double>(bytes) > left) break;
-    bytes = next;
-    seconds = time_calls(least_calls, bytes);
-    left -= least_calls * seconds;
-  }
-  const int more = static_cast<int>(std::min<double>(left / std::max(seconds, 1e-9), most_calls));
-  if (more > least_calls) seconds = time_calls(more, bytes);
+  const double more = seconds_for_calls / std::max(seconds, 1e-9) - least_calls;
+  if (more > least_calls) seconds = time_calls(static_cast<int>(std::min<double>(more, most_calls)), bytes);
   if (seconds > speed.latency)
     speed.bytes_per_second = (leaving(bytes) - leaving(least_call_bytes)) / (seconds - speed.latency);
   return speed;

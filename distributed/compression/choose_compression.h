@@ -27,8 +27,8 @@ struct CompressionChoice {
 
 // Measures what an exchange of these gradients takes between these ranks, and what compressing them takes of their
 // processors; then takes what cost_model.h says. `options`: ratio and rank count, the name does not. `placement`: of parameters of
-// float32. `bucket_bytes`: least size of a bucket. `overlaps`: the exchange, with the backward pass. Takes about a second, or,
-// with many parameters, the time of compressing them twice with each method; and memory for
+// float32. `bucket_bytes`: least size of a bucket. `overlaps`: the exchange, with the backward pass. Takes about a second, over slow links two, and
+// with many parameters the time of compressing them twice with each method; and memory for
 // three times the gradients, which is free again behind it. Collective; the sums must be those of the algorithm `hierarchical`.
 CompressionChoice choose_compression(const CompressionOptions& options, const Placement& placement,
                                      std::int64_t bucket_bytes, bool overlaps, Communicator& ranks);
