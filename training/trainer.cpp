@@ -113,6 +113,7 @@ void Trainer::make_programs() {
   state_.kernels = fmt::format("{:016x}", programs_->own_kernels_hash());
   state_.kernel_times = programs_->kernel_times();
   state_.bucket_bytes = std::to_string(options_.bucket_bytes);
+  state_.compression = options_.compression;
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
@@ -123,6 +124,7 @@ std::map<std::string, std::string> Trainer::facts() const {
       {"the first step", std::to_string(state_.step + 1)},
       {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
   if (!strategy_realigns()) facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
+  if (!state_.compression.empty()) facts["the chosen compression"] = state_.compression;
   if (state_.step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", states_hash(parts_.store));
   return facts;
 }

@@ -60,6 +60,7 @@ struct TrainerOptions {
   OnError on_error = OnError::fail;
   std::filesystem::path output = {};     // folder of checkpoints; empty: none are written
   int keep = 1;                          // checkpoints
+  std::string compression = {};          // see RunState
   std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
   // Steps between comparisons of what the ranks hold, which come before each checkpoint and at the end, too; 0: none.
   // Only where the ranks stay equal by themselves: all sum gradients, with the same kernels, and the strategy neither
@@ -120,7 +121,8 @@ class Trainer {
   ~Trainer();
 
   // What must be equal on all ranks before data moves: the seed, hashes of the plan, the weights and the
-  // optimizer's state, the next step; and the choice of kernels, unless the strategy realigns weights.
+  // optimizer's state, the next step, the compression if it was chosen; and the choice of kernels, unless the strategy realigns
+  // weights.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const;
 

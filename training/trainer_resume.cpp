@@ -55,6 +55,7 @@ bool Trainer::resume() {
   state_.kernels = now.kernels;
   state_.kernel_times = now.kernel_times;
   state_.bucket_bytes = now.bucket_bytes;
+  state_.compression = now.compression;
   first_step_ = state_.step;
   saved_ = true;
   return true;

@@ -8,11 +8,13 @@
 #include "backends/registry.h"
 #include "core/print.h"
 #include "core/profile.h"
+#include "distributed/compression/choose_compression.h"
 #include "distributed/handshake.h"
 #include "distributed/roles.h"
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/rebroadcast.h"
 #include "distributed/strategies/strategies.h"
+#include "models/programs/automatic_compression.h"
 #include "models/programs/begin_events.h"
 #include "models/programs/command_line.h"
 #include "models/programs/kernel_choice.h"
@@ -41,6 +43,7 @@ struct Setup {
   RunData data;
   RunOptions options;
   std::unique_ptr<Model> model;
+  AutomaticCompression compression;
 };
 
 // The keys of the data are those of the rank that has read it.
@@ -120,10 +123,14 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
   return setup;
 }
 
-ParameterStore make_store_of(const Setup& setup) {
+std::vector<ParameterSpec> parameters_of(const Setup& setup) {
   std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.types.values);
   for (const std::string& pattern : setup.options.freeze) freeze(specs, pattern);
-  ParameterStore store(std::move(specs), static_cast<std::uint64_t>(setup.options.trainer.seed));
+  return specs;
+}
+
+ParameterStore make_store_of(const Setup& setup) {
+  ParameterStore store(parameters_of(setup), static_cast<std::uint64_t>(setup.options.trainer.seed));
   store.set_types(setup.options.types);
   return store;
 }
@@ -212,6 +219,8 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   setup.options.trainer.tuner = choice.tuner.get();
   say_if_any(*report, choice.remark);
   say_if_any(*report, remark_on_speed(setup.options.types, *backend));
+  say_if_any(*report, setup.compression.sentence);
+  if (!setup.compression.sentence.empty()) report->log(setup.compression.fields);
   Survivors survivors(ranks, setup.options, backend->info().kind, line.log);
   Trainer trainer({.model = builder_of(*setup.model),
                    .store = store,
@@ -289,6 +298,10 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup) {
   // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
   const auto exchange = ranks.duplicate("the exchange of gradients");
   exchange->choose_algorithm(setup.options.algorithm);
+  if (setup.options.strategy.compression.name == automatic_compression) {
+    const auto parameters = together(ranks, "making the parameters", [&] { return parameters_of(setup); });
+    setup.compression = settle_compression(*exchange, line, parameters, setup.options);
+  }
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
   if (roles.trainers() < ranks.size())
