@@ -1,6 +1,4 @@
-// The plugin for NVIDIA GPUs. Options:
-//   device  the number of the GPU, from 0; without it, the ranks of a host take its GPUs in turn
-//   tf32    1: the libraries may round the factors of products in float32 to TF32; 0, the default: they may not
+#include "backends/cuda/cuda_backend.h"
 
 #include <algorithm>
 #include <charconv>
@@ -15,7 +13,6 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/library_source.h"
 #include "backends/cuda/own_source.h"
-#include "core/device/plugin.h"
 #include "core/error.h"
 
 namespace plexaura::cuda {
@@ -172,6 +169,8 @@ int rank_on_host() {
   return 0;
 }
 
+}  // namespace
+
 Backend* open_cuda(const BackendOptions& options) {
   std::optional<int> index;
   vendor::Options of_libraries;
@@ -185,8 +184,4 @@ Backend* open_cuda(const BackendOptions& options) {
   return new CudaBackend(index ? *index : rank_on_host() % runtime::device_count(), of_libraries);
 }
 
-}  // namespace
-
 }  // namespace plexaura::cuda
-
-PLEXAURA_PLUGIN(plexaura::cuda::open_cuda)
