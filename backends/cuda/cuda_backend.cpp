@@ -7,10 +7,10 @@
 #include <iterator>
 #include <optional>
 
-#include "backends/cpu/adapter/batch_norm_regions.h"
 #include "backends/cpu/adapter/matmul_regions.h"
 #include "backends/cuda/cuda_event.h"
 #include "backends/cuda/device.h"
+#include "backends/cuda/fused_batch_norm.h"
 #include "backends/cuda/library_source.h"
 #include "backends/cuda/own_source.h"
 #include "core/error.h"
@@ -118,7 +118,7 @@ class CudaBackend final : public Backend {
 
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
     if (graph.type({last, 0}).shape.elements() == 0) return {};
-    std::vector<Region> regions = match_batch_norm(graph, last, uses);
+    std::vector<Region> regions = match_fused_batch_norm(graph, last, uses);
     if (graph.record(last).op->name() == "add")
       std::ranges::move(match_matmul_with_bias(graph, last, uses), std::back_inserter(regions));
     return regions;
