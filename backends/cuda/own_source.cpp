@@ -5,6 +5,8 @@
 
 #include "backends/cpu/adapter/in_place.h"
 #include "backends/cpu/adapter/inputs_read.h"
+#include "backends/cuda/cast_behind.h"
+#include "backends/cuda/chain_regions.h"
 #include "backends/cuda/channels_last.h"
 #include "backends/cuda/costs.h"
 #include "backends/cuda/fused_batch_norm.h"
@@ -138,11 +140,21 @@ std::optional<Offer> offer_channels_last(const Code& code) {
   return moved;
 }
 
+// Pixels are decoded row-major, and convolutions in 16 bits want them channels last.
+bool is_pixels_for_tensor_cores(const Code& code) {
+  const TensorType& pixels = code.outputs[0];
+  return code.op->name() == "normalise_image" && size_of(pixels.dtype) == 2 && pixels.shape.rank() == 4;
+}
+
 std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
   if (query.op().name() == "reorder") return {of_reorder(query, std::move(code))};
   code.enqueue = find_kernel(query.op().name());
   if (!code.enqueue) return {};
   std::vector<Offer> offers{offer(code, false)};
+  if (is_pixels_for_tensor_cores(code)) {
+    offers[0].code.channels_last = true;
+    offers[0].outputs = {channels_last()};
+  }
   if (comes_channels_last(query))
     if (auto moved = offer_channels_last(code)) offers.push_back(std::move(*moved));
   for (Offer& of : offers) {
@@ -167,8 +179,36 @@ Offer of_batch_norm(const Code& of, const FusedBatchNorm& region, bool channels_
   return offer;
 }
 
+// All values of a chain lie alike, one after the other.
+Offer of_chains(const RegionQuery& query, const Code& of, const std::vector<Chain>& chains, bool follows) {
+  Offer offer{.code = of, .inputs = layouts_of(of.inputs, false), .outputs = layouts_of(of.outputs, false)};
+  for (std::size_t i = 0; i < chains.size(); ++i) {
+    const auto lies_last = [&](const ChainOperand& operand) {
+      return !operand.is_scalar && query.given[operand.input] == channels_last();
+    };
+    const bool moves = follows && std::ranges::any_of(chains[i].operands, lies_last);
+    if (moves) offer.outputs[i] = channels_last();
+    for (const ChainOperand& operand : chains[i].operands) {
+      if (operand.is_scalar) continue;
+      if (moves) offer.inputs[operand.input] = channels_last();
+      if (of.inputs[operand.input] == of.outputs[i]) offer.in_place.emplace_back(i, operand.input);
+    }
+  }
+  return offer;
+}
+
+std::vector<Offer> offers_for_chains(const RegionQuery& query, Code code) {
+  auto chains = std::make_shared<const std::vector<Chain>>(chains_of(query.graph, query.region));
+  code.enqueue = [chains](const Call& call) { enqueue_chains(call, *chains); };
+  std::vector<Offer> offers{of_chains(query, code, *chains, false)};
+  if (comes_channels_last(query)) offers.push_back(of_chains(query, code, *chains, true));
+  return offers;
+}
+
 std::vector<Offer> offers_for(const RegionQuery& query, Code code) {
   if (query.region.nodes.size() == 1) return offers_for_op(query, std::move(code));
+  if (is_chains(query.region)) return offers_for_chains(query, std::move(code));
+  if (is_cast_behind(query.region)) return offers_for_op(query, std::move(code));
   const auto region = fused_batch_norm(query.region.kind);
   if (!region) return {};
   std::vector<Offer> offers{of_batch_norm(code, *region, false)};
