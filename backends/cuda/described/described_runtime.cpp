@@ -77,7 +77,10 @@ void count_copy(const std::byte* dst, const std::byte* src, std::size_t bytes) {
 
 }  // namespace
 
-void describe(const Gpu& gpu) { state().gpu = &gpu; }
+void describe(const Gpu& gpu) {
+  state().gpu = &gpu;
+  state().most_bytes_used = state().bytes_used;
+}
 const Gpu& described_gpu() { return *state().gpu; }
 std::size_t most_bytes_used() { return state().most_bytes_used; }
 
