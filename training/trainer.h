@@ -136,6 +136,9 @@ class Trainer {
   bool has_other_kernels() const { return has_other_kernels_; }
   // Whether it also had another options.bucket_bytes, which may be the reason.
   bool has_other_buckets() const { return has_other_buckets_; }
+  // Runs the first step of an epoch on samples that are all zeros, and counts it nowhere: for a DescribedBackend, to see
+  // what it enqueues.
+  void step_on_zeros();
   // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run();

@@ -17,6 +17,7 @@
 #include "models/programs/automatic_compression.h"
 #include "models/programs/begin_events.h"
 #include "models/programs/command_line.h"
+#include "models/programs/described_step.h"
 #include "models/programs/kernel_choice.h"
 #include "models/programs/outputs.h"
 #include "models/programs/prediction_data.h"
@@ -149,11 +150,25 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--backend"] = name_of_backend(line.backend);  // each rank may use a device of its own
   facts["--resume"] = given(line.resume);
   facts["--dry-run"] = given(line.dry_run);
+  facts["--device"] = line.device.empty() ? "not given" : line.device;
   facts["--weights"] = given(!line.weights.empty());
   facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));
   facts["--log"] = given(!line.log.empty());
   facts["--profile"] = given(!line.profile.empty());
   return facts;
+}
+
+// Nothing is measured on a device that is not there.
+std::unique_ptr<Backend> open_device(const CommandLine& line, RunOptions& options) {
+  if (line.device.empty()) return open_backend(line.backend);
+  options.tuning = Tuning::off;
+  return open_described_backend(line.backend, line.device);
+}
+
+void check_alone(const CommandLine& line, const Communicator& ranks) {
+  if (!line.device.empty() && ranks.size() > 1)
+    throw UserError(fmt::format(
+        "--device plans for one rank, and there are {}; start the program without mpirun", ranks.size()));
 }
 
 std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandLine& line) {
@@ -205,7 +220,8 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   });
   Profile profile;  // on all ranks at about the same time: see TraceFile
   if (!line.profile.empty()) setup.options.trainer.profile = &profile;
-  const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
+  const auto backend =
+      together(ranks, "opening the backend", [&] { return open_device(line, setup.options); });
   ParameterStore store = together(ranks, "making the parameters", [&] {
     ParameterStore made = make_store_of(setup);
     if (!line.weights.empty()) load_weights(line.weights, made, line.skip);
@@ -234,6 +250,9 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   if (line.dry_run) {
     together(ranks, "printing", [&] {
       if (ranks.rank() == 0) print_output(plan_text(setup, trainer, line));
+      if (auto* const described = dynamic_cast<DescribedBackend*>(backend.get()))
+        print_output(
+            text_of(account_of_step(*described, trainer), *described, setup.options.trainer.batch_size));
     });
     return 0;
   }
@@ -347,8 +366,11 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
   const Beginning beginning = read_beginning(kind, argc, argv);
   const std::unique_ptr<EventFile> events = begin_events(beginning.output);
   return run_ranks(beginning.communicator, [&](Communicator& ranks) {
-    const CommandLine line =
-        together(ranks, "reading the command line", [&] { return parse_command_line(kind, argc, argv); });
+    const CommandLine line = together(ranks, "reading the command line", [&] {
+      CommandLine read = parse_command_line(kind, argc, argv);
+      check_alone(read, ranks);
+      return read;
+    });
     check_agreement(ranks, {{"--help or --version", given(!line.message.empty())}});
     if (!line.message.empty()) {
       together(ranks, "printing", [&] {
