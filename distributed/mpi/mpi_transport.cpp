@@ -198,10 +198,9 @@ class MpiTransport final : public Transport {
     MPI_Comm made = MPI_COMM_NULL;
     const Ulfm& ulfm = *session_->ulfm();
     const char* const name = "MPIX_Comm_shrink";
-    MpiSession::check(
-        session_->blocking(
-            name, [&] { return ulfm.shrink(comm_, &made); }, deadline_seconds),
-        name);
+    MpiSession::check(session_->blocking(
+                          name, [&] { return ulfm.shrink(comm_, &made); }, deadline_seconds),
+                      name);
     session_->go_on();
     return made;
   }

@@ -20,10 +20,10 @@ int parse_spares(std::string_view text, int ranks) {
   const auto [rest, error] = std::from_chars(text.data(), end, spares);
   const bool is_number = error == std::errc() && rest == end;
   if (is_number && (spares == 0 || (spares > 0 && spares <= ranks - 2))) return spares;
-  throw UserError(
-      fmt::format("the variable PLEXAURA_SPARES is '{}', of {} ranks; it must be a number of spares that leaves "
-                  "two ranks or more to train, or 0",
-                  text, ranks));
+  throw UserError(fmt::format(
+      "the variable PLEXAURA_SPARES is '{}', of {} ranks; it must be a number of spares that leaves "
+      "two ranks or more to train, or 0",
+      text, ranks));
 }
 
 }  // namespace

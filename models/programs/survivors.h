@@ -60,10 +60,10 @@ class Survivors {
   std::string processor_;
   std::string log_;
   bool trains_;
-  std::vector<int> numbers_;           // of all that were left before, as at the start
-  std::unique_ptr<Group> group_;       // null: all
+  std::vector<int> numbers_;                    // of all that were left before, as at the start
+  std::unique_ptr<Group> group_;                // null: all
   std::vector<std::unique_ptr<Group>> former_;  // which the Trainer has not let go of yet
-  std::optional<TrainingResult> end_;  // of a spare that nobody needs any more
+  std::optional<TrainingResult> end_;           // of a spare that nobody needs any more
 };
 
 }  // namespace plexaura

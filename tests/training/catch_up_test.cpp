@@ -94,7 +94,9 @@ TEST_CASE("a spare takes everything from the lowest rank, before the first step 
 
 TEST_CASE("spares alone have nothing to go on from") {
   const RunPlace spare{.step = RunPlace::nowhere};
-  CHECK(device_error([&] { meet({spare, spare, spare}); })
+  CHECK(device_error([&] {
+          meet({spare, spare, spare});
+        })
             .starts_with("all ranks that trained have died or ended, and spares take their weights from one "
                          "that is left; "));
 }
