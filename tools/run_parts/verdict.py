@@ -112,7 +112,7 @@ def of_end(ranks):
     if asked is None:
         return of("exception", first, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status {max(statuses)} after step {first.step}")
     word = signal.Signals(asked.last(Kind.SIGNAL).number).name
-    return of("signal", asked, f"{name(asked)} was asked to end by {word}, and all ranks ended after step {asked.step}")
+    return Verdict("signal", asked.rank, first.step, f"{name(asked)} was asked to end by {word}, and all ranks ended after step {first.step}")
 
 
 def waiting_share(rank):
