@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import dying
 import support
@@ -146,6 +147,20 @@ class Sparing(SpareTest):
         self.assertEqual(self.end(run, 0), [])
         self.assertRegex(self.all_output, r"steps +3,750, 3,710 of them now")
         self.assertEqual(self.log("run.log")[-1]["epoch"], 249)
+
+    def test_a_spare_waits_for_those_that_compute(self):
+        """It hears of a death at once. The only rank that is left is at work for longer than the deadline, as it seems: it is stopped."""
+        run = self.start_spares(1, *self.iris("output.dir=run", "training.epochs=1000000", "distributed.deadline_seconds=2"), ranks=2)
+        self.wait_for_training([0, 1], 100)
+        process = self.by_number()[0].process
+        os.kill(process, signal.SIGSTOP)
+        self.kill(1)
+        time.sleep(5)
+        os.kill(process, signal.SIGCONT)
+        self.wait_for(lambda: self.by_number()[2].survived)
+        os.kill(process, signal.SIGTERM)
+        self.end(run, 143)
+        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 1 has died; rank 2 takes over; ranks 0 and 2 go on"])
 
     def test_all_that_trained_die(self):
         run = self.start_spares(2, *self.iris("output.dir=run", "training.epochs=1000000"), ranks=2)
