@@ -213,9 +213,11 @@ class Replaced(dying.DyingTest):
 
     def check(self, deaths, settings, spares=1):
         super().check(deaths, settings, spares)
-        left = RANKS + spares - len(deaths)
-        for sentence, _ in self.who_went_on()[-1:]:
-            self.assertEqual(len(re.findall(r"\d+", sentence.split("; ")[-1])), min(RANKS, left), sentence)
+        left = RANKS + spares
+        for sentence, _ in self.who_went_on():
+            dead, *_, living = (re.findall(r"\d+", part) for part in sentence.split("; "))
+            left -= len(dead)
+            self.assertEqual(len(living), min(RANKS, left), self.all_output)
 
     def test_at_a_named_point(self):
         points = [(point, settings) for point in OF_STEP for settings in SETTINGS] + [(point, "shared memory") for point in (*OF_EPOCH, ENDS, f"after {ENDS}")]
