@@ -313,9 +313,9 @@ class Told(VerdictTest):
         self.rank(2, *waits, (2, Kind.SIGNAL, signal.SIGTERM, ""), end, step=0, started=1000)
         self.assertEqual(self.judged()[:3], ("signal", 2, 12))
         self.why("signal", "rank 2 on h0 was asked to end by SIGTERM, and all ranks ended after step 12")
-        self.rank(2, *waits, (20, Kind.SPARE, 0, ""), (0.1, Kind.STEP, 12, ""), started=1000)
-        self.rank(0, (30, Kind.WAIT, 0, "bucket 0 of step 12"), started=1000, beat=30, place="another boot")
-        self.rank(1, (0.1, Kind.STEP, 12, ""), started=1000, survived=20)
+        self.rank(0, (500, Kind.WAIT, 0, "bucket 0 of step 12"), started=1000, beat=500, place="another boot")
+        self.rank(1, (0.1, Kind.STEP, 12, ""), started=1000, survived=400)
+        self.rank(2, *waits, (400, Kind.SPARE, 0, ""), (0.1, Kind.STEP, 12, ""), started=1000)
         self.why("running", "ranks 1 and 2 at step 12; rank 0 died before, and the others went on")
 
     def test_ranks_that_ended_as_others_did_not_start(self):
