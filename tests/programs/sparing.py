@@ -233,6 +233,11 @@ class Replaced(dying.DyingTest):
         cases += [(f"rank 1, and the spare {more} points behind the shrinking", [*first, death(SPARE, "MPIX_Comm_shrink", more)], "shared memory") for more in range(1, RECOVERY, 3)]
         self.check_all("spare dies", chosen(cases))
 
+    def test_between_the_messages_of_the_end(self):
+        """Those that rank 0 has told go, and the spare may be alone."""
+        cases = [(f"rank 0, {more} points behind '{ENDS}'", [death(0, ENDS, more)], "messages") for more in range(1, 16)]
+        self.check_all("ends", chosen(cases))
+
     def test_another_while_the_spare_takes_over(self):
         source = random.Random(5)
         cases = []
