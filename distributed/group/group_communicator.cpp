@@ -290,6 +290,10 @@ std::unique_ptr<Communicator> GroupCommunicator::without(std::span<const int> lo
                                              topology_.of(rank()));
 }
 
+bool GroupCommunicator::agree(bool yes, double deadline_seconds) {
+  return transport_->agree(yes, deadline_seconds > 0 ? deadline_seconds : options_.deadline_seconds);
+}
+
 std::optional<std::int64_t> GroupCommunicator::bytes_sent() const {
   if (algorithm_ != nullptr && algorithm_->is_of_library()) return std::nullopt;
   return transport_->bytes_sent() + messages_->bytes_sent();

@@ -90,6 +90,10 @@ class Transport {
   // long the others may need to come.
   virtual std::unique_ptr<Transport> without(std::span<const int> lost, double deadline_seconds) = 0;
 
+  // Where the library outlives ranks: whether all that live bring `yes`. All of them call it together, also after deaths, and get
+  // the same answer whoever dies meanwhile.
+  virtual bool agree(bool yes, double /*deadline_seconds*/) { return yes; }
+
   // The library's own sum over all ranks, in place, of a type that check_summable() takes. Blocks; where it never ends,
   // because a rank is lost, it may end the process with a sentence instead of throwing.
   virtual void all_reduce(DType dtype, std::byte* data, std::int64_t count) = 0;

@@ -155,6 +155,16 @@ class MpiTransport final : public Transport {
     return std::make_unique<MpiTransport>(session_, made, std::make_shared<std::atomic<bool>>(false));
   }
 
+  bool agree(bool yes, double deadline_seconds) override {
+    if (!session_->ulfm()) return yes;
+    int flag = yes ? 1 : 0;
+    const char* const name = "MPIX_Comm_agree";
+    is_loss(session_->blocking(
+                name, [&] { return session_->ulfm()->agree(comm_, &flag); }, deadline_seconds),
+            name);
+    return flag != 0;
+  }
+
   void all_reduce(DType dtype, std::byte* data, std::int64_t count) override {
     constexpr std::int64_t most = std::int64_t{1} << 30;  // MPI counts in int
     for (std::int64_t first = 0; first < count; first += most) {

@@ -109,17 +109,27 @@ bool Survivors::has_spares() { return living().size() > trainers_; }
 
 TrainingResult Survivors::run(Trainer& trainer, RunReport& report) {
   await_the_beginning();
-  bool is_lost = false;
-  while (true) try {
-      if (is_lost) go_on(trainer, report);
-      is_lost = false;
-      return trains_ ? train(trainer, report) : stand_by();
-    } catch (const RankLost& loss) {
-      if (!loss.is_outlived() || !all_.outlives_ranks()) throw;
-      if (end_) return *end_;
-      is_lost = true;
-    }
+  if (!all_.outlives_ranks()) return trainer.run(report);
+  for (bool is_lost = false;; is_lost = true) {
+    const std::optional<TrainingResult> end = attempt(is_lost, trainer, report);
+    // A rank that has come to the end may be needed by one that has not, as others have died before they could tell it.
+    if (all_.agree(end.has_value(), patience())) return *end;
+  }
 }
+
+// Nothing where another rank has died meanwhile.
+std::optional<TrainingResult> Survivors::attempt(bool is_lost, Trainer& trainer, RunReport& report) {
+  try {
+    if (is_lost) go_on(trainer, report);
+    return trains_ ? train(trainer, report) : stand_by();
+  } catch (const RankLost& loss) {
+    if (!loss.is_outlived()) throw;
+    return std::nullopt;
+  }
+}
+
+// Those that train come when they hear of a death, which may be behind a long computation.
+double Survivors::patience() const { return trains_ ? 0 : patience_seconds; }
 
 // Before training begins nobody goes on: a spare that hears of a death then ends as the others do.
 void Survivors::await_the_beginning() {
@@ -131,22 +141,16 @@ void Survivors::await_the_beginning() {
 
 TrainingResult Survivors::train(Trainer& trainer, RunReport& report) {
   TrainingResult result = trainer.run(report);
-  if (has_spares()) {
-    tell_spares(result.signal, "the end of training");
-    living().barrier("the end of training");
-  }
+  if (has_spares()) tell_spares(result.signal, "the end of training");
   return result;
 }
 
-// No rank that trains ends before all spares know that the run has ended. So one that does not know, and hears of a loss,
-// finds another that goes on with it; and one that knows is not needed any more.
 TrainingResult Survivors::stand_by() {
   const StopSignals signals;  // the first one is for those that train
   tell_event(EventKind::spare, 1);
-  const int signal = hear(as_long_as_it_takes, "the death of another rank");
-  end_.emplace().signal = signal;
-  living().barrier("the end of training");
-  return *end_;
+  TrainingResult result;
+  result.signal = hear(as_long_as_it_takes, "the death of another rank");
+  return result;
 }
 
 // From the lowest rank, which trains.
@@ -166,9 +170,8 @@ int Survivors::hear(double deadline_seconds, std::string_view what) {
 void Survivors::go_on(Trainer& trainer, RunReport& report) {
   if (group_) former_.push_back(std::move(group_));
   const bool was_spare = !trains_;
-  // Those that train come when they hear of the death, which may be behind a long computation.
-  group_ = std::make_unique<Group>(all_.without({}, was_spare ? patience_seconds : 0), trainers_, all_.rank(),
-                                   options_, processor_);
+  group_ =
+      std::make_unique<Group>(all_.without({}, patience()), trainers_, all_.rank(), options_, processor_);
   trains_ = group_->living->rank() < trainers_;
   if (!trains_) return former_.clear();
   if (was_spare) tell_event(EventKind::spare, 0);

@@ -45,6 +45,8 @@ class Survivors {
   Communicator& living();
   bool has_spares();
   void await_the_beginning();
+  std::optional<TrainingResult> attempt(bool is_lost, Trainer& trainer, RunReport& report);
+  double patience() const;
   TrainingResult train(Trainer& trainer, RunReport& report);
   TrainingResult stand_by();
   void tell_spares(int signal, std::string_view what);
@@ -63,7 +65,6 @@ class Survivors {
   std::vector<int> numbers_;                    // of all that were left before, as at the start
   std::unique_ptr<Group> group_;                // null: all
   std::vector<std::unique_ptr<Group>> former_;  // which the Trainer has not let go of yet
-  std::optional<TrainingResult> end_;           // of a spare that nobody needs any more
 };
 
 }  // namespace plexaura

@@ -23,7 +23,7 @@ ALL = support.FAULT_SEEDS >= 20
 OF_STEP = ["step 18", "samples", "bucket 0 of step 18", "bucket 1 of step 18", "after bucket 1 of step 18", "the update of step 18", "after the update of step 18"]
 OF_EPOCH = ["validation", "after validation", "the comparison of the weights of all ranks", "the state of the strategy", "saving a checkpoint",
             "after saving a checkpoint", "saved 15", f"the update of step {LAST}", f"after the update of step {LAST}", f"saved {LAST}",
-            "the end of its work", "after the end of its work"]
+            "MPIX_Comm_agree", "after MPIX_Comm_agree", "the end of its work", "after the end of its work"]
 FIRST = "bucket 0 of step 18"
 RECOVERY = 140  # points that a rank comes to from the library's call on, of which the last lie in the steps behind
 SETTINGS = {"shared memory": (), "messages": ("distributed.shared_memory=false",), "overlap": ("distributed.overlap=on",)}

@@ -220,22 +220,22 @@ class Replaced(dying.DyingTest):
             self.assertEqual(len(living), min(RANKS, left), self.all_output)
 
     def test_at_a_named_point(self):
-        points = [(point, settings) for point in OF_STEP for settings in SETTINGS] + [(point, "shared memory") for point in (*OF_EPOCH, ENDS, f"after {ENDS}")]
+        points = [(point, settings) for point in OF_STEP for settings in SETTINGS] + [(point, "shared memory") for point in OF_EPOCH]
         cases = [(f"rank {rank} at '{point}'", [death(rank, point)], settings) for point, settings in points for rank in range(RANKS)]
         self.check_all("replaced", chosen(cases))
 
     def test_a_spare(self):
         """Where it waits, takes over or ends. It has to have been needed for most of that."""
         first = [death(1, FIRST)]
-        cases = [(f"spare at '{point}'", [death(SPARE, point)], settings) for point in (WAITS, ENDS, "the end of its work") for settings in SETTINGS]
+        cases = [(f"spare at '{point}'", [death(SPARE, point)], settings) for point in (WAITS, "MPIX_Comm_agree", "after MPIX_Comm_agree", "the end of its work") for settings in SETTINGS]
         cases += [(f"rank 1, and the spare at '{point}'", [*first, death(SPARE, point)], settings)
                   for point in ("MPIX_Comm_shrink", "after MPIX_Comm_shrink", "who is left", "placing the parameters", "compiling", "step 18", *OF_EPOCH[-4:]) for settings in SETTINGS]
         cases += [(f"rank 1, and the spare {more} points behind the shrinking", [*first, death(SPARE, "MPIX_Comm_shrink", more)], "shared memory") for more in range(1, RECOVERY, 3)]
         self.check_all("spare dies", chosen(cases))
 
     def test_between_the_messages_of_the_end(self):
-        """Those that rank 0 has told go, and the spare may be alone."""
-        cases = [(f"rank 0, {more} points behind '{ENDS}'", [death(0, ENDS, more)], "messages") for more in range(1, 16)]
+        """Some of the spares have been told that the run has ended, and others not."""
+        cases = [(f"rank 0, {more} points behind '{ENDS}'", [death(0, ENDS, more)], "messages", spares) for more in range(1, 16) for spares in (1, 2)]
         self.check_all("ends", chosen(cases))
 
     def test_another_while_the_spare_takes_over(self):
