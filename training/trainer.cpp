@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/events.h"
 #include "core/profile.h"
+#include "training/catch_up.h"
 #include "training/data/loader.h"
 #include "training/data/sent_steps.h"
 #include "training/folder_lock.h"
@@ -66,8 +67,12 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     : parts_(std::move(parts)), options_(std::move(options)) {
   if (parts_.collective == nullptr) parts_.collective = &alone_;
   share_out();
-  lock_output();
-  make_programs();
+  if (options_.is_spare) {
+    state_.step = RunPlace::nowhere;
+  } else {
+    lock_output();
+    make_programs();
+  }
   state_.seed = options_.seed;
   state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;
@@ -81,8 +86,8 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
 void Trainer::require_programs() const {
   if (programs_ == nullptr)
     throw UserError(
-        "the Trainer has no programs, for its last regroup() has failed; call it again with the ranks that "
-        "are left");
+        "the Trainer has no programs, for it is a spare's, or its last regroup() has failed; call regroup() "
+        "with the ranks that are left");
 }
 
 const TrainingPrograms& Trainer::programs() const {

@@ -70,6 +70,9 @@ struct TrainerOptions {
   Profile* profile = nullptr;   // an event per instruction; slows the run down
   Tuner* tuner = nullptr;       // of kernels: see ProgramOptions
   bool parts_may_move = false;  // regroup() may be called with TakenParts
+  // This rank does not begin with the others: it makes its programs, and takes weights, state and place from the others, in
+  // the regroup() in which it takes the place of a lost rank.
+  bool is_spare = false;
 };
 
 // What a rank computes of each step after ranks were lost: of as many parts as there were ranks at the start these,
@@ -112,7 +115,7 @@ struct TrainingResult {
 // equal.
 class Trainer {
  public:
-  // Compiles every program and places the store. All ranks construct together. As long as the trainer lives
+  // Compiles every program and places the store. All ranks construct together, but a spare by itself. As long as the trainer lives
   // nobody else may write into options.output. Throws UserError where another run does, for parts that are
   // missing, and for validation data of other fields than the training data's.
   Trainer(TrainerParts parts, TrainerOptions options);
@@ -150,7 +153,8 @@ class Trainer {
   // that was not finished, with a communicator and a strategy of their own, and run() goes on. Weights, state
   // and place are those that the last finished step has left where the strategy agrees before it updates (see
   // HookSet); others may have updated in part. Where some ranks have finished one step more than others, these
-  // take all that from the lowest of those, and their observers miss that step. The old communicator and strategy
+  // take all that from the lowest of those, and their observers miss that step. So do spares, which come in here. The
+  // old communicator and strategy
   // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
   // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
   // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,

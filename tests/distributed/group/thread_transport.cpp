@@ -90,7 +90,7 @@ class ThreadNetwork::Member final : public Transport {
     return ranks;
   }
 
-  std::unique_ptr<Transport> without(std::span<const int> lost) override {
+  std::unique_ptr<Transport> without(std::span<const int> lost, double) override {
     std::vector<int> members;
     for (int rank = 0; rank < size(); ++rank)
       if (std::ranges::find(lost, rank) == lost.end()) members.push_back(member(rank));
