@@ -198,6 +198,11 @@ class Mistakes(SpareTest):
             self.check(f"^no spare can take over: when a rank dies, all others end, .*, because {reason}, or leave --spares out$",
                        "-n", 2, "--survive", "--spares", 1, *program)
 
+    def test_a_choice_that_spares_do_not_make(self):
+        program = self.command("mlp", *self.iris("distributed.on_loss=drop", "distributed.compression=auto"))
+        self.check("compression is 'auto', which the ranks that train choose without the spares; name the compression, or leave --spares out$",
+                   "-n", 2, "--survive", "--spares", 1, *program)
+
     def test_nothing_is_trained(self):
         self.check("^a spare takes over from a rank that trains, and --dry-run, ", "-n", 2, "--survive", "--spares", 1, *self.command("mlp", *self.iris(), "--dry-run"))
 
