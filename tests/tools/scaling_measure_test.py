@@ -171,6 +171,8 @@ class Measuring(unittest.TestCase):
             self.assertIn("--backend paced:times=20,slow=3,slow_rank=3 --log", self.commands[1])
             self.assertEqual(measuring.pacing.environment(self.parse("--measure", "x", "--pace", "2", str(program)))["PLEXAURA_PLUGIN_PATH"].split(":")[0],
                              str(Path(build, "tools").resolve()))
+            with self.assertRaisesRegex(Mistake, "--slow has no effect with one rank"):
+                self.measure("--ranks", "1", "--pace", "20", "--slow", "3", program=(str(program), "iris.yaml"))
         found = [float(row["of_ideal"]) for row in rows]
         for value, expected in zip(found, (1, 16 / 9 / (10 / 3), 16 / 9 / (7 / 3))):
             self.assertAlmostEqual(value, expected)

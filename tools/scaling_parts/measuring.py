@@ -29,6 +29,7 @@ def add_options(parser):
     group.add_argument("--threads", type=int, default=1, metavar="N", help="with --measure: threads of each rank (1)")
     group.add_argument("--trace-steps", type=int, metavar="N", help="with --measure: steps of the run that shows the exchange (20; 0: none)")
     group.add_argument("--host", metavar="NAME:SLOTS,...", help="with --measure: hosts, as tools/run takes them")
+    group.add_argument("--target", type=float, metavar="ACCURACY", help="with --measure: also says when the validation accuracy has come to this, from 0 to 1")
     pacing.add_options(group)
 
 
@@ -76,13 +77,15 @@ def check(options):
             raise Mistake(f"--{name.replace('_', '-')} is {value:g}; write a whole number of {unit}")
     if options.samples and not options.batch:
         raise Mistake("--samples is for weak scaling; give --batch, too")
+    if options.target is not None and not 0 < options.target <= 1:
+        raise Mistake(f"--target is {options.target:g}; it must be above 0, and 1 at most")
     pacing.check(options)
 
 
 def check_use_of(options, ranks, choices):
     check_use(options, choices, EXACT, "bucket_bytes")
     check_use(options, choices, FREE, "every")
-    for name in ("strategies", "bucket_bytes", "every", "trace_steps"):
+    for name in ("strategies", "bucket_bytes", "every", "trace_steps", "slow"):
         if getattr(options, name) is not None and max(ranks) == 1:
             raise Mistake(f"--{name.replace('_', '-')} has no effect with one rank; leave it out, or name more in --ranks")
 

@@ -11,7 +11,6 @@ PLUGIN = "plexaura_paced.so"
 def add_options(group):
     group.add_argument("--pace", type=float, metavar="TIMES", help="with --measure: each kernel takes TIMES times as long as is expected of this processor")
     group.add_argument("--slow", type=float, metavar="TIMES", help="with --pace: the last rank takes TIMES times as long as the others")
-    group.add_argument("--target", type=float, metavar="ACCURACY", help="with --measure: also says when the validation accuracy has come to this, from 0 to 1")
 
 
 def check(options):
@@ -19,8 +18,6 @@ def check(options):
         value = getattr(options, name)
         if value is not None and not least <= value < float("inf"):
             raise Mistake(f"--{name} is {value:g}; it must be {least} or more")
-    if options.target is not None and not 0 < options.target <= 1:
-        raise Mistake(f"--target is {options.target:g}; it must be above 0, and 1 at most")
     if options.slow and options.pace is None:
         raise Mistake("--slow is for ranks whose pace is set; give --pace, too")
     if options.pace is not None:
