@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "distributed/compression/choose_compression.h"
 #include "distributed/handshake.h"
 #include "models/programs/use_model.h"
 
