@@ -34,6 +34,15 @@ const PluginEntry& entry_of(const std::string& file) {
   return *entry();
 }
 
+std::optional<std::string> find_below(const char* subfolder, std::string_view name) {
+  for (const std::string& folder : plugin_folders()) {
+    const auto file = std::filesystem::path(folder) / subfolder / fmt::format("{}{}{}", prefix, name, suffix);
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(file, ignored)) return file.string();
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::string> plugin_folders() {
@@ -48,13 +57,10 @@ std::vector<std::string> plugin_folders() {
   return folders;
 }
 
-std::optional<std::string> find_plugin(std::string_view name) {
-  for (const std::string& folder : plugin_folders()) {
-    const auto file = std::filesystem::path(folder) / fmt::format("{}{}{}", prefix, name, suffix);
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(file, ignored)) return file.string();
-  }
-  return std::nullopt;
+std::optional<std::string> find_plugin(std::string_view name) { return find_below("", name); }
+
+std::optional<std::string> find_describing_plugin(std::string_view backend) {
+  return find_below("plexaura_described", backend);
 }
 
 std::vector<std::string> find_plugins() {

@@ -16,6 +16,10 @@ std::vector<std::string> plugin_folders();
 // The file of a plugin, where there is one.
 std::optional<std::string> find_plugin(std::string_view name);
 
+// The file of a plugin that describes a device for a backend, where there is one: plexaura_described/plexaura_<backend>.so
+// in the same folders.
+std::optional<std::string> find_describing_plugin(std::string_view backend);
+
 // The names of all plugins found.
 std::vector<std::string> find_plugins();
 

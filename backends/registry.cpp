@@ -55,18 +55,38 @@ void add_options(std::string_view text, std::string_view name, BackendOptions& o
   }
 }
 
+bool may_be_a_file(std::string_view name) {
+  return !name.empty() && name.find('/') == std::string_view::npos;
+}
+
 }  // namespace
 
 std::string_view name_of_backend(std::string_view name_with_options) {
   return name_with_options.substr(0, name_with_options.find(':'));
 }
 
+std::unique_ptr<DescribedBackend> open_described_backend(std::string_view name_with_options,
+                                                         const std::string& device) {
+  const std::string_view name = name_of_backend(name_with_options);
+  const auto file = may_be_a_file(name) ? find_describing_plugin(name) : std::nullopt;
+  if (!file)
+    throw UserError(
+        fmt::format("the backend '{}' cannot describe a device that is not there; 'cuda' can, in builds "
+                    "without sanitizers",
+                    name));
+  BackendOptions options{{"describe", device}};
+  if (name.size() < name_with_options.size())
+    add_options(name_with_options.substr(name.size() + 1), name, options);
+  register_portable_kernels();
+  auto backend = open_plugin(*file, options);
+  return std::unique_ptr<DescribedBackend>(&dynamic_cast<DescribedBackend&>(*backend.release()));
+}
+
 std::unique_ptr<Backend> open_backend(std::string_view name_with_options, BackendOptions options) {
   const std::string_view name = name_of_backend(name_with_options);
   const auto backend = std::ranges::find(built_in, name, &BuiltIn::name);
   const bool is_built_in = backend != std::end(built_in);
-  const bool may_be_a_file = !name.empty() && name.find('/') == std::string_view::npos;
-  const auto file = may_be_a_file && !is_built_in ? find_plugin(name) : std::nullopt;
+  const auto file = may_be_a_file(name) && !is_built_in ? find_plugin(name) : std::nullopt;
   if (!is_built_in && !file) throw_missing(name);
   if (name.size() < name_with_options.size())
     add_options(name_with_options.substr(name.size() + 1), name, options);

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/device/backend.h"
+#include "core/device/described_backend.h"
 #include "core/device/plugin.h"
 
 namespace plexaura {
@@ -20,6 +20,11 @@ namespace plexaura {
 // built against other headers, a driver or device that is missing, an option that is unknown or given twice. Registers
 // the portable kernels first. From one thread at a time.
 std::unique_ptr<Backend> open_backend(std::string_view name_with_options, BackendOptions options = {});
+
+// The same for a device that need not be there, as "h200" with the backend "cuda". UserError in one sentence also where the
+// backend describes no devices, and for a device that it does not know.
+std::unique_ptr<DescribedBackend> open_described_backend(std::string_view name_with_options,
+                                                         const std::string& device);
 
 // "cuda:device=1" -> "cuda"
 std::string_view name_of_backend(std::string_view name_with_options);

@@ -10,23 +10,24 @@ namespace plexaura {
 // What a process tells about itself, for whoever asks from outside what it does, or did last. The numbers stand in
 // files: see training/event_file.h.
 enum class EventKind : std::uint32_t {
-  start = 1,     // of the process
-  ready = 2,     // all ranks have come together; the number of ranks
-  step = 3,      // begins; its number
-  data = 4,      // waits for samples
-  phase = 5,     // works alone, and other ranks may have to wait for it; what it does
-  wait = 6,      // is in a call of all ranks; its name
-  back = 7,      // one of the last three has ended; kind and text of the one around it
-  saved = 8,     // a checkpoint was saved; the updates so far
-  error = 9,     // ends with an error that this rank reports; exit status, sentence
-  echo = 10,     // ends with an error that another rank reports; exit status, sentence
-  lost = 11,     // ends because ranks were lost; the first of them, sentence
-  signal = 12,   // is asked to end; the signal
-  exit = 13,     // somebody has called exit(); its argument
-  end = 14,      // the work is done; exit status
-  paused = 15,   // the process has not run; for how many seconds
-  bucket = 16,   // of gradients: its number, the tensors in it
-  survived = 17  // goes on although ranks have died; how many ranks are left, sentence
+  start = 1,      // of the process
+  ready = 2,      // all ranks have come together; the number of ranks
+  step = 3,       // begins; its number
+  data = 4,       // waits for samples
+  phase = 5,      // works alone, and other ranks may have to wait for it; what it does
+  wait = 6,       // is in a call of all ranks; its name
+  back = 7,       // one of the last three has ended; kind and text of the one around it
+  saved = 8,      // a checkpoint was saved; the updates so far
+  error = 9,      // ends with an error that this rank reports; exit status, sentence
+  echo = 10,      // ends with an error that another rank reports; exit status, sentence
+  lost = 11,      // ends because ranks were lost; the first of them, sentence
+  signal = 12,    // is asked to end; the signal
+  exit = 13,      // somebody has called exit(); its argument
+  end = 14,       // the work is done; exit status
+  paused = 15,    // the process has not run; for how many seconds
+  bucket = 16,    // of gradients: its number, the tensors in it
+  survived = 17,  // goes on although ranks have died; how many ranks are left, sentence
+  spare = 18      // 1: waits outside the training for a rank to die; 0: has taken the place of one
 };
 
 // Where events go. May be called from any thread, and from a signal handler: neither locks nor allocates.

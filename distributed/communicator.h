@@ -78,8 +78,12 @@ class Communicator : public Collective {
   // After a RankLost, on all ranks that are left: a communicator of these, in the order of ranks, which counts
   // them anew. `lost` is what the error said, in the numbers at the start. Of the communicator of all ranks only. Where
   // ranks are outlived, `lost` does not matter, and all that live call it again, on the same communicator, when more
-  // have died.
-  virtual std::unique_ptr<Communicator> without(std::span<const int> lost) = 0;
+  // have died. `deadline_seconds`: how long the others may need to come; 0: that of the communicator.
+  virtual std::unique_ptr<Communicator> without(std::span<const int> lost, double deadline_seconds = 0) = 0;
+
+  // Where ranks are outlived, on the communicator of all ranks: whether all that live bring `yes`. All of them call it
+  // together, also after deaths, before without(), and get the same answer whoever dies meanwhile.
+  virtual bool agree(bool yes, double deadline_seconds = 0) = 0;
 
   // Collective: sum() in two halves. Rank r takes the part of the array that part_of(count, dtype, r, size()) names.
   // reduce_scatter() leaves the sums in this rank's part, and anything in the others; all_gather() copies each

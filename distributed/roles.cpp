@@ -20,25 +20,23 @@ constexpr double patience_seconds = 3600;
 
 }  // namespace
 
-Roles::Roles(Communicator& all, const Strategy* strategy) : all_(all) {
+Roles::Roles(Communicator& all, const Strategy* strategy, bool is_spare) : all_(all), is_spare_(is_spare) {
   const bool serves = strategy != nullptr && strategy->role() == RankRole::serves;
-  int first_trainer = -1;
-  const std::vector<std::string> roles =
-      all.gather_all(serves ? "serves" : "trains", "the roles of the ranks");
+  const std::string mine = is_spare ? "waits" : serves ? "serves" : "trains";
+  const std::vector<std::string> roles = all.gather_all(mine, "the roles of the ranks");
   for (int rank = 0; rank < all.size(); ++rank) {
-    if (roles[static_cast<std::size_t>(rank)] == "serves")
-      serving_.push_back(rank);
-    else if (first_trainer < 0)
-      first_trainer = rank;
+    const std::string& role = roles[static_cast<std::size_t>(rank)];
+    if (role == "waits") has_spares_ = true;
+    if (role == "serves") serving_.push_back(rank);
+    if (role == "trains" && trainers_++ == 0) first_trainer_ = rank;
   }
-  if (first_trainer < 0) {
+  if (trainers_ == 0) {
     const UserError error(
         "all ranks serve and none trains; start more ranks, or choose another distributed.strategy");
     agree_on_error(all, std::make_exception_ptr(error), "the roles of the ranks");
   }
-  first_trainer_ = first_trainer;
-  if (!serving_.empty()) split_ = all.split(serves ? 1 : 0, "the ranks that train");
-  if (!serves) training_ = split_ ? split_.get() : &all;
+  if (trainers_ < all.size()) split_ = all.split(mine == "trains" ? 0 : 1, "the ranks that train");
+  if (mine == "trains") training_ = split_ ? split_.get() : &all;
 }
 
 // From the lowest rank that trains.

@@ -13,19 +13,24 @@ namespace plexaura {
 
 // Three groups of ranks. All ranks agree on what the run is and how it ends. Those that train have a share of the
 // data, and measure loss together. Over which of them gradients are summed is the strategy's own affair. A
-// strategy that lets some ranks serve names its peers by their place among all ranks.
+// strategy that lets some ranks serve names its peers by their place among all ranks. A spare is in the first group
+// alone, until it takes the place of a rank that trains and has died.
 class Roles {
  public:
   // Asks the strategy (null: this rank trains) for its role. Collective over all ranks, whose communicator must
-  // outlive this. UserError on all of them where none trains.
-  Roles(Communicator& all, const Strategy* strategy);
+  // outlive this. UserError on all of them where none trains. `is_spare`: this rank has no strategy, and all behind it
+  // are spares, too; nobody serves where there are any.
+  Roles(Communicator& all, const Strategy* strategy, bool is_spare = false);
 
-  bool serves() const { return training_ == nullptr; }
+  bool serves() const { return training_ == nullptr && !is_spare_; }
+  bool is_spare() const { return is_spare_; }
   // How many ranks train.
-  int trainers() const { return all_.size() - static_cast<int>(serving_.size()); }
-  // Those that train, in the order of ranks; the communicator of all where nobody serves. Not on a rank that
-  // serves.
+  int trainers() const { return trainers_; }
+  // Those that train, in the order of ranks; the communicator of all where all do. Not on a rank that serves, nor on a
+  // spare.
   Communicator& training() const { return *training_; }
+  // Those that train, and behind them the spares. Not on a rank that serves.
+  Communicator& candidates() const { return has_spares_ ? all_ : *training_; }
 
   // On ranks that train, when all is compared and training is about to begin: ranks that serve take the
   // placement and the weights of the lowest of them, wherever these are from.
@@ -43,7 +48,10 @@ class Roles {
   std::string hear(std::string_view what) const;
 
   Communicator& all_;
+  bool is_spare_;
+  bool has_spares_ = false;
   std::vector<int> serving_;
+  int trainers_ = 0;
   int first_trainer_ = 0;
   std::unique_ptr<Communicator> split_;
   Communicator* training_ = nullptr;

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <fmt/format.h>
 #include <memory>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "core/device/forwarding_backend.h"
 #include "core/device/plugin.h"
 #include "core/error.h"
+#include "distributed/launcher.h"
 
 namespace plexaura {
 
@@ -103,13 +103,6 @@ class PacedBackend final : public ForwardingBackend {
   std::shared_ptr<Pace> pace_ = std::make_shared<Pace>();
 };
 
-// The rank that a launcher gave this process; 0 where the process was started alone.
-int rank() {
-  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
-    if (const char* const text = std::getenv(name)) return std::atoi(text);
-  return 0;
-}
-
 double option_of(const BackendOptions& options, std::string_view name, double otherwise, double least) {
   const auto found = options.find(name);
   if (found == options.end()) return otherwise;
@@ -130,7 +123,8 @@ Backend* open_paced(const BackendOptions& options) {
           fmt::format("the backend 'paced' has no option '{}'; it has: slow, slow_rank, times", name));
   if (options.contains("slow") != options.contains("slow_rank"))
     throw UserError("the options 'slow' and 'slow_rank' of the backend 'paced' need each other; give both");
-  const bool is_slow = options.contains("slow_rank") && rank() == option_of(options, "slow_rank", 0, 0);
+  const bool is_slow = options.contains("slow_rank") &&
+                       launched_rank().value_or(LaunchedRank{}).rank == option_of(options, "slow_rank", 0, 0);
   const double times = option_of(options, "times", 1, 0) * (is_slow ? option_of(options, "slow", 1, 1) : 1);
   return new PacedBackend(make_cpu_backend(), times);
 }

@@ -64,11 +64,22 @@ void send_store(Collective& ranks, int root, ParameterStore& store) {
   store.raise_version();
 }
 
+// Then nobody can tell the weights.
+void check_anybody_trained(Collective& ranks, const RunPlace& ahead) {
+  if (ahead.step != RunPlace::nowhere) return;
+  const DeviceError error(
+      "all ranks that trained have died or ended, and spares take their weights from one that is left; go on "
+      "from the last "
+      "checkpoint with --resume");
+  agree_on_error(ranks, std::make_exception_ptr(error), "the weights of the ranks that are left");
+}
+
 }  // namespace
 
 RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store, bool unlike) {
   const std::vector<RunPlace> places = gather_places(ranks, mine);
   const auto ahead = std::ranges::max_element(places, is_behind);
+  check_anybody_trained(ranks, *ahead);
   const bool differ =
       std::ranges::any_of(places, [&](const RunPlace& place) { return place.step != ahead->step; });
   if (differ || unlike) send_store(ranks, static_cast<int>(ahead - places.begin()), store);

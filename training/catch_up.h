@@ -9,7 +9,9 @@ namespace plexaura {
 
 // Where a rank stands in its run.
 struct RunPlace {
-  std::int64_t step = 0;  // updates done
+  static constexpr std::int64_t nowhere = -1;
+  std::int64_t step = 0;        // updates done; nowhere: a spare, which has neither weights nor state yet
+  std::int64_t first_step = 0;  // that was done before this run
   std::int64_t epoch = 0;
   std::int64_t step_in_epoch = 0;
   double epoch_loss = 0;
@@ -20,8 +22,8 @@ struct RunPlace {
 
 // When ranks die, those that are left may stand behind different steps. They all go on from the lowest of those
 // that are ahead: the others take its weights, buffers and optimizer's state. With `unlike` weights may differ behind
-// one step, too, and are taken always. Returns its place. Collective. The
-// store is placed alike on all ranks; it changes only where all of it has come.
+// one step, too, and are taken always. Returns its place. DeviceError on all ranks where all of them are nowhere.
+// Collective. The store is placed alike on all ranks; it changes only where all of it has come.
 RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store, bool unlike = false);
 
 }  // namespace plexaura

@@ -34,6 +34,7 @@ const std::string weights_key = "weights";
 const std::string shuffle_key = "shuffle";
 const std::string kernels_key = "kernels";
 const std::string kernel_times_key = "kernel_times";
+const std::string compression_key = "compression";
 const std::string bucket_bytes_key = "bucket_bytes";
 // Beyond it, doubles do not hold every whole number.
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
@@ -62,6 +63,7 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   if (!state.kernels.empty()) file.metadata[kernels_key] = state.kernels;
   if (!state.bucket_bytes.empty()) file.metadata[bucket_bytes_key] = state.bucket_bytes;
   if (!state.kernel_times.empty()) file.metadata[kernel_times_key] = state.kernel_times;
+  if (!state.compression.empty()) file.metadata[compression_key] = state.compression;
   for (std::int64_t index = 0; index < store.states(); ++index)
     for (const ParameterSpec& spec : store.specs())
       if (spec.role == ParameterRole::trainable)
@@ -339,11 +341,22 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   state.kernels = text_or_none(metadata, kernels_key);
   state.kernel_times = text_or_none(metadata, kernel_times_key);
   state.bucket_bytes = text_or_none(metadata, bucket_bytes_key);
+  state.compression = text_or_none(metadata, compression_key);
   for (const auto& [name, value] : file.contents().tensors)
     if (name.starts_with(strategy_prefix))
       state.strategy.emplace_back(name.substr(strategy_prefix.size()), value);
   if (!state.strategy.empty()) state.strategy_ranks = static_cast<int>(file.count("run.strategy_ranks"));
   check_numbers(file, state);
+}
+
+std::string text_of_newest(const fs::path& directory, const std::string& key) {
+  try {
+    const auto newest = newest_checkpoint(directory);
+    if (!newest) return {};
+    return text_or_none(read_safetensors_header(*newest / "state.safetensors").metadata, key);
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -386,13 +399,11 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
 }
 
 std::string kernel_times_of_newest(const fs::path& directory) {
-  try {
-    const auto newest = newest_checkpoint(directory);
-    if (!newest) return {};
-    return text_or_none(read_safetensors_header(*newest / "state.safetensors").metadata, kernel_times_key);
-  } catch (const Error&) {
-    return {};
-  }
+  return text_of_newest(directory, kernel_times_key);
+}
+
+std::string compression_of_newest(const fs::path& directory) {
+  return text_of_newest(directory, compression_key);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& directory) {

@@ -33,6 +33,7 @@ struct RunState {
   std::string kernels = {};
   std::string kernel_times = {};
   std::string bucket_bytes = {};  // in which an update is computed; empty in checkpoints of older versions
+  std::string compression = {};   // that was chosen for this run by measurements; empty: none was
   SavedStrategy strategy = {};    // that of a checkpoint, until it was given back
   int strategy_ranks = 0;         // that kept it
   Metadata notes = {};            // more for the metadata of the weights, neither compared nor read again
@@ -72,6 +73,9 @@ std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, 
 // RunState::kernel_times of the newest checkpoint, which are needed before there are programs and a store to
 // load it into. Empty where there are none, or the checkpoint cannot be read: load_checkpoint() will say so.
 std::string kernel_times_of_newest(const std::filesystem::path& directory);
+
+// RunState::compression likewise.
+std::string compression_of_newest(const std::filesystem::path& directory);
 
 // The newest checkpoint's folder, if any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);

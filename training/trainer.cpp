@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/events.h"
 #include "core/profile.h"
+#include "training/catch_up.h"
 #include "training/data/loader.h"
 #include "training/data/sent_steps.h"
 #include "training/folder_lock.h"
@@ -66,8 +67,12 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     : parts_(std::move(parts)), options_(std::move(options)) {
   if (parts_.collective == nullptr) parts_.collective = &alone_;
   share_out();
-  lock_output();
-  make_programs();
+  if (options_.is_spare) {
+    state_.step = RunPlace::nowhere;
+  } else {
+    lock_output();
+    make_programs();
+  }
   state_.seed = options_.seed;
   state_.data_origin = options_.data_origin;
   state_.samples = train_plan_.samples;
@@ -81,8 +86,8 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
 void Trainer::require_programs() const {
   if (programs_ == nullptr)
     throw UserError(
-        "the Trainer has no programs, for its last regroup() has failed; call it again with the ranks that "
-        "are left");
+        "the Trainer has no programs, for it is a spare's, or its last regroup() has failed; call regroup() "
+        "with the ranks that are left");
 }
 
 const TrainingPrograms& Trainer::programs() const {
@@ -113,6 +118,7 @@ void Trainer::make_programs() {
   state_.kernels = fmt::format("{:016x}", programs_->own_kernels_hash());
   state_.kernel_times = programs_->kernel_times();
   state_.bucket_bytes = std::to_string(options_.bucket_bytes);
+  state_.compression = options_.compression;
 }
 
 std::map<std::string, std::string> Trainer::facts() const {
@@ -123,6 +129,7 @@ std::map<std::string, std::string> Trainer::facts() const {
       {"the first step", std::to_string(state_.step + 1)},
       {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
   if (!strategy_realigns()) facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
+  if (!state_.compression.empty()) facts["the chosen compression"] = state_.compression;
   if (state_.step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", states_hash(parts_.store));
   return facts;
 }

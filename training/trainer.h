@@ -60,6 +60,7 @@ struct TrainerOptions {
   OnError on_error = OnError::fail;
   std::filesystem::path output = {};     // folder of checkpoints; empty: none are written
   int keep = 1;                          // checkpoints
+  std::string compression = {};          // see RunState
   std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
   // Steps between comparisons of what the ranks hold, which come before each checkpoint and at the end, too; 0: none.
   // Only where the ranks stay equal by themselves: all sum gradients, with the same kernels, and the strategy neither
@@ -69,6 +70,9 @@ struct TrainerOptions {
   Profile* profile = nullptr;   // an event per instruction; slows the run down
   Tuner* tuner = nullptr;       // of kernels: see ProgramOptions
   bool parts_may_move = false;  // regroup() may be called with TakenParts
+  // This rank does not begin with the others: it makes its programs, and takes weights, state and place from the others, in
+  // the regroup() in which it takes the place of a lost rank.
+  bool is_spare = false;
 };
 
 // What a rank computes of each step after ranks were lost: of as many parts as there were ranks at the start these,
@@ -111,7 +115,7 @@ struct TrainingResult {
 // equal.
 class Trainer {
  public:
-  // Compiles every program and places the store. All ranks construct together. As long as the trainer lives
+  // Compiles every program and places the store. All ranks construct together, but a spare by itself. As long as the trainer lives
   // nobody else may write into options.output. Throws UserError where another run does, for parts that are
   // missing, and for validation data of other fields than the training data's.
   Trainer(TrainerParts parts, TrainerOptions options);
@@ -120,7 +124,8 @@ class Trainer {
   ~Trainer();
 
   // What must be equal on all ranks before data moves: the seed, hashes of the plan, the weights and the
-  // optimizer's state, the next step; and the choice of kernels, unless the strategy realigns weights.
+  // optimizer's state, the next step, the compression if it was chosen; and the choice of kernels, unless the strategy realigns
+  // weights.
   std::map<std::string, std::string> facts() const;
   const TrainingPrograms& programs() const;
 
@@ -134,6 +139,9 @@ class Trainer {
   bool has_other_kernels() const { return has_other_kernels_; }
   // Whether it also had another options.bucket_bytes, which may be the reason.
   bool has_other_buckets() const { return has_other_buckets_; }
+  // Runs the first step of an epoch on samples that are all zeros, and counts it nowhere: for a DescribedBackend, to see
+  // what it enqueues.
+  void step_on_zeros();
   // Trains to the end, once: UserError for a second call.
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run();
@@ -145,7 +153,8 @@ class Trainer {
   // that was not finished, with a communicator and a strategy of their own, and run() goes on. Weights, state
   // and place are those that the last finished step has left where the strategy agrees before it updates (see
   // HookSet); others may have updated in part. Where some ranks have finished one step more than others, these
-  // take all that from the lowest of those, and their observers miss that step. The old communicator and strategy
+  // take all that from the lowest of those, and their observers miss that step. So do spares, which come in here. The
+  // old communicator and strategy
   // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
   // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
   // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,

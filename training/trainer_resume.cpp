@@ -55,6 +55,7 @@ bool Trainer::resume() {
   state_.kernels = now.kernels;
   state_.kernel_times = now.kernel_times;
   state_.bucket_bytes = now.bucket_bytes;
+  state_.compression = now.compression;
   first_step_ = state_.step;
   saved_ = true;
   return true;
@@ -132,6 +133,7 @@ void Trainer::drop_programs() {
 void Trainer::stand_together() {
   const RunPlace place = catch_up(ranks(),
                                   {.step = state_.step,
+                                   .first_step = first_step_,
                                    .epoch = state_.epoch,
                                    .step_in_epoch = state_.step_in_epoch,
                                    .epoch_loss = state_.epoch_loss,
@@ -140,6 +142,7 @@ void Trainer::stand_together() {
                                    .saved = saved_},
                                   parts_.store, strategy_realigns());
   state_.step = place.step;
+  first_step_ = place.first_step;
   state_.epoch = place.epoch;
   state_.step_in_epoch = place.step_in_epoch;
   state_.epoch_loss = place.epoch_loss;

@@ -1,6 +1,4 @@
-// The plugin for NVIDIA GPUs. Options:
-//   device  the number of the GPU, from 0; without it, the ranks of a host take its GPUs in turn
-//   tf32    1: the libraries may round the factors of products in float32 to TF32; 0, the default: they may not
+#include "backends/cuda/cuda_backend.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,13 +7,14 @@
 #include <iterator>
 #include <optional>
 
-#include "backends/cpu/adapter/batch_norm_regions.h"
 #include "backends/cpu/adapter/matmul_regions.h"
+#include "backends/cuda/cast_behind.h"
+#include "backends/cuda/chain_regions.h"
 #include "backends/cuda/cuda_event.h"
 #include "backends/cuda/device.h"
+#include "backends/cuda/fused_batch_norm.h"
 #include "backends/cuda/library_source.h"
 #include "backends/cuda/own_source.h"
-#include "core/device/plugin.h"
 #include "core/error.h"
 
 namespace plexaura::cuda {
@@ -71,21 +70,22 @@ class CudaRecording final : public Recording {
 // A kernel of the plugin's own, which may be slow, stands beside those of the libraries only where it is soon measured.
 constexpr double seconds_worth_measuring = 1e-3;
 
-BackendInfo info_of(const runtime::Device& device, const std::string& libraries, bool tf32) {
+BackendInfo info_of(const runtime::Device& device, const std::string& libraries, bool tf32, bool fuses) {
   const std::string description =
       libraries.empty() ? device.description : device.description + ", " + libraries;
   return {.name = device.name,
           .description = description,
-          .kind = description + (tf32 ? ", TF32" : ""),
+          .kind = description + (tf32 ? ", TF32" : "") + (fuses ? "" : ", unfused"),
           .bytes_reordered_in_a_second = device.bytes_in_a_second};
 }
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int index, const vendor::Options& options)
-      : device_(std::make_shared<Device>(index)),
+  CudaBackend(int index, const vendor::Options& options, bool fuses)
+      : fuses_(fuses),
+        device_(std::make_shared<Device>(index)),
         library_source_(device_, options),
-        info_(info_of(device_->info, library_source_.versions(), options.tf32)) {}
+        info_(info_of(device_->info, library_source_.versions(), options.tf32, fuses)) {}
 
   const BackendInfo& info() const override { return info_; }
 
@@ -120,10 +120,12 @@ class CudaBackend final : public Backend {
   }
 
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
-    if (graph.type({last, 0}).shape.elements() == 0) return {};
-    std::vector<Region> regions = match_batch_norm(graph, last, uses);
-    if (graph.record(last).op->name() == "add")
-      std::ranges::move(match_matmul_with_bias(graph, last, uses), std::back_inserter(regions));
+    if (!fuses_ || graph.type({last, 0}).shape.elements() == 0) return {};
+    std::vector<Region> regions = match_fused_batch_norm(graph, last, uses);
+    const auto add = [&](std::vector<Region> more) { std::ranges::move(more, std::back_inserter(regions)); };
+    if (graph.record(last).op->name() == "add") add(match_matmul_with_bias(graph, last, uses));
+    add(match_cast_behind(graph, last, uses));
+    add(match_chains(graph, last, uses));
     return regions;
   }
 
@@ -143,6 +145,7 @@ class CudaBackend final : public Backend {
     runtime::hold(device_->compute.get(), joined_.get());
   }
 
+  bool fuses_;
   std::shared_ptr<Device> device_;
   mutable LibrarySource library_source_;  // remembers its plans
   EventHandle joined_{runtime::make_event()};
@@ -172,21 +175,22 @@ int rank_on_host() {
   return 0;
 }
 
+}  // namespace
+
 Backend* open_cuda(const BackendOptions& options) {
   std::optional<int> index;
   vendor::Options of_libraries;
+  bool fuses = true;
   for (const auto& [name, value] : options)
     if (name == "device")
       index = number_of(value);
     else if (name == "tf32")
       of_libraries.tf32 = flag_of(name, value);
+    else if (name == "fuse")
+      fuses = flag_of(name, value);
     else
-      throw UserError(fmt::format("the backend 'cuda' has no option '{}'; it has: device, tf32", name));
-  return new CudaBackend(index ? *index : rank_on_host() % runtime::device_count(), of_libraries);
+      throw UserError(fmt::format("the backend 'cuda' has no option '{}'; it has: device, fuse, tf32", name));
+  return new CudaBackend(index ? *index : rank_on_host() % runtime::device_count(), of_libraries, fuses);
 }
 
-}  // namespace
-
 }  // namespace plexaura::cuda
-
-PLEXAURA_PLUGIN(plexaura::cuda::open_cuda)

@@ -1,15 +1,26 @@
 #include "backends/cuda/device.h"
 
+#include <algorithm>
 #include <atomic>
 #include <fmt/format.h>
 #include <new>
 
+#include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/wrong_index.h"
 #include "core/error.h"
 
 namespace plexaura::cuda {
 
-Device::Device(int index) : info(runtime::open_device(index)), wrong_index(sizeof(WrongIndex)) {
+Zeros::Zeros(std::size_t bytes, runtime::Stream* stream)
+    : source_(bytes), address_(runtime::allocate_device(bytes)) {
+  std::fill_n(source_.address(), bytes, std::byte{0});
+  runtime::copy(stream, address_, source_.address(), bytes);
+}
+
+Device::Device(int index)
+    : info(runtime::open_device(index)),
+      wrong_index(sizeof(WrongIndex)),
+      arrivals(most_arrivals * sizeof(std::uint32_t), compute.get()) {
   new (wrong_index.address()) WrongIndex{};
 }
 

@@ -19,6 +19,20 @@ using StreamHandle = std::unique_ptr<runtime::Stream, Destroy<runtime::Stream>>;
 using EventHandle = std::unique_ptr<runtime::Event, Destroy<runtime::Event>>;
 using GraphHandle = std::unique_ptr<runtime::Graph, Destroy<runtime::Graph>>;
 
+// Memory of the device that is 0 for what enters the stream from now on.
+class Zeros {
+ public:
+  Zeros(std::size_t bytes, runtime::Stream* stream);
+  ~Zeros() { runtime::free_device(address_); }
+  Zeros(const Zeros&) = delete;
+  Zeros& operator=(const Zeros&) = delete;
+  std::byte* address() const { return address_; }
+
+ private:
+  Pinned source_;  // of the copy
+  std::byte* address_;
+};
+
 // What all objects of one backend share: its streams, and what it captures.
 class Device {
  public:
@@ -31,6 +45,7 @@ class Device {
   const StreamHandle compute{runtime::make_stream()};
   const StreamHandle copy{runtime::make_stream()};
   const Pinned wrong_index;  // a WrongIndex
+  const Zeros arrivals;      // see Call::arrivals
   Capture capture;
 
   // DeviceError where a kernel has told one since the last time. Any thread, also while kernels run.

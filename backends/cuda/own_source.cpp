@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "backends/cpu/adapter/batch_norm_regions.h"
 #include "backends/cpu/adapter/in_place.h"
 #include "backends/cpu/adapter/inputs_read.h"
+#include "backends/cuda/cast_behind.h"
+#include "backends/cuda/chain_regions.h"
 #include "backends/cuda/channels_last.h"
 #include "backends/cuda/costs.h"
+#include "backends/cuda/fused_batch_norm.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/strides.h"
 #include "core/error.h"
@@ -41,7 +43,8 @@ class OwnLaunch final : public Launch {
   void run() override {
     if (std::ranges::all_of(outputs_, [](const View& view) { return view.address == nullptr; })) return;
     code_->enqueue({*code_->op, inputs_, outputs_, device_->compute.get(), name_,
-                    device_->wrong_index.address(), code_->channels_last, workspace_});
+                    device_->wrong_index.address(), code_->channels_last, workspace_,
+                    device_->arrivals.address()});
   }
 
  private:
@@ -137,11 +140,21 @@ std::optional<Offer> offer_channels_last(const Code& code) {
   return moved;
 }
 
+// Pixels are decoded row-major, and convolutions in 16 bits want them channels last.
+bool is_pixels_for_tensor_cores(const Code& code) {
+  const TensorType& pixels = code.outputs[0];
+  return code.op->name() == "normalise_image" && size_of(pixels.dtype) == 2 && pixels.shape.rank() == 4;
+}
+
 std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
   if (query.op().name() == "reorder") return {of_reorder(query, std::move(code))};
   code.enqueue = find_kernel(query.op().name());
   if (!code.enqueue) return {};
   std::vector<Offer> offers{offer(code, false)};
+  if (is_pixels_for_tensor_cores(code)) {
+    offers[0].code.channels_last = true;
+    offers[0].outputs = {channels_last()};
+  }
   if (comes_channels_last(query))
     if (auto moved = offer_channels_last(code)) offers.push_back(std::move(*moved));
   for (Offer& of : offers) {
@@ -151,8 +164,8 @@ std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
   return offers;
 }
 
-// Where x, and going back its gradient, is read once for sums over it, and once more for the result.
-Offer of_batch_norm(const Code& of, const BatchNormRegion& region, bool channels_last) {
+// x, and going back the gradient of the result, is read once for sums over it, and once more for the result.
+Offer of_batch_norm(const Code& of, const FusedBatchNorm& region, bool channels_last) {
   Offer offer{.code = of,
               .inputs = layouts_of(of.inputs, channels_last),
               .outputs = layouts_of(of.outputs, channels_last)};
@@ -161,19 +174,48 @@ Offer of_batch_norm(const Code& of, const BatchNormRegion& region, bool channels
   offer.code.workspace = batch_norm_region_workspace(of.inputs[0].shape, channels_last);
   for (std::size_t i = 0; i < of.inputs.size(); ++i) offer.reads.push_back(i < region.inputs_read());
   const auto bytes_of_x = static_cast<double>(of.inputs[0].bytes());
-  offer.bytes_read_again = region.forward() ? (region.moments ? bytes_of_x : 0) : 2 * bytes_of_x;
+  const bool reads_twice = !region.of.forward() || region.of.moments;
+  offer.bytes_read_again = (reads_twice ? bytes_of_x : 0) + (region.of.forward() ? 0 : bytes_of_x);
   return offer;
+}
+
+// All values of a chain lie alike, one after the other.
+Offer of_chains(const RegionQuery& query, const Code& of, const std::vector<Chain>& chains, bool follows) {
+  Offer offer{.code = of, .inputs = layouts_of(of.inputs, false), .outputs = layouts_of(of.outputs, false)};
+  for (std::size_t i = 0; i < chains.size(); ++i) {
+    const auto lies_last = [&](const ChainOperand& operand) {
+      return !operand.is_scalar && query.given[operand.input] == channels_last();
+    };
+    const bool moves = follows && std::ranges::any_of(chains[i].operands, lies_last);
+    if (moves) offer.outputs[i] = channels_last();
+    for (const ChainOperand& operand : chains[i].operands) {
+      if (operand.is_scalar) continue;
+      if (moves) offer.inputs[operand.input] = channels_last();
+      if (of.inputs[operand.input] == of.outputs[i]) offer.in_place.emplace_back(i, operand.input);
+    }
+  }
+  return offer;
+}
+
+std::vector<Offer> offers_for_chains(const RegionQuery& query, Code code) {
+  auto chains = std::make_shared<const std::vector<Chain>>(chains_of(query.graph, query.region));
+  code.enqueue = [chains](const Call& call) { enqueue_chains(call, *chains); };
+  std::vector<Offer> offers{of_chains(query, code, *chains, false)};
+  if (comes_channels_last(query)) offers.push_back(of_chains(query, code, *chains, true));
+  return offers;
 }
 
 std::vector<Offer> offers_for(const RegionQuery& query, Code code) {
   if (query.region.nodes.size() == 1) return offers_for_op(query, std::move(code));
-  const auto region = batch_norm_region(query.region.kind);
+  if (is_chains(query.region)) return offers_for_chains(query, std::move(code));
+  if (is_cast_behind(query.region)) return offers_for_op(query, std::move(code));
+  const auto region = fused_batch_norm(query.region.kind);
   if (!region) return {};
   std::vector<Offer> offers{of_batch_norm(code, *region, false)};
   if (comes_channels_last(query)) offers.push_back(of_batch_norm(code, *region, true));
   for (Offer& of : offers)
-    if (!region->forward())
-      of.in_place = {{region->output_in_place(query.region), BatchNormRegion::grad_input}};
+    if (!region->of.forward())
+      of.in_place = {{region->of.output_in_place(query.region), BatchNormRegion::grad_input}};
   return offers;
 }
 

@@ -12,6 +12,17 @@
 
 namespace plexaura {
 
+// What one call of all ranks moves in an exchange.
+struct Crossing {
+  enum class Call : std::uint8_t {
+    sum_in_windows,  // of arrays in memory that the ranks of a host share, where they can
+    sum,             // of arrays that each rank has for itself
+    blocks           // each rank has a block for each other one
+  };
+  Call call = Call::blocks;
+  std::int64_t bytes = 0;  // of a rank's array, or of one block
+};
+
 // How gradients are summed over ranks with fewer bytes than they have. What does not cross is not lost: a rank owes it, and
 // brings it again with its next gradients (error feedback).
 class Compression {
@@ -26,6 +37,9 @@ class Compression {
   virtual void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
                         std::string_view what) = 0;
 
+  // What one exchange of a bucket of so many elements moves between so many ranks, call by call. Behind begin().
+  virtual std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const = 0;
+
   // What a checkpoint keeps of it, beside what is owed; and one of these parts back.
   virtual void keep(std::vector<StrategyState>& /*state*/) const {}
   virtual void take(const StrategyState& /*part*/) {}
@@ -37,7 +51,8 @@ struct CompressionOptions {
   std::int64_t rank = 2;  // of `powersgd`: of the matrices that cross
 };
 
-// The values of distributed.compression.
+// The values of distributed.compression, but for `auto`, which stands for one of them (choose_compression.h): from the one that
+// changes gradients least to the one that changes them most.
 const std::vector<std::string>& compression_names();
 
 //   fp16, bf16  each element crosses in 16 bits

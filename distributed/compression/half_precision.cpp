@@ -25,6 +25,15 @@ std::int32_t scale_for(std::span<const float> values) {
   return std::min(15 - exponent, 126);  // both this power and its inverse are normal numbers
 }
 
+// Of the part of each rank, and of a part as it crosses.
+std::size_t part_length_of(std::size_t elements, std::size_t ranks) { return (elements + ranks - 1) / ranks; }
+
+template <class Half>
+std::size_t block_bytes_of(std::size_t part_length) {
+  const std::size_t bytes = header_bytes + part_length * sizeof(Half);
+  return (bytes + block_alignment - 1) / block_alignment * block_alignment;
+}
+
 // Writes the values as they cross, and leaves of each what rounding takes away.
 template <class Half>
 void encode(std::span<float> values, std::span<std::byte> block) {
@@ -57,9 +66,8 @@ template <class Half>
 void HalfPrecision<Half>::exchange(std::size_t, std::span<float> owed, std::span<float> sums,
                                    std::string_view what) {
   const auto ranks = static_cast<std::size_t>(ranks_.size());
-  part_length_ = (owed.size() + ranks - 1) / ranks;
-  const std::size_t bytes = header_bytes + part_length_ * sizeof(Half);
-  block_bytes_ = (bytes + block_alignment - 1) / block_alignment * block_alignment;
+  part_length_ = part_length_of(owed.size(), ranks);
+  block_bytes_ = block_bytes_of<Half>(part_length_);
   sent_.resize(ranks * block_bytes_);
   received_.resize(sent_.size());
   for (int rank = 0; rank < ranks_.size(); ++rank) encode<Half>(part(owed, rank), block(sent_, rank));
@@ -71,6 +79,14 @@ void HalfPrecision<Half>::exchange(std::size_t, std::span<float> owed, std::span
   for (std::size_t i = 0; i < mine.size(); ++i) owed_here[i] += mine[i];
   ranks_.all_gather(DType::uint8, sent_.data(), static_cast<std::int64_t>(sent_.size()), what);
   for (int rank = 0; rank < ranks_.size(); ++rank) decode<Half>(block(sent_, rank), part(sums, rank));
+}
+
+// What is brought, and the sums.
+template <class Half>
+std::vector<Crossing> HalfPrecision<Half>::crossings(std::size_t, std::int64_t elements, int ranks) const {
+  const std::size_t length =
+      part_length_of(static_cast<std::size_t>(elements), static_cast<std::size_t>(ranks));
+  return {2, {Crossing::Call::blocks, static_cast<std::int64_t>(block_bytes_of<Half>(length))}};
 }
 
 template <class Half>

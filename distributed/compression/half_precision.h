@@ -26,6 +26,7 @@ class HalfPrecision final : public Compression {
 
   void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
                 std::string_view what) override;
+  std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const override;
 
  private:
   // The slice of an array that belongs to a rank.

@@ -92,6 +92,19 @@ void PowerSgd::exchange(std::size_t bucket, std::span<float> owed, std::span<flo
   }
 }
 
+std::vector<Crossing> PowerSgd::crossings(std::size_t bucket, std::int64_t, int) const {
+  Crossing lefts{Crossing::Call::sum};
+  Crossing rights{Crossing::Call::sum};
+  for (const Parameter& parameter : buckets_[bucket]) {
+    const auto count = parameter.columns > 0 ? static_cast<std::int64_t>(parameter.left.size())
+                                             : static_cast<std::int64_t>(parameter.entry->count);
+    lefts.bytes += count * static_cast<std::int64_t>(sizeof(float));
+    rights.bytes += static_cast<std::int64_t>(parameter.right.size() * sizeof(float));
+  }
+  if (rights.bytes == 0) return {lefts};
+  return {lefts, rights};
+}
+
 // And what crosses as it is.
 void PowerSgd::sum_lefts(Parameters& parameters, std::span<float> owed, std::span<float> sums,
                          std::string_view what) {

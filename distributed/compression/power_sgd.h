@@ -28,6 +28,7 @@ class PowerSgd final : public Compression {
   void begin(const Placement& placement, std::span<const Bucket> buckets) override;
   void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
                 std::string_view what) override;
+  std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const override;
   // The right vectors of the last step. They are the same on all ranks, but like what is owed they come back only to as
   // many ranks as there were.
   void keep(std::vector<StrategyState>& state) const override;

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t block_bytes = 64;  // all_gather() cuts at multiples
 
+std::size_t whole_blocks(std::size_t bytes) { return (bytes + block_bytes - 1) / block_bytes * block_bytes; }
+
 // Numbers that are ordered as the magnitudes of floats are, NaN above all.
 std::uint32_t magnitude(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU; }
 
@@ -29,10 +31,8 @@ void TopK::begin(const Placement&, std::span<const Bucket> buckets) {
 }
 
 void TopK::exchange(std::size_t, std::span<float> owed, std::span<float> sums, std::string_view what) {
-  constexpr std::size_t granule = block_bytes / sizeof(Element);
-  const auto share = static_cast<std::size_t>(std::ceil(ratio_ * static_cast<double>(owed.size())));
-  const std::size_t count = std::min(std::max<std::size_t>(share, 1), owed.size());
-  const std::size_t room = (count + granule - 1) / granule * granule;  // of each rank
+  const std::size_t count = count_of(owed.size());
+  const std::size_t room = whole_blocks(count * sizeof(Element)) / sizeof(Element);  // of each rank
   crossing_.resize(room * static_cast<std::size_t>(ranks_.size()));
   take_largest(owed, std::span(crossing_).subspan(room * static_cast<std::size_t>(ranks_.rank()), count));
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(crossing_));
@@ -41,6 +41,16 @@ void TopK::exchange(std::size_t, std::span<float> owed, std::span<float> sums, s
   for (std::size_t first = 0; first < crossing_.size(); first += room)
     for (const Element& element : std::span(crossing_).subspan(first, count))
       sums[element.place] += element.value;
+}
+
+std::size_t TopK::count_of(std::size_t elements) const {
+  const auto share = static_cast<std::size_t>(std::ceil(ratio_ * static_cast<double>(elements)));
+  return std::min(std::max<std::size_t>(share, 1), elements);
+}
+
+std::vector<Crossing> TopK::crossings(std::size_t, std::int64_t elements, int) const {
+  const std::size_t bytes = whole_blocks(count_of(static_cast<std::size_t>(elements)) * sizeof(Element));
+  return {{Crossing::Call::blocks, static_cast<std::int64_t>(bytes)}};
 }
 
 // Of several of the same magnitude those that come first.

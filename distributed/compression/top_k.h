@@ -22,6 +22,7 @@ class TopK final : public Compression {
   void begin(const Placement& placement, std::span<const Bucket> buckets) override;
   void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
                 std::string_view what) override;
+  std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const override;
 
  private:
   // An element as it crosses.
@@ -30,6 +31,7 @@ class TopK final : public Compression {
     float value;
   };
 
+  std::size_t count_of(std::size_t elements) const;
   void take_largest(std::span<float> owed, std::span<Element> chosen);
 
   Communicator& ranks_;

@@ -279,14 +279,19 @@ std::unique_ptr<Mailbox> GroupCommunicator::mailbox(std::string_view what) {
   });
 }
 
-std::unique_ptr<Communicator> GroupCommunicator::without(std::span<const int> lost) {
+std::unique_ptr<Communicator> GroupCommunicator::without(std::span<const int> lost, double deadline_seconds) {
   if (is_part_) throw InternalError("only the communicator of all ranks goes on without some of them");
   broken_ = true;
   std::vector<int> members;
   for (int rank = 0; rank < size(); ++rank)
     if (std::ranges::find(lost, topology_.number(rank)) != lost.end()) members.push_back(rank);
-  return std::make_unique<GroupCommunicator>(transport_->without(members), options_, nullptr,
+  const double deadline = deadline_seconds > 0 ? deadline_seconds : options_.deadline_seconds;
+  return std::make_unique<GroupCommunicator>(transport_->without(members, deadline), options_, nullptr,
                                              topology_.of(rank()));
+}
+
+bool GroupCommunicator::agree(bool yes, double deadline_seconds) {
+  return transport_->agree(yes, deadline_seconds > 0 ? deadline_seconds : options_.deadline_seconds);
 }
 
 std::optional<std::int64_t> GroupCommunicator::bytes_sent() const {

@@ -49,7 +49,8 @@ class GroupCommunicator final : public Communicator {
   std::unique_ptr<Mailbox> mailbox(std::string_view what) override;
   bool could_outlive_ranks() const override { return transport_->outlives_ranks(); }
   bool outlives_ranks() const override { return options_.outlive_ranks && could_outlive_ranks(); }
-  std::unique_ptr<Communicator> without(std::span<const int> lost) override;
+  bool agree(bool yes, double deadline_seconds = 0) override;
+  std::unique_ptr<Communicator> without(std::span<const int> lost, double deadline_seconds = 0) override;
   void choose_algorithm(std::string_view name) override;
   void bring_shards(int shards) override;
   bool keeps_order() const override { return algorithm_ == nullptr || algorithm_->keeps_order(); }

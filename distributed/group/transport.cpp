@@ -18,7 +18,7 @@ class LoneTransport final : public Transport {
   std::optional<Envelope> waiting(int, int) override { return std::nullopt; }
   std::unique_ptr<Transport> duplicate() override { return make_lone_transport(); }
   std::unique_ptr<Transport> split(int) override { return make_lone_transport(); }
-  std::unique_ptr<Transport> without(std::span<const int>) override { nobody(); }
+  std::unique_ptr<Transport> without(std::span<const int>, double) override { nobody(); }
   void all_reduce(DType, std::byte*, std::int64_t) override {}
   void abandon() noexcept override {}
   bool abandoned() const noexcept override { return false; }

@@ -86,8 +86,13 @@ class Transport {
 
   // The ranks that are left without the lost ones, in the order of ranks. To be called by all that are left, at
   // the same point; this transport may be abandoned, and the new one is not. Where the library outlives ranks, those
-  // are left that live, whoever is named as lost, and it may be called again when more have died.
-  virtual std::unique_ptr<Transport> without(std::span<const int> lost) = 0;
+  // are left that live, whoever is named as lost, and it may be called again when more have died. `deadline_seconds`: how
+  // long the others may need to come.
+  virtual std::unique_ptr<Transport> without(std::span<const int> lost, double deadline_seconds) = 0;
+
+  // Where the library outlives ranks: whether all that live bring `yes`. All of them call it together, also after deaths, and get
+  // the same answer whoever dies meanwhile.
+  virtual bool agree(bool yes, double /*deadline_seconds*/) { return yes; }
 
   // The library's own sum over all ranks, in place, of a type that check_summable() takes. Blocks; where it never ends,
   // because a rank is lost, it may end the process with a sentence instead of throwing.

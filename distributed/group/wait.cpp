@@ -7,7 +7,9 @@ namespace {
 
 constexpr int spins_at_first = 256;
 constexpr int yields_then = 200;
+constexpr int naps_after_that = 20'000;  // for a second at least
 constexpr std::chrono::microseconds nap{50};
+constexpr std::chrono::milliseconds long_nap{1};        // of one that may wait for hours, as a spare does
 constexpr std::chrono::milliseconds between_looks{20};  // looking yields the core, too, which may cost a turn
 
 void relax_core() {
@@ -35,9 +37,11 @@ void Wait::pause() {
     relax_core();
   } else if (pauses_ <= spins_at_first + yields_then) {
     std::this_thread::yield();
-  } else {
-    pauses_ = spins_at_first + yields_then;
+  } else if (pauses_ <= spins_at_first + yields_then + naps_after_that) {
     std::this_thread::sleep_for(nap);
+  } else {
+    pauses_ = spins_at_first + yields_then + naps_after_that;
+    std::this_thread::sleep_for(long_nap);
   }
 }
 

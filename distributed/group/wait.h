@@ -5,8 +5,8 @@
 namespace plexaura {
 
 // One wait for another rank: its deadline, and how it passes the time. Spins for a few microseconds (the
-// other rank is usually about to come), then yields, then naps, so that ranks which share cores do not starve
-// each other. Used by one thread.
+// other rank is usually about to come), then yields, then naps, and longer after a second, so that ranks which
+// share cores do not starve each other. Used by one thread.
 class Wait {
  public:
   explicit Wait(double deadline_seconds);

@@ -27,7 +27,11 @@ class MpiSession {
   // when it never returns.
   template <class F>
   int blocking(const char* name, F&& call) {
-    const Watchdog::Guard guard(watchdog_, name, deadline_);
+    return blocking(name, call, deadline_);
+  }
+  template <class F>
+  int blocking(const char* name, F&& call, double deadline_seconds) {
+    const Watchdog::Guard guard(watchdog_, name, deadline_seconds);
     return call();
   }
 

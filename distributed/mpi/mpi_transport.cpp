@@ -149,10 +149,20 @@ class MpiTransport final : public Transport {
   void when_stuck(const std::function<void()>& rescue) override { session_->when_stuck(rescue); }
 
   // MPI waits in this call for those alone that are left.
-  std::unique_ptr<Transport> without(std::span<const int> lost) override {
+  std::unique_ptr<Transport> without(std::span<const int> lost, double deadline_seconds) override {
     *abandoned_ = true;
-    MPI_Comm made = session_->ulfm() ? shrink() : exclude(lost);
+    MPI_Comm made = session_->ulfm() ? shrink(deadline_seconds) : exclude(lost);
     return std::make_unique<MpiTransport>(session_, made, std::make_shared<std::atomic<bool>>(false));
+  }
+
+  bool agree(bool yes, double deadline_seconds) override {
+    if (!session_->ulfm()) return yes;
+    int flag = yes ? 1 : 0;
+    const char* const name = "MPIX_Comm_agree";
+    is_loss(session_->blocking(
+                name, [&] { return session_->ulfm()->agree(comm_, &flag); }, deadline_seconds),
+            name);
+    return flag != 0;
   }
 
   void all_reduce(DType dtype, std::byte* data, std::int64_t count) override {
@@ -194,11 +204,13 @@ class MpiTransport final : public Transport {
     throw_loss(*session_->ulfm(), comm_, name);
   }
 
-  MPI_Comm shrink() {
+  MPI_Comm shrink(double deadline_seconds) {
     MPI_Comm made = MPI_COMM_NULL;
     const Ulfm& ulfm = *session_->ulfm();
-    MpiSession::check(session_->blocking("MPIX_Comm_shrink", [&] { return ulfm.shrink(comm_, &made); }),
-                      "MPIX_Comm_shrink");
+    const char* const name = "MPIX_Comm_shrink";
+    MpiSession::check(session_->blocking(
+                          name, [&] { return ulfm.shrink(comm_, &made); }, deadline_seconds),
+                      name);
     session_->go_on();
     return made;
   }

@@ -35,7 +35,7 @@ std::optional<Ulfm> Ulfm::find() {
   const bool has_all = look_up("MPIX_Comm_get_failed", found.get_failed_) &&
                        look_up("MPIX_Comm_failure_ack", found.acknowledge_) &&
                        look_up("MPIX_Comm_revoke", found.revoke_) &&
-                       look_up("MPIX_Comm_shrink", found.shrink_);
+                       look_up("MPIX_Comm_shrink", found.shrink_) && look_up("MPIX_Comm_agree", found.agree_);
   if (!has_all || !is_switched_on()) return std::nullopt;
   return found;
 }

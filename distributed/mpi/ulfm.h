@@ -28,6 +28,8 @@ class Ulfm {
   void revoke(MPI_Comm comm) const { revoke_(comm); }
   // All ranks that live call it together: a communicator of them, in the order of ranks.
   int shrink(MPI_Comm comm, MPI_Comm* made) const { return shrink_(comm, made); }
+  // All ranks that live call it together, and get the same: whether all of them have brought 1.
+  int agree(MPI_Comm comm, int* flag) const { return agree_(comm, flag); }
 
  private:
   Ulfm() = default;
@@ -36,6 +38,7 @@ class Ulfm {
   int (*acknowledge_)(MPI_Comm) = nullptr;
   int (*revoke_)(MPI_Comm) = nullptr;
   int (*shrink_)(MPI_Comm, MPI_Comm*) = nullptr;
+  int (*agree_)(MPI_Comm, int*) = nullptr;
 };
 
 }  // namespace plexaura

@@ -96,6 +96,10 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   app.add_option("--backend", line.backend, "cpu, portable or a plugin; options stand behind its name")
       ->type_name("NAME[:OPTION=VALUE,...]")
       ->check(not_empty);
+  app.add_option("--device", line.device,
+                 "with --dry-run: the GPU to plan for, which need not be there: a100, h100 or h200")
+      ->type_name("NAME")
+      ->check(not_empty);
   app.add_option("--log", line.log, "appends one JSON object per step and per epoch")
       ->type_name("FILE")
       ->check(not_empty);
@@ -137,6 +141,11 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
     require_file(program, line);
   if (line.print_program && !line.dry_run)
     throw UserError(fmt::format("{}: --program needs --dry-run", program));
+  if (!line.device.empty() && !line.dry_run)
+    throw UserError(fmt::format(
+        "{}: --device needs --dry-run, for nothing runs on a GPU that is only described; to choose "
+        "one of this machine's, write --backend cuda:device=0",
+        program));
   check_modes(program, line);
   if (line.resume && !line.weights.empty())
     throw UserError(

@@ -16,6 +16,7 @@ struct CommandLine {
   bool dry_run = false;
   bool print_program = false;
   std::string backend = "cpu";       // with its options: "cuda:device=1"
+  std::string device;                // to plan for, which need not be there: "h200"; empty: none
   std::string log;                   // JSON lines; empty: none
   std::string weights;               // safetensors to start from; empty: none
   std::vector<std::string> skip;     // patterns of parameters that are not taken from there

@@ -8,19 +8,23 @@
 #include "backends/registry.h"
 #include "core/print.h"
 #include "core/profile.h"
+#include "distributed/compression/choose_compression.h"
 #include "distributed/handshake.h"
 #include "distributed/roles.h"
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/rebroadcast.h"
 #include "distributed/strategies/strategies.h"
+#include "models/programs/automatic_compression.h"
 #include "models/programs/begin_events.h"
 #include "models/programs/command_line.h"
+#include "models/programs/described_step.h"
 #include "models/programs/kernel_choice.h"
 #include "models/programs/outputs.h"
 #include "models/programs/prediction_data.h"
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
 #include "models/programs/sent_data.h"
+#include "models/programs/spares.h"
 #include "models/programs/survivors.h"
 #include "models/programs/use_model.h"
 #include "models/programs/version.h"
@@ -41,6 +45,7 @@ struct Setup {
   RunData data;
   RunOptions options;
   std::unique_ptr<Model> model;
+  AutomaticCompression compression;
 };
 
 // The keys of the data are those of the rank that has read it.
@@ -87,16 +92,16 @@ RunData read_data(const CommandLine& line, const Config& config) {
   return open_data(config, trained);
 }
 
-// Those that receive the data do not read the keys by which it was opened.
-void build_from_data(Setup& setup, const CommandLine& line, const Communicator& ranks) {
+// Those that receive the data do not read the keys by which it was opened. `trainers`: how many ranks may train.
+void build_from_data(Setup& setup, const CommandLine& line, const Communicator& ranks, int trainers) {
   const Dataset& train = *setup.data.train;
   setup.model = make_model(setup.config->section("model"), train.sample_shape(),
                            static_cast<std::int64_t>(train.class_names().size()), setup.data.pixels);
-  read_run_options(setup, line, ranks.size());
+  read_run_options(setup, line, trainers);
   if (!setup.data_is_sent || ranks.rank() == 0) setup.config->check_all_used();
 }
 
-Setup read_setup(const std::string& kind, const CommandLine& line, Communicator& ranks) {
+Setup read_setup(const std::string& kind, const CommandLine& line, Communicator& ranks, int spares) {
   constexpr const char* what = "reading the configuration";
   Setup setup;
   const std::string strategy = together(ranks, what, [&] {
@@ -116,14 +121,18 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
     if (!setup.data_is_sent || ranks.rank() == 0) setup.data = read_data(line, *setup.config);
   });
   if (setup.data_is_sent) setup.data = share_data(ranks, std::move(setup.data));
-  together(ranks, what, [&] { build_from_data(setup, line, ranks); });
+  together(ranks, what, [&] { build_from_data(setup, line, ranks, ranks.size() - spares); });
   return setup;
 }
 
-ParameterStore make_store_of(const Setup& setup) {
+std::vector<ParameterSpec> parameters_of(const Setup& setup) {
   std::vector<ParameterSpec> specs = specs_of(*setup.model, setup.options.types.values);
   for (const std::string& pattern : setup.options.freeze) freeze(specs, pattern);
-  ParameterStore store(std::move(specs), static_cast<std::uint64_t>(setup.options.trainer.seed));
+  return specs;
+}
+
+ParameterStore make_store_of(const Setup& setup) {
+  ParameterStore store(parameters_of(setup), static_cast<std::uint64_t>(setup.options.trainer.seed));
   store.set_types(setup.options.types);
   return store;
 }
@@ -142,11 +151,25 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--backend"] = name_of_backend(line.backend);  // each rank may use a device of its own
   facts["--resume"] = given(line.resume);
   facts["--dry-run"] = given(line.dry_run);
+  facts["--device"] = line.device.empty() ? "not given" : line.device;
   facts["--weights"] = given(!line.weights.empty());
   facts["--skip"] = fmt::format("{}", fmt::join(line.skip, " "));
   facts["--log"] = given(!line.log.empty());
   facts["--profile"] = given(!line.profile.empty());
   return facts;
+}
+
+// Nothing is measured on a device that is not there.
+std::unique_ptr<Backend> open_device(const CommandLine& line, RunOptions& options) {
+  if (line.device.empty()) return open_backend(line.backend);
+  options.tuning = Tuning::off;
+  return open_described_backend(line.backend, line.device);
+}
+
+void check_alone(const CommandLine& line, const Communicator& ranks) {
+  if (!line.device.empty() && ranks.size() > 1)
+    throw UserError(fmt::format(
+        "--device plans for one rank, and there are {}; start the program without mpirun", ranks.size()));
 }
 
 std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandLine& line) {
@@ -186,45 +209,95 @@ std::string remark_on_speed(const ArenaTypes& types, const Backend& backend) {
       name_of(types.precision()));
 }
 
+// What a rank needs that trains, or may have to.
+struct Work {
+  std::unique_ptr<RunReport> report;
+  std::unique_ptr<Profile> profile;  // null: none
+  std::unique_ptr<Backend> backend;
+  ParameterStore store;
+  KernelChoice choice;
+};
+
+// A spare gets its weights when it is needed.
+Work prepare(const CommandLine& line, const Roles& roles, Setup& setup) {
+  Communicator& ranks = roles.candidates();
+  auto report = together(ranks, "opening the outputs", [&] {
+    const bool speaks = ranks.rank() == 0;
+    if (speaks) prepare_outputs(line, setup.options.trainer.output.string());
+    return std::make_unique<RunReport>(speaks, line.log, setup.options.trainer.epochs);
+  });
+  // On all ranks at about the same time: see TraceFile.
+  auto profile = line.profile.empty() ? nullptr : std::make_unique<Profile>();
+  auto backend = together(ranks, "opening the backend", [&] { return open_device(line, setup.options); });
+  ParameterStore store = together(ranks, "making the parameters", [&] {
+    ParameterStore made = make_store_of(setup);
+    if (!line.weights.empty() && !roles.is_spare()) load_weights(line.weights, made, line.skip);
+    return made;
+  });
+  KernelChoice choice = kernel_choice(ranks, line, setup.options);
+  setup.options.trainer.profile = profile.get();
+  setup.options.trainer.tuner = choice.tuner.get();
+  return {std::move(report), std::move(profile), std::move(backend), std::move(store), std::move(choice)};
+}
+
+TrainerParts parts_of(const Setup& setup, Work& work) {
+  return {.model = builder_of(*setup.model),
+          .store = work.store,
+          .backend = *work.backend,
+          .train = setup.data.train,
+          .validation = setup.data.validation};
+}
+
+// Trains, and tells how it ended. Returns the exit status.
+int run_to_the_end(const CommandLine& line, const Setup& setup, Survivors& survivors, Trainer& trainer,
+                   const Work& work) {
+  const TrainingResult result = survivors.run(trainer, *work.report);
+  if (survivors.trains()) {
+    work.report->summary(result, work.store, line.log, setup.options.trainer.output.string());
+    if (work.profile) write_profile(survivors.ranks(), *work.profile, line.profile);
+  }
+  return result.signal == 0 ? 0 : 128 + result.signal;
+}
+
+// Of a spare.
+int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
+  Work work = prepare(line, roles, setup);
+  Survivors survivors(roles, setup.options, work.backend->info().kind, line.log);
+  setup.options.trainer.is_spare = true;
+  Trainer trainer(parts_of(setup, work), setup.options.trainer);
+  return run_to_the_end(line, setup, survivors, trainer, work);
+}
+
 // With the ranks that train.
 int train(const CommandLine& line, const Roles& roles, const Communicator& exchange, Strategy* strategy,
           Setup setup) {
   Communicator& ranks = roles.training();
   const std::string output = setup.options.trainer.output.string();
-  const auto report = together(ranks, "opening the outputs", [&] {
-    const bool speaks = ranks.rank() == 0;
-    if (speaks) prepare_outputs(line, output);
-    return std::make_unique<RunReport>(speaks, line.log, setup.options.trainer.epochs);
-  });
-  Profile profile;  // on all ranks at about the same time: see TraceFile
-  if (!line.profile.empty()) setup.options.trainer.profile = &profile;
-  const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
-  ParameterStore store = together(ranks, "making the parameters", [&] {
-    ParameterStore made = make_store_of(setup);
-    if (!line.weights.empty()) load_weights(line.weights, made, line.skip);
-    return made;
-  });
+  Work work = prepare(line, roles, setup);
+  const auto& report = work.report;
+  const auto& backend = work.backend;
+  const ParameterStore& store = work.store;
+  const KernelChoice& choice = work.choice;
   const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
   std::optional<Rebroadcast> realigning;
   const bool rebroadcasts = !unlike.empty() && strategy != nullptr && !strategy->realigns_weights();
   if (rebroadcasts) strategy = &realigning.emplace(*strategy, ranks, setup.options.rebroadcast_every);
-  const KernelChoice choice = kernel_choice(ranks, line, setup.options);
-  setup.options.trainer.tuner = choice.tuner.get();
   say_if_any(*report, choice.remark);
   say_if_any(*report, remark_on_speed(setup.options.types, *backend));
-  Survivors survivors(ranks, setup.options, backend->info().kind, line.log);
-  Trainer trainer({.model = builder_of(*setup.model),
-                   .store = store,
-                   .backend = *backend,
-                   .train = setup.data.train,
-                   .validation = setup.data.validation,
-                   .collective = &ranks,
-                   .strategy = strategy},
-                  setup.options.trainer);
+  say_if_any(*report, setup.compression.sentence);
+  if (!setup.compression.sentence.empty()) report->log(setup.compression.fields);
+  Survivors survivors(roles, setup.options, backend->info().kind, line.log);
+  TrainerParts parts = parts_of(setup, work);
+  parts.collective = &ranks;
+  parts.strategy = strategy;
+  Trainer trainer(std::move(parts), setup.options.trainer);
   if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
   if (line.dry_run) {
     together(ranks, "printing", [&] {
       if (ranks.rank() == 0) print_output(plan_text(setup, trainer, line));
+      if (auto* const described = dynamic_cast<DescribedBackend*>(backend.get()))
+        print_output(
+            text_of(account_of_step(*described, trainer), *described, setup.options.trainer.batch_size));
     });
     return 0;
   }
@@ -254,10 +327,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
         "or another division into buckets, may round differently",
         setup.options.algorithm));
   roles.share_parameters(store);
-  const TrainingResult result = survivors.run(trainer, *report);
-  report->summary(result, store, line.log, output);
-  if (!line.profile.empty()) write_profile(survivors.ranks(), profile, line.profile);
-  return result.signal == 0 ? 0 : 128 + result.signal;
+  return run_to_the_end(line, setup, survivors, trainer, work);
 }
 
 // The ranks that train bring the weights. They also decide when a run is stopped: mpirun signals all ranks, and one that
@@ -282,16 +352,24 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
                          message_passing_library()));
 }
 
-int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup) {
+int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
   together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
   if (ranks.outlives_ranks()) setup.options.strategy.update = BucketSum::Update::by_step;
   setup.options.trainer.parts_may_move = ranks.outlives_ranks() && setup.options.on_loss == OnLoss::exact;
   // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
-  const auto exchange = ranks.duplicate("the exchange of gradients");
+  const bool is_spare = ranks.rank() >= ranks.size() - spares;
+  const auto exchange = spares == 0 ? ranks.duplicate("the exchange of gradients")
+                                    : ranks.split(is_spare ? 1 : 0, "the exchange of gradients");
+  if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
   exchange->choose_algorithm(setup.options.algorithm);
+  if (setup.options.strategy.compression.name == automatic_compression) {
+    const auto parameters =
+        together(*exchange, "making the parameters", [&] { return parameters_of(setup); });
+    setup.compression = settle_compression(*exchange, line, parameters, setup.options);
+  }
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
-  if (roles.trainers() < ranks.size())
+  if (roles.trainers() + spares < ranks.size())
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
   const int status = roles.serves() ? serve(line, roles, *strategy, setup)
                                     : train(line, roles, *exchange, strategy.get(), std::move(setup));
@@ -334,8 +412,11 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
   const Beginning beginning = read_beginning(kind, argc, argv);
   const std::unique_ptr<EventFile> events = begin_events(beginning.output);
   return run_ranks(beginning.communicator, [&](Communicator& ranks) {
-    const CommandLine line =
-        together(ranks, "reading the command line", [&] { return parse_command_line(kind, argc, argv); });
+    const CommandLine line = together(ranks, "reading the command line", [&] {
+      CommandLine read = parse_command_line(kind, argc, argv);
+      check_alone(read, ranks);
+      return read;
+    });
     check_agreement(ranks, {{"--help or --version", given(!line.message.empty())}});
     if (!line.message.empty()) {
       together(ranks, "printing", [&] {
@@ -343,11 +424,15 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
       });
       return 0;
     }
-    together(ranks, "choosing the threads", [&] { use_cores(ranks.place().size); });
-    Setup setup = read_setup(kind, line, ranks);
+    const int spares = read_spares(ranks);
+    const int computing = ranks_that_compute_here(ranks, spares);
+    together(ranks, "choosing the threads", [&] { use_cores(computing); });
+    Setup setup = read_setup(kind, line, ranks, spares);
     check_agreement(ranks, facts_of(setup, line));
+    together(ranks, "reading the configuration",
+             [&] { check_spares(spares, line, ranks, *setup.config, setup.options); });
     if (uses_model(line)) return use_model(line, ranks, setup.data, setup.options, *setup.model);
-    return train_or_serve(line, ranks, std::move(setup));
+    return train_or_serve(line, ranks, std::move(setup), spares);
   });
 }
 

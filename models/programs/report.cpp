@@ -29,11 +29,6 @@ std::string rate_text(double rate) {
   return rate < 100 ? fmt::format("{:.3g}", rate) : with_commas(std::llround(rate));
 }
 
-// "12.3 ms" or "4.56 s"
-std::string seconds_text(double seconds) {
-  return seconds < 0.9995 ? fmt::format("{:.3g} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
-}
-
 std::string clock_text(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds);
   return whole < 3600 ? fmt::format("{}:{:02}", whole / 60, whole % 60)
@@ -59,6 +54,10 @@ std::string loss_scale_text(const LossScale& scale) {
 }
 
 }  // namespace
+
+std::string seconds_text(double seconds) {
+  return seconds < 0.9995 ? fmt::format("{:.3g} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
+}
 
 std::string validation_text(double loss, const std::vector<MetricValue>& metrics) {
   if (std::isnan(loss)) return "no validation";
@@ -87,6 +86,10 @@ RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
 void RunReport::speak(const std::string& log) {
   if (std::exchange(speaks_, true) || log.empty()) return;
   log_.emplace(log);
+}
+
+void RunReport::log(std::span<const JsonField> fields) {
+  if (log_) log_->write(fields);
 }
 
 // What follows, an error perhaps, begins on a line of its own.

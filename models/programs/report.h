@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "models/programs/console.h"
@@ -24,7 +25,8 @@ class RunReport final : public TrainingObserver {
   void epoch(const EpochRecord& record) override;
   // From now on this rank is the one that speaks: another one did before, and was lost.
   void speak(const std::string& log);
-  void say(const std::string& line);   // as printable() shows it
+  void say(const std::string& line);  // as printable() shows it
+  void log(std::span<const JsonField> fields);
   void show(const std::string& text);  // several lines, as they are
 
   // The table at the end.
@@ -57,5 +59,8 @@ std::string exchange_text(const ExchangeRecord& record);
 
 // "1.25 GB"
 std::string bytes_text(double bytes);
+
+// "12.3 ms" or "4.56 s"
+std::string seconds_text(double seconds);
 
 }  // namespace plexaura

@@ -10,6 +10,7 @@
 #include <map>
 #include <system_error>
 
+#include "distributed/compression/choose_compression.h"
 #include "distributed/strategies/strategies.h"
 #include "distributed/sums/sum_algorithms.h"
 #include "models/programs/sent_data.h"
@@ -182,13 +183,16 @@ ElasticOptions read_elastic(const Section& distributed) {
 
 CompressionOptions read_compression(const Section& distributed, const RunOptions& run) {
   CompressionOptions compression;
-  compression.name = distributed.choice_or("compression", compression.name, compression_names());
-  if (compression.name == "top-k")
+  std::vector<std::string> names = compression_names();
+  names.emplace_back(automatic_compression);
+  compression.name = distributed.choice_or("compression", compression.name, names);
+  const bool is_automatic = compression.name == automatic_compression;
+  if (compression.name == "top-k" || is_automatic)
     compression.ratio =
         distributed.number_or("compression_ratio", compression.ratio, {.maximum = 1, .above = 0});
   else
     distributed.refuse({"compression_ratio"}, "the compression is " + compression.name);
-  if (compression.name == "powersgd")
+  if (compression.name == "powersgd" || is_automatic)
     compression.rank =
         distributed.integer_or("compression_rank", compression.rank, {.minimum = 1, .maximum = 1024});
   else
@@ -295,6 +299,17 @@ std::string why_not_exact(const RunOptions& run) {
   return why_not_exact(run.strategy.name, run.algorithm, run.strategy.compression.name);
 }
 
+// The bytes that other algorithms send are not known to the estimate.
+void check_automatic(const Section& distributed, const RunOptions& run) {
+  const std::vector<std::string> fit = sum_algorithms_of_shards();
+  if (run.strategy.compression.name == automatic_compression &&
+      std::ranges::find(fit, run.algorithm) == fit.end())
+    throw distributed.error(
+        "compression", fmt::format("is 'auto', which cannot estimate what the algorithm {} takes; remove "
+                                   "distributed.algorithm, or name a compression",
+                                   run.algorithm));
+}
+
 void check_exact(const Section& distributed, const RunOptions& run) {
   const std::string why_not = why_not_exact(run);
   if (run.on_loss == OnLoss::exact && !why_not.empty())
@@ -392,6 +407,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   if (has_parameter_server(run.strategy.name))
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", which makes no sums");
   run.algorithm = distributed.choice_or("algorithm", "auto", sum_algorithm_names());
+  check_automatic(distributed, run);
   check_exact(distributed, run);
   settle_overlap(distributed, run);
   read_deadline(distributed);

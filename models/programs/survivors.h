@@ -1,12 +1,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/communicator.h"
+#include "distributed/roles.h"
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
 #include "training/trainer.h"
@@ -14,36 +17,54 @@
 namespace plexaura {
 
 // Trains although ranks die, where the MPI and distributed.on_loss allow it: those that are left make a communicator and
-// a strategy of their own, and go on from the step that was not finished.
+// a strategy of their own, and go on from the step that was not finished. As many train as at the start, as long as
+// there are spares.
 class Survivors {
  public:
-  // `all` must outlive it. `processor`: the kind of this rank's. `log`: of the rank that speaks, whichever it is.
-  Survivors(Communicator& all, const RunOptions& options, std::string processor, std::string log);
+  // `roles`: with a communicator of all ranks that outlives this. `processor`: the kind of this rank's. `log`: of the rank
+  // that speaks, whichever it is.
+  Survivors(const Roles& roles, const RunOptions& options, std::string processor, std::string log);
   // All of them must outlive the Trainer.
   ~Survivors();
   Survivors(const Survivors&) = delete;
   Survivors& operator=(const Survivors&) = delete;
 
-  // Trainer::run(), again after each loss that is outlived. All ranks together; throws what else ends the run.
+  // Trainer::run(), again after each loss that is outlived. A spare, whose Trainer is one of TrainerOptions::is_spare, waits
+  // first; where nobody has needed it, its result names the signal that ended the run, and no more. All ranks together;
+  // throws what else ends the run.
   TrainingResult run(Trainer& trainer, RunReport& report);
 
-  // Those that are left.
+  // False on a spare, until it has taken the place of another rank.
+  bool trains() const { return trains_; }
+  // Those that are left and train. Only where this rank trains.
   Communicator& ranks();
 
  private:
   struct Group;
 
+  Communicator& living();
+  bool has_spares();
+  void await_the_beginning();
+  std::optional<TrainingResult> attempt(bool is_lost, Trainer& trainer, RunReport& report);
+  double patience() const;
+  TrainingResult train(Trainer& trainer, RunReport& report);
+  TrainingResult stand_by();
+  void tell_spares(int signal, std::string_view what);
+  int hear(double deadline_seconds, std::string_view what);
   void go_on(Trainer& trainer, RunReport& report);
   std::string note_who_is_left();
   TakenParts taken_parts() const;
 
   Communicator& all_;
+  Communicator* training_;  // null on a spare
+  int trainers_;            // as long as there are so many
   const RunOptions& options_;
   std::string processor_;
   std::string log_;
-  int number_;                    // of this rank, as at the start
-  std::vector<int> numbers_;      // of all that were left before
-  std::unique_ptr<Group> group_;  // null: all
+  bool trains_;
+  std::vector<int> numbers_;                    // of all that were left before, as at the start
+  std::unique_ptr<Group> group_;                // null: all
+  std::vector<std::unique_ptr<Group>> former_;  // which the Trainer has not let go of yet
 };
 
 }  // namespace plexaura

@@ -35,23 +35,31 @@ std::string opened_by_rank(const char* rank, const BackendOptions& options = {})
   return description.substr(0, description.find(','));
 }
 
-// A batch norm and its gradients: with an addend behind it, whose gradient is the masked one, or with x used elsewhere.
+// What stands around a batch norm: an addend behind it, whose gradient is the masked one; another use of x; a second use of the
+// result, so that its gradient is a sum.
+struct Around {
+  bool adds = false;
+  bool forks = false;
+  bool sums = false;
+};
+
+// A batch norm and its gradients.
 struct Layer {
-  Layer(DType dtype, bool adds, bool forks) {
+  Layer(DType dtype, const Around& around, const Shape& shape = {3, 5, 7, 6}) {
     const auto input = [&](const char* name, const Shape& shape, DType of) {
       return inputs.emplace_back(graph.input(name, {of, shape}));
     };
     const DType statistic = dtype == DType::float64 ? dtype : DType::float32;
-    const Shape shape{3, 5, 7, 6};
     const Node x = input("x", shape, dtype);
-    const Node scale = input("scale", {5}, statistic);
-    const Node shift = input("shift", {5}, statistic);
+    const Node scale = input("scale", {shape[1]}, statistic);
+    const Node shift = input("shift", {shape[1]}, statistic);
     const BatchNormResult normal = batch_norm(x, scale, shift);
-    const Node y = relu(adds ? normal.y + input("addend", shape, dtype) : normal.y);
+    const Node y = relu(around.adds ? normal.y + input("addend", shape, dtype) : normal.y);
     Node loss = sum(y * input("grad", shape, dtype));
-    if (forks) loss = loss + sum(tanh(x));
+    if (around.forks) loss = loss + sum(tanh(x));
+    if (around.sums) loss = loss + sum(avg_pool2d(y, {.kernel = {2, 2}}));
     std::vector<Node> wanted{x, scale, shift};
-    if (adds) wanted.push_back(inputs[3]);
+    if (around.adds) wanted.push_back(inputs[3]);
     results = gradients(loss, wanted);
     results.insert(results.end(), {y, normal.mean, normal.variance});
   }
@@ -62,13 +70,16 @@ struct Layer {
     return Runner(graph, results, backend, {.optimise = optimise})(values);
   }
 
-  // The kernels that compute several ops, by the number of these.
+  // The kernels that compute batch norm and other ops, by the number of these.
   std::vector<std::size_t> regions(Backend& backend) const {
     std::vector<ProgramOutput> outputs;
     for (const Node& node : results) outputs.push_back({.node = node});
     std::vector<std::size_t> sizes;
-    for (const Instruction& instruction : compile(graph, outputs, backend)->instructions)
-      if (instruction.nodes.size() > 1) sizes.push_back(instruction.nodes.size());
+    const auto program = compile(graph, outputs, backend);
+    for (const Instruction& instruction : program->instructions)
+      if (instruction.name.find("+normalise") != std::string::npos ||
+          instruction.name.find("(normalise") != std::string::npos)
+        sizes.push_back(instruction.nodes.size());
     return sizes;
   }
 
@@ -146,14 +157,15 @@ TEST_CASE("regions of batch norm on CUDA give the bits of their ops") {
   for (const LayoutOfRank layout_of : {in_blocks, in_channels_last}) {
     LayoutBackend backend(*cuda, layout_of);
     for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
-      for (const auto& [adds, forks] :
-           {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+      for (int bits = 0; bits < 8; ++bits) {
+        const Around around{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
         CAPTURE(name_of(dtype));
-        CAPTURE(adds);
-        CAPTURE(forks);
-        Layer layer(dtype, adds, forks);
-        // Moments, normalise, perhaps add, relu; the mask and the gradients of these, and their sum.
-        CHECK(layer.regions(backend) == std::vector<std::size_t>{adds ? 4U : 3U, forks ? 6U : 5U});
+        CAPTURE(bits);
+        Layer layer(dtype, around);
+        // Moments, normalise, perhaps add, relu; perhaps the sum of two gradients, the mask, the gradients of both, and their
+        // sum with that of another use.
+        const std::size_t backward = 5U + (around.forks ? 1 : 0) + (around.sums ? 1 : 0);
+        CHECK(layer.regions(backend) == std::vector<std::size_t>{around.adds ? 4U : 3U, backward});
         const auto together = layer.run(backend, true);
         const auto one_by_one = layer.run(backend, false);
         for (std::size_t i = 0; i < together.size(); ++i) {
@@ -161,6 +173,50 @@ TEST_CASE("regions of batch norm on CUDA give the bits of their ops") {
           CHECK(together[i].to_doubles() == one_by_one[i].to_doubles());
         }
       }
+  }
+}
+
+TEST_CASE("sums over channels on CUDA that are cut into parts are finished, in every run") {
+  if (!has_simulation()) return;  // in builds with sanitizers
+  const auto cuda = open_backend("simulated_cuda");
+  const auto portable = open_backend("portable");
+  for (const LayoutOfRank layout_of : {in_blocks, in_channels_last}) {
+    LayoutBackend backend(*cuda, layout_of);
+    // Of more channels than a block takes at once, and of as many elements as two blocks take.
+    for (const Shape& shape : {Shape{3, 40, 20, 20}, Shape{2, 3, 96, 96}}) {
+      Layer layer(DType::float64, {.adds = true, .sums = true}, shape);
+      const auto expected = layer.run(*portable, true);
+      for (int run = 0; run < 2; ++run) {
+        const auto found = layer.run(backend, true);
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          CAPTURE(i);
+          CAPTURE(to_string(shape));
+          check_close(found[i], expected[i].to_doubles(), 1e-9);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("sums and means on CUDA take images that lie channels last") {
+  if (!has_simulation()) return;  // in builds with sanitizers
+  const auto cuda = open_backend("simulated_cuda");
+  LayoutBackend backend(*cuda, in_channels_last);
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 5, 9, 11}});
+  std::vector<Node> results;
+  for (const std::vector<std::int64_t>& axes : std::vector<std::vector<std::int64_t>>{
+           {0}, {1}, {3}, {2, 3}, {0, 2, 3}, {0, 1}, {1, 2, 3}, {0, 1, 2, 3}})
+    for (const bool keepdims : {false, true}) {
+      results.push_back(sum(x, {.axes = axes, .keepdims = keepdims}));
+      results.push_back(mean(x, {.axes = axes, .keepdims = keepdims}));
+    }
+  const std::vector<Tensor> values{pattern(x.shape())};
+  const auto found = Runner(graph, results, backend)(values);
+  const auto expected = Runner(graph, results, *open_backend("portable"))(values);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    CAPTURE(i);
+    check_close(found[i], expected[i].to_doubles(), 1e-12);
   }
 }
 

@@ -77,6 +77,30 @@ TEST_CASE("a kernel for CUDA that makes no mistake computes on the host") {
   CHECK(memory.values == std::vector<float>(10, threads - 1));
 }
 
+TEST_CASE("the last of the threads of a kernel for CUDA that arrive at a counter leaves it as it was") {
+  std::uint32_t counter = 0;
+  for (int launch = 0; launch < 2; ++launch) {
+    std::vector<bool> last;
+    for (int block = 0; block < 3; ++block) last.push_back(cuda::arrive(counter, 3));
+    CHECK(last == std::vector<bool>{false, false, true});
+    CHECK(counter == 0);
+  }
+}
+
+TEST_CASE("the bytes of what a kernel for CUDA is given are those of its values, each once") {
+  const Memory memory;
+  struct Inner {
+    Global<const float> in;
+    Global<const double> none;
+  };
+  struct Kernel {
+    Inner inner;
+    Global<float> out[2];
+  };
+  const Kernel kernel{{{memory.address, 10}, {}}, {{memory.address, 5}, {memory.address, 1}}};
+  CHECK(cuda::bytes_given_to(kernel) == 4 * (10 + 5 + 1));
+}
+
 TEST_CASE("an index out of bounds is found in a kernel for CUDA") {
   const Memory memory;
   check_finds("out of bounds",

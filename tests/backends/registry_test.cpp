@@ -54,6 +54,24 @@ TEST_CASE("options of backends that have none are refused") {
                        UserError);
 }
 
+TEST_CASE("a device is described by backends that can, and only where it is known") {
+  CHECK_THROWS_WITH_AS(open_described_backend("cpu", "h200"),
+                       doctest::Contains("the backend 'cpu' cannot describe a device"), UserError);
+  CHECK_THROWS_AS(open_described_backend("../cuda", "h200"), UserError);
+  const bool in_this_build = is_known("simulated_cuda");
+  if (!in_this_build) return;
+  const auto cuda = open_described_backend("cuda:tf32=1", "h200");
+  CHECK(cuda->info().name == "cuda");
+  CHECK(cuda->info().kind.ends_with(", TF32"));
+  CHECK_FALSE(cuda->info().host_memory);
+  CHECK_THROWS_WITH_AS(open_described_backend("cuda", "b200"),
+                       doctest::Contains("no description of a GPU 'b200'"), UserError);
+  CHECK_THROWS_WITH_AS(open_described_backend("cuda:describe=h100", "h200"), doctest::Contains("given twice"),
+                       UserError);
+  CHECK_THROWS_WITH_AS(open_described_backend("cuda:device=1", "h200"),
+                       doctest::Contains("there is no GPU 1"), UserError);
+}
+
 TEST_CASE("options may stand behind the name of a backend") {
   CHECK(name_of_backend("far:lazy=1,room=2") == "far");
   CHECK(name_of_backend("far") == "far");

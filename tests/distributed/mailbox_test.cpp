@@ -14,6 +14,7 @@
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/stub_transport.h"
 #include "tests/distributed/group/thread_transport.h"
+#include "tests/support/sanitized.h"
 
 namespace plexaura::testing::mailbox_test {
 namespace {
@@ -238,7 +239,8 @@ TEST_CASE("mailbox: who waits for letters hears that the run ends") {
 
 TEST_CASE(
     "mailbox: beside a letter of any length that does not leave there is room for so much, and for empty "
-    "ones") {
+    "ones" *
+    doctest::skip(sanitized)) {
   ThreadNetwork network(2);
   const auto alarm = std::make_shared<Alarm>(network.transport(0));
   const std::vector<std::byte> letter(Mailbox::most_bytes + 1);

@@ -59,6 +59,7 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
       read(csv, "batch_size: 2, optimizer: {name: lamb, learning_rate: 0.1}"),
       compressed("top-k"),
       compressed("powersgd"),
+      compressed("auto"),
       read(csv, sgd, "strategy: local"),
       read(csv, sgd, "strategy: elastic"),
       read(csv, sgd, "strategy: async-server, max_staleness: 4"),
@@ -168,6 +169,21 @@ TEST_CASE("keys without effect are errors") {
   CHECK(user_error([&] { read(csv, sgd + ", precision: float64", "compression: fp16"); })
             .find("distributed.compression is 'fp16', which compresses float32, and training.precision is "
                   "float64; ") != std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, sgd, "compression: auto, on_loss: exact");
+        }).find("distributed.on_loss is 'exact' and distributed.compression is auto, ") != std::string::npos);
+  CHECK(user_error([&] { read(csv, sgd + ", precision: float64", "compression: auto"); })
+            .find("distributed.compression is 'auto', which compresses float32, and training.precision is "
+                  "float64; ") != std::string::npos);
+  for (const std::string algorithm : {"ring", "tree", "mpi"})
+    CHECK(user_error([&] { read(csv, sgd, "compression: auto, algorithm: " + algorithm); })
+              .find("distributed.compression is 'auto', which cannot estimate what the algorithm " +
+                    algorithm + " takes; remove distributed.algorithm, or name a compression") !=
+          std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, sgd, "strategy: local, compression: auto");
+        }).find("distributed.compression has no effect here, because the strategy is local") !=
+        std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: reduce-broadcast, compression: fp16");
         }).find("distributed.compression has no effect here, because the strategy is reduce-broadcast") !=

@@ -23,7 +23,7 @@ ALL = support.FAULT_SEEDS >= 20
 OF_STEP = ["step 18", "samples", "bucket 0 of step 18", "bucket 1 of step 18", "after bucket 1 of step 18", "the update of step 18", "after the update of step 18"]
 OF_EPOCH = ["validation", "after validation", "the comparison of the weights of all ranks", "the state of the strategy", "saving a checkpoint",
             "after saving a checkpoint", "saved 15", f"the update of step {LAST}", f"after the update of step {LAST}", f"saved {LAST}",
-            "the end of its work", "after the end of its work"]
+            "MPIX_Comm_agree", "after MPIX_Comm_agree", "the end of its work", "after the end of its work"]
 FIRST = "bucket 0 of step 18"
 RECOVERY = 140  # points that a rank comes to from the library's call on, of which the last lie in the steps behind
 SETTINGS = {"shared memory": (), "messages": ("distributed.shared_memory=false",), "overlap": ("distributed.overlap=on",)}
@@ -40,26 +40,28 @@ def chosen(cases):
     return cases if ALL else random.Random(str(cases)).sample(cases, 2)
 
 
-class Dying(SurvivalTest):
+class DyingTest(SurvivalTest):
     def setUp(self):
         super().setUp()
         self.arguments = self.iris(f"training.epochs={EPOCHS}", "distributed.deadline_seconds=20")
         self.run_ranks(RANKS, "mlp", *self.arguments, *self.settings("output.dir=whole"))
 
-    def check(self, deaths, settings):
+    def check(self, deaths, settings, spares=0):
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         self.environment["PLEXAURA_FAULTS"] = ";".join(deaths)
         command = [BUILD / "tests/programs/faulty_mlp", *self.arguments, *self.settings("output.dir=run", *(SETTINGS | SHORT)[settings])]
-        self.assertEqual(self.launch("-n", RANKS, "--survive", *command), [], self.all_output)
+        self.assertEqual(self.launch("-n", RANKS, "--survive", "--spares", spares, *command), [], self.all_output)
         self.assertEqual({rank.rank for rank in self.ranks() if not rank.last(Kind.END)}, {int(each.split(":")[0]) for each in deaths}, "those that have died")
         self.compare("run", "whole")
 
     def check_all(self, title, cases):
-        """Each is: a name, deaths, a key of SETTINGS or SHORT."""
-        for name, deaths, settings in cases:
+        """Each is: a name, deaths, a key of SETTINGS or SHORT, and the number of spares where there are any."""
+        for name, deaths, settings, *spares in cases:
             with self.case(title, f"{name}, {settings}"):
-                self.check(deaths, settings)
+                self.check(deaths, settings, *spares)
 
+
+class Dying(DyingTest):
     def test_at_a_named_point(self):
         points = [(point, settings) for point in OF_STEP for settings in SETTINGS] + [(point, "shared memory") for point in OF_EPOCH]
         cases = [(f"rank {rank} at '{point}'", [death(rank, point)], settings) for point, settings in points for rank in range(RANKS)]
@@ -121,23 +123,28 @@ class Dying(SurvivalTest):
         self.check_all("sequence", chosen(cases))
 
 
-class Starting(SurvivalTest):
+class StartingTest(SurvivalTest):
     """Before training begins nobody goes on: the others end with one sentence that names the rank."""
 
+    def check(self, rank, point, *options):
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        self.environment["PLEXAURA_FAULTS"] = death(rank, point)
+        program = [BUILD / "tests/programs/faulty_mlp", *self.iris("distributed.deadline_seconds=20", "output.dir=run")]
+        self.launch("-n", RANKS, "--survive", *options, *program, status=1)
+        said = [line for line in self.all_output.splitlines() if "has died" in line]
+        self.assertEqual(len(said), 1, self.all_output)
+        self.assertRegex(said[0], rf"^rank {rank} (on \S+ )?has died while rank {0 if rank else 1} waited ")
+        self.assertEqual(judge(self.ranks())[:2], ("killed", rank))
+
+
+class Starting(StartingTest):
     POINTS = ["after MPI_Init, where all ranks come together", "MPI_Comm_dup", "where the ranks are", "reading the configuration", "placing the parameters",
               "compiling", "opening the outputs"]
 
     def test_at_a_named_point(self):
         for rank, point in chosen([(rank, point) for point in self.POINTS for rank in range(RANKS)]):
             with self.case("start", f"rank {rank} at '{point}'"):
-                shutil.rmtree(self.folder / "run", ignore_errors=True)
-                self.environment["PLEXAURA_FAULTS"] = death(rank, point)
-                program = [BUILD / "tests/programs/faulty_mlp", *self.iris("distributed.deadline_seconds=20", "output.dir=run")]
-                self.launch("-n", RANKS, "--survive", *program, status=1)
-                said = [line for line in self.all_output.splitlines() if "has died" in line]
-                self.assertEqual(len(said), 1, self.all_output)
-                self.assertRegex(said[0], rf"^rank {rank} (on \S+ )?has died while rank {0 if rank else 1} waited ")
-                self.assertEqual(judge(self.ranks())[:2], ("killed", rank))
+                self.check(rank, point)
 
 
 if __name__ == "__main__":

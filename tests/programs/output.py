@@ -185,6 +185,20 @@ class Words(ProgramTest):
         self.assertIn("conv2d", self.run_one("convnet", *self.cnn(), "--dry-run", "--program").out)
         self.assertRegex(text, r"(?m)^dropout1 +dropout +\[64\]")
 
+    def test_dry_run_for_a_gpu_that_is_not_there(self):
+        if not support.DESCRIBES_GPUS:
+            self.skipTest("a build with sanitizers describes no GPUs")
+        on_gpu = ["--dry-run", "--backend", "cuda", "--device", "h200"]
+        text = self.run_one("convnet", *self.cnn(), *on_gpu).out
+        for pattern in (r"(?m)^device +NVIDIA H200, as it is described, .*: 790 TFLOP/s in 16 bits and 4.3 TB/s, as measured$", r"(?m)^in use +\S+ \S+ of its 15\d.\d+ GB$",
+                        r"(?m)^step +1 graph launch with \d+ calls, 2 calls beside$", r"(?m)^ +1 .* library  conv2d$", r"(?m)^ +1 .* copy     copy from the host$",
+                        r"(?m)^roofline +[\d.e-]+ ms a step of 10 samples, \d+ samples/s at most$"):
+            self.assertRegex(text, pattern)
+        self.assertNotIn("conv2d_weight_grad %", text)
+        self.assertIn("conv2d_weight_grad %", self.run_one("convnet", *self.cnn(), *on_gpu, "--program").out)
+        rates = [int(re.search(r"(\d+) samples/s", self.run_one("convnet", *self.cnn(), *on_gpu[:-1], gpu).out).group(1)) for gpu in ("a100", "h100", "h200")]
+        self.assertEqual(rates, sorted(rates))
+
     def test_the_table_at_the_end(self):
         text = self.run_one("mlp", *self.iris("training.epochs=2", "output.dir=run"), "--log", "log").out
         for pattern in (r"steps +30", r"training loss +\d", r"validation loss +\d", r"validation accuracy +[\d.]+ %", r"samples/s +[\d,]+ \(median",

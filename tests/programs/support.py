@@ -28,6 +28,7 @@ MPIRUN = SOURCE / "tests/support/mpirun.sh"
 VERSION = subprocess.run([BUILD / "models/mlp", "--version"], capture_output=True, text=True).stdout
 HAS_MPI = "no MPI" not in VERSION
 HAS_ONEDNN = "no oneDNN" not in VERSION
+DESCRIBES_GPUS = (BUILD / "core/plexaura_described/plexaura_cuda.so").exists()  # not in builds with sanitizers
 # Of faults that are brought about at random: 20 with tools/test --faults.
 FAULT_SEEDS = int(os.environ.get("PLEXAURA_FAULT_SEEDS", "2"))
 

@@ -299,6 +299,25 @@ class Told(VerdictTest):
         self.rank(2, (300, Kind.STEP, 40, ""), survived=400, **gone | {"beat": 300})  # a second one, later
         self.assertEqual(self.judged()[:2], ("killed", 2))
 
+    def test_spares(self):
+        waits = ((900, Kind.SPARE, 1, ""), (900, Kind.WAIT, 0, "the death of another rank"))
+        for number in range(2):
+            self.rank(number, (30, Kind.WAIT, 0, "bucket 0 of step 12"), started=1000)
+        self.rank(2, *waits, step=0, started=1000)
+        self.why("running", r"rank 0 on h0 has been in step 12, in 'bucket 0 of step 12' .* for 30 s; rank 2 is a spare")
+        self.rank(2, *waits, step=0, started=1000, beat=500, place="another boot")
+        self.why("killed", "rank 2 on h0 was killed, or crashed, as a spare")
+        end = (1, Kind.END, 143, "")
+        for number in range(2):
+            self.rank(number, end)
+        self.rank(2, *waits, (2, Kind.SIGNAL, signal.SIGTERM, ""), end, step=0, started=1000)
+        self.assertEqual(self.judged()[:3], ("signal", 2, 12))
+        self.why("signal", "rank 2 on h0 was asked to end by SIGTERM, and all ranks ended after step 12")
+        self.rank(0, (500, Kind.WAIT, 0, "bucket 0 of step 12"), started=1000, beat=500, place="another boot")
+        self.rank(1, (0.1, Kind.STEP, 12, ""), started=1000, survived=400)
+        self.rank(2, *waits, (400, Kind.SPARE, 0, ""), (0.1, Kind.STEP, 12, ""), started=1000)
+        self.why("running", "ranks 1 and 2 at step 12; rank 0 died before, and the others went on")
+
     def test_ranks_that_ended_as_others_did_not_start(self):
         """mpirun, or tools/run, has killed those that waited."""
         gone = dict(place="another boot", started=1000, beat=500, step=0)

@@ -49,6 +49,17 @@ class WrongInput(MistakeTest):
         self.check("--steps: 'many' must be a whole number above 0", "mlp", *iris, "--steps", "many")
         self.check("--steps.*; see mlp --help$", "mlp", *iris, "--steps")
         self.check("--program needs --dry-run", "mlp", *iris, "--program")
+        self.check("--device needs --dry-run, .*; to choose one of this machine's, write --backend cuda:device=0$", "mlp", *iris, "--backend", "cuda",
+                   "--device", "h200")
+        self.check("the backend 'cpu' cannot describe a device that is not there; 'cuda' can", "mlp", *iris, "--dry-run", "--device", "h200")
+        if support.DESCRIBES_GPUS:
+            self.check("no description of a GPU 'h300'; name one of those that it has: a100, h100, h200$", "mlp", *iris, "--dry-run", "--backend", "cuda",
+                       "--device", "h300")
+            self.check("the backend 'cuda' has no option 'tf23'; it has: device, fuse, tf32$", "mlp", *iris, "--dry-run", "--backend", "cuda:tf23=1",
+                       "--device", "h200")
+        if SEVERAL_RANKS:
+            self.check("--device plans for one rank, and there are 2; start the program without mpirun$", "mlp", *iris, "--dry-run", "--backend", "cuda",
+                       "--device", "h200", ranks=(2,))
         self.check_ranks("^mlp: --resume and --weights exclude each other: .*; give one of them$", "mlp", *iris, "--resume", "--weights", "some.safetensors")
 
     def test_overrides(self):
@@ -281,9 +292,9 @@ class WrongInput(MistakeTest):
         self.check_ranks(" produced (NaN|Inf) at element .*; lower the learning rate, or mend the data or the model", "mlp", *diverging)
 
     def test_a_mistake_in_the_middle_of_training_ends_soon(self):
-        """Although mpirun would sleep for twice 20 seconds."""
-        with unittest.mock.patch.dict(os.environ, OMPI_MCA_odls_base_sigkill_timeout="20"):
-            self.mpirun(2, self.command("mlp", *self.iris(), "--log", "/dev/full"), status=2, within=15)
+        """Although mpirun would sleep for twice a minute."""
+        with unittest.mock.patch.dict(os.environ, OMPI_MCA_odls_base_sigkill_timeout="60"):
+            self.mpirun(2, self.command("mlp", *self.iris(), "--log", "/dev/full"), status=2, within=50)
 
     def test_numbers_of_threads_that_cannot_be_had(self):
         for text in ("100000", "20000", "0", "many"):

@@ -30,7 +30,7 @@ if [ -n "$own_pids" ]; then
 fi
 
 # Most of these runs are to fail, and none of those has a step to finish.
-export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-1}
+export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-2}
 . "$(dirname "$0")/../../tools/mpi_environment"
 export OMP_NUM_THREADS=1
 # What Open MPI keeps is told from our own leaks by whole stacks alone: it has closed the libraries by then that asked for it.

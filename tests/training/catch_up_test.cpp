@@ -5,6 +5,7 @@
 
 #include "backends/registry.h"
 #include "tests/support/backend.h"
+#include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
 
 namespace plexaura::testing::catch_up_test {
@@ -81,6 +82,25 @@ TEST_CASE("ranks behind one step keep what they have, and validate where one of 
   CHECK(end.weights == std::array<double, count>{0, 1, 2});
   CHECK(end.place.epoch_ended);
   CHECK_FALSE(end.place.saved);
+}
+
+TEST_CASE("a spare takes everything from the lowest rank, before the first step as well") {
+  const RunPlace spare{.step = RunPlace::nowhere};
+  const RunPlace place{.step = 7, .first_step = 5, .saved = true};
+  const End end = meet({place, place, spare});
+  CHECK(end.weights == std::array<double, count>{0, 0, 0});
+  CHECK(end.place.step == 7);
+  CHECK(end.place.first_step == 5);
+  CHECK(meet({spare, RunPlace{}, spare}).weights == std::array<double, count>{1, 1, 1});
+}
+
+TEST_CASE("spares alone have nothing to go on from") {
+  const RunPlace spare{.step = RunPlace::nowhere};
+  CHECK(device_error([&] {
+          meet({spare, spare, spare});
+        })
+            .starts_with("all ranks that trained have died or ended, and spares take their weights from one "
+                         "that is left; "));
 }
 
 TEST_CASE("ranks behind one step whose weights may be unlike take those of one") {

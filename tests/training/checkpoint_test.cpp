@@ -116,6 +116,19 @@ TEST_CASE("the times of kernels can be had before anything else of a checkpoint"
   CHECK(kernel_times_of_newest(folder.path()).empty());
 }
 
+TEST_CASE("so can the compression that was chosen, which is saved and read again") {
+  const TemporaryFolder folder;
+  CHECK(compression_of_newest(folder / "none").empty());
+  save_checkpoint(folder.path(), TinyStore(1).store, {.step = 1});
+  CHECK(compression_of_newest(folder.path()).empty());
+  save_checkpoint(folder.path(), TinyStore(1).store, {.step = 2, .compression = "top-k"});
+  CHECK(compression_of_newest(folder.path()) == "top-k");
+  TinyStore loaded(50);
+  const auto state = load_checkpoint(folder.path(), loaded.store);
+  REQUIRE(state);
+  CHECK(state->compression == "top-k");
+}
+
 TEST_CASE("a checkpoint of another optimizer or precision is refused, though its tensors would fit") {
   const TemporaryFolder folder;
   save_checkpoint(folder.path(), TinyStore(1, DType::float32, 0).store, {.step = 1, .optimizer = "sgd"});

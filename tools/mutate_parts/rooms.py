@@ -31,10 +31,12 @@ ROOMS = [
     Room("portable", ["backends/cpu/portable/*", "backends/cpu/adapter/*"], KERNELS, KERNEL_TARGETS),
     Room("fast", ["backends/cpu/fast/*"], KERNELS, KERNEL_TARGETS),
     Room("onednn", ["backends/cpu/onednn/*"], KERNELS, KERNEL_TARGETS),
+    Room("described", ["backends/cuda/described/[!c]*.cpp", "models/programs/described_step.cpp"],
+         ["backends_tests", "described_tests"], ["backends_tests", "described_tests"]),
     # Neither what calls NVIDIA's libraries nor the runtime, nor what only a compiler for GPUs sees.
     Room("cuda", ["backends/cuda/[!rv]*.cpp", "backends/cuda/kernels/*.cu", "backends/cuda/kernels/[ejs]*.h",
                   "backends/cuda/kernels/batch_norm.h", "backends/cuda/kernels/channel_sums.h"],
-         ["backends_tests", "core_tests.simulated_cuda", "contract_tests_simulated_cuda*"], [*KERNEL_TARGETS, "contract_tests"]),
+         ["backends_tests", "core_tests.simulated_cuda*", "contract_tests_simulated_cuda*"], [*KERNEL_TARGETS, "contract_tests"]),
     Room("testing", ["core/testing/*.cpp"], KERNELS, KERNEL_TARGETS),
     Room("planner", ["core/compile/*.cpp", "core/vm/*.cpp", "core/step/*.cpp", "core/params/placement.cpp"],
          [*KERNELS, "contract_tests_cpu", *DEVICES], [*KERNEL_TARGETS, "contract_tests"]),

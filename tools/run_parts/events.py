@@ -21,7 +21,7 @@ SLOTS = (FILE_BYTES - SLOTS_AT) // SLOT.size
 
 
 class Kind(enum.IntEnum):
-    NOTHING, START, READY, STEP, DATA, PHASE, WAIT, BACK, SAVED, ERROR, ECHO, LOST, SIGNAL, EXIT, END, PAUSED, BUCKET, SURVIVED = range(18)
+    NOTHING, START, READY, STEP, DATA, PHASE, WAIT, BACK, SAVED, ERROR, ECHO, LOST, SIGNAL, EXIT, END, PAUSED, BUCKET, SURVIVED, SPARE = range(19)
 
 
 class Event:
@@ -89,6 +89,12 @@ class Rank:
             inside = event.kind in (Kind.DATA, Kind.PHASE, Kind.WAIT)
             return (event.kind if inside else Kind.NOTHING), event.text, event.time
         return Kind.NOTHING, "", self.wall_time
+
+    @property
+    def is_spare(self):
+        """Waits, or waited until the run ended, for a rank to die whose place it takes."""
+        last = self.last(Kind.SPARE)
+        return last is not None and last.number == 1
 
     @property
     def is_starting(self):

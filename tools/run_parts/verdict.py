@@ -33,6 +33,8 @@ def list_ranks(numbers):
 
 def place(rank):
     """Where its main thread is, or was last."""
+    if rank.is_spare:
+        return "as a spare"
     kind, text, _ = rank.activity()
     step = f"in step {rank.step}" if rank.step else "in start-up" if rank.is_starting else "before the first step"
     return f"{step}, {DOING[kind].format(call(rank, text))}"
@@ -110,7 +112,7 @@ def of_end(ranks):
     if asked is None:
         return of("exception", first, f"{list_ranks(rank.rank for rank in ranks)} ended with exit status {max(statuses)} after step {first.step}")
     word = signal.Signals(asked.last(Kind.SIGNAL).number).name
-    return of("signal", asked, f"{name(asked)} was asked to end by {word}, and all ranks ended after step {asked.step}")
+    return Verdict("signal", asked.rank, first.step, f"{name(asked)} was asked to end by {word}, and all ranks ended after step {first.step}")
 
 
 def waiting_share(rank):
@@ -123,6 +125,7 @@ def waiting_share(rank):
 
 
 def of_living(ranks):
+    ranks = [rank for rank in ranks if not rank.is_spare] or ranks
     others = [rank for rank in ranks if rank.activity()[0] != Kind.WAIT and not rank.last(Kind.END)] or ranks
     slowest = min(others, key=lambda rank: rank.activity()[2])
     kind, _, since = slowest.activity()
@@ -154,10 +157,16 @@ def judge(ranks):
     """`ranks`: at least one."""
     went_on = max(rank.survived for rank in ranks)
     dead = [rank for rank in ranks if rank.last_sign < went_on and not rank.process_state()]
-    verdict = of_those_left([rank for rank in ranks if rank not in dead])
-    if not dead:
-        return verdict
-    return verdict._replace(sentence=f"{verdict.sentence}; {list_ranks(rank.rank for rank in dead)} died before, and the others went on")
+    left = [rank for rank in ranks if rank not in dead]
+    verdict = of_those_left(left)
+    remarks = [verdict.sentence]
+    spares = [rank for rank in left if rank.is_spare and rank.rank != verdict.rank]
+    if spares:
+        words = ("was a spare", "were spares") if all(rank.last(Kind.END) for rank in spares) else ("is a spare", "are spares")
+        remarks.append(f"{list_ranks(rank.rank for rank in spares)} {words[len(spares) > 1]}")
+    if dead:
+        remarks.append(f"{list_ranks(rank.rank for rank in dead)} died before, and the others went on")
+    return verdict._replace(sentence="; ".join(remarks))
 
 
 def of_those_left(ranks):

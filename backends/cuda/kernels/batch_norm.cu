@@ -64,8 +64,10 @@ void cuda_moments(const Call& call) {
   const double epsilon = op_cast<Moments>(call.op).options().epsilon;
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     using S = Statistic<T>;
-    enqueue_moments<T>(call, channels(call), epsilon, call.inputs[0].in<T>(), call.outputs[0].out<S>(),
-                       call.outputs[1].out<S>(), call.outputs[2].out<S>());
+    const Channels of = channels(call);
+    enqueue_channel_sums(call, of,
+                         MomentsTerms<T>{call.inputs[0].in<T>(), call.outputs[0].out<S>(),
+                                         call.outputs[1].out<S>(), call.outputs[2].out<S>(), epsilon, of});
   });
 }
 
@@ -95,9 +97,10 @@ void cuda_normalise_grad(const Call& call) {
     using S = Statistic<T>;
     const NormalGrad<T> normal{call.inputs[1].in<S>(), call.inputs[2].in<S>(), call.inputs[3].in<S>()};
     const auto grad = call.inputs[4].in<T>();
-    enqueue_channel_grads<T>(call, of, call.inputs[0].in<T>(), normal, {grad, {nullptr, 0}},
-                             {call.outputs[1].out<S>(), call.outputs[2].out<S>(), call.outputs[3].out<S>(),
-                              call.outputs[4].out<S>()});
+    const ChannelGrads<T> grads{call.outputs[1].out<S>(), call.outputs[2].out<S>(), call.outputs[3].out<S>(),
+                                call.outputs[4].out<S>()};
+    enqueue_channel_sums(call, of,
+                         NormaliseGradTerms<T, GivenGrad<T>>{call.inputs[0].in<T>(), normal, {grad}, grads});
     if (call.outputs[0].address != nullptr)
       enqueue(call, blocks_for(call.outputs[0].elements()),
               NormaliseInputGradKernel<T>{normal, grad, call.outputs[0].out<T>(), of});

@@ -11,50 +11,37 @@ namespace plexaura::cuda {
 template <class T>
 using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// How far elements are from the first one of their channel, which is about as far from zero as their mean.
+// The moments of each channel, by sums of how far elements are from the first one of their channel, which is about as far from
+// zero as their mean. Null is what nobody wants.
 template <class T>
 struct MomentsTerms {
   Global<const T> src;
-  Channels of;
-
-  PLEXAURA_DEVICE TwoSums operator()(std::int64_t place, std::int64_t channel) const {
-    const double centred =
-        static_cast<double>(widen(src[place])) - static_cast<double>(widen(src[of.place(channel, 0)]));
-    return {centred, centred * centred};
-  }
-};
-
-template <class T>
-struct MomentsKernel {
-  Global<const T> src;
-  ChannelSums sums;
   Global<Statistic<T>> mean;
   Global<Statistic<T>> variance;
   Global<Statistic<T>> inverse;
   double epsilon;
+  Channels of;
 
-  PLEXAURA_DEVICE void operator()(Block& block) const {
-    const std::int64_t elements = sums.of.count();
-    const double count = elements > 0 ? static_cast<double>(elements) : 1.0;
-    block.each_item(sums.of.channels, [&](std::int64_t c) {
-      const TwoSums sum = sums.total(c);
-      const double first = elements > 0 ? static_cast<double>(widen(src[sums.of.place(c, 0)])) : 0.0;
-      const double moved = sum.first / count;
-      const double spread = sum.second / count - moved * moved;
-      const double positive = spread < 0 ? 0.0 : spread;
-      if (mean) mean[c] = static_cast<Statistic<T>>(first + moved);
-      if (variance) variance[c] = static_cast<Statistic<T>>(positive);
-      if (inverse) inverse[c] = static_cast<Statistic<T>>(1 / Math::sqrt(positive + epsilon));
-    });
+  PLEXAURA_DEVICE double first_of(std::int64_t channel) const {
+    return static_cast<double>(widen(src[of.place(channel, 0)]));
+  }
+
+  PLEXAURA_DEVICE TwoSums operator()(std::int64_t place, std::int64_t channel) const {
+    const double centred = static_cast<double>(widen(src[place])) - first_of(channel);
+    return {centred, centred * centred};
+  }
+
+  PLEXAURA_DEVICE void finish(std::int64_t c, const TwoSums& sum) const {
+    const bool exists = of.count() > 0;
+    const double count = exists ? static_cast<double>(of.count()) : 1.0;
+    const double moved = sum.first / count;
+    const double spread = sum.second / count - moved * moved;
+    const double positive = spread < 0 ? 0.0 : spread;
+    if (mean) mean[c] = static_cast<Statistic<T>>((exists ? first_of(c) : 0.0) + moved);
+    if (variance) variance[c] = static_cast<Statistic<T>>(positive);
+    if (inverse) inverse[c] = static_cast<Statistic<T>>(1 / Math::sqrt(positive + epsilon));
   }
 };
-
-template <class T>
-void enqueue_moments(const Call& call, const Channels& of, double epsilon, Global<const T> src,
-                     Global<Statistic<T>> mean, Global<Statistic<T>> variance, Global<Statistic<T>> inverse) {
-  const ChannelSums sums = enqueue_channel_sums(call, of, call.workspace, MomentsTerms<T>{src, of});
-  enqueue(call, blocks_for(of.channels), MomentsKernel<T>{src, sums, mean, variance, inverse, epsilon});
-}
 
 // normalise() of one element.
 template <class T>
@@ -95,30 +82,6 @@ struct NormalGrad {
   }
 };
 
-// The gradient of the result, or of the relu behind it.
-template <class T>
-struct MaskedGrad {
-  Global<const T> grad;
-  Global<const T> result;  // of the relu; null: none
-
-  PLEXAURA_DEVICE T operator[](std::int64_t i) const {
-    const bool passes = !result || widen(result[i]) > 0;
-    return passes ? grad[i] : narrow<T>(Compute<T>(0));
-  }
-};
-
-template <class T>
-struct NormaliseGradTerms {
-  Global<const T> src;
-  Global<const Statistic<T>> mean;
-  MaskedGrad<T> grad;
-
-  PLEXAURA_DEVICE TwoSums operator()(std::int64_t place, std::int64_t channel) const {
-    const auto of_element = static_cast<double>(widen(grad[place]));
-    return {of_element, of_element * (static_cast<double>(widen(src[place])) - mean[channel])};
-  }
-};
-
 // The gradients of normalise() that have one element per channel; null where nobody wants them.
 template <class T>
 struct ChannelGrads {
@@ -128,31 +91,35 @@ struct ChannelGrads {
   Global<Statistic<T>> inverse;
 };
 
-template <class T>
-struct ChannelGradsKernel {
-  ChannelSums sums;
+// Their sums. `grad`: of the result at a place, grad(place, channel, x).
+template <class T, class Grad>
+struct NormaliseGradTerms {
+  Global<const T> src;
   NormalGrad<T> normal;
+  Grad grad;
   ChannelGrads<T> grads;
 
-  PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(sums.of.channels, [&](std::int64_t c) {
-      const TwoSums sum = sums.total(c);
-      if (grads.scale) grads.scale[c] = normal.of_scale(sum, c);
-      if (grads.shift) grads.shift[c] = normal.of_shift(sum);
-      if (grads.mean) grads.mean[c] = normal.of_mean(sum, c);
-      if (grads.inverse) grads.inverse[c] = normal.of_inverse(sum, c);
-    });
+  PLEXAURA_DEVICE TwoSums operator()(std::int64_t place, std::int64_t channel) const {
+    const T x = src[place];
+    const auto of_element = static_cast<double>(widen(grad(place, channel, x)));
+    return {of_element, of_element * (static_cast<double>(widen(x)) - normal.mean[channel])};
+  }
+
+  PLEXAURA_DEVICE void finish(std::int64_t c, const TwoSums& sum) const {
+    if (grads.scale) grads.scale[c] = normal.of_scale(sum, c);
+    if (grads.shift) grads.shift[c] = normal.of_shift(sum);
+    if (grads.mean) grads.mean[c] = normal.of_mean(sum, c);
+    if (grads.inverse) grads.inverse[c] = normal.of_inverse(sum, c);
   }
 };
 
+// The gradient of the result as it is given.
 template <class T>
-void enqueue_channel_grads(const Call& call, const Channels& of, Global<const T> src,
-                           const NormalGrad<T>& normal, const MaskedGrad<T>& grad,
-                           const ChannelGrads<T>& grads) {
-  const ChannelSums sums =
-      enqueue_channel_sums(call, of, call.workspace, NormaliseGradTerms<T>{src, normal.mean, grad});
-  enqueue(call, blocks_for(of.channels), ChannelGradsKernel<T>{sums, normal, grads});
-}
+struct GivenGrad {
+  Global<const T> grad;
+
+  PLEXAURA_DEVICE T operator()(std::int64_t place, std::int64_t, T) const { return grad[place]; }
+};
 
 // The gradient of moments() of one element x of `count`.
 template <class T>

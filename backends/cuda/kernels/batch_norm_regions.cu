@@ -32,29 +32,48 @@ struct NormaliseAddReluKernel {
   }
 };
 
+// The gradient of the result: of the relu behind it, if any, and perhaps the sum of two.
 template <class T>
+struct MaskedGrad {
+  Global<const T> grad;
+  Global<const T> more;    // null: none
+  Global<const T> result;  // of the relu; null: none, or what it has clipped is computed again
+  Normal<T> clipped;       // that; its shift is null where it is not
+  Global<T> kept;          // null: nobody wants it
+
+  PLEXAURA_DEVICE bool passes(std::int64_t i, std::int64_t c, T x) const {
+    if (clipped.shift) return widen(clipped(x, c)) > 0;
+    return !result || widen(result[i]) > 0;
+  }
+
+  PLEXAURA_DEVICE T operator()(std::int64_t i, std::int64_t c, T x) const {
+    const T sum = more ? rounded_sum(grad[i], more[i]) : grad[i];
+    const T masked = passes(i, c, x) ? sum : narrow<T>(Compute<T>(0));
+    if (kept) kept[i] = masked;
+    return masked;
+  }
+};
+
+template <class T, class Grad>
 struct TotalGradKernel {
   Global<const T> src;
   NormalGrad<T> normal;
   Global<const Statistic<T>> diff_mean;
   Global<const Statistic<T>> diff_inverse;
-  MaskedGrad<T> grad;
+  Grad grad;
   Global<const T> addend;  // null: none
   Global<T> diff_src;
-  Global<T> masked;  // null: nobody wants it
   Channels of;
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     const auto count = static_cast<double>(of.count());
     block.each_item(src.count(), [&](std::int64_t i) {
       const std::int64_t c = of.channel_of(i);
-      const T g = grad[i];
-      T sum = normal.of_x(g, c);
+      const T x = src[i];
+      T sum = normal.of_x(grad(i, c, x), c);
       if (addend) sum = rounded_sum(addend[i], sum);
-      sum = rounded_sum(sum, moments_grad<T>(src[i], normal.mean[c], normal.inverse[c], diff_mean[c],
-                                             diff_inverse[c], count));
-      if (masked) masked[i] = g;
-      if (diff_src) diff_src[i] = sum;
+      diff_src[i] = rounded_sum(
+          sum, moments_grad<T>(x, normal.mean[c], normal.inverse[c], diff_mean[c], diff_inverse[c], count));
     });
   }
 };
@@ -73,6 +92,7 @@ struct Spare {
 
 Channels channels(const Call& call) { return {call.inputs[0].shape(), call.channels_last}; }
 
+// Null where there is no such input.
 template <class T>
 Global<const T> input_if(const Call& call, bool exists, std::size_t input) {
   return exists ? call.inputs[input].in<T>() : Global<const T>(nullptr, 0);
@@ -90,8 +110,13 @@ void forward(const Call& call, const BatchNormRegion& region) {
   const Address mean = region.moments ? kept(call.outputs[1], spare.first) : call.inputs[3].address;
   const Address inverse = region.moments ? kept(call.outputs[3], spare.second) : call.inputs[4].address;
   if (region.moments)
-    enqueue_moments<T>(call, of, op_cast<Moments>(call.op).options().epsilon, x, {mean, of.channels},
-                       call.outputs[2].out<S>(), {inverse, of.channels});
+    enqueue_channel_sums(call, of,
+                         MomentsTerms<T>{x,
+                                         {mean, of.channels},
+                                         call.outputs[2].out<S>(),
+                                         {inverse, of.channels},
+                                         op_cast<Moments>(call.op).options().epsilon,
+                                         of});
   const Normal<T> normal{
       call.inputs[1].in<S>(), call.inputs[2].in<S>(), {mean, of.channels}, {inverse, of.channels}};
   if (call.outputs[0].address != nullptr)
@@ -100,32 +125,44 @@ void forward(const Call& call, const BatchNormRegion& region) {
                                       region.relu, call.outputs[0].out<T>(), of});
 }
 
+// Where the masked gradient is wanted, the first kernel writes it, and the second one reads that.
 template <class T>
-void backward(const Call& call, const BatchNormRegion& region) {
+void backward(const Call& call, const FusedBatchNorm& region) {
   using S = Statistic<T>;
   const Channels of = channels(call);
   const auto x = call.inputs[0].in<T>();
   const NormalGrad<T> normal{call.inputs[1].in<S>(), call.inputs[2].in<S>(), call.inputs[3].in<S>()};
+  const bool keeps = call.outputs.size() > BatchNormRegion::masked_output;
+  const View kept = keeps ? call.outputs[BatchNormRegion::masked_output] : View{};
   const MaskedGrad<T> grad{call.inputs[BatchNormRegion::grad_input].in<T>(),
-                           input_if<T>(call, region.masks, region.result_input())};
+                           input_if<T>(call, region.sums, region.second_grad_input()),
+                           input_if<T>(call, region.of.masks && !region.remasks, region.of.result_input()),
+                           {normal.scale, input_if<S>(call, region.remasks, region.of.result_input()),
+                            normal.mean, normal.inverse},
+                           keeps ? kept.out<T>() : Global<T>(nullptr, 0)};
   const Spare<S> spare(call, of);
   const ChannelGrads<T> grads{call.outputs[1].out<S>(),
                               call.outputs[2].out<S>(),
                               {spare.first, of.channels},
                               {spare.second, of.channels}};
-  enqueue_channel_grads<T>(call, of, x, normal, grad, grads);
-  const bool has_masked = call.outputs.size() > BatchNormRegion::masked_output;
-  enqueue(call, blocks_for(x.count()),
-          TotalGradKernel<T>{
-              x,
-              normal,
-              {spare.first, of.channels},
-              {spare.second, of.channels},
-              grad,
-              input_if<T>(call, region.adds, region.addend_input()),
-              call.outputs[0].out<T>(),
-              has_masked ? call.outputs[BatchNormRegion::masked_output].out<T>() : Global<T>(nullptr, 0),
-              of});
+  enqueue_channel_sums(call, of, NormaliseGradTerms<T, MaskedGrad<T>>{x, normal, grad, grads});
+  if (call.outputs[0].address == nullptr) return;
+  const auto enqueue_total = [&](const auto& grad_again) {
+    enqueue(call, blocks_for(x.count()),
+            TotalGradKernel<T, std::remove_cvref_t<decltype(grad_again)>>{
+                x,
+                normal,
+                {spare.first, of.channels},
+                {spare.second, of.channels},
+                grad_again,
+                input_if<T>(call, region.of.adds, region.of.addend_input()),
+                call.outputs[0].out<T>(),
+                of});
+  };
+  if (kept.address != nullptr)
+    enqueue_total(GivenGrad<T>{kept.in<T>()});
+  else
+    enqueue_total(grad);
 }
 
 }  // namespace
@@ -134,10 +171,10 @@ std::size_t batch_norm_region_workspace(const Shape& x, bool channels_last) {
   return channel_sums_workspace(x, channels_last) + static_cast<std::size_t>(x[1]) * 2 * sizeof(double);
 }
 
-void enqueue_batch_norm_region(const Call& call, const BatchNormRegion& region) {
+void enqueue_batch_norm_region(const Call& call, const FusedBatchNorm& region) {
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    if (region.forward())
-      forward<T>(call, region);
+    if (region.of.forward())
+      forward<T>(call, region.of);
     else
       backward<T>(call, region);
   });

@@ -8,12 +8,13 @@ namespace plexaura::cuda {
 template <class T>
 struct BiasKernel {
   Global<const T> bias;
-  Global<T> images;
+  Global<const T> images;
+  Global<T> sums;       // where the images lie
   std::int64_t pixels;  // of one channel that lie one behind the other
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(images.count(), [&](std::int64_t i) {
-      images[i] = narrow<T>(widen(images[i]) + widen(bias[i / pixels % bias.count()]));
+      sums[i] = narrow<T>(widen(images[i]) + widen(bias[i / pixels % bias.count()]));
     });
   }
 };
@@ -22,7 +23,7 @@ void enqueue_bias(const Call& call) {
   const View& images = call.outputs[0];
   dispatch_floating(images.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(images.elements()),
-            BiasKernel<T>{call.inputs[0].in<T>(), images.out<T>(),
+            BiasKernel<T>{call.inputs[0].in<T>(), images.in<T>(), images.out<T>(),
                           call.channels_last ? 1 : stride_of(images.shape(), 1)});
   });
 }

@@ -18,6 +18,8 @@
 //   each_thread(f)       a phase: f(thread) for the threads 0 .. threads - 1 of this block
 //   each_item(count, f)  f(item) for items that all blocks of the launch share out
 //   index(), blocks()    of this block; of all
+// arrive(counter, count): whether this thread is the last of `count`, of any blocks, to arrive. It sees what those before it,
+// and the threads of their blocks in earlier phases, have written, and the counter, which was 0, is 0 again.
 // claim(flag): whether this thread is the first, of all blocks, to raise it.
 // publish(flag): raises it for the host, which then finds in pinned memory what this thread has written before.
 // PLEXAURA_SHARED(block, T, name, size): an array that the threads of one block share.

@@ -15,6 +15,7 @@ template <class T>
 class Global {
  public:
   using Bytes = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  Global() : Global(nullptr, 0) {}
   Global(Bytes* address, std::int64_t count) : data_(reinterpret_cast<T*>(address)), count_(count) {}
 
   PLEXAURA_HD std::int64_t count() const { return count_; }
@@ -28,6 +29,14 @@ class Global {
 
 // Whether the flag was lowered, and this thread has raised it.
 PLEXAURA_DEVICE inline bool claim(std::uint32_t& flag) { return atomicCAS(&flag, 0U, 1U) == 0; }
+
+PLEXAURA_DEVICE inline bool arrive(std::uint32_t& counter, std::uint32_t count) {
+  __threadfence();  // what was written before is seen by whoever sees the counter
+  const bool last = atomicAdd(&counter, 1U) == count - 1;
+  if (last) counter = 0;
+  __threadfence();
+  return last;
+}
 
 PLEXAURA_DEVICE inline void publish(std::uint32_t& flag) {
   __threadfence_system();

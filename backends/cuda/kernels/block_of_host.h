@@ -26,13 +26,29 @@ std::uint64_t times_freed();  // what place_of() said holds until this changes
 // Whether the flag was lowered, and this thread has raised it.
 inline bool claim(std::uint32_t& flag) { return std::exchange(flag, 1U) == 0; }
 
+inline bool arrive(std::uint32_t& counter, std::uint32_t count) {
+  const bool last = ++counter == count;
+  if (last) counter = 0;
+  return last;
+}
+
 inline void publish(std::uint32_t& flag) { std::atomic_ref(flag).store(1U); }
+
+// Where the bytes of copied values are added up; null: nowhere.
+inline thread_local std::size_t* bytes_copied = nullptr;
 
 template <class T>
 class Global {
  public:
   using Bytes = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  Global() : Global(nullptr, 0) {}
   Global(Bytes* address, std::int64_t count) : address_(address), count_(count) {}
+  Global(const Global& other)
+      : address_(other.address_), count_(other.count_), place_(other.place_), freed_(other.freed_) {
+    if (bytes_copied != nullptr && *this) *bytes_copied += static_cast<std::size_t>(count_) * sizeof(T);
+  }
+  Global& operator=(const Global&) = default;
+  ~Global() = default;
 
   std::int64_t count() const { return count_; }
   explicit operator bool() const { return address_ != nullptr; }
@@ -52,6 +68,16 @@ class Global {
   mutable T* place_ = nullptr;
   mutable std::uint64_t freed_ = 0;
 };
+
+// Of all values in the device's memory that are members of the kernel, or of its members.
+template <class Kernel>
+std::size_t bytes_given_to(const Kernel& kernel) {
+  std::size_t bytes = 0;
+  bytes_copied = &bytes;
+  [[maybe_unused]] const Kernel copy(kernel);
+  bytes_copied = nullptr;
+  return bytes;
+}
 
 class Block {
  public:

@@ -33,6 +33,9 @@ struct View {
   }
 };
 
+// Counters that blocks of one launch share: kernels of a device run one after the other, so that these are theirs in turn.
+constexpr std::int64_t most_arrivals = 512;
+
 // What a kernel of an op is called with: it enqueues its work on the stream.
 struct Call {
   const Op& op;
@@ -43,6 +46,7 @@ struct Call {
   std::byte* wrong_index;       // a WrongIndex in pinned memory
   bool channels_last = false;   // values [N, C, H, W] lie as [N, H, W, C]
   Address workspace = nullptr;  // as many bytes as workspace_of() says, uninitialised
+  Address arrivals = nullptr;   // most_arrivals counters for arrive(), all 0 between two launches
 };
 using OpKernel = void (*)(const Call& call);
 
@@ -58,7 +62,7 @@ inline std::int64_t blocks_for(std::int64_t items) { return blocks_of_sums((item
 #ifdef __CUDACC__
 
 template <class Kernel>
-__global__ void run_kernel(const Kernel kernel) {
+__global__ void run_kernel(const __grid_constant__ Kernel kernel) {
   Block block;
   kernel(block);
 }
@@ -73,13 +77,15 @@ void enqueue(const Call& call, std::int64_t blocks, const Kernel& kernel) {
 
 #else
 
-// Of the simulated runtime: body(block) for each block, when the stream comes to it.
-void simulate(runtime::Stream* stream, const std::string& name, std::int64_t blocks,
+// Of the runtime: body(block) for each block, when the stream comes to it. `bytes`: of the values that the kernel is given.
+void simulate(runtime::Stream* stream, const std::string& name, std::int64_t blocks, std::size_t bytes,
               std::function<void(Block& block)> body);
 
 template <class Kernel>
 void enqueue(const Call& call, std::int64_t blocks, const Kernel& kernel) {
-  if (blocks > 0) simulate(call.stream, call.name, blocks, [kernel](Block& block) { kernel(block); });
+  if (blocks > 0)
+    simulate(call.stream, call.name, blocks, bytes_given_to(kernel),
+             [kernel](Block& block) { kernel(block); });
 }
 
 #endif

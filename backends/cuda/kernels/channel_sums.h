@@ -7,10 +7,13 @@
 #include "backends/cuda/kernels/joins.h"
 #include "backends/cuda/kernels/strides.h"
 
-// Two sums over the elements of each channel. The elements are cut into `splits`, each of which a block sums up by itself,
-// and whoever needs the whole sums adds these up in their order.
+// Two sums over the elements of each channel. The elements are cut into `splits`, each of which a block sums up by itself;
+// the block that comes last adds these up, in an order that does not depend on which it is.
 
 namespace plexaura::cuda {
+
+// Of a launch. What has fewer tiles is cut into splits.
+constexpr std::int64_t enough_blocks = 2 * most_arrivals;
 
 // x as [samples, channels, run]: the elements of a channel are runs, one for each sample.
 struct Channels {
@@ -19,7 +22,6 @@ struct Channels {
       : samples(channels_last ? x[0] * stride_of(x, 1) : x[0]),
         channels(x[1]),
         run(channels_last ? 1 : stride_of(x, 1)) {
-    constexpr std::int64_t enough_blocks = 1024;
     constexpr std::int64_t rounds = 16;  // of a block, so that a split is worth its while
     const std::int64_t most = std::max<std::int64_t>(enough_blocks / std::max<std::int64_t>(tiles(), 1), 1);
     splits = std::clamp<std::int64_t>(count() / (rounds * elements_at_once()), 1, most);
@@ -62,48 +64,83 @@ struct TwoSums {
 // The sums of each split.
 struct ChannelSums {
   Global<double> parts;  // [splits, 2, channels]
+  Global<std::uint32_t>
+      arrived;  // blocks that have left their sums, of each tile; zeros before and behind the kernel
   Channels of;
 
   static std::int64_t count(const Channels& of) { return 2 * of.splits * of.channels; }
 
-  PLEXAURA_DEVICE void store(std::int64_t split, std::int64_t channel, double first, double second) const {
-    parts[2 * split * of.channels + channel] = first;
-    parts[(2 * split + 1) * of.channels + channel] = second;
+  PLEXAURA_DEVICE void store(std::int64_t split, std::int64_t channel, const TwoSums& sums) const {
+    parts[2 * split * of.channels + channel] = sums.first;
+    parts[(2 * split + 1) * of.channels + channel] = sums.second;
   }
-  PLEXAURA_DEVICE TwoSums total(std::int64_t channel) const {
-    TwoSums total;
-    for (std::int64_t split = 0; split < of.splits; ++split)
-      total += {parts[2 * split * of.channels + channel], parts[(2 * split + 1) * of.channels + channel]};
-    return total;
+  // Of every `step`-th split.
+  PLEXAURA_DEVICE TwoSums sum_of_splits(std::int64_t channel, std::int64_t first, std::int64_t step) const {
+    TwoSums sum;
+    for (std::int64_t split = first; split < of.splits; split += step)
+      sum += {parts[2 * split * of.channels + channel], parts[(2 * split + 1) * of.channels + channel]};
+    return sum;
+  }
+  // Whether the block of this thread, which has stored its sums, is the last one of the tile.
+  PLEXAURA_DEVICE bool is_last(std::int64_t tile) const {
+    return of.splits == 1 || arrive(arrived[tile], static_cast<std::uint32_t>(of.splits));
   }
 };
 
-// terms(place, channel) gives the two terms of the element at a place.
+// Two numbers for each thread of a block.
+template <class Firsts, class Seconds>
+PLEXAURA_DEVICE inline TwoSums sum_from(Firsts& firsts, Seconds& seconds, int first, int end, int step) {
+  TwoSums sum;
+  for (int i = first; i < end; i += step)
+    sum += {static_cast<double>(firsts[i]), static_cast<double>(seconds[i])};
+  return sum;
+}
+
+// Terms: terms(place, channel) gives the two terms of the element at a place, once for each element, and terms.finish(channel,
+// sums) does what is to be done with the sums, once for each channel.
 template <class Terms>
 struct SumsOfRunsKernel {
   Terms terms;
   ChannelSums sums;
 
+  static constexpr int finishers = 32;  // threads that add up splits
+
+  PLEXAURA_DEVICE TwoSums sum_of_run(std::int64_t split, int thread, std::int64_t channel) const {
+    TwoSums sum;
+    for (std::int64_t i = sums.of.first_of(split) + thread; i < sums.of.first_of(split + 1); i += threads)
+      sum += terms(sums.of.place(channel, i), channel);
+    return sum;
+  }
+
   PLEXAURA_DEVICE void operator()(Block& block) const {
     PLEXAURA_SHARED(block, double, firsts, threads);
     PLEXAURA_SHARED(block, double, seconds, threads);
-    const Channels& of = sums.of;
+    PLEXAURA_SHARED(block, bool, last, 1);
     const auto add = [](double a, double b) { return a + b; };
-    for (std::int64_t item = block.index(); item < of.channels * of.splits; item += block.blocks()) {
-      const std::int64_t channel = item % of.channels;
-      const std::int64_t split = item / of.channels;
+    for (std::int64_t item = block.index(); item < sums.of.channels * sums.of.splits;
+         item += block.blocks()) {
+      const std::int64_t channel = item % sums.of.channels;
+      const std::int64_t split = item / sums.of.channels;
       block.each_thread([&](int thread) {
-        TwoSums sum;
-        for (std::int64_t i = of.first_of(split) + thread; i < of.first_of(split + 1); i += threads)
-          sum += terms(of.place(channel, i), channel);
+        const TwoSums sum = sum_of_run(split, thread, channel);
         firsts[thread] = sum.first;
         seconds[thread] = sum.second;
       });
       join_all<double>(block, firsts, add);
       join_all<double>(block, seconds, add);
       block.each_thread([&](int thread) {
-        if (thread == 0)
-          sums.store(split, channel, static_cast<double>(firsts[0]), static_cast<double>(seconds[0]));
+        if (thread > 0) return;
+        sums.store(split, channel, sum_from(firsts, seconds, 0, 1, 1));
+        last[0] = sums.is_last(channel);
+      });
+      block.each_thread([&](int thread) {
+        if (!last[0] || thread >= finishers) return;
+        const TwoSums sum = sums.sum_of_splits(channel, thread, finishers);
+        firsts[thread] = sum.first;
+        seconds[thread] = sum.second;
+      });
+      block.each_thread([&](int thread) {
+        if (last[0] && thread == 0) terms.finish(channel, sum_from(firsts, seconds, 0, finishers, 1));
       });
     }
   }
@@ -127,39 +164,49 @@ struct SumsOfRowsKernel {
   PLEXAURA_DEVICE void operator()(Block& block) const {
     PLEXAURA_SHARED(block, double, firsts, threads);
     PLEXAURA_SHARED(block, double, seconds, threads);
+    PLEXAURA_SHARED(block, bool, last, 1);
+    constexpr int at_once = Channels::channels_at_once;
     const Channels& of = sums.of;
     for (std::int64_t item = block.index(); item < of.tiles() * of.splits; item += block.blocks()) {
       const std::int64_t split = item / of.tiles();
-      const std::int64_t first_channel = item % of.tiles() * Channels::channels_at_once;
-      block.each_thread([&](int thread) {
-        const std::int64_t channel = first_channel + thread % Channels::channels_at_once;
-        TwoSums sum;
-        if (channel < of.channels) sum = sum_of_rows(split, thread / Channels::channels_at_once, channel);
+      const std::int64_t tile = item % of.tiles();
+      const auto channel_of = [&](int thread) { return tile * at_once + thread % at_once; };
+      const auto keep = [&](int thread, const TwoSums& sum) {
         firsts[thread] = sum.first;
         seconds[thread] = sum.second;
+      };
+      block.each_thread([&](int thread) {
+        const bool exists = channel_of(thread) < of.channels;
+        keep(thread, exists ? sum_of_rows(split, thread / at_once, channel_of(thread)) : TwoSums());
       });
       block.each_thread([&](int thread) {
-        const std::int64_t channel = first_channel + thread;
-        if (thread >= Channels::channels_at_once || channel >= of.channels) return;
-        TwoSums sum;
-        for (int i = thread; i < threads; i += Channels::channels_at_once)
-          sum += {static_cast<double>(firsts[i]), static_cast<double>(seconds[i])};
-        sums.store(split, channel, sum.first, sum.second);
+        if (thread < at_once && channel_of(thread) < of.channels)
+          sums.store(split, channel_of(thread), sum_from(firsts, seconds, thread, threads, at_once));
+      });
+      block.each_thread([&](int thread) {
+        if (thread == 0) last[0] = sums.is_last(tile);
+      });
+      block.each_thread([&](int thread) {
+        if (last[0] && channel_of(thread) < of.channels)
+          keep(thread, sums.sum_of_splits(channel_of(thread), thread / at_once, Channels::rows_at_once));
+      });
+      block.each_thread([&](int thread) {
+        if (last[0] && thread < at_once && channel_of(thread) < of.channels)
+          terms.finish(channel_of(thread), sum_from(firsts, seconds, thread, threads, at_once));
       });
     }
   }
 };
 
-// Enqueues what makes the sums, which lie at `parts`.
+// Enqueues what makes the sums, whose parts lie in the workspace, and finishes them.
 template <class Terms>
-ChannelSums enqueue_channel_sums(const Call& call, const Channels& of, Address parts, const Terms& terms) {
-  const ChannelSums sums{{parts, ChannelSums::count(of)}, of};
+void enqueue_channel_sums(const Call& call, const Channels& of, const Terms& terms) {
+  const ChannelSums sums{{call.workspace, ChannelSums::count(of)}, {call.arrivals, most_arrivals}, of};
   const std::int64_t blocks = blocks_of_sums(of.tiles() * of.splits);
   if (of.innermost())
     enqueue(call, blocks, SumsOfRowsKernel<Terms>{terms, sums});
   else
     enqueue(call, blocks, SumsOfRunsKernel<Terms>{terms, sums});
-  return sums;
 }
 
 }  // namespace plexaura::cuda

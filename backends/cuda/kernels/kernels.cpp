@@ -17,8 +17,17 @@ constexpr Entry entries[] = {
 };
 
 constexpr std::string_view on_images[] = {
-    "moments",         "moments_grad",      "normalise",  "normalise_grad",  "max_pool2d",
-    "max_pool2d_grad", "max_pool2d_gather", "avg_pool2d", "avg_pool2d_grad",
+    "moments",
+    "moments_grad",
+    "normalise",
+    "normalise_grad",
+    "max_pool2d",
+    "max_pool2d_grad",
+    "max_pool2d_gather",
+    "avg_pool2d",
+    "avg_pool2d_grad",
+    "sum",
+    "mean",
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "backends/cpu/adapter/batch_norm_regions.h"
+#include "backends/cuda/fused_batch_norm.h"
 #include "backends/cuda/kernels/call.h"
 
 namespace plexaura::cuda {
@@ -17,7 +17,7 @@ void enqueue_reorder(const Call& call, const Layout& from, const Layout& to);
 void enqueue_bias(const Call& call);
 
 // A region of batch norm, by its inputs and outputs; the call's op is the region's first one.
-void enqueue_batch_norm_region(const Call& call, const BatchNormRegion& region);
+void enqueue_batch_norm_region(const Call& call, const FusedBatchNorm& region);
 std::size_t batch_norm_region_workspace(const Shape& x, bool channels_last);
 
 // Null where there is none.

@@ -20,9 +20,21 @@ struct StepNumber {
 
 // An element of an output that may be absent.
 template <class T>
-PLEXAURA_DEVICE void keep(const Global<const T>& from, const Global<T>& to, std::int64_t i) {
-  if (to) to[i] = from[i];
+PLEXAURA_DEVICE void write_if(const Global<T>& to, std::int64_t i, T value) {
+  if (to) to[i] = value;
 }
+
+// The next values in 16 bits; null where nobody wants them.
+struct ShadowValues {
+  Global<bfloat16> short_fraction;
+  Global<float16> short_range;
+
+  template <class T>
+  PLEXAURA_DEVICE void write(std::int64_t i, T value) const {
+    if (short_fraction) short_fraction[i] = narrow<bfloat16>(widen(value));
+    if (short_range) short_range[i] = narrow<float16>(widen(value));
+  }
+};
 
 // Elements [begin, begin + count) of the slice, which decay with one factor.
 struct Segment {
@@ -38,6 +50,7 @@ struct SgdKernel {
   Global<const T> state;  // null: no momentum
   Global<T> next_value;
   Global<T> next_state;
+  ShadowValues shadow;
   StepNumber learning_rate;
   StepNumber loss_scale;
   Segment segment;
@@ -53,15 +66,19 @@ struct SgdKernel {
     block.each_item(segment.count, [&](std::int64_t item) {
       const std::int64_t i = segment.begin + item;
       if (stays) {
-        keep(value, next_value, i);
-        if (state) keep(state, next_state, i);
+        const T same = value[i];
+        if (state) write_if(next_state, i, state[i]);
+        write_if(next_value, i, same);
+        shadow.write(i, same);
         return;
       }
       const C old = widen(value[i]);
       const C slope = factor * widen(grad[i]) + static_cast<C>(segment.decay) * old;
       const C moving = state ? kept * widen(state[i]) + slope : slope;
       if (state && next_state) next_state[i] = narrow<T>(moving);
-      if (next_value) next_value[i] = narrow<T>(old - rate * (nesterov ? slope + kept * moving : moving));
+      const T next = narrow<T>(old - rate * (nesterov ? slope + kept * moving : moving));
+      if (next_value) next_value[i] = next;
+      shadow.write(i, next);
     });
   }
 };
@@ -75,6 +92,7 @@ struct AdamKernel {
   Global<T> next_value;
   Global<T> next_mean;
   Global<T> next_square;
+  ShadowValues shadow;
   StepNumber learning_rate;
   StepNumber step;
   StepNumber loss_scale;
@@ -96,9 +114,13 @@ struct AdamKernel {
     block.each_item(segment.count, [&](std::int64_t item) {
       const std::int64_t i = segment.begin + item;
       if (stays) {
-        keep(value, next_value, i);
-        keep(mean, next_mean, i);
-        keep(square, next_square, i);
+        const T same = value[i];
+        const T same_mean = mean[i];
+        const T same_square = square[i];
+        write_if(next_value, i, same);
+        write_if(next_mean, i, same_mean);
+        write_if(next_square, i, same_square);
+        shadow.write(i, same);
         return;
       }
       const C old = widen(value[i]);
@@ -107,8 +129,9 @@ struct AdamKernel {
       const C v = static_cast<C>(beta2) * widen(square[i]) + static_cast<C>(1 - beta2) * slope * slope;
       if (next_mean) next_mean[i] = narrow<T>(m);
       if (next_square) next_square[i] = narrow<T>(v);
-      if (next_value)
-        next_value[i] = narrow<T>(kept * old - size * m / (Math::sqrt(v) * spread + static_cast<C>(epsilon)));
+      const T next = narrow<T>(kept * old - size * m / (Math::sqrt(v) * spread + static_cast<C>(epsilon)));
+      if (next_value) next_value[i] = next;
+      shadow.write(i, next);
     });
   }
 };
@@ -122,6 +145,14 @@ StepNumber step_number(const Call& call, std::size_t input) {
   const View& view = call.inputs[input];
   if (view.dtype() == DType::float64) return {no_single, view.in<double>()};
   return {view.in<float>(), no_wide};
+}
+
+// The output behind the op's own, where the call has one more.
+ShadowValues shadow_values(const Call& call, std::size_t own_outputs) {
+  if (call.outputs.size() == own_outputs) return {};
+  const View& view = call.outputs[own_outputs];
+  if (view.dtype() == DType::bfloat16) return {view.out<bfloat16>(), {}};
+  return {{}, view.out<float16>()};
 }
 
 // Calls body(segment) for parts of the slice with one factor each.
@@ -144,7 +175,8 @@ void cuda_sgd_step(const Call& call) {
       enqueue(call, blocks_for(segment.count),
               SgdKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<T>(),
                            has_momentum ? call.inputs[2].in<T>() : no_state, call.outputs[0].out<T>(),
-                           has_momentum ? call.outputs[1].out<T>() : no_next_state, step_number(call, slices),
+                           has_momentum ? call.outputs[1].out<T>() : no_next_state,
+                           shadow_values(call, slices - 1), step_number(call, slices),
                            step_number(call, slices + 1), segment, options.momentum, options.nesterov});
     });
   });
@@ -157,9 +189,9 @@ void cuda_adam_step(const Call& call) {
       enqueue(call, blocks_for(segment.count),
               AdamKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<T>(), call.inputs[2].in<T>(),
                             call.inputs[3].in<T>(), call.outputs[0].out<T>(), call.outputs[1].out<T>(),
-                            call.outputs[2].out<T>(), step_number(call, 4), step_number(call, 5),
-                            step_number(call, 6), segment, options.beta1, options.beta2, options.epsilon,
-                            options.decoupled});
+                            call.outputs[2].out<T>(), shadow_values(call, 3), step_number(call, 4),
+                            step_number(call, 5), step_number(call, 6), segment, options.beta1, options.beta2,
+                            options.epsilon, options.decoupled});
     });
   });
 }

@@ -1,5 +1,7 @@
 // Sums, means and extremes along axes: a block for each result, or a thread where a result has few elements.
 
+#include <numeric>
+
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/joins.h"
@@ -104,6 +106,19 @@ namespace {
 
 constexpr std::int64_t few = 64;  // elements: a block would mostly wait
 
+std::int64_t stride_channels_last(const Shape& images, std::int64_t axis) {
+  if (axis == 1) return 1;
+  return stride_of(images, axis) * (axis == 0 ? 1 : images[1]);
+}
+
+// The axes of what is reduced in the order in which the results lie.
+std::vector<std::int64_t> axes_in_order(const Call& call) {
+  if (call.channels_last && call.outputs[0].shape().rank() == 4) return {0, 2, 3, 1};
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(call.inputs[0].shape().rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
 template <class Reducer>
 void reduce(const Call& call, const std::vector<std::int64_t>& axes, const Reducer& reducer) {
   const Shape& from = call.inputs[0].shape();
@@ -114,9 +129,10 @@ void reduce(const Call& call, const std::vector<std::int64_t>& axes, const Reduc
                                {},
                                {},
                                reducer};
-  for (std::int64_t axis = 0; axis < from.rank(); ++axis) {
+  for (const std::int64_t axis : axes_in_order(call)) {
     const bool goes = std::ranges::find(axes, axis) != axes.end();
-    (goes ? kernel.reduced : kernel.kept).add_axis(from[axis], {stride_of(from, axis)});
+    const std::int64_t stride = call.channels_last ? stride_channels_last(from, axis) : stride_of(from, axis);
+    (goes ? kernel.reduced : kernel.kept).add_axis(from[axis], {stride});
     if (goes) kernel.count *= from[axis];
   }
   if (kernel.count <= few)

@@ -49,21 +49,28 @@ struct DropoutGradKernel {
   }
 };
 
-// Of one channel of all samples.
+// Of some channels of all samples, a thread for each pixel.
 template <class T>
 struct NormaliseImageKernel {
+  static constexpr int most_channels = 4;  // photos have 3
+
   Global<const std::uint8_t> src;
   Global<T> dst;
-  std::int64_t channel;
+  std::int64_t first;  // channel
+  int count;           // of channels
   std::int64_t channels;
   std::int64_t pixels;
-  Compute<T> mean;
-  Compute<T> deviation;
+  bool channels_last;  // dst
+  Compute<T> mean[most_channels];
+  Compute<T> deviation[most_channels];
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(dst.count() / channels, [&](std::int64_t i) {
-      const std::int64_t place = (i / pixels * channels + channel) * pixels + i % pixels;
-      dst[place] = narrow<T>((Compute<T>(src[place]) / 255 - mean) / deviation);
+      for (int c = 0; c < count; ++c) {
+        const std::int64_t place = (i / pixels * channels + first + c) * pixels + i % pixels;
+        dst[channels_last ? i * channels + first + c : place] =
+            narrow<T>((Compute<T>(src[place]) / 255 - mean[c]) / deviation[c]);
+      }
     });
   }
 };
@@ -106,11 +113,23 @@ void cuda_normalise_image(const Call& call) {
   const std::int64_t channels = result.shape()[1];
   const std::int64_t pixels = stride_of(result.shape(), 1);
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
-    for (std::int64_t channel = 0; channel < channels; ++channel)
-      enqueue(call, blocks_for(result.elements() / channels),
-              NormaliseImageKernel<T>{call.inputs[0].in<std::uint8_t>(), result.out<T>(), channel, channels,
-                                      pixels, static_cast<Compute<T>>(op.mean(channel)),
-                                      static_cast<Compute<T>>(op.stddev(channel))});
+    using Kernel = NormaliseImageKernel<T>;
+    for (std::int64_t first = 0; first < channels; first += Kernel::most_channels) {
+      Kernel kernel{call.inputs[0].in<std::uint8_t>(),
+                    result.out<T>(),
+                    first,
+                    static_cast<int>(std::min<std::int64_t>(Kernel::most_channels, channels - first)),
+                    channels,
+                    pixels,
+                    call.channels_last,
+                    {},
+                    {}};
+      for (int c = 0; c < kernel.count; ++c) {
+        kernel.mean[c] = static_cast<Compute<T>>(op.mean(first + c));
+        kernel.deviation[c] = static_cast<Compute<T>>(op.stddev(first + c));
+      }
+      enqueue(call, blocks_for(result.elements() / channels), kernel);
+    }
   });
 }
 

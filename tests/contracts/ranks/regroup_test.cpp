@@ -238,6 +238,36 @@ TEST_CASE("ranks that are left go on from the step in which one was lost") {
   }
 }
 
+TEST_CASE("a spare takes the place of a lost rank, and the run ends as if nobody had been lost") {
+  for (const Loss& loss : {Loss{.rank = 0, .step = 1}, Loss{}, Loss{0, 8, Loss::Place::validation}}) {
+    CAPTURE(loss.step);
+    All all;
+    lose(all, loss);
+    Survivor spare;
+    SingleProcess alone;
+    TrainerOptions waiting = options({});
+    waiting.is_spare = true;
+    spare.make(alone, {}, waiting);
+    CHECK_THROWS_AS(spare.trainer->run(), UserError);
+    All whole;
+    ThreadRanks(everyone).run([&](Collective& ranks) {
+      Survivor& mine = ranks.rank() + 1 == everyone ? spare : left(all, loss, ranks.rank());
+      mine.regroup(ranks);
+      mine.trainer->run();
+    });
+    ThreadRanks(everyone).run([&](Collective& ranks) {
+      Survivor& mine = whole.at(static_cast<std::size_t>(ranks.rank()));
+      mine.make(ranks, {}, options({}));
+      mine.trainer->run();
+    });
+    for (const ParameterSpec& spec : specs()) {
+      CAPTURE(spec.name);
+      CHECK(spare.store.read(spec.name) == whole[0].store.read(spec.name));
+      CHECK(left(all, loss, 0).store.read(spec.name) == whole[0].store.read(spec.name));
+    }
+  }
+}
+
 TEST_CASE("a step that was launched before a loss showed is not done again") {
   const Loss loss{.rank = 1, .step = 0};
   All all;

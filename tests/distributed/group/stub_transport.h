@@ -17,7 +17,7 @@ class StubTransport : public Transport {
   void keep(const Request&, std::shared_ptr<const void>) override {}
   std::unique_ptr<Transport> duplicate() override { return nullptr; }
   std::unique_ptr<Transport> split(int) override { return nullptr; }
-  std::unique_ptr<Transport> without(std::span<const int>) override { return nullptr; }
+  std::unique_ptr<Transport> without(std::span<const int>, double) override { return nullptr; }
   void all_reduce(DType, std::byte*, std::int64_t) override {}
   void abandon() noexcept override {}
   bool abandoned() const noexcept override { return false; }

@@ -1,6 +1,7 @@
 #include "tests/distributed/group/thread_transport.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -89,7 +90,7 @@ class ThreadNetwork::Member final : public Transport {
     return ranks;
   }
 
-  std::unique_ptr<Transport> without(std::span<const int> lost) override {
+  std::unique_ptr<Transport> without(std::span<const int> lost, double) override {
     std::vector<int> members;
     for (int rank = 0; rank < size(); ++rank)
       if (std::ranges::find(lost, rank) == lost.end()) members.push_back(member(rank));
@@ -128,6 +129,8 @@ class ThreadNetwork::Member final : public Transport {
   };
 
   Request begin_send(std::span<const std::byte> data, int to, int tag) override {
+    if (const double pace = network_.seconds_per_byte_; pace > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double>(pace * static_cast<double>(data.size())));
     const std::lock_guard lock(network_.mutex_);
     if (!network_.cut_.contains(self_) && !network_.cut_.contains(member(to))) {
       network_.messages_[{group_, self_, member(to), tag}].emplace_back(data.begin(), data.end());

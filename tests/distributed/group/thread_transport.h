@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <compare>
 #include <condition_variable>
 #include <cstddef>
@@ -31,6 +32,9 @@ class ThreadNetwork {
   // The same, and the transports of all others know that it is dead.
   void bury(int rank);
 
+  // From now on each byte that is sent takes its sender so long.
+  void slow_down(double seconds_per_byte) { seconds_per_byte_ = seconds_per_byte; }
+
   // What has been sent from one rank to another.
   std::size_t bytes_sent(int from, int to);
 
@@ -50,6 +54,7 @@ class ThreadNetwork {
   using Message = std::vector<std::byte>;
 
   int size_;
+  std::atomic<double> seconds_per_byte_ = 0;
   std::mutex mutex_;
   std::map<Channel, std::deque<Message>> messages_;
   std::set<int> cut_;

@@ -198,7 +198,7 @@ void killed_in_sum(Communicator& ranks) {
 void killed_in_blocks(Communicator& ranks) {
   some_work(ranks, "bucket 2 of step 17");
   if (ranks.rank() == 1) die_soon();
-  std::vector<std::byte> blocks(4'000'000 * static_cast<std::size_t>(ranks.size()));
+  std::vector<std::byte> blocks(1'000'000 * static_cast<std::size_t>(ranks.size()));
   std::vector<std::byte> received(blocks.size());
   while (true) ranks.all_to_all(blocks, received, "bucket 3 of step 18");
 }

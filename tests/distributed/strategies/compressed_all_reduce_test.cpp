@@ -30,19 +30,18 @@ Settings with(Settings settings, const Settings& more) {
 TEST_CASE("compressed allreduce: learns the flowers as one rank does, and two runs have the same bits" *
           doctest::skip(sanitized)) {
   const double alone = train_iris(1, {})[0].accuracy;
-  for (const Settings& compression : compressions)
-    for (const int ranks : {2, 3}) {
-      CAPTURE(compression[0]);
-      const auto plain = train_iris(ranks, {});
-      const auto ends = train_iris(ranks, compression);
-      const auto again = train_iris(ranks, compression);
-      CHECK(ends[0].weights != plain[0].weights);
-      for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-        CHECK(ends[rank].weights == ends[0].weights);
-        CHECK(again[rank].weights == ends[0].weights);
-      }
-      CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+  const auto plain = train_iris(3, {});
+  for (const Settings& compression : compressions) {
+    CAPTURE(compression[0]);
+    const auto ends = train_iris(3, compression);
+    const auto again = train_iris(3, compression);
+    CHECK(ends[0].weights != plain[0].weights);
+    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+      CHECK(ends[rank].weights == ends[0].weights);
+      CHECK(again[rank].weights == ends[0].weights);
     }
+    CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+  }
 }
 
 TEST_CASE("compressed allreduce: where all elements cross, the weights are those without compression") {
@@ -81,7 +80,7 @@ TEST_CASE("compressed allreduce: frozen parameters stay as they are") {
 TEST_CASE("compressed allreduce: a resumed run ends as one that was never stopped") {
   const TemporaryFolder folder;
   for (const Settings& compression : compressions)
-    for (const std::int64_t stop : {20, 30}) {
+    for (const std::int64_t stop : sanitized ? std::vector{20} : std::vector{20, 30}) {
       CAPTURE(compression[0]);
       const Settings settings =
           with(compression, {"training.epochs=4", "output.dir=" + (folder / "run").string()});

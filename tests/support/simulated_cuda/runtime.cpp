@@ -158,7 +158,7 @@ void throw_race(std::int64_t index, int thread, int other) {
       fmt::format("the threads {} and {} race for element {} of shared memory", other, thread, index));
 }
 
-void simulate(runtime::Stream* stream, const std::string& name, std::int64_t blocks,
+void simulate(runtime::Stream* stream, const std::string& name, std::int64_t blocks, std::size_t,
               std::function<void(Block& block)> body) {
   const auto lock = simulation::Device::get().lock();
   simulation::Device::get().enqueue(stream, [=] {

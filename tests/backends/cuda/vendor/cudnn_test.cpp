@@ -12,12 +12,16 @@
 #include <set>
 #include <tuple>
 
+#include "backends/cuda/described/gpus.h"
 #include "core/error.h"
 
 namespace plexaura::testing::cudnn_test {
 
 namespace {
 
+using cuda::described::find_gpu;
+using cuda::described::Gpu;
+using cuda::described::json_of;
 using cuda::vendor::Convolution;
 using cuda::vendor::Cudnn;
 using cuda::vendor::Plans;
@@ -49,29 +53,6 @@ double factor(cudnnBackendAttributeType_t type, const void* value) {
 template <class T>
 std::vector<T> values(const void* first, std::int64_t count) {
   return {static_cast<const T*>(first), static_cast<const T*>(first) + count};
-}
-
-struct Gpu {
-  const char* name;
-  int capability;  // 900: 9.0
-  int processors;
-  std::int64_t memory;
-  int shared_memory_of_block;
-  int cache;
-};
-constexpr Gpu h200{"NVIDIA H200", 900, 132, 150'000'000'000, 232448, 62914560};
-constexpr Gpu a100{"NVIDIA A100", 800, 108, 85'000'000'000, 166912, 41943040};
-
-// As cuDNN wants it.
-std::string described(const Gpu& gpu) {
-  return fmt::format(
-      R"({{"deviceName":"{}","deviceVer":{},"multiProcessorCount":{},"totalGlobalMem":{},)"
-      R"("maxSharedMemoryPerBlockOptin":{},"l2CacheSize":{},"maxSharedMemoryPerBlock":49152,)"
-      R"("reservedSharedMemoryPerBlock":1024,"regsPerBlock":65536,"maxRegistersPerSM":65536,"maxCtasPerSM":32,)"
-      R"("maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"maxGridSize":[2147483647,65535,65535],)"
-      R"("maxBlockSize":[1024,1024,64],"warpSize":32,"smClockRateKHz":1980000,"memClockRateKHz":3201000,)"
-      R"("driverVer":13000,"pciDeviceId":0,"cudaDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1}})",
-      gpu.name, gpu.capability, gpu.processors, gpu.memory, gpu.shared_memory_of_block, gpu.cache);
 }
 
 // A square convolution that keeps the size of the image, but for its stride.
@@ -116,12 +97,12 @@ Convolution problem(Kind kind, DType dtype, std::int64_t batch, const Square& of
 constexpr Kind kinds[] = {Kind::forward, Kind::input_grad, Kind::weight_grad};
 
 void check_resnet50(const Gpu& gpu, bool channels_last) {
-  const Cudnn cudnn({.tf32 = channels_last}, described(gpu));
+  const Cudnn cudnn({.tf32 = channels_last}, json_of(gpu));
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16})
     for (const Kind kind : kinds)
       for (const Square& square : resnet50()) {
-        INFO(fmt::format("{}, {}, kind {}, {} channels of {} pixels to {}, kernel {}, stride {}", gpu.name,
-                         name_of(dtype), static_cast<int>(kind), square.channels, square.image,
+        INFO(fmt::format("{}, {}, kind {}, {} channels of {} pixels to {}, kernel {}, stride {}",
+                         gpu.full_name, name_of(dtype), static_cast<int>(kind), square.channels, square.image,
                          square.outputs, square.kernel, square.stride));
         const Plans plans = cudnn.plans(problem(kind, dtype, 64, square, channels_last));
         CHECK_FALSE(plans.empty());
@@ -143,13 +124,13 @@ std::vector<std::string> names_of(const Plans& plans) {
 TEST_CASE("cuDNN has plans for each convolution of ResNet50 and its gradients, on an H200 and on an A100") {
   REQUIRE(resnet50().size() == 23);
   for (const bool channels_last : {false, true}) {
-    check_resnet50(h200, channels_last);
-    check_resnet50(a100, channels_last);
+    check_resnet50(find_gpu("h200"), channels_last);
+    check_resnet50(find_gpu("a100"), channels_last);
   }
 }
 
 TEST_CASE("cuDNN plans the odd convolutions of the tests, in float64 too") {
-  const Cudnn cudnn({}, described(h200));
+  const Cudnn cudnn({}, json_of(find_gpu("h200")));
   const Conv2dOptions odd{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}};
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
     for (const Kind kind : kinds) {
@@ -161,7 +142,7 @@ TEST_CASE("cuDNN plans the odd convolutions of the tests, in float64 too") {
 }
 
 TEST_CASE("cuDNN is told the addresses of its operands, its scratch memory and the stream") {
-  const Cudnn cudnn({}, described(h200));
+  const Cudnn cudnn({}, json_of(find_gpu("h200")));
   std::byte inputs[2];
   std::byte output{};
   std::byte workspace{};
@@ -188,7 +169,7 @@ TEST_CASE("cuDNN is told the addresses of its operands, its scratch memory and t
 }
 
 TEST_CASE("cuDNN's result replaces what was there, and the weights are not turned") {
-  const Cudnn cudnn({}, described(h200));
+  const Cudnn cudnn({}, json_of(find_gpu("h200")));
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16})
     for (const Kind kind : kinds) {
       told = {};
@@ -202,8 +183,8 @@ TEST_CASE("cuDNN's result replaces what was there, and the weights are not turne
 TEST_CASE("engines of cuDNN that calculate in fewer bits, or otherwise each time, are left out") {
   const auto is_taken = [](cudnnBackendNumericalNote_t note, DType dtype, bool tf32) {
     forged_note = note;
-    const Plans plans =
-        Cudnn({.tf32 = tf32}, described(h200)).plans(problem(Kind::forward, dtype, 2, {3, 8, 4, 3}));
+    const Plans plans = Cudnn({.tf32 = tf32}, json_of(find_gpu("h200")))
+                            .plans(problem(Kind::forward, dtype, 2, {3, 8, 4, 3}));
     forged_note.reset();
     return !plans.empty();
   };
@@ -220,7 +201,7 @@ TEST_CASE("engines of cuDNN that calculate in fewer bits, or otherwise each time
 }
 
 TEST_CASE("an engine of cuDNN that fails is left out, and only where all fail that is an error") {
-  const Cudnn cudnn({}, described(h200));
+  const Cudnn cudnn({}, json_of(find_gpu("h200")));
   const Convolution of = problem(Kind::forward, DType::float32, 2, {3, 8, 4, 3});
   const std::size_t all = cudnn.plans(of).size();
   forged_failures = 1;
@@ -235,8 +216,8 @@ TEST_CASE("an engine of cuDNN that fails is left out, and only where all fail th
 
 TEST_CASE("cuDNN has other plans where it may round float32 to TF32") {
   const Convolution of = problem(Kind::forward, DType::float32, 64, {64, 56, 64, 3});
-  const Plans strict = Cudnn({}, described(h200)).plans(of);
-  const Plans rounding = Cudnn({.tf32 = true}, described(h200)).plans(of);
+  const Plans strict = Cudnn({}, json_of(find_gpu("h200"))).plans(of);
+  const Plans rounding = Cudnn({.tf32 = true}, json_of(find_gpu("h200"))).plans(of);
   CHECK(names_of(strict) != names_of(rounding));
   // Tensor cores want channels last, and so do those plans' copies.
   const auto has_large_workspace = [](const auto& plan) {
@@ -250,8 +231,8 @@ TEST_CASE("cuDNN's first plan for images that lie channels last copies none of t
   const Square square{64, 56, 256, 1};
   for (const Kind kind : kinds) {
     const auto bytes = [&](bool channels_last) {
-      const Plans plans =
-          Cudnn({}, described(h200)).plans(problem(kind, DType::bfloat16, 64, square, channels_last));
+      const Plans plans = Cudnn({}, json_of(find_gpu("h200")))
+                              .plans(problem(kind, DType::bfloat16, 64, square, channels_last));
       REQUIRE_FALSE(plans.empty());
       return plans[0]->workspace();
     };
@@ -264,11 +245,12 @@ TEST_CASE("cuDNN's first plan for images that lie channels last copies none of t
 
 TEST_CASE("cuDNN's plans are the same each time") {
   const Convolution of = problem(Kind::weight_grad, DType::bfloat16, 64, {64, 56, 64, 3});
-  CHECK(names_of(Cudnn({}, described(h200)).plans(of)) == names_of(Cudnn({}, described(h200)).plans(of)));
+  CHECK(names_of(Cudnn({}, json_of(find_gpu("h200"))).plans(of)) ==
+        names_of(Cudnn({}, json_of(find_gpu("h200"))).plans(of)));
 }
 
 TEST_CASE("what cuDNN refuses has no plans") {
-  const Cudnn cudnn({}, described(h200));
+  const Cudnn cudnn({}, json_of(find_gpu("h200")));
   CHECK(cudnn.plans({Kind::forward, DType::float32, {1, 2, 5, 5}, {3, 2, 3, 3}, {1, 3, 4, 4}, {}}).empty());
 }
 

@@ -1,0 +1,290 @@
+#include "backends/cuda/chain_regions.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <initializer_list>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/graph/leaf.h"
+#include "core/ops/elementwise.h"
+
+namespace plexaura::cuda {
+
+namespace {
+
+constexpr std::string_view one = "chain ";
+constexpr std::string_view several = "chains ";
+
+// Of the results of several chains: so much is kept alive longer than it need be.
+constexpr std::int64_t most_bytes_of_several = std::int64_t{32} << 20;
+
+const TensorType& type_of(const Graph& graph, NodeId node) { return graph.type({node, 0}); }
+
+bool is_scalar(const TensorType& type) { return type.shape.elements() == 1; }
+
+// Whether the dtypes of a node are all computed in float, or all in double.
+bool fits_together(const Graph& graph, const NodeRecord& record) {
+  bool narrow = false;
+  bool wide = false;
+  const auto look_at = [&](DType dtype) {
+    if (dtype == DType::boolean) return true;
+    (dtype == DType::float64 ? wide : narrow) = true;
+    return is_floating(dtype);
+  };
+  bool known = look_at(record.types[0].dtype);
+  for (const Value input : record.inputs) known = look_at(graph.type(input).dtype) && known;
+  return known && !(narrow && wide);
+}
+
+bool is_one_of(const Graph& graph, NodeId node, std::initializer_list<std::string_view> ops) {
+  return std::ranges::find(ops, graph.record(node).op->name()) != ops.end();
+}
+
+// What stands around a batch norm is done by that one's kernels: what reads its results, and relu's mask over its gradient.
+bool belongs_to_batch_norm(const Graph& graph, NodeId node, const Uses& uses) {
+  for (const Value input : graph.record(node).inputs)
+    if (is_one_of(graph, input.node, {"normalise", "normalise_grad", "moments_grad"})) return true;
+  const auto is_masked_grad = [&](NodeId reader) { return is_one_of(graph, reader, {"normalise_grad"}); };
+  const auto leads_there = [&](NodeId reader) {
+    return is_masked_grad(reader) || (is_one_of(graph, reader, {"where"}) && is_one_of(graph, node, {"gt"}) &&
+                                      std::ranges::any_of(uses.readers({reader, 0}), is_masked_grad));
+  };
+  return std::ranges::any_of(uses.readers({node, 0}), leads_there);
+}
+
+// Whether it is computed again in each run: what derives from parameters alone is not, in programs that only read these.
+bool depends_on_feeds(const Graph& graph, NodeId node) {
+  std::set<NodeId> seen{node};
+  std::vector<NodeId> open{node};
+  while (!open.empty()) {
+    const NodeRecord& record = graph.record(open.back());
+    open.pop_back();
+    if (record.op->traits().random) return true;
+    if (const Leaf* leaf = as_leaf(*record.op))
+      if (leaf->kind() == LeafKind::input || leaf->kind() == LeafKind::step_scalar ||
+          leaf->kind() == LeafKind::arena_slice)
+        return true;
+    for (const Value input : record.inputs)
+      if (seen.insert(input.node).second) open.push_back(input.node);
+  }
+  return false;
+}
+
+// Whether a step can be this op: operands have the shape of the result, or one element.
+bool is_step(const Graph& graph, NodeId node, const Uses& uses) {
+  const NodeRecord& record = graph.record(node);
+  const auto function = step_function(record.op->name());
+  if (!function || type_of(graph, node).shape.elements() == 0 || !fits_together(graph, record)) return false;
+  const bool has_functor = *function != StepFunction::cast && *function != StepFunction::where;
+  if (has_functor && op_cast<FunctionOp>(*record.op).options().values.size() > std::size(Step{}.options))
+    return false;
+  const auto fits = [&](Value input) {
+    const TensorType& type = graph.type(input);
+    return type.shape == type_of(graph, node).shape || is_scalar(type);
+  };
+  return std::ranges::all_of(record.inputs, fits) && !belongs_to_batch_norm(graph, node, uses);
+}
+
+bool is_wide(const Graph& graph, NodeId node) {
+  const NodeRecord& record = graph.record(node);
+  return record.types[0].dtype == DType::float64 || std::ranges::any_of(record.inputs, [&](Value input) {
+           return graph.type(input).dtype == DType::float64;
+         });
+}
+
+// A chain that grows from its last node backwards.
+class Growing {
+ public:
+  Growing(const Graph& graph, const Uses& uses, NodeId last) : graph_(graph), uses_(uses), nodes_{last} {}
+
+  // Takes in a node that only the chain reads, the last one of the graph that fits; false where there is none.
+  bool grow(const ChainLimits& limits) {
+    if (nodes_.size() == limits.steps) return false;
+    std::set<NodeId> candidates;
+    for (const NodeId node : nodes_)
+      for (const Value input : graph_.record(node).inputs)
+        if (can_take(input)) candidates.insert(input.node);
+    for (auto node = candidates.rbegin(); node != candidates.rend(); ++node) {
+      nodes_.insert(*node);
+      if (inputs().size() <= limits.operands) return true;
+      nodes_.erase(*node);
+    }
+    return false;
+  }
+
+  const std::set<NodeId>& nodes() const { return nodes_; }
+
+  // In the order in which they are read first.
+  std::vector<Value> inputs() const {
+    std::vector<Value> inputs;
+    for (const NodeId node : nodes_)
+      for (const Value input : graph_.record(node).inputs)
+        if (!nodes_.contains(input.node) && std::ranges::find(inputs, input) == inputs.end())
+          inputs.push_back(input);
+    return inputs;
+  }
+
+ private:
+  bool can_take(Value value) const {
+    const NodeId last = *nodes_.rbegin();
+    if (nodes_.contains(value.node) || uses_.kept(value) || !is_step(graph_, value.node, uses_)) return false;
+    if (type_of(graph_, value.node).shape != type_of(graph_, last).shape) return false;
+    if (is_wide(graph_, value.node) != is_wide(graph_, last)) return false;
+    if (!std::ranges::all_of(uses_.readers(value), [&](NodeId reader) { return nodes_.contains(reader); }))
+      return false;
+    return depends_on_feeds(graph_, value.node) == depends_on_feeds(graph_, last);
+  }
+
+  const Graph& graph_;
+  const Uses& uses_;
+  std::set<NodeId> nodes_;
+};
+
+void append(Region& region, const Growing& chain) {
+  region.nodes.insert(region.nodes.end(), chain.nodes().begin(), chain.nodes().end());
+  const std::vector<Value> inputs = chain.inputs();
+  region.inputs.insert(region.inputs.end(), inputs.begin(), inputs.end());
+  region.outputs.push_back({*chain.nodes().rbegin(), 0});
+}
+
+std::string ops_of(const Graph& graph, const std::set<NodeId>& nodes) {
+  std::string ops;
+  for (const NodeId node : nodes)
+    ops += (ops.empty() ? "" : "+") + std::string(graph.record(node).op->name());
+  return ops;
+}
+
+// A chain of each length: what else takes a node of the longest one leaves the shorter ones.
+void add_single(const Graph& graph, NodeId last, const Uses& uses, std::vector<Region>& regions) {
+  Growing chain(graph, uses, last);
+  while (chain.grow(one_chain)) {
+    Region region{std::string(one) + ops_of(graph, chain.nodes()), {}, {}, {}};
+    append(region, chain);
+    regions.push_back(std::move(region));
+  }
+}
+
+// Updates are made bucket by bucket, as their gradients come.
+bool is_only_stored(const Graph& graph, NodeId node, const Uses& uses) {
+  return graph.updates().empty() && is_step(graph, node, uses) && uses.kept({node, 0}) &&
+         uses.readers({node, 0}).empty();
+}
+
+// Chains that share a launch, from the last one of the graph on.
+struct Sharing {
+  std::vector<Growing> chains;
+  std::size_t operands = 0;
+  std::size_t steps = 0;
+  std::int64_t bytes = 0;
+
+  bool has_room_for(const Growing& chain, std::int64_t bytes_of_result) const {
+    return chains.size() < several_chains.chains && steps + chain.nodes().size() <= several_chains.steps &&
+           operands + chain.inputs().size() <= several_chains.operands &&
+           bytes + bytes_of_result <= most_bytes_of_several;
+  }
+  void add(Growing chain, std::int64_t bytes_of_result) {
+    steps += chain.nodes().size();
+    operands += chain.inputs().size();
+    bytes += bytes_of_result;
+    chains.push_back(std::move(chain));
+  }
+};
+
+// All that are only stored, cut from the end of the graph on into launches: the one whose last chain ends at `last`.
+Sharing sharing_of(const Graph& graph, NodeId last, const Uses& uses) {
+  constexpr ChainLimits of_each{1, 4, 6};
+  const bool wide = is_wide(graph, last);
+  const bool fed = depends_on_feeds(graph, last);
+  Sharing sharing;
+  for (auto node = static_cast<NodeId>(graph.size()); node-- > 0;) {
+    if (!is_only_stored(graph, node, uses) || is_wide(graph, node) != wide) continue;
+    if (depends_on_feeds(graph, node) != fed) continue;
+    Growing chain(graph, uses, node);
+    while (chain.grow(of_each)) {
+    }
+    const std::int64_t bytes = type_of(graph, node).bytes();
+    if (!sharing.has_room_for(chain, bytes)) {
+      if (node < last) break;
+      sharing = {};
+    }
+    sharing.add(std::move(chain), bytes);
+  }
+  return sharing;
+}
+
+void add_several(const Graph& graph, NodeId last, const Uses& uses, std::vector<Region>& regions) {
+  const Sharing sharing = sharing_of(graph, last, uses);
+  if (sharing.chains.size() < 2 || *sharing.chains.front().nodes().rbegin() != last) return;
+  Region region;
+  std::map<std::string, int> kinds;
+  for (const Growing& chain : sharing.chains) {
+    append(region, chain);
+    ++kinds[ops_of(graph, chain.nodes())];
+  }
+  std::ranges::sort(region.nodes);
+  region.kind = several;
+  for (const auto& [ops, count] : kinds)
+    region.kind += fmt::format("{}{} {}", region.kind == several ? "" : ", ", count, ops);
+  regions.push_back(std::move(region));
+}
+
+// The nodes that a result is made of, in topological order.
+std::vector<NodeId> nodes_of(const Graph& graph, const Region& region, Value output) {
+  std::set<NodeId> nodes{output.node};
+  for (auto node = region.nodes.rbegin(); node != region.nodes.rend(); ++node)
+    if (nodes.contains(*node))
+      for (const Value input : graph.record(*node).inputs)
+        if (std::ranges::find(region.nodes, input.node) != region.nodes.end()) nodes.insert(input.node);
+  return {nodes.begin(), nodes.end()};
+}
+
+Step step_of(const NodeRecord& record) {
+  Step step{*step_function(record.op->name()), record.types[0].dtype, {}, {}};
+  if (step.function != StepFunction::cast && step.function != StepFunction::where)
+    std::ranges::copy(op_cast<FunctionOp>(*record.op).options().values, step.options);
+  return step;
+}
+
+}  // namespace
+
+std::vector<Region> match_chains(const Graph& graph, NodeId last, const Uses& uses) {
+  std::vector<Region> regions;
+  if (!is_step(graph, last, uses)) return regions;
+  add_single(graph, last, uses, regions);
+  if (is_only_stored(graph, last, uses)) add_several(graph, last, uses, regions);
+  std::ranges::reverse(regions);
+  return regions;
+}
+
+bool is_chains(const Region& region) {
+  return region.kind.starts_with(one) || region.kind.starts_with(several);
+}
+
+std::vector<Chain> chains_of(const Graph& graph, const Region& region) {
+  std::vector<Chain> chains;
+  std::size_t begin = 0;  // of the chain's inputs among those of the region
+  for (const Value output : region.outputs) {
+    Chain& chain = chains.emplace_back();
+    const std::vector<NodeId> nodes = nodes_of(graph, region, output);
+    std::map<Value, std::uint8_t> numbers;
+    for (const NodeId node : nodes)
+      for (const Value input : graph.record(node).inputs) {
+        const bool is_inner = std::ranges::find(nodes, input.node) != nodes.end();
+        if (is_inner || !numbers.emplace(input, static_cast<std::uint8_t>(chain.operands.size())).second)
+          continue;
+        chain.operands.push_back({begin++, graph.type(input).shape != graph.type(output).shape});
+      }
+    for (const NodeId node : nodes) {
+      Step step = step_of(graph.record(node));
+      const std::vector<Value>& inputs = graph.record(node).inputs;
+      for (std::size_t i = 0; i < inputs.size(); ++i) step.operands[i] = numbers.at(inputs[i]);
+      numbers.emplace(Value{node, 0}, static_cast<std::uint8_t>(chain.operands.size() + chain.steps.size()));
+      chain.steps.push_back(step);
+    }
+  }
+  return chains;
+}
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,120 @@
+// What a step of training enqueues on GPUs that are not there. No GPU is needed. Figures that depend on the plans of convolutions
+// are cuDNN's where it is part of the build; otherwise each convolution is assumed to be one call without scratch memory.
+
+#include "models/programs/described_step.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "backends/registry.h"
+#include "core/error.h"
+#include "models/programs/run_config.h"
+#include "models/zoo/model.h"
+
+namespace plexaura::testing::described_step_test {
+
+namespace {
+
+// So many samples, which nobody reads.
+class UnreadSamples final : public SampleSource {
+ public:
+  UnreadSamples(std::int64_t size, const Shape& sample)
+      : size_(size), fields_{{"samples", {DType::uint8, sample}}, {"labels", {DType::int64, {}}}} {}
+
+  std::int64_t size() const override { return size_; }
+  std::vector<Field> fields() const override { return fields_; }
+  void read_fields(std::int64_t, const SampleContext&, std::span<const std::span<std::byte>>) const override {
+    throw InternalError("a sample was read");
+  }
+
+ private:
+  std::int64_t size_;
+  std::vector<Field> fields_;
+};
+
+// A model of the zoo that trains on images of bytes.
+struct Run {
+  Run(const std::string& yaml, const Shape& sample, std::int64_t classes, const std::string& device,
+      const std::vector<std::string>& overrides, const std::string& backend_name = "cuda")
+      : config(Config::load(std::string(PLEXAURA_SOURCE) + "/models/" + yaml, overrides)),
+        model(make_model(config, sample, classes)),
+        options(read_options(config, config.section("training").integer("batch_size", {.minimum = 1}), 1)),
+        backend(open_described_backend(backend_name, device)),
+        store(make_store(*model, options.types.values)) {
+    store.set_types(options.types);
+    options.trainer.output.clear();
+    trainer = std::make_unique<Trainer>(
+        TrainerParts{.model = builder_of(*model),
+                     .store = store,
+                     .backend = *backend,
+                     .train = std::make_shared<UnreadSamples>(options.trainer.batch_size, sample)},
+        options.trainer);
+  }
+
+  Config config;
+  std::unique_ptr<Model> model;
+  RunOptions options;
+  std::unique_ptr<DescribedBackend> backend;
+  ParameterStore store;
+  std::unique_ptr<Trainer> trainer;
+};
+
+struct Figures {
+  explicit Figures(const WorkAccount& account) : graphs(account.replays) {
+    for (const EnqueuedCall& call : account.calls) {
+      bytes += call.bytes;
+      operations += call.operations;
+      seconds += call.seconds;
+      (call.recorded ? recorded : beside) += 1;
+    }
+  }
+
+  std::size_t graphs;
+  std::size_t recorded = 0;
+  std::size_t beside = 0;  // the graph: the samples come in, loss and counts go out
+  double bytes = 0;
+  double operations = 0;
+  double seconds = 0;
+};
+
+std::size_t count_of(const WorkAccount& account, EnqueuedCall::Kind kind, std::string_view what) {
+  std::size_t count = 0;
+  for (const EnqueuedCall& call : account.calls) count += call.kind == kind && call.what == what ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a step of ResNet50 in bfloat16 is one graph of few calls, and reads and writes little") {
+  Run run("resnet50.yaml", {3, 224, 224}, 1000, "h200",
+          {"training.batch_size=256", "training.precision=bfloat16"});
+  const WorkAccount account = account_of_step(*run.backend, *run.trainer);
+  MESSAGE(text_of(account, *run.backend, 256));
+  const Figures step(account);
+  CHECK(step.graphs == 1);
+  CHECK(step.beside == 2);
+  CHECK(step.recorded <= 450);
+  // Of 53 convolutions forward and their weights' gradients; the first one's image needs no gradient.
+  const auto libraries = [&](std::string_view what) {
+    return count_of(account, EnqueuedCall::Kind::library, what);
+  };
+  CHECK(libraries("conv2d") == 53);
+  CHECK(libraries("conv2d_weight_grad") == 53);
+  CHECK(libraries("conv2d_input_grad") == 52);
+  CHECK(step.bytes <= 97.5e9);
+  CHECK(256 / step.seconds >= 9700);
+}
+
+TEST_CASE("a step of the nets for digits is one graph") {
+  for (const char* const device : {"a100", "h100", "h200"})
+    for (const char* const yaml : {"mnist_cnn.yaml", "mnist_mlp.yaml"}) {
+      CAPTURE(yaml);
+      CAPTURE(device);
+      Run run(yaml, {1, 28, 28}, 10, device, {});
+      const Figures step(account_of_step(*run.backend, *run.trainer));
+      CHECK(step.graphs == 1);
+      CHECK(step.beside == 2);
+    }
+}
+
+}  // namespace plexaura::testing::described_step_test
