@@ -253,7 +253,7 @@ std::string look_at(const Options& options) {
   const int threads = use_cores(1);
   Bench of(options, config);
   const auto times = kernel_times_file();
-  if (of.run.tuning != Tuning::off) load_kernel_times(times, of.tuner);
+  if (!options.plan && of.run.tuning != Tuning::off) load_kernel_times(times, of.tuner);
   if (options.trainer) return measure_trainer(options, of);
   Program program(of);
   if (of.tuner.measured() > 0) save_kernel_times(times, of.tuner);
@@ -292,7 +292,8 @@ int main(int argc, char** argv) {
   app.add_flag("--bytes", options.bytes, "gives samples of uint8, which the model normalises");
   app.add_flag("--no-kernels", options.no_kernels,
                "leaves all kernels out: what remains is the loop, feeds, scalars and metrics");
-  app.add_flag("--plan", options.plan, "times nothing; prints the share of the work that each kernel does");
+  app.add_flag("--plan", options.plan,
+               "times nothing; prints which kernels estimates choose, and the share of the portable ones");
   return run_tool(app, argc, argv, [&] {
     print_output((options.inference ? look_at<Inference>(options) : look_at<Training>(options)) + "\n");
   });

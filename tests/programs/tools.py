@@ -1,9 +1,11 @@
 """The tools beside the programs: each does its work, and says in one sentence what is wrong."""
 
 import json
+import os
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 import support
 from support import BUILD, HAS_ONEDNN, SOURCE, ProgramTest
@@ -92,6 +94,40 @@ class Tools(ProgramTest):
                                   env=support.environment(), capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn("30 nets", done.stdout)
+
+    def check_kernels(self, model, sample, classes, *settings):
+        for mode in ([], ["--inference"]):
+            options = [word for setting in settings for word in ("--set", setting)]
+            plan = json.loads(self.tool("bench", model, "--sample", sample, "--classes", classes, "--plan", *options, *mode))
+            with self.subTest(model=str(model), settings=settings, mode=mode):
+                self.assertEqual(plan["reference"], [])
+                self.assertLess(plan["portable_share"], 0.01, plan["portable"])
+
+    @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
+    def test_no_shipped_model_gets_slow_kernels(self):
+        """Nor do their other losses and outputs, which the random nets lack. Deeper ResNets repeat the layers of these two."""
+        samples = {"iris": (4, 3), "mnist_mlp": ("1,28,28", 10), "mnist_full_batch": ("1,28,28", 10), "mnist_cnn": ("1,28,28", 10),
+                   "photos_mlp": ("3,150,150", 5), "resnet18": ("3,96,96", 5), "resnet50": ("3,96,96", 5)}
+        shipped = {path.stem for path in (SOURCE / "models").glob("*.yaml")}
+        self.assertEqual(shipped - {"resnet34", "resnet101", "resnet152"}, set(samples))
+        for name, sample in samples.items():
+            self.check_kernels(SOURCE / f"models/{name}.yaml", *sample)
+        for name in ("iris", "mnist_mlp", "mnist_cnn"):
+            for loss in ("squared_error", "binary_cross_entropy"):
+                self.check_kernels(SOURCE / f"models/{name}.yaml", *samples[name], f"model.loss={loss}")
+        self.check_kernels(SOURCE / "models/mnist_mlp.yaml", *samples["mnist_mlp"], "model.loss=squared_error", "model.outputs=sigmoid",
+                           "model.activation=sigmoid")
+        pool = "{type: avg_pool, kernel: 3, stride: 2, padding: 1, count_include_pad: false}"
+        layers = f"[{{type: conv, channels: 12, kernel: 3}}, {pool}, {{type: flatten}}, {{type: linear, units: 10}}]"
+        self.check_kernels(SOURCE / "models/mnist_cnn.yaml", *samples["mnist_cnn"], f"model.layers={layers}")
+
+    def test_a_plan_is_made_by_estimates_alone(self):
+        """Also where a run before has measured kernels, some of which no estimate knows."""
+        model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--set", "training.batch_size=8"]
+        before = self.tool("bench", *model, "--plan")
+        with unittest.mock.patch.dict(os.environ, PLEXAURA_TUNING="cached"):
+            self.tool("bench", *model, "--seconds", 0.01)
+            self.assertEqual(self.tool("bench", *model, "--plan"), before)
 
     def test_replay_step_sleeps_and_exchanges(self):
         """Rank 0 takes three times as long as it would: no step of it is shorter than what it sleeps."""
