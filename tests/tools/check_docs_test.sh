@@ -10,6 +10,7 @@ TEST_CASE(
     "sums are "
     "exact") {}
 END
+echo 'def test_products(self):' > "$tree/tests/product.py"
 
 # expect REASON < README: the check fails with that reason, or passes if there is none
 expect() {
@@ -29,7 +30,9 @@ expect '' <<< '[the pages](docs)'
 expect 'links to nowhere.md, which does not exist' <<< '[a page](nowhere.md)'
 expect '' <<< 'See `tests/sum_test.cpp`, or `tests/NAME_test.cpp`.'
 expect 'names tests/product_test.cpp, which does not exist' <<< 'See `tests/product_test.cpp`.'
-expect '' <<< '| wrong sums | `tests/sum_test.cpp` | `sums are exact`, `TEST_CASE` |'
+expect '' <<< '| wrong sums | `tests/sum_test.cpp` | `sums are exact` |'
+expect '' <<< '| wrong products | `tests/product.py` | `test_products` |'
+expect "names 'test_product', which is no test of tests/product.py" <<< '| wrong products | `tests/product.py` | `test_products`, `test_product` |'
 expect "names 'sums are fast', which is no test of tests/sum_test.cpp" <<< '| wrong sums | `tests/sum_test.cpp` | `sums are exact`, `sums are fast` |'
 
 expect '' <<< 'At commit 00d79d4, without git.'
