@@ -294,7 +294,7 @@ class Signals(LaunchTest):
         self.wait_for_step(2, 100)
         run.send_signal(number)
         said = self.end(run, status)
-        self.assertEqual(said, [f"run: {signal.Signals(status - 128).name}: the ranks finish their step and save; a second one ends them at once"])
+        self.assertEqual(said, [f"run: {signal.Signals(number).name}: the ranks finish their step and save; a second one ends them at once"])
         steps = int(self.checkpoint("run").name.split("-")[1])
         self.assertEqual({rank.step for rank in self.ranks()}, {steps})
         self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", steps + 3).out)
