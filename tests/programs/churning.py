@@ -1,11 +1,13 @@
 """Ranks that die and come back, with Open MPI 5: tools/run --rejoin starts all again, and the run ends as one that nobody has disturbed.
 
-PLEXAURA_FAULT_SEEDS=20 churning.py BUILD_FOLDER    ten times as many deaths
+PLEXAURA_FAULT_SEEDS=20 churning.py BUILD_FOLDER                              more deaths
+PLEXAURA_CHURN_SECONDS=3600 churning.py BUILD_FOLDER Churn.test_long_churn    one each 15 s for an hour
 """
 
+import contextlib
 import os
 import random
-import re
+import shutil
 import signal
 import sys
 import time
@@ -26,9 +28,9 @@ class RejoinTest(SpareTest):
         super().setUp()
         self.environment["PLEXAURA_PLUGIN_PATH"] = str(support.BUILD / "tools")
 
-    def paced(self, *settings, epochs=100):
+    def paced(self, *settings, epochs=100, times=1000):
         """100 epochs take some 5 seconds."""
-        return self.command("mlp", *self.iris(f"training.epochs={epochs}", "training.tuning=off", *settings), "--backend", "paced:times=1000")
+        return self.command("mlp", *self.iris(f"training.epochs={epochs}", "training.tuning=off", *settings), "--backend", f"paced:times={times}")
 
     def whole(self, ranks, epochs=100, *settings):
         self.run_ranks(ranks, "mlp", *self.iris(f"training.epochs={epochs}", "training.tuning=off", "output.dir=whole", *settings))
@@ -122,33 +124,124 @@ class Rejoin(RejoinTest):
 
 
 class Churn(RejoinTest):
-    def check(self, ranks, spares, kills, pause, epochs):
-        """Kills so many processes of the run, any of them at any moment, one each `pause` seconds on average."""
-        self.whole(ranks, epochs, "output.keep=1000000")
-        run = self.start_all(ranks, self.paced("output.dir=run", "output.keep=1000000", epochs=epochs), "--spares", spares)
-        self.wait_for_start(ranks + spares, set())
-        source = random.Random(support.FAULT_SEEDS)
-        for _ in range(kills):
-            time.sleep(source.expovariate(1 / pause))
-            living = [rank for rank in self.ranks() if rank.process_state()]
-            if living:
-                os.kill(source.choice(living).process, signal.SIGKILL)
-        said = self.end(run, 0)
-        self.assertGreater(len(self.starts(said)), 0, said)
-        self.compare_epochs()
+    """A run that never is left in peace. docs/surviving.md tells what goodput is."""
 
-    def compare_epochs(self):
-        """All checkpoints; those that were saved within an epoch have no match."""
-        folders = [folder for folder in (self.folder / "run").glob("checkpoint-*") if (self.folder / "whole" / folder.name).exists()]
-        for folder in folders:
+    PACE, STEPS_PER_EPOCH = 5000, 15
+
+    def program(self, *settings):
+        return self.paced("output.keep=1000000", *settings, epochs=1000000, times=self.PACE)
+
+    def undisturbed_seconds_per_step(self, ranks, seconds):
+        """Of the same run by the same launcher, with all it does beside steps."""
+        run = self.start("-n", ranks, "--survive", *self.program("output.dir=run"))
+        self.wait_for_start(ranks, set())
+        first, begin = self.ranks()[0].step, time.monotonic()
+        time.sleep(seconds)
+        last, end = self.ranks()[0].step, time.monotonic()
+        run.send_signal(signal.SIGTERM)
+        self.end(run, 143)
+        shutil.rmtree(self.folder / "run")
+        return (end - begin) / (last - first)
+
+    def churn(self, ranks, spares, seconds, pause):
+        """Kills any of its processes, at any moment, one each `pause` seconds on average. Gives what it has watched."""
+        source, watch = random.Random(support.FAULT_SEEDS), Watch(ranks, spares)
+        run = self.start_all(ranks, self.program("output.dir=run"), "--spares", spares, "--restarts", 100)
+        self.wait_for_start(ranks + spares, set())
+        watch.begin(self.ranks())
+        end, due = time.monotonic() + seconds, time.monotonic() + source.expovariate(1 / pause)
+        while time.monotonic() < end and run.poll() is None:
+            time.sleep(0.05)
+            with contextlib.suppress(ValueError, OSError):  # a new start is just writing its files anew
+                watch.look(self.ranks())
+            if time.monotonic() > due and watch.living:
+                watch.kill(source.choice(watch.living))
+                due += source.expovariate(1 / pause)
+        watch.last_step = max(rank.step for rank in self.ranks())
+        run.send_signal(signal.SIGTERM)
+        watch.starts = len(self.starts(self.end(run, 143)))
+        return watch
+
+    def check(self, ranks, spares, seconds, pause):
+        """Gives the goodput."""
+        step = self.undisturbed_seconds_per_step(ranks, max(10, seconds / 60))
+        watch = self.churn(ranks, spares, seconds, pause)
+        print(watch.report(step), flush=True)
+        self.assertGreater(watch.starts, 0)
+        self.compare_epochs(ranks)
+        return watch.goodput(step)
+
+    def compare_epochs(self, ranks):
+        """With an undisturbed run, at the end of every one."""
+        last = max(int(path.name.split("-")[1]) for path in (self.folder / "run").glob("checkpoint-*"))
+        self.run_ranks(ranks, "mlp", *self.iris("training.epochs=1000000", "training.tuning=off", "output.keep=1000000", "output.dir=whole"), "--steps", last,
+                       within=600)
+        epochs = [path for path in (self.folder / "whole").glob("checkpoint-*") if int(path.name.split("-")[1]) % self.STEPS_PER_EPOCH == 0]
+        self.assertEqual(len(epochs), last // self.STEPS_PER_EPOCH)
+        for whole in epochs:
             for name in ("weights.safetensors", "state.safetensors"):
-                self.assertEqual((folder / name).read_bytes(), (self.folder / "whole" / folder.name / name).read_bytes(), f"{folder.name}/{name}")
-        self.assertGreater(len(folders), 10)
+                self.assertEqual((self.folder / "run" / whole.name / name).read_bytes(), (whole / name).read_bytes(), f"{whole.name}/{name}")
+        print(f"churn: {len(epochs)} epochs have the weights of an undisturbed run")
 
     def test_churn(self):
-        more = 10 if support.FAULT_SEEDS >= 20 else 1
-        with self.case("churn", f"4 ranks and a spare, {8 * more} deaths, one each 2.5 s"):
-            self.check(4, 1, 8 * more, 2.5, 400 * more)
+        seconds = 120 if support.FAULT_SEEDS >= 20 else 20
+        for spares, pause in ((0, 5), (1, 2.5)):
+            with self.case("churn", f"4 ranks and {spares} spares, {seconds} s, a death each {pause} s"):
+                self.check(4, spares, seconds, pause)
+
+    def test_long_churn(self):
+        if "PLEXAURA_CHURN_SECONDS" not in os.environ:
+            self.skipTest("takes as long as PLEXAURA_CHURN_SECONDS says")
+        seconds, spares = float(os.environ["PLEXAURA_CHURN_SECONDS"]), int(os.environ.get("PLEXAURA_CHURN_SPARES", "0"))
+        with self.case("churn", f"4 ranks and {spares} spares, {seconds:g} s, a death each 15 s"):
+            self.assertGreaterEqual(self.check(4, spares, seconds, 15), 0.88)
+
+
+class Watch:
+    """Who lives and who trains in a run that is disturbed. It counts as dead only who was killed, from then until the next start."""
+
+    def __init__(self, ranks, spares):
+        self.ranks, self.spares = ranks, spares
+        self.processes, self.killed, self.living, self.kills = set(), set(), [], 0
+        self.seconds = dict.fromkeys(("all", "fewer", "nobody"), 0.0)  # in which so many ranks train
+        self.live = 0.0  # rank-seconds
+        self.first_step = self.last_step = self.starts = 0
+
+    def begin(self, ranks):
+        self.first_step, self.looked = max(rank.step for rank in ranks), time.monotonic()
+        self.look(ranks)
+
+    def look(self, ranks):
+        processes = {rank.process for rank in ranks}
+        if processes - self.processes:
+            self.killed = set()
+        self.processes |= processes
+        self.living = [rank for rank in ranks if rank.process_state() and rank.process not in self.killed]
+        now = time.monotonic()
+        self.seconds[self.who_trains()] += now - self.looked
+        self.live += (self.ranks + self.spares - len(self.killed)) * (now - self.looked)
+        self.looked = now
+
+    def who_trains(self):
+        training = [rank for rank in self.living if not rank.is_spare]
+        if not training or any(rank.is_starting or not rank.step for rank in training):
+            return "nobody"
+        return "all" if len(training) >= self.ranks else "fewer"
+
+    def kill(self, rank):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(rank.process, signal.SIGKILL)
+            self.killed.add(rank.process)
+            self.living.remove(rank)
+            self.kills += 1
+
+    def goodput(self, seconds_per_step):
+        return (self.last_step - self.first_step) * self.ranks * seconds_per_step / self.live
+
+    def report(self, seconds_per_step):
+        shares = ", ".join(f"{who} {seconds / sum(self.seconds.values()):.1%}" for who, seconds in self.seconds.items())
+        return (f"churn: {sum(self.seconds.values()):.0f} s, {self.kills} deaths, {self.starts} new starts; steps {self.first_step} to {self.last_step} of "
+                f"{1e3 * seconds_per_step:.2f} ms; goodput {self.goodput(seconds_per_step):.1%} of {self.live:.0f} s of live rank-time; who trains: {shares}")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ from verdict import judge
 
 TOOLS = pathlib.Path(__file__).resolve().parents[1]
 SURVIVING = ("--with-ft", "ulfm")  # of mpirun: the other ranks live on when one dies
+LOOK = 0.25  # seconds between looks at what the ranks tell
 LONG_TURN = 2  # seconds, by which is known that this process, or the machine, was stopped
-GRACE = 5  # seconds in which the other ranks end by themselves, with a sentence of their own, where they know of a death
+GRACE = 3  # seconds in which the other ranks end by themselves, with a sentence of their own, where they know of a death
 SHARED_MEMORY = pathlib.Path("/dev/shm")  # where Open MPI 5 would leave files that do not tell their job
 
 
@@ -87,7 +88,7 @@ class Job:
                 if not self.makes_room:  # they were told, and one more would end them before they have saved
                     self.forward(self.signals[0])
                 forwarded = 1
-            if time.monotonic() - looked > 0.5:
+            if time.monotonic() - looked > LOOK:
                 looked = time.monotonic()
                 self.look()
                 self.make_room()
