@@ -1,6 +1,6 @@
 """Ranks that die and come back, with Open MPI 5: tools/run --rejoin starts all again, and the run ends as one that nobody has disturbed.
 
-PLEXAURA_FAULT_SEEDS=20 churning.py BUILD_FOLDER                              more deaths
+PLEXAURA_FAULT_SEEDS=20 churning.py BUILD_FOLDER                              more and longer
 PLEXAURA_CHURN_SECONDS=3600 churning.py BUILD_FOLDER Churn.test_long_churn    one each 15 s for an hour
 """
 

@@ -2,17 +2,15 @@
 
 import contextlib
 import ctypes
-import glob
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 from events import Kind, Rank
+from leftovers import SHARED_MEMORY, Leftovers
 from verdict import judge
 
 TOOLS = pathlib.Path(__file__).resolve().parents[1]
@@ -20,7 +18,6 @@ SURVIVING = ("--with-ft", "ulfm")  # of mpirun: the other ranks live on when one
 LOOK = 0.25  # seconds between looks at what the ranks tell
 LONG_TURN = 2  # seconds, by which is known that this process, or the machine, was stopped
 GRACE = 3  # seconds in which the other ranks end by themselves, with a sentence of their own, where they know of a death
-SHARED_MEMORY = pathlib.Path("/dev/shm")  # where Open MPI 5 would leave files that do not tell their job
 
 
 def say(sentence):
@@ -51,10 +48,10 @@ class Job:
         for path in folder.iterdir():
             path.unlink()
         self.environment = dict(mpi_environment(), PLEXAURA_RUN=str(folder), PLEXAURA_SPARES=str(spares))
-        self.shared = SHARED_MEMORY / folder.name
+        self.leftovers = Leftovers(folder)
         if not hosts and os.access(SHARED_MEMORY, os.W_OK):  # on another machine there would be no such folder
-            self.shared.mkdir(mode=0o700, exist_ok=True)
-            self.environment.setdefault("OMPI_MCA_btl_sm_backing_directory", str(self.shared))
+            self.leftovers.shared.mkdir(mode=0o700, exist_ok=True)
+            self.environment.setdefault("OMPI_MCA_btl_sm_backing_directory", str(self.leftovers.shared))
         places = ["--host", ",".join(map(str, hosts))] if hosts else []
         # The value that nothing reads marks the daemons of this job, too.
         surviving = SURVIVING if options.survive else ()
@@ -97,7 +94,7 @@ class Job:
             if self.hangs():
                 return self.give_up(f"no rank has shown a sign of life for {self.options.deadline:g} s while mpirun went on")
         self.look()
-        self.clean_up()
+        self.leftovers.clean_up([self.mpirun.pid], self.ranks)
         status = self.mpirun.returncode if self.mpirun.returncode >= 0 else 128 - self.mpirun.returncode
         if status == 0 and self.options.survive and self.ranks:
             status = self.status_of_ranks()  # it is of no account to mpirun then how ranks have ended that a signal has killed
@@ -159,7 +156,7 @@ class Job:
         if time.monotonic() - self.alive_at <= self.options.deadline:
             return False
         # They may be on machines whose files are not seen here, or keep no events.
-        if not self.ranks and (not self.are_seen or any(b"OMPI_COMM_WORLD_RANK=" in environ for _, environ in self.processes())):
+        if not self.ranks and (not self.are_seen or any(b"OMPI_COMM_WORLD_RANK=" in environ for _, environ in self.leftovers.processes())):
             self.alive_at = time.monotonic()
             return False
         return True
@@ -177,38 +174,4 @@ class Job:
         self.mpirun.kill()  # one that hangs does not answer to less
         self.mpirun.wait()
         self.look()
-        self.clean_up()
-
-    def clean_up(self):
-        """Ends and removes whatever this job has left on this machine: its processes, and the files of Open MPI."""
-        for _ in range(100):  # some may just be starting others
-            if not self.end_processes():
-                break
-            time.sleep(0.05)
-        temporary = tempfile.gettempdir()
-        left = [self.shared, f"{temporary}/ompi.{self.mpirun.pid}", *glob.glob(f"{temporary}/ompi.*/pid.{self.mpirun.pid}")]
-        for job in {int(rank.job) for rank in self.ranks if rank.job.isdecimal()}:
-            left += glob.glob(f"{temporary}/ompi.*/jf.{job >> 16}") + glob.glob(f"/dev/shm/vader_segment.*.{job:x}.*")
-        for path in left:
-            with contextlib.suppress(OSError):
-                shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
-
-    def processes(self):
-        """Number and environment of those of this job on this machine."""
-        marks = (f"PLEXAURA_RUN={self.folder}\0".encode(), f"plexaura_run\0{self.folder}\0".encode())
-        for entry in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                texts = (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if any(mark in text for mark in marks for text in texts):
-                yield int(entry.name), texts[0]
-
-    def end_processes(self):
-        """Whether there were any."""
-        found = False
-        for process, _ in self.processes():
-            with contextlib.suppress(OSError):
-                os.kill(process, signal.SIGKILL)
-                found = True
-        return found
+        self.leftovers.clean_up([self.mpirun.pid], self.ranks)
