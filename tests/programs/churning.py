@@ -159,7 +159,9 @@ class Churn(RejoinTest):
                 due += source.expovariate(1 / pause)
         watch.last_step = max(rank.step for rank in self.ranks())
         run.send_signal(signal.SIGTERM)
-        watch.starts = len(self.starts(self.end(run, 143)))
+        said = self.end(run, 143)
+        print("\n".join(said))
+        watch.starts = len(self.starts(said))
         return watch
 
     def check(self, ranks, spares, seconds, pause):

@@ -19,7 +19,7 @@ FIRST = "bucket 0 of step 16"  # so that the others save before the next checkpo
 FAULTS_OF_START = 'echo $PMIX_NAMESPACE >> starts; n=$(sort -u starts | wc -l); export PLEXAURA_FAULTS=$(sed -n ${n}p faults); exec "$@"'
 
 OF_SAVE = ["the comparison of the weights of all ranks", "the state of the strategy", "saving a checkpoint", "after saving a checkpoint"]  # behind epochs, too
-OF_SIGNALLED_END = ["MPIX_Comm_agree", "after MPIX_Comm_agree", "the end of its work", "after the end of its work", "MPI_Finalize, where all ranks come together"]
+OF_SIGNALLED_END = ["the end of its work", "after the end of its work", "MPI_Finalize, where all ranks come together"]
 OF_START = [IN_MPI_INIT, f"after {IN_MPI_INIT}", "MPI_Comm_dup", "where the ranks are", "reading the configuration", "placing the parameters", "compiling", "resuming",
             "after resuming", "the start of training", "the beginning of the strategy"]
 OF_TRAINING = ["the tail of the first step", "samples", "bucket 1 of step 40", "the update of step 40", "after the update of step 40", "validation", "saving a checkpoint",
