@@ -26,7 +26,7 @@ enum class EventKind : std::uint32_t {
   end = 14,       // the work is done; exit status
   paused = 15,    // the process has not run; for how many seconds
   bucket = 16,    // of gradients: its number, the tensors in it
-  survived = 17,  // goes on although ranks have died; how many ranks are left, sentence
+  survived = 17,  // goes on although ranks have died; how many are left, with the spares; sentence
   spare = 18      // 1: waits outside the training for a rank to die; 0: has taken the place of one
 };
 

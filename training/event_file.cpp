@@ -165,7 +165,10 @@ void EventFile::event(EventKind kind, std::int64_t number, std::string_view text
   Slot& slot = slots_[index % slot_count];
   slot.sequence.exchange(0, std::memory_order_acq_rel);  // before anything that follows is written
   slot.time = nanoseconds(CLOCK_MONOTONIC);
-  if (kind == EventKind::survived) header_->survived.store(slot.time, std::memory_order_relaxed);
+  if (kind == EventKind::survived) {
+    header_->survived.store(slot.time, std::memory_order_relaxed);
+    header_->left.store(number, std::memory_order_relaxed);
+  }
   slot.number = number;
   slot.kind = static_cast<std::uint32_t>(kind);
   slot.thread = thread;

@@ -38,6 +38,7 @@ class EventFile final : public EventSink {
     char place[128] = {};  // "BOOT_ID pid:[NUMBER]": who has the same sees the process under its number
     char job[64] = {};     // as the launcher calls it; empty without one
     std::atomic<std::int64_t> survived = 0;  // when it last went on although ranks had died; 0: never
+    std::atomic<std::int64_t> left = 0;      // how many ranks were left then, with the spares
   };
   struct Bucket {
     char tensors[128] = {};

@@ -12,6 +12,7 @@ namespace {
 std::atomic<int> noted{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may write only lock-free atomics");
 
+std::atomic<int> living{0};  // ranks of a test are threads of one process
 struct sigaction previous_interrupt;
 struct sigaction previous_terminate;
 
@@ -26,6 +27,7 @@ void note(int signal) {
 }  // namespace
 
 StopSignals::StopSignals() {
+  if (living.fetch_add(1) > 0) return;
   noted.store(0);
   struct sigaction action {};
   action.sa_handler = note;
@@ -36,6 +38,7 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
+  if (living.fetch_sub(1) > 1) return;
   sigaction(SIGINT, &previous_interrupt, nullptr);
   sigaction(SIGTERM, &previous_terminate, nullptr);
 }

@@ -3,7 +3,7 @@
 namespace plexaura {
 
 // While it lives, the first SIGINT or SIGTERM of this process is noted instead of ending it; a second one, of
-// either kind, ends it at once. One at a time.
+// either kind, ends it at once. One that is made while another lives changes nothing.
 class StopSignals {
  public:
   StopSignals();
@@ -11,7 +11,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // The number of the signal that the newest one has noted, 0 for none. Any thread, and afterwards, too.
+  // The number of the signal that the outermost one has noted, 0 for none. Any thread, and afterwards, too.
   static int received();
 };
 

@@ -108,6 +108,7 @@ Communicator& Survivors::living() { return group_ ? *group_->living : all_; }
 bool Survivors::has_spares() { return living().size() > trainers_; }
 
 TrainingResult Survivors::run(Trainer& trainer, RunReport& report) {
+  const StopSignals signals;  // also while ranks regroup; a spare leaves them to those that train
   await_the_beginning();
   if (!all_.outlives_ranks()) return trainer.run(report);
   for (bool is_lost = false;; is_lost = true) {
@@ -146,7 +147,6 @@ TrainingResult Survivors::train(Trainer& trainer, RunReport& report) {
 }
 
 TrainingResult Survivors::stand_by() {
-  const StopSignals signals;  // the first one is for those that train
   tell_event(EventKind::spare, 1);
   TrainingResult result;
   result.signal = hear(as_long_as_it_takes, "the death of another rank");
@@ -181,7 +181,7 @@ void Survivors::go_on(Trainer& trainer, RunReport& report) {
   const auto facts = trainer.facts();
   check_agreement(*group_->ranks, facts);
   const std::string sentence = note_who_is_left() + " from step " + facts.at("the first step");
-  tell_event(EventKind::survived, group_->ranks->size(), sentence);
+  tell_event(EventKind::survived, group_->living->size(), sentence);
   if (group_->ranks->rank() == 0) report.speak(log_);
   report.say(sentence);
 }

@@ -45,12 +45,16 @@ class LaunchTest(ProgramTest):
         out, err = run.communicate(timeout=120)
         self.assertEqual(run.returncode, status, out + err)
         self.assertEqual(self.processes(), [])
-        self.assertEqual([path for pattern in ("plexaura-run-*", "ompi.*/*") for path in (self.folder / "tmp").glob(pattern)], [])
-        names = set((self.folder / "jobs").read_text().split() if (self.folder / "jobs").exists() else [])
-        patterns = {f"*.{int(name):x}.*" if name.isdecimal() else f"{name}*" for name in names}  # of Open MPI 4, of tools/run
-        self.assertEqual([path for pattern in patterns for path in pathlib.Path("/dev/shm").glob(pattern)], [])
+        self.assertEqual(self.files_left(), [])
         self.all_output = out + err
         return [line for line in err.splitlines() if line.startswith("run: ")]
+
+    def files_left(self):
+        """By tools/run or Open MPI."""
+        names = set((self.folder / "jobs").read_text().split() if (self.folder / "jobs").exists() else [])
+        patterns = {f"*.{int(name):x}.*" if name.isdecimal() else f"{name}*" for name in names}  # of Open MPI 4, of tools/run
+        return [path for folder, patterns in ((self.folder / "tmp", ("plexaura-run-*", "ompi.*/*")), (pathlib.Path("/dev/shm"), patterns))
+                for pattern in patterns for path in folder.glob(pattern)]
 
     def launch(self, *words, status=0):
         return self.end(self.start(*words), status)
@@ -97,6 +101,7 @@ class Launch(LaunchTest):
         run.kill()
         run.wait()
         self.wait_for(lambda: self.processes() == [])
+        self.assertEqual(self.files_left(), [])
 
     def test_a_mistake_is_not_repeated(self):
         said = self.launch("-n", 2, "--restarts", 3, "--", *self.command("mlp", *self.iris("training.epoch=3")), status=2)
@@ -294,7 +299,7 @@ class Signals(LaunchTest):
         self.wait_for_step(2, 100)
         run.send_signal(number)
         said = self.end(run, status)
-        self.assertEqual(said, [f"run: {signal.Signals(status - 128).name}: the ranks finish their step and save; a second one ends them at once"])
+        self.assertEqual(said, [f"run: {signal.Signals(number).name}: the ranks finish their step and save; a second one ends them at once"])
         steps = int(self.checkpoint("run").name.split("-")[1])
         self.assertEqual({rank.step for rank in self.ranks()}, {steps})
         self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", steps + 3).out)

@@ -233,7 +233,7 @@ class Told(VerdictTest):
         data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, 3, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
                                   int(started if beat is None else started - beat), step, 0, count, text(host, 64),
                                   text(events.own_place() if place is None else place, 128), text("", 64),
-                                  0 if survived is None else clock - int(survived * 1e9))
+                                  0 if survived is None else clock - int(survived * 1e9), 0)
         data = data.ljust(events.HEADER_BYTES, b"\0") + text("fc1.weight, fc1.bias", 128)
         data = data.ljust(events.SLOTS_AT, b"\0")
         for i, (ago, kind, value, words) in enumerate(told):

@@ -98,6 +98,7 @@ TEST_CASE("the number of ranks and the last checkpoint stand in the header") {
   CHECK(found.header().ranks == 4);
   CHECK(found.header().saved == 120);
   CHECK(found.header().survived >= found.header().time);
+  CHECK(found.header().left == 3);
   CHECK(found.header().process == ::getpid());
 }
 

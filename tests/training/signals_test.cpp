@@ -37,6 +37,18 @@ TEST_CASE("the first signal is noted") {
   CHECK(StopSignals::received() == 0);
 }
 
+TEST_CASE("one within another neither forgets what was noted nor ends it") {
+  const int status = child_status([] {
+    const StopSignals signals;
+    { const StopSignals inner; }
+    std::raise(SIGINT);
+    { const StopSignals inner; }
+    return StopSignals::received() == SIGINT ? 0 : 1;
+  });
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
 TEST_CASE("a second signal of either kind ends the process at once") {
   for (const int second : {SIGINT, SIGTERM}) {
     const int status = child_status([second] {

@@ -10,7 +10,7 @@ import re
 import struct
 import time
 
-HEADER = struct.Struct("<8sIIii8qQ64s128s64sq")
+HEADER = struct.Struct("<8sIIii8qQ64s128s64s2q")
 SECONDS_OF_NEWS = 120  # that a file system may keep back what another machine has written
 FILE_BYTES = 64 << 10
 HEADER_BYTES = 512
@@ -54,7 +54,7 @@ class Rank:
         if any(len(look) < FILE_BYTES for look in looks):
             raise ValueError(f"'{file.name}' is cut off: it has fewer than {FILE_BYTES} bytes")
         (magic, version, slots, self.rank, self.ranks, self.process, self.process_start, self.wall_time, start,
-         self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job, survived) = HEADER.unpack_from(looks[1])
+         self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job, survived, self.left) = HEADER.unpack_from(looks[1])
         if magic != b"PLXEVENT" or version != 1 or slots != SLOTS:
             raise ValueError(f"'{file.name}' holds no events that this version of Plexaura has written")
         self.host, self.place, self.job = plain(host), plain(place), plain(job)
@@ -99,6 +99,11 @@ class Rank:
     @property
     def is_starting(self):
         return self.count <= len(self.events) and not self.last(Kind.READY)
+
+    @property
+    def has_ended(self):
+        """By itself, and not by a signal that kills."""
+        return self.last(Kind.ERROR, Kind.ECHO, Kind.LOST, Kind.EXIT, Kind.END) is not None
 
     @property
     def last_sign(self):

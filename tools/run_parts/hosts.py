@@ -1,5 +1,6 @@
 """The hosts of a run, and how many ranks each may have."""
 
+import concurrent.futures
 import math
 import pathlib
 import re
@@ -57,6 +58,12 @@ def hosts_of_file(name):
     if not hosts:
         raise Mistake(f"--hosts: '{name}' names no host")
     return hosts
+
+
+def without_answer(hosts, environment):
+    with concurrent.futures.ThreadPoolExecutor(max_workers=len(hosts) or 1) as pool:
+        answers = list(pool.map(lambda host: host.answers(environment), hosts))
+    return [host for host, answer in zip(hosts, answers) if not answer]
 
 
 def ranks_without(gone, hosts, ranks):

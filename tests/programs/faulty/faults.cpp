@@ -2,6 +2,8 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fmt/format.h>
+#include <fstream>
 #include <sstream>
 #include <unistd.h>
 
@@ -51,12 +53,20 @@ bool Faults::is_due(Fault& fault, std::string_view point) {
   return fault.times == 0 && fault.more == 0;
 }
 
+void Faults::note(const std::string& point) const {
+  if (const char* const file = std::getenv("PLEXAURA_FAULTS_HAPPENED"))
+    std::ofstream(file, std::ios::app) << fmt::format("{}:{}\n", rank_, point) << std::flush;
+}
+
 void Faults::pass(std::string_view point) {
   std::string due;
   {
     const std::lock_guard lock(mutex_);
     for (Fault& fault : faults_)
-      if (is_due(fault, point)) due = fault.what;
+      if (is_due(fault, point)) {
+        due = fault.what;
+        note(fault.point);
+      }
   }
   happen(due);
 }

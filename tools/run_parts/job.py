@@ -1,0 +1,177 @@
+"""One start of mpirun: watches its ranks, ends them where they hang, and removes what they leave."""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+from events import Kind, Rank
+from leftovers import SHARED_MEMORY, Leftovers
+from verdict import judge
+
+TOOLS = pathlib.Path(__file__).resolve().parents[1]
+SURVIVING = ("--with-ft", "ulfm")  # of mpirun: the other ranks live on when one dies
+LOOK = 0.25  # seconds between looks at what the ranks tell
+LONG_TURN = 2  # seconds, by which is known that this process, or the machine, was stopped
+GRACE = 3  # seconds in which the other ranks end by themselves, with a sentence of their own, where they know of a death
+
+
+def say(sentence):
+    print(f"run: {sentence}", file=sys.stderr, flush=True)
+
+
+def mpi_environment():
+    sourced = subprocess.run(["bash", "-c", '. "$0" && env -0', TOOLS / "mpi_environment"], stdout=subprocess.PIPE, check=True).stdout
+    return dict(entry.split("=", 1) for entry in os.fsdecode(sourced).split("\0") if entry)
+
+
+def end_with_launcher():
+    """In mpirun: the system sends it SIGTERM, on which it ends its ranks, when this script is killed."""
+    set_signal_of_parents_death = 1
+    ctypes.CDLL(None).prctl(set_signal_of_parents_death, signal.SIGTERM)
+
+
+class Job:
+    """One start of mpirun, in a session of its own: Ctrl-C reaches this script alone, which tells the ranks."""
+
+    def __init__(self, options, hosts, ranks, spares, program, folder, signals, are_seen, rejoining=None):
+        self.options, self.folder, self.signals, self.started = options, folder, signals, ranks
+        self.are_seen = are_seen  # so that a job of which nothing is seen does not live
+        self.rejoining, self.makes_room = rejoining, False  # whether the ranks were asked to end for a start of all
+        self.files, self.seen, self.ranks, self.life, self.alive_at = {}, {}, [], None, time.monotonic()
+        self.lost_at = None  # when a rank was missed before all had started
+        self.cause = ""
+        for path in folder.iterdir():
+            path.unlink()
+        self.environment = dict(mpi_environment(), PLEXAURA_RUN=str(folder), PLEXAURA_SPARES=str(spares))
+        self.leftovers = Leftovers(folder)
+        if not hosts and os.access(SHARED_MEMORY, os.W_OK):  # on another machine there would be no such folder
+            self.leftovers.shared.mkdir(mode=0o700, exist_ok=True)
+            self.environment.setdefault("OMPI_MCA_btl_sm_backing_directory", str(self.leftovers.shared))
+        places = ["--host", ",".join(map(str, hosts))] if hosts else []
+        # The value that nothing reads marks the daemons of this job, too.
+        surviving = SURVIVING if options.survive else ()
+        command = ["mpirun", *surviving, "-n", str(ranks), "-x", "PLEXAURA_RUN", "-x", "PLEXAURA_SPARES", "--mca", "plexaura_run", str(folder), *places, *program]
+        self.mpirun = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_launcher)
+
+    def run(self):
+        """Returns the exit status."""
+        try:
+            return self.watch()
+        except BaseException:
+            self.kill()
+            raise
+        finally:
+            for file in self.files.values():
+                file.close()
+
+    def watch(self):
+        looked = forwarded = 0
+        turn = time.monotonic()
+        while self.mpirun.poll() is None:
+            time.sleep(0.05)
+            last, turn = turn, time.monotonic()
+            if turn - last > LONG_TURN:
+                self.alive_at += turn - last
+            if len(self.signals) > 1:
+                self.kill()
+                return 128 + self.signals[0]
+            if len(self.signals) > forwarded:
+                say(f"{signal.Signals(self.signals[0]).name}: the ranks finish their step and save; a second one ends them at once")
+                if not self.makes_room:  # they were told, and one more would end them before they have saved
+                    self.forward(self.signals[0])
+                forwarded = 1
+            if time.monotonic() - looked > LOOK:
+                looked = time.monotonic()
+                self.look()
+                self.make_room()
+                if self.has_lost_one_at_start():
+                    return self.give_up("a rank has died before all had started")
+            if self.hangs():
+                return self.give_up(f"no rank has shown a sign of life for {self.options.deadline:g} s while mpirun went on")
+        self.look()
+        self.leftovers.clean_up([self.mpirun.pid], self.ranks)
+        status = self.mpirun.returncode if self.mpirun.returncode >= 0 else 128 - self.mpirun.returncode
+        if status == 0 and self.options.survive and self.ranks:
+            status = self.status_of_ranks()  # it is of no account to mpirun then how ranks have ended that a signal has killed
+        self.cause = f"mpirun returned {status}" + self.verdict()
+        return status
+
+    def give_up(self, cause):
+        self.cause = cause + self.verdict()
+        say(f"{self.cause}; the job is killed")
+        self.kill()
+        return self.status_of_ranks()
+
+    def make_room(self):
+        """Asks the ranks to end where that lets those which are missing come back."""
+        if not self.rejoining or self.makes_room or self.signals or not self.rejoining.is_due(self.ranks):
+            return
+        self.makes_room = True
+        say(f"{judge(self.ranks).sentence}; the ranks finish their step and save, and all start again from there")
+        self.forward(signal.SIGTERM)
+
+    def has_lost_one_at_start(self):
+        """The others would wait for it in MPI_Init, and mpirun, which is to let them live on, would not end them."""
+        is_lost = any(rank.is_starting and rank.is_here and not rank.process_state() and not rank.has_ended for rank in self.ranks)
+        if not is_lost or not self.options.survive:
+            self.lost_at = None
+        elif self.lost_at is None:
+            self.lost_at = time.monotonic()
+        return self.lost_at is not None and time.monotonic() - self.lost_at > GRACE
+
+    def status_of_ranks(self):
+        """That of the ranks which have come to their end. Where none may be missing, all must have."""
+        ends = [rank.last(Kind.END) for rank in self.ranks]
+        if not self.options.survive and (len(ends) < max([self.started, *(rank.ranks for rank in self.ranks)]) or None in ends):
+            return 1
+        return max((end.number for end in ends if end), default=1)
+
+    def may_have_saved(self):
+        """A checkpoint of which the ranks that are seen here do not tell. Nobody saves before all have started."""
+        return len(self.ranks) < self.started and not any(rank.is_starting for rank in self.ranks)
+
+    def verdict(self):
+        return f": {judge(self.ranks).sentence}" if self.ranks else ""
+
+    def look(self):
+        """A rank that starts lives by what it tells, any other one by its beat."""
+        for path in self.folder.glob("rank-*"):
+            with contextlib.suppress(OSError):
+                if path.name not in self.files:
+                    self.files[path.name] = path.open("rb")  # kept open: somebody may remove the folder of output
+        for name, file in self.files.items():
+            with contextlib.suppress(OSError, ValueError):  # where it cannot be read now, what it said before counts
+                self.seen[name] = Rank(file)
+        self.ranks = [self.seen[name] for name in sorted(self.seen)]
+        life = [(rank.rank, rank.process, rank.is_starting or rank.beat) for rank in self.ranks]
+        if life != self.life:
+            self.life, self.alive_at = life, time.monotonic()
+
+    def hangs(self):
+        if time.monotonic() - self.alive_at <= self.options.deadline:
+            return False
+        # They may be on machines whose files are not seen here, or keep no events.
+        if not self.ranks and (not self.are_seen or any(b"OMPI_COMM_WORLD_RANK=" in environ for _, environ in self.leftovers.processes())):
+            self.alive_at = time.monotonic()
+            return False
+        return True
+
+    def forward(self, number):
+        """To the ranks themselves: mpirun would give them no more than a few seconds. To all, for one that serves leaves it to the others."""
+        number = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
+        self.look()
+        here = [rank.process for rank in self.ranks if rank.is_here and rank.process_state()]
+        for process in here or [self.mpirun.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+
+    def kill(self):
+        self.mpirun.kill()  # one that hangs does not answer to less
+        self.mpirun.wait()
+        self.look()
+        self.leftovers.clean_up([self.mpirun.pid], self.ranks)

@@ -1,0 +1,79 @@
+"""What a job may leave on this machine: its processes, its folder, and the files of Open MPI.
+
+    leftovers.py FOLDER
+
+ends and removes them when its standard input is closed without a word, which is what a launcher does that is killed.
+"""
+
+import contextlib
+import glob
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+from events import Rank
+
+SHARED_MEMORY = pathlib.Path("/dev/shm")  # where Open MPI 5 would leave files that do not tell their job
+PATIENCE = 20  # seconds that mpirun has to end its ranks, which first finish a step and save
+
+
+class Leftovers:
+    def __init__(self, folder):
+        self.folder, self.shared = folder, SHARED_MEMORY / folder.name
+
+    def processes(self):
+        """Number and environment of those of the job on this machine."""
+        marks = (f"PLEXAURA_RUN={self.folder}\0".encode(), f"plexaura_run\0{self.folder}\0".encode())
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                texts = (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if any(mark in text for mark in marks for text in texts):
+                yield int(entry.name), texts[0]
+
+    def clean_up(self, launchers, ranks):
+        """`launchers`: the numbers of the processes of which one was mpirun."""
+        for _ in range(100):  # some may just be starting others
+            if not self.end_processes():
+                break
+            time.sleep(0.05)
+        temporary, left = tempfile.gettempdir(), [self.shared]
+        for process in launchers:
+            left += [f"{temporary}/ompi.{process}", *glob.glob(f"{temporary}/ompi.*/pid.{process}")]
+        for job in {int(rank.job) for rank in ranks if rank.job.isdecimal()}:
+            left += glob.glob(f"{temporary}/ompi.*/jf.{job >> 16}") + glob.glob(f"{SHARED_MEMORY}/vader_segment.*.{job:x}.*")
+        for path in left:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+
+    def end_processes(self):
+        """Whether there were any."""
+        found = False
+        for process, _ in self.processes():
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+                found = True
+        return found
+
+    def clean_up_after_launcher(self):
+        launchers, end = {process for process, _ in self.processes()}, time.monotonic() + PATIENCE
+        while list(self.processes()) and time.monotonic() < end:
+            time.sleep(0.2)
+        ranks = []
+        for path in self.folder.glob("rank-*"):
+            with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
+                ranks.append(Rank(file))
+        self.clean_up(launchers, ranks)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # they are for the launcher, which tells when it has ended
+    if not sys.stdin.read():
+        Leftovers(pathlib.Path(sys.argv[1])).clean_up_after_launcher()
