@@ -186,6 +186,19 @@ class GpuCheckTest(unittest.TestCase):
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([set(answer) for answer in answers], [{"median_s"}] * len(modes), done.stdout + done.stderr)
 
+    @unittest.skipUnless(TORCH_PYTHON, "no PyTorch; name a Python that has it in PLEXAURA_TORCH_PYTHON")
+    def test_pytorch_is_compared_on_the_cpu_without_a_limit(self):
+        found = self.folder / "found.json"
+        command = [TORCH_PYTHON, ROOT / "tools/compare_pytorch", "--build", BUILD, "--models", "mnist_mlp", "--batch", "4", "--rounds", "2",
+                   "--seconds", "0.05", "--command", "floor=echo 3.5", "--command", "broken=exit 3", "--json", found]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)  # by the broken one
+        programs = json.loads(found.read_text(encoding="utf-8"))["programs"]
+        for name in ("plexaura", "torch, as written", "torch, channels_last", "floor"):
+            self.assertEqual(len(programs[name]["rounds_s"]), 2, name)
+        self.assertEqual(programs["floor"]["median_s"], 0.0035)
+        self.assertEqual(programs["broken"]["error"], "status 3: no output")
+
     def test_without_pytorch_the_peers_are_skipped(self):
         said = self.stage("peers", "--python", self.script("bare_python", WITHOUT_MODULES))
         self.assertIn("lacks torch, torchvision; name another Python with --python", said)
@@ -233,6 +246,14 @@ class GpuCheckTest(unittest.TestCase):
             tar.add(manifest, manifest.name)
         with self.assertRaisesRegex(UserError, "needs glibc 9.99, and this machine has"):
             packing.unpack(self.folder / "newer", self.folder / "carried", [])
+
+    def test_the_tree_and_the_build_stand_where_tests_look_for_them(self):
+        place = self.folder / "main"
+        packing.stand_at(place, ROOT)
+        self.assertTrue((place / "tools/gpu_check").samefile(ROOT / "tools/gpu_check"))
+        packing.stand_at(place, self.folder)  # something else stands there already, and stays
+        self.assertTrue(place.samefile(ROOT))
+        packing.stand_at(Path("/proc/none/main"), ROOT)
 
     def test_tests_are_those_that_ctest_knows_and_move_with_the_build(self):
         found = gpu_tests(BUILD, r"check\.(sizes|docs)")

@@ -1,6 +1,7 @@
 """A process that times steps in PyTorch for another one, so that what was compiled or captured stays from round to round."""
 
 import json
+import math
 import os
 import select
 import subprocess
@@ -52,7 +53,8 @@ class Worker:
         self._process.stdin.flush()
         end = time.monotonic() + limit
         while b"\n" not in self._text:
-            ready, _, _ = select.select([self._process.stdout], [], [], max(end - time.monotonic(), 0))
+            left = max(end - time.monotonic(), 0)
+            ready, _, _ = select.select([self._process.stdout], [], [], left if math.isfinite(left) else None)
             if not ready:
                 return {"error": "it was ended, for it took longer than it may"}
             piece = os.read(self._process.stdout.fileno(), 1 << 16)
