@@ -5,6 +5,8 @@ usage: gpu_check_test.py ROOT BUILD
 """
 
 import dataclasses
+import importlib.machinery
+import importlib.util
 import json
 import os
 import subprocess
@@ -13,6 +15,7 @@ import tarfile
 import tempfile
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,11 +24,17 @@ sys.path.insert(0, str(ROOT / "tools" / "gpu_parts"))
 
 import packing  # noqa: E402
 import report  # noqa: E402
+import testing  # noqa: E402
 from machine import UserError  # noqa: E402
 from sizes import TINY  # noqa: E402
 from speed import run_speed  # noqa: E402
 from stage import Row, Stage  # noqa: E402
 from tests_of_build import gpu_tests, moved  # noqa: E402
+
+loader = importlib.machinery.SourceFileLoader("gpu_check", str(ROOT / "tools/gpu_check"))
+gpu_check = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+sys.modules["gpu_check"] = gpu_check  # where the dataclasses in it look for their module
+loader.exec_module(gpu_check)
 
 NVIDIA_SMI = """#!/bin/sh
 case "$*" in
@@ -81,6 +90,24 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(rows["gradients beside PyTorch's"]["result"], "skipped")
         self.assertIn("lacks torch, torchvision, safetensors", rows["gradients beside PyTorch's"]["detail"])
         self.assertIn("compute-sanitizer finds nothing", said)
+
+    def test_a_loss_that_strays_is_told_beside_what_the_cpu_strays_from_itself(self):
+        check = gpu_check.Check(machine=None, sizes=TINY, backend="cpu", build=BUILD, data=self.folder)
+        subprocess.run([BUILD / "tools/draw_shapes", self.folder / "shapes", "--classes", "6", "--train", "2", "--val", "2", "--size", "32"],
+                       check=True, stdout=subprocess.DEVNULL)
+        stage = Stage("tests", 600, self.folder, dict(os.environ))
+        with unittest.mock.patch.object(testing, "MOST_DIFFERENCE", -1):
+            testing.follow_the_cpu(stage, check)
+        self.assertEqual(stage.rows[0].result, "FAILED")
+        self.assertRegex(stage.rows[0].detail, r"differ by 0.* the CPU with one thread differs from itself with all by \d")
+        for other in (dataclasses.replace(check, backend="none_such"), dataclasses.replace(check, sizes=dataclasses.replace(TINY, net="none_such"))):
+            testing.follow_the_cpu(stage, other)
+            testing.run_again(stage, other, "float32")
+        details = [row.detail for row in stage.rows if row.result == "FAILED"][1:]
+        self.assertEqual(len(details), 4)
+        self.assertIn("there is no backend 'none_such'", details[0])
+        self.assertRegex(details[1], "the first run did not end well: .*none_such")
+        self.assertRegex(details[2], "the run on the CPU did not end well: .*none_such")
 
     def test_compute_sanitizer_is_believed(self):
         """One that finds nothing, and then one that does."""
