@@ -2,15 +2,19 @@
 // without a data source.
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <fmt/format.h>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <sys/resource.h>
+#include <utility>
 #include <vector>
 
+#include "tools/described_bench.h"
 #include "tools/tool.h"
 #include "tools/watched_backend.h"
 
@@ -23,6 +27,7 @@
 #include "models/programs/repeatable.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
+#include "training/data/step_source.h"
 #include "training/data/tensor_dataset.h"
 #include "training/kernel_times.h"
 #include "training/trainer.h"
@@ -37,6 +42,7 @@ struct Options {
   std::vector<std::int64_t> sample;
   std::int64_t classes = 1000;
   std::string backend = "cpu";
+  std::string device;
   double seconds = 20;
   bool inference = false;
   bool plan = false;
@@ -130,33 +136,48 @@ class Training {
  public:
   explicit Training(Bench& of)
       : of_(of),
+        fields_{{"samples", {of.samples.dtype(), of.sample}}, {"labels", {DType::int64, {}}}},
         plan_{of.batch, of.batch, 1, 1},
-        programs_(loss_of(*of.model),
-                  {{"samples", {of.samples.dtype(), of.sample}}, {"labels", {DType::int64, {}}}}, of.store,
-                  *of.backend, alone_, nullptr, plan_, plan_,
-                  {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {}
+        programs_(loss_of(*of.model), fields_, of.store, *of.backend, alone_, nullptr, plan_, plan_,
+                  {.optimizer = of.run.trainer.optimizer, .tuner = &of.tuner}) {
+    for (std::vector<Tensor>& batch : batches_) {
+      batch = make_fields(fields_, of.batch, programs_.feed_memory().get());
+      std::copy_n(of.samples.data(), of.samples.bytes(), batch[0].data());
+      std::copy_n(of.labels.data(), of.labels.bytes(), batch[1].data());
+    }
+  }
 
   Timed timed() {
     return {programs_.workspace_bytes(), [this] { return step(); }};
   }
 
  private:
+  // On a device of its own the next step is launched before the loss of one is read, as the Trainer does.
   double step() {
-    const Feed feeds[] = {{"samples", of_.samples}, {"labels", of_.labels}};
+    if (of_.backend->info().host_memory) return programs_.step().metrics(launch()).loss;
+    if (!unread_) unread_ = launch();
+    const StepTicket ticket = *std::exchange(unread_, launch());
+    return programs_.step().metrics(ticket).loss;
+  }
+
+  StepTicket launch() {
+    const std::vector<Feed> feeds = programs_.feeds(batches_[static_cast<std::size_t>(steps_ % 2)]);
     const MicroBatchInputs micro_batch[] = {{feeds, of_.batch, 0}};
     ++steps_;
-    const StepInputs inputs{.micro_batches = micro_batch,
-                            .global_samples = of_.batch,
-                            .step = steps_,
-                            .learning_rate = of_.run.trainer.learning_rate.learning_rate(steps_ - 1),
-                            .seed = of_.run.trainer.seed};
-    return programs_.step().metrics(programs_.step().run(inputs)).loss;
+    return programs_.step().run({.micro_batches = micro_batch,
+                                 .global_samples = of_.batch,
+                                 .step = steps_,
+                                 .learning_rate = of_.run.trainer.learning_rate.learning_rate(steps_ - 1),
+                                 .seed = of_.run.trainer.seed});
   }
 
   Bench& of_;
   SingleProcess alone_;
+  std::vector<Field> fields_;
   BatchPlan plan_;
   TrainingPrograms programs_;
+  std::array<std::vector<Tensor>, 2> batches_;  // fed in turns, from where a loader would write them
+  std::optional<StepTicket> unread_;
   std::int64_t steps_ = 0;
 };
 
@@ -208,14 +229,19 @@ class Inference {
     program_ = compile(*built.graph, std::vector<ProgramOutput>{{Node(*built.graph, built.roots[0])}},
                        *of.backend, {.types = types, .tuner = &of.tuner});
     of.store.place(program_->placement, *of.backend);
-    vm_ = std::make_unique<VM>(program_, *of.backend, VmOptions{.store = &of.store});
+    auto workspace = std::make_shared<Workspace>(*of.backend, program_->arena_bytes, program_->feed_bytes);
+    vm_ = std::make_unique<VM>(program_, *of.backend, VmOptions{.store = &of.store, .workspace = workspace});
+    for (Tensor& batch : batches_) {
+      batch = std::move(workspace->feeds().take({of.samples.type()}).front());
+      std::copy_n(of.samples.data(), of.samples.bytes(), batch.data());
+    }
   }
 
+  // On a device of its own a run waits for the one before the last, from whose batch it is fed.
   Timed timed() {
     return {program_->arena_bytes, [this] {
-              const Feed feeds[] = {{"samples", of_.samples}};
-              vm_->run(feeds);
-              vm_->wait();
+              vm_->run({{"samples", batches_[static_cast<std::size_t>(runs_++ % 2)]}});
+              if (of_.backend->info().host_memory) vm_->wait();
               return 0.0;
             }};
   }
@@ -224,6 +250,8 @@ class Inference {
   Bench& of_;
   std::shared_ptr<const Program> program_;
   std::unique_ptr<VM> vm_;
+  std::array<Tensor, 2> batches_;  // fed in turns
+  std::int64_t runs_ = 0;
 };
 
 std::string measure(const Options& options, const Bench& of, const Timed& timed, int threads) {
@@ -239,17 +267,20 @@ std::string measure(const Options& options, const Bench& of, const Timed& timed,
     times.push_back(seconds_now() - start);
   }
   return fmt::format(
-      R"({{"model":"{}","backend":"{}","threads":{},"batch":{},"parameters":{},"steps":{},"median_s":{:.9f},"min_s":{:.9f},)"
+      R"({{"model":"{}","backend":"{}","precision":"{}","threads":{},"batch":{},"parameters":{},"steps":{},"median_s":{:.9f},"min_s":{:.9f},)"
       R"("images_per_second":{:.2f},"loss":[{:.6g},{:.6g}],"page_faults_per_step":{:.2f},"peak_rss_mb":{},"arena_mb":{:.1f}}})",
-      options.config, options.backend, threads, of.batch, of.store.trainable_elements(), times.size(),
-      median(times), std::ranges::min(times), static_cast<double>(of.batch) / median(times), first_loss,
-      last_loss, static_cast<double>(usage().ru_minflt - faults) / static_cast<double>(times.size()),
+      options.config, options.backend, name_of(of.run.types.precision()), threads, of.batch,
+      of.store.trainable_elements(), times.size(), median(times), std::ranges::min(times),
+      static_cast<double>(of.batch) / median(times), first_loss, last_loss,
+      static_cast<double>(usage().ru_minflt - faults) / static_cast<double>(times.size()),
       usage().ru_maxrss / 1024, static_cast<double>(timed.workspace_bytes) / (1 << 20));
 }
 
 template <class Program>
 std::string look_at(const Options& options) {
   const Config config = Config::load(options.config, options.set);
+  if (!options.device.empty())
+    return described_step(config, Shape(options.sample), options.classes, options.backend, options.device);
   const int threads = use_cores(1);
   Bench of(options, config);
   const auto times = kernel_times_file();
@@ -286,6 +317,9 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "minimum duration; at least five steps are timed")
       ->check(above_zero());
   app.add_option("--backend", options.backend, "cpu, portable or a plugin; options stand behind its name");
+  app.add_option("--device", options.device,
+                 "times nothing; prints what a step of training would enqueue on this GPU, which need not be "
+                 "there: a100, h100 or h200");
   app.add_flag("--inference", options.inference, "times only the forward pass");
   app.add_flag("--trainer", options.trainer,
                "times steps through the Trainer: with data, metrics and records");

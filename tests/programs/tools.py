@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -55,6 +56,29 @@ class Tools(ProgramTest):
         self.assertGreaterEqual(said["steps"], 5)
         self.assertTrue(0 < said["min_s"] <= said["median_s"])
         self.assertAlmostEqual(said["images_per_second"], 8 / said["median_s"], delta=0.01 * said["images_per_second"])
+
+    @unittest.skipUnless(support.DESCRIBES_GPUS, "this build describes no GPU")
+    def test_bench_tells_the_roofline_of_the_dry_run(self):
+        config, *_ = self.cnn()
+        device = ["--backend", "cuda", "--device", "h200"]
+        said = json.loads(self.tool("bench", config, "--sample", "1,10,10", "--classes", 3, *device))
+        self.assertEqual((said["graph_launches"], said["batch"]), (1, 10))
+        dry = self.run_one("convnet", config, "--dry-run", *device).out
+        roofline, calls = re.search(r"roofline +(\S+) ms", dry)[1], re.search(r"(\d+) .* in all", dry)[1]
+        self.assertEqual(f"{said['roofline_s'] * 1000:.4g}", roofline)
+        self.assertEqual(said["calls"], int(calls))
+
+    def test_bench_on_a_device_launches_a_step_before_it_reads_the_last_loss(self):
+        """The steps are the same: the losses of the first and the last one tell."""
+        environment = dict(support.environment(), PLEXAURA_PLUGIN_PATH=str(BUILD / "tests/plugins"))
+        model = [BUILD / "tools/bench", SOURCE / "models/mnist_mlp.yaml", "--sample", "1,28,28", "--classes", "10", "--bytes", "--seconds", "1e-9",
+                 "--set", "training.batch_size=4"]
+        losses = []
+        for backend in ("portable", "far"):
+            done = subprocess.run([*map(str, model), "--backend", backend], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            losses.append(json.loads(done.stdout)["loss"])
+        self.assertEqual(losses[0], losses[1])
 
     def test_bench_says_which_kernels_a_model_gets(self):
         model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--plan"]
@@ -164,6 +188,7 @@ class Tools(ProgramTest):
             (["bench", model, "--sample", 4, "--seconds", 0], "--seconds: '0' must be a number above 0"),
             (["bench", "none.yaml", "--sample", 4], "none.yaml"),
             (["bench", model, "--sample", 4, "--classes", 3, "--set", "training.batch_siz=8"], "unknown key 'batch_siz' in training; did you mean 'batch_size'?"),
+            (["bench", model, "--sample", 4, "--classes", 3, "--device", "h200"], "the backend 'cpu' cannot describe a device that is not there"),
             (["graph", model, "--sample", 4], "--sample and --classes need each other"),
             (["graph", model, "--sample", 4, "--classes", 3, "--set", "model.actvation=relu"], "unknown key 'actvation' in model; did you mean 'activation'?"),
             (["graph", model, "--sample", 4, "--classes", 3, "--set", "trainng.seed=1"], "unknown key 'trainng' at the top; did you mean 'training'?"),

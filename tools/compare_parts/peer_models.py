@@ -1,19 +1,28 @@
 """The networks of models/*.yaml in PyTorch."""
 
 
-def torch_model(name, classes):
-    """The model and its optimizer as models/NAME.yaml describes them."""
+def torch_model(name, classes, device="cpu", capturable=False):
+    """The model and its optimizer as models/NAME.yaml describes them. `capturable`: a CUDA graph may hold the optimizer's step."""
     import torch
-    import torchvision
-    from torch import nn
 
-    if name == "resnet50":
-        model = torchvision.models.resnet50(num_classes=classes, zero_init_residual=True)
+    if name.startswith("resnet"):
+        import torchvision
+        model = getattr(torchvision.models, name)(num_classes=classes, zero_init_residual=True).to(device)
         return model, torch.optim.SGD(model.parameters(), 0.01, momentum=0.9, weight_decay=1e-4)
+    model = {"mnist_cnn": mnist_cnn, "mnist_mlp": mnist_mlp}[name](classes).to(device)
+    return model, torch.optim.Adam(model.parameters(), 0.002 if name == "mnist_cnn" else 0.001, **({"capturable": True} if capturable else {}))
+
+
+def mnist_cnn(classes):
+    from torch import nn
     layers, channels = [], 1
     for width in (32, 128, 256):
         layers += [nn.Conv2d(channels, width, 3), nn.ReLU(), nn.MaxPool2d(2)]
         channels = width
-    model = nn.Sequential(*layers, nn.Flatten(), nn.Dropout(0.5), nn.Linear(256, 1000), nn.ReLU(), nn.Linear(1000, 100), nn.ReLU(),
-                          nn.Linear(100, classes))
-    return model, torch.optim.Adam(model.parameters(), 0.002)
+    return nn.Sequential(*layers, nn.Flatten(), nn.Dropout(0.5), nn.Linear(256, 1000), nn.ReLU(), nn.Linear(1000, 100), nn.ReLU(),
+                         nn.Linear(100, classes))
+
+
+def mnist_mlp(classes):
+    from torch import nn
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, classes))

@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""tools/gpu_check without a GPU: a script stands in for nvidia-smi, and the CPU for the GPU, with work of tiny sizes.
+
+usage: gpu_check_test.py ROOT BUILD
+"""
+
+import dataclasses
+import importlib.machinery
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import unittest
+import unittest.mock
+from pathlib import Path
+from types import SimpleNamespace
+
+ROOT, BUILD = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+sys.path.insert(0, str(ROOT / "tools" / "gpu_parts"))
+
+import packing  # noqa: E402
+import report  # noqa: E402
+import testing  # noqa: E402
+from machine import UserError  # noqa: E402
+from sizes import TINY  # noqa: E402
+from speed import run_speed  # noqa: E402
+from stage import Row, Stage  # noqa: E402
+from tests_of_build import gpu_tests, moved  # noqa: E402
+
+loader = importlib.machinery.SourceFileLoader("gpu_check", str(ROOT / "tools/gpu_check"))
+gpu_check = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+sys.modules["gpu_check"] = gpu_check  # where the dataclasses in it look for their module
+loader.exec_module(gpu_check)
+
+NVIDIA_SMI = """#!/bin/sh
+case "$*" in
+  *-lms*) echo 700; echo 4000; exec sleep 600 ;;
+  *memory.used*) echo 500 ;;
+  *) echo "NVIDIA H200, 580.1, 143771" ;;
+esac
+"""
+WITHOUT_MODULES = "#!/bin/sh\nexec python3 -S -E \"$@\"\n"
+DESCRIBES_GPUS = (BUILD / "core/plexaura_described/plexaura_cuda.so").exists()
+# A Python with PyTorch, for what needs one.
+TORCH_PYTHON = next((python for python in (os.environ.get("PLEXAURA_TORCH_PYTHON"), sys.executable) if python and subprocess.run(
+    [python, "-c", "import torch, torchvision"], capture_output=True).returncode == 0), None)
+
+
+class GpuCheckTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="gpu-check-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        self.out = self.folder / "out"
+        self.script("bin/nvidia-smi", NVIDIA_SMI)
+
+    def script(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+        return path
+
+    def check(self, *arguments, status=0, path=None, stand_in=True):
+        command = [ROOT / "tools/gpu_check", *(["--stand-in", "cpu"] if stand_in else []), *arguments]
+        environment = {**os.environ, "PATH": f"{path or self.folder / 'bin'}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+                       "XDG_CACHE_HOME": str(self.folder / "cache")}
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment, timeout=600)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout if status != 2 else done.stderr
+
+    def stage(self, name, *arguments, **options):
+        return self.check("--build", BUILD, "--out", self.out, "--stage", name, *arguments, **options)
+
+    def rows(self, stage):
+        found = json.loads((self.out / f"{stage}.json").read_text(encoding="utf-8"))
+        return {row["name"]: row for row in found["rows"]}
+
+    def test_tests_are_run_and_runs_are_compared(self):
+        said = self.stage("tests", "--python", self.script("bare_python", WITHOUT_MODULES))
+        rows = self.rows("tests")
+        for name in ("check.sizes", "iris", "digits", "resnet18 follows the CPU", "resnet18 again float32", "resnet18 again bfloat16"):
+            self.assertEqual(rows[name]["result"], "passed", said)
+        self.assertIn("2 losses", rows["resnet18 follows the CPU"]["detail"])
+        self.assertIn("equal bit for bit", rows["resnet18 again bfloat16"]["detail"])
+        self.assertEqual(rows["gradients beside PyTorch's"]["result"], "skipped")
+        self.assertIn("lacks torch, torchvision, safetensors", rows["gradients beside PyTorch's"]["detail"])
+        self.assertIn("compute-sanitizer finds nothing", said)
+
+    def test_a_loss_that_strays_is_told_beside_what_the_cpu_strays_from_itself(self):
+        check = gpu_check.Check(machine=None, sizes=TINY, backend="cpu", build=BUILD, data=self.folder)
+        subprocess.run([BUILD / "tools/draw_shapes", self.folder / "shapes", "--classes", "6", "--train", "2", "--val", "2", "--size", "32"],
+                       check=True, stdout=subprocess.DEVNULL)
+        stage = Stage("tests", 600, self.folder, dict(os.environ))
+        with unittest.mock.patch.object(testing, "MOST_DIFFERENCE", -1):
+            testing.follow_the_cpu(stage, check)
+        self.assertEqual(stage.rows[0].result, "FAILED")
+        self.assertRegex(stage.rows[0].detail, r"differ by 0.* the CPU with one thread differs from itself with all by \d")
+        for other in (dataclasses.replace(check, backend="none_such"), dataclasses.replace(check, sizes=dataclasses.replace(TINY, net="none_such"))):
+            testing.follow_the_cpu(stage, other)
+            testing.run_again(stage, other, "float32")
+        details = [row.detail for row in stage.rows if row.result == "FAILED"][1:]
+        self.assertEqual(len(details), 4)
+        self.assertIn("there is no backend 'none_such'", details[0])
+        self.assertRegex(details[1], "the first run did not end well: .*none_such")
+        self.assertRegex(details[2], "the run on the CPU did not end well: .*none_such")
+
+    def test_compute_sanitizer_is_believed(self):
+        """One that finds nothing, and then one that does."""
+        tool = "#!/bin/sh\nwhile [ \"$1\" != 99 ]; do shift; done; shift\n"
+        self.script("bin/compute-sanitizer", tool + "\"$@\" > /dev/null && echo '========= ERROR SUMMARY: 0 errors'\n")
+        self.stage("tests")
+        self.assertEqual(self.rows("tests")["compute-sanitizer memcheck digits"]["result"], "passed")
+        self.script("bin/compute-sanitizer", tool + "echo '========= ERROR SUMMARY: 3 errors'; exit 99\n")
+        self.stage("tests", status=1)
+        for name in ("memcheck digits", "racecheck digits", "memcheck resnet18"):
+            row = self.rows("tests")[f"compute-sanitizer {name}"]
+            self.assertEqual((row["result"], row["detail"]), ("FAILED", "status 99: ========= ERROR SUMMARY: 3 errors"))
+
+    def test_times_are_told_with_memory_and_roofline(self):
+        said = self.stage("speed", status=0 if DESCRIBES_GPUS else 1)
+        rows = self.rows("speed")
+        figures = rows["resnet18 bfloat16 2"]["figures"]
+        self.assertGreater(figures["ms"], 0)
+        self.assertAlmostEqual(figures["images_per_second"], 2000 / figures["ms"], delta=0.01 * figures["images_per_second"])
+        self.assertEqual(figures["driver_mb"], 3500)
+        self.assertGreater(figures["planned_mb"], 0)
+        self.assertTrue(rows["resnet18 float32 2 inference"]["figures"]["inference"])
+        self.assertIn("| resnet18 bfloat16 2 | ", said)
+        if DESCRIBES_GPUS:
+            self.assertAlmostEqual(figures["share_of_roofline"], figures["roofline_ms"] / figures["ms"])
+
+    def test_a_case_that_fails_is_told_and_the_others_stay(self):
+        self.script("bin/nvidia-smi", NVIDIA_SMI.replace("H200", "unheard-of"))
+        said = self.stage("speed", "--only", "mlp")
+        self.assertIn("--device knows no NVIDIA unheard-of", said)
+        self.assertNotIn("share_of_roofline", self.rows("speed")["mnist_mlp float32 4"]["figures"])
+        # A batch that bench refuses.
+        sizes = dataclasses.replace(TINY, cases=[dataclasses.replace(TINY.cases[0], batch=0), TINY.cases[0]])
+        stage, machine = Stage("speed", 60, self.folder, dict(os.environ)), SimpleNamespace(described=lambda: None, gpu="some GPU")
+        os.environ["PATH"] = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        run_speed(stage, SimpleNamespace(sizes=sizes, machine=machine, build=BUILD, backend_for=lambda _: "cpu"))
+        self.assertEqual([row.result for row in stage.rows], ["skipped", "FAILED", "passed"])
+        self.assertIn("training.batch_size", stage.rows[1].detail)
+
+    def test_the_build_is_made_by_the_machine_or_not_at_all(self):
+        """A script stands in for cmake."""
+        self.script("bin/cmake", "#!/bin/sh\necho \"$@\"\n")
+        self.stage("build")
+        self.assertEqual({name: row["result"] for name, row in self.rows("build").items()}, {"configure": "passed", "compile": "passed"})
+        self.assertEqual((self.out / "logs/build-compile.log").read_text(), "--build --preset gpu\n")
+        self.script("bin/cmake", "#!/bin/sh\necho '-- No CUDA toolkit was found (nvcc), so this build has no plugin for GPUs: run this'\n")
+        self.stage("build", status=1)
+        self.assertIn("No CUDA toolkit was found", self.rows("build")["toolkit"]["detail"])
+        self.script("bin/cmake", "#!/bin/sh\necho 'Could not find yaml-cpp'; exit 1\n")
+        said = self.check("--build", BUILD, "--out", self.out, status=1)  # all stages: none comes behind a build that failed
+        self.assertIn("status 1: Could not find yaml-cpp", self.rows("build")["configure"]["detail"])
+        self.assertIn("build elsewhere with --pack, and use --from here", said)
+        self.assertFalse((self.out / "tests.json").exists())
+
+    def test_rows_are_wanted_by_name(self):
+        self.stage("tests", "--only", "iris")
+        self.assertEqual(list(self.rows("tests")), ["iris"])
+
+    def test_a_stage_ends_in_time_and_names_what_it_did_not_reach(self):
+        said = self.stage("tests", "--limit", 0.5, status=1)
+        self.assertEqual(self.rows("tests")["iris"]["result"], "not run")
+        self.assertIn("the time of the stage was over", said)
+
+    @staticmethod
+    def lives(process):
+        try:
+            return Path(f"/proc/{process}/stat").read_text().split(")")[1].split()[0] != "Z"
+        except OSError:
+            return False
+
+    def test_what_takes_too_long_is_ended_with_all_that_it_started(self):
+        stage = Stage("tests", 60, self.folder, dict(os.environ))
+        marker = self.folder / "child"
+        stage.row("slow", ["sh", "-c", f"sleep 600 & echo $! > {marker}; wait"], at_most=0.5)
+        self.assertEqual(stage.rows[0].result, "FAILED")
+        self.assertIn("took longer than it may", stage.rows[0].detail)
+        end = time.monotonic() + 30
+        while self.lives(int(marker.read_text())):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+        self.assertFalse(stage.passed())
+
+    @unittest.skipUnless(TORCH_PYTHON, "no PyTorch; name a Python that has it in PLEXAURA_TORCH_PYTHON")
+    def test_pytorch_takes_turns(self):
+        said = self.stage("peers", "--python", TORCH_PYTHON, status=1)
+        row = self.rows("peers")["mnist_mlp"]
+        programs = row["figures"]["programs"]
+        for name in ("plexaura", "torch, float32", "torch, float32, compile"):
+            self.assertGreater(programs[name]["median_s"], 0, row)
+        # A CUDA graph on a CPU fails, and is told.
+        self.assertIsNone(programs["torch, float32, graph"]["median_s"])
+        self.assertIn("torch, float32, graph: ", row["detail"])
+        self.assertIn("| mnist_mlp, 4 | torch, float32 |", said)
+        self.assertRegex(said, r"MNIST MLP: 3 times as fast as PyTorch as written \| \d")
+
+    @unittest.skipUnless(TORCH_PYTHON, "no PyTorch; name a Python that has it in PLEXAURA_TORCH_PYTHON")
+    def test_every_way_of_pytorch_makes_steps(self):
+        modes = [{"precision": precision, "channels_last": True, "way": "eager"} for precision in ("bfloat16", "float16", "tf32", "float32")]
+        requests = [{"model": "mnist_cnn", "sample": [1, 28, 28], "classes": 10, "batch": 2, "device": "cpu", "mode": mode, "seconds": 0.01}
+                    for mode in modes]
+        done = subprocess.run([TORCH_PYTHON, ROOT / "tools/compare_pytorch", "--peer"], input="".join(json.dumps(request) + "\n" for request in requests),
+                              capture_output=True, text=True, timeout=600)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([set(answer) for answer in answers], [{"median_s"}] * len(modes), done.stdout + done.stderr)
+
+    @unittest.skipUnless(TORCH_PYTHON, "no PyTorch; name a Python that has it in PLEXAURA_TORCH_PYTHON")
+    def test_pytorch_is_compared_on_the_cpu_without_a_limit(self):
+        found = self.folder / "found.json"
+        command = [TORCH_PYTHON, ROOT / "tools/compare_pytorch", "--build", BUILD, "--models", "mnist_mlp", "--batch", "4", "--rounds", "2",
+                   "--seconds", "0.05", "--command", "floor=echo 3.5", "--command", "broken=exit 3", "--json", found]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)  # by the broken one
+        programs = json.loads(found.read_text(encoding="utf-8"))["programs"]
+        for name in ("plexaura", "torch, as written", "torch, channels_last", "floor"):
+            self.assertEqual(len(programs[name]["rounds_s"]), 2, name)
+        self.assertEqual(programs["floor"]["median_s"], 0.0035)
+        self.assertEqual(programs["broken"]["error"], "status 3: no output")
+
+    def test_without_pytorch_the_peers_are_skipped(self):
+        said = self.stage("peers", "--python", self.script("bare_python", WITHOUT_MODULES))
+        self.assertIn("lacks torch, torchvision; name another Python with --python", said)
+
+    def test_what_was_packed_runs_where_it_was_unpacked(self):
+        archive = self.folder / "carried.tar.xz"
+        said = self.check("--build", BUILD, "--pack", archive)
+        self.assertIn("MiB", said)
+        with tarfile.open(archive) as tar:
+            names = tar.getnames()
+        self.assertIn("build/models/mlp", names)
+        self.assertTrue([name for name in names if name.startswith("lib/libyaml-cpp")])
+        self.assertFalse([name for name in names if name.startswith(("lib/libc.", "lib/libcudnn", "lib/libcublas"))])
+        folder = self.folder / "carried"
+        manifest = packing.unpack(archive, folder, [])
+        self.assertEqual([test["name"] for test in manifest["tests"]], ["check.sizes"])
+        done = subprocess.run([folder / "build/models/mlp", "--version"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        loaded = subprocess.run(["ldd", folder / "build/models/mlp.program"], capture_output=True, text=True,
+                                env={**os.environ, "LD_LIBRARY_PATH": f"{folder}/lib:{folder}/build/core"}).stdout
+        self.assertIn(f"{folder}/lib/libyaml-cpp", loaded)
+        self.assertIn(f"{folder}/build/core/libplexaura_core.so", loaded)
+        self.carried_library_is_missed(folder)
+
+    def carried_library_is_missed(self, folder):
+        lost = next((folder / "build/core").glob("libplexaura_core.so"))
+        lost.unlink()
+        # The loader would find that of the build, which is only here.
+        program = self.folder / "needs.so"
+        subprocess.run(["g++", "-shared", "-o", self.folder / "libabsent.so", "-x", "c++", "/dev/null"], check=True)
+        subprocess.run(["g++", "-shared", "-Wl,--no-as-needed", "-o", folder / "build" / program.name, "-x", "c++", "/dev/null", "-x", "none",
+                        self.folder / "libabsent.so"], check=True, cwd=self.folder)
+        (self.folder / "libabsent.so").unlink()
+        with self.assertRaisesRegex(UserError, "needs .*libabsent.so.*, which this machine lacks"):
+            packing.check_complete("carried.tar.xz", folder, f"{folder}/lib")
+
+    def test_an_archive_that_is_none_and_one_for_a_newer_system(self):
+        broken = self.folder / "broken"
+        broken.write_text("not an archive", encoding="utf-8")
+        with self.assertRaisesRegex(UserError, "is no archive of tools/gpu_check --pack"):
+            packing.unpack(broken, self.folder / "carried", [])
+        manifest = self.folder / "manifest.json"
+        manifest.write_text(json.dumps({"glibc": [9, 99]}), encoding="utf-8")
+        with tarfile.open(self.folder / "newer", "w:xz") as tar:
+            tar.add(manifest, manifest.name)
+        with self.assertRaisesRegex(UserError, "needs glibc 9.99, and this machine has"):
+            packing.unpack(self.folder / "newer", self.folder / "carried", [])
+
+    def test_the_tree_and_the_build_stand_where_tests_look_for_them(self):
+        place = self.folder / "main"
+        packing.stand_at(place, ROOT)
+        self.assertTrue((place / "tools/gpu_check").samefile(ROOT / "tools/gpu_check"))
+        packing.stand_at(place, self.folder)  # something else stands there already, and stays
+        self.assertTrue(place.samefile(ROOT))
+        packing.stand_at(Path("/proc/none/main"), ROOT)
+
+    def test_tests_are_those_that_ctest_knows_and_move_with_the_build(self):
+        found = gpu_tests(BUILD, r"check\.(sizes|docs)")
+        self.assertEqual(sorted(test["name"] for test in found), ["check.docs", "check.sizes"])
+        test = {"name": "one", "command": ["/old/build/tests/one", "--in=/old/build"], "variables": {}}
+        manifest = {"build": "/old/build", "source": "/old"}
+        self.assertEqual(moved(test, manifest, Path("/new"), ROOT)["command"], ["/new/tests/one", "--in=/old/build"])
+
+    def test_bars_are_met_missed_or_not_measured(self):
+        programs = {"plexaura, bfloat16": {"median_s": 1.0}, "torch, AMP bfloat16, channels_last": {"median_s": 1.31},
+                    "torch, AMP bfloat16, channels_last, compile": {"median_s": 1.05}}
+        counts = {"copies_per_step": 2.0, "recorded_copies_per_step": 0.0, "waits_per_step": 3.0}
+        timed = {"model": "resnet50", "precision": "bfloat16", "batch": 256, "inference": False, "share_of_roofline": 0.6, **counts}
+        stages = {"peers": {"rows": [{"name": "resnet50", "figures": {"programs": programs}}]},
+                  "speed": {"rows": [{"name": "resnet50 bfloat16 256", "figures": timed}]},
+                  "tests": {"rows": [{"name": "core_tests.cuda", "result": "passed", "detail": ""},
+                                     {"name": "cuda_tests", "result": "FAILED", "detail": "status 1"}]}}
+        results = {bar.claim: bar.result() for bar in report.bars(stages)}
+        expected = {"all cases of ops": "NOT met", "the loss of ResNet50": "not measured", "ResNet50, bfloat16: 1.3": "met",
+                    "ResNet50, bfloat16: 1.1": "NOT met", "ResNet50, bfloat16: 60 %": "met", "ResNet50, TF32": "not measured",
+                    "MNIST CNN": "not measured", "ResNet50, bfloat16: a step copies": "met"}
+        for start, result in expected.items():
+            self.assertEqual([found for claim, found in results.items() if claim.startswith(start)], [result], start)
+        timed["recorded_copies_per_step"] = 1.0
+        self.assertEqual([bar.result() for bar in report.bars(stages) if "a step copies" in bar.claim], ["NOT met"])
+
+    def test_figures_of_another_commit_do_not_stay(self):
+        stage = Stage("speed", 60, self.folder, {})
+        for setting, name in (({"commit": "a"}, "one"), ({"commit": "a"}, "two"), ({"commit": "b"}, "three")):
+            stage.rows = [Row(name, "passed")]
+            report.save(self.folder, stage, setting)
+        self.out = self.folder
+        self.assertEqual(list(self.rows("speed")), ["three"])
+
+    def test_what_a_user_can_mend(self):
+        nowhere = self.folder / "nowhere"
+        no_gpu = self.script("without/nvidia-smi", "#!/bin/sh\nexit 9\n").parent
+        wrong = [
+            (["--stage", "tests"], {"path": no_gpu}, "nvidia-smi finds no GPU on this machine; tools/test --preset cuda"),
+            (["--stage", "tests", "--build", nowhere], {}, "has no tools/bench; run the stage build, or use --from"),
+            (["--from", nowhere], {}, f"there is no {nowhere}; tools/gpu_check --pack writes it"),
+            (["--pack", nowhere, "--build", BUILD], {"stand_in": False}, "core/plexaura_cuda.so; build with: cmake --preset cuda"),
+            (["--report", self.folder], {}, "has no results of a stage, such as speed.json"),
+            (["--only", "("], {}, "--only '(' is no regular expression"),
+            (["--stage", "all", "--stage", "other"], {}, "invalid choice: 'other'"),
+        ]
+        for arguments, options, expected in wrong:
+            with self.subTest(expected):
+                said = self.check(*arguments, status=2, **options)
+                self.assertIn(expected, said)
+                self.assertTrue(said.splitlines()[-1].startswith("gpu_check: "), said)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

@@ -1,0 +1,115 @@
+"""Training steps in PyTorch, written in the ways that users write them, and their times."""
+
+import contextlib
+import dataclasses
+import statistics
+import time
+
+from peer_models import torch_model
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    precision: str = "float32"  # tf32 too; with 16 bits by torch.autocast, as PyTorch's own AMP
+    channels_last: bool = False
+    way: str = "eager"          # or compile (torch.compile), graph (the whole step is one CUDA graph)
+
+    def dtype(self):
+        import torch
+        return {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(self.precision)
+
+
+ON_CPU = {"as written": Mode(), "channels_last": Mode(channels_last=True)}
+IMAGES_ON_GPU = {
+    "AMP bfloat16, channels_last": Mode("bfloat16", True),
+    "AMP bfloat16, channels_last, compile": Mode("bfloat16", True, "compile"),
+    "AMP bfloat16, channels_last, graph": Mode("bfloat16", True, "graph"),
+    "AMP float16, channels_last": Mode("float16", True),
+    "TF32, channels_last": Mode("tf32", True),
+    "float32": Mode(),
+}
+DIGITS_ON_GPU = {"float32": Mode(), "float32, compile": Mode(way="compile"), "float32, graph": Mode(way="graph")}
+
+
+def modes_of(model, device):
+    if device == "cpu":
+        return ON_CPU
+    return IMAGES_ON_GPU if model.startswith("resnet") else DIGITS_ON_GPU
+
+
+def set_flags(mode, device):
+    import torch
+    if device == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = mode.precision == "tf32"
+        torch.backends.cudnn.benchmark = True
+
+
+def make_step(model_name, sample, classes, batch, mode, device):
+    """A function that trains one step on one random batch, which lies on the device, and gives the loss there."""
+    import torch
+    torch.manual_seed(1)
+    set_flags(mode, device)
+    model, optimizer = torch_model(model_name, classes, device, capturable=mode.way == "graph")
+    samples, labels = torch.randn(batch, *sample, device=device), torch.randint(classes, (batch,), device=device)
+    if mode.channels_last:
+        model, samples = model.to(memory_format=torch.channels_last), samples.to(memory_format=torch.channels_last)
+    if mode.way == "compile":
+        model = torch.compile(model)
+    scaler = torch.amp.GradScaler(device, enabled=mode.precision == "float16")
+
+    def forward_and_backward():
+        # What is cached would not be computed anew in a graph.
+        narrow = torch.autocast(device, mode.dtype(), cache_enabled=mode.way != "graph") if mode.dtype() else contextlib.nullcontext()
+        with narrow:
+            loss = torch.nn.functional.cross_entropy(model(samples), labels)
+        scaler.scale(loss).backward()
+        return loss
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = forward_and_backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return loss
+
+    return capture(step, optimizer) if mode.way == "graph" else step
+
+
+def capture(step, optimizer):
+    """The step as one CUDA graph, recorded as PyTorch's manual says."""
+    import torch
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    optimizer.zero_grad(set_to_none=True)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+
+    def replay():
+        graph.replay()
+        return loss
+
+    return replay
+
+
+def median_seconds(step, seconds, device):
+    """Of a step. On the CPU the loss is read after each; a GPU is waited for once in a while, so that the host may run ahead."""
+    for _ in range(3):
+        step().item()
+    block = 1
+    if device != "cpu":
+        begin = time.perf_counter()
+        step().item()
+        block = max(1, int(0.1 / (time.perf_counter() - begin)))
+    times, begin = [], time.perf_counter()
+    while len(times) < 5 or time.perf_counter() - begin < seconds:
+        start = time.perf_counter()
+        for _ in range(block - 1):
+            step()
+        step().item()
+        times.append((time.perf_counter() - start) / block)
+    return statistics.median(times)

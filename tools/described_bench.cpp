@@ -1,0 +1,63 @@
+#include "tools/described_bench.h"
+
+#include <fmt/format.h>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/registry.h"
+#include "core/error.h"
+#include "models/programs/described_step.h"
+#include "models/programs/run_config.h"
+#include "models/zoo/model.h"
+
+namespace plexaura {
+
+namespace {
+
+// So many images, which nobody reads.
+class UnreadImages final : public SampleSource {
+ public:
+  UnreadImages(std::int64_t size, const Shape& sample)
+      : size_(size), fields_{{"samples", {DType::uint8, sample}}, {"labels", {DType::int64, {}}}} {}
+
+  std::int64_t size() const override { return size_; }
+  std::vector<Field> fields() const override { return fields_; }
+  void read_fields(std::int64_t, const SampleContext&, std::span<const std::span<std::byte>>) const override {
+    throw InternalError("a sample of a step that is only described was read");
+  }
+
+ private:
+  std::int64_t size_;
+  std::vector<Field> fields_;
+};
+
+}  // namespace
+
+std::string described_step(const Config& config, const Shape& sample, std::int64_t classes,
+                           const std::string& backend, const std::string& device) {
+  const auto model = make_model(config, sample, classes);
+  const std::int64_t batch = config.section("training").integer("batch_size", {.minimum = 1});
+  RunOptions run = read_options(config, batch, 1);
+  run.trainer.output.clear();
+  const auto described = open_described_backend(backend, device);
+  ParameterStore store = make_store(*model, run.types.values);
+  store.set_types(run.types);
+  Trainer trainer({.model = builder_of(*model),
+                   .store = store,
+                   .backend = *described,
+                   .train = std::make_shared<UnreadImages>(batch, sample)},
+                  run.trainer);
+  const WorkAccount account = account_of_step(*described, trainer);
+  double seconds = 0, bytes = 0;
+  for (const EnqueuedCall& call : account.calls) {
+    seconds += call.seconds;
+    bytes += call.bytes;
+  }
+  return fmt::format(
+      R"({{"device":"{}","batch":{},"roofline_s":{:.6g},"calls":{},"graph_launches":{},"gb":{:.3f},"planned_mb":{:.1f}}})",
+      device, batch, seconds, account.calls.size(), account.replays, bytes / 1e9,
+      static_cast<double>(described->most_bytes_used()) / (1 << 20));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,104 @@
+"""The machine: its GPU as nvidia-smi tells it, the folders of NVIDIA's libraries, and a Python that has PyTorch."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import threading
+
+
+class UserError(Exception):
+    """What the user can mend, in one sentence."""
+
+
+def first_gpu():
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
+
+
+def ask_nvidia_smi(fields, *more):
+    """One line of values for the GPU in use."""
+    command = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits", "-i", first_gpu(), *more]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        done = None
+    if done is None or done.returncode != 0 or not done.stdout.strip():
+        raise UserError("nvidia-smi finds no GPU on this machine; tools/test --preset cuda is what can be tested without one")
+    return [value.strip() for value in done.stdout.splitlines()[0].split(",")]
+
+
+class Machine:
+    def __init__(self, python):
+        self.gpu, self.driver, memory = ask_nvidia_smi("name,driver_version,memory.total")
+        self.memory_mb = float(memory)
+        self.python = python
+        self.wheels = wheel_folders(python)
+
+    def described(self):
+        """The name under which --device knows this GPU; None where it does not."""
+        return next((name for name in ("a100", "h100", "h200") if re.search(rf"\b{name}\b", self.gpu, re.I)), None)
+
+    def library_folders(self):
+        """Where cuBLAS, cuDNN and NVRTC lie, if the loader does not find them by itself."""
+        roots = [pathlib.Path(os.environ.get("CUDA_PATH", "/usr/local/cuda"))]
+        folders = [folder for root in roots for folder in (root / "lib64", root / "lib") if folder.is_dir()]
+        return list(dict.fromkeys(folder.resolve() for folder in [*self.wheels, *folders]))
+
+    def toolkit_wheel(self):
+        """The folder of wheels that holds cuBLAS's headers, for a build; None where there is none."""
+        return next((folder.parent for folder in self.wheels if (folder.parent / "include/cublasLt.h").exists()), None)
+
+    def environment(self):
+        folders = [*map(str, self.library_folders()), os.environ.get("LD_LIBRARY_PATH", "")]
+        return dict(os.environ, LD_LIBRARY_PATH=":".join(filter(None, folders)))
+
+
+def wheel_folders(python):
+    """The folders of libraries in NVIDIA's wheels, where this Python has them, as PyTorch brings them along."""
+    ask = "import importlib.util as u; s = u.find_spec('nvidia'); print('\\n'.join(s.submodule_search_locations) if s else '')"
+    done = subprocess.run([python, "-c", ask], capture_output=True, text=True)
+    roots = [pathlib.Path(line) for line in done.stdout.splitlines() if line.strip()]
+    # cuDNN has a folder of its own beside that of the toolkit.
+    return [folder for root in roots for folder in sorted(root.glob("*/lib")) if any(folder.glob("*.so*"))]
+
+
+def modules_missing(python, *names):
+    """Those that this Python cannot import."""
+    ask = "import importlib.util as u, sys; print(' '.join(n for n in sys.argv[1:] if u.find_spec(n) is None))"
+    done = subprocess.run([python, "-c", ask, *names], capture_output=True, text=True)
+    return done.stdout.split() if done.returncode == 0 else list(names)
+
+
+def sanitizer():
+    """compute-sanitizer; None where the machine has none."""
+    beside = pathlib.Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "bin/compute-sanitizer"
+    return shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
+
+
+class MemoryWatch(contextlib.AbstractContextManager):
+    """The most memory of the GPU that was in use meanwhile, in MiB, beyond what was in use before; as the driver tells it."""
+
+    def __enter__(self):
+        self._before = float(ask_nvidia_smi("memory.used")[0])
+        self._most = self._before
+        command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", first_gpu(), "-lms", "100"]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        return self
+
+    def _read(self):
+        for line in self._process.stdout:
+            if line.strip().isdigit():
+                self._most = max(self._most, float(line))
+
+    def __exit__(self, *_):
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        self._process.stdout.close()
+
+    def most(self):
+        return self._most - self._before

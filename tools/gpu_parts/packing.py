@@ -1,0 +1,155 @@
+"""Carries a build to a machine that lacks the libraries to make one: programs, tests, the plugin, and the shared libraries that they
+need. NVIDIA's own libraries stay behind, for they are large, and come with PyTorch."""
+
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+
+from machine import UserError
+from tests_of_build import gpu_tests
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+MOST_BYTES = 60 << 20
+PROGRAMS = ["models/mlp", "models/convnet", "models/resnet", "tools/bench", "tools/draw_shapes", "tools/dump_gradients",
+            "tests/cuda_tests", "tests/core_tests", "tests/contract_tests"]
+SHARED = ["core/*.so", "core/plexaura_described/*.so", "tests/*.so", "tests/plugins/**/*.so*"]
+# What every Linux has, and what is NVIDIA's.
+STAYS = re.compile(r"(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|resolv|cuda|cudart|cublas|cublasLt|cudnn\w*|nvrtc|nvJitLink))\.so")
+# It lacks a library on purpose.
+LACKS_BY_DESIGN = {"plexaura_lacking.so"}
+
+
+def libraries_of(files, environment=None):
+    """name -> path of all shared libraries that the loader takes, and the names of those that it does not find."""
+    found, missing = {}, set()
+    for file in files:
+        said = subprocess.run(["ldd", file], capture_output=True, text=True, env=environment).stdout
+        for line in said.splitlines():
+            match = re.match(r"\s*(\S+) => (not found|\S+)", line)
+            if match and match[2] != "not found":
+                found[match[1]] = pathlib.Path(match[2])
+            elif match and file.name not in LACKS_BY_DESIGN:
+                missing.add(match[1])
+    return found, missing
+
+
+def newest_glibc(files):
+    """The version of glibc that the files want at least."""
+    wanted = {(2, 0)}
+    for file in files:
+        wanted |= {(int(a), int(b)) for a, b in re.findall(rb"GLIBC_(\d+)\.(\d+)", file.read_bytes())}
+    return max(wanted)
+
+
+def files_of(build, stand_in):
+    """What is packed of a build. A stand-in for the GPU's build lacks the plugin and its tests."""
+    optional = {"tests/cuda_tests"} if stand_in else set()
+    missing = [name for name in PROGRAMS if not (build / name).exists() and name not in optional]
+    if not stand_in and not (build / "core/plexaura_cuda.so").exists():
+        missing.append("core/plexaura_cuda.so")
+    if missing:
+        raise UserError(f"{build} lacks {', '.join(missing)}; build with: cmake --preset cuda && cmake --build --preset gpu")
+    programs = [build / name for name in PROGRAMS if (build / name).exists()]
+    return programs, sorted({file for pattern in SHARED for file in build.glob(pattern) if file.is_file()})
+
+
+def cached_path(build, name):
+    match = re.search(rf"^{name}:\w+=(.*)$", (build / "CMakeCache.txt").read_text(encoding="utf-8"), re.M)
+    return match[1] if match else ""
+
+
+def pack(archive, build, commit, sizes, stand_in):
+    """Writes the archive, and returns its bytes."""
+    programs, shared = files_of(build, stand_in)
+    found, missing = libraries_of([*programs, *shared])
+    missing = sorted(name for name in missing if not STAYS.match(name))
+    if missing:
+        raise UserError(f"{build} needs {', '.join(missing)}, which this machine does not find; pack on the machine that built it")
+    carried = {name: path for name, path in found.items() if not STAYS.match(name) and build not in path.parents}
+    with tempfile.TemporaryDirectory(prefix="gpu-pack-", dir=archive.resolve().parent) as name:
+        root = pathlib.Path(name)
+        copies = [(file, root / "build" / file.relative_to(build)) for file in [*programs, *shared]]
+        copies += [(path, root / "lib" / library) for library, path in carried.items()]
+        for source, target in copies:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+        subprocess.run(["strip", "--strip-unneeded", *(target for _, target in copies)], check=True)
+        manifest = {"commit": commit, "glibc": newest_glibc(target for _, target in copies),
+                    "source": cached_path(build, "CMAKE_HOME_DIRECTORY"), "build": cached_path(build, "CMAKE_CACHEFILE_DIR"),
+                    "programs": [str(file.relative_to(build)) for file in programs], "tests": gpu_tests(build, sizes.tests)}
+        (root / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        partial = archive.with_name(archive.name + ".partial")
+        with tarfile.open(partial, "w:xz", preset=sizes.compression) as tar:
+            for entry in sorted(root.iterdir()):
+                tar.add(entry, entry.name)
+    size = partial.stat().st_size
+    if size >= MOST_BYTES:
+        partial.unlink()
+        raise UserError(f"the archive would have {size >> 20} MiB, and may have {MOST_BYTES >> 20}; build for one kind of GPU alone, with "
+                        "-D PLEXAURA_CUDA_ARCHITECTURES=90")
+    partial.replace(archive)
+    return size
+
+
+def read_manifest(folder):
+    return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+
+
+def unpack(archive, folder, library_folders):
+    """Makes `folder` the contents of the archive, ready to run here, and returns its manifest."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        manifest = read_manifest(folder)
+    except (OSError, EOFError, tarfile.TarError, ValueError) as error:
+        raise UserError(f"{archive} is no archive of tools/gpu_check --pack: {error}") from None
+    here = tuple(int(part) for part in re.findall(r"\d+", platform.libc_ver()[1])[:2])
+    if here < tuple(manifest["glibc"]):
+        wanted, has = (".".join(map(str, version)) for version in (manifest["glibc"], here))
+        raise UserError(f"{archive} needs glibc {wanted}, and this machine has {has}; build on a system that is as old as this one")
+    path = ":".join(map(str, [folder / "lib", folder / "build/core", *library_folders]))
+    for program in manifest["programs"]:
+        wrap(folder / "build" / program, path, folder / "build/tests/plugins")
+    check_complete(archive, folder, path)
+    for there, copy in ((manifest["source"], SOURCE), (manifest["build"], folder / "build")):
+        stand_at(pathlib.Path(there), copy)
+    return manifest
+
+
+def wrap(program, library_path, plugins):
+    """Moves the program aside, and puts a script in its place that finds the libraries."""
+    real = program.with_name(program.name + ".program")
+    program.rename(real)
+    program.write_text("#!/bin/sh\n# Runs the program beside this script with the libraries that were carried along.\n"
+                       f'export LD_LIBRARY_PATH="{library_path}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"\n'
+                       f'export PLEXAURA_PLUGIN_PATH="{plugins}${{PLEXAURA_PLUGIN_PATH:+:$PLEXAURA_PLUGIN_PATH}}"\n'
+                       f'exec "{real}" "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+
+
+def check_complete(archive, folder, path):
+    files = [*(folder / "build").rglob("*.program"), *(folder / "build").rglob("*.so")]
+    missing = sorted(libraries_of(files, dict(os.environ, LD_LIBRARY_PATH=path))[1])
+    if missing:
+        raise UserError(f"{archive} needs {', '.join(missing)}, which this machine lacks; NVIDIA's libraries come with PyTorch: name the "
+                        "Python that has it with --python, or set CUDA_PATH or LD_LIBRARY_PATH")
+
+
+def stand_at(place, copy):
+    """Tests look for files of the tree and of the build where these were when they were compiled."""
+    if place.exists():
+        if not place.samefile(copy):
+            print(f"some tests look for files in {place}, and not in {copy}", flush=True)
+        return
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(copy.resolve())
+    except OSError as error:
+        print(f"some tests look for files in {place}, which cannot be made: {error.strerror}", flush=True)

@@ -1,0 +1,34 @@
+"""The tests of a build, as ctest knows them, so that they can be run where there is no ctest."""
+
+import json
+import re
+import subprocess
+
+from machine import UserError
+
+ON_THE_GPU = r"cuda_tests|cuda_tests\.libraries|core_tests\.cuda(_unfused)?|contract_tests_cuda(_[a-z0-9]+)*"
+
+
+def gpu_tests(build, pattern=None):
+    """Names, commands and variables. Paths are as the build has them."""
+    done = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise UserError(f"ctest finds no tests in {build}: {done.stderr.strip() or done.stdout.strip()}")
+    found = []
+    for test in json.loads(done.stdout)["tests"]:
+        if not re.fullmatch(pattern or ON_THE_GPU, test["name"]):
+            continue
+        properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
+        found.append({"name": test["name"], "command": test.get("command", []),
+                      "variables": dict(entry.split("=", 1) for entry in properties.get("ENVIRONMENT", []))})
+    return found
+
+
+def moved(test, manifest, build, source):
+    """The same test where build and tree lie elsewhere."""
+    def move(word):
+        for there, here in ((manifest["build"], build), (manifest["source"], source)):
+            if word == there or word.startswith(there + "/"):
+                return str(here) + word[len(there):]
+        return word
+    return {**test, "command": [move(word) for word in test["command"]]}
