@@ -79,7 +79,7 @@ class Rejoin(RejoinTest):
         self.compare("run", "whole")
 
     def test_one_that_dies_as_it_starts(self):
-        """It is known at once, though the others wait for it in MPI_Init."""
+        """It is known soon, though the others wait for it in MPI_Init for a minute."""
         self.whole(2)
         dies = self.write("dies.py", "import os, sys\n"
                           f"if os.environ['OMPI_COMM_WORLD_RANK'] == '1' and not os.path.exists('died'): open('died', 'w'); os.environ['PLEXAURA_FAULTS'] = '1:1:0:kill:{IN_MPI_INIT}'\n"
