@@ -13,6 +13,7 @@
 #include "backends/cuda/cuda_event.h"
 #include "backends/cuda/device.h"
 #include "backends/cuda/fused_batch_norm.h"
+#include "backends/cuda/kernel_code.h"
 #include "backends/cuda/library_source.h"
 #include "backends/cuda/own_source.h"
 #include "core/error.h"
@@ -76,7 +77,8 @@ BackendInfo info_of(const runtime::Device& device, const std::string& libraries,
   return {.name = device.name,
           .description = description,
           .kind = description + (tf32 ? ", TF32" : "") + (fuses ? "" : ", unfused"),
-          .bytes_reordered_in_a_second = device.bytes_in_a_second};
+          .bytes_reordered_in_a_second = device.bytes_in_a_second,
+          .build = kernel_code_stamp()};
 }
 
 class CudaBackend final : public Backend {
