@@ -136,7 +136,7 @@ TEST_CASE("ResNet50 holds little memory a picture") {
 }
 
 TEST_CASE("a step of the nets for digits is one graph") {
-  for (const char* const device : {"a100", "h100", "h200"})
+  for (const char* const device : {"a100", "h100", "h200", "b200"})
     for (const char* const yaml : {"mnist_cnn.yaml", "mnist_mlp.yaml"}) {
       CAPTURE(yaml);
       CAPTURE(device);
