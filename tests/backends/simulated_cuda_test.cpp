@@ -12,6 +12,7 @@
 #include "core/ops/gather.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend_fixture.h"
+#include "tests/support/error_text.h"
 #include "tests/support/own_process.h"
 
 namespace plexaura::testing::simulated_cuda_test {
@@ -259,6 +260,28 @@ TEST_CASE("a failure shows at the next wait, names its launch, and the device is
         of.wait();
       },
       "neg %1 of a.cpp:12");
+}
+
+TEST_CASE("the blocks of a kernel run in another order each time") {
+  if (!has_simulation()) return;
+  const auto backend = open_backend("simulated_cuda");
+  Graph graph;
+  const Node table = graph.input("table", {DType::float32, {3}});
+  const Node places = graph.input("places", {DType::int64, {elements}});
+  // Two wrong indices in the first and in the last block, of which the one is told that is met first.
+  Tensor wrong(places.type());
+  wrong.as<std::int64_t>().front() = wrong.as<std::int64_t>().back() = 3;
+  RegionRun run(*backend, graph, single(graph, gather(table, places).id()), {Tensor(table.type()), wrong});
+  int first = 0;
+  constexpr int launches = 40;
+  for (int i = 0; i < launches; ++i) {
+    run.launch();
+    const std::string told = device_error([&] { wait_for(*backend); });
+    CHECK(told.find(" of the indices is 3") != std::string::npos);
+    first += told.find("element 0 of") != std::string::npos ? 1 : 0;
+  }
+  CHECK(first > launches / 8);
+  CHECK(first < launches * 7 / 8);
 }
 
 TEST_CASE("faults that a test asks for come: no memory, a launch that is refused, a device that dies") {

@@ -177,7 +177,7 @@ void simulate(runtime::Stream* stream, const std::string& name, std::int64_t blo
   simulation::Device::get().begin_launch(name);
   simulation::Device::get().enqueue(stream, [=] {
     try {
-      for (std::int64_t index = 0; index < blocks; ++index) {
+      for (const std::int64_t index : simulation::Device::get().order_of_blocks(blocks)) {
         Block block(index, blocks);
         body(block);
       }

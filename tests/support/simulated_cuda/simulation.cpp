@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <numeric>
 #include <utility>
 
 #include "backends/cuda/runtime/out_of_memory.h"
@@ -82,6 +83,13 @@ void Device::begin_launch(const std::string& name) {
   throw_failure();
   if (++launches_ == faults_.refused_launch)
     throw DeviceError(fmt::format("{}: CUDA: too many resources requested for launch", name));
+}
+
+std::vector<std::int64_t> Device::order_of_blocks(std::int64_t blocks) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(blocks));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::shuffle(order, random_);
+  return order;
 }
 
 Capturing* Device::capturing() {

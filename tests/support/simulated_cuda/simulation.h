@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -106,6 +107,8 @@ class Device {
   void begin_launch(const std::string& name);
   // What each call of CUDA's answers once a failure has shown: the failure.
   void throw_failure() const;
+  // In which the blocks of the next launch run: another one each time, and the same ones in each process.
+  std::vector<std::int64_t> order_of_blocks(std::int64_t blocks);
 
   void enqueue(runtime::Stream* stream, std::function<void()> run);
   void record(const EventHandle& event, runtime::Stream* stream);
@@ -143,6 +146,7 @@ class Device {
   std::size_t bytes_used_ = 0;
   std::uint64_t launches_ = 0;
   std::uint64_t works_run_ = 0;
+  std::mt19937_64 random_;
 };
 
 }  // namespace plexaura::cuda::simulation
