@@ -1,7 +1,8 @@
-# cmake -D SOURCE=FOLDER -D COMPILER=TEXT -D OUTPUT=FILE -P KernelCode.cmake
-# Writes a C++ source with a hash of all that kernels on the CPU are compiled from, and of TEXT, which says how. A file that says so
-# already is left alone.
-file(GLOB_RECURSE files ${SOURCE}/backends/cpu/*.cpp ${SOURCE}/backends/cpu/*.h)
+# cmake -D SOURCE=FOLDER -D BACKEND=NAME -D NAMESPACE=NAME -D COMPILER=TEXT -D OUTPUT=FILE -P KernelCode.cmake
+# Writes a C++ source with a hash of all that the kernels of backends/NAME are compiled from, and of TEXT, which says how. A file that
+# says so already is left alone.
+set(folder ${SOURCE}/backends/${BACKEND})
+file(GLOB_RECURSE files ${folder}/*.cpp ${folder}/*.cu ${folder}/*.h)
 file(GLOB headers ${SOURCE}/core/ops/*.h ${SOURCE}/core/ops/*.def ${SOURCE}/core/tensor/*.h ${SOURCE}/core/device/*.h)
 set(text "${COMPILER}")
 foreach(file ${files} ${headers})
@@ -10,7 +11,7 @@ foreach(file ${files} ${headers})
 endforeach()
 string(SHA256 hash "${text}")
 string(SUBSTRING ${hash} 0 16 hash)
-file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[#include "backends/cpu/kernel_code.h"
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[#include "backends/@BACKEND@/kernel_code.h"
 
-std::string plexaura::kernel_code_stamp() { return "@hash@"; }
+std::string @NAMESPACE@::kernel_code_stamp() { return "@hash@"; }
 ]] @ONLY)

@@ -22,6 +22,7 @@
 #include "backends/registry.h"
 #include "core/clock.h"
 #include "core/compile/mixed_precision.h"
+#include "core/device/transfer_counts.h"
 #include "core/error.h"
 #include "core/print.h"
 #include "models/programs/repeatable.h"
@@ -254,12 +255,31 @@ class Inference {
   std::int64_t runs_ = 0;
 };
 
+TransferCounts transfers_of(const Backend& backend) {
+  const auto* const counts = dynamic_cast<const CountsTransfers*>(&backend);
+  return counts == nullptr ? TransferCounts() : counts->transfers();
+}
+
+// Of so many steps since `before`; nothing where the backend does not count.
+std::string transfers_text(const Backend& backend, const TransferCounts& before, std::size_t steps) {
+  const TransferCounts after = transfers_of(backend);
+  if (after.copies == 0) return "";
+  const auto per_step = [&](std::uint64_t count) {
+    return static_cast<double>(count) / static_cast<double>(steps);
+  };
+  return fmt::format(R"(,"copies_per_step":{:g},"recorded_copies_per_step":{:g},"waits_per_step":{:g})",
+                     per_step(after.copies - before.copies),
+                     per_step(after.recorded_copies - before.recorded_copies),
+                     per_step(after.waits - before.waits));
+}
+
 std::string measure(const Options& options, const Bench& of, const Timed& timed, int threads) {
   const double first_loss = timed.step();
   for (int i = 1; i < warm_up_steps; ++i) timed.step();
   std::vector<double> times;
   double last_loss = 0;
   const long faults = usage().ru_minflt;
+  const TransferCounts transfers = transfers_of(of.backend->watched());
   const double begin = seconds_now();
   while (times.size() < fewest_steps || seconds_now() - begin < options.seconds) {
     const double start = seconds_now();
@@ -268,12 +288,13 @@ std::string measure(const Options& options, const Bench& of, const Timed& timed,
   }
   return fmt::format(
       R"({{"model":"{}","backend":"{}","precision":"{}","threads":{},"batch":{},"parameters":{},"steps":{},"median_s":{:.9f},"min_s":{:.9f},)"
-      R"("images_per_second":{:.2f},"loss":[{:.6g},{:.6g}],"page_faults_per_step":{:.2f},"peak_rss_mb":{},"arena_mb":{:.1f}}})",
+      R"("images_per_second":{:.2f},"loss":[{:.6g},{:.6g}],"page_faults_per_step":{:.2f},"peak_rss_mb":{},"arena_mb":{:.1f}{}}})",
       options.config, options.backend, name_of(of.run.types.precision()), threads, of.batch,
       of.store.trainable_elements(), times.size(), median(times), std::ranges::min(times),
       static_cast<double>(of.batch) / median(times), first_loss, last_loss,
       static_cast<double>(usage().ru_minflt - faults) / static_cast<double>(times.size()),
-      usage().ru_maxrss / 1024, static_cast<double>(timed.workspace_bytes) / (1 << 20));
+      usage().ru_maxrss / 1024, static_cast<double>(timed.workspace_bytes) / (1 << 20),
+      transfers_text(of.backend->watched(), transfers, times.size()));
 }
 
 template <class Program>
@@ -319,7 +340,7 @@ int main(int argc, char** argv) {
   app.add_option("--backend", options.backend, "cpu, portable or a plugin; options stand behind its name");
   app.add_option("--device", options.device,
                  "times nothing; prints what a step of training would enqueue on this GPU, which need not be "
-                 "there: a100, h100 or h200");
+                 "there: a100, h100, h200 or b200");
   app.add_flag("--inference", options.inference, "times only the forward pass");
   app.add_flag("--trainer", options.trainer,
                "times steps through the Trainer: with data, metrics and records");

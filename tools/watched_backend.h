@@ -17,6 +17,8 @@ class WatchedBackend final : public ForwardingBackend {
   explicit WatchedBackend(std::unique_ptr<Backend> backend, bool kernels = true)
       : ForwardingBackend(*backend), backend_(std::move(backend)), kernels_(kernels) {}
 
+  const Backend& watched() const { return *backend_; }
+
   // A line of JSON: the kernels, the seconds that the backend expects of them, the share of portable kernels
   // in these with their names, and what was left to the reference code of a library.
   std::string plan() const;

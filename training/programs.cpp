@@ -59,6 +59,33 @@ std::string too_small(std::int64_t samples, const BatchPlan& plan) {
       parts.empty() ? "every step" : "every part of a step", samples + 1);
 }
 
+// Of a step of which a micro-batch has so many samples: what was planned for it, and what makes it smaller.
+std::string plan_text(std::int64_t samples, std::size_t arena_bytes, const ParameterStore& store) {
+  const Placement& placement = store.placement();
+  std::size_t parameter_bytes = placement.bytes(ArenaKind::value) + placement.bytes(ArenaKind::gradient) +
+                                static_cast<std::size_t>(store.states()) * placement.bytes(ArenaKind::state);
+  if (store.types().shadow) parameter_bytes += placement.bytes(ArenaKind::shadow);
+  const bool is_wide = size_of(store.types().precision()) > size_of(DType::bfloat16);
+  return fmt::format(
+      "{} bytes of intermediate values are planned for {} samples at a time, beside {} bytes of parameters, "
+      "gradients "
+      "and the optimizer's state; lower training.batch_size{} raise training.micro_batches{}",
+      arena_bytes, samples, parameter_bytes, is_wide ? "," : " or",
+      is_wide ? ", or set training.precision to bfloat16" : "");
+}
+
+// Says what was planned where the device has not so much memory.
+std::shared_ptr<Workspace> make_workspace(Backend& backend, std::size_t bytes, std::size_t feed_bytes,
+                                          const std::string& plan) {
+  try {
+    return std::make_shared<Workspace>(backend, bytes, feed_bytes);
+  } catch (const UserError& error) {  // of a device that is only described
+    throw UserError(fmt::format("{}: {}", error.what(), plan));
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("{}: {}", error.what(), plan));
+  }
+}
+
 }  // namespace
 
 TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields, ParameterStore& store,
@@ -215,7 +242,8 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
     bytes = std::max(bytes, (micro_batches > 1 ? adding[samples] : program)->arena_bytes);
     feed_bytes = std::max(feed_bytes, program->feed_bytes);
   }
-  workspace_ = std::make_shared<Workspace>(backend_, bytes, feed_bytes);
+  workspace_ =
+      make_workspace(backend_, bytes, feed_bytes, plan_text(gradients_.rbegin()->first, bytes, store_));
   const auto add = [&](std::int64_t samples, bool is_first, const auto& program, const Program* update) {
     step_->add_program(samples, is_first, program, update, workspace_, &collective_);
   };

@@ -12,6 +12,7 @@ Capture::Scope::Scope(Capture& capture) : capture_(capture) {
   capture.forbid("recording");
   capture.events_.clear();
   capture.has_copy_stream_ = false;
+  capture.host_copies_ = 0;
   capture.thread_ = std::this_thread::get_id();
 }
 

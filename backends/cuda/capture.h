@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <thread>
@@ -36,13 +37,17 @@ class Capture {
   void record(std::shared_ptr<EventState> event, Stream stream);
   void hold(const std::shared_ptr<EventState>& event, Stream stream);
 
-  // The events that were recorded.
+  void count_host_copy() { ++host_copies_; }
+
+  // What was captured: the events that were recorded, and how many copies from or to the host.
   std::vector<std::shared_ptr<EventState>> take_events();
+  std::uint64_t host_copies() const { return host_copies_; }
 
  private:
   std::atomic<std::thread::id> thread_{};  // nobody's while nothing is captured
   std::vector<std::shared_ptr<EventState>> events_;
   bool has_copy_stream_ = false;
+  std::uint64_t host_copies_ = 0;
 };
 
 }  // namespace plexaura::cuda

@@ -13,6 +13,7 @@
 #include "backends/cuda/cuda_event.h"
 #include "backends/cuda/device.h"
 #include "backends/cuda/fused_batch_norm.h"
+#include "backends/cuda/kernel_code.h"
 #include "backends/cuda/library_source.h"
 #include "backends/cuda/own_source.h"
 #include "core/error.h"
@@ -48,13 +49,16 @@ class CudaMemory final : public Memory {
 
 class CudaRecording final : public Recording {
  public:
-  CudaRecording(std::shared_ptr<Device> device, runtime::Graph* graph,
-                std::vector<std::shared_ptr<EventState>> events)
-      : device_(std::move(device)), graph_(graph), events_(std::move(events)) {}
+  CudaRecording(std::shared_ptr<Device> device, runtime::Graph* graph)
+      : device_(std::move(device)),
+        graph_(graph),
+        events_(device_->capture.take_events()),
+        host_copies_(device_->capture.host_copies()) {}
 
   void replay() override {
     device_->capture.forbid("replaying");
     runtime::launch(graph_.get(), device_->compute.get());
+    device_->transfers.count_recorded_copies(host_copies_);
     for (const auto& event : events_) {
       const std::lock_guard lock(event->mutex);
       event->recorded_in(device_->compute.get());
@@ -65,6 +69,7 @@ class CudaRecording final : public Recording {
   std::shared_ptr<Device> device_;
   GraphHandle graph_;
   std::vector<std::shared_ptr<EventState>> events_;
+  std::uint64_t host_copies_;
 };
 
 // A kernel of the plugin's own, which may be slow, stands beside those of the libraries only where it is soon measured.
@@ -76,10 +81,11 @@ BackendInfo info_of(const runtime::Device& device, const std::string& libraries,
   return {.name = device.name,
           .description = description,
           .kind = description + (tf32 ? ", TF32" : "") + (fuses ? "" : ", unfused"),
-          .bytes_reordered_in_a_second = device.bytes_in_a_second};
+          .bytes_reordered_in_a_second = device.bytes_in_a_second,
+          .build = kernel_code_stamp()};
 }
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public CountsTransfers {
  public:
   CudaBackend(int index, const vendor::Options& options, bool fuses)
       : fuses_(fuses),
@@ -88,6 +94,7 @@ class CudaBackend final : public Backend {
         info_(info_of(device_->info, library_source_.versions(), options.tf32, fuses)) {}
 
   const BackendInfo& info() const override { return info_; }
+  TransferCounts transfers() const override { return device_->transfers.counts(); }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
     device_->capture.forbid("allocating memory");
@@ -96,7 +103,9 @@ class CudaBackend final : public Backend {
 
   void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
     if (device_->capture.active()) device_->capture.require_part(stream);
-    if (bytes > 0) runtime::copy(device_->stream(stream), dst, src, bytes);
+    if (bytes == 0) return;
+    runtime::copy(device_->stream(stream), dst, src, bytes);
+    if (device_->transfers.crosses(dst, src)) count_host_copy();
   }
 
   std::unique_ptr<Event> make_event() override {
@@ -115,8 +124,7 @@ class CudaBackend final : public Backend {
       runtime::drop_capture(compute);
       throw;
     }
-    return std::make_unique<CudaRecording>(device_, runtime::end_capture(compute),
-                                           device_->capture.take_events());
+    return std::make_unique<CudaRecording>(device_, runtime::end_capture(compute));
   }
 
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
@@ -138,6 +146,13 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  void count_host_copy() {
+    if (device_->capture.active())
+      device_->capture.count_host_copy();
+    else
+      device_->transfers.count_copies(1);
+  }
+
   // What was captured on the copy stream belongs to the graph only where the compute stream waits for it.
   void join_copies() {
     if (!device_->capture.has_copy_stream()) return;

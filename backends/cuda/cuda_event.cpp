@@ -68,6 +68,7 @@ void CudaEvent::wait() {
     state_->changed.wait(lock, [this] { return state_->kind != EventState::Kind::open; });
     if (state_->kind == EventState::Kind::signalled) return;
   }
+  device_->transfers.count_wait();
   runtime::synchronize(state_->event.get());
   device_->throw_wrong_index();
 }

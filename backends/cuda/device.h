@@ -7,6 +7,7 @@
 #include "backends/cuda/pinned.h"
 #include "backends/cuda/promises.h"
 #include "backends/cuda/runtime/runtime.h"
+#include "backends/cuda/transfers.h"
 #include "core/device/backend.h"
 
 namespace plexaura::cuda {
@@ -47,6 +48,7 @@ class Device {
   const Pinned wrong_index;  // a WrongIndex
   const Zeros arrivals;      // see Call::arrivals
   Capture capture;
+  Transfers transfers;
 
   // DeviceError where a kernel has told one since the last time. Any thread, also while kernels run.
   void throw_wrong_index();

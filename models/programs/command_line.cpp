@@ -97,7 +97,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->type_name("NAME[:OPTION=VALUE,...]")
       ->check(not_empty);
   app.add_option("--device", line.device,
-                 "with --dry-run: the GPU to plan for, which need not be there: a100, h100 or h200")
+                 "with --dry-run: the GPU to plan for, which need not be there: a100, h100, h200 or b200")
       ->type_name("NAME")
       ->check(not_empty);
   app.add_option("--log", line.log, "appends one JSON object per step and per epoch")

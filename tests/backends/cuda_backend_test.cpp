@@ -102,6 +102,12 @@ TEST_CASE("the ranks of a host take its GPUs in turn, unless they are told which
         "the option 'device' of the backend 'cuda' is '1x'; it must be the number of a GPU, from 0");
 }
 
+TEST_CASE("times of CUDA's kernels hold for these kernels alone") {
+  if (!has_simulation()) return;  // in builds with sanitizers
+  CHECK(open_backend("simulated_cuda")->info().build.size() == 16);
+  CHECK(open_backend("simulated_cuda")->info().build != open_backend("cpu")->info().build);
+}
+
 TEST_CASE("CUDA refuses a value with too many axes when the program is compiled") {
   if (!has_simulation()) return;  // in builds with sanitizers
   const auto backend = open_backend("simulated_cuda");

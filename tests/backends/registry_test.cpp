@@ -64,8 +64,8 @@ TEST_CASE("a device is described by backends that can, and only where it is know
   CHECK(cuda->info().name == "cuda");
   CHECK(cuda->info().kind.ends_with(", TF32"));
   CHECK_FALSE(cuda->info().host_memory);
-  CHECK_THROWS_WITH_AS(open_described_backend("cuda", "b200"),
-                       doctest::Contains("no description of a GPU 'b200'"), UserError);
+  CHECK_THROWS_WITH_AS(open_described_backend("cuda", "h300"),
+                       doctest::Contains("no description of a GPU 'h300'"), UserError);
   CHECK_THROWS_WITH_AS(open_described_backend("cuda:describe=h100", "h200"), doctest::Contains("given twice"),
                        UserError);
   CHECK_THROWS_WITH_AS(open_described_backend("cuda:device=1", "h200"),

@@ -2,19 +2,18 @@
 // their own, for a device that has failed is lost.
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <doctest/doctest.h>
 #include <functional>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "backends/registry.h"
 #include "core/error.h"
 #include "core/ops/gather.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend_fixture.h"
+#include "tests/support/error_text.h"
+#include "tests/support/own_process.h"
 
 namespace plexaura::testing::simulated_cuda_test {
 
@@ -64,30 +63,11 @@ struct Negation {
 
 using Work = std::function<void(Negation& of)>;
 
-// What ends it: the words of an error, or a signal; nothing where it ends well.
 std::string what_ends(const Work& work) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    std::signal(SIGSEGV, SIG_DFL);
-    std::string words;
-    try {
-      Negation negation;
-      work(negation);
-    } catch (const std::exception& error) {
-      words = error.what();
-    }
-    [[maybe_unused]] const auto written = write(ends[1], words.data(), words.size());
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string words(1000, '\0');
-  words.resize(static_cast<std::size_t>(std::max<ssize_t>(read(ends[0], words.data(), words.size()), 0)));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : words;
+  return testing::what_ends([&] {
+    Negation negation;
+    work(negation);
+  });
 }
 
 // The first element of the result, in a process of its own: -1, unless there is a mistake.
@@ -280,6 +260,62 @@ TEST_CASE("a failure shows at the next wait, names its launch, and the device is
         of.wait();
       },
       "neg %1 of a.cpp:12");
+}
+
+TEST_CASE("the blocks of a kernel run in another order each time") {
+  if (!has_simulation()) return;
+  const auto backend = open_backend("simulated_cuda");
+  Graph graph;
+  const Node table = graph.input("table", {DType::float32, {3}});
+  const Node places = graph.input("places", {DType::int64, {elements}});
+  // Two wrong indices in the first and in the last block, of which the one is told that is met first.
+  Tensor wrong(places.type());
+  wrong.as<std::int64_t>().front() = wrong.as<std::int64_t>().back() = 3;
+  RegionRun run(*backend, graph, single(graph, gather(table, places).id()), {Tensor(table.type()), wrong});
+  int first = 0;
+  constexpr int launches = 40;
+  for (int i = 0; i < launches; ++i) {
+    run.launch();
+    const std::string told = device_error([&] { wait_for(*backend); });
+    CHECK(told.find(" of the indices is 3") != std::string::npos);
+    first += told.find("element 0 of") != std::string::npos ? 1 : 0;
+  }
+  CHECK(first > launches / 8);
+  CHECK(first < launches * 7 / 8);
+}
+
+TEST_CASE("faults that a test asks for come: no memory, a launch that is refused, a device that dies") {
+  if (!has_simulation()) return;
+  const auto with = [](const char* fault, const char* value, const Work& work) {
+    return what_ends([&](Negation&) {
+      setenv(fault, value, 1);
+      Negation of;
+      work(of);
+    });
+  };
+  CHECK(with("PLEXAURA_SIMULATED_CUDA_MEMORY", "1000000", [](Negation& of) {
+          const auto held = of.backend->allocate(900000, MemoryUse::device);
+          of.backend->allocate(900000, MemoryUse::device);
+        }).starts_with("the GPU was asked for 900000 bytes of memory and has "));
+  const Work twice = [](Negation& of) {
+    of.upload(Stream::compute);
+    of.negate();
+    of.negate();
+  };
+  CHECK(with("PLEXAURA_SIMULATED_CUDA_REFUSES", "2", twice) ==
+        "neg %1 of a.cpp:12: CUDA: too many resources requested for launch");
+  CHECK(with("PLEXAURA_SIMULATED_CUDA_DIES_IN", "1", twice).empty());  // nobody waits
+  // Once it has shown, all calls fail.
+  for (const Work& next :
+       std::vector<Work>{[](Negation& of) { of.wait(); }, [](Negation& of) { of.negate(); },
+                         [](Negation& of) { of.upload(Stream::copy); },
+                         [](Negation& of) { of.backend->allocate(1, MemoryUse::device); },
+                         [](Negation& of) { of.recorded(Stream::copy); }})
+    CHECK(with("PLEXAURA_SIMULATED_CUDA_DIES_IN", "1", [&](Negation& of) {
+            twice(of);
+            CHECK_THROWS_AS(of.wait(), DeviceError);
+            next(of);
+          }).find("CUDA: an illegal memory access was encountered") != std::string::npos);
 }
 
 }  // namespace plexaura::testing::simulated_cuda_test

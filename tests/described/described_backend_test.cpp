@@ -83,6 +83,7 @@ TEST_CASE("the least time of a product depends on the GPU and on the type") {
   CHECK(seconds("cuda", "a100", DType::float32) == doctest::Approx(19.5e12));
   CHECK(seconds("cuda:tf32=1", "a100", DType::float32) == doctest::Approx(156e12));
   CHECK(seconds("cuda", "h200", DType::float64) == doctest::Approx(66.9e12));
+  CHECK(seconds("cuda", "b200", DType::bfloat16) == doctest::Approx(2250e12));
 }
 
 TEST_CASE("a GPU that is described has as much memory as it says") {

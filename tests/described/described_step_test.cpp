@@ -5,11 +5,14 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <set>
+#include <string>
 
 #include "backends/registry.h"
 #include "core/error.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
+#include "tests/support/error_text.h"
 
 namespace plexaura::testing::described_step_test {
 
@@ -83,6 +86,19 @@ std::size_t count_of(const WorkAccount& account, EnqueuedCall::Kind kind, std::s
   return count;
 }
 
+// Within the graph nothing goes to or from the host; beside it, only the samples and the metrics do.
+void check_moves_nothing(const WorkAccount& account) {
+  std::multiset<std::string> beside;
+  for (const EnqueuedCall& call : account.calls) {
+    CAPTURE(call.what);
+    if (!call.recorded)
+      beside.insert(call.what);
+    else
+      CHECK((call.kind != EnqueuedCall::Kind::copy || call.what == "copy on the device"));
+  }
+  CHECK(beside == std::multiset<std::string>{"copy from the host", "copy to the host"});
+}
+
 }  // namespace
 
 TEST_CASE("a step of ResNet50 in bfloat16 is one graph of few calls, and reads and writes little") {
@@ -93,6 +109,7 @@ TEST_CASE("a step of ResNet50 in bfloat16 is one graph of few calls, and reads a
   const Figures step(account);
   CHECK(step.graphs == 1);
   CHECK(step.beside == 2);
+  check_moves_nothing(account);
   CHECK(step.recorded <= 450);
   // Of 53 convolutions forward and their weights' gradients; the first one's image needs no gradient.
   const auto libraries = [&](std::string_view what) {
@@ -105,16 +122,53 @@ TEST_CASE("a step of ResNet50 in bfloat16 is one graph of few calls, and reads a
   CHECK(256 / step.seconds >= 9700);
 }
 
+TEST_CASE("ResNet50 holds little memory a picture") {
+  const auto gigabytes_a_picture = [](const char* precision, std::int64_t batch) {
+    const Run run(
+        "resnet50.yaml", {3, 224, 224}, 1000, "h200",
+        {fmt::format("training.batch_size={}", batch), fmt::format("training.precision={}", precision)});
+    const double gigabytes = static_cast<double>(run.backend->most_bytes_used()) / 1e9;
+    MESSAGE(fmt::format("{}, {} pictures: {:.1f} GB", precision, batch, gigabytes));
+    return gigabytes / static_cast<double>(batch);
+  };
+  CHECK(gigabytes_a_picture("float32", 256) <= 0.12);
+  CHECK(gigabytes_a_picture("bfloat16", 256) <= 0.06);
+}
+
 TEST_CASE("a step of the nets for digits is one graph") {
-  for (const char* const device : {"a100", "h100", "h200"})
+  for (const char* const device : {"a100", "h100", "h200", "b200"})
     for (const char* const yaml : {"mnist_cnn.yaml", "mnist_mlp.yaml"}) {
       CAPTURE(yaml);
       CAPTURE(device);
       Run run(yaml, {1, 28, 28}, 10, device, {});
-      const Figures step(account_of_step(*run.backend, *run.trainer));
+      const WorkAccount account = account_of_step(*run.backend, *run.trainer);
+      const Figures step(account);
       CHECK(step.graphs == 1);
       CHECK(step.beside == 2);
+      check_moves_nothing(account);
     }
+}
+
+TEST_CASE(
+    "a step that a described GPU has no memory for is told with what is planned, and what makes it smaller") {
+  const auto refusal = [](const char* precision) {
+    return user_error([&] {
+      Run("resnet50.yaml", {3, 224, 224}, 1000, "a100",
+          {"training.batch_size=4096", std::string("training.precision=") + precision});
+    });
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  const std::string wide = refusal("float32");
+  has(wide, "the GPU was asked for ");
+  has(wide, " bytes of memory and has ");
+  has(wide, " of its 85899345920 bytes left; use a smaller batch: ");
+  has(wide, " bytes of intermediate values are planned for 4096 samples at a time, beside ");
+  has(wide,
+      "; lower training.batch_size, raise training.micro_batches, or set training.precision to bfloat16");
+  has(refusal("bfloat16"), "; lower training.batch_size or raise training.micro_batches");
 }
 
 }  // namespace plexaura::testing::described_step_test

@@ -196,7 +196,7 @@ class Words(ProgramTest):
             self.assertRegex(text, pattern)
         self.assertNotIn("conv2d_weight_grad %", text)
         self.assertIn("conv2d_weight_grad %", self.run_one("convnet", *self.cnn(), *on_gpu, "--program").out)
-        rates = [int(re.search(r"(\d+) samples/s", self.run_one("convnet", *self.cnn(), *on_gpu[:-1], gpu).out).group(1)) for gpu in ("a100", "h100", "h200")]
+        rates = [int(re.search(r"(\d+) samples/s", self.run_one("convnet", *self.cnn(), *on_gpu[:-1], gpu).out).group(1)) for gpu in ("a100", "h100", "h200", "b200")]
         self.assertEqual(rates, sorted(rates))
 
     def test_the_table_at_the_end(self):

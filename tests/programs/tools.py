@@ -80,6 +80,16 @@ class Tools(ProgramTest):
             losses.append(json.loads(done.stdout)["loss"])
         self.assertEqual(losses[0], losses[1])
 
+    @unittest.skipUnless(support.DESCRIBES_GPUS, "this build simulates no GPU")
+    def test_bench_tells_what_a_step_moves_where_the_backend_counts_it(self):
+        environment = dict(support.environment(), PLEXAURA_PLUGIN_PATH=str(BUILD / "tests/plugins"), OMP_NUM_THREADS="1")
+        command = [BUILD / "tools/bench", SOURCE / "models/mnist_mlp.yaml", "--sample", "1,28,28", "--classes", "10", "--seconds", "0.1",
+                   "--set", "training.batch_size=4", "--backend", "simulated_cuda"]
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual([said[name] for name in ("copies_per_step", "recorded_copies_per_step", "waits_per_step")], [2, 0, 3])
+
     def test_bench_says_which_kernels_a_model_gets(self):
         model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--plan"]
         said = json.loads(self.tool("bench", *model, "--backend", "portable"))

@@ -339,6 +339,7 @@ class Told(VerdictTest):
     def test_out_of_memory(self):
         for said in ("out of memory: this machine has less than the run asks for", "a tensor float32[6000,6000] needs 144000000 bytes, and there is not so much memory",
                      "a tensor float32[6000,6000] needs 144000000 bytes, and this machine, or its container, has 9 left", "the CPU was asked for 99.0 MiB of memory and has 9.0 MiB",
+                     "the GPU was asked for 99 bytes of memory and has 9 of its 50 bytes left",
                      "the order of 99 samples takes 8 bytes for each of them, and there is no memory for it"):
             self.rank(0, (3, Kind.ERROR, 1, said))
             self.assertEqual(self.judged()[:3], ("out of memory", 0, 12), said)

@@ -53,7 +53,7 @@ class WrongInput(MistakeTest):
                    "--device", "h200")
         self.check("the backend 'cpu' cannot describe a device that is not there; 'cuda' can", "mlp", *iris, "--dry-run", "--device", "h200")
         if support.DESCRIBES_GPUS:
-            self.check("no description of a GPU 'h300'; name one of those that it has: a100, h100, h200$", "mlp", *iris, "--dry-run", "--backend", "cuda",
+            self.check("no description of a GPU 'h300'; name one of those that it has: a100, h100, h200, b200$", "mlp", *iris, "--dry-run", "--backend", "cuda",
                        "--device", "h300")
             self.check("the backend 'cuda' has no option 'tf23'; it has: device, fuse, tf32$", "mlp", *iris, "--dry-run", "--backend", "cuda:tf23=1",
                        "--device", "h200")

@@ -38,7 +38,7 @@ class Machine:
 
     def described(self):
         """The name under which --device knows this GPU; None where it does not."""
-        return next((name for name in ("a100", "h100", "h200") if re.search(rf"\b{name}\b", self.gpu, re.I)), None)
+        return next((name for name in ("a100", "h100", "h200", "b200") if re.search(rf"\b{name}\b", self.gpu, re.I)), None)
 
     def library_folders(self):
         """Where cuBLAS, cuDNN and NVRTC lie, if the loader does not find them by itself."""

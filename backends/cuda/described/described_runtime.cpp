@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "backends/cuda/kernels/call.h"
+#include "backends/cuda/runtime/out_of_memory.h"
 #include "core/error.h"
 
 namespace plexaura::cuda {
@@ -118,10 +119,7 @@ Device open_device(int index) {
 std::byte* allocate_device(std::size_t bytes) {
   const auto memory = static_cast<std::size_t>(described::described_gpu().memory);
   if (bytes > memory - std::min(memory, state().bytes_used))
-    throw UserError(
-        fmt::format("the program asks for {} bytes of a GPU ({}) that has {} of its {} bytes left; use a "
-                    "smaller batch",
-                    bytes, described::described_gpu().full_name, memory - state().bytes_used, memory));
+    throw UserError(out_of_memory_text(bytes, memory - std::min(memory, state().bytes_used), memory));
   void* const address =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/cuda/kernels/row_sum.h"
+
 namespace plexaura::cuda {
 
 namespace {
@@ -43,7 +45,9 @@ bool knows_channels_last(std::string_view op_name) {
 
 std::size_t workspace_of(std::string_view op_name, const Shape& first_input, bool channels_last) {
   const bool sums_channels = op_name == "moments" || op_name == "normalise_grad";
-  return sums_channels ? channel_sums_workspace(first_input, channels_last) : 0;
+  if (sums_channels) return channel_sums_workspace(first_input, channels_last);
+  const bool sums_samples = op_name == "softmax_cross_entropy" || op_name == "top_k_correct";
+  return sums_samples ? row_sum_workspace(first_input[0]) : 0;
 }
 
 }  // namespace plexaura::cuda

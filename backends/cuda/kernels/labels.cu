@@ -4,6 +4,7 @@
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/joins.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/row_sum.h"
 #include "core/ops/labels.h"
 
 namespace plexaura::cuda {
@@ -21,6 +22,7 @@ struct OneHotKernel {
   }
 };
 
+// A block a sample.
 template <class T>
 struct TopKCorrectKernel {
   Global<const T> logits;
@@ -28,29 +30,39 @@ struct TopKCorrectKernel {
   Global<T> correct;
   std::int64_t classes;
   std::int64_t k;
+  RowSum sum;
 
-  // Whether fewer than k classes come before the label: larger logits, NaNs, and equal logits of lower classes.
-  PLEXAURA_DEVICE bool among_largest(std::int64_t sample) const {
-    const std::int64_t label = labels[sample];
-    if (label < 0 || label >= classes) return false;
-    const auto own = widen(logits[sample * classes + label]);
-    if (own != own) return false;
-    std::int64_t before = 0;
-    for (std::int64_t c = 0; c < classes; ++c) {
-      const auto other = widen(logits[sample * classes + c]);
-      if (!(other <= own) || (other == own && c < label)) ++before;
-    }
-    return before < k;
+  PLEXAURA_DEVICE auto logit(std::int64_t sample, std::int64_t c) const {
+    return widen(logits[sample * classes + c]);
   }
 
-  // One block.
+  // Whether the label is a class, and its logit a number.
+  PLEXAURA_DEVICE bool counts(std::int64_t sample) const {
+    const std::int64_t label = labels[sample];
+    return label >= 0 && label < classes && logit(sample, label) == logit(sample, label);
+  }
+
+  // Whether a class comes before the label: by a larger logit, NaN, or an equal logit of a lower class.
+  PLEXAURA_DEVICE bool is_before(std::int64_t sample, std::int64_t c) const {
+    const std::int64_t label = labels[sample];
+    const auto own = logit(sample, label);
+    const auto other = logit(sample, c);
+    return !(other <= own) || (other == own && c < label);
+  }
+
   PLEXAURA_DEVICE void operator()(Block& block) const {
     PLEXAURA_SHARED(block, double, parts, threads);
-    sum_all<double>(block, parts, labels.count(),
-                    [&](std::int64_t i) { return among_largest(i) ? 1.0 : 0.0; });
-    block.each_thread([&](int thread) {
-      if (thread == 0) correct[0] = narrow<T>(static_cast<double>(parts[0]));
-    });
+    PLEXAURA_SHARED(block, bool, last, 1);
+    for (std::int64_t sample = block.index(); sample < labels.count(); sample += block.blocks()) {
+      sum_all<double>(block, parts, classes,
+                      [&](std::int64_t c) { return counts(sample) && is_before(sample, c) ? 1.0 : 0.0; });
+      block.each_thread([&](int thread) {
+        if (thread > 0) return;
+        const bool among_largest = counts(sample) && parts[0] < static_cast<double>(k);
+        sum.rows[sample] = among_largest ? 1.0 : 0.0;
+      });
+    }
+    sum.add_up(block, parts, last, [&](double of_all) { correct[0] = narrow<T>(of_all); });
   }
 };
 
@@ -65,10 +77,11 @@ void cuda_one_hot(const Call& call) {
 
 void cuda_top_k_correct(const Call& call) {
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    enqueue(call, 1,
+    const Shape& logits = call.inputs[0].shape();
+    enqueue(call, blocks_of_rows(logits[0]),
             TopKCorrectKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<std::int64_t>(),
-                                 call.outputs[0].out<T>(), call.inputs[0].shape()[1],
-                                 op_cast<TopKCorrect>(call.op).options().k});
+                                 call.outputs[0].out<T>(), logits[1],
+                                 op_cast<TopKCorrect>(call.op).options().k, row_sum_of(call, logits[0])});
   });
 }
 

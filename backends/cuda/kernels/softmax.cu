@@ -1,9 +1,10 @@
-// Softmax and cross entropy: one thread a line of classes.
+// Softmax, a thread a line of classes, and cross entropy, a block a sample.
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/joins.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/row_sum.h"
 #include "backends/cuda/kernels/strides.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/softmax.h"
@@ -54,6 +55,7 @@ struct SoftmaxKernel {
   }
 };
 
+// A block a sample.
 template <class T>
 struct CrossEntropyKernel {
   Global<const T> logits;
@@ -63,32 +65,70 @@ struct CrossEntropyKernel {
   std::int64_t samples;
   std::int64_t classes;
   Reduction reduction;
+  RowSum sum;
 
-  PLEXAURA_DEVICE double loss_of(std::int64_t sample) const {
-    const Line<T> line{logits, sample * classes, 1, classes};
-    const double largest = line.largest();
-    const double total = line.total(largest);
-    if (probabilities)
-      for (std::int64_t c = 0; c < classes; ++c)
-        probabilities[line.first + c] = narrow<T>(Math::exp(line.at(c) - largest) / total);
+  // What the threads of a block share.
+  struct Of {
+    double largest;
+    double total;
+  };
+
+  PLEXAURA_DEVICE double loss_of(std::int64_t sample, const Line<T>& line, const Of& of) const {
     const std::int64_t label = labels[sample];
     if (label < 0 || label >= classes) return std::numeric_limits<double>::quiet_NaN();
-    return Math::log(total) - (line.at(label) - largest);
+    return Math::log(of.total) - (line.at(label) - of.largest);
   }
 
-  // One block.
+  // In of[0]. One thread adds the exponentials up, in the order of the classes.
+  template <class Parts, class Shared>
+  PLEXAURA_DEVICE void sum_exponentials(Block& block, Parts& parts, Shared& of, const Line<T>& line) const {
+    block.each_thread([&](int thread) {
+      double largest = -std::numeric_limits<double>::infinity();
+      for (std::int64_t c = thread; c < classes; c += threads) largest = std::fmax(largest, line.at(c));
+      parts[thread] = largest;
+    });
+    join_all<double>(block, parts, [](double a, double b) { return std::fmax(a, b); });
+    block.each_thread([&](int thread) {
+      if (thread == 0) of[0] = Of{parts[0], 0};
+    });
+    for (std::int64_t first = 0; first < classes; first += threads) {
+      block.each_thread([&](int thread) {
+        if (first + thread < classes)
+          parts[thread] = Math::exp(line.at(first + thread) - static_cast<Of>(of[0]).largest);
+      });
+      block.each_thread([&](int thread) {
+        if (thread > 0) return;
+        Of sums = of[0];
+        for (int i = 0; i < threads && first + i < classes; ++i) sums.total += parts[i];
+        of[0] = sums;
+      });
+    }
+  }
+
   PLEXAURA_DEVICE void operator()(Block& block) const {
     PLEXAURA_SHARED(block, double, parts, threads);
+    PLEXAURA_SHARED(block, Of, of, 1);
+    PLEXAURA_SHARED(block, bool, last, 1);
     const bool apart = reduction == Reduction::none;
-    sum_all<double>(block, parts, samples, [&](std::int64_t sample) {
-      const double of_sample = loss_of(sample);
-      if (apart && loss) loss[sample] = narrow<T>(of_sample);
-      return of_sample;
-    });
-    block.each_thread([&](int thread) {
-      if (thread > 0 || apart || !loss) return;
+    for (std::int64_t sample = block.index(); sample < samples; sample += block.blocks()) {
+      const Line<T> line{logits, sample * classes, 1, classes};
+      sum_exponentials(block, parts, of, line);
+      block.each_thread([&](int thread) {
+        const Of sums = of[0];
+        for (std::int64_t c = thread; probabilities && c < classes; c += threads)
+          probabilities[line.first + c] = narrow<T>(Math::exp(line.at(c) - sums.largest) / sums.total);
+        if (thread > 0 || !loss) return;
+        const double of_sample = loss_of(sample, line, sums);
+        if (apart)
+          loss[sample] = narrow<T>(of_sample);
+        else
+          sum.rows[sample] = of_sample;
+      });
+    }
+    if (apart || !loss) return;
+    sum.add_up(block, parts, last, [&](double of_all) {
       const bool divides = reduction == Reduction::mean && samples > 0;
-      loss[0] = narrow<T>(static_cast<double>(parts[0]) / (divides ? static_cast<double>(samples) : 1.0));
+      loss[0] = narrow<T>(of_all / (divides ? static_cast<double>(samples) : 1.0));
     });
   }
 };
@@ -139,10 +179,10 @@ void cuda_softmax_cross_entropy(const Call& call) {
   const Shape& logits = call.inputs[0].shape();
   const Reduction reduction = op_cast<SoftmaxCrossEntropy>(call.op).options().reduction;
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    enqueue(call, 1,
+    enqueue(call, blocks_of_rows(logits[0]),
             CrossEntropyKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<std::int64_t>(),
                                   call.outputs[0].out<T>(), call.outputs[1].out<T>(), logits[0], logits[1],
-                                  reduction});
+                                  reduction, row_sum_of(call, logits[0])});
   });
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backends/cuda/kernels/launch_check.h"
+#include "backends/cuda/runtime/out_of_memory.h"
 #include "backends/cuda/runtime/runtime.h"
 #include "core/error.h"
 
@@ -109,14 +110,16 @@ Device open_device(int index) {
 
 std::byte* allocate_device(std::size_t bytes) {
   void* address = nullptr;
-  if (cudaMalloc(&address, bytes) == cudaSuccess) return static_cast<std::byte*>(address);
+  const cudaError_t result = cudaMalloc(&address, bytes);
+  if (result != cudaErrorMemoryAllocation) {
+    check(result, "cudaMalloc");
+    return static_cast<std::byte*>(address);
+  }
   cudaGetLastError();  // a failed allocation is no failure of what runs
   std::size_t available = 0;
   std::size_t all = 0;
   check(cudaMemGetInfo(&available, &all), "cudaMemGetInfo");
-  throw DeviceError(
-      fmt::format("the GPU was asked for {} bytes and has {} of its {} bytes left; use a smaller batch",
-                  bytes, available, all));
+  throw DeviceError(out_of_memory_text(bytes, available, all));
 }
 
 void free_device(std::byte* address) noexcept { cudaFree(address); }

@@ -155,4 +155,17 @@ TEST_CASE("the net for digits does twenty steps at batch 8 like the portable ker
   check_follows(run, Run(oracle(), "mnist_cnn.yaml", data, options), 1e-2);
 }
 
+TEST_CASE("the perceptron for digits does five steps at batch 8 like the portable kernels") {
+  TrainerOptions options;
+  options.batch_size = 8;
+  options.steps = 5;
+  options.learning_rate = 0.001;
+  options.seed = 1;
+  options.optimizer = {.kind = OptimizerSpec::Kind::adam};
+  const Data data = digits();
+  const Run run(test_backend(), "mnist_mlp.yaml", data, options);
+  CHECK(std::isfinite(run.seen.loss));
+  check_follows(run, Run(oracle(), "mnist_mlp.yaml", data, options), 1e-2);
+}
+
 }  // namespace plexaura::testing::trains_on_far_device_test

@@ -59,6 +59,7 @@ class SimulatedPlan final : public Plan {
       if (const Shape& result = work_.output.shape; result[result.rank() - 1] == columns_of_failure)
         throw DeviceError("the simulated library fails");
       const auto lock = simulation::Device::get().lock();
+      simulation::Device::get().begin_launch(name_);
       simulation::Device::get().enqueue(stream, [=, this] { run(inputs, output, workspace); });
     };
   }

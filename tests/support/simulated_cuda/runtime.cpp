@@ -27,20 +27,24 @@ int device_count() { return 2; }
 Device open_device(int index) {
   if (index >= device_count())
     throw UserError(fmt::format("there is no GPU {}; the simulated CUDA has 2, counted from 0", index));
+  {
+    const auto lock = device().lock();
+    device().set_faults(simulation::Faults::of_environment());
+  }
   return {"simulated_cuda", index == 0 ? "a simulated GPU for tests" : "the second simulated GPU for tests",
           1e10};
 }
 
 std::byte* allocate_device(std::size_t bytes) {
   const auto lock = device().lock();
+  device().throw_failure();
   device().forbid_in_capture("cudaMalloc");
-  return device().memory().allocate_device(bytes);
+  return device().allocate(bytes);
 }
 
 void free_device(std::byte* address) noexcept {
   const auto lock = device().lock();
-  device().memory().free_device(address);
-  ++device().times_freed;
+  device().free(address);
 }
 
 std::byte* allocate_pinned(std::size_t bytes) {
@@ -66,6 +70,7 @@ void destroy(Stream* stream) noexcept {
 
 void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t bytes) {
   const auto lock = device().lock();
+  device().throw_failure();
   real(dst, bytes);
   real(src, bytes);
   device().enqueue(stream, [=] { std::memmove(real(dst, bytes), real(src, bytes), bytes); });
@@ -76,21 +81,25 @@ void destroy(Event* event) noexcept { delete event; }
 
 void record(Event* event, Stream* stream) {
   const auto lock = device().lock();
+  device().throw_failure();
   device().record(event->state, stream);
 }
 
 void record_in_graph(Event* event, Stream* stream) {
   const auto lock = device().lock();
+  device().throw_failure();
   device().record_in_graph(event->state, stream);
 }
 
 void hold(Stream* stream, Event* event) {
   const auto lock = device().lock();
+  device().throw_failure();
   device().hold(stream, event->state);
 }
 
 bool passed(const Event* event) {
   const auto lock = device().lock();
+  device().throw_failure();
   device().forbid_in_capture("cudaEventQuery");
   return event->state->passed >= event->state->recorded;
 }
@@ -103,11 +112,13 @@ void synchronize(Event* event) {
 
 void hold(Stream* stream, const Flag* flag, Flag value) {
   const auto lock = device().lock();
+  device().throw_failure();
   device().hold(stream, simulation::HoldByFlag{flag, value});
 }
 
 void raise(Stream* stream, Flag* flag, Flag value) {
   const auto lock = device().lock();
+  device().throw_failure();
   device().raise(stream, flag, value);
 }
 
@@ -119,6 +130,7 @@ void raise(Flag* flag, Flag value) {
 
 void begin_capture(Stream* stream) {
   const auto lock = device().lock();
+  device().throw_failure();
   device().begin_capture(stream);
 }
 
@@ -134,6 +146,7 @@ void drop_capture(Stream*) noexcept {
 
 void launch(Graph* graph, Stream* stream) {
   const auto lock = device().lock();
+  device().throw_failure();
   device().launch(*graph, stream);
 }
 
@@ -161,9 +174,10 @@ void throw_race(std::int64_t index, int thread, int other) {
 void simulate(runtime::Stream* stream, const std::string& name, std::int64_t blocks, std::size_t,
               std::function<void(Block& block)> body) {
   const auto lock = simulation::Device::get().lock();
+  simulation::Device::get().begin_launch(name);
   simulation::Device::get().enqueue(stream, [=] {
     try {
-      for (std::int64_t index = 0; index < blocks; ++index) {
+      for (const std::int64_t index : simulation::Device::get().order_of_blocks(blocks)) {
         Block block(index, blocks);
         body(block);
       }

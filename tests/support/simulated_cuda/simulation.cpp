@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <fmt/format.h>
+#include <numeric>
 #include <utility>
 
+#include "backends/cuda/runtime/out_of_memory.h"
 #include "core/error.h"
 
 namespace plexaura::cuda::simulation {
@@ -35,11 +38,58 @@ std::vector<GraphNode> in_late_order(std::vector<GraphNode> nodes) {
   return order;
 }
 
+std::uint64_t number_in_environment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
 }  // namespace
+
+Faults Faults::of_environment() {
+  return {.memory = number_in_environment("PLEXAURA_SIMULATED_CUDA_MEMORY",
+                                          std::numeric_limits<std::size_t>::max()),
+          .refused_launch = number_in_environment("PLEXAURA_SIMULATED_CUDA_REFUSES", 0),
+          .deadly_work = number_in_environment("PLEXAURA_SIMULATED_CUDA_DIES_IN", 0)};
+}
 
 Device& Device::get() {
   static Device device;
   return device;
+}
+
+void Device::set_faults(const Faults& faults) {
+  faults_ = faults;
+  launches_ = 0;
+  works_run_ = 0;
+}
+
+std::byte* Device::allocate(std::size_t bytes) {
+  const std::size_t left = faults_.memory - std::min(faults_.memory, bytes_used_);
+  if (bytes > left) throw DeviceError(runtime::out_of_memory_text(bytes, left, faults_.memory));
+  std::byte* const address = memory_.allocate_device(bytes);
+  pieces_[address] = bytes;
+  bytes_used_ += bytes;
+  return address;
+}
+
+void Device::free(std::byte* address) {
+  memory_.free_device(address);
+  bytes_used_ -= pieces_.at(address);
+  pieces_.erase(address);
+  ++times_freed;
+}
+
+void Device::begin_launch(const std::string& name) {
+  throw_failure();
+  if (++launches_ == faults_.refused_launch)
+    throw DeviceError(fmt::format("{}: CUDA: too many resources requested for launch", name));
+}
+
+std::vector<std::int64_t> Device::order_of_blocks(std::int64_t blocks) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(blocks));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::shuffle(order, random_);
+  return order;
 }
 
 Capturing* Device::capturing() {
@@ -195,11 +245,13 @@ bool Device::start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock) 
     mark->event->passed = std::max(mark->event->passed, mark->use);
   } else if (const auto* hold = std::get_if<HoldByEvent>(&task)) {
     if (hold->event->passed < hold->use) run_up_to(*hold->stream, hold->position, lock);
-  } else if (const auto& flag = std::get<HoldByFlag>(task); !has_reached(flag)) {
+  } else if (const auto& flag = std::get<HoldByFlag>(task); failure_.empty() && !has_reached(flag)) {
     if (const Raise* raise = raise_to(flag))
       run_up_to(*raise->stream, raise->position, lock);
     else
-      changed_.wait(lock, [&] { return stream.done != number || has_reached(flag) || raise_to(flag); });
+      changed_.wait(lock, [&] {
+        return stream.done != number || !failure_.empty() || has_reached(flag) || raise_to(flag);
+      });
     return false;
   }
   return true;
@@ -208,6 +260,8 @@ bool Device::start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock) 
 void Device::run(const std::function<void()>& work) {
   if (!failure_.empty()) return;
   try {
+    if (++works_run_ == faults_.deadly_work)
+      throw DeviceError("CUDA: an illegal memory access was encountered");
     work();
   } catch (const std::exception& error) {
     failure_ = error.what();

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,7 +20,7 @@
 
 // CUDA's runtime without a GPU. Nothing that was enqueued starts before somebody waits for it; then the waiting thread
 // computes it. Memory of the device faults on the host. What CUDA forbids while a stream is captured throws. A failure
-// shows at the next wait, and at all that follow: the device is lost.
+// shows at the next wait, and at all calls that follow: the device is lost.
 
 namespace plexaura::cuda::simulation {
 
@@ -79,6 +81,15 @@ struct Raise {
   std::uint64_t position;
 };
 
+// What goes wrong. Variables of the environment say it when a backend is opened; without them nothing does.
+struct Faults {
+  static Faults of_environment();
+
+  std::size_t memory;                // PLEXAURA_SIMULATED_CUDA_MEMORY: so many bytes are all that there is
+  std::uint64_t refused_launch = 0;  // PLEXAURA_SIMULATED_CUDA_REFUSES: this launch fails at once; from 1
+  std::uint64_t deadly_work = 0;     // PLEXAURA_SIMULATED_CUDA_DIES_IN: the device is lost in it; from 1
+};
+
 // The one device of the process. Its lock guards all of it; work runs under it.
 class Device {
  public:
@@ -87,6 +98,17 @@ class Device {
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   far_device::FarMemoryMap& memory() { return memory_; }
   std::uint64_t times_freed = 0;
+
+  // From now on.
+  void set_faults(const Faults& faults);
+  std::byte* allocate(std::size_t bytes);
+  void free(std::byte* address);
+  // Comes before each launch of a kernel.
+  void begin_launch(const std::string& name);
+  // What each call of CUDA's answers once a failure has shown: the failure.
+  void throw_failure() const;
+  // In which the blocks of the next launch run: another one each time, and the same ones in each process.
+  std::vector<std::int64_t> order_of_blocks(std::int64_t blocks);
 
   void enqueue(runtime::Stream* stream, std::function<void()> run);
   void record(const EventHandle& event, runtime::Stream* stream);
@@ -112,7 +134,6 @@ class Device {
   const Raise* raise_to(const HoldByFlag& hold) const;
   bool start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock);
   void run(const std::function<void()>& work);
-  void throw_failure() const;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -120,6 +141,12 @@ class Device {
   std::map<std::thread::id, Capturing> capturing_;
   std::vector<Raise> raises_;  // not done yet
   std::string failure_;
+  Faults faults_{.memory = std::numeric_limits<std::size_t>::max()};
+  std::map<std::byte*, std::size_t> pieces_;  // of the device's memory
+  std::size_t bytes_used_ = 0;
+  std::uint64_t launches_ = 0;
+  std::uint64_t works_run_ = 0;
+  std::mt19937_64 random_;
 };
 
 }  // namespace plexaura::cuda::simulation

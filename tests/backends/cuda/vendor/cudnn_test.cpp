@@ -55,13 +55,14 @@ std::vector<T> values(const void* first, std::int64_t count) {
   return {static_cast<const T*>(first), static_cast<const T*>(first) + count};
 }
 
-// A square convolution that keeps the size of the image, but for its stride.
+// A square convolution that keeps the size of the image, but for its stride and where it does not pad.
 struct Square {
   std::int64_t channels;
   std::int64_t image;
   std::int64_t outputs;
   std::int64_t kernel;
   std::int64_t stride = 1;
+  bool pads = true;
 };
 
 // The different ones of ResNet50, for images of 224 pixels: a block that halves the image does so in its 3x3 convolution.
@@ -81,9 +82,32 @@ std::vector<Square> resnet50() {
   return all;
 }
 
+// What the blocks of ResNet18 and ResNet34 add to these: two 3x3 convolutions, of which the first halves the image.
+std::vector<Square> basic_blocks() {
+  std::vector<Square> all;
+  for (const auto& [channels, image] : {std::pair(64, 56), std::pair(128, 28), std::pair(256, 14)}) {
+    all.push_back({channels, image, 2 * channels, 3, 2});
+    all.push_back({channels, image, 2 * channels, 1, 2});
+  }
+  return all;
+}
+
+// Of the net for digits, without padding.
+std::vector<Square> mnist_cnn() {
+  return {{.channels = 1, .image = 28, .outputs = 32, .kernel = 3, .pads = false},
+          {.channels = 32, .image = 13, .outputs = 128, .kernel = 3, .pads = false},
+          {.channels = 128, .image = 5, .outputs = 256, .kernel = 3, .pads = false}};
+}
+
+std::vector<Square> convolutions_of_zoo() {
+  std::vector<Square> all = resnet50();
+  for (const auto& more : {basic_blocks(), mnist_cnn()}) all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 Convolution problem(Kind kind, DType dtype, std::int64_t batch, const Square& of,
                     bool channels_last = false) {
-  const std::int64_t padding = of.kernel / 2;
+  const std::int64_t padding = of.pads ? of.kernel / 2 : 0;
   const std::int64_t image = (of.image + 2 * padding - of.kernel) / of.stride + 1;
   return {kind,
           dtype,
@@ -96,11 +120,11 @@ Convolution problem(Kind kind, DType dtype, std::int64_t batch, const Square& of
 
 constexpr Kind kinds[] = {Kind::forward, Kind::input_grad, Kind::weight_grad};
 
-void check_resnet50(const Gpu& gpu, bool channels_last) {
+void check_zoo(const Gpu& gpu, bool channels_last) {
   const Cudnn cudnn({.tf32 = channels_last}, json_of(gpu));
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16})
     for (const Kind kind : kinds)
-      for (const Square& square : resnet50()) {
+      for (const Square& square : convolutions_of_zoo()) {
         INFO(fmt::format("{}, {}, kind {}, {} channels of {} pixels to {}, kernel {}, stride {}",
                          gpu.full_name, name_of(dtype), static_cast<int>(kind), square.channels, square.image,
                          square.outputs, square.kernel, square.stride));
@@ -121,12 +145,11 @@ std::vector<std::string> names_of(const Plans& plans) {
 
 }  // namespace
 
-TEST_CASE("cuDNN has plans for each convolution of ResNet50 and its gradients, on an H200 and on an A100") {
+TEST_CASE(
+    "cuDNN has plans for each convolution of the zoo and its gradients, on an A100, an H200 and a B200") {
   REQUIRE(resnet50().size() == 23);
-  for (const bool channels_last : {false, true}) {
-    check_resnet50(find_gpu("h200"), channels_last);
-    check_resnet50(find_gpu("a100"), channels_last);
-  }
+  for (const bool channels_last : {false, true})
+    for (const char* const gpu : {"a100", "h200", "b200"}) check_zoo(find_gpu(gpu), channels_last);
 }
 
 TEST_CASE("cuDNN plans the odd convolutions of the tests, in float64 too") {

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+
+#include "backends/cuda/kernels/call.h"
+#include "backends/cuda/kernels/joins.h"
+
+namespace plexaura::cuda {
+
+// A number for each row, which the blocks of a launch leave here. The last block to come adds them up, in the order of sum_all().
+struct RowSum {
+  Global<double> rows;
+  Global<std::uint32_t> arrived;  // one counter; 0 before and behind the kernel
+
+  // Comes when this block has left the numbers of its rows, in an earlier phase. finish(sum) runs in one thread of one block.
+  template <class Parts, class Last, class Finish>
+  PLEXAURA_DEVICE void add_up(Block& block, Parts& parts, Last& last, const Finish& finish) const {
+    block.each_thread([&](int thread) {
+      if (thread == 0) last[0] = arrive(arrived[0], static_cast<std::uint32_t>(block.blocks()));
+    });
+    if (!last[0]) return;
+    sum_all<double>(block, parts, rows.count(), [&](std::int64_t row) { return rows[row]; });
+    block.each_thread([&](int thread) {
+      if (thread == 0) finish(static_cast<double>(parts[0]));
+    });
+  }
+};
+
+inline std::size_t row_sum_workspace(std::int64_t rows) {
+  return static_cast<std::size_t>(rows) * sizeof(double);
+}
+
+inline RowSum row_sum_of(const Call& call, std::int64_t rows) {
+  return {{call.workspace, rows}, {call.arrivals, 1}};
+}
+
+// A block a row, and one that writes the sum where there is no row.
+inline std::int64_t blocks_of_rows(std::int64_t rows) {
+  return std::max<std::int64_t>(blocks_of_sums(rows), 1);
+}
+
+}  // namespace plexaura::cuda

@@ -1,0 +1,7 @@
+#include "core/device/transfer_counts.h"
+
+namespace plexaura {
+
+CountsTransfers::~CountsTransfers() = default;
+
+}  // namespace plexaura

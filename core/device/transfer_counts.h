@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/export.h"
+
+namespace plexaura {
+
+// Since a backend was opened. A training step on a device wants two copies, of its samples and of what it measured, and none of them
+// recorded. It waits three times, for earlier steps: until the staging memory of its samples may be written again, until the device
+// has read the samples in whose place its own come, and for what the step before it measured.
+struct TransferCounts {
+  std::uint64_t copies = 0;           // between host and device, those of each replay included
+  std::uint64_t recorded_copies = 0;  // of them those within recordings
+  std::uint64_t waits = 0;            // of the host, for an event on the device
+};
+
+// A backend may be one, too: dynamic_cast tells.
+class PLEXAURA_API CountsTransfers {
+ public:
+  virtual ~CountsTransfers();
+  virtual TransferCounts transfers() const = 0;  // any thread
+};
+
+}  // namespace plexaura
