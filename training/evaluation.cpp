@@ -9,6 +9,7 @@
 #include "core/compile/compile.h"
 #include "core/profile.h"
 #include "training/data/sent_steps.h"
+#include "training/on_rank_0.h"
 
 namespace plexaura {
 
@@ -177,7 +178,8 @@ Evaluation Evaluator::evaluate(const std::vector<Tensor>& fields, std::int64_t s
 Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,
                     Collective& ranks, const LoaderOptions& reading, Courier* courier) {
   std::map<std::int64_t, std::string> skipped;
-  const Evaluation mine = together(ranks, "validation", [&] {
+  Evaluation mine;
+  on_some_ranks(ranks, true, "validation", [&] {
     SampleStream stream(courier, Courier::Stream::validation);
     if (!samples || samples->size() == 0)
       throw UserError(
@@ -188,9 +190,8 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
     evaluator.prepare(plan.micro_batch_sizes(ranks.rank()));
     evaluator.know_metrics();
     const auto steps = make_steps(samples, in_order(reading, ranks, evaluator.feed_memory()), stream);
-    Evaluation sums = evaluate_share(evaluator, *steps, plan);
+    mine = evaluate_share(evaluator, *steps, plan);
     skipped = steps->skipped();
-    return sums;
   });
   std::vector<double> all{mine.loss, mine.samples};
   all.insert(all.end(), mine.metrics.begin(), mine.metrics.end());

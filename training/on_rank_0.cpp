@@ -11,7 +11,7 @@ namespace {
 
 // Until nobody is at work any more.
 void beat(Collective& ranks, std::string_view what, const std::future<void>& done) {
-  constexpr std::chrono::seconds pause(1);
+  constexpr std::chrono::milliseconds pause(250);
   for (std::int64_t at_work = 1; at_work > 0;) {
     at_work = done.wait_for(pause) == std::future_status::timeout ? 1 : 0;
     ranks.sum(DType::int64, reinterpret_cast<std::byte*>(&at_work), 1, what);
@@ -37,17 +37,22 @@ void on_some_ranks(Collective& ranks, bool works, std::string_view what, const s
   std::future<void> beats =
       std::async(std::launch::async | std::launch::deferred, [&] { beat(ranks, what, done); });
   std::exception_ptr failure;
+  bool speaks_itself = false;
   try {
     const PhaseMark mark(what);
     work();
+  } catch (const RemoteError&) {
+    failure = std::current_exception();
   } catch (...) {
     failure = std::current_exception();
+    speaks_itself = true;
   }
   end.set_value();
   try {
     beats.get();
   } catch (...) {
-    if (!failure) throw;
+    // The work may have heard of the same loss: then the error of this thread may be the one that speaks.
+    if (!speaks_itself) throw;
   }
   agree_on_error(ranks, failure, what);
 }

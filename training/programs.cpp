@@ -152,16 +152,19 @@ void TrainingPrograms::place(Collective& collective, Strategy* strategy, const B
   on_rank_0(collective, "placing the parameters",
             [&] { placement = to_text(compile_gradients(largest_size(plan), plan, nullptr)->placement); });
   placement = broadcast_text(collective, std::move(placement), "the placement of the parameters");
-  const Placement placed =
-      together(collective, "placing the parameters", [&] { return parse_placement(placement); });
-  // A call of all ranks, and so not where some may have failed before it.
+  const Placement placed = together(collective, "placing the parameters",
+                                    [&] { return store_.complete(parse_placement(placement)); });
+  // Calls of all ranks, and so not where some may have failed before them.
+  std::unique_ptr<Memory> values;
   std::unique_ptr<Memory> gradients;
-  if (strategy != nullptr && backend_.info().host_memory)
+  if (strategy != nullptr && backend_.info().host_memory) {
+    values = strategy->value_memory(placed.bytes(ArenaKind::value));
     gradients = strategy->gradient_memory(placed.bytes(ArenaKind::gradient));
+  }
   together(collective, "placing the parameters", [&] {
-    store_.place(placed, backend_, [&](std::size_t bytes) {
-      return gradients ? std::move(gradients) : backend_.allocate(bytes, MemoryUse::device);
-    });
+    store_.place(
+        placed, backend_,
+        {[&](std::size_t) { return std::move(values); }, [&](std::size_t) { return std::move(gradients); }});
     store_.require_states(state_count(options_.optimizer));
   });
 }

@@ -93,8 +93,6 @@ class CpuBackend final : public Backend {
 
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(streams_); }
 
-  std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
-
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
     std::vector<Region> all;
     for (const auto& source : sources_)

@@ -13,6 +13,7 @@
 
 #include "core/export.h"
 #include "core/graph/graph.h"
+#include "core/graph/uses.h"
 #include "core/tensor/layout.h"
 
 // The porting manual: everything that the engine requires of a device. A backend implements Backend, Memory,
@@ -147,21 +148,6 @@ enum class MemoryUse : std::uint8_t {
   staging  // host memory that copies may read and write asynchronously
 };
 
-// Which values of a graph are read by whom; built once per compile.
-class PLEXAURA_API Uses {
- public:
-  explicit Uses(const Graph& graph, std::span<const Value> kept);
-  const std::vector<NodeId>& readers(Value value) const;
-  bool kept(Value value) const;  // an output or update of the program: seen from outside whatever the readers
-  bool only_read_by(Value value, NodeId reader) const {
-    return !kept(value) && readers(value) == std::vector{reader};
-  }
-
- private:
-  std::vector<std::vector<std::vector<NodeId>>> readers_;
-  std::vector<std::vector<bool>> kept_;
-};
-
 class PLEXAURA_API Backend {
  public:
   virtual ~Backend();
@@ -181,13 +167,13 @@ class PLEXAURA_API Backend {
   // A stream is held by events of the same body alone, and the copy stream takes part from the first of these on:
   // nothing in the recording is ordered with what stands in that stream otherwise. Any other use of streams,
   // allocation, and what waits for events, asks for them or signals them throw InternalError in this thread
-  // meanwhile. Null where it cannot record: nothing was called.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& body) = 0;
+  // meanwhile. Null where it cannot record, as by default: nothing was called.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& body);
 
   // Regions of more than one node that end at `last`, the preferred first. The engine takes those that save
   // most by the estimates of their candidates, if nobody else reads their inner values. A region that
-  // propose() refuses falls apart into its nodes.
-  virtual std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const = 0;
+  // propose() refuses falls apart into its nodes. None by default.
+  virtual std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const;
 
   // Ways to compute a region; cheap, without code generation. Empty where there is none. For a collective op that
   // is the rule, and the host sums. A backend that offers a kernel of its own joins the ranks itself; then the

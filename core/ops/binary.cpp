@@ -17,11 +17,15 @@ struct Operands {
 class BinaryOp final : public FunctionOp {
  public:
   using Vjp = std::function<std::vector<Node>(const Operands& operands, const Node& grad)>;
-  BinaryOp(std::string_view name, Vjp vjp, bool floating, FunctionOptions options)
-      : OpWith(std::move(options)), name_(name), vjp_(std::move(vjp)), floating_(floating) {}
+  BinaryOp(std::string_view name, Vjp vjp, bool floating, FunctionOptions options, Precision precision)
+      : OpWith(std::move(options)),
+        name_(name),
+        vjp_(std::move(vjp)),
+        floating_(floating),
+        precision_(precision) {}
 
   std::string_view name() const override { return name_; }
-  OpTraits traits() const override { return {.elementwise = true, .precision = precision_of(name_)}; }
+  OpTraits traits() const override { return {.elementwise = true, .precision = precision_}; }
 
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override {
     require_inputs(inputs, 2);
@@ -39,6 +43,7 @@ class BinaryOp final : public FunctionOp {
   std::string_view name_;
   Vjp vjp_;
   bool floating_;  // not for integers
+  Precision precision_;
 };
 
 // y = f(a, b) as bool.
@@ -86,8 +91,9 @@ Node share_of_chosen(const Node& chosen, const Operands& of, const Node& grad) {
 }
 
 Node binary(std::string_view name, BinaryOp::Vjp vjp, Operand a, Operand b, bool floating = false,
-            FunctionOptions options = {}) {
-  return apply(std::make_shared<BinaryOp>(name, std::move(vjp), floating, std::move(options)), {a, b});
+            FunctionOptions options = {}, Precision precision = Precision::follows) {
+  return apply(std::make_shared<BinaryOp>(name, std::move(vjp), floating, std::move(options), precision),
+               {a, b});
 }
 
 Node compare(std::string_view name, Operand a, Operand b) {
@@ -167,7 +173,7 @@ Node pow(Operand a, Operand b) {
         const Node at_zero = eq(of.a, 0);
         return {grad * slope, where(at_zero, 0, grad * of.y * log(where(at_zero, 1, of.a)))};
       },
-      a, b, true);
+      a, b, true, {}, Precision::wide);
 }
 
 Node sigmoid_cross_entropy(Operand logits, Operand targets) {
@@ -176,7 +182,7 @@ Node sigmoid_cross_entropy(Operand logits, Operand targets) {
       [](const Operands& of, const Node& grad) -> std::vector<Node> {
         return {grad * (sigmoid(of.a) - of.b), -(grad * of.a)};
       },
-      logits, targets, true);
+      logits, targets, true, {}, Precision::wide);
 }
 
 Node eq(Operand a, Operand b) { return compare("eq", a, b); }

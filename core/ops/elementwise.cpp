@@ -1,19 +1,11 @@
 #include "core/ops/elementwise.h"
 
-#include <algorithm>
-#include <array>
 #include <fmt/format.h>
 
 namespace plexaura {
 
 void FunctionOptions::describe(Description& to) const {
   for (std::size_t i = 0; i < values.size(); ++i) to.add(std::string(names[i]), values[i]);
-}
-
-Precision precision_of(std::string_view function) {
-  static constexpr std::array<std::string_view, 10> wide{
-      "pow", "square", "sqrt", "exp", "log", "erf", "gelu", "gelu_tanh", "softplus", "sigmoid_cross_entropy"};
-  return std::ranges::find(wide, function) != wide.end() ? Precision::wide : Precision::follows;
 }
 
 std::vector<TensorType> UnaryOp::infer(std::span<const TensorType> inputs) const {

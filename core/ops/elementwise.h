@@ -18,28 +18,27 @@ struct FunctionOptions {
   PLEXAURA_API void describe(Description& to) const;
 };
 
-// Follows for most functions. Wide for those whose results, or the terms of whose gradients, leave the range of
-// float16 or lose the digits that matter: powers, exponentials and logarithms.
-PLEXAURA_API Precision precision_of(std::string_view function);
-
 // What every op with a functor is: its kernels read the options.
 using FunctionOp = OpWith<FunctionOptions>;
 
-// y = f(x), same type and shape; floating only. Named by its function.
+// y = f(x), same type and shape; floating only. Named by its function, which is wide where its results, or the terms
+// of its gradient, leave the range of float16 or lose the digits that matter: powers, exponentials and logarithms.
 class PLEXAURA_API UnaryOp : public FunctionOp {
  public:
   using Vjp = std::function<Node(const Node& x, const Node& y, const Node& grad)>;
-  UnaryOp(std::string_view name, Vjp vjp, FunctionOptions options = {})
-      : OpWith(std::move(options)), name_(name), vjp_(std::move(vjp)) {}
+  UnaryOp(std::string_view name, Vjp vjp, FunctionOptions options = {},
+          Precision precision = Precision::follows)
+      : OpWith(std::move(options)), name_(name), vjp_(std::move(vjp)), precision_(precision) {}
 
   std::string_view name() const override { return name_; }
   std::vector<TensorType> infer(std::span<const TensorType> inputs) const override;
   std::vector<Node> vjp(const VjpRequest& request) const override;
-  OpTraits traits() const override { return {.elementwise = true, .precision = precision_of(name_)}; }
+  OpTraits traits() const override { return {.elementwise = true, .precision = precision_}; }
 
  private:
   std::string_view name_;  // of static storage
   Vjp vjp_;
+  Precision precision_;
 };
 
 // Throws RuleError unless `count` inputs are given.

@@ -11,8 +11,8 @@ namespace plexaura {
 
 namespace {
 
-Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x) {
-  return apply(std::make_shared<UnaryOp>(name, std::move(vjp)), {x});
+Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x, Precision precision = Precision::follows) {
+  return apply(std::make_shared<UnaryOp>(name, std::move(vjp), FunctionOptions{}, precision), {x});
 }
 
 class Clip final : public UnaryOp {
@@ -94,22 +94,24 @@ Node abs(Operand x) {
 
 Node exp(Operand x) {
   return unary(
-      "exp", [](const Node&, const Node& y, const Node& grad) { return grad * y; }, x);
+      "exp", [](const Node&, const Node& y, const Node& grad) { return grad * y; }, x, Precision::wide);
 }
 
 Node log(Operand x) {
   return unary(
-      "log", [](const Node& x, const Node&, const Node& grad) { return grad / x; }, x);
+      "log", [](const Node& x, const Node&, const Node& grad) { return grad / x; }, x, Precision::wide);
 }
 
 Node sqrt(Operand x) {
   return unary(
-      "sqrt", [](const Node&, const Node& y, const Node& grad) { return grad / (2 * y); }, x);
+      "sqrt", [](const Node&, const Node& y, const Node& grad) { return grad / (2 * y); }, x,
+      Precision::wide);
 }
 
 Node square(Operand x) {
   return unary(
-      "square", [](const Node& x, const Node&, const Node& grad) { return grad * (2 * x); }, x);
+      "square", [](const Node& x, const Node&, const Node& grad) { return grad * (2 * x); }, x,
+      Precision::wide);
 }
 
 Node sigmoid(Operand x) {
@@ -129,7 +131,8 @@ Node relu(Operand x) {
 
 Node softplus(Operand x) {
   return unary(
-      "softplus", [](const Node& x, const Node&, const Node& grad) { return grad * sigmoid(x); }, x);
+      "softplus", [](const Node& x, const Node&, const Node& grad) { return grad * sigmoid(x); }, x,
+      Precision::wide);
 }
 
 Node erf(Operand x) {
@@ -138,16 +141,17 @@ Node erf(Operand x) {
       [](const Node& x, const Node&, const Node& grad) {
         return grad * (2 * std::numbers::inv_sqrtpi * exp(-square(x)));
       },
-      x);
+      x, Precision::wide);
 }
 
 Node gelu(Operand x, GeluOptions options) {
   if (options.tanh)
     return unary(
         "gelu_tanh", [](const Node& x, const Node&, const Node& grad) { return grad * gelu_tanh_slope(x); },
-        x);
+        x, Precision::wide);
   return unary(
-      "gelu", [](const Node& x, const Node&, const Node& grad) { return grad * gelu_slope(x); }, x);
+      "gelu", [](const Node& x, const Node&, const Node& grad) { return grad * gelu_slope(x); }, x,
+      Precision::wide);
 }
 
 Node leaky_relu(Operand x, double slope) { return apply(std::make_shared<LeakyRelu>(slope), {x}); }

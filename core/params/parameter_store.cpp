@@ -93,26 +93,23 @@ void ParameterStore::set_types(const ArenaTypes& types) {
   if (!placed()) placement_.types = types;
 }
 
-namespace {
-
-// What the program that made the placement did not mention, which may be everything.
-void append_unmentioned(Placement& placement, const std::vector<ParameterSpec>& specs) {
-  for (const ParameterSpec& spec : specs)
+// The program that made the placement may have mentioned nothing.
+Placement ParameterStore::complete(Placement placement) const {
+  for (const ParameterSpec& spec : specs_)
     if (placement.find(spec.name) == nullptr)
       placement.append(spec.name, spec.type, ParameterRole::frozen,
                        Layout::row_major(spec.type.shape.rank()));
+  return placement;
 }
 
-}  // namespace
-
-void ParameterStore::place(Placement placement, Backend& backend, const MemoryProvider& gradient_memory) {
+void ParameterStore::place(Placement placement, Backend& backend, const MemoryProviders& memory) {
   if (placement.entries.empty()) placement.types = types_;
   if (placement.types != types_)
     throw UserError(
         fmt::format("the program was compiled for arenas of {} and the store has {}; compile it with "
                     "the types of the store",
                     to_text(placement.types), to_text(types_)));
-  append_unmentioned(placement, specs_);
+  placement = complete(std::move(placement));
   for (const Placement::Entry& entry : placement.entries)
     if (spec(entry.name).type != entry.type)
       throw UserError(
@@ -133,11 +130,11 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
   placement_ = std::move(placement);
   backend_ = &backend;
   ++placed_times_;
-  values_ = zeroed(placement_.bytes(ArenaKind::value), {});
+  values_ = zeroed(placement_.bytes(ArenaKind::value), memory.values);
   shadow_ = types_.shadow ? zeroed(placement_.bytes(ArenaKind::shadow), {}) : nullptr;
   scaling_ = types_.scales_loss() ? zeroed(placement_.bytes(ArenaKind::scaling), {}) : nullptr;
   if (scaling_) write_loss_scale(scale);
-  gradients_ = zeroed(placement_.bytes(ArenaKind::gradient), gradient_memory);
+  gradients_ = zeroed(placement_.bytes(ArenaKind::gradient), memory.gradients);
   addends_ = nullptr;
   states_.clear();
   for (std::size_t i = 0; i < specs_.size(); ++i) write_value_of(specs_[i].name, values[i]);
@@ -268,7 +265,8 @@ void ParameterStore::write_value_of(std::string_view name, const Tensor& value) 
 }
 
 std::unique_ptr<Memory> ParameterStore::zeroed(std::size_t bytes, const MemoryProvider& provider) {
-  std::unique_ptr<Memory> memory = provider ? provider(bytes) : backend_->allocate(bytes, MemoryUse::device);
+  std::unique_ptr<Memory> memory = provider ? provider(bytes) : nullptr;
+  if (!memory) memory = backend_->allocate(bytes, MemoryUse::device);
   const std::vector<std::byte> zeros(bytes);
   copy_to_device(*backend_, memory->address(), zeros.data(), bytes);
   return memory;

@@ -31,9 +31,14 @@ struct ParameterSpec {
   std::vector<std::string> aliases = {};  // other names of a tied parameter
 };
 
-// Provides the memory of the gradient arena from outside (a window shared by the ranks of a node). Zeroed by
-// the store.
+// Provides the memory of an arena from outside (a window shared by the ranks of a node), or null: then the backend
+// does. Zeroed by the store.
 using MemoryProvider = std::function<std::unique_ptr<Memory>(std::size_t bytes)>;
+
+struct MemoryProviders {
+  MemoryProvider values = {};
+  MemoryProvider gradients = {};
+};
 
 // The named parameters and buffers of a model in flat arenas. Until it is placed it holds logical tensors in
 // host memory, so that weights can be read and written before anything is compiled; then values, gradients
@@ -68,9 +73,12 @@ class PLEXAURA_API ParameterStore {
   const ArenaTypes& types() const { return types_; }
   void set_types(const ArenaTypes& types);
 
-  // Moves everything to arenas. Parameters that the placement does not name come behind as frozen. May be
-  // called again with another placement (a changed frozen set): values and state are kept by name.
-  void place(Placement placement, Backend& backend, const MemoryProvider& gradient_memory = {});
+  // The placement with the parameters that it does not name behind, as frozen.
+  Placement complete(Placement placement) const;
+
+  // Moves everything to arenas, as the complete placement says. May be called again with another placement (a changed
+  // frozen set): values and state are kept by name.
+  void place(Placement placement, Backend& backend, const MemoryProviders& memory = {});
   bool placed() const { return backend_ != nullptr; }
   const Placement& placement() const { return placement_; }
 

@@ -12,6 +12,7 @@ namespace plexaura {
 
 Strategy::~Strategy() = default;
 
+std::unique_ptr<Memory> Strategy::value_memory(std::size_t) { return nullptr; }
 std::unique_ptr<Memory> Strategy::gradient_memory(std::size_t) { return nullptr; }
 
 // The copy out of a bucket. Whoever waits for it goes on where the device failed, with zeros, so that the

@@ -206,8 +206,9 @@ class PLEXAURA_API Strategy {
   // number of a step is then its place in the run, and a rank may make several steps with one number, or none.
   virtual Dealer* dealer() { return nullptr; }
 
-  // Memory for the gradient arena, where the strategy wants to provide it (a shared window); null: the
-  // engine's own. Asked only where the backend's memory is host memory, of all ranks at the same point.
+  // Memory for the arenas of values and of gradients, where the strategy wants to provide it (a shared window); null:
+  // the engine's own. Asked only where the backend's memory is host memory, of all ranks at the same point.
+  virtual std::unique_ptr<Memory> value_memory(std::size_t bytes);
   virtual std::unique_ptr<Memory> gradient_memory(std::size_t bytes);
 
   // Null: each rank reads its own samples. Else rank 0 reads those of all ranks, each step in as many parts as ranks

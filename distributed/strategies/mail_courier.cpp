@@ -24,7 +24,7 @@ MailCourier::MailCourier(std::unique_ptr<Mailbox> mailbox)
 void MailCourier::send(Stream stream, int to, std::span<const std::byte> parcel) {
   const auto lock = driver_.hold();
   const int tag = tag_of(stream);
-  const double deadline = mailbox_->deadline_seconds();
+  const double deadline = patience(stream);
   for (const Wait wait(deadline); !gone_.contains(to) && mailbox_->post(to, tag, parcel) == Posted::full;) {
     if (const auto letter = mailbox_->take(tag, seconds_between_looks)) gone_.insert(letter->from);
     if (wait.expired()) mailbox_->give_up(deadline, "room for samples");
@@ -33,7 +33,7 @@ void MailCourier::send(Stream stream, int to, std::span<const std::byte> parcel)
 
 std::optional<std::vector<std::byte>> MailCourier::receive(Stream stream, std::string_view what) {
   const auto lock = driver_.hold();
-  const double deadline = mailbox_->deadline_seconds();
+  const double deadline = patience(stream);
   std::optional<Letter> letter = mailbox_->take_from_living(tag_of(stream), deadline, what);
   if (!letter) mailbox_->give_up(deadline, what);
   if (letter->bytes.empty()) return std::nullopt;
@@ -51,19 +51,26 @@ void MailCourier::close(Stream stream, bool in_error) noexcept {
     else if (in_error)
       mailbox_->post(reader, tag, {});
     else
-      drop_rest(tag);
+      drop_rest(stream);
   } catch (const std::exception&) {
     // The run ends, and says why elsewhere.
   }
 }
 
 // Up to the letter that closes the stream. Whoever waits for rank 0 behind this says why it does not come.
-void MailCourier::drop_rest(int tag) {
-  for (Wait patience(mailbox_->deadline_seconds()); !patience.expired() && !mailbox_->is_lost(reader);) {
-    const auto letter = mailbox_->take(tag, seconds_between_looks);
+void MailCourier::drop_rest(Stream stream) {
+  for (Wait wait(patience(stream)); !wait.expired() && !mailbox_->is_lost(reader);) {
+    const auto letter = mailbox_->take(tag_of(stream), seconds_between_looks);
     if (letter && letter->bytes.empty()) return;
-    if (letter) patience.progressed();
+    if (letter) wait.progressed();
   }
+}
+
+// A rank may take as long as it likes over its share of a validation: see training/on_rank_0.h. The thread that tells
+// the others that it is at work also finds out who is lost, and every wait here hears of that.
+double MailCourier::patience(Stream stream) const {
+  constexpr double years = 1e9;
+  return stream == Stream::validation ? years : mailbox_->deadline_seconds();
 }
 
 }  // namespace plexaura

@@ -19,7 +19,8 @@ class MailCourier final : public Courier {
   void close(Stream stream, bool in_error) noexcept override;
 
  private:
-  void drop_rest(int tag);
+  void drop_rest(Stream stream);
+  double patience(Stream stream) const;
 
   std::unique_ptr<Mailbox> mailbox_;
   std::set<int> gone_;  // ranks that take no more parcels

@@ -22,6 +22,7 @@ class Overlapped final : public Strategy {
   ~Overlapped() override { Overlapped::give_up(); }
 
   HookSet hooks() const override { return inner_->hooks(); }
+  std::unique_ptr<Memory> value_memory(std::size_t bytes) override { return inner_->value_memory(bytes); }
   std::unique_ptr<Memory> gradient_memory(std::size_t bytes) override {
     return inner_->gradient_memory(bytes);
   }

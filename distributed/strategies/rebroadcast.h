@@ -21,6 +21,7 @@ class Rebroadcast final : public Strategy {
   RankRole role() const override { return inner_.role(); }
   GradientScope scope() const override { return inner_.scope(); }
   bool realigns_weights() const override { return true; }
+  std::unique_ptr<Memory> value_memory(std::size_t bytes) override { return inner_.value_memory(bytes); }
   std::unique_ptr<Memory> gradient_memory(std::size_t bytes) override {
     return inner_.gradient_memory(bytes);
   }

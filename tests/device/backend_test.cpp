@@ -8,35 +8,12 @@
 #include "core/device/transfer.h"
 #include "core/error.h"
 #include "core/ops/batch_norm.h"
-#include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
-#include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/backend_fixture.h"
 #include "tests/support/error_text.h"
 
 namespace plexaura::testing::backend_test {
-
-TEST_CASE("uses tells who reads a value, and what is seen from outside") {
-  Graph graph;
-  const Node x = graph.input("x", {DType::float32, {4}});
-  const Node a = exp(x);
-  const Node b = tanh(a);
-  const Node c = a * b;
-  const Node d = b + b;
-  const Node buffer = graph.buffer("buffer", {DType::float32, {4}});
-  graph.update(buffer, d);
-  const std::vector<Value> kept{c.value(), d.value()};
-  const Uses uses(graph, kept);
-  CHECK(uses.readers(a.value()) == std::vector<NodeId>{b.id(), c.id()});
-  CHECK(uses.readers(c.value()).empty());
-  CHECK(uses.kept(c.value()));
-  CHECK(uses.kept(d.value()));
-  CHECK(!uses.kept(a.value()));
-  CHECK(uses.only_read_by(x.value(), a.id()));
-  CHECK(!uses.only_read_by(a.value(), b.id()));
-  CHECK(!uses.only_read_by(c.value(), b.id()));
-}
 
 TEST_CASE("the region of one node takes its inputs as they stand and gives all outputs") {
   Graph graph;

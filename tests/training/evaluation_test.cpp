@@ -1,7 +1,9 @@
 #include "training/evaluation.h"
 
+#include <chrono>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <thread>
 
 #include "backends/registry.h"
 #include "core/ops/all_reduce.h"
@@ -112,6 +114,19 @@ TEST_CASE("validation draws for a sample by its place in the data, however these
   CHECK(loss(alone, 4) == doctest::Approx(whole).epsilon(1e-12));
   ThreadRanks(2).run(
       [&](Collective& ranks) { CHECK(loss(ranks, 4) == doctest::Approx(whole).epsilon(1e-12)); });
+}
+
+TEST_CASE("validation may take longer on one rank than ranks wait for each other") {
+  ThreadRanks(2, 1).run([&](Collective& ranks) {
+    const auto backend = open_backend("cpu");
+    ParameterStore store = small_store();
+    const ModelBuilder slow_to_build = [&](const ModelInputs& inputs) {
+      if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+      return small_model(inputs);
+    };
+    Evaluator evaluator(slow_to_build, points(1)->fields(), store, *backend, ranks);
+    CHECK(validate(evaluator, points(8), ranks, {.batch_size = 8}).loss > 0);
+  });
 }
 
 TEST_CASE("validation needs samples") {

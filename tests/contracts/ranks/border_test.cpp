@@ -1,8 +1,9 @@
-// The border's smaller promises: the gradient arena may be given from outside, weights are read and written
+// The border's smaller promises: the arenas of values and gradients may be given from outside, weights are read and written
 // as the user knows them whatever their layout, and what was derived from parameters is derived again when
 // they change.
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <doctest/doctest.h>
 
@@ -58,23 +59,27 @@ Placement padded(const Placement& from) {
 
 }  // namespace
 
-TEST_CASE("the gradient arena lies where it is told, in memory that held anything") {
+TEST_CASE("values and gradients lie where they are told, in memory that held anything") {
   if (!test_backend().info().host_memory) return;  // no other memory can be given to a device
-  alignas(64) static std::byte window[1 << 12];
-  std::fill(std::begin(window), std::end(window), std::byte{0xff});
-  std::size_t asked = 0;
-  const MemoryProvider provider = [&](std::size_t bytes) {
-    asked = bytes;
-    return std::make_unique<Borrowed>(window, bytes);
+  alignas(64) static std::array<std::array<std::byte, 1 << 12>, 2> windows;
+  for (auto& window : windows) window.fill(std::byte{0xff});
+  std::array<std::size_t, 2> asked{};
+  const auto provider = [&](std::size_t which) -> MemoryProvider {
+    return [&asked, which](std::size_t bytes) {
+      asked.at(which) = bytes;
+      return std::make_unique<Borrowed>(windows.at(which).data(), bytes);
+    };
   };
   SmallTraining given(test_backend(), specs(), model, some_batch(),
-                      {.sizes = {2}, .gradient_memory = provider});
+                      {.sizes = {2}, .memory = {.values = provider(0), .gradients = provider(1)}});
   SmallTraining own(test_backend(), specs(), model, some_batch(), {.sizes = {2}});
-  CHECK(given.store().gradients() == window);
-  CHECK(asked == 4 * static_cast<std::size_t>(given.store().placement().gradient_count()));
+  CHECK(given.store().values() == windows[0].data());
+  CHECK(given.store().gradients() == windows[1].data());
+  CHECK(asked[0] == given.store().placement().bytes(ArenaKind::value));
+  CHECK(asked[1] == given.store().placement().bytes(ArenaKind::gradient));
   for (int i = 0; i < 2; ++i) CHECK(given.step(some_batch(), 0.01).loss == own.step(some_batch(), 0.01).loss);
   check_same_values(given.store(), own.store());
-  CHECK(reinterpret_cast<const float*>(window)[0] != 0);
+  for (const auto& window : windows) CHECK(reinterpret_cast<const float*>(window.data())[0] != 0);
 }
 
 TEST_CASE("weights leave and enter in logical layout, before the first step and after an update") {

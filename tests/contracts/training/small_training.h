@@ -36,7 +36,7 @@ class SmallTraining {
     std::vector<std::int64_t> sizes = {4};  // of micro-batches
     bool micro_batches = false;             // steps have several of them
     const Placement* placement = nullptr;   // null: that of the first size
-    MemoryProvider gradient_memory = {};
+    MemoryProviders memory = {};
     bool watch = false;
     std::int64_t seed = 0;
     double loss_scale = 1;

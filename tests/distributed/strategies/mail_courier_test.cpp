@@ -1,8 +1,10 @@
 #include "distributed/strategies/mail_courier.h"
 
+#include <chrono>
 #include <doctest/doctest.h>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/stub_transport.h"
 #include "tests/distributed/group/thread_transport.h"
+#include "training/on_rank_0.h"
 
 namespace plexaura::testing::mail_courier_test {
 
@@ -116,6 +119,36 @@ TEST_CASE("courier: a parcel that does not come ends the run with its name") {
   CAPTURE(ends[1]);
   CHECK(ends[0].starts_with("hears rank 1 "));
   CHECK(ends[1].starts_with("says rank 1 waited 0.5 s at 'samples'"));
+}
+
+TEST_CASE("courier: in validation a parcel may come later than ranks wait for each other") {
+  const auto sender = [](Communicator& ranks, Courier& courier) {
+    on_some_ranks(ranks, true, "validation", [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+      courier.send(validation, 1, parcel(1, 42));
+      courier.close(validation, false);
+    });
+  };
+  const auto receiver = [](Communicator& ranks, Courier& courier) {
+    on_some_ranks(ranks, true, "validation", [&] {
+      require(courier.receive(validation, "samples") == parcel(1, 42), "another parcel in validation");
+      require(!courier.receive(validation, "samples"), "validation was not closed");
+    });
+  };
+  CHECK(ends_of(sender, receiver, 1) == fine);
+}
+
+TEST_CASE("courier: in validation, too, the loss of a rank ends the wait for its parcels") {
+  const auto sender = [](Communicator&, Courier&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+  };
+  const auto receiver = [](Communicator& ranks, Courier& courier) {
+    on_some_ranks(ranks, true, "validation", [&] { courier.receive(validation, "samples"); });
+  };
+  const auto ends = ends_of(sender, receiver, 1);
+  CAPTURE(ends[0]);
+  CAPTURE(ends[1]);
+  CHECK(ends[1].starts_with("says rank 0 did not come to 'validation' "));
 }
 
 }  // namespace plexaura::testing::mail_courier_test

@@ -24,10 +24,10 @@ PLEXAURA_INLINE void avg_pool_body(const AvgPoolShapes& shapes, PoolPlace at, co
     const Inside w = inside(column, window.kernel.w, window.stride.w, window.padding.w, x.width);
     const float* pixel = src + x.offset(at.sample, at.block, h.first, w.first);
     float sum[lanes] = {};
-    for (std::int64_t a = h.begin; a < h.end; ++a, pixel += x.width * x.pixel_stride)
+    for (std::int64_t a = h.begin; a < h.end; ++a, pixel += x.width * x.row_stride)
       for (std::int64_t b = 0; b < w.end - w.begin; ++b) {
 #pragma omp simd
-        for (int lane = 0; lane < lanes; ++lane) sum[lane] += pixel[b * x.pixel_stride + lane];
+        for (int lane = 0; lane < lanes; ++lane) sum[lane] += pixel[b * x.row_stride + lane];
       }
     const float weight = weight_of(shapes, h, w);
     float* to = dst + y.offset(at.sample, at.block, at.row, column);

@@ -44,9 +44,9 @@ PLEXAURA_INLINE void max_pool_body(const PoolShapes& shapes, PoolPlace at, const
     for (int lane = 0; lane < lanes; ++lane) largest.value[lane] = corner[lane];
     for (int lane = 0; lane < lanes; ++lane) largest.place[lane] = first;
     for (std::int64_t a = h.begin; a < h.end; ++a) {
-      const float* pixel = corner + (a - h.begin) * x.width * x.pixel_stride;
+      const float* pixel = corner + (a - h.begin) * x.width * x.row_stride;
       auto place = static_cast<std::int32_t>(a * window.kernel.w + w.begin);
-      for (std::int64_t b = w.begin; b < w.end; ++b, ++place, pixel += x.pixel_stride)
+      for (std::int64_t b = w.begin; b < w.end; ++b, ++place, pixel += x.row_stride)
         look_at<lanes>(largest, pixel, place);
     }
     const std::int64_t to = y.offset(at.sample, at.block, at.row, column);
@@ -64,15 +64,15 @@ PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, co
   const Size2d kernel = shapes.window.kernel;
   const PixelView& x = shapes.src;
   const PixelView& y = shapes.dst;
-  const std::int64_t step = x.pixel_stride;
+  const std::int64_t step = x.row_stride;
   float* to = diff_src + x.offset(at.sample, at.block, at.row, 0);
   const std::int64_t window_row = at.row / kernel.h;
   const std::int64_t windows = window_row < y.height ? y.width : 0;
   const std::int64_t from = y.offset(at.sample, at.block, window_row, 0);
   for (std::int64_t j = 0; j < windows; ++j) {
     auto place = static_cast<std::int32_t>(at.row % kernel.h * kernel.w);
-    const std::uint8_t* chosen = index + from + j * y.pixel_stride;
-    const float* grad = diff_dst + from + j * y.pixel_stride;
+    const std::uint8_t* chosen = index + from + j * y.row_stride;
+    const float* grad = diff_dst + from + j * y.row_stride;
     for (std::int64_t b = 0; b < kernel.w; ++b, ++place, to += step) {
 #pragma omp simd
       for (int lane = 0; lane < lanes; ++lane) to[lane] = chosen[lane] == place ? grad[lane] : 0.F;
@@ -101,7 +101,7 @@ PLEXAURA_INLINE void plane_grad_body(const PoolShapes& shapes, PoolPlace at, con
   const PixelView y = shapes.dst;
   float* plane = diff_src + x.offset(at.sample, at.block, 0, 0);
   for (std::int64_t pixel = 0; pixel < x.height * x.width; ++pixel)
-    for (int lane = 0; lane < lanes; ++lane) plane[pixel * x.pixel_stride + lane] = 0.F;
+    for (int lane = 0; lane < lanes; ++lane) plane[pixel * x.row_stride + lane] = 0.F;
   for (std::int64_t i = 0; i < y.height; ++i) {
     const Inside h = inside(i, window.kernel.h, window.stride.h, window.padding.h, x.height);
     for (std::int64_t j = 0; j < y.width; ++j) {
@@ -110,8 +110,8 @@ PLEXAURA_INLINE void plane_grad_body(const PoolShapes& shapes, PoolPlace at, con
       for (std::int64_t a = h.begin; a < h.end; ++a)
         add_to_chosen<lanes>(diff_dst + from, index + from,
                              static_cast<std::int32_t>(a * window.kernel.w + w.begin), w.end - w.begin,
-                             x.pixel_stride,
-                             plane + ((h.first + a - h.begin) * x.width + w.first) * x.pixel_stride);
+                             x.row_stride,
+                             plane + ((h.first + a - h.begin) * x.width + w.first) * x.row_stride);
     }
   }
 }

@@ -1,0 +1,75 @@
+// Between VM::run and the library that computes there is little of ours: told by the frames around a call of oneDNN, in
+// whose place this program puts itself.
+
+#include <algorithm>
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+#include <execinfo.h>
+#include <vector>
+
+#include "core/ops/conv2d.h"
+#include "core/vm/vm.h"
+#include "tests/support/backend.h"
+
+namespace plexaura::testing {
+
+namespace {
+
+constexpr int deepest = 128;
+
+// How many frames lie around each call of the library, since this was cleared; null where nobody asks.
+std::vector<int>* depths = nullptr;
+
+// From the caller outwards.
+__attribute__((noinline)) int frames_around() {
+  void* frames[deepest];
+  return backtrace(frames, deepest) - 1;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int dnnl_primitive_execute(const void* primitive,
+                                                                             void* stream, int count,
+                                                                             const void* arguments) {
+  if (depths != nullptr) depths->push_back(frames_around() - 1);  // without this function
+  static const auto library =
+      reinterpret_cast<decltype(&dnnl_primitive_execute)>(dlsym(RTLD_NEXT, "dnnl_primitive_execute"));
+  return library(primitive, stream, count, arguments);
+}
+
+TEST_CASE("from VM::run to a call of oneDNN there are at most five frames of ours") {
+#ifndef NDEBUG
+  MESSAGE("skipped: calls are not inlined in this build");
+  return;
+#endif
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {8, 16, 16, 16}});
+  const Node w = graph.input("w", {DType::float32, {16, 16, 3, 3}});
+  const std::vector<ProgramOutput> outputs{{conv2d(x, w)}};
+  const auto program = compile(graph, outputs, test_backend());
+  if (std::ranges::none_of(program->instructions, [](const Instruction& instruction) {
+        return instruction.implementation.starts_with("onednn");
+      })) {
+    MESSAGE("skipped: there is no oneDNN on " << test_backend().info().name);
+    return;
+  }
+  VM vm(program, test_backend());
+  const Tensor images(x.type());
+  const Tensor filters(w.type());
+  const Feed feeds[] = {{"x", images}, {"w", filters}};
+  vm.run(feeds);
+  std::vector<int> seen;
+  const int around_run = frames_around();
+  depths = &seen;
+  vm.run(feeds);
+  depths = nullptr;
+  REQUIRE(!seen.empty());
+  for (const int around_call : seen) {
+    CHECK(around_call < deepest - 3);
+    CHECK(around_call > around_run);
+    CHECK(around_call - around_run <= 5);
+    MESSAGE("frames of ours, with that of VM::run: " << around_call - around_run);
+  }
+}
+
+}  // namespace plexaura::testing
