@@ -24,6 +24,7 @@
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
 #include "models/programs/sent_data.h"
+#include "models/programs/shared_cores.h"
 #include "models/programs/spares.h"
 #include "models/programs/survivors.h"
 #include "models/programs/use_model.h"
@@ -284,6 +285,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   if (rebroadcasts) strategy = &realigning.emplace(*strategy, ranks, setup.options.rebroadcast_every);
   say_if_any(*report, choice.remark);
   say_if_any(*report, remark_on_speed(setup.options.types, *backend));
+  say_if_any(*report, remark_on_shared_cores(ranks));
   say_if_any(*report, setup.compression.sentence);
   if (!setup.compression.sentence.empty()) report->log(setup.compression.fields);
   Survivors survivors(roles, setup.options, backend->info().kind, line.log);
