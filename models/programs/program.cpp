@@ -236,6 +236,7 @@ Work prepare(const CommandLine& line, const Roles& roles, Setup& setup) {
     return made;
   });
   KernelChoice choice = kernel_choice(ranks, line, setup.options);
+  setup.options.trainer.number_of_rank = roles.number();
   setup.options.trainer.profile = profile.get();
   setup.options.trainer.tuner = choice.tuner.get();
   return {std::move(report), std::move(profile), std::move(backend), std::move(store), std::move(choice)};
