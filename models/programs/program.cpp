@@ -227,8 +227,8 @@ Work prepare(const CommandLine& line, const Roles& roles, Setup& setup) {
     if (speaks) prepare_outputs(line, setup.options.trainer.output.string());
     return std::make_unique<RunReport>(speaks, line.log, setup.options.trainer.epochs);
   });
-  // On all ranks at about the same time: see TraceFile.
   auto profile = line.profile.empty() ? nullptr : std::make_unique<Profile>();
+  if (profile) align_clocks(ranks, *profile);
   auto backend = together(ranks, "opening the backend", [&] { return open_device(line, setup.options); });
   ParameterStore store = together(ranks, "making the parameters", [&] {
     ParameterStore made = make_store_of(setup);
