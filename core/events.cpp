@@ -2,11 +2,28 @@
 
 #include <atomic>
 
+#include "core/clock.h"
+
 namespace plexaura {
 namespace {
 
 std::atomic<EventSink*> sink = nullptr;
 thread_local const EventSpan* innermost = nullptr;
+
+// The waits of a thread. One may contain another.
+struct Waits {
+  int depth = 0;
+  double began = 0;
+  double seconds = 0;
+
+  void begin() noexcept {
+    if (depth++ == 0) began = seconds_now();
+  }
+  void end() noexcept {
+    if (--depth == 0) seconds += seconds_now() - began;
+  }
+};
+thread_local Waits waits;
 
 }  // namespace
 
@@ -18,14 +35,18 @@ void tell_event(EventKind kind, std::int64_t number, std::string_view text) noex
   if (EventSink* const where = sink.load(std::memory_order_acquire)) where->event(kind, number, text);
 }
 
+double seconds_waited() noexcept { return waits.seconds; }
+
 EventSpan::EventSpan(EventKind kind, std::string_view text) noexcept
     : kind_(kind), text_(text), outer_(innermost) {
   innermost = this;
+  if (kind_ == EventKind::wait) waits.begin();
   tell_event(kind_, 0, text_);
 }
 
 EventSpan::~EventSpan() {
   innermost = outer_;
+  if (kind_ == EventKind::wait) waits.end();
   if (outer_ == nullptr)
     tell_event(EventKind::back);
   else

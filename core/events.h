@@ -42,6 +42,9 @@ PLEXAURA_API void send_events_to(EventSink* sink) noexcept;
 
 PLEXAURA_API void tell_event(EventKind kind, std::int64_t number = 0, std::string_view text = {}) noexcept;
 
+// How long this thread has been in spans of the kind `wait`, but those that still last.
+PLEXAURA_API double seconds_waited() noexcept;
+
 // While one lives, this thread does what it says. `text` has to live as long.
 class PLEXAURA_API EventSpan {
  public:

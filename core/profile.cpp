@@ -48,7 +48,7 @@ std::string Profile::events(int rank) const {
     text += fmt::format(
         ",\n{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"name\":{},\"cat\":{},\"ts\":{:.3f},\"dur\":{:.3f},"
         "\"args\":{{\"detail\":{}}}}}",
-        rank, event.thread, quoted(event.name), quoted(event.category), event.start, event.duration,
+        rank, event.thread, quoted(event.name), quoted(event.category), event.start + later_, event.duration,
         quoted(event.detail));
   return text;
 }

@@ -22,6 +22,8 @@ class PLEXAURA_API Profile {
   double now() const;
   // `detail` is shown beside the event: shapes, GFLOP/s, GB/s.
   void add(std::string name, std::string category, double start, double duration, std::string detail = {});
+  // By how many microseconds this profile was made after another one, in whose times events() is to tell.
+  void begin_after(double microseconds) { later_ = microseconds; }
   // All events as JSON, a line each, for a TraceFile. `rank`: where they happened.
   std::string events(int rank = 0) const;
   // Counts an event for which there was no memory; events() then says how many there were.
@@ -37,13 +39,13 @@ class PLEXAURA_API Profile {
     std::size_t thread;
   };
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double later_ = 0;
   mutable std::mutex mutex_;
   std::vector<Event> events_;
   std::atomic<std::int64_t> missing_ = 0;
 };
 
-// A trace, written from what Profile::events() gives on each rank. Their clocks agree as far as the profiles were
-// made at the same time.
+// A trace, written from what Profile::events() gives on each rank.
 class PLEXAURA_API TraceFile {
  public:
   explicit TraceFile(std::string path);  // UserError where it cannot be created

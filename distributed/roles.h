@@ -24,6 +24,8 @@ class Roles {
 
   bool serves() const { return training_ == nullptr && !is_spare_; }
   bool is_spare() const { return is_spare_; }
+  // Of this rank among all.
+  int number() const { return all_.rank(); }
   // How many ranks train.
   int trainers() const { return trainers_; }
   // Those that train, in the order of ranks; the communicator of all where all do. Not on a rank that serves, nor on a

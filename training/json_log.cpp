@@ -66,6 +66,14 @@ void add_exchange(const ExchangeRecord& record, std::vector<JsonField>& fields) 
   fields.push_back({"exchange_gb_per_second", record.gb_per_second()});
 }
 
+void add_waits(const RankWaits& waits, std::vector<JsonField>& fields) {
+  fields.push_back({"waited_share", waits.share()});
+  const std::optional<RankWaits::Straggler> straggler = waits.straggler();
+  if (!straggler) return;
+  fields.push_back({"straggler", std::int64_t{straggler->number}});
+  fields.push_back({"straggler_seconds", straggler->seconds});
+}
+
 }  // namespace
 
 JsonLog::JsonLog(std::filesystem::path path) : path_(std::move(path)) { open(); }
@@ -103,6 +111,7 @@ void JsonLog::epoch(const EpochRecord& record) {
   for (const MetricValue& metric : record.val_metrics) fields.push_back({"val_" + metric.name, metric.value});
   fields.push_back({"seconds", record.seconds});
   if (record.exchange) add_exchange(*record.exchange, fields);
+  if (record.waits) add_waits(*record.waits, fields);
   write(fields);
 }
 

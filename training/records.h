@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/params/exchange_record.h"
+#include "training/rank_waits.h"
 
 namespace plexaura {
 
@@ -41,6 +42,8 @@ struct EpochRecord {
   std::vector<MetricValue> val_metrics = {};
   double seconds = 0;
   std::optional<ExchangeRecord> exchange = {};  // of this rank alone
+  // None for one rank, and where a device computes while the host waits.
+  std::optional<RankWaits> waits = {};
 };
 
 }  // namespace plexaura

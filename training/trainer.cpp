@@ -190,11 +190,11 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   runs_ahead_ = any_rank_runs_ahead();
   verifies_ = options_.verify_every > 0 && ranks_stay_equal();
   const double begin = seconds_now();
-  double epoch_begin = begin;
+  EpochClock epoch;
   while (true) {
     if (epoch_ended_) {
-      finish_epoch(observer, seconds_now() - epoch_begin);
-      epoch_begin = seconds_now();
+      finish_epoch(observer, epoch);
+      epoch = EpochClock{};
     }
     if (done() || stopped_) break;
     if (const int signal = StopSignals::received(); signal != 0) noted_signal_ = signal;
@@ -370,7 +370,14 @@ std::optional<ExchangeRecord> Trainer::take_exchange_record() {
   return record;
 }
 
-void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
+std::optional<RankWaits> Trainer::take_waits(double seconds, double waited_seconds) {
+  if (ranks().size() == 1 || runs_ahead_) return std::nullopt;
+  return gather_waits(ranks(), {options_.number_of_rank.value_or(ranks().rank()), waited_seconds}, seconds);
+}
+
+void Trainer::finish_epoch(TrainingObserver& observer, const EpochClock& clock) {
+  const double seconds = seconds_now() - clock.begin;
+  const double waited_seconds = seconds_waited() - clock.waited_before;
   check_reported();
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> nothing(programs_->metric_names().size(), none);
@@ -379,7 +386,8 @@ void Trainer::finish_epoch(TrainingObserver& observer, double seconds) {
                      .val_loss = none,
                      .val_metrics = means_of(programs_->metric_names(), nothing, none),
                      .seconds = seconds,
-                     .exchange = take_exchange_record()};
+                     .exchange = take_exchange_record(),
+                     .waits = take_waits(seconds, waited_seconds)};
   if (validation_plan_.samples > 0) {
     Validation validation = validate();
     record.val_loss = validation.loss;

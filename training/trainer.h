@@ -10,6 +10,8 @@
 #include <set>
 #include <string>
 
+#include "core/clock.h"
+#include "core/events.h"
 #include "core/ranks/collective.h"
 #include "training/checkpoint.h"
 #include "training/data/sampler.h"
@@ -66,6 +68,8 @@ struct TrainerOptions {
   // Only where the ranks stay equal by themselves: all sum gradients, with the same kernels, and the strategy neither
   // realigns weights nor shows others. See training/verify_ranks.h.
   std::int64_t verify_every = 500;
+  // What people call this rank; none: its place among those that train.
+  std::optional<int> number_of_rank = {};
   bool watch = false;           // end with the op that makes the first NaN or infinite number
   Profile* profile = nullptr;   // an event per instruction; slows the run down
   Tuner* tuner = nullptr;       // of kernels: see ProgramOptions
@@ -212,7 +216,12 @@ class Trainer {
   void check_loss(double loss, const std::string& name, bool is_of_all_ranks);
   Step next_step(StepSource& steps) const;
   std::optional<ExchangeRecord> take_exchange_record();
-  void finish_epoch(TrainingObserver& observer, double seconds);
+  struct EpochClock {
+    double begin = seconds_now();
+    double waited_before = seconds_waited();
+  };
+  void finish_epoch(TrainingObserver& observer, const EpochClock& clock);
+  std::optional<RankWaits> take_waits(double seconds, double waited_seconds);
   void lock_output();
   void save();
   void write_checkpoint();

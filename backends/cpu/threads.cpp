@@ -45,15 +45,6 @@ bool bound_by_mpirun() {
 // With many more threads than cores a step takes minutes; with tens of thousands OpenMP ends the process.
 int most_threads(int cores) { return std::max(16, 4 * cores); }
 
-// A container's own limit counts. The binding of this thread stays.
-int cores_of_machine() {
-  const cpu_set_t inherited = affinity();
-  bind_to(every_core());
-  const cpu_set_t machine = affinity();
-  bind_to(inherited);
-  return std::max(1, CPU_COUNT(&machine));
-}
-
 // Nothing where OMP_NUM_THREADS is not set.
 std::optional<int> wanted_threads(int cores) {
   const char* variable = std::getenv("OMP_NUM_THREADS");
@@ -89,6 +80,23 @@ int use_cores(int ranks_on_this_machine) {
   }
   const cpu_set_t usable = affinity();
   return with_threads(wanted ? threads : std::clamp(CPU_COUNT(&usable), 1, threads));
+}
+
+// The binding of this thread stays.
+int cores_of_machine() {
+  const cpu_set_t inherited = affinity();
+  bind_to(every_core());
+  const cpu_set_t machine = affinity();
+  bind_to(inherited);
+  return std::max(1, CPU_COUNT(&machine));
+}
+
+std::vector<int> usable_cores() {
+  const cpu_set_t cores = affinity();
+  std::vector<int> usable;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &cores)) usable.push_back(core);
+  return usable;
 }
 
 int threads_in_use() {

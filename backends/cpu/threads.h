@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 namespace plexaura {
 
 // Shares the cores of this machine among the ranks that run on it: each computes with OMP_NUM_THREADS
@@ -9,6 +11,12 @@ namespace plexaura {
 // cores, it is undone. To be called before the first kernel runs. Returns the number of threads. Throws
 // UserError where OMP_NUM_THREADS is no number of threads that can be had.
 int use_cores(int ranks_on_this_machine);
+
+// Those of which a container or control group lets a process use one.
+int cores_of_machine();
+
+// Those that the calling thread may use, ascending.
+std::vector<int> usable_cores();
 
 // The threads that kernels compute with.
 int threads_in_use();

@@ -24,6 +24,7 @@
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
 #include "models/programs/sent_data.h"
+#include "models/programs/shared_cores.h"
 #include "models/programs/spares.h"
 #include "models/programs/survivors.h"
 #include "models/programs/use_model.h"
@@ -226,8 +227,8 @@ Work prepare(const CommandLine& line, const Roles& roles, Setup& setup) {
     if (speaks) prepare_outputs(line, setup.options.trainer.output.string());
     return std::make_unique<RunReport>(speaks, line.log, setup.options.trainer.epochs);
   });
-  // On all ranks at about the same time: see TraceFile.
   auto profile = line.profile.empty() ? nullptr : std::make_unique<Profile>();
+  if (profile) align_clocks(ranks, *profile);
   auto backend = together(ranks, "opening the backend", [&] { return open_device(line, setup.options); });
   ParameterStore store = together(ranks, "making the parameters", [&] {
     ParameterStore made = make_store_of(setup);
@@ -235,6 +236,7 @@ Work prepare(const CommandLine& line, const Roles& roles, Setup& setup) {
     return made;
   });
   KernelChoice choice = kernel_choice(ranks, line, setup.options);
+  setup.options.trainer.number_of_rank = roles.number();
   setup.options.trainer.profile = profile.get();
   setup.options.trainer.tuner = choice.tuner.get();
   return {std::move(report), std::move(profile), std::move(backend), std::move(store), std::move(choice)};
@@ -284,6 +286,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   if (rebroadcasts) strategy = &realigning.emplace(*strategy, ranks, setup.options.rebroadcast_every);
   say_if_any(*report, choice.remark);
   say_if_any(*report, remark_on_speed(setup.options.types, *backend));
+  say_if_any(*report, remark_on_shared_cores(ranks));
   say_if_any(*report, setup.compression.sentence);
   if (!setup.compression.sentence.empty()) report->log(setup.compression.fields);
   Survivors survivors(roles, setup.options, backend->info().kind, line.log);

@@ -78,6 +78,10 @@ std::string exchange_text(const ExchangeRecord& record) {
                             100 * record.overlap().value_or(0));
 }
 
+std::string straggler_text(const RankWaits::Straggler& straggler) {
+  return fmt::format("the others waited {} for rank {}", seconds_text(straggler.seconds), straggler.number);
+}
+
 RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
     : speaks_(speaks), console_(STDOUT_FILENO), columns_(terminal_columns()), epochs_(epochs) {
   if (speaks_ && !log.empty()) log_.emplace(log);
@@ -141,6 +145,8 @@ void RunReport::epoch(const EpochRecord& record) {
                   record.seconds, record.train_loss, validation_text(record.val_loss, record.val_metrics)));
   if (record.exchange)
     say(fmt::format("epoch {}/{}  {}", record.epoch + 1, epochs_, exchange_text(*record.exchange)));
+  const auto straggler = record.waits ? record.waits->straggler() : std::nullopt;
+  if (straggler) say(fmt::format("epoch {}/{}  {}", record.epoch + 1, epochs_, straggler_text(*straggler)));
 }
 
 void RunReport::say(const std::string& line) { show(printable(line)); }

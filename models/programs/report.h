@@ -57,6 +57,9 @@ std::string validation_text(double loss, const std::vector<MetricValue>& metrics
 // "exchanged 41.7 MB in 521 ms (80.0 MB/s)  sent 20.9 MB  waited 104 ms  overlap 80 %"
 std::string exchange_text(const ExchangeRecord& record);
 
+// "the others waited 1.20 s for rank 3"
+std::string straggler_text(const RankWaits::Straggler& straggler);
+
 // "1.25 GB"
 std::string bytes_text(double bytes);
 

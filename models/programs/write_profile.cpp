@@ -1,7 +1,9 @@
 #include "models/programs/write_profile.h"
 
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "distributed/long_text.h"
@@ -13,6 +15,36 @@ namespace {
 
 constexpr const char* what = "the profile of a rank";
 constexpr double patience = 600;  // seconds, for rank 0 may have to do with other ranks first
+constexpr const char* clocks = "the clocks of the ranks";
+constexpr int questions = 10;  // of which the one counts that was answered first
+
+void tell(Communicator& ranks, int to, double number) {
+  ranks.send({.rank = to, .deadline_seconds = patience}, std::as_bytes(std::span(&number, 1)), clocks);
+}
+
+double hear(Communicator& ranks, int from) {
+  double number = 0;
+  ranks.receive({.rank = from, .deadline_seconds = patience}, std::as_writable_bytes(std::span(&number, 1)),
+                clocks);
+  return number;
+}
+
+// On rank 0: by how much the profile of another rank was made later, by what its clock says halfway between question and
+// answer.
+double ask(Communicator& ranks, int rank, const Profile& profile) {
+  double least = std::numeric_limits<double>::infinity();
+  double later = 0;
+  for (int i = 0; i < questions; ++i) {
+    const double asked = profile.now();
+    tell(ranks, rank, 0);
+    const double theirs = hear(ranks, rank);
+    const double answered = profile.now();
+    if (answered - asked >= least) continue;
+    least = answered - asked;
+    later = (asked + answered) / 2 - theirs;
+  }
+  return later;
+}
 
 void write_all_events(Communicator& messages, TraceFile& file, const std::string& own) {
   file.begin_rank();
@@ -27,6 +59,18 @@ void write_all_events(Communicator& messages, TraceFile& file, const std::string
 }
 
 }  // namespace
+
+void align_clocks(Communicator& ranks, Profile& profile) {
+  if (ranks.rank() == 0) {
+    for (int rank = 1; rank < ranks.size(); ++rank) tell(ranks, rank, ask(ranks, rank, profile));
+    return;
+  }
+  for (int i = 0; i < questions; ++i) {
+    hear(ranks, 0);
+    tell(ranks, 0, profile.now());
+  }
+  profile.begin_after(hear(ranks, 0));
+}
 
 // Events travel in messages, beside the calls that tell everybody that ranks are at work.
 void write_profile(Communicator& ranks, const Profile& profile, const std::string& path) {

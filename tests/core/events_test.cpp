@@ -1,10 +1,12 @@
 #include "core/events.h"
 
+#include <chrono>
 #include <doctest/doctest.h>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/clock.h"
 #include "tests/support/event_listener.h"
 
 namespace plexaura::testing::events_test {
@@ -32,6 +34,26 @@ TEST_CASE("a thread is in activities of its own") {
   const EventListener listener;
   std::thread([] { const EventSpan wait(EventKind::wait, "a sum"); }).join();
   CHECK(listener.heard == std::vector<std::string>{"6 0 a sum", "7 0 "});
+}
+
+TEST_CASE("a thread counts how long it waits, and a wait within a wait once") {
+  const auto waits = [](EventKind outer) {
+    const double begin = seconds_now();
+    const double before = seconds_waited();
+    {
+      const EventSpan span(outer, "a sum");
+      const EventSpan inner(EventKind::wait, "a part of it");
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    const double waited = seconds_waited() - before;
+    CHECK(waited >= 0.02);
+    CHECK(waited <= seconds_now() - begin);
+  };
+  waits(EventKind::wait);
+  waits(EventKind::phase);
+  const double before = seconds_waited();
+  std::thread([&] { waits(EventKind::wait); }).join();
+  CHECK(seconds_waited() == before);
 }
 
 }  // namespace plexaura::testing::events_test

@@ -23,4 +23,8 @@ TEST_CASE("report: what was exchanged, with what is known of it") {
   CHECK(exchange_text(record) == "exchanged 41.7 MB in 2.00 s (20.8 MB/s)  sent 20.9 MB  overlap on");
 }
 
+TEST_CASE("report: for whom the others waited") {
+  CHECK(straggler_text({.number = 3, .seconds = 1.2}) == "the others waited 1.20 s for rank 3");
+}
+
 }  // namespace plexaura::testing::report_test

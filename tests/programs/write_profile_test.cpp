@@ -1,5 +1,7 @@
 #include "models/programs/write_profile.h"
 
+#include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <doctest/doctest.h>
 #include <fstream>
@@ -8,6 +10,7 @@
 #include <string>
 #include <sys/stat.h>
 #include <thread>
+#include <vector>
 
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/thread_transport.h"
@@ -45,6 +48,33 @@ TEST_CASE("the profile of all ranks may take longer to write than ranks wait for
   const std::string text = written.get();
   for (const char* rank : {"\"pid\":0", "\"pid\":1", "\"pid\":2"})
     CHECK(text.find(rank) != std::string::npos);
+}
+
+TEST_CASE("the profiles of all ranks tell the times of rank 0") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "profile";
+  ThreadNetwork network(3);
+  std::barrier together(3);
+  const auto ends = endings(3, [&](int rank) {
+    GroupCommunicator ranks(network.transport(rank), {.shared_memory = false});
+    std::this_thread::sleep_for(std::chrono::milliseconds(300 * rank));
+    Profile profile;
+    align_clocks(ranks, profile);
+    together.arrive_and_wait();
+    profile.add("meeting", "compute", profile.now(), 1);
+    write_profile(ranks, profile, path);
+    ranks.leave(0);
+  });
+  CHECK(ends == std::vector<std::string>(3, "fine"));
+  std::ifstream file(path);
+  std::vector<double> times;
+  for (std::string line; std::getline(file, line);)
+    if (const auto at = line.find("\"ts\":"); at != std::string::npos)
+      times.push_back(std::stod(line.substr(at + 5)));
+  REQUIRE(times.size() == 3);
+  const auto [first, last] = std::ranges::minmax(times);
+  CHECK(first > 600e3);  // rank 2 is that late
+  CHECK(last - first < 100e3);
 }
 
 }  // namespace plexaura::testing::write_profile_test

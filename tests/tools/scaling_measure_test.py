@@ -24,6 +24,7 @@ import measuring  # noqa: E402
 import plot  # noqa: E402
 import recording  # noqa: E402
 import report  # noqa: E402
+import timeline  # noqa: E402
 from inputs import Mistake  # noqa: E402
 
 
@@ -95,13 +96,15 @@ class Recording(unittest.TestCase):
 class Measuring(unittest.TestCase):
     """With runs that are made up: twice as many ranks take 0.75 times as long."""
 
+    exchange = {}  # what the log says of it
+
     def measure(self, *arguments, program=("mlp", "iris.yaml")):
         self.commands = []
 
         def start(options, case, words):
             self.commands.append(" ".join(words))
             if "--log" in words:
-                epochs = [{"event": "epoch", "seconds": seconds * 0.75 ** math.log2(case.ranks), "val_loss": 1, "val_accuracy": 0.9}
+                epochs = [{"event": "epoch", "seconds": seconds * 0.75 ** math.log2(case.ranks), "val_loss": 1, "val_accuracy": 0.9, **self.exchange}
                           for seconds in (9, 2)]
                 Path(words[words.index("--log") + 1]).write_text("\n".join(map(json.dumps, [{"event": "step"}, *epochs])))
             else:
@@ -141,8 +144,8 @@ class Measuring(unittest.TestCase):
         self.assertIn("-n 2 mlp iris.yaml --set output.dir= --set distributed.strategy=allreduce --set distributed.algorithm=auto --log", self.commands[1])
         self.assertIn("-n 1 mlp iris.yaml --set output.dir= --log", self.commands[0])
         self.assertIn("--strategies decides (allreduce,local/ring); distributed.strategy and distributed.algorithm of the file do not count\n", self.printed)
-        self.assertEqual(set(self.pictures), {"accuracy.svg", "course.svg", "efficiency.svg", "speed_up.svg"})
-        self.assertNotRegex(self.said, "of ideal|to target")
+        self.assertEqual(set(self.pictures), {"accuracy.svg", "course.svg", "efficiency.svg", "speed_up.svg", "timelines.svg"})
+        self.assertNotRegex(self.said, "of ideal|to target|batch|idle|waited for|exchanged|sent")
         self.assertIn("| allreduce  | 4     | 1,067     | 1.78     | 44.4 %", self.said)
 
     def test_without_one_rank_the_fewest_are_the_measure(self):
@@ -158,6 +161,54 @@ class Measuring(unittest.TestCase):
         self.assertIn("training.batch_size=24 --set data.limit=300 ", self.commands[2])  # the server does not train
         self.measure("--ranks", "4", "--global-batch", "64", "--strategies", "async-server", "--every", "4", "--trace-steps", "0")
         self.assertIn("distributed.push_every=4 --set training.batch_size=64 ", self.commands[0])
+
+    def test_several_batch_sizes(self):
+        """Each is compared with one rank of the same."""
+        rows = self.measure("--ranks", "1,2", "--global-batch", "64,16", "--trace-steps", "0")
+        self.assertEqual([(row["strategy"], row["batch"]) for row in rows], [("one rank", "64"), ("allreduce", "64"), ("one rank", "16"), ("allreduce", "16")])
+        self.assertEqual([word for command in self.commands for word in command.split() if "batch_size" in word],
+                         [f"training.batch_size={size}" for size in (64, 64, 16, 16)])
+        self.assertAlmostEqual(float(rows[3]["speed_up"]), 4 / 3)
+        self.assertIn("allreduce, batch 16", self.pictures["accuracy.svg"])
+        self.assertIn("| allreduce | 2     | 16    |", self.said)
+        self.measure("--ranks", "2", "--strategies", "allreduce,send-recv", "--batch", "8,4", "--trace-steps", "0")
+        self.assertEqual([command.split("batch_size=")[1].split()[0] for command in self.commands], ["16", "8", "8", "4"])
+
+    def test_numbers_of_ranks_that_train(self):
+        rows = self.measure("--trainers", "1,4", "--strategies", "allreduce,send-recv", "--trace-steps", "0")
+        self.assertEqual([(row["strategy"], row["ranks"]) for row in rows], [("one rank", "1"), ("allreduce", "4"), ("send-recv", "5")])
+        with self.assertRaisesRegex(Mistake, "--ranks and --trainers exclude each other"):
+            self.measure("--trainers", "4", "--ranks", "4")
+
+    def test_how_long_ranks_wait_and_for_whom(self):
+        self.exchange = {"waited_share": 0.25, "straggler": 3, "exchange_bytes": 5_000_000, "exchange_bytes_sent": 2000}
+        row = self.measure("--ranks", "4", "--trace-steps", "0")[0]
+        self.assertEqual((row["idle"], row["straggler"], row["exchanged"], row["sent"]), ("0.25", "3", "5000000", "2000"))
+        self.assertIn("| idle   | waited for | exchanged | sent  |", self.said)
+        self.assertIn("| 25.0 % | rank 3     | 5,000,000 | 2,000 |", self.said)
+
+    def variants(self, text, *arguments):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(text)
+            file.flush()
+            return self.measure("--variants", file.name, *arguments)
+
+    def test_variants(self):
+        rows = self.variants('{"source": "me", "plain": {"strategy": "allreduce/ring", "set": {"distributed.bucket_bytes": 1}},'
+                             ' "+ LARS": {"strategy": "local", "set": {"training.optimizer": {"name": "lars"}}}}', "--ranks", "1,2", "--trace-steps", "0")
+        self.assertEqual([row["strategy"] for row in rows], ["one rank", "plain", "+ LARS"])
+        self.assertIn("distributed.strategy=allreduce --set distributed.algorithm=ring --set distributed.bucket_bytes=1 --log", self.commands[1])
+        self.assertIn('distributed.algorithm=auto --set training.optimizer={"name": "lars"} --log', self.commands[2])
+        for text, expected in (("{}", "name one variant or more"), ('{"a": {"set": {}}}', "a: the key 'strategy' is missing"),
+                               ('{"a": {"strategy": "x"}}', "a: strategy: there is no strategy 'x'"), ('{"a": {"strategy": "local", "b": 1}}', "unknown key 'b'"),
+                               ('{"a": {"strategy": "local", "set": 1}}', "a: set is 1; write an object"),
+                               ('{"a": {"strategy": "local", "set": {"output.dir": "x"}}}', "a: output.dir is set by the strategy or by an option of --measure, too")):
+            with self.assertRaisesRegex(Mistake, expected):
+                self.variants(text)
+        with self.assertRaisesRegex(Mistake, "--strategies and --variants exclude each other"):
+            self.variants("{}", "--strategies", "local")
+        ablation = str(ROOT / "examples/scaling/ablation.json")
+        self.assertEqual(len(self.measure("--variants", ablation, "--ranks", "1,2", "--trace-steps", "0")), 7)
 
     def test_ranks_whose_pace_is_set(self):
         with tempfile.TemporaryDirectory() as build:
@@ -205,6 +256,25 @@ class Measuring(unittest.TestCase):
                                     (("--strategies", "local/rings"), "there is no strategy 'local/rings'")):
             with self.assertRaisesRegex(Mistake, expected):
                 self.measure(*arguments)
+
+
+class Timelines(unittest.TestCase):
+    def test_the_parts_of_a_step(self):
+        found = timeline.of_step([*trace(1), *trace(2, slower=3)])
+        self.assertEqual(found["seconds"], 50e-6)
+        spans = [(part, round(begin * 1e6), round(end * 1e6)) for part, begin, end in found["spans"]]
+        self.assertEqual(spans, [("forward", 0, 10), ("backward", 10, 29), ("update", 33, 35), ("exchange", 30, 33), ("exchange", 35, 38), ("exchange", 40, 43)])
+        own = [span(1, "exchange", begin + 20, 8) for begin in (0, 1000, 2000, 3000)]
+        spans = [(part, round(begin * 1e6), round(end * 1e6)) for part, begin, end in timeline.of_step([*trace(1), *own])["spans"]]
+        self.assertEqual([found for found in spans if found[0] == "exchange"], [("exchange", 20, 28)])  # not the waits for it
+        self.assertIsNone(timeline.of_step([]))
+
+    def test_they_are_drawn_on_one_scale(self):
+        steps = {"naive": {"seconds": 2, "spans": [("forward", 0, 1), ("exchange", 1, 2)]}, "<wait-free>": {"seconds": 1, "spans": [("forward", 0, 1)]}}
+        drawing = xml.dom.minidom.parseString(timeline.draw(steps))
+        bars = [bar for bar in drawing.getElementsByTagName("rect") if bar.getAttribute("height") == "16"]
+        self.assertEqual([(bar.getAttribute("x"), bar.getAttribute("width")) for bar in bars], [("170.0", "355.0"), ("525.0", "355.0"), ("170.0", "355.0")])
+        self.assertLess(bars[0].getAttribute("y"), bars[1].getAttribute("y"))
 
 
 class Pictures(unittest.TestCase):

@@ -107,10 +107,25 @@ def numbers(text, option):
     return sorted({int(word) for word in words})
 
 
+def batch_sizes(text):
+    """'64,128': none twice, in their order."""
+    try:
+        sizes = [float(word) for word in text.split(",")] if text else ""
+    except ValueError:
+        raise Mistake(f"'{text}' is no list of batch sizes; write 64, or 64,128") from None
+    return list(dict.fromkeys(sizes)) if sizes else ""
+
+
+def as_value(value):
+    """As a --set of the programs takes it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def check_above_zero(options, *names):
     for name in names:
         value = getattr(options, name)
-        if value is not None and not 0 < value < math.inf:
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        if not all(0 < number < math.inf for number in values):
             raise Mistake(f"--{name.replace('_', '-')} must be above 0")
 
 

@@ -10,15 +10,16 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 
+import cases as cases_of
 import pacing
 import plot
 import report
-from inputs import Mistake, numbers
+import timeline
+from cases import ALONE, settings_of
+from inputs import Mistake
 from recording import TOOLS, exchange_share, own_settings
-from step import EXACT, FREE, SERVING, SUMMING, check_choices, check_use
 
-ALONE = "one rank"
-UNASKED = ("of ideal", "to target")  # columns that only some options fill
+UNASKED = ("batch", "idle", "waited for", "exchanged", "sent", "of ideal", "to target")  # columns that only some runs fill
 
 
 def add_options(parser):
@@ -30,34 +31,25 @@ def add_options(parser):
     group.add_argument("--trace-steps", type=int, metavar="N", help="with --measure: steps of the run that shows the exchange (20; 0: none)")
     group.add_argument("--host", metavar="NAME:SLOTS,...", help="with --measure: hosts, as tools/run takes them")
     group.add_argument("--target", type=float, metavar="ACCURACY", help="with --measure: also says when the validation accuracy has come to this, from 0 to 1")
+    cases_of.add_options(group)
     pacing.add_options(group)
-
-
-@dataclass
-class Case:
-    choice: str
-    ranks: int
-    rounds: list
-
-    @property
-    def samples_per_second(self):
-        return statistics.median(found["samples_per_second"] for found in self.rounds)
-
-    def median(self, key):
-        values = [found[key] for found in self.rounds if found[key] is not None]
-        return statistics.median(values) if values else None
 
 
 @dataclass(frozen=True)
 class Row:
     strategy: str
     ranks: int
+    batch: int | None  # as --batch or --global-batch has it
     seconds: float  # of the whole program
     samples_per_second: float
     speed_up: float
     efficiency: float
     exchange: float | None  # share of a step
     overlap: float | None  # share of the exchange that lies within the backward pass
+    idle: float | None  # share of the time of the ranks that train in which they wait for others
+    straggler: int | None  # the rank for which the others waited in most epochs
+    exchanged: float | None  # bytes that one rank has brought to be exchanged in an epoch
+    sent: float | None  # bytes of the messages that it sent for that
     of_ideal: float | None  # this speed / what the ranks that train would reach without waiting, where --pace says how fast each is
     accuracy: float | None  # of the validation after the last epoch
     validation_loss: float | None
@@ -73,8 +65,11 @@ def check(options):
             raise Mistake(f"--{name.replace('_', '-')} must be {least} or more")
     for name, unit in (("batch", "samples"), ("global_batch", "samples"), ("bucket_bytes", "bytes")):
         value = getattr(options, name)
-        if value is not None and (value < 1 or value != int(value)):
-            raise Mistake(f"--{name.replace('_', '-')} is {value:g}; write a whole number of {unit}")
+        for number in value if isinstance(value, list) else [value]:
+            if number is not None and (number < 1 or number != int(number)):
+                raise Mistake(f"--{name.replace('_', '-')} is {number:g}; write a whole number of {unit}")
+    for name in ("batch", "global_batch"):
+        setattr(options, name, [int(number) for number in getattr(options, name) or []])
     if options.samples and not options.batch:
         raise Mistake("--samples is for weak scaling; give --batch, too")
     if options.target is not None and not 0 < options.target <= 1:
@@ -82,74 +77,31 @@ def check(options):
     pacing.check(options)
 
 
-def check_use_of(options, ranks, choices):
-    check_use(options, choices, EXACT, "bucket_bytes")
-    check_use(options, choices, FREE, "every")
-    for name in ("strategies", "bucket_bytes", "every", "trace_steps", "slow"):
-        if getattr(options, name) is not None and max(ranks) == 1:
-            raise Mistake(f"--{name.replace('_', '-')} has no effect with one rank; leave it out, or name more in --ranks")
-
-
 def run(options):
     check(options)
-    ranks = numbers(options.ranks or "1,2,4", "--ranks")
-    choices = strategies(options.strategies or "allreduce")
-    check_use_of(options, ranks, choices)
-    cases = [Case(ALONE, 1, [])] if 1 in ranks else []
-    cases += [Case(choice, count, []) for choice in choices for count in ranks if count > 1]
-    if not cases:
-        raise Mistake(f"--ranks: {options.ranks} leaves nothing to run")
+    cases = cases_of.make(options)
     for case in cases:
         command(options, case, [])  # before the first one runs
-    if max(ranks) > 1:
-        print(f"--strategies decides ({','.join(choices)}); distributed.strategy and distributed.algorithm of the file do not count", flush=True)
+    choices = list(dict.fromkeys(case.choice for case in cases if not case.is_alone))
+    if choices:
+        decides = "--variants" if options.variants else "--strategies"
+        print(f"{decides} decides ({','.join(choices)}); distributed.strategy and distributed.algorithm of the file do not count", flush=True)
     folder = pathlib.Path(options.measure)
     report.make_folder(folder)
     with tempfile.TemporaryDirectory() as scratch:
         for round_number in range(options.rounds):
             for case in cases:
                 case.rounds.append(measure(options, case, pathlib.Path(scratch)))
-                print(f"round {round_number + 1} of {options.rounds}: {case.choice}, {case.ranks} ranks: "
-                      f"{report.rate(case.rounds[-1]['samples_per_second'])} samples/s", flush=True)
+                print(f"round {round_number + 1} of {options.rounds}: {case}: {report.rate(case.rounds[-1]['samples_per_second'])} samples/s", flush=True)
                 write_all(options, folder, [done for done in cases if done.rounds])  # so that a long series leaves what it has found
     print("\n" + (folder / "scaling.md").read_text(encoding="utf-8"), end="")
-
-
-def strategies(text):
-    """A strategy without an algorithm is that with `auto`."""
-    words = text.split(",")
-    check_choices(words)
-    return list(dict.fromkeys(words))
 
 
 def command(options, case, log):
     settings = settings_of(options, case)
     hosts = ["--host", options.host] if options.host else []
     return [str(TOOLS / "run"), "-n", str(case.ranks), *hosts, *options.program, *own_settings("--measure", options.program, settings),
-            *pacing.words(options, case.ranks), *log]
-
-
-def settings_of(options, case):
-    strategy, _, algorithm = case.choice.partition("/")
-    settings = ["output.dir=", *pacing.settings(options)]
-    if case.choice != ALONE:
-        settings.append(f"distributed.strategy={strategy}")
-    if case.choice != ALONE and strategy in SUMMING:
-        settings.append(f"distributed.algorithm={algorithm or 'auto'}")
-    if case.choice != ALONE and strategy in FREE and options.every:
-        settings.append(f"distributed.{'push_every' if strategy in SERVING else 'every'}={options.every}")
-    if options.bucket_bytes and case.choice != ALONE and strategy in EXACT:
-        settings.append(f"distributed.bucket_bytes={int(options.bucket_bytes)}")
-    trainers = trainers_of(case)
-    if options.batch or options.global_batch:
-        settings.append(f"training.batch_size={int(options.global_batch or options.batch * trainers)}")
-    if options.samples:
-        settings.append(f"data.limit={options.samples * trainers}")
-    return settings
-
-
-def trainers_of(case):
-    return case.ranks - 1 if case.choice in (*SERVING, "send-recv") else case.ranks
+            *pacing.words(options, case.ranks, case.trainers), *log]
 
 
 def measure(options, case, scratch):
@@ -163,17 +115,28 @@ def measure(options, case, scratch):
     if not epochs or not samples:
         raise Mistake("the run made no whole epoch, so that nothing tells its speed; leave out --steps")
     # Each sample is used once an epoch. The first one may be slower than the others.
-    duration = statistics.median(event["seconds"] for event in epochs[min(1, len(epochs) - 1):])
-    exchange, overlap = None, None
+    counted = epochs[min(1, len(epochs) - 1):]
+    duration = statistics.median(event["seconds"] for event in counted)
+    exchange, overlap, step = None, None, None
     trace_steps = 20 if options.trace_steps is None else options.trace_steps
     if trace_steps and case.ranks > 1:
         start(options, case, command(options, case, ["--profile", str(trace), "--steps", str(trace_steps)]))
-        exchange, overlap = exchange_share(json.loads(trace.read_text(encoding="utf-8"))["traceEvents"])
+        events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+        exchange, overlap = exchange_share(events)
+        step = timeline.of_step(events)
     course_of_run = list(accuracies(epochs))
     reached = [passed for passed, accuracy in course_of_run if options.target and accuracy is not None and accuracy >= options.target]
     return {"seconds": seconds, "samples_per_second": int(samples[1].replace(",", "")) / duration, "exchange": exchange, "overlap": overlap,
             "accuracy": epochs[-1].get("val_accuracy"), "validation_loss": epochs[-1]["val_loss"], "epochs": course_of_run,
-            "seconds_to_target": min(reached, default=None)}
+            "seconds_to_target": min(reached, default=None), "step": step, "idle": median_of(counted, "waited_share"),
+            "exchanged": median_of(counted, "exchange_bytes"), "sent": median_of(counted, "exchange_bytes_sent"),
+            "stragglers": [event.get("straggler") for event in counted]}
+
+
+def median_of(events, key):
+    """None where no event knows it."""
+    values = [event[key] for event in events if event.get(key) is not None]
+    return statistics.median(values) if values else None
 
 
 def accuracies(epochs):
@@ -195,15 +158,24 @@ def start(options, case, words):
 
 
 def rows_of(options, cases):
-    """Each is compared with one rank, or with the smallest number of ranks of its strategy."""
-    alone = next((case for case in cases if case.choice == ALONE), None)
+    """Each is compared with one rank, or with the smallest number of ranks of its strategy, that have the same batch."""
     for case in cases:
-        base = alone or min((other for other in cases if other.choice == case.choice), key=lambda other: other.ranks)
-        speed_up = base.ranks * case.samples_per_second / base.samples_per_second
-        of_ideal = pacing.of_ideal(options, case.samples_per_second, alone and alone.samples_per_second, trainers_of(case))
-        yield Row(case.choice, case.ranks, case.median("seconds"), case.samples_per_second, speed_up, speed_up / case.ranks,
-                  case.median("exchange"), case.median("overlap"), of_ideal, case.median("accuracy"), case.median("validation_loss"),
-                  case.median("seconds_to_target"))
+        alike = [other for other in cases if other.batch == case.batch]
+        alone = next((other for other in alike if other.is_alone), None)
+        base = alone or min((other for other in alike if other.choice == case.choice), key=lambda other: other.ranks)
+        rate, rate_of_base = (median_of(found.rounds, "samples_per_second") for found in (case, base))
+        speed_up = base.ranks * rate / rate_of_base
+        of_ideal = pacing.of_ideal(options, rate, alone and rate_of_base, case.trainers)
+        same = ("seconds", "exchange", "overlap", "idle", "exchanged", "sent", "accuracy", "validation_loss", "seconds_to_target")
+        yield Row(strategy=case.choice, ranks=case.ranks, batch=case.batch, samples_per_second=rate, speed_up=speed_up, efficiency=speed_up / case.ranks,
+                  straggler=straggler_of(case), of_ideal=of_ideal, **{key: median_of(case.rounds, key) for key in same})
+
+
+def straggler_of(case):
+    """Of most epochs of all rounds; None where that is nobody."""
+    found = [number for one_round in case.rounds for number in one_round["stragglers"]]
+    number = statistics.mode(found)
+    return number if found.count(number) > len(found) / 2 else None
 
 
 def write_all(options, folder, cases):
@@ -216,10 +188,17 @@ def write_all(options, folder, cases):
         found = curves(rows, value)
         if found:
             report.write(folder / f"{name}.svg", plot.draw(title, unit, found, from_zero=name != "accuracy"))
-    courses = {f"{case.choice}, {case.ranks}": course(case) for case in cases}
+    courses = {name_of(case): course(case) for case in cases}
     if any(len(points) > 1 for points in courses.values()):
         picture = plot.draw("Validation accuracy after each epoch", "%", courses, from_zero=False, across="seconds of training")
         report.write(folder / "course.svg", picture)
+    steps = {name_of(case): case.rounds[0]["step"] for case in cases if case.rounds[0]["step"]}
+    if steps:
+        report.write(folder / "timelines.svg", timeline.draw(steps))
+
+
+def name_of(case):
+    return f"{case.choice}, {case.ranks}" + (f", batch {case.batch}" if case.batch else "")
 
 
 def course(case):
@@ -228,12 +207,13 @@ def course(case):
 
 
 def curves(rows, value):
-    """Those of one rank begin each curve."""
+    """Those of one rank begin each curve. With several batch sizes there is one for each."""
+    several = len({row.batch for row in rows}) > 1
     found = {}
-    for choice in dict.fromkeys(row.strategy for row in rows if row.strategy != ALONE):
-        points = [(row.ranks, value(row)) for row in rows if row.strategy in (choice, ALONE)]
-        found[choice] = [point for point in points if point[1] is not None]
-    return {choice: points for choice, points in found.items() if points}
+    for choice, batch in dict.fromkeys((row.strategy, row.batch) for row in rows if row.strategy != ALONE):
+        points = [(row.ranks, value(row)) for row in rows if row.strategy in (choice, ALONE) and row.batch == batch]
+        found[f"{choice}, batch {batch}" if several else choice] = [point for point in points if point[1] is not None]
+    return {name: points for name, points in found.items() if points}
 
 
 def table(rows):
@@ -246,9 +226,17 @@ def table(rows):
     def time_of(value):
         return "-" if value is None else report.seconds(value)
 
-    cells = [(row.strategy, row.ranks, report.rate(row.samples_per_second), f"{row.speed_up:.2f}", share(row.efficiency), share(row.exchange),
-              share(row.overlap), share(row.of_ideal), accuracy(row.accuracy), time_of(row.seconds_to_target), report.seconds(row.seconds))
-             for row in rows]
-    head = ("strategy", "ranks", "samples/s", "speed-up", "efficiency", "exchange", "overlap", "of ideal", "accuracy", "to target", "whole run")
+    def number(value, form="{}"):
+        return "-" if value is None else form.format(value)
+
+    columns = {"strategy": lambda row: row.strategy, "ranks": lambda row: row.ranks, "batch": lambda row: number(row.batch),
+               "samples/s": lambda row: report.rate(row.samples_per_second), "speed-up": lambda row: f"{row.speed_up:.2f}",
+               "efficiency": lambda row: share(row.efficiency), "exchange": lambda row: share(row.exchange), "overlap": lambda row: share(row.overlap),
+               "idle": lambda row: share(row.idle), "waited for": lambda row: number(row.straggler, "rank {}"),
+               "exchanged": lambda row: number(row.exchanged, "{:,.0f}"), "sent": lambda row: number(row.sent, "{:,.0f}"),
+               "of ideal": lambda row: share(row.of_ideal), "accuracy": lambda row: accuracy(row.accuracy),
+               "to target": lambda row: time_of(row.seconds_to_target), "whole run": lambda row: report.seconds(row.seconds)}
+    head = list(columns)
+    cells = [[value(row) for value in columns.values()] for row in rows]
     kept = [column for column, name in enumerate(head) if name not in UNASKED or any(row[column] != "-" for row in cells)]
     return report.table([head[column] for column in kept], [[row[column] for column in kept] for row in cells])

@@ -39,10 +39,11 @@ def settings(options):
     return [] if options.pace is None else ["training.tuning=off"]
 
 
-def words(options, ranks):
+def words(options, ranks, trainers):
+    """The last rank trains, whatever the strategy."""
     if options.pace is None:
         return []
-    slow = f",slow={options.slow:g},slow_rank={ranks - 1}" if options.slow and ranks > 1 else ""
+    slow = f",slow={options.slow:g},slow_rank={ranks - 1}" if options.slow and trainers > 1 else ""
     return ["--backend", f"paced:times={options.pace:g}{slow}"]
 
 

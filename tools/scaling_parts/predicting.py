@@ -29,6 +29,12 @@ def check(options):
             raise Mistake(f"--{name.replace('_', '-')} is for the goodput; give --mtbf, too")
 
 
+def one(sizes, name):
+    if sizes and len(sizes) > 1:
+        raise Mistake(f"--predict takes one batch size; write --{name} {sizes[0]:g}")
+    return sizes[0] if sizes else None
+
+
 def run(options):
     check(options)
     ranks = numbers(options.ranks or ",".join(str(2**i) for i in range(1, 13)), "--ranks")
@@ -39,11 +45,13 @@ def run(options):
     check_use(options, choices, FREE, "every")
     overlap = None if options.overlap is None else options.overlap == "yes"
     setting = Setting(options.bucket_bytes or Setting.bucket_bytes, options.every or Setting.every, overlap)
-    weak = options.batch or step.profiles[-1].batch
+    weak = one(options.batch, "batch") or step.profiles[-1].batch
+
+    strong = one(options.global_batch, "global-batch")
 
     def predict_all(count):
-        batch = options.global_batch / count if options.global_batch else weak
-        return [predict(step, choice, count, links, setting, batch, options.global_batch or weak) for choice in choices]
+        batch = strong / count if strong else weak
+        return [predict(step, choice, count, links, setting, batch, strong or weak) for choice in choices]
 
     predicted = {count: [p for p in predict_all(count) if p] for count in ranks}
     found = {count: predictions for count, predictions in predicted.items() if predictions}

@@ -131,12 +131,12 @@ def fastest(predictions, only_exact=False):
     return max(known, key=lambda p: p.samples_per_second, default=None)
 
 
-def check_choices(words):
+def check_choices(words, place="--strategies"):
     chosen = []
     for word in words:
         found = [choice for choice in CHOICES if choice == word or choice.split("/")[0] == word]
         if not found:
-            raise Mistake(f"--strategies: there is no strategy '{word}'; known are {', '.join(CHOICES)}")
+            raise Mistake(f"{place}: there is no strategy '{word}'; known are {', '.join(CHOICES)}")
         chosen += found
     return list(dict.fromkeys(chosen))
 

@@ -28,12 +28,24 @@ TEST_CASE("synchronised batch norm: any number of ranks trains as one rank does"
   const std::vector<double> plain = train_iris(1, settings(false))[0].values;
   const std::vector<double> alone = train_iris(1, settings(true))[0].values;
   CHECK(distance(alone, plain) < 1e-10);
-  for (const char* strategy : {"allreduce", "scatter-gather"})
-    for (const int ranks : {2, 3, 4}) {
+  for (const std::string strategy : {"allreduce", "reduce-broadcast", "send-recv", "scatter-gather"})
+    for (const int trainers : {2, 3, 4}) {
       CAPTURE(strategy);
-      const auto ends = train_iris(ranks, settings(true, {std::string("distributed.strategy=") + strategy}));
+      const int ranks = strategy == "send-recv" ? trainers + 1 : trainers;  // with the server
+      const auto ends = train_iris(ranks, settings(true, {"distributed.strategy=" + strategy}));
+      REQUIRE(ends.size() == static_cast<std::size_t>(trainers));
       for (const IrisEnd& end : ends) CHECK(distance(end.values, alone) < 1e-10);
     }
+}
+
+TEST_CASE("synchronised batch norm: a run is repeated bit for bit, and by each strategy") {
+  const std::string expected = train_iris(3, settings(true))[0].weights;
+  for (const std::string strategy : {"allreduce", "reduce-broadcast", "send-recv", "scatter-gather"}) {
+    CAPTURE(strategy);
+    const int ranks = strategy == "send-recv" ? 4 : 3;
+    for (const IrisEnd& end : train_iris(ranks, settings(true, {"distributed.strategy=" + strategy})))
+      CHECK(end.weights == expected);
+  }
 }
 
 TEST_CASE("synchronised batch norm: gradients may be exchanged by another thread") {

@@ -1,0 +1,92 @@
+"""The files of tools/deploy: the batch files start ranks, and the recipes of containers name what there is.
+
+Neither Slurm nor containers are needed: an srun that stands in for Slurm's starts the ranks by mpirun.
+"""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import unittest
+
+import support
+from support import BUILD, SOURCE, ProgramTest
+
+DEPLOY = SOURCE / "tools/deploy"
+BATCH_FILES = ("srun.sbatch", "mpirun.sbatch")
+RECIPES = ("Dockerfile", "plexaura.def")
+SRUN = """#!/bin/bash
+own=()
+while [[ $1 == -* ]]; do own+=("$1"); shift; done
+echo "${own[*]}" > srun_options
+exec mpirun -n 2 "$@"
+"""
+
+
+class BatchFiles(ProgramTest):
+    @unittest.skipUnless(support.HAS_MPI, "built without MPI")
+    def test_they_start_the_ranks(self):
+        srun = self.write("bin/srun", SRUN)
+        srun.chmod(0o755)
+        (self.folder / "tools").symlink_to(SOURCE / "tools")  # where it is submitted
+        environment = support.mpi_environment()
+        environment.update(PATH=f"{srun.parent}:{environment['PATH']}", SLURM_NTASKS="2", SLURM_CPUS_PER_TASK="3")
+        for name in BATCH_FILES:
+            words = [DEPLOY / name, BUILD / "models/mlp", *self.iris("training.epochs=1")]
+            done = subprocess.run(list(map(str, words)), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertRegex(done.stdout, r"samples of 3 classes.*, 2 ranks\n", name)
+        self.assertEqual((self.folder / "srun_options").read_text(), "--mpi=pmix --cpus-per-task=3 --cpu-bind=cores\n")
+
+    def test_what_slurm_is_asked_for(self):
+        for name in BATCH_FILES:
+            asked = dict(line[len("#SBATCH --"):].split("=", 1) for line in (DEPLOY / name).read_text().splitlines() if line.startswith("#SBATCH"))
+            self.assertEqual(set(asked), {"job-name", "output", "nodes", "ntasks-per-node", "cpus-per-task", "time", "signal"})
+        self.assertEqual(asked["signal"], "B:TERM@300")  # to mpirun, twice whose time for the ranks is less
+        self.assertIn("sigkill_timeout=120\n", (DEPLOY / name).read_text())
+
+    @unittest.skipUnless(shutil.which("shellcheck"), "shellcheck is not installed")
+    def test_shellcheck_finds_nothing(self):
+        done = subprocess.run(["shellcheck", "-x", *BATCH_FILES, "-P", SOURCE], cwd=DEPLOY, capture_output=True, text=True)
+        self.assertEqual(done.stdout, "")
+
+
+class Recipes(unittest.TestCase):
+    def test_they_take_along_what_is_built(self):
+        built = re.findall(r"^\s*add_subdirectory\((\w+)\)", (SOURCE / "CMakeLists.txt").read_text(), re.M)
+        for name in RECIPES:
+            text = (DEPLOY / name).read_text()
+            taken = re.findall(r"^(?:COPY|   ) +(\w+) (?:\w+|/opt/plexaura/)$", text, re.M)
+            self.assertEqual(set(built) - {"tests"} - set(taken), set(), name)
+            self.assertEqual([path for path in taken if not (SOURCE / path).is_dir()], [], name)
+
+    def test_their_commands_name_what_there_is(self):
+        presets = [preset["name"] for preset in json.loads((SOURCE / "CMakePresets.json").read_text())["configurePresets"]]
+        options = re.findall(r"^option\((\w+)", (SOURCE / "CMakeLists.txt").read_text(), re.M)
+        for name in RECIPES:
+            text = (DEPLOY / name).read_text()
+            self.assertLessEqual(set(re.findall(r"--preset (\S+)", text)), set(presets))
+            self.assertLessEqual(set(re.findall(r"-D (\w+)=", text)), set(options))
+            targets = re.search(r"--target (.+)", text)[1].split()
+            self.assertEqual([target for target in targets if not (BUILD / "models" / target).is_file()], [])
+            self.assertIn("tools/install_packages build", text)
+
+    def test_the_examples_name_what_there_is(self):
+        """The commands in the first lines of each file: files of ours, and behind a program its options."""
+        options = re.findall(r"--[a-z-]+", subprocess.run([BUILD / "models/mlp", "--help"], capture_output=True, text=True).stdout)
+        for path in DEPLOY.iterdir():
+            examples = [shlex.split(line[1:]) for line in path.read_text().splitlines() if line.startswith("#   ")]
+            self.assertTrue(examples, path)
+            for words in examples:
+                program = next((at for at, word in enumerate(words) if re.search(r"(^|/)(mlp|resnet)$", word)), len(words))
+                self.assertLessEqual({word for word in words[program:] if word.startswith("--")}, set(options))
+                for word in words:
+                    file = word.split("=")[-1].removeprefix("/opt/plexaura/")
+                    if re.match("(tools|models|build)/", file):
+                        place = BUILD / file.removeprefix("build/") if file.startswith("build/") else SOURCE / file
+                        self.assertTrue(place.is_file(), word)
+
+
+if __name__ == "__main__":
+    support.main()

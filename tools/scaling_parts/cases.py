@@ -1,0 +1,134 @@
+"""What --measure runs: each variant with each batch size and number of ranks, and the settings of each."""
+
+from dataclasses import dataclass, field
+
+import pacing
+from inputs import Mistake, as_value, numbers, read
+from step import EXACT, FREE, SERVING, SUMMING, check_choices, check_use
+
+ALONE = "one rank"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is compared: a strategy, and keys that it has beside."""
+
+    name: str
+    choice: str  # strategy, or strategy/algorithm; empty: one rank
+    overrides: tuple = ()  # words KEY=VALUE
+
+    @property
+    def strategy(self):
+        return self.choice.partition("/")[0]
+
+    @property
+    def servers(self):
+        return 1 if self.strategy in (*SERVING, "send-recv") else 0
+
+
+@dataclass
+class Case:
+    variant: Variant
+    ranks: int
+    batch: int | None = None  # as --batch or --global-batch has it
+    rounds: list = field(default_factory=list)
+
+    @property
+    def choice(self):
+        return self.variant.name
+
+    @property
+    def trainers(self):
+        return self.ranks - self.variant.servers
+
+    @property
+    def is_alone(self):
+        return not self.variant.choice
+
+    def __str__(self):
+        return f"{self.choice} with {self.ranks} {'rank' if self.ranks == 1 else 'ranks'}" + (f" and batch {self.batch}" if self.batch else "")
+
+
+def add_options(group):
+    group.add_argument("--trainers", metavar="N,N,...", help="with --measure, instead of --ranks: numbers of ranks that train; a server comes on top")
+    group.add_argument("--variants", metavar="FILE.json", help="with --measure, instead of --strategies: what to compare, with keys of the YAML file")
+
+
+def make(options):
+    """Those of each batch size begin with one rank alone, where it is asked for."""
+    if options.trainers and options.ranks:
+        raise Mistake("--ranks and --trainers exclude each other; give one of them")
+    if options.variants and options.strategies:
+        raise Mistake("--strategies and --variants exclude each other; give one of them")
+    option = "--trainers" if options.trainers else "--ranks"
+    counts = numbers(options.trainers or options.ranks or "1,2,4", option)
+    variants = read(options.variants, make_variants) if options.variants else variants_of(options.strategies or "allreduce")
+    check_use_of(options, option, counts, variants)
+    cases = []
+    for batch in options.batch or options.global_batch or [None]:
+        cases += [Case(Variant(ALONE, ""), 1, batch)] if 1 in counts else []
+        cases += [Case(variant, count + (variant.servers if options.trainers else 0), batch) for variant in variants for count in counts if count > 1]
+    return cases
+
+
+def variants_of(text):
+    """A strategy without an algorithm is that with `auto`."""
+    words = text.split(",")
+    check_choices(words)
+    return [Variant(word, word) for word in dict.fromkeys(words)]
+
+
+def make_variants(table):
+    """Of each name: `strategy`, and in `set` the keys that it has beside."""
+    variants = []
+    for name in table.values:
+        if name in table.known:
+            continue
+        inner = table.table(name)
+        choice = inner.get("strategy")
+        check_choices([choice], f"{inner.place}: strategy")
+        keys = inner.get("set", {})
+        if not isinstance(keys, dict):
+            raise Mistake(f"{inner.place}: set is {keys!r}; write an object with keys of the YAML file")
+        inner.end()
+        variants.append(Variant(name, choice, tuple(f"{key}={as_value(value)}" for key, value in keys.items())))
+    if not variants or ALONE in table.values:
+        raise Mistake(f"{table.place}: name one variant or more, and none '{ALONE}'")
+    return variants
+
+
+def check_use_of(options, option, counts, variants):
+    choices = [variant.choice for variant in variants]
+    check_use(options, choices, EXACT, "bucket_bytes")
+    check_use(options, choices, FREE, "every")
+    for name in ("strategies", "variants", "bucket_bytes", "every", "trace_steps", "slow"):
+        if getattr(options, name) is not None and max(counts) == 1:
+            raise Mistake(f"--{name.replace('_', '-')} has no effect with one rank; leave it out, or name more in {option}")
+
+
+def settings_of(options, case):
+    variant = case.variant
+    settings = ["output.dir=", *pacing.settings(options)]
+    if not case.is_alone:
+        settings += settings_of_variant(options, variant)
+    if case.batch:
+        settings.append(f"training.batch_size={case.batch * (case.trainers if options.batch else 1)}")
+    if options.samples:
+        settings.append(f"data.limit={options.samples * case.trainers}")
+    keys = [setting.split("=")[0] for setting in settings]
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice:
+        raise Mistake(f"{options.variants}: {variant.name}: {twice} is set by the strategy or by an option of --measure, too; leave one of them out")
+    return settings
+
+
+def settings_of_variant(options, variant):
+    strategy, _, algorithm = variant.choice.partition("/")
+    yield f"distributed.strategy={strategy}"
+    if strategy in SUMMING:
+        yield f"distributed.algorithm={algorithm or 'auto'}"
+    if strategy in FREE and options.every:
+        yield f"distributed.{'push_every' if strategy in SERVING else 'every'}={options.every}"
+    if options.bucket_bytes and strategy in EXACT:
+        yield f"distributed.bucket_bytes={int(options.bucket_bytes)}"
+    yield from variant.overrides
