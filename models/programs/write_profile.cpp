@@ -19,13 +19,12 @@ constexpr const char* clocks = "the clocks of the ranks";
 constexpr int questions = 10;  // of which the one counts that was answered first
 
 void tell(Communicator& ranks, int to, double number) {
-  ranks.send({.rank = to, .deadline_seconds = patience}, std::as_bytes(std::span(&number, 1)), clocks);
+  ranks.send({.rank = to}, std::as_bytes(std::span(&number, 1)), clocks);
 }
 
 double hear(Communicator& ranks, int from) {
   double number = 0;
-  ranks.receive({.rank = from, .deadline_seconds = patience}, std::as_writable_bytes(std::span(&number, 1)),
-                clocks);
+  ranks.receive({.rank = from}, std::as_writable_bytes(std::span(&number, 1)), clocks);
   return number;
 }
 

@@ -40,11 +40,15 @@ class BatchFiles(ProgramTest):
         self.assertEqual((self.folder / "srun_options").read_text(), "--mpi=pmix --cpus-per-task=3 --cpu-bind=cores\n")
 
     def test_what_slurm_is_asked_for(self):
-        for name in BATCH_FILES:
-            asked = dict(line[len("#SBATCH --"):].split("=", 1) for line in (DEPLOY / name).read_text().splitlines() if line.startswith("#SBATCH"))
+        # The signal goes to the ranks, or to mpirun, twice whose time for the ranks is less than what is left then.
+        expected = {"srun.sbatch": ("TERM@180", []), "mpirun.sbatch": ("B:TERM@300", ["120"])}
+        self.assertEqual(tuple(expected), BATCH_FILES)
+        for name, (signal, seconds) in expected.items():
+            text = (DEPLOY / name).read_text()
+            asked = dict(line[len("#SBATCH --"):].split("=", 1) for line in text.splitlines() if line.startswith("#SBATCH"))
             self.assertEqual(set(asked), {"job-name", "output", "nodes", "ntasks-per-node", "cpus-per-task", "time", "signal"})
-        self.assertEqual(asked["signal"], "B:TERM@300")  # to mpirun, twice whose time for the ranks is less
-        self.assertIn("sigkill_timeout=120\n", (DEPLOY / name).read_text())
+            self.assertEqual(asked["signal"], signal)
+            self.assertEqual(re.findall(r"^export OMPI_MCA_odls_base_sigkill_timeout=\$\{OMPI_MCA_odls_base_sigkill_timeout:-(\d+)\}$", text, re.M), seconds)
 
     @unittest.skipUnless(shutil.which("shellcheck"), "shellcheck is not installed")
     def test_shellcheck_finds_nothing(self):

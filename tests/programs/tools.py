@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import unittest
@@ -171,6 +172,15 @@ class Tools(ProgramTest):
             found = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
             self.assertEqual((found["ranks"], found["hosts"], len(found["seconds"])), (2, 1, 3))
             self.assertGreaterEqual(min(found["seconds"]), 0.1049)
+
+    def test_tcp_streams_between_two_hosts(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [SOURCE / "tools/tcp_streams", "--bytes", 400_000, "--rounds", 3, "--port", port, "127.0.0.1", "127.0.0.2"]
+        self.assertRegex(self.mpirun(2, command).out, r"2 hosts, 400,000 bytes: [\d.]+ ms, [\d.]+ MB/s from each host, [\d.]+% of the line\n")
+        alone = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        self.assertEqual((alone.returncode, alone.stderr.splitlines()[-1]),
+                         (2, "tcp_streams: error: 2 hosts need a process each; start it with mpirun -n 2"))
 
     def test_a_comparison_that_compares_nothing(self):
         for option, value in (("--ranks", "1"), ("--rounds", "0")):

@@ -11,6 +11,7 @@ TEST_CASE(
     "exact") {}
 END
 echo 'def test_products(self):' > "$tree/tests/product.py"
+printf '%s\n' 'mpirun_test(ring_sums_${memory} 2 sums)' 'add_test(NAME tree' '  COMMAND sum)' > "$tree/tests/CMakeLists.txt"
 
 # expect REASON < README: the check fails with that reason, or passes if there is none
 expect() {
@@ -34,6 +35,11 @@ expect '' <<< '| wrong sums | `tests/sum_test.cpp` | `sums are exact` |'
 expect '' <<< '| wrong products | `tests/product.py` | `test_products` |'
 expect "names 'test_product', which is no test of tests/product.py" <<< '| wrong products | `tests/product.py` | `test_products`, `test_product` |'
 expect "names 'sums are fast', which is no test of tests/sum_test.cpp" <<< '| wrong sums | `tests/sum_test.cpp` | `sums are exact`, `sums are fast` |'
+expect '' <<< '| wrong rings | `tests/CMakeLists.txt` | `ring_sums_`, `ring_sums_${memory}`, `tree` |'
+expect "names 'sums_', which is no test of tests/CMakeLists.txt" <<< '| wrong rings | `tests/CMakeLists.txt` | `sums_` |'
+expect "names 'ring', which is no test of tests/CMakeLists.txt" <<< '| wrong rings | `tests/CMakeLists.txt` | `ring` |'
+expect "names 'sums', which is no test of tests/CMakeLists.txt" <<< '| wrong rings | `tests/CMakeLists.txt` | `sums` |'
+expect 'names tests/lists/CMakeLists.txt, which does not exist' <<< 'See `tests/lists/CMakeLists.txt`.'
 
 expect '' <<< 'At commit 00d79d4, without git.'
 command -v git > /dev/null || exit 0

@@ -4,6 +4,7 @@
 usage: gpu_check_test.py ROOT BUILD
 """
 
+import contextlib
 import dataclasses
 import importlib.machinery
 import importlib.util
@@ -45,6 +46,8 @@ esac
 """
 WITHOUT_MODULES = "#!/bin/sh\nexec python3 -S -E \"$@\"\n"
 DESCRIBES_GPUS = (BUILD / "core/plexaura_described/plexaura_cuda.so").exists()
+# Without one that is installed here.
+PATH = ":".join(folder for folder in os.environ["PATH"].split(":") if not (Path(folder) / "compute-sanitizer").exists())
 # A Python with PyTorch, for what needs one.
 TORCH_PYTHON = next((python for python in (os.environ.get("PLEXAURA_TORCH_PYTHON"), sys.executable) if python and subprocess.run(
     [python, "-c", "import torch, torchvision"], capture_output=True).returncode == 0), None)
@@ -67,8 +70,8 @@ class GpuCheckTest(unittest.TestCase):
 
     def check(self, *arguments, status=0, path=None, stand_in=True):
         command = [ROOT / "tools/gpu_check", *(["--stand-in", "cpu"] if stand_in else []), *arguments]
-        environment = {**os.environ, "PATH": f"{path or self.folder / 'bin'}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
-                       "XDG_CACHE_HOME": str(self.folder / "cache")}
+        environment = {**os.environ, "PATH": f"{path or self.folder / 'bin'}:{PATH}", "CUDA_PATH": str(self.folder / "no_toolkit"),
+                       "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(self.folder / "cache")}
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment, timeout=600)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout if status != 2 else done.stderr
@@ -89,7 +92,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("equal bit for bit", rows["resnet18 again bfloat16"]["detail"])
         self.assertEqual(rows["gradients beside PyTorch's"]["result"], "skipped")
         self.assertIn("lacks torch, torchvision, safetensors", rows["gradients beside PyTorch's"]["detail"])
-        self.assertIn("compute-sanitizer finds nothing", said)
+        self.assertEqual((rows["compute-sanitizer"]["result"], rows["compute-sanitizer"]["detail"]), ("skipped", "this machine has none"))
 
     def test_a_loss_that_strays_is_told_beside_what_the_cpu_strays_from_itself(self):
         check = gpu_check.Check(machine=None, sizes=TINY, backend="cpu", build=BUILD, data=self.folder)
@@ -142,8 +145,8 @@ class GpuCheckTest(unittest.TestCase):
         # A batch that bench refuses.
         sizes = dataclasses.replace(TINY, cases=[dataclasses.replace(TINY.cases[0], batch=0), TINY.cases[0]])
         stage, machine = Stage("speed", 60, self.folder, dict(os.environ)), SimpleNamespace(described=lambda: None, gpu="some GPU")
-        os.environ["PATH"] = f"{self.folder / 'bin'}:{os.environ['PATH']}"
-        run_speed(stage, SimpleNamespace(sizes=sizes, machine=machine, build=BUILD, backend_for=lambda _: "cpu"))
+        with unittest.mock.patch.dict(os.environ, PATH=f"{self.folder / 'bin'}:{PATH}"):
+            run_speed(stage, SimpleNamespace(sizes=sizes, machine=machine, build=BUILD, backend_for=lambda _: "cpu"))
         self.assertEqual([row.result for row in stage.rows], ["skipped", "FAILED", "passed"])
         self.assertIn("training.batch_size", stage.rows[1].detail)
 
@@ -165,6 +168,14 @@ class GpuCheckTest(unittest.TestCase):
     def test_rows_are_wanted_by_name(self):
         self.stage("tests", "--only", "iris")
         self.assertEqual(list(self.rows("tests")), ["iris"])
+        self.stage("speed", "--stage", "tests", "--only", "iris")  # a stage that has no such row is no failure
+        self.assertFalse((self.out / "speed.json").exists())
+
+    def test_a_name_that_no_row_has_is_a_mistake(self):
+        for stage, rows in (("tests", "check.sizes, iris, digits"), ("speed", "mnist_mlp float32 4"), ("peers", "mnist_mlp")):
+            with self.subTest(stage):
+                said = self.stage(stage, "--only", "resnet5O", status=2)
+                self.assertIn(f"gpu_check: --only 'resnet5O' finds no row; the stages have {rows}", said)
 
     def test_a_stage_ends_in_time_and_names_what_it_did_not_reach(self):
         said = self.stage("tests", "--limit", 0.5, status=1)
@@ -240,8 +251,11 @@ class GpuCheckTest(unittest.TestCase):
         self.assertTrue([name for name in names if name.startswith("lib/libyaml-cpp")])
         self.assertFalse([name for name in names if name.startswith(("lib/libc.", "lib/libcudnn", "lib/libcublas"))])
         folder = self.folder / "carried"
-        manifest = packing.unpack(archive, folder, [])
+        with self.assertRaisesRegex(UserError, "was packed to test tools/gpu_check itself"):
+            packing.unpack(archive, folder, [])
+        manifest = packing.unpack(archive, folder, [], stand_in=True)
         self.assertEqual([test["name"] for test in manifest["tests"]], ["check.sizes"])
+        self.assertEqual(sorted(self.folder.glob("carried*")), [folder, archive])
         done = subprocess.run([folder / "build/models/mlp", "--version"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         loaded = subprocess.run(["ldd", folder / "build/models/mlp.program"], capture_output=True, text=True,
@@ -262,25 +276,64 @@ class GpuCheckTest(unittest.TestCase):
         with self.assertRaisesRegex(UserError, "needs .*libabsent.so.*, which this machine lacks"):
             packing.check_complete("carried.tar.xz", folder, f"{folder}/lib")
 
+    def test_without_strip_nothing_is_packed(self):
+        with unittest.mock.patch.dict(os.environ, PATH=str(self.folder)), self.assertRaisesRegex(UserError, "lacks strip.*; install binutils"):
+            packing.pack(self.folder / "carried", BUILD, "commit", TINY, True)
+
+    def archive(self, name, manifest):
+        file = self.folder / "manifest.json"
+        file.write_text(json.dumps({"glibc": [2, 0], "programs": [], **manifest}), encoding="utf-8")
+        with tarfile.open(self.folder / name, "w") as tar:
+            tar.add(file, file.name)
+        file.unlink()
+        return self.folder / name
+
+    def test_only_what_was_unpacked_before_is_replaced(self):
+        folder, broken = self.folder / "carried", self.folder / "broken"
+        packing.unpack(self.archive("first", {"commit": "one"}), folder, [])
+        broken.write_text("not an archive", encoding="utf-8")
+        for archive in (broken, self.archive("newer", {"glibc": [9, 99]})):
+            with self.assertRaises(UserError):
+                packing.unpack(archive, folder, [])
+            self.assertEqual(packing.read_manifest(folder)["commit"], "one")
+        packing.unpack(self.archive("second", {"commit": "two"}), folder, [])
+        self.assertEqual(packing.read_manifest(folder)["commit"], "two")
+        (folder / "manifest.json").rename(folder / "thesis.tex")
+        with self.assertRaisesRegex(UserError, "carried is in the way, and was not unpacked by tools/gpu_check --from"):
+            packing.unpack(self.folder / "second", folder, [])
+        self.assertEqual([file.name for file in folder.iterdir()], ["thesis.tex"])
+
+    def test_an_archive_is_unpacked_once(self):
+        options = SimpleNamespace(archive=self.archive("packed", {"commit": "one"}), stand_in=None)
+        with unittest.mock.patch.object(gpu_check, "CARRIED", self.folder / "carried"):
+            for word in ("first", "second"):
+                check = SimpleNamespace(machine=SimpleNamespace(library_folders=lambda: []))
+                gpu_check.take_along(options, check)
+                self.assertEqual(check.manifest["commit"], "one")
+                (self.folder / "carried" / word).touch()
+        self.assertTrue((self.folder / "carried/first").exists())
+
     def test_an_archive_that_is_none_and_one_for_a_newer_system(self):
         broken = self.folder / "broken"
         broken.write_text("not an archive", encoding="utf-8")
         with self.assertRaisesRegex(UserError, "is no archive of tools/gpu_check --pack"):
             packing.unpack(broken, self.folder / "carried", [])
-        manifest = self.folder / "manifest.json"
-        manifest.write_text(json.dumps({"glibc": [9, 99]}), encoding="utf-8")
-        with tarfile.open(self.folder / "newer", "w:xz") as tar:
-            tar.add(manifest, manifest.name)
         with self.assertRaisesRegex(UserError, "needs glibc 9.99, and this machine has"):
-            packing.unpack(self.folder / "newer", self.folder / "carried", [])
+            packing.unpack(self.archive("newer", {"glibc": [9, 99]}), self.folder / "carried", [])
 
     def test_the_tree_and_the_build_stand_where_tests_look_for_them(self):
-        place = self.folder / "main"
-        packing.stand_at(place, ROOT)
-        self.assertTrue((place / "tools/gpu_check").samefile(ROOT / "tools/gpu_check"))
-        packing.stand_at(place, self.folder)  # something else stands there already, and stays
-        self.assertTrue(place.samefile(ROOT))
-        packing.stand_at(Path("/proc/none/main"), ROOT)
+        place, carried = self.folder / "made/here/main", self.folder / "carried"
+        (carried / "build").mkdir(parents=True)
+        with packing.standing_in_for({"source": str(place), "build": str(self.folder / "made/build")}, carried):
+            self.assertTrue((place / "tools/gpu_check").samefile(ROOT / "tools/gpu_check"))
+            self.assertTrue((self.folder / "made/build").samefile(carried / "build"))
+            with contextlib.ExitStack() as made:
+                packing.stand_at(place, self.folder, made)  # something else stands there already, and stays
+            self.assertTrue(place.samefile(ROOT))
+        self.assertFalse((self.folder / "made").exists())
+        with packing.standing_in_for({"source": "/proc/none/main", "build": str(carried / "build")}, carried):
+            pass
+        self.assertTrue((carried / "build").is_dir())
 
     def test_tests_are_those_that_ctest_knows_and_move_with_the_build(self):
         found = gpu_tests(BUILD, r"check\.(sizes|docs)")
@@ -324,6 +377,11 @@ class GpuCheckTest(unittest.TestCase):
             (["--from", nowhere], {}, f"there is no {nowhere}; tools/gpu_check --pack writes it"),
             (["--pack", nowhere, "--build", BUILD], {"stand_in": False}, "core/plexaura_cuda.so; build with: cmake --preset cuda"),
             (["--report", self.folder], {}, "has no results of a stage, such as speed.json"),
+            (["--from", nowhere, "--build", BUILD], {}, "--from and --build exclude each other; leave one of them out"),
+            (["--pack", nowhere, "--stage", "speed"], {}, "--pack and --stage exclude each other"),
+            (["--pack", nowhere, "--from", nowhere], {}, "--pack and --from exclude each other"),
+            (["--report", self.folder, "--only", "iris"], {}, "--report and --only exclude each other"),
+            (["--report", self.folder, "--limit", "9"], {}, "--report and --limit exclude each other"),
             (["--only", "("], {}, "--only '(' is no regular expression"),
             (["--stage", "all", "--stage", "other"], {}, "invalid choice: 'other'"),
         ]

@@ -199,12 +199,15 @@ class Measuring(unittest.TestCase):
         self.assertEqual([row["strategy"] for row in rows], ["one rank", "plain", "+ LARS"])
         self.assertIn("distributed.strategy=allreduce --set distributed.algorithm=ring --set distributed.bucket_bytes=1 --log", self.commands[1])
         self.assertIn('distributed.algorithm=auto --set training.optimizer={"name": "lars"} --log', self.commands[2])
-        for text, expected in (("{}", "name one variant or more"), ('{"a": {"set": {}}}', "a: the key 'strategy' is missing"),
+        for text, expected in (("{}", "name one variant or more"), ('{"source": {"strategy": "local"}}', "source is free text; give the variant another name"),
+                               ('{"a": {"set": {}}}', "a: the key 'strategy' is missing"),
                                ('{"a": {"strategy": "x"}}', "a: strategy: there is no strategy 'x'"), ('{"a": {"strategy": "local", "b": 1}}', "unknown key 'b'"),
                                ('{"a": {"strategy": "local", "set": 1}}', "a: set is 1; write an object"),
                                ('{"a": {"strategy": "local", "set": {"output.dir": "x"}}}', "a: output.dir is set by the strategy or by an option of --measure, too")):
             with self.assertRaisesRegex(Mistake, expected):
                 self.variants(text)
+        with self.assertRaisesRegex(Mistake, "--bucket-bytes is for allreduce, .*, or name one of these in --variants"):
+            self.variants('{"a": {"strategy": "local"}}', "--bucket-bytes", "4")
         with self.assertRaisesRegex(Mistake, "--strategies and --variants exclude each other"):
             self.variants("{}", "--strategies", "local")
         ablation = str(ROOT / "examples/scaling/ablation.json")
@@ -222,8 +225,9 @@ class Measuring(unittest.TestCase):
             self.assertIn("--backend paced:times=20,slow=3,slow_rank=3 --log", self.commands[1])
             self.assertEqual(measuring.pacing.environment(self.parse("--measure", "x", "--pace", "2", str(program)))["PLEXAURA_PLUGIN_PATH"].split(":")[0],
                              str(Path(build, "tools").resolve()))
-            with self.assertRaisesRegex(Mistake, "--slow has no effect with one rank"):
-                self.measure("--ranks", "1", "--pace", "20", "--slow", "3", program=(str(program), "iris.yaml"))
+            for one in (("--ranks", "1"), ("--ranks", "2", "--strategies", "async-server"), ("--trainers", "1")):
+                with self.assertRaisesRegex(Mistake, f"--slow has no effect where one rank trains; leave it out, or name more in {one[0]}"):
+                    self.measure(*one, "--pace", "20", "--slow", "3", program=(str(program), "iris.yaml"))
         found = [float(row["of_ideal"]) for row in rows]
         for value, expected in zip(found, (1, 16 / 9 / (10 / 3), 16 / 9 / (7 / 3))):
             self.assertAlmostEqual(value, expected)

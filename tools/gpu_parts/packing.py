@@ -1,6 +1,7 @@
 """Carries a build to a machine that lacks the libraries to make one: programs, tests, the plugin, and the shared libraries that they
 need. NVIDIA's own libraries stay behind, for they are large, and come with PyTorch."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -66,6 +67,8 @@ def cached_path(build, name):
 
 def pack(archive, build, commit, sizes, stand_in):
     """Writes the archive, and returns its bytes."""
+    if shutil.which("strip") is None:
+        raise UserError("this machine lacks strip, without which the archive would be too large; install binutils")
     programs, shared = files_of(build, stand_in)
     found, missing = libraries_of([*programs, *shared])
     missing = sorted(name for name in missing if not STAYS.match(name))
@@ -80,7 +83,7 @@ def pack(archive, build, commit, sizes, stand_in):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
         subprocess.run(["strip", "--strip-unneeded", *(target for _, target in copies)], check=True)
-        manifest = {"commit": commit, "glibc": newest_glibc(target for _, target in copies),
+        manifest = {"commit": commit, "stand_in": stand_in, "glibc": newest_glibc(target for _, target in copies),
                     "source": cached_path(build, "CMAKE_HOME_DIRECTORY"), "build": cached_path(build, "CMAKE_CACHEFILE_DIR"),
                     "programs": [str(file.relative_to(build)) for file in programs], "tests": gpu_tests(build, sizes.tests)}
         (root / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
@@ -101,55 +104,94 @@ def read_manifest(folder):
     return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
 
 
-def unpack(archive, folder, library_folders):
-    """Makes `folder` the contents of the archive, ready to run here, and returns its manifest."""
-    shutil.rmtree(folder, ignore_errors=True)
+def unpack(archive, folder, library_folders, stand_in=False):
+    """Makes `folder` the contents of the archive, ready to run here, and returns its manifest. What was unpacked there before stays
+    until the new contents are complete; a folder of anything else is not touched."""
+    if folder.exists() and not (folder / "manifest.json").exists():
+        raise UserError(f"{folder} is in the way, and was not unpacked by tools/gpu_check --from; move it elsewhere")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{folder.name}-", dir=folder.parent) as name:
+        fresh = pathlib.Path(name) / folder.name
+        manifest = extract(archive, fresh)
+        check_manifest(archive, manifest, stand_in)
+        check_complete(archive, fresh, library_path(fresh, library_folders))
+        for program in manifest["programs"]:
+            wrap(fresh / "build" / program, folder / "build" / program, library_path(folder, library_folders), folder / "build/tests/plugins")
+        if folder.exists():
+            shutil.rmtree(folder)
+        fresh.rename(folder)
+    return manifest
+
+
+def extract(archive, folder):
     try:
         with tarfile.open(archive) as tar:
             tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-        manifest = read_manifest(folder)
+        return read_manifest(folder)
     except (OSError, EOFError, tarfile.TarError, ValueError) as error:
         raise UserError(f"{archive} is no archive of tools/gpu_check --pack: {error}") from None
+
+
+def check_manifest(archive, manifest, stand_in):
+    if manifest.get("stand_in") and not stand_in:
+        raise UserError(f"{archive} was packed to test tools/gpu_check itself, without the plugin for GPUs; pack again, without --stand-in")
     here = tuple(int(part) for part in re.findall(r"\d+", platform.libc_ver()[1])[:2])
     if here < tuple(manifest["glibc"]):
         wanted, has = (".".join(map(str, version)) for version in (manifest["glibc"], here))
         raise UserError(f"{archive} needs glibc {wanted}, and this machine has {has}; build on a system that is as old as this one")
-    path = ":".join(map(str, [folder / "lib", folder / "build/core", *library_folders]))
-    for program in manifest["programs"]:
-        wrap(folder / "build" / program, path, folder / "build/tests/plugins")
-    check_complete(archive, folder, path)
-    for there, copy in ((manifest["source"], SOURCE), (manifest["build"], folder / "build")):
-        stand_at(pathlib.Path(there), copy)
-    return manifest
 
 
-def wrap(program, library_path, plugins):
-    """Moves the program aside, and puts a script in its place that finds the libraries."""
+def library_path(folder, library_folders):
+    return ":".join(map(str, [folder / "lib", folder / "build/core", *library_folders]))
+
+
+def wrap(program, place, library_path, plugins):
+    """Moves the program aside, and puts a script there that finds the libraries once it stands at `place`."""
     real = program.with_name(program.name + ".program")
     program.rename(real)
     program.write_text("#!/bin/sh\n# Runs the program beside this script with the libraries that were carried along.\n"
                        f'export LD_LIBRARY_PATH="{library_path}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"\n'
                        f'export PLEXAURA_PLUGIN_PATH="{plugins}${{PLEXAURA_PLUGIN_PATH:+:$PLEXAURA_PLUGIN_PATH}}"\n'
-                       f'exec "{real}" "$@"\n', encoding="utf-8")
+                       f'exec "{place}.program" "$@"\n', encoding="utf-8")
     program.chmod(0o755)
 
 
 def check_complete(archive, folder, path):
-    files = [*(folder / "build").rglob("*.program"), *(folder / "build").rglob("*.so")]
+    files = [file for file in (folder / "build").rglob("*") if file.is_file()]
     missing = sorted(libraries_of(files, dict(os.environ, LD_LIBRARY_PATH=path))[1])
     if missing:
         raise UserError(f"{archive} needs {', '.join(missing)}, which this machine lacks; NVIDIA's libraries come with PyTorch: name the "
                         "Python that has it with --python, or set CUDA_PATH or LD_LIBRARY_PATH")
 
 
-def stand_at(place, copy):
-    """Tests look for files of the tree and of the build where these were when they were compiled."""
+@contextlib.contextmanager
+def standing_in_for(manifest, folder):
+    """Meanwhile tests find the tree and the build where these were when the tests were compiled, by links."""
+    with contextlib.ExitStack() as made:
+        for there, copy in ((manifest["source"], SOURCE), (manifest["build"], folder / "build")):
+            stand_at(pathlib.Path(there), copy, made)
+        yield
+
+
+def remove(it):
+    try:
+        it()
+    except OSError as error:
+        print(f"{error.filename} stays: {error.strerror}", flush=True)
+
+
+def stand_at(place, copy, made):
+    """Makes a link unless there is something already. `made`: what removes it."""
     if place.exists():
         if not place.samefile(copy):
             print(f"some tests look for files in {place}, and not in {copy}", flush=True)
         return
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        for parent in reversed([parent for parent in place.parents if not parent.exists()]):
+            parent.mkdir()
+            made.callback(remove, parent.rmdir)
         place.symlink_to(copy.resolve())
+        made.callback(remove, place.unlink)
+        print(f"{place} is a link to {copy} until this ends, for some tests look for files there", flush=True)
     except OSError as error:
         print(f"some tests look for files in {place}, which cannot be made: {error.strerror}", flush=True)

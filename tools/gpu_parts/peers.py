@@ -9,11 +9,11 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def run_peers(stage, check):
-    missing = modules_missing(check.machine.python, "torch", "torchvision")
+    models = [model for model in check.sizes.peers if stage.wants(model)]
+    missing = modules_missing(check.machine.python, "torch", "torchvision") if models else []
     if missing:
         stage.add("PyTorch", "skipped", detail=f"{check.machine.python} lacks {', '.join(missing)}; name another Python with --python")
         return
-    models = [model for model in check.sizes.peers if stage.wants(model)]
     for number, model in enumerate(models):
         if not stage.reaches(model):
             continue

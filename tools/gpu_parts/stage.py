@@ -36,6 +36,7 @@ class Stage:
         """`only`: a pattern that finds the names of the rows that are wanted; None: all."""
         self.name = name
         self._only = only
+        self.names = []  # of all rows, wanted or not
         self.environment = environment
         self.rows = []
         self._logs = logs
@@ -45,7 +46,11 @@ class Stage:
         return self._end - time.monotonic()
 
     def passed(self):
-        return bool(self.rows) and all(row.result in ("passed", "skipped") for row in self.rows)
+        return (bool(self.rows) or self._only is not None) and all(row.result in ("passed", "skipped") for row in self.rows)
+
+    def finds_nothing(self):
+        """Whether `only` finds no row of this stage."""
+        return self._only is not None and not self.rows
 
     def add(self, name, result, seconds=0.0, detail="", figures=None):
         self.rows.append(Row(name, result, seconds, detail, figures or {}))
@@ -57,6 +62,7 @@ class Stage:
             self.add(name, "skipped", detail=why)
 
     def wants(self, name):
+        self.names.append(name)
         return self._only is None or self._only.search(name) is not None
 
     def reaches(self, name):

@@ -68,6 +68,8 @@ def make(options):
     for batch in options.batch or options.global_batch or [None]:
         cases += [Case(Variant(ALONE, ""), 1, batch)] if 1 in counts else []
         cases += [Case(variant, count + (variant.servers if options.trainers else 0), batch) for variant in variants for count in counts if count > 1]
+    if options.slow and max(case.trainers for case in cases) == 1:
+        raise Mistake(f"--slow has no effect where one rank trains; leave it out, or name more in {option}")
     return cases
 
 
@@ -79,7 +81,9 @@ def variants_of(text):
 
 
 def make_variants(table):
-    """Of each name: `strategy`, and in `set` the keys that it has beside."""
+    """Of each name: `strategy`, and in `set` the keys that it has beside. `source` is free text."""
+    if not isinstance(table.get("source", ""), str):
+        raise Mistake(f"{table.place}: source is free text; give the variant another name")
     variants = []
     for name in table.values:
         if name in table.known:
@@ -99,9 +103,10 @@ def make_variants(table):
 
 def check_use_of(options, option, counts, variants):
     choices = [variant.choice for variant in variants]
-    check_use(options, choices, EXACT, "bucket_bytes")
-    check_use(options, choices, FREE, "every")
-    for name in ("strategies", "variants", "bucket_bytes", "every", "trace_steps", "slow"):
+    place = "--variants" if options.variants else "--strategies"
+    check_use(options, choices, EXACT, "bucket_bytes", place=place)
+    check_use(options, choices, FREE, "every", place=place)
+    for name in ("strategies", "variants", "bucket_bytes", "every", "trace_steps"):
         if getattr(options, name) is not None and max(counts) == 1:
             raise Mistake(f"--{name.replace('_', '-')} has no effect with one rank; leave it out, or name more in {option}")
 

@@ -141,12 +141,12 @@ def check_choices(words, place="--strategies"):
     return list(dict.fromkeys(chosen))
 
 
-def check_use(options, choices, users, *names):
-    """An option that none of the strategies uses is a mistake."""
+def check_use(options, choices, users, *names, place="--strategies"):
+    """An option that none of the strategies uses, which `place` names, is a mistake."""
     strategies = {choice.split("/")[0] for choice in choices}
     for name in names:
         if getattr(options, name) is not None and not strategies & set(users):
-            raise Mistake(f"--{name.replace('_', '-')} is for {', '.join(users)}; leave it out, or name one of these in --strategies")
+            raise Mistake(f"--{name.replace('_', '-')} is for {', '.join(users)}; leave it out, or name one of these in {place}")
 
 
 def goodput(ranks, hours_between_failures, checkpoint, restart, interval=None):
