@@ -34,8 +34,9 @@ class Joining(RejoinTest):
 
     def check(self, *faults, starts):
         """faults: those of the first start, of the second, ..., each a list. `starts`: as many again, or more."""
-        for name in ("run", "starts", "happened"):
-            shutil.rmtree(self.folder / name, ignore_errors=True) if name == "run" else (self.folder / name).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        for name in ("starts", "happened"):
+            (self.folder / name).unlink(missing_ok=True)
         self.write("faults", "".join(f"{';'.join(of_start)}\n" for of_start in faults))
         self.environment["PLEXAURA_FAULTS_HAPPENED"] = str(self.folder / "happened")
         program = [BUILD / "tests/programs/faulty_mlp", *self.iris(f"training.epochs={EPOCHS}", "training.tuning=off", "output.dir=run", "distributed.deadline_seconds=20"),

@@ -34,20 +34,41 @@ class LaunchTest(ProgramTest):
         return ["bash", "-c", NOTES_ITS_JOB, "-", *super().command(program, *arguments)]
 
     def start(self, *words, launcher=(SOURCE / "tools/run",)):
-        run = subprocess.Popen([*map(str, launcher), *map(str, words)], cwd=self.folder, env=self.environment, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        """What it says goes to a file, which nobody has to read meanwhile."""
+        with (self.folder / "said").open("w") as said:
+            run = subprocess.Popen([*map(str, launcher), *map(str, words)], cwd=self.folder, env=self.environment, text=True,
+                                   stdout=subprocess.PIPE, stderr=said, start_new_session=True)
         self.addCleanup(run.communicate)
         self.addCleanup(run.kill)
         return run
 
     def end(self, run, status):
         """Waits for it, and gives what it said itself."""
-        out, err = run.communicate(timeout=120)
+        out = run.communicate(timeout=120)[0]
+        err = (self.folder / "said").read_text()
         self.assertEqual(run.returncode, status, out + err)
         self.assertEqual(self.processes(), [])
         self.assertEqual(self.files_left(), [])
         self.all_output = out + err
         return [line for line in err.splitlines() if line.startswith("run: ")]
+
+    def wait_for_word(self, run, word):
+        """From tools/run itself."""
+        self.wait_for(lambda: run.poll() is not None or word in (self.folder / "said").read_text())
+        self.assertIn(word, (self.folder / "said").read_text())
+
+    def check_killed(self, *options):
+        """The launcher, alone and with its ranks. Nothing is left then."""
+        for also_ranks in (False, True):
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+            run = self.start("-n", 2, *options, *self.command("mlp", *self.iris(*ENDLESS)))
+            self.wait_for_step(2, 10)
+            self.assertNotEqual(self.files_left(), [])
+            for process in [run.pid, *(rank.process for rank in self.ranks() if also_ranks)]:
+                os.kill(process, signal.SIGKILL)
+            run.wait()
+            self.wait_for(lambda: self.processes() == [])
+            self.assertEqual(self.files_left(), [])
 
     def files_left(self):
         """By tools/run or Open MPI."""
@@ -95,13 +116,19 @@ class Launch(LaunchTest):
         self.run_ranks(3, "mlp", *self.iris("output.dir=whole", "training.epochs=3"))
         self.compare("run", "whole")
 
-    def test_its_job_ends_when_it_is_killed(self):
-        run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
-        self.wait_for_step(2, 10)
+    def test_nothing_is_left_when_it_is_killed(self):
+        self.check_killed()
+
+    def test_who_reads_its_output_does_not_wait_for_what_is_left(self):
+        self.stub('trap "" TERM; exec &> /dev/null; echo $$ > number; mv number process; exec sleep 1000')
+        run = self.start("-n", 2, "true")
+        self.wait_for((self.folder / "process").exists)
         run.kill()
-        run.wait()
+        try:
+            run.communicate(timeout=10)  # its watcher has patience for longer
+        finally:
+            os.kill(int((self.folder / "process").read_text()), signal.SIGKILL)
         self.wait_for(lambda: self.processes() == [])
-        self.assertEqual(self.files_left(), [])
 
     def test_a_mistake_is_not_repeated(self):
         said = self.launch("-n", 2, "--restarts", 3, "--", *self.command("mlp", *self.iris("training.epoch=3")), status=2)

@@ -51,20 +51,8 @@ class OpenMpi5(SurvivalTest):
         os.kill(self.ranks()[1].process, signal.SIGKILL)
         self.end(run, 137)
 
-
     def test_nothing_is_left_when_the_launcher_is_killed(self):
-        """Of one that is killed with its ranks, too."""
-        for also_ranks in (False, True):
-            shutil.rmtree(self.folder / "run", ignore_errors=True)
-            run = self.start("-n", 2, "--survive", *self.command("mlp", *self.iris("output.dir=run", "training.epochs=1000000")))
-            self.wait_for_step(2, 10)
-            self.assertNotEqual(self.files_left(), [])
-            processes = [run.pid, *(rank.process for rank in self.ranks() if also_ranks)]
-            for process in processes:
-                os.kill(process, signal.SIGKILL)
-            run.wait()
-            self.wait_for(lambda: self.processes() == [])
-            self.assertEqual(self.files_left(), [])
+        self.check_killed("--survive")
 
 
 class Exact(SurvivalTest):

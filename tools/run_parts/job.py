@@ -38,36 +38,43 @@ def end_with_launcher():
 class Job:
     """One start of mpirun, in a session of its own: Ctrl-C reaches this script alone, which tells the ranks."""
 
-    def __init__(self, options, hosts, ranks, spares, program, folder, signals, are_seen, rejoining=None):
-        self.options, self.folder, self.signals, self.started = options, folder, signals, ranks
-        self.are_seen = are_seen  # so that a job of which nothing is seen does not live
-        self.rejoining, self.makes_room = rejoining, False  # whether the ranks were asked to end for a start of all
+    def __init__(self, options, starts, folder, signals, rejoining):
+        self.options, self.folder, self.signals, self.started = options, folder, signals, starts.ranks
+        self.are_seen = starts.are_seen  # so that a job of which nothing is seen does not live
+        self.rejoining = rejoining
+        if rejoining:
+            rejoining.begin(starts.ranks, starts.spares)
+        self.makes_room = self.has_made_room = False  # whether the ranks were asked to end for a start of all, and have
         self.files, self.seen, self.ranks, self.life, self.alive_at = {}, {}, [], None, time.monotonic()
         self.lost_at = None  # when a rank was missed before all had started
         self.cause = ""
         for path in folder.iterdir():
             path.unlink()
-        self.environment = dict(mpi_environment(), PLEXAURA_RUN=str(folder), PLEXAURA_SPARES=str(spares))
+        self.environment = dict(mpi_environment(), PLEXAURA_RUN=str(folder), PLEXAURA_SPARES=str(starts.spares))
         self.leftovers = Leftovers(folder)
-        if not hosts and os.access(SHARED_MEMORY, os.W_OK):  # on another machine there would be no such folder
+        if not starts.hosts and os.access(SHARED_MEMORY, os.W_OK):  # on another machine there would be no such folder
             self.leftovers.shared.mkdir(mode=0o700, exist_ok=True)
             self.environment.setdefault("OMPI_MCA_btl_sm_backing_directory", str(self.leftovers.shared))
-        places = ["--host", ",".join(map(str, hosts))] if hosts else []
+        places = ["--host", ",".join(map(str, starts.hosts_left))] if starts.hosts else []
         # The value that nothing reads marks the daemons of this job, too.
         surviving = SURVIVING if options.survive else ()
-        command = ["mpirun", *surviving, "-n", str(ranks), "-x", "PLEXAURA_RUN", "-x", "PLEXAURA_SPARES", "--mca", "plexaura_run", str(folder), *places, *program]
+        command = ["mpirun", *surviving, "-n", str(starts.ranks), "-x", "PLEXAURA_RUN", "-x", "PLEXAURA_SPARES", "--mca", "plexaura_run", str(folder), *places, *starts.program]
         self.mpirun = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_launcher)
 
     def run(self):
         """Returns the exit status."""
         try:
-            return self.watch()
+            status = self.watch()
         except BaseException:
             self.kill()
             raise
         finally:
             for file in self.files.values():
                 file.close()
+        if not self.makes_room or status != 128 + signal.SIGTERM:
+            return status
+        self.has_made_room = not self.signals
+        return 128 + (signal.SIGINT if self.signals[:1] == [signal.SIGINT] else signal.SIGTERM)
 
     def watch(self):
         looked = forwarded = 0
@@ -109,11 +116,15 @@ class Job:
 
     def make_room(self):
         """Asks the ranks to end where that lets those which are missing come back."""
-        if not self.rejoining or self.makes_room or self.signals or not self.rejoining.is_due(self.ranks):
+        if not self.rejoining or self.makes_room or self.signals or not self.rejoining.is_due(self.ranks, self.can_save()):
             return
         self.makes_room = True
         say(f"{judge(self.ranks).sentence}; the ranks finish their step and save, and all start again from there")
         self.forward(signal.SIGTERM)
+
+    def can_save(self):
+        """Whether there is an output.dir: the ranks keep their events there, or have told of a checkpoint."""
+        return any(path.is_symlink() for path in self.folder.glob("rank-*")) or any(rank.saved for rank in self.ranks)
 
     def has_lost_one_at_start(self):
         """The others would wait for it in MPI_Init, and mpirun, which is to let them live on, would not end them."""

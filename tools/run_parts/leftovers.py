@@ -18,7 +18,13 @@ import time
 from events import Rank
 
 SHARED_MEMORY = pathlib.Path("/dev/shm")  # where Open MPI 5 would leave files that do not tell their job
-PATIENCE = 20  # seconds that mpirun has to end its ranks, which first finish a step and save
+PATIENCE = 20  # seconds that mpirun has at least to end its ranks, which first finish a step and save
+
+
+def patience(environment):
+    """mpirun waits for the time that the variable says, asks its ranks to end, and waits as long again before it kills them."""
+    timeout = environment.get("OMPI_MCA_odls_base_sigkill_timeout", "")
+    return max(PATIENCE, 2 * int(timeout) + 2 if timeout.isdecimal() else 0)
 
 
 class Leftovers:
@@ -61,7 +67,7 @@ class Leftovers:
         return found
 
     def clean_up_after_launcher(self):
-        launchers, end = {process for process, _ in self.processes()}, time.monotonic() + PATIENCE
+        launchers, end = {process for process, _ in self.processes()}, time.monotonic() + patience(os.environ)
         while list(self.processes()) and time.monotonic() < end:
             time.sleep(0.2)
         ranks = []

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""How long the processes of a job live on when tools/run is killed, by a clock that the tests turn.
+
+usage: leftovers_test.py ROOT
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(sys.argv[1]) / "tools/run_parts"))
+
+import leftovers  # noqa: E402
+from leftovers import Leftovers  # noqa: E402
+
+
+class LeftoversTest(unittest.TestCase):
+    def seconds_until_killed(self, timeout, needed):
+        """Where the only process of the job needs so many seconds to end by itself; None where it did."""
+        clock, killed = [1000.0], []
+
+        def kill(process, number):
+            killed.append(clock[0] - 1000)
+            clock[0] += needed  # it is gone
+
+        def sleep(seconds):
+            clock[0] += seconds
+
+        variables = {"OMPI_MCA_odls_base_sigkill_timeout": timeout} if timeout else {}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, variables), \
+                mock.patch.object(leftovers.time, "monotonic", lambda: clock[0]), mock.patch.object(leftovers.time, "sleep", sleep), \
+                mock.patch.object(leftovers.os, "kill", kill), \
+                mock.patch.object(Leftovers, "processes", lambda self: [(1 << 30, b"")] if clock[0] < 1000 + needed else []):
+            if not timeout:
+                os.environ.pop("OMPI_MCA_odls_base_sigkill_timeout", None)
+            Leftovers(pathlib.Path(folder) / "plexaura-run-test").clean_up_after_launcher()
+        return killed[0] if killed else None
+
+    def test_mpirun_has_the_time_that_was_set_for_it(self):
+        """Twice, and 20 seconds at least."""
+        self.assertIsNone(self.seconds_until_killed("60", 115))
+        self.assertAlmostEqual(self.seconds_until_killed("60", 500), 122, delta=1)
+        for timeout in (None, "3", "soon"):
+            self.assertIsNone(self.seconds_until_killed(timeout, 19))
+            self.assertAlmostEqual(self.seconds_until_killed(timeout, 500), 20, delta=1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
