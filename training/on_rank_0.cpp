@@ -45,8 +45,9 @@ class Beats {
   Beats(const Beats&) = delete;
   Beats& operator=(const Beats&) = delete;
 
-  // When the work has ended. Throws what has ended a call.
+  // When the work has ended: waits for that of the others. Throws what has ended a call.
   void end() {
+    const EventSpan span(EventKind::wait, what_);
     work_.set_value();
     if (thread_.joinable())
       thread_.join();
