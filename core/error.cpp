@@ -7,5 +7,6 @@ Error::~Error() = default;
 UserError::~UserError() = default;
 DeviceError::~DeviceError() = default;
 InternalError::~InternalError() = default;
+OutOfMemory::~OutOfMemory() = default;
 
 }  // namespace plexaura

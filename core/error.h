@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "core/export.h"
 
@@ -35,6 +36,26 @@ class PLEXAURA_API InternalError : public Error {
  public:
   using Error::Error;
   ~InternalError() override;
+};
+
+// Mixed into the error of a device that has less memory than it was asked for, so that who knows what the memory was for
+// can say that instead of general advice.
+class PLEXAURA_API OutOfMemory {
+ public:
+  explicit OutOfMemory(std::string fact) : fact_(std::move(fact)) {}
+  virtual ~OutOfMemory();
+  // The error's text without advice.
+  const std::string& fact() const noexcept { return fact_; }
+
+ private:
+  std::string fact_;
+};
+
+template <class Kind>
+class OutOfMemoryError final : public Kind, public OutOfMemory {
+ public:
+  explicit OutOfMemoryError(const std::string& fact, const std::string& advice = "use a smaller batch")
+      : Kind(fact + "; " + advice), OutOfMemory(fact) {}
 };
 
 }  // namespace plexaura

@@ -1,6 +1,7 @@
 #include "core/events.h"
 
 #include <atomic>
+#include <utility>
 
 #include "core/clock.h"
 
@@ -24,6 +25,7 @@ struct Waits {
   }
 };
 thread_local Waits waits;
+thread_local bool silent = false;
 
 }  // namespace
 
@@ -37,16 +39,21 @@ void tell_event(EventKind kind, std::int64_t number, std::string_view text) noex
 
 double seconds_waited() noexcept { return waits.seconds; }
 
+EventSilence::EventSilence() noexcept : outer_(std::exchange(silent, true)) {}
+
+EventSilence::~EventSilence() { silent = outer_; }
+
 EventSpan::EventSpan(EventKind kind, std::string_view text) noexcept
-    : kind_(kind), text_(text), outer_(innermost) {
+    : kind_(kind), text_(text), outer_(innermost), is_told_(!silent) {
   innermost = this;
   if (kind_ == EventKind::wait) waits.begin();
-  tell_event(kind_, 0, text_);
+  if (is_told_) tell_event(kind_, 0, text_);
 }
 
 EventSpan::~EventSpan() {
   innermost = outer_;
   if (kind_ == EventKind::wait) waits.end();
+  if (!is_told_) return;
   if (outer_ == nullptr)
     tell_event(EventKind::back);
   else

@@ -10,17 +10,17 @@ namespace plexaura {
 // What a process tells about itself, for whoever asks from outside what it does, or did last. The numbers stand in
 // files: see training/event_file.h.
 enum class EventKind : std::uint32_t {
-  start = 1,      // of the process
-  ready = 2,      // all ranks have come together; the number of ranks
-  step = 3,       // begins; its number
-  data = 4,       // waits for samples
-  phase = 5,      // works alone, and other ranks may have to wait for it; what it does
-  wait = 6,       // is in a call of all ranks; its name
-  back = 7,       // one of the last three has ended; kind and text of the one around it
-  saved = 8,      // a checkpoint was saved; the updates so far
-  error = 9,      // ends with an error that this rank reports; exit status, sentence
-  echo = 10,      // ends with an error that another rank reports; exit status, sentence
-  lost = 11,      // ends because ranks were lost; the first of them, sentence
+  start = 1,  // of the process
+  ready = 2,  // all ranks have come together; the number of ranks
+  step = 3,   // begins; its number
+  data = 4,   // waits for samples
+  phase = 5,  // works alone, and other ranks may have to wait for it; what it does
+  wait = 6,   // is in a call of all ranks, or waits for another rank; its name. Counts into seconds_waited()
+  back = 7,   // one of the last three has ended; kind and text of the one around it
+  saved = 8,  // a checkpoint was saved; the updates so far
+  error = 9,  // ends with an error that this rank reports; exit status, sentence
+  echo = 10,  // ends with an error that another rank reports; exit status, sentence
+  lost = 11,  // ends because ranks were lost; the first of them, sentence
   signal = 12,    // is asked to end; the signal
   exit = 13,      // somebody has called exit(); its argument
   end = 14,       // the work is done; exit status
@@ -42,8 +42,21 @@ PLEXAURA_API void send_events_to(EventSink* sink) noexcept;
 
 PLEXAURA_API void tell_event(EventKind kind, std::int64_t number = 0, std::string_view text = {}) noexcept;
 
-// How long this thread has been in spans of the kind `wait`, but those that still last.
+// How long this thread has been in spans of the kind `wait`, but those that still last: what records of epochs call
+// waited_share.
 PLEXAURA_API double seconds_waited() noexcept;
+
+// While one lives, spans of this thread that begin tell no events; waits are counted all the same.
+class PLEXAURA_API EventSilence {
+ public:
+  EventSilence() noexcept;
+  ~EventSilence();
+  EventSilence(const EventSilence&) = delete;
+  EventSilence& operator=(const EventSilence&) = delete;
+
+ private:
+  bool outer_;
+};
 
 // While one lives, this thread does what it says. `text` has to live as long.
 class PLEXAURA_API EventSpan {
@@ -57,6 +70,7 @@ class PLEXAURA_API EventSpan {
   EventKind kind_;
   std::string_view text_;
   const EventSpan* outer_;
+  bool is_told_;
 };
 
 }  // namespace plexaura

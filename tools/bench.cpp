@@ -255,22 +255,24 @@ class Inference {
   std::int64_t runs_ = 0;
 };
 
-TransferCounts transfers_of(const Backend& backend) {
+// None where the backend does not count.
+std::optional<TransferCounts> transfers_of(const Backend& backend) {
   const auto* const counts = dynamic_cast<const CountsTransfers*>(&backend);
-  return counts == nullptr ? TransferCounts() : counts->transfers();
+  if (counts == nullptr) return std::nullopt;
+  return counts->transfers();
 }
 
-// Of so many steps since `before`; nothing where the backend does not count.
-std::string transfers_text(const Backend& backend, const TransferCounts& before, std::size_t steps) {
-  const TransferCounts after = transfers_of(backend);
-  if (after.copies == 0) return "";
+// The keys of the line of JSON, for so many steps between two counts; empty where there are none.
+std::string transfers_text(const std::optional<TransferCounts>& from, const std::optional<TransferCounts>& to,
+                           std::size_t steps) {
+  if (!from || !to) return "";
   const auto per_step = [&](std::uint64_t count) {
     return static_cast<double>(count) / static_cast<double>(steps);
   };
   return fmt::format(R"(,"copies_per_step":{:g},"recorded_copies_per_step":{:g},"waits_per_step":{:g})",
-                     per_step(after.copies - before.copies),
-                     per_step(after.recorded_copies - before.recorded_copies),
-                     per_step(after.waits - before.waits));
+                     per_step(to->copies - from->copies),
+                     per_step(to->recorded_copies - from->recorded_copies),
+                     per_step(to->waits - from->waits));
 }
 
 std::string measure(const Options& options, const Bench& of, const Timed& timed, int threads) {
@@ -279,7 +281,7 @@ std::string measure(const Options& options, const Bench& of, const Timed& timed,
   std::vector<double> times;
   double last_loss = 0;
   const long faults = usage().ru_minflt;
-  const TransferCounts transfers = transfers_of(of.backend->watched());
+  const std::optional<TransferCounts> before = transfers_of(of.backend->watched());
   const double begin = seconds_now();
   while (times.size() < fewest_steps || seconds_now() - begin < options.seconds) {
     const double start = seconds_now();
@@ -294,7 +296,7 @@ std::string measure(const Options& options, const Bench& of, const Timed& timed,
       static_cast<double>(of.batch) / median(times), first_loss, last_loss,
       static_cast<double>(usage().ru_minflt - faults) / static_cast<double>(times.size()),
       usage().ru_maxrss / 1024, static_cast<double>(timed.workspace_bytes) / (1 << 20),
-      transfers_text(of.backend->watched(), transfers, times.size()));
+      transfers_text(before, transfers_of(of.backend->watched()), times.size()));
 }
 
 template <class Program>
@@ -335,20 +337,26 @@ int main(int argc, char** argv) {
   app.add_option("--classes", options.classes, "number of classes")->check(whole_number(1));
   repeatable(app.add_option("--set", options.set, "overrides a key of the file: training.batch_size=16"))
       ->type_name("KEY=VALUE");
-  app.add_option("--seconds", options.seconds, "minimum duration; at least five steps are timed")
-      ->check(above_zero());
+  auto* const seconds =
+      app.add_option("--seconds", options.seconds, "minimum duration; at least five steps are timed")
+          ->check(above_zero());
   app.add_option("--backend", options.backend, "cpu, portable or a plugin; options stand behind its name");
-  app.add_option("--device", options.device,
-                 "times nothing; prints what a step of training would enqueue on this GPU, which need not be "
-                 "there: a100, h100, h200 or b200");
-  app.add_flag("--inference", options.inference, "times only the forward pass");
-  app.add_flag("--trainer", options.trainer,
-               "times steps through the Trainer: with data, metrics and records");
+  auto* const device = app.add_option(
+      "--device", options.device,
+      "times nothing; prints what a step of training would enqueue on this GPU, which need not "
+      "be there: a100, h100, h200 or b200");
+  auto* const inference = app.add_flag("--inference", options.inference, "times only the forward pass");
+  auto* const trainer = app.add_flag("--trainer", options.trainer,
+                                     "times steps through the Trainer: with data, metrics and records");
   app.add_flag("--bytes", options.bytes, "gives samples of uint8, which the model normalises");
-  app.add_flag("--no-kernels", options.no_kernels,
-               "leaves all kernels out: what remains is the loop, feeds, scalars and metrics");
-  app.add_flag("--plan", options.plan,
-               "times nothing; prints which kernels estimates choose, and the share of the portable ones");
+  auto* const no_kernels =
+      app.add_flag("--no-kernels", options.no_kernels,
+                   "leaves all kernels out: what remains is the loop, feeds, scalars and metrics");
+  auto* const plan = app.add_flag(
+      "--plan", options.plan,
+      "times nothing; prints which kernels estimates choose, and the share of the portable ones");
+  for (auto* const of_what_runs : {seconds, inference, trainer, no_kernels, plan})
+    device->excludes(of_what_runs);
   return run_tool(app, argc, argv, [&] {
     print_output((options.inference ? look_at<Inference>(options) : look_at<Training>(options)) + "\n");
   });

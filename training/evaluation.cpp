@@ -15,25 +15,33 @@ namespace plexaura {
 
 namespace {
 
+// A rank may need so many for one micro-batch, or to compile, before it is taken for one that hangs.
+constexpr double deadlines_without_progress = 10;
+
 Step next_step(StepSource& steps, Profile* profile) {
   const ProfileSpan span(profile, "waiting for data", "data");
   return steps.next();
 }
 
-// Sums over the samples of this rank.
-Evaluation evaluate_share(Evaluator& evaluator, StepSource& steps, const BatchPlan& plan) {
+// Sums over the samples of this rank. `is_sent`: another rank reads them, and sends them.
+Evaluation evaluate_share(Evaluator& evaluator, StepSource& steps, const BatchPlan& plan, bool is_sent,
+                          WorkProgress& progress) {
   Evaluation sums{.metrics = std::vector<double>(evaluator.metric_names().size())};
   for (std::int64_t i = 0; i < plan.steps_per_epoch(); ++i) {
     const std::int64_t first = plan.global_batch(i).first;
+    if (is_sent) progress.await_others();
     const Step data = next_step(steps, evaluator.profile());
+    progress.made();
     for (const MicroBatch& batch : data.micro_batches) {
       const Evaluation part = evaluator.evaluate(batch.fields, batch.samples, first + batch.first_sample);
       sums.loss += part.loss;
       sums.samples += part.samples;
       for (std::size_t metric = 0; metric < sums.metrics.size(); ++metric)
         sums.metrics[metric] += part.metrics[metric];
+      progress.made();
     }
   }
+  if (is_sent) progress.await_others();  // until all samples of the others are read
   return sums;
 }
 
@@ -179,7 +187,8 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
                     Collective& ranks, const LoaderOptions& reading, Courier* courier) {
   std::map<std::int64_t, std::string> skipped;
   Evaluation mine;
-  on_some_ranks(ranks, true, "validation", [&] {
+  WorkProgress progress(deadlines_without_progress * ranks.deadline_seconds());
+  const auto evaluate_own = [&] {
     SampleStream stream(courier, Courier::Stream::validation);
     if (!samples || samples->size() == 0)
       throw UserError(
@@ -189,10 +198,13 @@ Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSour
     plan.check();
     evaluator.prepare(plan.micro_batch_sizes(ranks.rank()));
     evaluator.know_metrics();
+    progress.made();
     const auto steps = make_steps(samples, in_order(reading, ranks, evaluator.feed_memory()), stream);
-    mine = evaluate_share(evaluator, *steps, plan);
+    const bool is_sent = courier != nullptr && ranks.rank() > 0;
+    mine = evaluate_share(evaluator, *steps, plan, is_sent, progress);
     skipped = steps->skipped();
-  });
+  };
+  on_some_ranks(ranks, true, "validation", evaluate_own, &progress);
   std::vector<double> all{mine.loss, mine.samples};
   all.insert(all.end(), mine.metrics.begin(), mine.metrics.end());
   ranks.sum(DType::float64, reinterpret_cast<std::byte*>(all.data()), static_cast<std::int64_t>(all.size()),

@@ -59,30 +59,55 @@ std::string too_small(std::int64_t samples, const BatchPlan& plan) {
       parts.empty() ? "every step" : "every part of a step", samples + 1);
 }
 
-// Of a step of which a micro-batch has so many samples: what was planned for it, and what makes it smaller.
-std::string plan_text(std::int64_t samples, std::size_t arena_bytes, const ParameterStore& store) {
-  const Placement& placement = store.placement();
-  std::size_t parameter_bytes = placement.bytes(ArenaKind::value) + placement.bytes(ArenaKind::gradient) +
-                                static_cast<std::size_t>(store.states()) * placement.bytes(ArenaKind::state);
-  if (store.types().shadow) parameter_bytes += placement.bytes(ArenaKind::shadow);
-  const bool is_wide = size_of(store.types().precision()) > size_of(DType::bfloat16);
-  return fmt::format(
-      "{} bytes of intermediate values are planned for {} samples at a time, beside {} bytes of parameters, "
-      "gradients "
-      "and the optimizer's state; lower training.batch_size{} raise training.micro_batches{}",
-      arena_bytes, samples, parameter_bytes, is_wide ? "," : " or",
-      is_wide ? ", or set training.precision to bfloat16" : "");
+// Parameters, gradients and the optimizer's state, whatever the batch. `adds`: micro-batches after the first add to the
+// gradients of those before, for which there is a second arena of them.
+std::size_t parameter_bytes(const Placement& placement, std::int64_t states, bool adds) {
+  std::size_t bytes = placement.bytes(ArenaKind::value) + placement.bytes(ArenaKind::gradient) +
+                      static_cast<std::size_t>(states) * placement.bytes(ArenaKind::state);
+  if (placement.types.shadow) bytes += placement.bytes(ArenaKind::shadow);
+  if (adds) bytes += placement.bytes(ArenaKind::addend);
+  return bytes;
 }
 
-// Says what was planned where the device has not so much memory.
-std::shared_ptr<Workspace> make_workspace(Backend& backend, std::size_t bytes, std::size_t feed_bytes,
-                                          const std::string& plan) {
+std::string parameters_text(std::size_t bytes) {
+  return fmt::format(
+      "the parameters, gradients and the optimizer's state are {} bytes, whatever the batch; use a smaller "
+      "model, or a device with more memory",
+      bytes);
+}
+
+// Of a step of which a micro-batch has so many samples: what was planned for it, and what makes it smaller.
+std::string plan_text(std::int64_t samples, std::size_t arena_bytes, std::size_t parameter_bytes,
+                      DType precision) {
+  if (size_of(precision) > size_of(DType::bfloat16))
+    return fmt::format(
+        "{} bytes of intermediate values are planned for {} samples at a time, beside {} bytes of "
+        "parameters, gradients and the optimizer's state; lower training.batch_size, raise "
+        "training.micro_batches, or set training.precision to bfloat16",
+        arena_bytes, samples, parameter_bytes);
+  return fmt::format(
+      "{} bytes of intermediate values are planned for {} samples at a time, beside {} bytes of parameters, "
+      "gradients and the optimizer's state; lower training.batch_size or raise training.micro_batches",
+      arena_bytes, samples, parameter_bytes);
+}
+
+template <class Kind>
+void throw_with_plan(const Kind& error, const std::string& plan) {
+  if (const auto* const missing = dynamic_cast<const OutOfMemory*>(&error))
+    throw Kind(fmt::format("{}: {}", missing->fact(), plan));
+}
+
+// Where the device has not the memory for it, the error says what was planned.
+template <class Work>
+void allocate(const std::string& plan, const Work& work) {
   try {
-    return std::make_shared<Workspace>(backend, bytes, feed_bytes);
+    work();
   } catch (const UserError& error) {  // of a device that is only described
-    throw UserError(fmt::format("{}: {}", error.what(), plan));
+    throw_with_plan(error, plan);
+    throw;
   } catch (const DeviceError& error) {
-    throw DeviceError(fmt::format("{}: {}", error.what(), plan));
+    throw_with_plan(error, plan);
+    throw;
   }
 }
 
@@ -162,10 +187,13 @@ void TrainingPrograms::place(Collective& collective, Strategy* strategy, const B
     gradients = strategy->gradient_memory(placed.bytes(ArenaKind::gradient));
   }
   together(collective, "placing the parameters", [&] {
-    store_.place(
-        placed, backend_,
-        {[&](std::size_t) { return std::move(values); }, [&](std::size_t) { return std::move(gradients); }});
-    store_.require_states(state_count(options_.optimizer));
+    const std::int64_t states = state_count(options_.optimizer);
+    allocate(parameters_text(parameter_bytes(placed, states, false)), [&] {
+      store_.place(placed, backend_,
+                   {[&](std::size_t) { return std::move(values); },
+                    [&](std::size_t) { return std::move(gradients); }});
+      store_.require_states(states);
+    });
   });
 }
 
@@ -232,8 +260,11 @@ std::set<std::int64_t> TrainingPrograms::own_sizes(const BatchPlan& train) const
 }
 
 void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batches) {
-  step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options_.bucket_bytes, options_.watch,
-                                         options_.profile);
+  const std::size_t of_parameters = parameter_bytes(store_.placement(), store_.states(), micro_batches > 1);
+  allocate(parameters_text(of_parameters), [&] {
+    step_ = std::make_unique<TrainingStep>(backend_, store_, strategy, options_.bucket_bytes, options_.watch,
+                                           options_.profile);
+  });
   Graph graph;
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets());
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement(), .tuner = options_.tuner});
@@ -245,8 +276,17 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
     bytes = std::max(bytes, (micro_batches > 1 ? adding[samples] : program)->arena_bytes);
     feed_bytes = std::max(feed_bytes, program->feed_bytes);
   }
-  workspace_ =
-      make_workspace(backend_, bytes, feed_bytes, plan_text(gradients_.rbegin()->first, bytes, store_));
+  const std::string plan =
+      plan_text(gradients_.rbegin()->first, bytes, of_parameters, store_.types().precision());
+  allocate(plan, [&] {
+    workspace_ = std::make_shared<Workspace>(backend_, bytes, feed_bytes);
+    add_programs(micro_batches, adding);
+    evaluator_.make_machines(workspace_);
+  });
+}
+
+void TrainingPrograms::add_programs(std::int64_t micro_batches,
+                                    const std::map<std::int64_t, std::shared_ptr<const Program>>& adding) {
   const auto add = [&](std::int64_t samples, bool is_first, const auto& program, const Program* update) {
     step_->add_program(samples, is_first, program, update, workspace_, &collective_);
   };
@@ -254,10 +294,10 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
     const bool has_shards = options_.own_parts.count > 1;
     if (micro_batches == 1) add(samples, true, program, update_.get());
     if (micro_batches > 1 || has_shards) add(samples, true, program, nullptr);
-    if (micro_batches > 1) add(samples, false, adding[samples], update_.get());
-    if (micro_batches > 2 || (micro_batches > 1 && has_shards)) add(samples, false, adding[samples], nullptr);
+    if (micro_batches > 1) add(samples, false, adding.at(samples), update_.get());
+    if (micro_batches > 2 || (micro_batches > 1 && has_shards))
+      add(samples, false, adding.at(samples), nullptr);
   }
-  evaluator_.make_machines(workspace_);
 }
 
 std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& sizes) const {

@@ -81,6 +81,9 @@ class TrainingPrograms {
   void compile_part(const BatchPlan& train, std::int64_t part);
   void compile_validation(const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy, std::int64_t micro_batches);
+  // `adding`: by samples, those of micro-batches after the first.
+  void add_programs(std::int64_t micro_batches,
+                    const std::map<std::int64_t, std::shared_ptr<const Program>>& adding);
   std::uint64_t hash_of_plan(std::int64_t samples);
   std::uint64_t hash_of_kernels(const std::set<std::int64_t>& sizes) const;
 

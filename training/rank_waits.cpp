@@ -33,7 +33,7 @@ double RankWaits::share() const {
 }
 
 std::optional<RankWaits::Straggler> RankWaits::straggler() const {
-  if (ranks.size() < 2) return std::nullopt;
+  if (ranks.size() < 2 || !meet_in_steps) return std::nullopt;
   const std::vector<Rank> all = sorted(ranks);
   const double seconds = median(all, 1) - all[0].seconds;
   if (seconds < std::max(least_seconds, least_share * epoch_seconds)) return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <mutex>
 
 #include "core/events.h"
 
@@ -12,7 +13,9 @@ namespace {
 std::atomic<int> noted{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may write only lock-free atomics");
 
-std::atomic<int> living{0};  // ranks of a test are threads of one process
+// Ranks of a test are threads of one process.
+std::mutex mutex;  // of what follows
+int living = 0;
 struct sigaction previous_interrupt;
 struct sigaction previous_terminate;
 
@@ -27,7 +30,8 @@ void note(int signal) {
 }  // namespace
 
 StopSignals::StopSignals() {
-  if (living.fetch_add(1) > 0) return;
+  const std::lock_guard lock(mutex);
+  if (living++ > 0) return;
   noted.store(0);
   struct sigaction action {};
   action.sa_handler = note;
@@ -38,7 +42,8 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
-  if (living.fetch_sub(1) > 1) return;
+  const std::lock_guard lock(mutex);
+  if (--living > 0) return;
   sigaction(SIGINT, &previous_interrupt, nullptr);
   sigaction(SIGTERM, &previous_terminate, nullptr);
 }

@@ -28,12 +28,14 @@ double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 
   const std::string asked = fmt::format("the CPU was asked for {:.1f} MiB of memory", mebibytes(bytes));
   const double has = mebibytes(available);
   if (bytes <= available)
-    throw DeviceError(fmt::format(
-        "{} and was refused, though {:.1f} MiB are available: a limit of this process (ulimit -v) "
-        "or of the system (vm.overcommit_memory) is too low; raise it, or use a smaller batch",
-        asked, has));
-  throw DeviceError(
-      fmt::format("{} and has {:.1f} MiB; use a smaller batch, or a machine with more memory", asked, has));
+    throw OutOfMemoryError<DeviceError>(
+        fmt::format(
+            "{} and was refused, though {:.1f} MiB are available: a limit of this process (ulimit -v) "
+            "or of the system (vm.overcommit_memory) is too low",
+            asked, has),
+        "raise it, or use a smaller batch");
+  throw OutOfMemoryError<DeviceError>(fmt::format("{} and has {:.1f} MiB", asked, has),
+                                      "use a smaller batch, or a machine with more memory");
 }
 
 // Maps more than is needed and gives back what lies outside the aligned part.

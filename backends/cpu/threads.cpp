@@ -99,6 +99,14 @@ std::vector<int> usable_cores() {
   return usable;
 }
 
+bool openmp_binds_threads() {
+#ifdef _OPENMP
+  return omp_get_proc_bind() != omp_proc_bind_false;
+#else
+  return false;
+#endif
+}
+
 int threads_in_use() {
 #ifdef _OPENMP
   return omp_get_max_threads();

@@ -12,13 +12,18 @@ namespace plexaura {
 // UserError where OMP_NUM_THREADS is no number of threads that can be had.
 int use_cores(int ranks_on_this_machine);
 
-// Those of which a container or control group lets a process use one.
+// How many cores this machine has; within a container or control group, how many it lets a process use, whatever this
+// thread is bound to.
 int cores_of_machine();
 
-// Those that the calling thread may use, ascending.
+// The numbers of the cores that the calling thread is bound to, ascending; all of them where it is not bound.
 std::vector<int> usable_cores();
 
 // The threads that kernels compute with.
 int threads_in_use();
+
+// Whether OpenMP binds each of them to cores of its own choice (OMP_PROC_BIND, OMP_PLACES), so that usable_cores() tells
+// of one thread alone.
+bool openmp_binds_threads();
 
 }  // namespace plexaura

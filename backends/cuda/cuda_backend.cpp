@@ -29,12 +29,16 @@ class CudaMemory final : public Memory {
         bytes_(bytes),
         use_(use),
         address_(use == MemoryUse::device ? runtime::allocate_device(std::max<std::size_t>(bytes, 1))
-                                          : runtime::allocate_pinned(std::max<std::size_t>(bytes, 1))) {}
+                                          : runtime::allocate_pinned(std::max<std::size_t>(bytes, 1))) {
+    if (use == MemoryUse::device) device_->transfers.add_memory(address_, bytes_);
+  }
   ~CudaMemory() override {
-    if (use_ == MemoryUse::device)
+    if (use_ == MemoryUse::device) {
+      device_->transfers.remove_memory(address_);
       runtime::free_device(address_);
-    else
+    } else {
       runtime::free_pinned(address_);
+    }
   }
 
   Address address() const override { return address_; }

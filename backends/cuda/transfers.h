@@ -13,7 +13,7 @@ namespace plexaura::cuda {
 // Counts what goes between host and device. Any thread.
 class Transfers {
  public:
-  // A piece of the device's memory begins and ends to be one.
+  // Each piece of the device's memory is added when it is allocated, and removed before it is freed.
   void add_memory(Address address, std::size_t bytes);
   void remove_memory(Address address);
   // Whether such a copy has one end on the host.

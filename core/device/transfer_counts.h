@@ -6,13 +6,14 @@
 
 namespace plexaura {
 
-// Since a backend was opened. A training step on a device wants two copies, of its samples and of what it measured, and none of them
-// recorded. It waits three times, for earlier steps: until the staging memory of its samples may be written again, until the device
-// has read the samples in whose place its own come, and for what the step before it measured.
+// Since a backend was opened. A training step on a device makes two copies, of its samples and of what it measured, and none of
+// them within a recording. The host waits three times, for earlier steps: until the staging memory of the samples may be written
+// again, until the device has read the samples in whose place new ones come, and for what the step before measured.
 struct TransferCounts {
   std::uint64_t copies = 0;           // between host and device, those of each replay included
   std::uint64_t recorded_copies = 0;  // of them those within recordings
-  std::uint64_t waits = 0;            // of the host, for an event on the device
+  std::uint64_t waits =
+      0;  // of the host, for events that a stream records; for those that have passed already, too
 };
 
 // A backend may be one, too: dynamic_cast tells.

@@ -95,6 +95,7 @@ void ParameterStore::set_types(const ArenaTypes& types) {
 
 // The program that made the placement may have mentioned nothing.
 Placement ParameterStore::complete(Placement placement) const {
+  if (placement.entries.empty()) placement.types = types_;
   for (const ParameterSpec& spec : specs_)
     if (placement.find(spec.name) == nullptr)
       placement.append(spec.name, spec.type, ParameterRole::frozen,
@@ -103,13 +104,12 @@ Placement ParameterStore::complete(Placement placement) const {
 }
 
 void ParameterStore::place(Placement placement, Backend& backend, const MemoryProviders& memory) {
-  if (placement.entries.empty()) placement.types = types_;
+  placement = complete(std::move(placement));
   if (placement.types != types_)
     throw UserError(
         fmt::format("the program was compiled for arenas of {} and the store has {}; compile it with "
                     "the types of the store",
                     to_text(placement.types), to_text(types_)));
-  placement = complete(std::move(placement));
   for (const Placement::Entry& entry : placement.entries)
     if (spec(entry.name).type != entry.type)
       throw UserError(

@@ -207,7 +207,8 @@ class PLEXAURA_API Strategy {
   virtual Dealer* dealer() { return nullptr; }
 
   // Memory for the arenas of values and of gradients, where the strategy wants to provide it (a shared window); null:
-  // the engine's own. Asked only where the backend's memory is host memory, of all ranks at the same point.
+  // the engine's own. Asked only where the backend's memory is host memory, of all ranks at the same point. The store
+  // keeps the object, and may do so for longer than the strategy lives: what lies behind it has to last as long.
   virtual std::unique_ptr<Memory> value_memory(std::size_t bytes);
   virtual std::unique_ptr<Memory> gradient_memory(std::size_t bytes);
 

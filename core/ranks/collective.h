@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +42,9 @@ class PLEXAURA_API Collective {
 
   // The bytes of the messages that this rank has sent in calls of this object; none where nobody counts them.
   virtual std::optional<std::int64_t> bytes_sent() const { return std::nullopt; }
+
+  // How long a rank waits for another; infinite where no rank ever does.
+  virtual double deadline_seconds() const { return std::numeric_limits<double>::infinity(); }
 
   // Everyone's text, in the order of ranks. Texts may differ in length.
   virtual std::vector<std::string> gather_all(const std::string& mine, std::string_view what) = 0;

@@ -40,6 +40,7 @@ class GroupCommunicator final : public Communicator {
                   std::string_view what) override;
   void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override;
   std::optional<std::int64_t> bytes_sent() const override;
+  double deadline_seconds() const override { return options_.deadline_seconds; }
   std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override;
   void barrier(std::string_view what) override;
   void send(const Peer& to, std::span<const std::byte> data, std::string_view what) override;

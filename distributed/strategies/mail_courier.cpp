@@ -66,8 +66,8 @@ void MailCourier::drop_rest(Stream stream) {
   }
 }
 
-// A rank may take as long as it likes over its share of a validation: see training/on_rank_0.h. The thread that tells
-// the others that it is at work also finds out who is lost, and every wait here hears of that.
+// A rank may take long over its share of a validation: see training/on_rank_0.h. As long as this one waits here, a thread
+// beside it tells the others that it is at work. That thread also finds out who is lost or hangs, which ends all waits.
 double MailCourier::patience(Stream stream) const {
   constexpr double years = 1e9;
   return stream == Stream::validation ? years : mailbox_->deadline_seconds();

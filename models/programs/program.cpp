@@ -286,7 +286,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   if (rebroadcasts) strategy = &realigning.emplace(*strategy, ranks, setup.options.rebroadcast_every);
   say_if_any(*report, choice.remark);
   say_if_any(*report, remark_on_speed(setup.options.types, *backend));
-  say_if_any(*report, remark_on_shared_cores(ranks));
+  say_if_any(*report, remark_on_shared_cores(ranks, backend->info().host_memory));
   say_if_any(*report, setup.compression.sentence);
   if (!setup.compression.sentence.empty()) report->log(setup.compression.fields);
   Survivors survivors(roles, setup.options, backend->info().kind, line.log);

@@ -45,6 +45,14 @@ std::string sentence(std::span<const RankCores> crowd, std::size_t cores, int th
                      have_many ? "threads (OMP_NUM_THREADS)" : "ranks");
 }
 
+bool some_share(std::span<const RankCores> crowd) {
+  std::set<int> taken;
+  for (const RankCores& rank : crowd)
+    for (const int core : rank.cores)
+      if (!taken.insert(core).second) return true;
+  return false;
+}
+
 // Of the ranks of a node that may use none but these cores, where they are several.
 std::string remark_on(std::span<const RankCores> node, const std::vector<int>& cores) {
   std::vector<RankCores> crowd;
@@ -52,7 +60,7 @@ std::string remark_on(std::span<const RankCores> node, const std::vector<int>& c
                        [&](const RankCores& rank) { return std::ranges::includes(cores, rank.cores); });
   const int threads = std::accumulate(crowd.begin(), crowd.end(), 0,
                                       [](int sum, const RankCores& rank) { return sum + rank.threads; });
-  if (crowd.size() < 2 || threads <= static_cast<int>(cores.size())) return {};
+  if (!some_share(crowd) || threads <= static_cast<int>(cores.size())) return {};
   return sentence(crowd, cores.size(), threads);
 }
 
@@ -63,6 +71,8 @@ std::vector<int> cores_of_all(std::span<const RankCores> node) {
 }
 
 std::string remark_on_node(std::span<const RankCores> node) {
+  const auto tells_none = [](const RankCores& rank) { return rank.cores.empty(); };
+  if (std::ranges::any_of(node, tells_none)) return {};
   for (const RankCores& rank : node)
     if (std::string remark = remark_on(node, rank.cores); !remark.empty()) return remark;
   return remark_on(node, cores_of_all(node));
@@ -78,12 +88,13 @@ std::string remark_on_shared_cores(std::span<const RankCores> ranks) {
   return {};
 }
 
-std::string remark_on_shared_cores(Communicator& ranks) {
+std::string remark_on_shared_cores(Communicator& ranks, bool computes_on_cpu) {
+  const bool tells = computes_on_cpu && !openmp_binds_threads();
   const RankCores mine{.node = ranks.place().index,
                        .host = ranks.place().host,
                        .threads = threads_in_use(),
                        .cores_of_machine = cores_of_machine(),
-                       .cores = usable_cores()};
+                       .cores = tells ? usable_cores() : std::vector<int>()};
   const std::vector<std::string> texts = ranks.gather_all(text_of(mine), "the cores of the ranks");
   std::vector<RankCores> all;
   for (const std::string& text : texts) all.push_back(read_cores(static_cast<int>(all.size()), text));

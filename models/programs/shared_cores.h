@@ -15,14 +15,16 @@ struct RankCores {
   std::string host;
   int threads = 1;
   int cores_of_machine = 1;
-  std::vector<int> cores;  // that it may use, ascending
+  // That it may use, ascending; none where that is not known, or where it computes on a device.
+  std::vector<int> cores;
 };
 
-// The sentence that tells which ranks of a host slow each other down, because they have fewer cores than threads, and
-// what to do; of the first host where it is so. Empty where each thread has a core of its own.
+// The sentence that tells which ranks of a host slow each other down, because they share cores and have fewer of them
+// than threads, and what to do; of the first host where it is so. Empty where it is so on none, and about hosts where a
+// rank has no cores to tell.
 std::string remark_on_shared_cores(std::span<const RankCores> ranks);
 
-// The same of these ranks, to be called behind use_cores(). Collective.
-std::string remark_on_shared_cores(Communicator& ranks);
+// The same of these ranks, to be called behind use_cores(). Nothing where OpenMP binds threads. Collective.
+std::string remark_on_shared_cores(Communicator& ranks, bool computes_on_cpu);
 
 }  // namespace plexaura

@@ -1,6 +1,5 @@
 // The plugin for CUDA on its simulated runtime.
 
-#include <algorithm>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <string>
@@ -16,17 +15,13 @@
 #include "core/ops/unary.h"
 #include "core/testing/run.h"
 #include "tests/support/error_text.h"
+#include "tests/support/has_simulated_cuda.h"
 #include "tests/support/layout_backend.h"
 #include "tests/support/pattern.h"
 
 namespace plexaura::testing::cuda_backend_test {
 
 namespace {
-
-bool has_simulation() {
-  const auto known = known_backends();
-  return std::ranges::find(known, "simulated_cuda") != known.end();
-}
 
 std::string opened_by_rank(const char* rank, const BackendOptions& options = {}) {
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", rank, 1);
@@ -91,7 +86,7 @@ struct Layer {
 }  // namespace
 
 TEST_CASE("the ranks of a host take its GPUs in turn, unless they are told which") {
-  if (!has_simulation()) return;  // in builds with sanitizers
+  if (!has_simulated_cuda()) return;
   CHECK(opened_by_rank("0") == "a simulated GPU for tests");
   CHECK(opened_by_rank("1") == "the second simulated GPU for tests");
   CHECK(opened_by_rank("2") == "a simulated GPU for tests");
@@ -103,13 +98,13 @@ TEST_CASE("the ranks of a host take its GPUs in turn, unless they are told which
 }
 
 TEST_CASE("times of CUDA's kernels hold for these kernels alone") {
-  if (!has_simulation()) return;  // in builds with sanitizers
+  if (!has_simulated_cuda()) return;
   CHECK(open_backend("simulated_cuda")->info().build.size() == 16);
   CHECK(open_backend("simulated_cuda")->info().build != open_backend("cpu")->info().build);
 }
 
 TEST_CASE("CUDA refuses a value with too many axes when the program is compiled") {
-  if (!has_simulation()) return;  // in builds with sanitizers
+  if (!has_simulated_cuda()) return;
   const auto backend = open_backend("simulated_cuda");
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {1, 2, 1, 2, 1, 2, 1, 2}});
@@ -127,7 +122,7 @@ TEST_CASE("CUDA refuses a value with too many axes when the program is compiled"
 }
 
 TEST_CASE("images for tensor cores stay channels last on CUDA from convolution to convolution") {
-  if (!has_simulation()) return;  // in builds with sanitizers
+  if (!has_simulated_cuda()) return;
   const auto backend = open_backend("simulated_cuda", {{"tf32", "1"}});
   Graph graph;
   const auto input = [&](const char* name, const Shape& shape) {
@@ -158,7 +153,7 @@ TEST_CASE("images for tensor cores stay channels last on CUDA from convolution t
 }
 
 TEST_CASE("regions of batch norm on CUDA give the bits of their ops") {
-  if (!has_simulation()) return;  // in builds with sanitizers
+  if (!has_simulated_cuda()) return;
   const auto cuda = open_backend("simulated_cuda");
   for (const LayoutOfRank layout_of : {in_blocks, in_channels_last}) {
     LayoutBackend backend(*cuda, layout_of);
@@ -183,7 +178,7 @@ TEST_CASE("regions of batch norm on CUDA give the bits of their ops") {
 }
 
 TEST_CASE("sums over channels on CUDA that are cut into parts are finished, in every run") {
-  if (!has_simulation()) return;  // in builds with sanitizers
+  if (!has_simulated_cuda()) return;
   const auto cuda = open_backend("simulated_cuda");
   const auto portable = open_backend("portable");
   for (const LayoutOfRank layout_of : {in_blocks, in_channels_last}) {
@@ -205,7 +200,7 @@ TEST_CASE("sums over channels on CUDA that are cut into parts are finished, in e
 }
 
 TEST_CASE("sums and means on CUDA take images that lie channels last") {
-  if (!has_simulation()) return;  // in builds with sanitizers
+  if (!has_simulated_cuda()) return;
   const auto cuda = open_backend("simulated_cuda");
   LayoutBackend backend(*cuda, in_channels_last);
   Graph graph;

@@ -13,6 +13,7 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend_fixture.h"
 #include "tests/support/error_text.h"
+#include "tests/support/has_simulated_cuda.h"
 #include "tests/support/own_process.h"
 
 namespace plexaura::testing::simulated_cuda_test {
@@ -92,16 +93,10 @@ void check_refused_in_capture(const Work& body) {
   check_ends(record, "while a segment is recorded for CUDA");
 }
 
-// Not in builds with sanitizers.
-bool has_simulation() {
-  const auto known = known_backends();
-  return std::ranges::find(known, "simulated_cuda") != known.end();
-}
-
 }  // namespace
 
 TEST_CASE("a program without a mistake computes") {
-  if (!has_simulation()) return;
+  if (!has_simulated_cuda()) return;
   CHECK(result_of([](Negation& of) {
           of.upload(Stream::copy);
           of.recorded(Stream::copy)->hold(Stream::compute);
@@ -112,7 +107,7 @@ TEST_CASE("a program without a mistake computes") {
 }
 
 TEST_CASE("memory of the device faults on the host") {
-  if (!has_simulation()) return;
+  if (!has_simulated_cuda()) return;
   CHECK(what_ends([](Negation& of) {
           const auto value = *reinterpret_cast<const volatile float*>(of.input->address());
           throw std::runtime_error(std::to_string(value));
@@ -121,7 +116,7 @@ TEST_CASE("memory of the device faults on the host") {
 }
 
 TEST_CASE("memory that is freed or too small is found") {
-  if (!has_simulation()) return;
+  if (!has_simulated_cuda()) return;
   check_ends(
       [](Negation& of) {
         of.upload(Stream::compute);
@@ -153,7 +148,7 @@ TEST_CASE("memory that is freed or too small is found") {
 }
 
 TEST_CASE("nothing is done before somebody waits, so that a missing event shows") {
-  if (!has_simulation()) return;
+  if (!has_simulated_cuda()) return;
   // A kernel that does not wait for its input.
   CHECK(result_of([](Negation& of) {
           of.upload(Stream::copy);
@@ -201,7 +196,7 @@ TEST_CASE("nothing is done before somebody waits, so that a missing event shows"
 }
 
 TEST_CASE("what CUDA forbids in a capture is refused") {
-  if (!has_simulation()) return;
+  if (!has_simulated_cuda()) return;
   check_refused_in_capture([](Negation& of) { of.backend->allocate(bytes, MemoryUse::device); });
   check_refused_in_capture([](Negation& of) { of.backend->allocate(bytes, MemoryUse::staging); });
   check_refused_in_capture([](Negation& of) { of.backend->make_event(); });
@@ -227,7 +222,7 @@ TEST_CASE("what CUDA forbids in a capture is refused") {
 }
 
 TEST_CASE("a replay finds memory that is gone since the capture") {
-  if (!has_simulation()) return;
+  if (!has_simulated_cuda()) return;
   check_ends(
       [](Negation& of) {
         const auto launch = of.bind(of.input->address(), of.output->address());
@@ -240,7 +235,7 @@ TEST_CASE("a replay finds memory that is gone since the capture") {
 }
 
 TEST_CASE("a failure shows at the next wait, names its launch, and the device is lost") {
-  if (!has_simulation()) return;
+  if (!has_simulated_cuda()) return;
   check_ends(
       [](Negation& of) {
         const Node table = of.graph.input("table", {DType::float32, {3, 4}});
@@ -263,7 +258,7 @@ TEST_CASE("a failure shows at the next wait, names its launch, and the device is
 }
 
 TEST_CASE("the blocks of a kernel run in another order each time") {
-  if (!has_simulation()) return;
+  if (!has_simulated_cuda()) return;
   const auto backend = open_backend("simulated_cuda");
   Graph graph;
   const Node table = graph.input("table", {DType::float32, {3}});
@@ -285,7 +280,7 @@ TEST_CASE("the blocks of a kernel run in another order each time") {
 }
 
 TEST_CASE("faults that a test asks for come: no memory, a launch that is refused, a device that dies") {
-  if (!has_simulation()) return;
+  if (!has_simulated_cuda()) return;
   const auto with = [](const char* fault, const char* value, const Work& work) {
     return what_ends([&](Negation&) {
       setenv(fault, value, 1);
@@ -304,13 +299,22 @@ TEST_CASE("faults that a test asks for come: no memory, a launch that is refused
   };
   CHECK(with("PLEXAURA_SIMULATED_CUDA_REFUSES", "2", twice) ==
         "neg %1 of a.cpp:12: CUDA: too many resources requested for launch");
+  // A second backend does not begin to count anew.
+  CHECK(with("PLEXAURA_SIMULATED_CUDA_REFUSES", "2", [](Negation& of) {
+          of.upload(Stream::compute);
+          of.negate();
+          const auto second = open_backend("simulated_cuda");
+          of.negate();
+        }).find("too many resources requested for launch") != std::string::npos);
   CHECK(with("PLEXAURA_SIMULATED_CUDA_DIES_IN", "1", twice).empty());  // nobody waits
   // Once it has shown, all calls fail.
-  for (const Work& next :
-       std::vector<Work>{[](Negation& of) { of.wait(); }, [](Negation& of) { of.negate(); },
-                         [](Negation& of) { of.upload(Stream::copy); },
-                         [](Negation& of) { of.backend->allocate(1, MemoryUse::device); },
-                         [](Negation& of) { of.recorded(Stream::copy); }})
+  for (const Work& next : std::vector<Work>{
+           [](Negation& of) { of.wait(); }, [](Negation& of) { of.negate(); },
+           [](Negation& of) { of.upload(Stream::copy); },
+           [](Negation& of) { of.backend->allocate(1, MemoryUse::device); },
+           [](Negation& of) { of.backend->allocate(1, MemoryUse::staging); },
+           [](Negation& of) { of.backend->make_event(); }, [](Negation& of) { of.backend->record([] {}); },
+           [](Negation& of) { of.recorded(Stream::copy); }})
     CHECK(with("PLEXAURA_SIMULATED_CUDA_DIES_IN", "1", [&](Negation& of) {
             twice(of);
             CHECK_THROWS_AS(of.wait(), DeviceError);

@@ -36,6 +36,20 @@ TEST_CASE("a thread is in activities of its own") {
   CHECK(listener.heard == std::vector<std::string>{"6 0 a sum", "7 0 "});
 }
 
+TEST_CASE("in silence no activity is told, and waits are counted") {
+  const EventListener listener;
+  const double before = seconds_waited();
+  const EventSpan phase(EventKind::phase, "saving");
+  {
+    const EventSilence silence;
+    const EventSpan wait(EventKind::wait, "a sum");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  { const EventSpan wait(EventKind::wait, "another sum"); }
+  CHECK(listener.heard == std::vector<std::string>{"5 0 saving", "6 0 another sum", "7 5 saving"});
+  CHECK(seconds_waited() - before >= 0.001);
+}
+
 TEST_CASE("a thread counts how long it waits, and a wait within a wait once") {
   const auto waits = [](EventKind outer) {
     const double begin = seconds_now();

@@ -164,7 +164,7 @@ TEST_CASE(
   const std::string wide = refusal("float32");
   has(wide, "the GPU was asked for ");
   has(wide, " bytes of memory and has ");
-  has(wide, " of its 85899345920 bytes left; use a smaller batch: ");
+  has(wide, " of its 85899345920 bytes left: ");
   has(wide, " bytes of intermediate values are planned for 4096 samples at a time, beside ");
   has(wide,
       "; lower training.batch_size, raise training.micro_batches, or set training.precision to bfloat16");

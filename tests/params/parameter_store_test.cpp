@@ -113,6 +113,15 @@ TEST_CASE("a store of float16 has a loss scale, which stays when it is placed an
   CHECK(store.read_loss_scale() == scale);
 }
 
+TEST_CASE("a placement that mentions nothing is completed with the types of the store") {
+  ParameterStore store({{"w", {DType::float32, {2}}, ParameterRole::frozen, Initialiser::ones()}});
+  store.set_types(ArenaTypes::mixed(DType::bfloat16));
+  const Placement complete = store.complete({});
+  CHECK(complete.types == store.types());
+  store.place(complete, test_backend());
+  CHECK(store.read("w").to_doubles() == std::vector<double>{1, 1});
+}
+
 TEST_CASE("types of arenas that cannot be are refused in words") {
   ParameterStore store(specs());
   const auto check = [&](auto&& action, std::string_view words) {

@@ -91,6 +91,12 @@ class Tools(ProgramTest):
         said = json.loads(done.stdout)
         self.assertEqual([said[name] for name in ("copies_per_step", "recorded_copies_per_step", "waits_per_step")], [2, 0, 3])
 
+    def test_bench_of_a_described_device_refuses_options_of_what_runs(self):
+        command = [SOURCE / "models/iris.yaml", "--sample", 4, "--device", "h100"]
+        for option in (["--inference"], ["--trainer"], ["--plan"], ["--no-kernels"], ["--seconds", 1]):
+            said = self.tool("bench", *command, *option, status=2)
+            self.assertEqual(said, f"bench: --device excludes {option[0]}; see --help\n")
+
     def test_bench_says_which_kernels_a_model_gets(self):
         model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--plan"]
         said = json.loads(self.tool("bench", *model, "--backend", "portable"))

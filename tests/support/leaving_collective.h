@@ -19,6 +19,7 @@ class LeavingCollective final : public Collective {
 
   int rank() const override { return ranks_.rank(); }
   int size() const override { return ranks_.size(); }
+  double deadline_seconds() const override { return ranks_.deadline_seconds(); }
   void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override {
     leave_at(what);
     ranks_.sum(dtype, data, count, what);

@@ -1,32 +1,47 @@
 #pragma once
 
 #include <csignal>
+#include <cstdlib>
 #include <doctest/doctest.h>
 #include <exception>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/cpu/threads.h"
+
 namespace plexaura::testing {
 
-// What ends the work in a process of its own: the words of an error, or a signal; nothing where it ends well. The process must
-// not use threads of OpenMP that its parent has started.
+// So that a child which hangs is ended by SIGALRM.
+constexpr unsigned most_seconds_of_a_child = 60;
+
+// Runs in the child, and ends it. The words of an error go to `to`.
+template <class Work>
+[[noreturn]] void run_in_child(const Work& work, int to) {
+  std::signal(SIGSEGV, SIG_DFL);
+  std::signal(SIGALRM, SIG_DFL);
+  alarm(most_seconds_of_a_child);
+  setenv("OMP_NUM_THREADS", "1", 1);  // the threads of OpenMP that the parent has started are not here
+  use_cores(1);
+  std::string words;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    words = error.what();
+  }
+  const bool are_written = write(to, words.data(), words.size()) == static_cast<ssize_t>(words.size());
+  _exit(are_written ? 0 : 1);
+}
+
+// What ends the work in a process of its own: the words of an error, a signal, or an exit with another status than 0;
+// nothing where it ends well.
 template <class Work>
 std::string what_ends(const Work& work) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const pid_t child = fork();
-  if (child == 0) {
-    std::signal(SIGSEGV, SIG_DFL);
-    std::string words;
-    try {
-      work();
-    } catch (const std::exception& error) {
-      words = error.what();
-    }
-    [[maybe_unused]] const auto written = write(ends[1], words.data(), words.size());
-    _exit(0);
-  }
+  REQUIRE(child >= 0);
+  if (child == 0) run_in_child(work, ends[1]);
   close(ends[1]);
   std::string words;
   char piece[256];
@@ -35,7 +50,9 @@ std::string what_ends(const Work& work) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : words;
+  if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
+  if (WEXITSTATUS(status) != 0) return "exit status " + std::to_string(WEXITSTATUS(status));
+  return words;
 }
 
 }  // namespace plexaura::testing

@@ -41,6 +41,7 @@ class ThreadRanks::Member final : public Collective {
 
   int rank() const override { return rank_; }
   int size() const override { return ranks_.size_; }
+  double deadline_seconds() const override { return ranks_.deadline_; }
 
   void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override {
     refuse_in_phase(what);

@@ -1,11 +1,13 @@
 #include "training/evaluation.h"
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <doctest/doctest.h>
 #include <thread>
 
 #include "backends/registry.h"
+#include "core/clock.h"
 #include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
 #include "core/ops/random.h"
@@ -117,16 +119,43 @@ TEST_CASE("validation draws for a sample by its place in the data, however these
 }
 
 TEST_CASE("validation may take longer on one rank than ranks wait for each other") {
-  ThreadRanks(2, 1).run([&](Collective& ranks) {
+  ThreadRanks(2, 4).run([&](Collective& ranks) {
     const auto backend = open_backend("cpu");
     ParameterStore store = small_store();
     const ModelBuilder slow_to_build = [&](const ModelInputs& inputs) {
-      if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+      if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(6000));
       return small_model(inputs);
     };
     Evaluator evaluator(slow_to_build, points(1)->fields(), store, *backend, ranks);
     CHECK(validate(evaluator, points(8), ranks, {.batch_size = 8}).loss > 0);
   });
+}
+
+TEST_CASE("validation that hangs on one rank ends the run after ten deadlines and one") {
+  constexpr double deadline = 0.6;
+  std::atomic<bool> is_lost = false;
+  const double begin = seconds_now();
+  const std::string text = device_error([&] {
+    ThreadRanks(2, deadline).run([&](Collective& ranks) {
+      const auto backend = open_backend("cpu");
+      ParameterStore store = small_store();
+      const ModelBuilder hangs = [&](const ModelInputs& inputs) {
+        while (ranks.rank() == 1 && !is_lost && seconds_now() - begin < 60)
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return small_model(inputs);
+      };
+      Evaluator evaluator(hangs, points(1)->fields(), store, *backend, ranks);
+      try {
+        validate(evaluator, points(8), ranks, {.batch_size = 8});
+      } catch (const DeviceError&) {
+        is_lost = true;
+        throw;
+      }
+    });
+  });
+  CAPTURE(text);
+  CHECK(text.find(" did not come to 'validation' ") != std::string::npos);
+  CHECK(seconds_now() - begin < 60);
 }
 
 TEST_CASE("validation needs samples") {

@@ -5,10 +5,50 @@
 #include <doctest/doctest.h>
 #include <thread>
 
+#include "core/clock.h"
+#include "core/events.h"
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
 
 namespace plexaura::testing::on_rank_0_test {
+
+namespace {
+
+// Tells of each sum, as ranks that are processes do.
+class Telling final : public Collective {
+ public:
+  explicit Telling(Collective& ranks) : ranks_(ranks) {}
+  int rank() const override { return ranks_.rank(); }
+  int size() const override { return ranks_.size(); }
+  void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override {
+    const EventSpan span(EventKind::wait, what);
+    ranks_.sum(dtype, data, count, what);
+  }
+  void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override {
+    ranks_.broadcast(data, bytes, root, what);
+  }
+  std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override {
+    return ranks_.gather_all(mine, what);
+  }
+
+ private:
+  Collective& ranks_;
+};
+
+// Of all threads, while it lives.
+class CountedWaits final : public EventSink {
+ public:
+  CountedWaits() { send_events_to(this); }
+  CountedWaits(const CountedWaits&) = delete;
+  CountedWaits& operator=(const CountedWaits&) = delete;
+  ~CountedWaits() override { send_events_to(nullptr); }
+  void event(EventKind kind, std::int64_t, std::string_view) noexcept override {
+    if (kind == EventKind::wait) ++count;
+  }
+  std::atomic<int> count = 0;
+};
+
+}  // namespace
 
 TEST_CASE("work of rank 0 may take longer than ranks wait for each other, and is done when they go on") {
   std::atomic<bool> done = false;
@@ -35,6 +75,56 @@ TEST_CASE("some ranks work, each on the thread that calls, while the others wait
   SingleProcess alone;
   on_some_ranks(alone, false, "measuring", [&] { ++done; });
   CHECK(done == 2);
+}
+
+TEST_CASE("work that makes progress may take long, and so may a wait for the progress of others") {
+  WorkProgress waiting(0.5);
+  waiting.await_others();
+  ThreadRanks(2, 5).run([&](Collective& ranks) {
+    WorkProgress going(0.5);
+    const auto work = [&] {
+      for (int i = 0; i < 10; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        going.made();
+      }
+    };
+    on_some_ranks(ranks, true, "evaluating", work, ranks.rank() == 0 ? &going : &waiting);
+  });
+}
+
+TEST_CASE(
+    "a rank whose work makes no progress is taken for lost after a deadline, and one that goes on in time is "
+    "not") {
+  const auto end_of = [](double patience, double pause) {
+    std::atomic<bool> is_lost = false;
+    return device_error([&] {
+      ThreadRanks(2, 4).run([&](Collective& ranks) {
+        WorkProgress progress(patience);
+        const auto hang = [&] {
+          const double begin = seconds_now();
+          while (ranks.rank() == 1 && !is_lost && seconds_now() - begin < pause)
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        };
+        try {
+          on_some_ranks(ranks, true, "evaluating", hang, &progress);
+        } catch (const DeviceError&) {
+          is_lost = true;
+          throw;
+        }
+      });
+    });
+  };
+  CHECK(end_of(0.5, 60).starts_with("rank 1 did not come to 'evaluating' "));
+  CHECK(end_of(0.5, 1.5).empty());
+}
+
+TEST_CASE("those at work and those who wait for them tell few events") {
+  CountedWaits waits;
+  ThreadRanks(2).run([](Collective& collective) {
+    Telling ranks(collective);
+    on_rank_0(ranks, "a save", [] { std::this_thread::sleep_for(std::chrono::milliseconds(1200)); });
+  });
+  CHECK(waits.count == 2);  // of each rank one, when it has nothing more to do
 }
 
 TEST_CASE("what fails on one of several ranks at work ends all") {

@@ -87,6 +87,19 @@ class Full final : public ForwardingBackend {
   }
 };
 
+// A backend that gets memory so many times, and then no more.
+class Scarce final : public ForwardingBackend {
+ public:
+  Scarce(Backend& backend, int times) : ForwardingBackend(backend), times_(times) {}
+  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
+    if (--times_ < 0) throw OutOfMemoryError<DeviceError>("there is no memory left");
+    return ForwardingBackend::allocate(bytes, use);
+  }
+
+ private:
+  int times_;
+};
+
 // The sizes of parts of a step are those of `plan`.
 std::string refusal_of_batch_norm(const BatchPlan& plan, const Shape& features, int on_ranks = 1) {
   const ModelBuilder model = [&](const ModelInputs& inputs) {
@@ -218,6 +231,32 @@ TEST_CASE("memory that a strategy makes with all ranks does not hide that one of
             make(store, collective, own, small_model, &strategy);
           });
         }) == "this rank has no memory");
+}
+
+TEST_CASE("wherever memory ends, the error says what it was for instead of general advice") {
+  const auto refusal = [](int times) {
+    return device_error([&] {
+      SingleProcess alone;
+      Scarce backend(test_backend(), times);
+      ParameterStore store = small_store();
+      make(store, alone, backend);
+    });
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  int times = 0;
+  int of_parameters = 0;
+  for (std::string text; !(text = refusal(times)).empty(); ++times) {
+    CAPTURE(text);
+    CHECK(text.starts_with("there is no memory left: "));
+    CHECK_FALSE(has(text, "use a smaller batch"));
+    const bool is_of_parameters = has(text, " bytes, whatever the batch; use a smaller model, ");
+    CHECK(is_of_parameters != has(text, " bytes of intermediate values are planned for "));
+    of_parameters += is_of_parameters ? 1 : 0;
+  }
+  CHECK(of_parameters >= 2);          // values and gradients
+  CHECK(times - of_parameters >= 2);  // intermediate values, and gradients of further micro-batches
 }
 
 TEST_CASE("a strategy provides the memory of all values, of those that no program reads, too") {

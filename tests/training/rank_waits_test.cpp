@@ -46,6 +46,13 @@ TEST_CASE("rank waits: the straggler is who waits least, if the others wait much
   CHECK_FALSE(waits({5}).straggler());
 }
 
+TEST_CASE("rank waits: nobody is the straggler of ranks that make steps without each other") {
+  RankWaits apart = waits({6, 1});  // for a server
+  apart.meet_in_steps = false;
+  CHECK_FALSE(apart.straggler());
+  CHECK(apart.share() == doctest::Approx(0.35));
+}
+
 TEST_CASE("rank waits: ranks tell each other under the names that people know") {
   Pair ranks;
   const RankWaits found = gather_waits(ranks, {3, 0.25}, 2);

@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 #include <initializer_list>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace plexaura::testing::signals_test {
 
@@ -61,6 +63,21 @@ TEST_CASE("a second signal of either kind ends the process at once") {
     CHECK(WIFSIGNALED(status));
     CHECK(WTERMSIG(status) == second);
   }
+}
+
+TEST_CASE("threads may make and end them at the same time") {
+  const int status = child_status([] {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([] {
+        for (int j = 0; j < 2000; ++j) const StopSignals signals;
+      });
+    for (std::thread& thread : threads) thread.join();
+    std::raise(SIGTERM);
+    return 2;
+  });
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
 }
 
 TEST_CASE("without it signals act as before") {

@@ -119,7 +119,8 @@ Device open_device(int index) {
 std::byte* allocate_device(std::size_t bytes) {
   const auto memory = static_cast<std::size_t>(described::described_gpu().memory);
   if (bytes > memory - std::min(memory, state().bytes_used))
-    throw UserError(out_of_memory_text(bytes, memory - std::min(memory, state().bytes_used), memory));
+    throw OutOfMemoryError<UserError>(
+        out_of_memory_text(bytes, memory - std::min(memory, state().bytes_used), memory));
   void* const address =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED)

@@ -7,12 +7,14 @@
 
 namespace plexaura::cuda {
 
-// A number for each row, which the blocks of a launch leave here. The last block to come adds them up, in the order of sum_all().
+// The sum over the rows of a tensor, of a number for each: the block that computes a row writes its number to `rows`. The
+// block that is done last adds all of them up, in the order of sum_all(), so that the bits do not depend on which it is.
 struct RowSum {
   Global<double> rows;
   Global<std::uint32_t> arrived;  // one counter; 0 before and behind the kernel
 
-  // Comes when this block has left the numbers of its rows, in an earlier phase. finish(sum) runs in one thread of one block.
+  // Each block calls it once it has written the numbers of its rows, in a phase before this. finish(sum) runs in one thread
+  // of the last block.
   template <class Parts, class Last, class Finish>
   PLEXAURA_DEVICE void add_up(Block& block, Parts& parts, Last& last, const Finish& finish) const {
     block.each_thread([&](int thread) {

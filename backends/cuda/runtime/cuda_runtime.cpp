@@ -119,7 +119,7 @@ std::byte* allocate_device(std::size_t bytes) {
   std::size_t available = 0;
   std::size_t all = 0;
   check(cudaMemGetInfo(&available, &all), "cudaMemGetInfo");
-  throw DeviceError(out_of_memory_text(bytes, available, all));
+  throw OutOfMemoryError<DeviceError>(out_of_memory_text(bytes, available, all));
 }
 
 void free_device(std::byte* address) noexcept { cudaFree(address); }

@@ -6,11 +6,10 @@
 
 namespace plexaura::cuda::runtime {
 
-// What allocate_device() says where the device has not so many bytes left.
+// What allocate_device() says where the device has not so many bytes left, for an OutOfMemoryError.
 inline std::string out_of_memory_text(std::size_t asked, std::size_t left, std::size_t all) {
-  return fmt::format(
-      "the GPU was asked for {} bytes of memory and has {} of its {} bytes left; use a smaller batch", asked,
-      left, all);
+  return fmt::format("the GPU was asked for {} bytes of memory and has {} of its {} bytes left", asked, left,
+                     all);
 }
 
 }  // namespace plexaura::cuda::runtime

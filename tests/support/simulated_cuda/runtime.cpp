@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstring>
 #include <fmt/format.h>
+#include <utility>
+#include <vector>
 
 #include "backends/cuda/kernels/call.h"
 #include "core/error.h"
@@ -49,6 +51,7 @@ void free_device(std::byte* address) noexcept {
 
 std::byte* allocate_pinned(std::size_t bytes) {
   const auto lock = device().lock();
+  device().throw_failure();
   device().forbid_in_capture("cudaMallocHost");
   return device().memory().allocate_staging(bytes);
 }
@@ -58,7 +61,11 @@ void free_pinned(std::byte* address) noexcept {
   device().memory().free_staging(address);
 }
 
-Stream* make_stream() { return new Stream; }
+Stream* make_stream() {
+  const auto lock = device().lock();
+  device().throw_failure();
+  return new Stream;
+}
 
 void destroy(Stream* stream) noexcept {
   {
@@ -76,7 +83,11 @@ void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t byte
   device().enqueue(stream, [=] { std::memmove(real(dst, bytes), real(src, bytes), bytes); });
 }
 
-Event* make_event() { return new Event; }
+Event* make_event() {
+  const auto lock = device().lock();
+  device().throw_failure();
+  return new Event;
+}
 void destroy(Event* event) noexcept { delete event; }
 
 void record(Event* event, Stream* stream) {
@@ -122,6 +133,7 @@ void raise(Stream* stream, Flag* flag, Flag value) {
   device().raise(stream, flag, value);
 }
 
+// No call of CUDA: the host writes to its own memory.
 void raise(Flag* flag, Flag value) {
   const auto lock = device().lock();
   std::atomic_ref(*flag).store(value);
@@ -136,7 +148,9 @@ void begin_capture(Stream* stream) {
 
 Graph* end_capture(Stream* stream) {
   const auto lock = device().lock();
-  return new Graph{device().end_capture(stream)};
+  std::vector<simulation::GraphNode> nodes = device().end_capture(stream);
+  device().throw_failure();
+  return new Graph{std::move(nodes)};
 }
 
 void drop_capture(Stream*) noexcept {

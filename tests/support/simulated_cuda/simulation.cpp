@@ -58,6 +58,7 @@ Device& Device::get() {
 }
 
 void Device::set_faults(const Faults& faults) {
+  if (faults == faults_) return;
   faults_ = faults;
   launches_ = 0;
   works_run_ = 0;
@@ -65,7 +66,8 @@ void Device::set_faults(const Faults& faults) {
 
 std::byte* Device::allocate(std::size_t bytes) {
   const std::size_t left = faults_.memory - std::min(faults_.memory, bytes_used_);
-  if (bytes > left) throw DeviceError(runtime::out_of_memory_text(bytes, left, faults_.memory));
+  if (bytes > left)
+    throw OutOfMemoryError<DeviceError>(runtime::out_of_memory_text(bytes, left, faults_.memory));
   std::byte* const address = memory_.allocate_device(bytes);
   pieces_[address] = bytes;
   bytes_used_ += bytes;

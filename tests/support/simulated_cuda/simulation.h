@@ -20,7 +20,7 @@
 
 // CUDA's runtime without a GPU. Nothing that was enqueued starts before somebody waits for it; then the waiting thread
 // computes it. Memory of the device faults on the host. What CUDA forbids while a stream is captured throws. A failure
-// shows at the next wait, and at all calls that follow: the device is lost.
+// shows at the next wait, and at all calls of CUDA that follow, but for those that give something back: the device is lost.
 
 namespace plexaura::cuda::simulation {
 
@@ -81,9 +81,10 @@ struct Raise {
   std::uint64_t position;
 };
 
-// What goes wrong. Variables of the environment say it when a backend is opened; without them nothing does.
+// What goes wrong. Variables of the environment say it; without them nothing does.
 struct Faults {
   static Faults of_environment();
+  bool operator==(const Faults&) const = default;
 
   std::size_t memory;                // PLEXAURA_SIMULATED_CUDA_MEMORY: so many bytes are all that there is
   std::uint64_t refused_launch = 0;  // PLEXAURA_SIMULATED_CUDA_REFUSES: this launch fails at once; from 1
@@ -99,7 +100,8 @@ class Device {
   far_device::FarMemoryMap& memory() { return memory_; }
   std::uint64_t times_freed = 0;
 
-  // From now on.
+  // Each backend that is opened brings what the environment says. Launches and work are counted from the first one that
+  // brought this.
   void set_faults(const Faults& faults);
   std::byte* allocate(std::size_t bytes);
   void free(std::byte* address);

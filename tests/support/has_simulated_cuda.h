@@ -1,0 +1,18 @@
+#pragma once
+
+#include <algorithm>
+#include <doctest/doctest.h>
+
+#include "backends/registry.h"
+
+namespace plexaura::testing {
+
+// Where there is none, a message says that the test is skipped.
+inline bool has_simulated_cuda() {
+  const auto known = known_backends();
+  const bool has = std::ranges::find(known, "simulated_cuda") != known.end();
+  if (!has) MESSAGE("skipped: builds with sanitizers have no simulated CUDA");
+  return has;
+}
+
+}  // namespace plexaura::testing
