@@ -49,7 +49,7 @@ Tensor finite_state(const ParameterStore& store, std::int64_t index, const std::
   if (!all_finite(tensor))
     throw UserError(
         fmt::format("{} of the optimizer's state of '{}' after the last step: training diverged; lower "
-                    "training.optimizer.learning_rate; no checkpoint was touched",
+                    "the learning rate; no checkpoint was touched",
                     first_bad(tensor), name));
   return tensor;
 }

@@ -24,9 +24,12 @@ Collective& the_only_rank() {
 Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
                      const OptimizerOptions& options)
     : options_(options) {
+  check_trains(store);
+  check_loss_is_given(outputs);
   check_batch_norms(outputs.loss.graph(), "build the graph for two samples or more");
   BuiltModel narrow;
   if (store.types().is_mixed()) narrow = narrowed(outputs.loss.graph(), outputs, store);
+  labels_ = label_inputs(outputs.loss.graph());
   const LossOutputs& model = narrow.graph ? narrow.outputs : outputs;
   Graph& graph = model.loss.graph();
   const std::vector<ProgramOutput> gradients = training_outputs(graph, model, store, one_sample);
@@ -48,6 +51,7 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
 }
 
 double Optimizer::step(std::span<const Feed> feeds) {
+  check_labels(labels_, feeds);
   const MicroBatchInputs batch[] = {{feeds, one_sample, 0}};
   const StepTicket ticket = step_->run({.micro_batches = batch,
                                         .global_samples = one_sample,
@@ -64,6 +68,7 @@ double Optimizer::step(std::initializer_list<Feed> feeds) {
 }
 
 double Optimizer::metric(std::string_view name) const {
+  if (steps_ == 0) throw UserError("Optimizer::metric: no step has been made yet; call step() first");
   std::vector<MetricValue> values;
   for (std::size_t i = 0; i < metric_names_.size(); ++i)
     values.push_back({metric_names_[i], metrics_.sums[i]});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/step/training_step.h"
+#include "training/label_inputs.h"
 #include "training/optimizer_spec.h"
 #include "training/schedule.h"
 
@@ -27,22 +28,24 @@ class Optimizer {
  public:
   // Extends the graph of the loss by its gradients, or a copy of it where the store has a mixed precision, and places the store: a VM that was made with the store
   // before has to be made anew. Throws UserError for a trainable parameter that the loss does not use,
-  // and for batch normalisation over one element per channel.
+  // for a store of which all is frozen, and for batch normalisation over one element per channel.
   Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
             const OptimizerOptions& options = {});
 
   // Feeds the graph's inputs, updates the parameters and returns the loss before the update. Feeds as for
-  // VM::run.
+  // VM::run. UserError for a label that softmax_cross_entropy() has no class for.
   double step(std::span<const Feed> feeds);
   double step(std::initializer_list<Feed> feeds);
 
-  // A metric of the last step: its mean, or its sum, as the model gave it. UserError for an unknown name.
+  // A metric of the last step: its mean, or its sum, as the model gave it. UserError for an unknown name, and
+  // before the first step.
   double metric(std::string_view name) const;
   std::int64_t steps() const { return steps_; }
 
  private:
   OptimizerOptions options_;
   std::vector<std::string> metric_names_;
+  std::vector<LabelInput> labels_;
   std::unique_ptr<TrainingStep> step_;
   std::int64_t steps_ = 0;
   StepMetrics metrics_;  // of the last step

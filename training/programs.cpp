@@ -155,6 +155,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   const BuiltModel model = build(samples);
   check_batch_norms(*model.graph, too_small(samples, plan));
   evaluator_.know_metrics(model.outputs.metrics);
+  labels_ = label_inputs(*model.graph);
   const std::vector<ProgramOutput> outputs = training_outputs(*model.graph, model.outputs, store_, samples);
   std::shared_ptr<const Program> program = compile(
       *model.graph, outputs, backend_,
@@ -308,7 +309,9 @@ std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& si
 }
 
 std::vector<Feed> TrainingPrograms::feeds(const std::vector<Tensor>& values) const {
-  return feeds_of(fields_, values, store_.dtype());
+  std::vector<Feed> feeds = feeds_of(fields_, values, store_.dtype());
+  check_labels(labels_, feeds);
+  return feeds;
 }
 
 // Every rank builds the graph of rank 0's first micro-batch, whatever sizes it has itself.

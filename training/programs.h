@@ -11,6 +11,7 @@
 #include "core/step/training_step.h"
 #include "training/data/sampler.h"
 #include "training/evaluation.h"
+#include "training/label_inputs.h"
 #include "training/model_inputs.h"
 #include "training/optimizer_spec.h"
 
@@ -46,7 +47,8 @@ class TrainingPrograms {
   TrainingStep& step() { return *step_; }
   // Where batches lie best that are fed to the programs.
   std::shared_ptr<FeedMemory> feed_memory() const { return {workspace_, &workspace_->feeds()}; }
-  // What the programs are fed: the fields of a micro-batch, floating ones in the dtype of the store.
+  // What the programs are fed: the fields of a micro-batch, floating ones in the dtype of the store. UserError
+  // for a label that softmax_cross_entropy() has no class for.
   std::vector<Feed> feeds(const std::vector<Tensor>& values) const;
   // For validation.
   Evaluator& evaluator() { return evaluator_; }
@@ -89,6 +91,7 @@ class TrainingPrograms {
 
   ModelBuilder model_;
   std::vector<Field> fields_;
+  std::vector<LabelInput> labels_;
   Evaluator evaluator_;
   ParameterStore& store_;
   Backend& backend_;

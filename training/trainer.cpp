@@ -20,6 +20,7 @@
 #include "training/step_runner.h"
 #include "training/store_hash.h"
 #include "training/tell_buckets.h"
+#include "training/trainer_checks.h"
 
 namespace plexaura {
 
@@ -32,32 +33,6 @@ int agreed_signal(Collective& collective, int mine) {
   return 0;
 }
 
-void check_parts(const TrainerParts& parts) {
-  if (!parts.model) throw UserError("the Trainer has no model; set TrainerParts::model");
-  const auto is_trained = [](const ParameterSpec& spec) { return spec.role == ParameterRole::trainable; };
-  if (!parts.store.specs().empty() && std::ranges::none_of(parts.store.specs(), is_trained))
-    throw UserError(
-        "all parameters are frozen, so that nothing would be trained; leave some of them trainable");
-  if (!parts.train) throw UserError("the Trainer has no training data; set TrainerParts::train");
-  if (parts.validation && parts.validation->fields() != parts.train->fields())
-    throw UserError(
-        fmt::format("samples of the training data are {} and those of the validation data {}; give "
-                    "both the same fields",
-                    to_string(parts.train->fields()), to_string(parts.validation->fields())));
-}
-
-void check_options(const TrainerOptions& options) {
-  const auto require = [](const char* what, std::int64_t value, std::int64_t least) {
-    if (value < least)
-      throw UserError(fmt::format("the Trainer's {} is {}; give {} or more", what, value, least));
-  };
-  require("number of epochs", options.epochs, 0);
-  require("number of steps", options.steps.value_or(0), 0);
-  require("number of checkpoints to keep", options.keep, 1);
-  require("bucket_bytes", options.bucket_bytes, 1);
-  require("verify_every", options.verify_every, 0);
-}
-
 }  // namespace
 
 TrainingObserver::~TrainingObserver() = default;
@@ -65,7 +40,13 @@ Trainer::~Trainer() = default;
 
 Trainer::Trainer(TrainerParts parts, TrainerOptions options)
     : parts_(std::move(parts)), options_(std::move(options)) {
-  if (parts_.collective == nullptr) parts_.collective = &alone_;
+  if (parts_.collective == nullptr) {
+    if (parts_.strategy != nullptr)
+      throw UserError(
+          "the Trainer has a strategy and no ranks; set TrainerParts::collective to the communicator of the "
+          "strategy, without which each rank would train on all samples");
+    parts_.collective = &alone_;
+  }
   share_out();
   if (options_.is_spare) {
     state_.step = RunPlace::nowhere;
@@ -102,6 +83,7 @@ void Trainer::share_out() {
   together(ranks(), "the division of the data", [&] {
     check_parts(parts_);
     check_options(options_);
+    if (!options_.is_spare) check_strategy(parts_.strategy, ranks());
     train_plan_.samples = parts_.train->size();
     if (parts_.validation) validation_plan_.samples = parts_.validation->size();
     train_plan_.check();
@@ -353,8 +335,8 @@ Step Trainer::next_step(StepSource& steps) const {
 void Trainer::check_loss(double loss, const std::string& name, bool is_of_all_ranks) {
   if (std::isfinite(loss)) return;
   const UserError error(fmt::format(
-      "{} is {}: training diverged; lower training.optimizer.learning_rate or its weight_decay, or set "
-      "training.watch=true to see "
+      "{} is {}: training diverged; lower the learning rate or weight_decay, or set watch "
+      "(training.watch=true) to see "
       "which op made the first such number, where samples may hold a NaN or labels name no class; "
       "no checkpoint was touched",
       name, std::isnan(loss) ? "nan" : "infinite"));

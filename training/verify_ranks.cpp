@@ -18,7 +18,7 @@ namespace plexaura {
 
 namespace {
 
-constexpr const char* what = "the comparison of the weights of all ranks";
+constexpr const char* compared = "the comparison of the weights of all ranks";
 constexpr std::size_t digits = 16;  // of a hash
 
 // A parameter or buffer, what the optimizer keeps for one, or the loss scale.
@@ -96,7 +96,7 @@ std::vector<Difference> differences(const std::vector<Held>& held, const std::ve
 }
 
 void check_majority(Collective& ranks, const Difference& difference, std::int64_t step) {
-  together(ranks, what, [&] {
+  together(ranks, compared, [&] {
     if (difference.majority(ranks.size()) != nullptr) return;
     throw DeviceError(fmt::format(
         "after step {} the {} ranks hold different bits in {}, and no majority tells which are "
@@ -109,10 +109,10 @@ void check_majority(Collective& ranks, const Difference& difference, std::int64_
 // The ranks that hold other bits than the majority take its tensor.
 void mend(Collective& ranks, ParameterStore& store, const Difference& difference, std::int64_t step) {
   const std::vector<int>& right = *difference.majority(ranks.size());
-  Tensor value = together(ranks, what, [&] { return difference.held.read(store); });
-  ranks.broadcast(value.data(), value.bytes(), right.front(), what);
+  Tensor value = together(ranks, compared, [&] { return difference.held.read(store); });
+  ranks.broadcast(value.data(), value.bytes(), right.front(), compared);
   const auto is_right = [&](int rank) { return std::ranges::find(right, rank) != right.end(); };
-  together(ranks, what, [&] {
+  together(ranks, compared, [&] {
     if (!is_right(ranks.rank())) difference.held.write(store, value);
   });
   if (ranks.rank() != 0) return;
@@ -130,9 +130,9 @@ void mend(Collective& ranks, ParameterStore& store, const Difference& difference
 
 void verify_ranks(Collective& ranks, ParameterStore& store, std::int64_t step) {
   const std::vector<Held> held = held_by(store);
-  const std::string mine = together(ranks, what, [&] { return hashes_of(store, held); });
-  if (all_equal(ranks.gather_all(fmt::format("{:016x}", fnv(mine)), what))) return;
-  const std::vector<std::string> hashes = ranks.gather_all(mine, what);
+  const std::string mine = together(ranks, compared, [&] { return hashes_of(store, held); });
+  if (all_equal(ranks.gather_all(fmt::format("{:016x}", fnv(mine)), compared))) return;
+  const std::vector<std::string> hashes = ranks.gather_all(mine, compared);
   const std::vector<Difference> found = differences(held, hashes);
   for (const Difference& difference : found) check_majority(ranks, difference, step);
   for (const Difference& difference : found) mend(ranks, store, difference, step);

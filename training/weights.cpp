@@ -29,7 +29,7 @@ constexpr std::string_view without_training =
     "number into the store";
 constexpr std::string_view after_training =
     " after the last step: training diverged, or a sample holds such a number; lower "
-    "training.optimizer.learning_rate, or set training.watch=true to see which op made the first one; no "
+    "the learning rate, or set watch (training.watch=true) to see which op made the first one; no "
     "checkpoint was touched";
 
 Tensor finite_value(const ParameterStore& store, const std::string& name, std::string_view advice) {

@@ -78,10 +78,16 @@ Node gather_grad(Operand grad_out, Operand indices, std::int64_t extent, GatherO
 
 Node embedding(Operand weights, Operand indices) {
   const TensorType& type = weights.node().type();
-  if (type.shape.rank() != 2)
-    throw UserError(fmt::format("{}: embedding({}, {}): the weights must have two axes, a row for each index",
-                                to_string(Origin::at(weights.where())), to_string(type),
-                                to_string(indices.node().type())));
+  const TensorType& index_type = indices.node().type();
+  const auto refuse = [&](const std::string& rule) {
+    throw UserError(fmt::format("{}: embedding({}, {}): {}", to_string(Origin::at(weights.where())),
+                                to_string(type), to_string(index_type), rule));
+  };
+  if (type.dtype == DType::int64 && index_type.dtype != DType::int64)
+    refuse("the table comes first, then the indices; swap them");
+  if (type.shape.rank() != 2) refuse("the weights must have two axes, a row for each index");
+  if (index_type.dtype != DType::int64)
+    refuse(fmt::format("the indices must be int64, not {}; cast() them", name_of(index_type.dtype)));
   return gather(weights, indices);
 }
 

@@ -112,10 +112,12 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
                     to_text(placement.types), to_text(types_)));
   for (const Placement::Entry& entry : placement.entries)
     if (spec(entry.name).type != entry.type)
-      throw UserError(
-          fmt::format("the program uses '{}' as {} and the store holds {}; a model has the dtype of "
-                      "the last store that was made for it: make both of one dtype",
-                      entry.name, to_string(entry.type), to_string(spec(entry.name).type)));
+      throw UserError(fmt::format("the program uses '{}' as {} and the store holds {}; {}", entry.name,
+                                  to_string(entry.type), to_string(spec(entry.name).type),
+                                  spec(entry.name).type.dtype == entry.type.dtype
+                                      ? "give both one shape"
+                                      : "a model has the dtype of the last store that was made for it: make "
+                                        "both of one dtype"));
   std::vector<Tensor> values;
   for (const ParameterSpec& spec : specs_) values.push_back(read(spec.name));
   std::vector<std::map<std::string, Tensor>> states(states_.size());

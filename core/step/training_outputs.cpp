@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <set>
 
 #include "core/autodiff/gradients.h"
@@ -22,6 +23,15 @@ std::map<std::string, Node> parameters_of(Graph& graph) {
   return parameters;
 }
 
+// What a model may have meant that asks for a parameter by a wrong name.
+std::string unknown_names(const std::map<std::string, Node>& used, const ParameterStore& store) {
+  std::vector<std::string> unknown;
+  for (const auto& [name, node] : used)
+    if (!store.contains(name)) unknown.push_back(fmt::format("'{}'", name));
+  if (unknown.empty()) return {};
+  return fmt::format(", but asks for {}, which the store does not have", fmt::join(unknown, ", "));
+}
+
 void add_gradients(Graph& graph, const Node& loss, const ParameterStore& store,
                    std::vector<ProgramOutput>& outputs) {
   const auto parameters = parameters_of(graph);
@@ -30,8 +40,9 @@ void add_gradients(Graph& graph, const Node& loss, const ParameterStore& store,
     if (spec.role != ParameterRole::trainable) continue;
     const auto found = parameters.find(spec.name);
     if (found == parameters.end())
-      throw UserError(fmt::format(
-          "the parameter '{}' is trainable and the model does not use it; use it or freeze it", spec.name));
+      throw UserError(
+          fmt::format("the parameter '{}' is trainable and the model does not use it{}; use it or freeze it",
+                      spec.name, unknown_names(parameters, store)));
     wanted.push_back(found->second);
     outputs.push_back({.node = {}, .gradient_of = spec.name});
   }
@@ -107,7 +118,19 @@ void check_metrics(const Graph& graph, const std::vector<Metric>& metrics, DType
 
 }  // namespace
 
+void check_trains(const ParameterStore& store) {
+  const auto is_trained = [](const ParameterSpec& spec) { return spec.role == ParameterRole::trainable; };
+  if (!store.specs().empty() && std::ranges::none_of(store.specs(), is_trained))
+    throw UserError(
+        "all parameters are frozen, so that nothing would be trained; leave some of them trainable");
+}
+
+void check_loss_is_given(const LossOutputs& model) {
+  if (!model.loss) throw UserError("LossOutputs::loss is empty; set it to the node of the loss");
+}
+
 void check_model(const Graph& graph, const LossOutputs& model, const ParameterStore& store) {
+  check_loss_is_given(model);
   if (&model.loss.graph() != &graph)
     throw UserError(
         "the loss belongs to another graph than the model was given; build it of that one's inputs");

@@ -32,8 +32,14 @@ struct LossOutputs {
   std::vector<Metric> metrics = {};
 };
 
-// Throws UserError for a loss or a metric that is not a scalar of the store's dtype or of another graph, for more than
-// `most_metrics` metrics, and for two metrics with one name.
+// Throws UserError for a store whose parameters are all frozen; one without parameters is sound.
+PLEXAURA_API void check_trains(const ParameterStore& store);
+
+// Throws UserError where a model was given no loss.
+PLEXAURA_API void check_loss_is_given(const LossOutputs& outputs);
+
+// Throws UserError for no loss, for a loss or a metric that is not a scalar of the store's dtype or of another
+// graph, for more than `most_metrics` metrics, and for two metrics with one name.
 PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, const ParameterStore& store);
 
 // Extends a model's graph by gradients, changes of buffers and the tail: what a program for gradients computes.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/graph/leaf.h"
@@ -15,9 +16,8 @@ namespace {
 
 struct Row {
   std::string path;
-  std::vector<std::string> ops;
-  NodeId last = 0;
-  Shape output;
+  std::vector<std::string> ops = {};
+  Shape output = {};
   std::int64_t parameters = 0;
 };
 
@@ -41,27 +41,31 @@ std::vector<bool> needed_by(const Node& output) {
   return needed;
 }
 
-// The rows of a model: its ops by scope.
+// Of the trainable and frozen parameters of a scope.
+std::map<std::string, std::int64_t> parameters_by_scope(const std::vector<ParameterSpec>& specs) {
+  std::map<std::string, std::int64_t> counts;
+  for (const ParameterSpec& spec : specs)
+    if (spec.role != ParameterRole::buffer) counts[scope_of(spec.name)] += spec.type.shape.elements();
+  return counts;
+}
+
+// The rows of a model in the order of its ops: those of one scope that follow each other make a row. A scope
+// that comes again shows no parameters there.
 std::vector<Row> rows_of(const Node& output, const std::vector<ParameterSpec>& specs) {
   const std::vector<bool> needed = needed_by(output);
-  std::map<std::string, Row> by_scope;
+  std::map<std::string, std::int64_t> parameters = parameters_by_scope(specs);
+  std::vector<Row> rows;
   for (NodeId id = 0; id < needed.size(); ++id) {
     const NodeRecord& record = output.graph().record(id);
     if (!needed[id] || as_leaf(*record.op) != nullptr) continue;
-    Row& row = by_scope[record.origin.scope];
-    row.path = record.origin.scope;
-    row.last = id;
+    const std::string& scope = record.origin.scope;
+    if (rows.empty() || rows.back().path != scope)
+      rows.push_back({.path = scope, .parameters = std::exchange(parameters[scope], 0)});
+    Row& row = rows.back();
     row.output = without_batch(record.types[0].shape);
     if (const std::string op(record.op->name()); std::ranges::find(row.ops, op) == row.ops.end())
       row.ops.push_back(op);
   }
-  for (const ParameterSpec& spec : specs)
-    if (const auto found = by_scope.find(scope_of(spec.name));
-        found != by_scope.end() && spec.role != ParameterRole::buffer)
-      found->second.parameters += spec.type.shape.elements();
-  std::vector<Row> rows;
-  for (auto& [scope, row] : by_scope) rows.push_back(std::move(row));
-  std::ranges::sort(rows, {}, &Row::last);
   return rows;
 }
 

@@ -166,6 +166,22 @@ TEST_CASE("the summary shows the model as it trains") {
   CHECK(rows.contains("fc1"));
 }
 
+TEST_CASE("the summary lists ops outside of layers in their order") {
+  const auto model = make(
+      "  name: mlp\n"
+      "  hidden: [5, 6]\n"
+      "  activation: tanh\n"
+      "  outputs: sigmoid\n",
+      {4}, 3);
+  std::istringstream lines(summary(*model));
+  std::string ops;
+  std::getline(lines, ops);
+  ops.clear();
+  for (std::string line, layer, op; std::getline(lines, line) && std::istringstream(line) >> layer >> op;)
+    ops += layer + " " + op + "\n";
+  CHECK(ops.starts_with("fc1 matmul\n- tanh\nfc2 matmul\n- tanh\nfc3 matmul\n- sigmoid\n"));
+}
+
 TEST_CASE("residual layers are lists within the list") {
   const auto model = make(
       "  name: convnet\n"

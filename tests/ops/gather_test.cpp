@@ -107,6 +107,18 @@ const WrongCases wrong({
        embedding(graph.input("x", {DType::float32, {2, 3, 4}}), graph.input("i", {DType::int64, {2}}));
      },
      {"float32[2,3,4]", "two axes"}},
+    {"embedding at floats",
+     "embedding",
+     [](Graph& graph) {
+       embedding(graph.input("x", {DType::float32, {5, 2}}), graph.input("i", {DType::float32, {3}}));
+     },
+     {"indices must be int64, not float32", "cast()"}},
+    {"embedding with its operands swapped",
+     "embedding",
+     [](Graph& graph) {
+       embedding(graph.input("i", {DType::int64, {3}}), graph.input("x", {DType::float32, {5, 2}}));
+     },
+     {"the table comes first", "swap them"}},
     {"gather_grad of another shape",
      "gather_grad",
      [](Graph& graph) {

@@ -7,6 +7,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
+#include "core/ops/unary.h"
 #include "core/step/training_step.h"
 #include "tests/support/error_text.h"
 
@@ -184,6 +185,16 @@ TEST_CASE("a model that was named for a store of another dtype since is told so"
   CHECK(user_error([&] {
           training_outputs(graph, {.loss = loss}, store, 1);
         }).find("a model has the dtype of the last store that was made for it") != std::string::npos);
+}
+
+TEST_CASE("a parameter that the model does not use is told with the names that it asks for instead") {
+  ParameterStore store({{"slope", {DType::float32, {}}, ParameterRole::trainable, Initialiser::ones()}});
+  Graph graph;
+  const Node loss = square(graph.parameter("slop", {DType::float32, {}}));
+  CHECK(user_error([&] { training_outputs(graph, {.loss = loss}, store, 1); }) ==
+        "the parameter 'slope' is trainable and the model does not use it, but asks for 'slop', which the "
+        "store does not have; use it or freeze it");
+  CHECK(user_error([&] { training_outputs(graph, {}, store, 1); }).starts_with("LossOutputs::loss is empty"));
 }
 
 TEST_CASE("an error within a layer names the caller's line and the module's path") {

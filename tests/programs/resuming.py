@@ -191,7 +191,7 @@ class Files(ProgramTest):
         before = files()
         for ranks in (1, 2) if support.HAS_MPI else (1,):
             result = self.run_ranks(ranks, "mlp", *arguments, *self.settings("training.optimizer.learning_rate=1e30"), status=2)
-            self.assertRegex(result.text, r"(?m)^the loss of step \d+ is (nan|infinite): training diverged; lower training.optimizer.learning_rate")
+            self.assertRegex(result.text, r"(?m)^the loss of step \d+ is (nan|infinite): training diverged; lower the learning rate")
             self.assertEqual(result.text.count("diverged"), 1, result.text)
             self.assertEqual(files(), before)
 

@@ -6,6 +6,7 @@
 #include "core/ops/all_reduce.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
+#include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
 #include "core/ops/gather.h"
 #include "core/ops/reduce.h"
@@ -50,6 +51,37 @@ TEST_CASE("a step follows the gradient and gives the loss before it, with its me
   CHECK(line.value("a") == doctest::Approx(1.4));
   CHECK(line.value("b") == doctest::Approx(-0.2));
   CHECK(optimizer.steps() == 1);
+}
+
+TEST_CASE("a metric before the first step, and a store of which all is frozen, are refused") {
+  Line line;
+  const Optimizer optimizer(line.outputs, line.store, test_backend());
+  CHECK(user_error([&] { optimizer.metric("above"); }) ==
+        "Optimizer::metric: no step has been made yet; call step() first");
+  Line frozen;
+  for (const char* name : {"a", "b"}) frozen.store.set_trainable(name, false);
+  CHECK(user_error([&] { Optimizer(frozen.outputs, frozen.store, test_backend()); })
+            .starts_with("all parameters are frozen, so that nothing would be trained"));
+}
+
+TEST_CASE("a label that names no class is refused, and nothing is updated") {
+  Graph graph;
+  const Node logits = graph.parameter("logits", {DType::float64, {2, 3}});
+  const Node labels = graph.input("labels", {DType::int64, {2}});
+  ParameterStore store({{"logits", logits.type(), ParameterRole::trainable, Initialiser::zeros()}});
+  Optimizer optimizer({.loss = softmax_cross_entropy(logits, labels)}, store, test_backend());
+  const Tensor before = store.read("logits");
+  CHECK(user_error([&] { optimizer.step({{"labels", Tensor::of<std::int64_t>({2}, {0, 3})}}); }) ==
+        "element 1 of 'labels' is the label 3 and there are 3 classes, so that labels go from 0 to 2; correct "
+        "the data");
+  CHECK(store.read("logits") == before);
+  CHECK(optimizer.step({{"labels", Tensor::of<std::int64_t>({2}, {0, 2})}}) > 0);
+}
+
+TEST_CASE("without a loss the sentence says where it belongs") {
+  Line line;
+  CHECK(user_error([&] { Optimizer({}, line.store, test_backend()); }) ==
+        "LossOutputs::loss is empty; set it to the node of the loss");
 }
 
 TEST_CASE("batch norm of a single element per channel trains nothing, and is refused") {

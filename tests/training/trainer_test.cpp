@@ -197,8 +197,7 @@ TEST_CASE("a loss that is no number ends the run before anything is saved") {
       run.store.write("first", Tensor::of(whole.shape(), nothing));
     };
     const std::string text = user_error([&] { run.train(options, points(30), points(9, 100)); });
-    CHECK(
-        text.starts_with(std::string(first) + ": training diverged; lower training.optimizer.learning_rate"));
+    CHECK(text.starts_with(std::string(first) + ": training diverged; lower the learning rate"));
     CHECK(run.seen.epochs.size() == 1);
     CHECK(newest_checkpoint(folder.path()) == folder / "checkpoint-000004");
   }
@@ -276,6 +275,15 @@ TEST_CASE("parts that are missing or do not fit each other are told before anyth
   CHECK(
       refusal([](const ModelInputs& inputs) { return LossOutputs{inputs["lables"]}; }, points(30), nullptr) ==
       "the model asks for 'lables', and the data has samples, labels; did you mean 'labels'?");
+}
+
+TEST_CASE("a label that names no class ends the run before the loss is NaN") {
+  ParameterStore store = small_store();
+  const auto data = tensor_dataset(
+      {{"samples", Tensor({DType::float32, {3, 4}})}, {"labels", Tensor::of<std::int64_t>({3}, {0, 1, 3})}});
+  Trainer trainer({small_model, store, test_backend(), data}, {.shuffle = false});
+  CHECK(user_error([&] { trainer.run(); })
+            .starts_with("element 0 of 'labels' is the label 3 and there are 3 classes"));
 }
 
 TEST_CASE("a model of which nothing is trained is refused") {

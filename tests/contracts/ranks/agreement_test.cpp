@@ -12,6 +12,7 @@
 #include "core/ops/unary.h"
 #include "distributed/handshake.h"
 #include "tests/contracts/device/counting_rows.h"
+#include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
@@ -48,8 +49,9 @@ std::string verdict(const std::function<void(Way&)>& change) {
       ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()},
                             {"bias", bias, ParameterRole::trainable, Initialiser::zeros()}});
       const auto data = std::make_shared<const CountingRows>(22, 4);
+      SummingStrategy strategy(ranks);
       const Trainer trainer({[&](const ModelInputs& inputs) { return model(inputs, way); }, store, *backend,
-                             data, data, &ranks},
+                             data, data, &ranks, &strategy},
                             way.options);
       check_agreement(ranks, trainer.facts());
     });

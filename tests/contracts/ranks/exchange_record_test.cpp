@@ -50,10 +50,12 @@ class Epochs final : public TrainingObserver {
 
 std::vector<EpochRecord> train(Strategy* strategy) {
   ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}}, 3);
+  SingleProcess alone;
   Trainer trainer({.model = model,
                    .store = store,
                    .backend = test_backend(),
                    .train = std::make_shared<const CountingRows>(20, 4),
+                   .collective = &alone,
                    .strategy = strategy},
                   {.batch_size = 8, .epochs = 2, .learning_rate = 0.5});
   Epochs epochs;

@@ -74,11 +74,13 @@ class Keeping final : public TrainingObserver {
 
 struct Run {
   explicit Run(Strategy* strategy, std::optional<std::int64_t> steps) {
+    SingleProcess alone;
     Trainer trainer({.model = model,
                      .store = store,
                      .backend = test_backend(),
                      .train = std::make_shared<const CountingRows>(20, 4),
                      .validation = std::make_shared<const CountingRows>(7, 4),
+                     .collective = &alone,
                      .strategy = strategy},
                     {.batch_size = 8,
                      .micro_batches = 2,

@@ -178,11 +178,13 @@ void train(ParameterStore& store, Backend& backend, Strategy* strategy) {
   options.epochs = steps_to_run;
   options.steps = steps_to_run;
   options.learning_rate = 0.1;
+  SingleProcess alone;
   Trainer trainer({.model = build,
                    .store = store,
                    .backend = backend,
                    .train = data,
                    .validation = data,
+                   .collective = &alone,
                    .strategy = strategy},
                   options);
   trainer.run();

@@ -59,11 +59,13 @@ class Losses final : public TrainingObserver {
 
 std::vector<double> train(ParameterStore& store, Strategy* strategy, const std::filesystem::path& folder) {
   const auto rows = std::make_shared<const CountingRows>(20, 4);
+  SingleProcess alone;
   Trainer trainer({.model = model,
                    .store = store,
                    .backend = test_backend(),
                    .train = rows,
                    .validation = rows,
+                   .collective = &alone,
                    .strategy = strategy},
                   {.batch_size = 8, .epochs = 3, .steps = 8, .learning_rate = 0.5, .output = folder});
   Losses losses;

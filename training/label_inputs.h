@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/vm/feed.h"
+
+namespace plexaura {
+
+// An input of a graph that softmax_cross_entropy() takes as its labels.
+struct LabelInput {
+  std::string name;
+  std::int64_t classes = 0;
+};
+
+// Those of which a label out of range makes a whole loss NaN: not where the loss of each sample is kept, for a model may
+// leave out some of them.
+std::vector<LabelInput> label_inputs(const Graph& graph);
+
+// Throws UserError that names the first label out of range.
+void check_labels(std::span<const LabelInput> inputs, std::span<const Feed> feeds);
+
+}  // namespace plexaura
