@@ -68,11 +68,12 @@ double Optimizer::step(std::initializer_list<Feed> feeds) {
 }
 
 double Optimizer::metric(std::string_view name) const {
-  if (steps_ == 0) throw UserError("Optimizer::metric: no step has been made yet; call step() first");
   std::vector<MetricValue> values;
   for (std::size_t i = 0; i < metric_names_.size(); ++i)
     values.push_back({metric_names_[i], metrics_.sums[i]});
-  return value_of(name, values);
+  const double value = value_of(name, values);
+  if (steps_ == 0) throw UserError("Optimizer::metric: no step has been made yet; call step() first");
+  return value;
 }
 
 }  // namespace plexaura

@@ -60,8 +60,9 @@ TEST_CASE("a metric before the first step, and a store of which all is frozen, a
         "Optimizer::metric: no step has been made yet; call step() first");
   Line frozen;
   for (const char* name : {"a", "b"}) frozen.store.set_trainable(name, false);
-  CHECK(user_error([&] { Optimizer(frozen.outputs, frozen.store, test_backend()); })
-            .starts_with("all parameters are frozen, so that nothing would be trained"));
+  CHECK(user_error([&] {
+          Optimizer(frozen.outputs, frozen.store, test_backend());
+        }).starts_with("all parameters are frozen, so that nothing would be trained"));
 }
 
 TEST_CASE("a label that names no class is refused, and nothing is updated") {
@@ -71,9 +72,12 @@ TEST_CASE("a label that names no class is refused, and nothing is updated") {
   ParameterStore store({{"logits", logits.type(), ParameterRole::trainable, Initialiser::zeros()}});
   Optimizer optimizer({.loss = softmax_cross_entropy(logits, labels)}, store, test_backend());
   const Tensor before = store.read("logits");
-  CHECK(user_error([&] { optimizer.step({{"labels", Tensor::of<std::int64_t>({2}, {0, 3})}}); }) ==
-        "element 1 of 'labels' is the label 3 and there are 3 classes, so that labels go from 0 to 2; correct "
-        "the data");
+  CHECK(
+      user_error([&] {
+        optimizer.step({{"labels", Tensor::of<std::int64_t>({2}, {0, 3})}});
+      }) ==
+      "element 1 of 'labels' is the label 3 and there are 3 classes, so that labels go from 0 to 2; correct "
+      "the data");
   CHECK(store.read("logits") == before);
   CHECK(optimizer.step({{"labels", Tensor::of<std::int64_t>({2}, {0, 2})}}) > 0);
 }

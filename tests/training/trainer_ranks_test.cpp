@@ -165,8 +165,9 @@ TEST_CASE("ranks without a strategy, a strategy without ranks and a rank that se
     const auto refusal = [&](Collective* collective, Strategy* strategy) {
       ParameterStore store = small_store();
       const auto backend = open_backend(test_backend().info().name);
-      return user_error(
-          [&] { Trainer({small_model, store, *backend, points(21), {}, collective, strategy}, {}); });
+      return user_error([&] {
+        Trainer({small_model, store, *backend, points(21), {}, collective, strategy}, {});
+      });
     };
     const auto rank = static_cast<std::size_t>(ranks.rank());
     Serving serves(ranks);

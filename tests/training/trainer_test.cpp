@@ -282,8 +282,9 @@ TEST_CASE("a label that names no class ends the run before the loss is NaN") {
   const auto data = tensor_dataset(
       {{"samples", Tensor({DType::float32, {3, 4}})}, {"labels", Tensor::of<std::int64_t>({3}, {0, 1, 3})}});
   Trainer trainer({small_model, store, test_backend(), data}, {.shuffle = false});
-  CHECK(user_error([&] { trainer.run(); })
-            .starts_with("element 0 of 'labels' is the label 3 and there are 3 classes"));
+  CHECK(user_error([&] {
+          trainer.run();
+        }).starts_with("element 0 of 'labels' is the label 3 and there are 3 classes"));
 }
 
 TEST_CASE("a model of which nothing is trained is refused") {
