@@ -126,6 +126,16 @@ void check_follows(const Run& run, const Run& expected, double tolerance) {
   }
 }
 
+TrainerOptions adam(std::int64_t steps) {
+  TrainerOptions options;
+  options.batch_size = 8;
+  options.steps = steps;
+  options.learning_rate = 0.001;
+  options.seed = 1;
+  options.optimizer = {.kind = OptimizerSpec::Kind::adam};
+  return options;
+}
+
 }  // namespace
 
 TEST_CASE("Iris trains to its accuracy, in the steps of the portable kernels") {
@@ -142,12 +152,7 @@ TEST_CASE("Iris trains to its accuracy, in the steps of the portable kernels") {
 }
 
 TEST_CASE("the net for digits does twenty steps at batch 8 like the portable kernels") {
-  TrainerOptions options;
-  options.batch_size = 8;
-  options.steps = 20;
-  options.learning_rate = 0.001;
-  options.seed = 1;
-  options.optimizer = {.kind = OptimizerSpec::Kind::adam};
+  const TrainerOptions options = adam(20);
   const Data data = digits();
   const Run run(test_backend(), "mnist_cnn.yaml", data, options);
   CHECK(std::isfinite(run.seen.loss));
@@ -156,12 +161,7 @@ TEST_CASE("the net for digits does twenty steps at batch 8 like the portable ker
 }
 
 TEST_CASE("the perceptron for digits does five steps at batch 8 like the portable kernels") {
-  TrainerOptions options;
-  options.batch_size = 8;
-  options.steps = 5;
-  options.learning_rate = 0.001;
-  options.seed = 1;
-  options.optimizer = {.kind = OptimizerSpec::Kind::adam};
+  const TrainerOptions options = adam(5);
   const Data data = digits();
   const Run run(test_backend(), "mnist_mlp.yaml", data, options);
   CHECK(std::isfinite(run.seen.loss));
