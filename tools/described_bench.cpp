@@ -2,37 +2,13 @@
 
 #include <fmt/format.h>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "backends/registry.h"
-#include "core/error.h"
 #include "models/programs/described_step.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
 
 namespace plexaura {
-
-namespace {
-
-// So many images, which nobody reads.
-class UnreadImages final : public SampleSource {
- public:
-  UnreadImages(std::int64_t size, const Shape& sample)
-      : size_(size), fields_{{"samples", {DType::uint8, sample}}, {"labels", {DType::int64, {}}}} {}
-
-  std::int64_t size() const override { return size_; }
-  std::vector<Field> fields() const override { return fields_; }
-  void read_fields(std::int64_t, const SampleContext&, std::span<const std::span<std::byte>>) const override {
-    throw InternalError("a sample of a step that is only described was read");
-  }
-
- private:
-  std::int64_t size_;
-  std::vector<Field> fields_;
-};
-
-}  // namespace
 
 std::string described_step(const Config& config, const Shape& sample, std::int64_t classes,
                            const std::string& backend, const std::string& device) {
@@ -46,7 +22,7 @@ std::string described_step(const Config& config, const Shape& sample, std::int64
   Trainer trainer({.model = builder_of(*model),
                    .store = store,
                    .backend = *described,
-                   .train = std::make_shared<UnreadImages>(batch, sample)},
+                   .train = std::make_shared<UnreadSamples>(batch, sample)},
                   run.trainer);
   const WorkAccount account = account_of_step(*described, trainer);
   double seconds = 0, bytes = 0;

@@ -52,16 +52,15 @@ void require_fraction(double value, std::string_view what) {
     throw RuleError(fmt::format("{} must be at least 0 and less than 1, not {}", what, value));
 }
 
+// The segments lie end to end, so their counts say where they begin.
 void describe_decay(Description& description, const std::vector<DecaySegment>& decay) {
-  std::vector<std::int64_t> offsets;
   std::vector<std::int64_t> counts;
   std::vector<double> factors;
   for (const DecaySegment& segment : decay) {
-    offsets.push_back(segment.offset);
     counts.push_back(segment.count);
     factors.push_back(segment.decay);
   }
-  description.add("decay_offsets", offsets).add("decay_counts", counts).add("decay", factors);
+  description.add("decay_counts", counts).add("decay", factors);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "models/programs/report.h"
 
 namespace plexaura {
@@ -43,6 +44,14 @@ std::string row_of(const WorkSum& sum, std::string_view kind, std::string_view w
 }
 
 }  // namespace
+
+UnreadSamples::UnreadSamples(std::int64_t size, const Shape& sample)
+    : size_(size), fields_{{"samples", {DType::uint8, sample}}, {"labels", {DType::int64, {}}}} {}
+
+void UnreadSamples::read_fields(std::int64_t, const SampleContext&,
+                                std::span<const std::span<std::byte>>) const {
+  throw InternalError("a sample of a step that is only described was read");
+}
 
 // Two steps come first, which record for both of the slots that a program is fed from.
 WorkAccount account_of_step(DescribedBackend& device, Trainer& trainer) {

@@ -18,23 +18,6 @@ namespace plexaura::testing::described_step_test {
 
 namespace {
 
-// So many samples, which nobody reads.
-class UnreadSamples final : public SampleSource {
- public:
-  UnreadSamples(std::int64_t size, const Shape& sample)
-      : size_(size), fields_{{"samples", {DType::uint8, sample}}, {"labels", {DType::int64, {}}}} {}
-
-  std::int64_t size() const override { return size_; }
-  std::vector<Field> fields() const override { return fields_; }
-  void read_fields(std::int64_t, const SampleContext&, std::span<const std::span<std::byte>>) const override {
-    throw InternalError("a sample was read");
-  }
-
- private:
-  std::int64_t size_;
-  std::vector<Field> fields_;
-};
-
 // A model of the zoo that trains on images of bytes.
 struct Run {
   Run(const std::string& yaml, const Shape& sample, std::int64_t classes, const std::string& device,

@@ -45,7 +45,7 @@ Topology with_a_dead_rank() {
 constexpr std::size_t stuck_bytes = 8;
 
 // What is sent does not leave. Letters are announced in this order, and come whole but for those of `stuck_bytes`.
-class Stuck final : public StubTransport {
+class Stuck : public StubTransport {
  public:
   explicit Stuck(std::deque<Envelope> announced = {}) : announced_(std::move(announced)) {}
   Request receive(std::span<std::byte> data, int, int) override { return {data.size()}; }
@@ -67,10 +67,10 @@ class Stuck final : public StubTransport {
   std::deque<Envelope> announced_;
 };
 
-Topology two_living_ranks() {
-  ProcessPlace other = this_place();
-  other.number = 1;
-  return {{this_place(), other}, 0};
+Topology living_ranks(int count) {
+  std::vector<ProcessPlace> places(static_cast<std::size_t>(count), this_place());
+  for (int rank = 0; rank < count; ++rank) places[static_cast<std::size_t>(rank)].number = rank;
+  return {places, 0};
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ TEST_CASE("mailbox: what is driven arrives before it is taken, up to so many let
   const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
   const auto sender = network.transport(1);
   const auto receiver = network.transport(0);
-  Mailbox box(network.transport(0), two_living_ranks(), alarm, 30);
+  Mailbox box(network.transport(0), living_ranks(2), alarm, 30);
   for (const char* text : {"a", "bc", "d"}) sender->send(bytes_of(text), 0, letter_tag);
   for (int i = 0; i < 5; ++i) CHECK_FALSE(box.drive(letter_tag, 2));
   CHECK_FALSE(box.drive(letter_tag + 1, 2));
@@ -121,11 +121,11 @@ TEST_CASE("mailbox: what is driven arrives before it is taken, up to so many let
 
 TEST_CASE("mailbox: who drives is told what is still under way") {
   const auto alarm = std::make_shared<Alarm>(std::make_unique<Stuck>());
-  Mailbox leaving(std::make_unique<Stuck>(), two_living_ranks(), alarm, 30);
+  Mailbox leaving(std::make_unique<Stuck>(), living_ranks(2), alarm, 30);
   CHECK_FALSE(leaving.drive(letter_tag, 2));
   leaving.post(1, letter_tag, bytes_of("news"));
   CHECK(leaving.drive(letter_tag, 2));
-  Mailbox arriving(std::make_unique<Stuck>(std::deque<Envelope>{{1, stuck_bytes}}), two_living_ranks(), alarm,
+  Mailbox arriving(std::make_unique<Stuck>(std::deque<Envelope>{{1, stuck_bytes}}), living_ranks(2), alarm,
                    30);
   CHECK(arriving.drive(letter_tag, 2));
 }
@@ -134,7 +134,7 @@ TEST_CASE("mailbox: what has arrived is taken at once, and nobody waits for what
   ThreadNetwork network(2);
   const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
   const auto sender = network.transport(1);
-  Mailbox box(network.transport(0), two_living_ranks(), alarm, 30);
+  Mailbox box(network.transport(0), living_ranks(2), alarm, 30);
   CHECK_FALSE(box.take_arrived(letter_tag));
   for (const char* text : {"a", "bc"}) sender->send(bytes_of(text), 0, letter_tag);
   CHECK_FALSE(box.take_arrived(letter_tag + 1));
@@ -151,7 +151,7 @@ TEST_CASE("mailbox: of letters with several tags those with the first tag come f
   ThreadNetwork network(2);
   const auto alarm = std::make_shared<Alarm>(network.transport(0)->duplicate());
   const auto sender = network.transport(1);
-  Mailbox box(network.transport(0), two_living_ranks(), alarm, 30);
+  Mailbox box(network.transport(0), living_ranks(2), alarm, 30);
   sender->send(bytes_of("long"), 0, tags[1]);
   sender->send(bytes_of("a"), 0, tags[0]);
   sender->send(bytes_of("b"), 0, tags[0]);
@@ -248,7 +248,7 @@ TEST_CASE(
     return box.post(1, letter_tag, std::span(letter).first(bytes));
   };
   for (const std::size_t first : {letter.size(), std::size_t{1}}) {
-    Mailbox box(std::make_unique<Stuck>(), two_living_ranks(), alarm, 30);
+    Mailbox box(std::make_unique<Stuck>(), living_ranks(2), alarm, 30);
     CHECK(post(box, first) == Posted::sent);
     CHECK(post(box, first == 1 ? letter.size() : 1) == Posted::sent);
     CHECK(post(box, letter.size()) == Posted::full);
@@ -259,13 +259,28 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("mailbox: letters that do not leave for one rank keep back none for another") {
+  struct StuckOfThree final : Stuck {
+    int size() const override { return 3; }
+  };
+  ThreadNetwork network(2);
+  Mailbox box(std::make_unique<StuckOfThree>(), living_ranks(3),
+              std::make_shared<Alarm>(network.transport(0)), 30);
+  const std::vector<std::byte> letter(Mailbox::most_bytes);
+  const auto post = [&](int to) { return box.post(to, letter_tag, letter); };
+  CHECK(post(1) == Posted::sent);
+  CHECK(post(1) == Posted::sent);
+  CHECK(post(1) == Posted::full);
+  CHECK(post(2) == Posted::sent);
+}
+
 TEST_CASE("mailbox: a letter that does not come whole is given up, and its memory kept") {
   ThreadNetwork network(2);
   const auto alarm = std::make_shared<Alarm>(network.transport(0));
   for (const bool dead : {false, true}) {
     Stuck::kept = 0;
     Mailbox box(std::make_unique<Stuck>(std::deque{Envelope{1, stuck_bytes}}),
-                dead ? with_a_dead_rank() : two_living_ranks(), alarm, dead ? 30 : 0.2);
+                dead ? with_a_dead_rank() : living_ranks(2), alarm, dead ? 30 : 0.2);
     CHECK_FALSE(box.take(letter_tag, 0));
     CHECK(Stuck::kept == 0);
     CHECK_FALSE(box.take(letter_tag, dead ? 1.5 : 0.5));
@@ -277,7 +292,7 @@ TEST_CASE("mailbox: a letter that stands still keeps back those of its sender al
   ThreadNetwork network(2);
   const auto alarm = std::make_shared<Alarm>(network.transport(0));
   Mailbox box(std::make_unique<Stuck>(std::deque{Envelope{1, stuck_bytes}, Envelope{1, 4}, Envelope{0, 2}}),
-              two_living_ranks(), alarm, 30);
+              living_ranks(2), alarm, 30);
   const auto other = box.take(letter_tag, 20);
   REQUIRE(other);
   CHECK(other->from == 0);
@@ -300,7 +315,7 @@ TEST_CASE("mailbox: who looks without waiting hears that the run ends, in the mi
     {
       Mailbox box(
           std::make_unique<Stuck>(in_letter ? std::deque{Envelope{1, stuck_bytes}} : std::deque<Envelope>()),
-          two_living_ranks(), std::make_shared<Alarm>(network.transport(0)), 30);
+          living_ranks(2), std::make_shared<Alarm>(network.transport(0)), 30);
       CHECK_THROWS_WITH_AS(box.take(letter_tag, 0), "the end", Remote<DeviceError>);
     }
     CHECK(Stuck::kept == (in_letter ? 1 : 0));

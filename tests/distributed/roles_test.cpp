@@ -1,5 +1,6 @@
 #include "distributed/roles.h"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <string>
 #include <vector>
@@ -47,6 +48,22 @@ TEST_CASE("roles: where all ranks train there is one group") {
   const auto ends = with_roles(0, [](GroupCommunicator& all, const Roles& roles) {
     require(&roles.training() == &all && &roles.candidates() == &all, "all ranks train");
     require(roles.trainers() == rank_count && !roles.is_spare(), "nobody is a spare");
+  });
+  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
+}
+
+TEST_CASE("roles: a rank that serves ends with the status of the lowest that trains") {
+  struct Serves final : Strategy {
+    HookSet hooks() const override { return {}; }
+    RankRole role() const override { return RankRole::serves; }
+  } server;
+  ThreadNetwork network(rank_count);
+  const auto ends = endings(rank_count, [&](int rank) {
+    GroupCommunicator all(network.transport(rank), {.shared_memory = false});
+    const Roles roles(all, rank == 0 ? &server : nullptr);
+    require(roles.serves() == (rank == 0), "rank 0 serves");
+    require(roles.share_status(10 + rank) == std::max(11, 10 + rank), "another status");
+    all.leave(0);
   });
   CHECK(ends == std::vector<std::string>(rank_count, "fine"));
 }

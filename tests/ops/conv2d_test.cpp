@@ -178,6 +178,25 @@ TEST_CASE("conv2d agrees with figures of PyTorch") {
   check_close(results[3], {0.0, -0.5});
 }
 
+TEST_CASE("convolutions of one shape that differ in an option are not taken for one") {
+  const Conv2dOptions near{.padding = {1, 1}};
+  const Conv2dOptions far{.padding = {2, 2}, .dilation = {2, 2}};
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {1, 2, 5, 5}});
+  const Node weights = graph.input("w", {DType::float64, {2, 2, 3, 3}});
+  const std::vector<Node> both{conv2d(x, weights, near),
+                               conv2d(x, weights, far),
+                               conv2d_input_grad(weights, x, {5, 5}, near),
+                               conv2d_input_grad(weights, x, {5, 5}, far),
+                               conv2d_weight_grad(x, x, {3, 3}, near),
+                               conv2d_weight_grad(x, x, {3, 3}, far)};
+  const auto results = Runner(graph, both, test_backend())({pattern(x.shape()), pattern(weights.shape())});
+  for (std::size_t i = 0; i < results.size(); i += 2) {
+    CAPTURE(i);
+    CHECK(results[i] != results[i + 1]);
+  }
+}
+
 TEST_CASE("the gradient of a convolution has as many channels as the weights give") {
   Graph graph;
   const Node weights = graph.input("w", {DType::float32, {4, 1, 3, 3}});

@@ -119,6 +119,13 @@ const WrongCases wrong({
                        {.kernel = {3, 3}});
      },
      {"3 x 3"}},
+    {"max_pool2d_grad, an index of another shape",
+     "max_pool2d_grad",
+     [](Graph& graph) {
+       max_pool2d_grad(x_of(graph, {1, 1, 2, 2}), graph.input("i", {DType::uint8, {1, 1, 4, 4}}), {4, 4},
+                       {.kernel = {2, 2}});
+     },
+     {"uint8", "[1,1,2,2]"}},
     {"max_pool2d_gather, an index of floats",
      "max_pool2d_gather",
      [](Graph& graph) {

@@ -169,6 +169,24 @@ TEST_CASE("equal largest elements share the gradient; argmax names the first, an
   CHECK(results[2] == Tensor::of<std::int64_t>({2}, {1, 1}));
 }
 
+TEST_CASE("of negative numbers the largest is negative, of positive ones the smallest positive") {
+  for (const std::int64_t count : {1, 3, 33, 300}) {
+    CAPTURE(count);
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(-2 - static_cast<float>((i + 1) % count));
+    const Tensor below = Tensor::of<float>({count}, values);
+    for (float& value : values) value = -value;
+    Graph graph;
+    const Node x = graph.input("x", below.type());
+    const Node negated = graph.input("-x", below.type());
+    const auto results = Runner(graph, {max(x), argmax(x, 0), min(negated)},
+                                test_backend())({below, Tensor::of<float>({count}, values)});
+    CHECK(results[0].to_doubles()[0] == -2);
+    CHECK(results[1].to_doubles()[0] == static_cast<double>(count - 1));
+    CHECK(results[2].to_doubles()[0] == 2);
+  }
+}
+
 TEST_CASE("sums of float32 do not lose small terms") {
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {1 << 20}});

@@ -215,6 +215,20 @@ TEST_CASE("clip and leaky_relu with other numbers are different ops") {
   CHECK(!same(leaky_relu(x, 0.1), leaky_relu(x, 0.2)));
 }
 
+TEST_CASE("infinities stay what they are in every floating type") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    CAPTURE(name_of(dtype));
+    Graph graph;
+    const Node x = graph.input("x", {DType::float64, {2}});
+    const auto results =
+        Runner(graph, {cast(cast(x, dtype), DType::float64), cast(-cast(x, dtype), DType::float64)},
+               test_backend())({Tensor::of<double>({2}, {infinity, -infinity})});
+    CHECK(results[0].to_doubles() == std::vector<double>{infinity, -infinity});
+    CHECK(results[1].to_doubles() == std::vector<double>{-infinity, infinity});
+  }
+}
+
 TEST_CASE("clip keeps a NaN and may have one side") {
   const double infinity = std::numeric_limits<double>::infinity();
   const auto at_least_one = [](Operand x) { return clip(x, 1, std::numeric_limits<double>::infinity()); };

@@ -6,6 +6,7 @@ PLEXAURA_FAULT_SEEDS=20 explaining.py BUILD_FOLDER    each at five places, inste
 import random
 import shutil
 import subprocess
+import unittest
 
 import support
 from support import BUILD, SOURCE
@@ -148,6 +149,7 @@ class Explained(VerdictTest):
             return rf"rank {place.rank} on \S+ ended with the error: "
         self.check("out of memory", attempt)
 
+    @unittest.skipUnless(support.HAS_MPI, "built without MPI")
     def test_dropped_link(self):
         """Of a host, which each rank has for itself: it is that host which is named, or a rank that it does not reach."""
         def attempt(place):

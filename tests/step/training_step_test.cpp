@@ -1,6 +1,7 @@
 #include "core/step/training_step.h"
 
 #include <doctest/doctest.h>
+#include <utility>
 
 #include "core/error.h"
 #include "core/ops/binary.h"
@@ -19,33 +20,39 @@ namespace {
 
 const TensorType weights{DType::float32, {2, 1}};
 
-// loss = mean (x w - t)^2, and a count of what is above zero.
-LossOutputs line(Graph& graph, std::int64_t samples) {
+using Names = std::vector<std::string>;
+
+// loss = mean (x w - t)^2, where w is the sum of these parameters, and a count of what is above zero.
+LossOutputs line(Graph& graph, std::int64_t samples, const Names& names = {"w"}) {
   const Node x = graph.input("x", {DType::float32, {samples, 2}});
-  const Node y = matmul(x, graph.parameter("w", weights));
+  Node w = graph.parameter(names[0], weights);
+  for (std::size_t i = 1; i < names.size(); ++i) w = w + graph.parameter(names[i], weights);
+  const Node y = matmul(x, w);
   return {.loss = squared_error(y, graph.input("t", {DType::float32, {samples, 1}})),
           .metrics = {{.name = "above zero", .sum = sum(cast(gt(y, 0), DType::float32))},
                       {.name = "output", .mean = mean(y)}}};
 }
 
 struct Trained {
-  explicit Trained(Strategy* strategy = nullptr) : step(placed(), store, strategy, 1) {
+  explicit Trained(Strategy* strategy = nullptr, Names parameters = {"w"})
+      : names(std::move(parameters)), step(placed(), store, strategy, 1) {
     const auto update = compile_update();
     for (const std::int64_t samples : {0, 2}) {
       Graph graph;
-      const auto outputs = training_outputs(graph, line(graph, samples), store, samples);
+      const auto outputs = training_outputs(graph, line(graph, samples, names), store, samples);
       step.add_program(
           samples, true,
           compile(graph, outputs, test_backend(), {.placement = &store.placement(), .apply_updates = false}),
           update.get(), nullptr);
     }
-    store.write("w", Tensor::of<float>({2, 1}, {1, 2}));
+    for (const std::string& name : names) store.write(name, Tensor::of<float>({2, 1}, {1, 2}));
   }
 
   std::shared_ptr<const Program> compile_update() const {
     Graph graph;
-    const Node value = graph.arena_slice({ArenaKind::value, 0, 0, 16}, DType::float32);
-    const Node gradient = graph.arena_slice({ArenaKind::gradient, 0, 0, 16}, DType::float32);
+    const auto count = 16 * static_cast<std::int64_t>(names.size());
+    const Node value = graph.arena_slice({ArenaKind::value, 0, 0, count}, DType::float32);
+    const Node gradient = graph.arena_slice({ArenaKind::gradient, 0, 0, count}, DType::float32);
     const Node rate = graph.step_scalar(StepScalar::learning_rate, DType::float32);
     const Node loss_scale = graph.step_scalar(StepScalar::loss_scale, DType::float32);
     graph.update(value, sgd_step(value, gradient, {}, rate, {}, loss_scale).value);
@@ -54,7 +61,7 @@ struct Trained {
 
   Backend& placed() {
     Graph graph;
-    const auto outputs = training_outputs(graph, line(graph, 2), store, 2);
+    const auto outputs = training_outputs(graph, line(graph, 2, names), store, 2);
     store.place(compile(graph, outputs, test_backend(), {.apply_updates = false})->placement, test_backend());
     return test_backend();
   }
@@ -74,7 +81,15 @@ struct Trained {
   StepMetrics metrics() { return step.metrics(last); }
   std::vector<double> values() const { return store.read("w").to_doubles(); }
 
-  ParameterStore store{{{"w", weights, ParameterRole::trainable, Initialiser::ones()}}};
+  std::vector<ParameterSpec> specs() const {
+    std::vector<ParameterSpec> all;
+    for (const std::string& name : names)
+      all.push_back({name, weights, ParameterRole::trainable, Initialiser::ones()});
+    return all;
+  }
+
+  Names names;
+  ParameterStore store{specs()};
   TrainingStep step;
   StepTicket last;
 };
@@ -155,6 +170,29 @@ TEST_CASE("where a rank fails and its strategy fails after it, the first failure
   CHECK(user_error([&] { trained.run(2, {.failure = std::make_exception_ptr(UserError("no batch"))}); }) ==
         "no batch");
   CHECK(user_error([&] { trained.run(2); }) == "the line is broken");
+}
+
+TEST_CASE("a failure behind the first buckets leaves these to the strategy, and zeroes the rest") {
+  // Fails once where the second bucket is final.
+  struct FailsOnce final : Strategy {
+    HookSet hooks() const override { return {.gradients_ready = true}; }
+    void gradients_ready(std::size_t bucket, Event&) override {
+      if (bucket == 1 && !std::exchange(failed, true)) throw UserError("no room");
+    }
+    bool failed = false;
+  } strategy;
+  Trained trained(&strategy, {"first", "second"});
+  REQUIRE(trained.step.border().buckets().size() == 3);  // one for each, and the tail
+  const std::string& announced = trained.store.placement().entries[0].name;
+  trained.run(2);
+  CHECK(user_error([&] { trained.metrics(); }) == "no room");
+  for (const std::string name : {"first", "second"}) {
+    CAPTURE(name);
+    const std::vector<double> gradient = trained.store.read_gradient(name).to_doubles();
+    CHECK((gradient == std::vector<double>{0, 0}) == (name != announced));
+  }
+  CHECK(read_tail(trained.store, TailSlot::failed) == 1);
+  CHECK(read_tail(trained.store, TailSlot::samples) == 0);
 }
 
 TEST_CASE("a size that nothing was compiled for is our own fault, and fails like any work") {

@@ -6,9 +6,11 @@
 
 #include "core/device/host_kernel.h"
 #include "core/ops/binary.h"
+#include "core/ops/cross_entropy.h"
 #include "core/ops/unary.h"
 #include "core/testing/values.h"
 #include "tests/support/backend.h"
+#include "tests/support/cases.h"
 #include "tests/support/error_text.h"
 
 namespace plexaura::testing::check_gradients_test {
@@ -258,6 +260,27 @@ TEST_CASE("a kink is distinguished from a wrong gradient") {
     CHECK(entry.note.starts_with("not differentiable here: the slope is"));
   const GradientReport wrong = checked(built("square_of_this_test", of_square(3)));
   for (const GradientEntry& entry : wrong.failures) CHECK(entry.note.empty());
+}
+
+TEST_CASE("a slope that changes fast is no kink") {
+  // |x|^1.5 has the slope 0 at 0: those of both sides, with a step h, are h^0.5 and -h^0.5.
+  register_host_kernel("power_1.5_of_this_test", [](const HostCall& call) {
+    for (std::int64_t i = 0; i < call.inputs[0].elements(); ++i)
+      call.outputs[0].as<double>()[i] = std::pow(std::abs(call.inputs[0].as<double>()[i]), 1.5);
+  });
+  const auto wrong = [](const VjpRequest& request) { return std::vector{request.grad_outputs[0]}; };
+  const GradientReport report =
+      checked(built("power_1.5_of_this_test", wrong), {Tensor::of<double>({2}, {0, 0})});
+  CHECK(!report.passed);
+  for (const GradientEntry& entry : report.failures) CHECK(entry.note.empty());
+}
+
+TEST_CASE("outputs that are saved for backward alone are not differentiated") {
+  const auto build = [](Graph&, std::span<const Node> x) {
+    const Node losses = softmax_cross_entropy(x[0], x[1]);
+    return std::vector{losses, output_of(losses, 1)};
+  };
+  CHECK(checked(build, {some, Tensor::of<std::int64_t>({2}, {0, 1})}).passed);
 }
 
 TEST_CASE("the report says which derivative, both values and the error") {

@@ -76,6 +76,25 @@ TEST_CASE("a case says what a backend got wrong, and where") {
   CHECK(report.failures.find("an op in float64 on portable: output 0: element 1") != std::string::npos);
 }
 
+TEST_CASE("an op that is not what it says of itself does not pass") {
+  // x -> -x, which says that it changes no element.
+  class ChangesNothing final : public Op {
+   public:
+    std::string_view name() const override { return "neg"; }
+    std::vector<TensorType> infer(std::span<const TensorType> inputs) const override { return {inputs[0]}; }
+    std::vector<Node> vjp(const VjpRequest& request) const override { return {-request.grad_outputs[0]}; }
+    OpTraits traits() const override { return {.view = true}; }
+  };
+  OpCase lies = negated([](auto x) {
+    Tensor expected = x[0];
+    for (double& value : expected.template as<double>()) value = -value;
+    return std::vector{expected};
+  });
+  CHECK(check_op(lies, oracle()).passed());
+  lies.build = [](Graph&, auto x) { return std::vector{apply(std::make_shared<ChangesNothing>(), {x[0]})}; };
+  CHECK(check_op(lies, oracle()).failures.find("says that it is a view") != std::string::npos);
+}
+
 TEST_CASE("a case must expect something of every output") {
   CHECK(user_error([] { check_forward(negated({}), DType::float64, oracle()); }).find("'an op'") !=
         std::string::npos);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <set>
 #include <vector>
 
 namespace plexaura::testing::values_test {
@@ -31,6 +32,11 @@ TEST_CASE("distinct numbers stand a spacing apart around zero, in random order")
   std::ranges::sort(values);
   for (std::size_t i = 1; i < values.size(); ++i) CHECK(values[i] - values[i - 1] == 0.25);
   CHECK(values.front() == -12.5);
+}
+
+TEST_CASE("whole numbers are drawn from the first bound, and below the second") {
+  const std::vector<double> values = hundred(whole(3, 7));
+  CHECK(std::set<double>(values.begin(), values.end()) == std::set<double>{3, 4, 5, 6});
 }
 
 TEST_CASE("numbers between bounds fill all of the range") {

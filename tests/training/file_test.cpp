@@ -1,5 +1,6 @@
 #include "training/file.h"
 
+#include <cerrno>
 #include <doctest/doctest.h>
 #include <string>
 #include <sys/stat.h>
@@ -113,6 +114,10 @@ TEST_CASE("reading a file") {
     std::string part(3, ' ');
     InputFile(path).read(4, std::as_writable_bytes(std::span(part)));
     CHECK(part == "456");
+  }
+  SUBCASE("is not led astray by the error of an earlier call") {
+    errno = EINTR;
+    CHECK(read_text_file(path, 10) == "0123456789");
   }
   SUBCASE("stops at the limit") {
     CHECK(user_error([&] { read_text_file(path, 9); }) ==

@@ -230,6 +230,7 @@ TEST_CASE("entries that contradict themselves or the file") {
   CHECK(error_for("U8", "[8]", "[8,0]") == "the bytes 8 to 0 do not lie in the data of 8 bytes");
   CHECK(error_for("U8", "[9]", "[0,9]") == "the bytes 0 to 9 do not lie in the data of 8 bytes");
   CHECK(error_for("F32", "[3]", "[0,8]") == "float32[3] takes 12 bytes and was given 8");
+  CHECK(error_for("F32", "[3]", "[4,8]") == "float32[3] takes 12 bytes and was given 4");
   CHECK(error_for("U8", "[4]", "[4,8]") == "its data begin at byte 4 where byte 0 is due");
   CHECK(error_of(object(entry("U8", "[4]", "[0,4]")), "12345678") ==
         "8 bytes of data follow the header and its tensors take 4");

@@ -105,6 +105,7 @@ TEST_CASE("a run reports every step and epoch, and learns") {
   CHECK(run.seen.epochs[2].val_loss < run.seen.epochs[0].val_loss);
   CHECK(value_of("accuracy", run.seen.epochs[2].val_metrics) >
         value_of("accuracy", run.seen.epochs[0].val_metrics));
+  CHECK(!run.seen.epochs[2].waits);  // a rank by itself waits for nobody
 }
 
 TEST_CASE("an epoch's loss is the mean over its samples, its short last batch included") {

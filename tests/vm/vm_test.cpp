@@ -239,6 +239,18 @@ TEST_CASE("a host point can end the run, and later runs go on") {
   CHECK(store.read("count") == filled(1));
 }
 
+TEST_CASE("a run that fails may have written values, and so raises the store's version") {
+  Graph graph;
+  const Node total = graph.buffer("total", type);
+  graph.update(total, total + 1);
+  ParameterStore store({{"total", type, ParameterRole::buffer, Initialiser::zeros()}});
+  const auto breaks = []() -> bool { throw std::runtime_error("the host"); };
+  VM vm(compile(graph, {}, test_backend()), test_backend(), {.store = &store, .host_points = {{1, breaks}}});
+  const std::uint64_t before = store.version();
+  CHECK_THROWS_AS(vm.run({}), std::runtime_error);
+  CHECK(store.version() > before);
+}
+
 TEST_CASE("a run that fails tells its failure, even where its end cannot be marked") {
   struct Marks final : Event {
     std::unique_ptr<Event> inner;

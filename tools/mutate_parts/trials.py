@@ -32,7 +32,9 @@ class Trial:
 
     def run(self, seconds, wall_seconds, **switches):
         """Whether it passes, and its processor time; a run that exceeds its time is killed, which is no pass."""
-        limits = ["prlimit", f"--cpu={int(seconds) + 1}", f"--data={8 * GIB}", f"--fsize={GIB}", "--core=0", "--"]
+        # A GPU that is described takes as many addresses as it has memory.
+        most_data = (200 if self.test.startswith("described") else 8) * GIB
+        limits = ["prlimit", f"--cpu={int(seconds) + 1}", f"--data={most_data}", f"--fsize={GIB}", "--core=0", "--"]
         with tempfile.TemporaryDirectory(prefix="mutate.") as scratch:
             environment = {**os.environ, **self.environment, **THREADS, **switches, "TMPDIR": scratch}
             process = subprocess.Popen([*limits, *self.command], cwd=self.folder, env=environment, start_new_session=True,

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "backends/cpu/adapter/batch_norm_regions.h"
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
@@ -162,6 +163,19 @@ TEST_CASE("batch norm of more than 8 MiB, which is written past the caches, agre
       {.low = -0.5, .high = 1});
   CHECK(result.uses("(moments+normalise) [fast]"));
   CHECK(result.worst() < bound);
+}
+
+TEST_CASE("regions of batch norm are known by their kinds, and no others") {
+  for (const char* kind :
+       {"moments+normalise", "normalise+relu", "normalise+add+relu", "moments+normalise+add+relu"}) {
+    CAPTURE(kind);
+    REQUIRE(batch_norm_region(kind));
+    CHECK(batch_norm_region(kind)->forward());
+    CHECK(batch_norm_region(kind)->relu == (std::string_view(kind).find("relu") != std::string_view::npos));
+  }
+  for (const char* kind :
+       {"normalise", "normalise+add", "moments+normalise+add", "moments", "normalise+relu+add", "relu"})
+    CHECK_MESSAGE(!batch_norm_region(kind), kind);
 }
 
 TEST_CASE("batch norm by moments of another value runs as ops of their own") {

@@ -233,9 +233,40 @@ TEST_CASE("no convolution is expected to be faster than its operations allow") {
     const double operations = 2.0 * static_cast<double>(y.shape().elements() * channels * 9);
     for (const Candidate& candidate : offers(y)) {
       CAPTURE(candidate.implementation);
-      CHECK(candidate.seconds >= operations / costs::operations);
+      const bool by_columns = candidate.implementation.find("gemm") != std::string::npos;
+      CHECK(candidate.seconds >=
+            operations / (by_columns ? costs::operations_on_columns : costs::operations));
     }
   }
+}
+
+TEST_CASE("channels that fill a part of a vector are expected to take as long as if they filled it") {
+  if (!has_onednn()) return;
+  const auto seconds_of = [](std::int64_t channels, const auto& is_wanted) {
+    Graph graph;
+    const Node x = graph.input("x", {DType::float32, {2, channels, 8, 8}});
+    const Node y = conv2d(x, graph.input("w", {DType::float32, {channels, channels, 3, 3}}));
+    for (const Candidate& candidate : offers(y))
+      if (candidate.implementation.find("jit") != std::string::npos &&
+          candidate.implementation.find("gemm") == std::string::npos && is_wanted(candidate.outputs[0]))
+        return candidate.seconds;
+    return 0.0;
+  };
+  const auto in_blocks = [](const Layout& layout) { return layout.block_of(1) == 16; };
+  CHECK(seconds_of(20, in_blocks) == seconds_of(32, in_blocks));
+  CHECK(seconds_of(20, in_blocks) < seconds_of(36, in_blocks));
+  // Of channels last only the results are vectors.
+  const auto last = [](const Layout& layout) { return layout == channels_last(); };
+  CHECK(seconds_of(20, last) == doctest::Approx(seconds_of(32, last) * 20 / 32));
+}
+
+TEST_CASE("the library is offered for 16 bits where the processor has instructions for them") {
+  if (!has_onednn() || cpu_instructions().find("avx512_core") == std::string::npos) return;
+  Graph graph;
+  const Node x = graph.input("x", {DType::bfloat16, {2, 32, 8, 8}});
+  const Node y = conv2d(x, graph.input("w", {DType::bfloat16, {32, 32, 3, 3}}));
+  CHECK(std::ranges::any_of(offers(y),
+                            [](const Candidate& of) { return of.implementation.starts_with("onednn"); }));
 }
 
 TEST_CASE("an empty batch is left to the portable kernels") {

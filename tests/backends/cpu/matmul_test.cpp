@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "backends/cpu/costs.h"
 #include "backends/cpu/cpu_backend.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
@@ -60,6 +61,7 @@ TEST_CASE("the axes in front of matrices broadcast") {
     const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
       return {matmul(graph.input("a", {dtype, a}), graph.input("b", {dtype, b}))};
     });
+    CHECK(result.uses("[portable") != has_onednn());
     CHECK(result.worst() < bound);
   }
 }
@@ -85,6 +87,20 @@ TEST_CASE("a product is expected to take as long as its operations") {
   CHECK(once.seconds > 1e-5);
   CHECK(once.seconds < 1);
   if (has_onednn()) CHECK(twice.seconds == doctest::Approx(2 * once.seconds));
+}
+
+TEST_CASE("so is a small one, which takes longer with more rows") {
+  Graph graph;
+  const Node b = graph.input("b", {DType::float32, {60, 40}});
+  const auto seconds_of = [&](const Node& a) {
+    for (const Candidate& candidate : offers(matmul(a, b)))
+      if (candidate.implementation.starts_with("fast")) return candidate.seconds;
+    return 0.0;
+  };
+  const double few = seconds_of(graph.input("few", {DType::float32, {2, 60}}));
+  const double many = seconds_of(graph.input("many", {DType::float32, {40, 60}}));
+  CHECK(few > 0);
+  CHECK(many - few > 2.0 * 38 * 60 * 40 / costs::operations);
 }
 
 TEST_CASE("what is added to a product need not be a row for all of its rows") {

@@ -13,6 +13,7 @@
 // clang-format on
 
 #include "tests/training/data/data_support.h"
+#include "training/data/codecs.h"
 #include "training/file.h"
 
 namespace plexaura::testing::image_test {
@@ -76,6 +77,21 @@ Image gradient(std::int64_t width, std::int64_t height) {
 }
 
 }  // namespace
+
+TEST_CASE("an image of no pixel, or of too many, is refused") {
+  const auto refuses = [](std::int64_t width, std::int64_t height) {
+    try {
+      codecs::make_image(width, height);
+      return false;
+    } catch (const codecs::CodecError&) {
+      return true;
+    }
+  };
+  CHECK(refuses(0, 1));
+  CHECK(refuses(1, 0));
+  CHECK(refuses(1 << 14, (1 << 13) + 1));
+  CHECK(!refuses(1 << 6, 1 << 6));
+}
 
 TEST_CASE("a JPEG comes back nearly as it was written") {
   const Image image = gradient(61, 47);

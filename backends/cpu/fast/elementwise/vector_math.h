@@ -61,7 +61,6 @@ struct VectorMath : StdMath {
     const float exact = log(sum);
     float result = exact * (x / rest);
     result = sum == std::bit_cast<float>(0x7f800000) ? sum : result;
-    result = sum <= 0.F ? exact : result;
     return rest == 0.F ? x : result;
   }
 
