@@ -105,6 +105,26 @@ TEST_CASE("a step of ResNet50 in bfloat16 is one graph of few calls, and reads a
   CHECK(256 / step.seconds >= 9700);
 }
 
+TEST_CASE("the table of a step counts its calls, in the graph and beside it, and sums what they take") {
+  using Kind = EnqueuedCall::Kind;
+  const auto backend = open_described_backend("cuda", "h200");
+  const WorkAccount account{.calls = {{Kind::library, "conv2d", 3e9, 4e9, 0.25e-3, true},
+                                      {Kind::kernel, "add", 1e9, 0, 1e-3, true},
+                                      {Kind::library, "conv2d", 3e9, 4e9, 0.25e-3, true},
+                                      {Kind::copy, "copy from the host", 5e8, 0, 0, false}},
+                            .replays = 2};
+  const std::string text = text_of(account, *backend, 30);
+  CHECK(text.substr(text.find("step ")) ==
+        R"(step         2 graph launches with 3 calls, 1 calls beside
+ calls        GB      GFLOP        ms  by       what
+     1     1.000        0.0     1.000  kernel   add
+     2     6.000        8.0     0.500  library  conv2d
+     1     0.500        0.0     0.000  copy     copy from the host
+     4     7.500        8.0     1.500           in all
+roofline     1.5 ms a step of 30 samples, 20000 samples/s at most
+)");
+}
+
 TEST_CASE("ResNet50 holds little memory a picture") {
   const auto gigabytes_a_picture = [](const char* precision, std::int64_t batch) {
     const Run run(
