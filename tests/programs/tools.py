@@ -129,6 +129,7 @@ class Tools(ProgramTest):
                                 ("slow=3", "the options 'slow' and 'slow_rank' of the backend 'paced' need each other; give both")):
             self.assertEqual(seconds(options, status=2), f"bench: {wanted}\n")
 
+    @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
     def test_no_random_net_gets_slow_kernels(self):
         for mode in ([], ["--inference"]):
             done = subprocess.run([sys.executable, SOURCE / "tools/sweep", "--build", BUILD, "--count", "30", *mode], cwd=self.folder,
