@@ -80,10 +80,13 @@ RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store
   const std::vector<RunPlace> places = gather_places(ranks, mine);
   const auto ahead = std::ranges::max_element(places, is_behind);
   check_anybody_trained(ranks, *ahead);
+  RunPlace place = *ahead;
+  place.keeps_own = std::ranges::all_of(places, &RunPlace::keeps_own);
   const bool differ =
-      std::ranges::any_of(places, [&](const RunPlace& place) { return place.step != ahead->step; });
-  if (differ || unlike) send_store(ranks, static_cast<int>(ahead - places.begin()), store);
-  return *ahead;
+      std::ranges::any_of(places, [&](const RunPlace& theirs) { return theirs.step != place.step; });
+  if ((differ || unlike) && !place.keeps_own)
+    send_store(ranks, static_cast<int>(ahead - places.begin()), store);
+  return place;
 }
 
 }  // namespace plexaura

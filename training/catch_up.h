@@ -18,12 +18,14 @@ struct RunPlace {
   double epoch_samples = 0;
   bool epoch_ended = false;  // and is to be validated
   bool saved = false;
+  bool keeps_own = false;  // weights and state, for it trains for itself
 };
 
 // When ranks die, those that are left may stand behind different steps. They all go on from the lowest of those
 // that are ahead: the others take its weights, buffers and optimizer's state. With `unlike` weights may differ behind
-// one step, too, and are taken always. Returns its place. DeviceError on all ranks where all of them are nowhere.
-// Collective. The store is placed alike on all ranks; it changes only where all of it has come.
+// one step, too, and are taken always. Where all keep their own, nobody takes any: a rank that is behind leaves its part
+// of that step out. Returns its place, in which keeps_own is that of all. DeviceError on all ranks where all of them are
+// nowhere. Collective. The store is placed alike on all ranks; it changes only where all of it has come.
 RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store, bool unlike = false);
 
 }  // namespace plexaura

@@ -105,13 +105,13 @@ void Trainer::make_programs() {
 
 std::map<std::string, std::string> Trainer::facts() const {
   require_programs();
-  std::map<std::string, std::string> facts{
-      {"seed", std::to_string(options_.seed)},
-      {"initial weights", fmt::format("{:016x}", weights_hash(parts_.store))},
-      {"the first step", std::to_string(state_.step + 1)},
-      {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
+  std::map<std::string, std::string> facts{{"seed", std::to_string(options_.seed)},
+                                           {"the first step", std::to_string(state_.step + 1)},
+                                           {"the plan", fmt::format("{:016x}", programs_->plan_hash())}};
   if (!strategy_realigns()) facts["the plan's kernels"] = fmt::format("{:016x}", programs_->kernels_hash());
   if (!state_.compression.empty()) facts["the chosen compression"] = state_.compression;
+  if (own_state_) return facts;
+  facts["initial weights"] = fmt::format("{:016x}", weights_hash(parts_.store));
   if (state_.step > 0) facts["the optimizer's state"] = fmt::format("{:016x}", states_hash(parts_.store));
   return facts;
 }

@@ -157,7 +157,9 @@ class Trainer {
   // that was not finished, with a communicator and a strategy of their own, and run() goes on. Weights, state
   // and place are those that the last finished step has left where the strategy agrees before it updates (see
   // HookSet); others may have updated in part. Where some ranks have finished one step more than others, these
-  // take all that from the lowest of those, and their observers miss that step. So do spares, which come in here. The
+  // take all that from the lowest of those, and their observers miss that step. So do spares, which come in here. With
+  // local scope each rank keeps its own weights and state, and those of Strategy::state(); what it has not done of a step
+  // that others have finished is left out. The
   // old communicator and strategy
   // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
   // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
@@ -181,6 +183,8 @@ class Trainer {
   void stand_together();
   void begin_strategy();
   void give_strategy_state();
+  void keep_own_state(const Strategy* former);
+  void settle_strategy();
   void require_programs() const;
   LoaderOptions reading() const;
   LoaderOptions reading_on() const;
@@ -257,6 +261,9 @@ class Trainer {
   bool has_other_kernels_ = false;
   bool has_other_buckets_ = false;
   bool ran_ = false;
+  bool has_begun_ = false;  // and the strategy was given its state
+  // With local scope, where ranks were lost: what the former strategy had, until the next one has it.
+  std::optional<std::vector<StrategyState>> own_state_;
 };
 
 }  // namespace plexaura

@@ -64,11 +64,24 @@ bool Trainer::resume() {
 void Trainer::give_strategy_state() {
   const SavedStrategy saved = std::exchange(state_.strategy, {});
   if (parts_.strategy == nullptr) return;
-  const bool as_many = state_.strategy_ranks == ranks().size();
-  if (as_many && trains_for_itself())
+  if (own_state_) return settle_strategy();
+  // Ranks that train for themselves go on with what they had where more begin than there were, too.
+  const bool have_own = state_.strategy_ranks == ranks().size() ||
+                        (trains_for_itself() && state_.strategy_ranks < ranks().size());
+  if (have_own && trains_for_itself())
     together(ranks(), "the weights of each rank",
              [&] { take_own_store(saved, ranks().rank(), parts_.store); });
-  if (!saved.empty()) parts_.strategy->take_state(strategy_state_of(saved, ranks().rank(), as_many));
+  if (!saved.empty()) parts_.strategy->take_state(strategy_state_of(saved, ranks().rank(), have_own));
+  has_begun_ = true;
+}
+
+void Trainer::settle_strategy() {
+  programs_->step().border().begin_step(
+      {.number = state_.step, .epoch = state_.epoch - (epoch_ended_ ? 1 : 0), .ends_epoch = epoch_ended_},
+      false);
+  parts_.strategy->take_state(*std::exchange(own_state_, std::nullopt));
+  has_begun_ = true;  // if ranks are lost from here on, it is this strategy that knows
+  parts_.strategy->settle();
 }
 
 void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken) {
@@ -82,13 +95,13 @@ void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<
         "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; go on "
         "from "
         "a checkpoint");
+  parts_.collective = &collective;
+  keep_own_state(std::exchange(parts_.strategy, strategy));
   drop_programs();
   under_way_.reset();       // its record is lost with the program that holds it
   state_.strategy.clear();  // that of a checkpoint which was not finished
   stopped_ = false;
   if (noted_signal_ == 0) noted_signal_ = StopSignals::received();
-  parts_.collective = &collective;
-  parts_.strategy = strategy;
   taken_ = taken;
   ran_ = false;
   share_out();
@@ -100,6 +113,15 @@ void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<
     drop_programs();  // nobody trains on from a place of his own
     throw;
   }
+}
+
+// Before its border is gone. A strategy that has not begun knows nothing yet.
+void Trainer::keep_own_state(const Strategy* former) {
+  const bool had_begun = std::exchange(has_begun_, false);
+  if (!trains_for_itself()) return own_state_.reset();
+  together(ranks(), "the state of the strategy", [&] {
+    if (had_begun) own_state_ = former->state();
+  });
 }
 
 bool Trainer::strategy_realigns() const {
@@ -139,7 +161,8 @@ void Trainer::stand_together() {
                                    .epoch_loss = state_.epoch_loss,
                                    .epoch_samples = state_.epoch_samples,
                                    .epoch_ended = epoch_ended_,
-                                   .saved = saved_},
+                                   .saved = saved_,
+                                   .keeps_own = own_state_.has_value()},
                                   parts_.store, strategy_realigns());
   state_.step = place.step;
   first_step_ = place.first_step;
@@ -149,6 +172,7 @@ void Trainer::stand_together() {
   state_.epoch_samples = place.epoch_samples;
   epoch_ended_ = place.epoch_ended;
   saved_ = place.saved;
+  if (!place.keeps_own) own_state_.reset();
 }
 
 }  // namespace plexaura

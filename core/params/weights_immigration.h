@@ -256,13 +256,20 @@ class PLEXAURA_API Strategy {
   // in a call of its own. `what` names the step.
   virtual bool sum_tail(std::span<double> /*tail*/, std::string_view /*what*/) { return false; }
 
-  // What a checkpoint keeps beside weights and the optimizer's state; asked of all ranks between steps. Makes no
-  // call of all ranks, for some may fail in it.
+  // What a checkpoint keeps beside weights and the optimizer's state; asked of all ranks between steps. With local
+  // scope also where ranks were lost in a step, of those that are left. Makes no call of all ranks, for some may fail
+  // in it.
   virtual std::vector<StrategyState> state() const { return {}; }
   // In a run that was resumed from a checkpoint with such, between begin() and the first step. What belongs to ranks
-  // is given back to as many as there were, and otherwise to nobody.
+  // is given back to as many as there were, with local scope also where more have begun, and otherwise to nobody.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): a strategy with state keeps it
   virtual void take_state(std::vector<StrategyState> /*state*/) {}
+
+  // With local scope, where ranks were lost: once, when those that are left have begun() and each has taken the whole
+  // state() that its former strategy had. They may have come to different points of an exchange: either all of
+  // them take it here or none. WeightsImmigration::place() is the last step that any of them has made. May call all
+  // ranks.
+  virtual void settle() {}
 
   // What this rank has exchanged since the last call. Asked between steps. None where nobody counts that, or nothing was
   // exchanged.

@@ -103,6 +103,18 @@ TEST_CASE("spares alone have nothing to go on from") {
                          "that is left; "));
 }
 
+TEST_CASE("ranks that all train for themselves take the place of the one that is ahead, and no weights") {
+  const RunPlace behind{.step = 3, .keeps_own = true};
+  RunPlace ahead{.step = 4, .keeps_own = true};
+  const End end = meet({behind, ahead, behind}, true);
+  CHECK(end.weights == std::array<double, count>{0, 1, 2});
+  CHECK(end.place.step == 4);
+  CHECK(end.place.keeps_own);
+  ahead.keeps_own = false;  // it has lost its state
+  CHECK(meet({behind, ahead, behind}).weights == std::array<double, count>{1, 1, 1});
+  CHECK_FALSE(meet({behind, ahead, behind}).place.keeps_own);
+}
+
 TEST_CASE("ranks behind one step whose weights may be unlike take those of one") {
   const RunPlace place{.step = 4};
   CHECK(meet({place, place, place}, true).weights == std::array<double, count>{0, 0, 0});

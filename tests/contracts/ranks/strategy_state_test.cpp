@@ -215,6 +215,15 @@ TEST_CASE("with another number of ranks those that train for themselves begin wi
   CHECK(two[1] == stopped[0]);
 }
 
+TEST_CASE("where more ranks begin than there were, those that are new begin with what rank 0 had") {
+  const TemporaryFolder folder;
+  const auto stopped = train_apart(2, folder.path(), 5);
+  const auto three = train_apart(3, folder.path(), 5);
+  CHECK(three[0] == stopped[0]);
+  CHECK(three[1] == stopped[1]);
+  CHECK(three[2] == stopped[0]);
+}
+
 TEST_CASE("two parts of a strategy's state have two names") {
   const TemporaryFolder folder;
   CHECK(user_error([&] { train(2, folder.path(), 1, "steps"); }) ==
