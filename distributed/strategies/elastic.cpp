@@ -11,6 +11,7 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view own_prefix = "own.";
+constexpr std::string_view centre_prefix = "centre.";
 
 }  // namespace
 
@@ -23,14 +24,27 @@ void Elastic::begin(WeightsImmigration& border) {
 void Elastic::after_update() {
   if (!centre_.step(options_.every)) return;
   if (centre_.dtype() == DType::float64)
-    pull<double>();
+    pull<double>(centre_.mean<double>());
   else
-    pull<float>();
+    pull<float>(centre_.mean<float>());
+}
+
+// A rank that takes a mean late goes its share of the way as one of those that are left.
+void Elastic::settle() {
+  if (centre_.dtype() == DType::float64)
+    settle_as<double>();
+  else
+    settle_as<float>();
 }
 
 template <class T>
-void Elastic::pull() {
-  const std::span<const T> mean = centre_.mean<T>();
+void Elastic::settle_as() {
+  if (const std::span<const T> missed = centre_.catch_up<T>(); !missed.empty()) pull<T>(missed);
+  if (centre_.is_due(options_.every)) pull<T>(centre_.mean<T>());
+}
+
+template <class T>
+void Elastic::pull(std::span<const T> mean) {
   const std::span<T> centre = centre_.anchor().as<T>();
   const std::span<T> values = centre_.values<T>();
   const T far = static_cast<T>(options_.elasticity);
@@ -54,11 +68,14 @@ void Elastic::take_weights_back() {
   border_->store_values();
 }
 
-// A checkpoint has the centre as its weights.
+// What is not in the store: there the centre stands while it is shown, as in a checkpoint, and else this rank's own.
 std::vector<StrategyState> Elastic::state() const {
   std::vector<StrategyState> state;
   centre_.keep_counts(state);
-  if (own_) keep_arena(border_->placement(), *own_, own_prefix, true, state);
+  if (own_)
+    keep_arena(border_->placement(), *own_, own_prefix, true, state);
+  else
+    keep_arena(border_->placement(), centre_.anchor(), centre_prefix, false, state);
   return state;
 }
 
@@ -67,6 +84,7 @@ void Elastic::take_state(std::vector<StrategyState> state) {
   for (const StrategyState& part : state) {
     centre_.take_counts(part);
     take_arena(border_->placement(), own, own_prefix, part);
+    take_arena(border_->placement(), centre_.anchor(), centre_prefix, part);
   }
   centre_.write_values(own);
   border_->store_values();

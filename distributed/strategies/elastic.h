@@ -21,9 +21,9 @@ struct ElasticOptions {
 // centre is what is validated and saved. Each rank holds it. Buffers are averaged; frozen parameters stay as they are.
 class Elastic final : public Strategy {
  public:
-  // `ranks`: those that train; it must outlive the strategy.
-  Elastic(Collective& ranks, const ElasticOptions& options)
-      : ranks_(ranks), centre_(ranks), options_(options) {}
+  // `ranks`: those that train; it must outlive the strategy. `may_lose_ranks`: see MeanChange.
+  Elastic(Collective& ranks, const ElasticOptions& options, bool may_lose_ranks = false)
+      : ranks_(ranks), centre_(ranks, may_lose_ranks), options_(options) {}
 
   HookSet hooks() const override { return {.after_update = true, .show_weights = true}; }
   GradientScope scope() const override { return GradientScope::local; }
@@ -36,10 +36,13 @@ class Elastic final : public Strategy {
   std::optional<ExchangeRecord> take_exchange_record() override { return centre_.take_exchange_record(); }
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;
+  void settle() override;
 
  private:
   template <class T>
-  void pull();
+  void settle_as();
+  template <class T>
+  void pull(std::span<const T> mean);
 
   Collective& ranks_;
   MeanChange centre_;  // its anchor

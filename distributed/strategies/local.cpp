@@ -24,16 +24,29 @@ void Local::begin(WeightsImmigration& border) {
 bool Local::is_first_epoch() const { return border_->place().epoch < options_.first_epochs; }
 
 void Local::after_update() {
-  if (!change_.step(is_first_epoch() ? 1 : options_.every)) return;
+  if (!change_.step(every())) return;
   if (change_.dtype() == DType::float64)
-    average<double>();
+    take(change_.mean<double>());
   else
-    average<float>();
+    take(change_.mean<float>());
+}
+
+void Local::settle() {
+  if (change_.dtype() == DType::float64)
+    settle_as<double>();
+  else
+    settle_as<float>();
 }
 
 template <class T>
-void Local::average() {
-  const std::span<T> changes = change_.mean<T>();
+void Local::settle_as() {
+  if (const std::span<T> missed = change_.catch_up<T>(); !missed.empty()) take(missed);
+  if (change_.is_due(every())) take(change_.mean<T>());
+}
+
+// The average change.
+template <class T>
+void Local::take(std::span<T> changes) {
   const std::span<T> anchor = change_.anchor().as<T>();
   const std::span<T> values = change_.values<T>();
   if (!is_first_epoch()) take_outer_step<T>(changes.first(change_.trainables()));

@@ -26,8 +26,9 @@ struct LocalOptions {
 // way, without it; frozen parameters stay as they are.
 class Local final : public Strategy {
  public:
-  // `ranks`: those that train; it must outlive the strategy.
-  Local(Collective& ranks, const LocalOptions& options) : change_(ranks), options_(options) {}
+  // `ranks`: those that train; it must outlive the strategy. `may_lose_ranks`: see MeanChange.
+  Local(Collective& ranks, const LocalOptions& options, bool may_lose_ranks = false)
+      : change_(ranks, may_lose_ranks), options_(options) {}
 
   HookSet hooks() const override { return {.after_update = true}; }
   GradientScope scope() const override { return GradientScope::local; }
@@ -38,12 +39,16 @@ class Local final : public Strategy {
   std::optional<ExchangeRecord> take_exchange_record() override { return change_.take_exchange_record(); }
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;
+  void settle() override;
 
  private:
   bool has_velocity() const { return options_.outer_momentum > 0; }
   bool is_first_epoch() const;  // one of the first, in which averages are plain
+  std::int64_t every() const { return is_first_epoch() ? 1 : options_.every; }
   template <class T>
-  void average();
+  void settle_as();
+  template <class T>
+  void take(std::span<T> changes);
   template <class T>
   void take_outer_step(std::span<T> changes);
 

@@ -48,12 +48,14 @@ std::unique_ptr<Strategy> make_scatter_gather(const StrategyOptions&, Communicat
   return std::make_unique<ScatterGather>(communicator);
 }
 
+bool may_lose_ranks(const StrategyOptions& options) { return options.update == BucketSum::Update::by_step; }
+
 std::unique_ptr<Strategy> make_local(const StrategyOptions& options, Communicator& communicator) {
-  return std::make_unique<Local>(communicator, options.local);
+  return std::make_unique<Local>(communicator, options.local, may_lose_ranks(options));
 }
 
 std::unique_ptr<Strategy> make_elastic(const StrategyOptions& options, Communicator& communicator) {
-  return std::make_unique<Elastic>(communicator, options.elastic);
+  return std::make_unique<Elastic>(communicator, options.elastic, may_lose_ranks(options));
 }
 
 std::unique_ptr<Strategy> make_async_server(const StrategyOptions& options, Communicator& communicator) {
@@ -114,6 +116,8 @@ bool can_compress(std::string_view strategy) { return strategy == "allreduce"; }
 bool can_overlap(std::string_view strategy) {
   return strategy == "allreduce" || strategy == "reduce-broadcast";
 }
+
+bool keeps_own_weights(std::string_view strategy) { return strategy == "local" || strategy == "elastic"; }
 
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communicator& communicator) {
   agree_on_error(communicator, mistake_in(options), "the choice of a strategy");

@@ -25,9 +25,10 @@ enum class Overlap : std::uint8_t {
 
 struct StrategyOptions {
   std::string name = "allreduce";
-  // Of `allreduce` and `reduce-broadcast`: ranks may be outlived.
+  // Of all but send-recv, scatter-gather and those with a parameter server: by_step where ranks may be outlived.
   BucketSum::Update update = BucketSum::Update::by_bucket;
-  bool even_alone = false;               // one rank has a strategy, too: for steps of several shards
+  // One rank has a strategy, too: for steps of several shards, and for what it keeps where the others were lost.
+  bool even_alone = false;
   CompressionOptions compression = {};   // of `allreduce`
   Overlap overlap = Overlap::automatic;  // of `allreduce` and `reduce-broadcast`
   // Of the strategies of these names.
@@ -42,6 +43,9 @@ const std::vector<std::string>& strategy_names();
 // Whether a strategy sums gradients in fewer bytes where it is asked to, and while others are computed.
 bool can_compress(std::string_view strategy);
 bool can_overlap(std::string_view strategy);
+
+// Whether the weights of each rank are its own, so that it goes on with these where others are lost.
+bool keeps_own_weights(std::string_view strategy);
 
 // How the ranks of this run work together:
 //   allreduce         gradients are summed by all ranks, each its part, inside a node right where they lie

@@ -62,6 +62,37 @@ TEST_CASE("elastic: the centre is shown, and goes to a mean that weighs each ran
   CHECK(seen[1] == std::vector<Numbers>{{5, 10, 16}, {12, 10, 16}});
 }
 
+// The centre goes from 0 to 6, half of the way to 12, or where the lost rank has told its part to 8, half of the way to 16. Rank 0 of two goes a
+// quarter of its way to the centre, and of three a sixth; behind it the centre goes on to 9 or to 10.
+TEST_CASE("elastic: where a rank is lost in an exchange, either all others take that or none has") {
+  const MakeStrategy make = [](Collective& ranks) { return std::make_unique<Elastic>(ranks, half, true); };
+  const LossOfLast sum{.steps = {{1}}, .call = "the weights after step 1", .behind = {{2}}};
+  LossOfLast telling = sum;
+  telling.call = "who has the mean of the weights after step 1";
+  LossOfLast passed = telling;
+  passed.one_has_passed = true;
+  for (const LossOfLast& loss : {sum, telling}) {
+    CHECK(values_without_last(make, loss)[0] == std::vector<Numbers>{{6, 12, 8}, {7.5, 12, 8}});
+    CHECK(values_without_last(make, loss)[1] == std::vector<Numbers>{{12, 12, 16}, {13.5, 12, 16}});
+  }
+  const auto seen = values_without_last(make, passed);
+  CHECK(seen[0][0][0] == doctest::Approx(8 - 8.0 / 6));
+  CHECK(seen[0][1] == Numbers{8, 12, 8});  // from a centre of 8
+  CHECK(seen[1] == std::vector<Numbers>{{12, 16, 16}, {14, 12, 16}});
+}
+
+TEST_CASE("elastic: those that are left keep their own weights and the centre, also while that is shown") {
+  const MakeStrategy make = [](Collective& ranks) { return std::make_unique<Elastic>(ranks, half, true); };
+  LossOfLast loss{.steps = {{1}}, .behind = {{2}}};
+  const double own = 16 - 16.0 / 6;
+  for (const bool shown : {false, true}) {
+    loss.shown = shown;
+    const auto seen = values_without_last(make, loss)[1];
+    CHECK(seen[0][0] == doctest::Approx(own));
+    CHECK(seen[1] == Numbers{14, 12, 16});  // from a centre of 8
+  }
+}
+
 TEST_CASE("elastic: learns the flowers as one rank does, and two runs have the same bits" *
           doctest::skip(sanitized)) {
   const double alone = train_iris(1, {})[0].accuracy;

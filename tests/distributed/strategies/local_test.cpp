@@ -59,6 +59,57 @@ TEST_CASE("local: in the first epochs every step is followed by a plain average"
   CHECK(seen == std::vector<Numbers>{{12, 12, 8}, {12, 12, 8}, {8, 8, 8}, {8, 8, 8}, {12, 12, 8}});
 }
 
+TEST_CASE("local: where a rank is lost in an average, either all others take that or none has") {
+  const MakeStrategy make = [](Collective& ranks) {
+    return std::make_unique<Local>(ranks, LocalOptions{.every = 2}, true);
+  };
+  const LossOfLast sum{.steps = {{1}, {2}}, .call = "the weights after step 2", .behind = {{3}, {4}}};
+  LossOfLast telling = sum;
+  telling.call = "who has the mean of the weights after step 2";
+  LossOfLast passed = telling;
+  passed.one_has_passed = true;
+  for (const std::size_t rank : {0, 1}) {
+    const double own = rank == 0 ? 8 : 16;
+    const std::vector<Numbers> of_two{{12, 12, own}, {own, own, own}, {12, 12, own}};
+    CHECK(values_without_last(make, sum).at(rank) == of_two);
+    CHECK(values_without_last(make, telling).at(rank) == of_two);
+    CHECK(values_without_last(make, passed).at(rank) ==
+          std::vector<Numbers>{{16, 16, own}, {own, own, own}, {12, 12, own}});
+  }
+}
+
+// Behind step 3 they count one step; the rank that has not made it averages with the other.
+TEST_CASE("local: those that are left average when the rank that is ahead would") {
+  const MakeStrategy make = [](Collective& ranks) {
+    return std::make_unique<Local>(ranks, LocalOptions{.every = 2}, true);
+  };
+  const LossOfLast ahead{.steps = {{1}, {2}}, .ahead = {{3}}, .behind = {{4}}};
+  CHECK(values_without_last(make, ahead)[0] ==
+        std::vector<Numbers>{{8, 8, 8}, {16 - 16.0 / 3, 16 - 16.0 / 3, 8}});
+  CHECK(values_without_last(make, ahead)[1] ==
+        std::vector<Numbers>{{16, 16, 16}, {16 - 16.0 / 3, 16 - 16.0 / 3, 16}});
+  LossOfLast ends_epoch{.steps = {{1}, {2}, {3}}, .behind = {{4}}};
+  ends_epoch.steps[2].ends_epoch = true;
+  ends_epoch.call = "the weights after step 3";
+  CHECK(values_without_last(make, ends_epoch)[1] == std::vector<Numbers>{{12, 12, 16}, {16, 16, 16}});
+}
+
+// The first average of three goes 8 from 0 and leaves a velocity of 16. With m = 0.5 it goes 16 + 8 = 24; the next one, of two, 12 - 24 = -12,
+// with a velocity of -12 + 8.
+TEST_CASE("local: those that are left keep the anchor and the velocity of the outer optimizer") {
+  const MakeStrategy make = [](Collective& ranks) {
+    return std::make_unique<Local>(ranks, LocalOptions{.every = 1, .outer_momentum = 0.5}, true);
+  };
+  const LossOfLast loss{.steps = {{1}}, .behind = {{2}}};
+  CHECK(values_without_last(make, loss)[0] ==
+        std::vector<Numbers>{{24, 16, 8}, {24 - 12 + 0.5 * (-12 + 0.5 * 16), 12, 8}});
+  const MakeStrategy rare = [](Collective& ranks) {
+    return std::make_unique<Local>(ranks, LocalOptions{.every = 3, .outer_learning_rate = 0.5}, true);
+  };
+  const LossOfLast within{.steps = {{1}, {2}}, .behind = {{3}}};
+  CHECK(values_without_last(rare, within)[1] == std::vector<Numbers>{{16, 16, 16}, {6, 12, 16}});
+}
+
 // The average of weights is then that of gradients, also where these are sums over micro-batches. In the last step of an epoch one rank alone has a sample.
 TEST_CASE("local: averaged after every step, ranks follow one rank that trains alone") {
   const auto alone = train_iris(1, plain_sgd);

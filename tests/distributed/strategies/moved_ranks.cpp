@@ -1,9 +1,12 @@
 #include "tests/distributed/strategies/moved_ranks.h"
 
+#include <atomic>
 #include <doctest/doctest.h>
 #include <string>
 
 #include "backends/registry.h"
+#include "tests/support/leaving_collective.h"
+#include "tests/support/passing_collective.h"
 #include "tests/support/thread_collective.h"
 
 namespace plexaura::testing {
@@ -34,9 +37,9 @@ struct MovedRank::Parts {
   std::unique_ptr<WeightsImmigration> border;
 };
 
-MovedRank::MovedRank(Strategy& strategy) : parts_(std::make_unique<Parts>()), strategy_(strategy) {
+MovedRank::MovedRank(Strategy& strategy) : parts_(std::make_unique<Parts>()), strategy_(&strategy) {
   parts_->border = std::make_unique<WeightsImmigration>(parts_->store, 1 << 20);
-  strategy_.begin(*parts_->border);
+  strategy.begin(*parts_->border);
 }
 
 MovedRank::~MovedRank() = default;
@@ -45,10 +48,20 @@ void MovedRank::step(const StepPlace& place, double to) {
   parts_->border->begin_step(place, false);
   for (const ParameterSpec& spec : specs())
     parts_->store.write(spec.name, Tensor::of<double>(Shape{2}, {to, -to}));
-  strategy_.after_update();
+  strategy_->after_update();
 }
 
-void MovedRank::serve() { strategy_.serve(*parts_->border); }
+void MovedRank::go_on(Strategy& next, const StepPlace& place) {
+  std::vector<StrategyState> state = strategy_->state();
+  strategy_ = &next;
+  parts_->border = std::make_unique<WeightsImmigration>(parts_->store, 1 << 20);
+  next.begin(*parts_->border);
+  parts_->border->begin_step(place, false);
+  next.take_state(std::move(state));
+  next.settle();
+}
+
+void MovedRank::serve() { strategy_->serve(*parts_->border); }
 
 Numbers MovedRank::values() const {
   Numbers values;
@@ -60,8 +73,7 @@ Numbers MovedRank::values() const {
   return values;
 }
 
-std::vector<Numbers> values_behind(const std::function<std::unique_ptr<Strategy>(Collective&)>& make,
-                                   const std::vector<StepPlace>& steps,
+std::vector<Numbers> values_behind(const MakeStrategy& make, const std::vector<StepPlace>& steps,
                                    const std::vector<std::int64_t>& samples, int of_rank) {
   std::vector<Numbers> seen;
   ThreadRanks(2).run([&](Collective& ranks) {
@@ -71,6 +83,62 @@ std::vector<Numbers> values_behind(const std::function<std::unique_ptr<Strategy>
       place.samples = samples.at(static_cast<std::size_t>(ranks.rank()));
       rank.step(place, ranks.rank() == 0 ? 8 : 16);
       if (ranks.rank() == of_rank) seen.push_back(rank.values());
+    }
+  });
+  return seen;
+}
+
+namespace {
+
+double goal(int rank) { return 8.0 * (rank + 1); }
+
+void make_steps(MovedRank& rank, std::vector<StepPlace> steps, double to) {
+  for (StepPlace& place : steps) {
+    place.samples = 4;
+    rank.step(place, to);
+  }
+}
+
+struct Survivor {
+  std::unique_ptr<Strategy> strategy;
+  std::unique_ptr<MovedRank> rank;
+};
+
+void train_until_loss(Collective& ranks, const MakeStrategy& make, const LossOfLast& loss, Survivor& survivor,
+                      std::atomic<bool>& one_has_heard) {
+  LeavingCollective leaving(ranks, ranks.rank() == 2 ? loss.call : std::string_view());
+  PassingCollective passing(leaving, loss.one_has_passed && ranks.rank() == 0 ? loss.call : "",
+                            one_has_heard);
+  survivor.strategy = make(passing);
+  survivor.rank = std::make_unique<MovedRank>(*survivor.strategy);
+  try {
+    make_steps(*survivor.rank, loss.steps, goal(ranks.rank()));
+  } catch (const Gone&) {
+  } catch (const RankLost&) {
+    one_has_heard = true;
+  }
+  if (ranks.rank() == 0) make_steps(*survivor.rank, loss.ahead, goal(0));
+  if (loss.shown) survivor.strategy->show_weights();
+}
+
+}  // namespace
+
+std::array<std::vector<Numbers>, 2> values_without_last(const MakeStrategy& make, const LossOfLast& loss) {
+  std::array<Survivor, 3> all;
+  std::atomic<bool> one_has_heard = false;
+  ThreadRanks(3).run([&](Collective& ranks) {
+    train_until_loss(ranks, make, loss, all.at(static_cast<std::size_t>(ranks.rank())), one_has_heard);
+  });
+  std::array<std::vector<Numbers>, 2> seen;
+  ThreadRanks(2).run([&](Collective& ranks) {
+    const auto number = static_cast<std::size_t>(ranks.rank());
+    MovedRank& rank = *all.at(number).rank;
+    const auto next = make(ranks);
+    rank.go_on(*next, loss.ahead.empty() ? loss.steps.back() : loss.ahead.back());
+    seen.at(number).push_back(rank.values());
+    for (const StepPlace& place : loss.behind) {
+      make_steps(rank, {place}, goal(ranks.rank()));
+      seen.at(number).push_back(rank.values());
     }
   });
   return seen;

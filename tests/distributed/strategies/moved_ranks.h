@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
@@ -20,6 +22,8 @@ class MovedRank {
 
   // Moves all to a number, and has the strategy do what it does behind the update.
   void step(const StepPlace& place, double to);
+  // Goes on with another strategy, as those that are left where ranks were lost behind that step.
+  void go_on(Strategy& next, const StepPlace& place);
   // In the place of steps: the work of a rank that serves.
   void serve();
   // The first element of each.
@@ -28,13 +32,27 @@ class MovedRank {
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
-  Strategy& strategy_;
+  Strategy* strategy_;
 };
+
+using MakeStrategy = std::function<std::unique_ptr<Strategy>(Collective&)>;
 
 // The values of rank 0, or of rank 1, behind each of some steps in which rank 0 goes to 8 and rank 1 to 16. Each has
 // so many samples in a step.
-std::vector<Numbers> values_behind(const std::function<std::unique_ptr<Strategy>(Collective&)>& make,
-                                   const std::vector<StepPlace>& steps,
+std::vector<Numbers> values_behind(const MakeStrategy& make, const std::vector<StepPlace>& steps,
                                    const std::vector<std::int64_t>& samples = {4, 4}, int of_rank = 0);
+
+// How the last of three ranks is lost, which go to 8, 16 and 24 in each step, with four samples each.
+struct LossOfLast {
+  std::vector<StepPlace> steps;        // of all three
+  std::string_view call = {};          // in which it is lost, the last one; empty: behind the steps
+  bool one_has_passed = false;         // rank 0 has passed that call, and the last rank was lost behind it
+  std::vector<StepPlace> ahead = {};   // which rank 0 has made then, and rank 1 has not
+  bool shown = false;                  // while others are looked at than those that train
+  std::vector<StepPlace> behind = {};  // which the other two make later
+};
+
+// The values of the two that are left: when they go on, and behind each step that they make then.
+std::array<std::vector<Numbers>, 2> values_without_last(const MakeStrategy& make, const LossOfLast& loss);
 
 }  // namespace plexaura::testing
