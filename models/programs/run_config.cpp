@@ -271,8 +271,12 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   if (!has_server) distributed.refuse({"push_every", "max_staleness", "client"}, because);
   if (!mixes) distributed.refuse({"mix", "damping"}, because);
   if (!is_local && !is_elastic) distributed.refuse({"every"}, because);
-  if (is_local || is_elastic || has_server)
+  if (has_server)
     return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every", "on_loss"}, because);
+  if (is_local || is_elastic) {
+    run.on_loss = read_on_loss(distributed);
+    return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every"}, because);
+  }
   run.trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
   if (sends_data(run.strategy.name))
     return distributed.refuse({"rebroadcast_every", "verify_every", "on_loss"}, because);
@@ -331,12 +335,13 @@ double read_deadline(const Section& distributed) {
 }
 
 OnLoss read_on_loss(const Section& distributed) {
-  const bool can_be_exact =
-      why_not_exact(distributed.text_or("strategy", "allreduce"), distributed.text_or("algorithm", "auto"),
-                    distributed.text_or("compression", "none"))
-          .empty();
+  const std::string strategy = distributed.text_or("strategy", "allreduce");
+  const bool can_be_exact = why_not_exact(strategy, distributed.text_or("algorithm", "auto"),
+                                          distributed.text_or("compression", "none"))
+                                .empty();
+  const std::string otherwise = keeps_own_weights(strategy) ? "drop" : "end";
   const std::string word =
-      distributed.choice_or("on_loss", can_be_exact ? "exact" : "end", {"drop", "end", "exact"});
+      distributed.choice_or("on_loss", can_be_exact ? "exact" : otherwise, {"drop", "end", "exact"});
   if (word == "exact") return OnLoss::exact;
   return word == "drop" ? OnLoss::drop : OnLoss::end;
 }

@@ -10,6 +10,7 @@
 
 #include "distributed/compression/choose_compression.h"
 #include "distributed/handshake.h"
+#include "distributed/strategies/strategies.h"
 #include "models/programs/use_model.h"
 
 namespace plexaura {
@@ -50,6 +51,11 @@ void check_spares(int spares, const CommandLine& line, const Communicator& all, 
         "a spare takes over from a rank that dies, and this job of {} ends then; start it with tools/run "
         "--survive --spares and Open MPI 5, or leave --spares out",
         message_passing_library()));
+  if (keeps_own_weights(options.strategy.name))
+    throw UserError(fmt::format(
+        "a spare takes over the weights that all ranks have in common, and with distributed.strategy {} each "
+        "has its own; leave --spares out, or choose allreduce",
+        options.strategy.name));
   if (options.on_loss == OnLoss::end)
     throw UserError(
         fmt::format("no spare can take over: {}, or leave --spares out", why_others_end(config, options)));

@@ -78,7 +78,7 @@ void Survivors::Group::choose_strategy(int shards, const RunOptions& options, co
   exchange = ranks->duplicate("the exchange of gradients");
   exchange->choose_algorithm(options.algorithm);
   StrategyOptions chosen = options.strategy;
-  chosen.even_alone = shards > 0;
+  chosen.even_alone = shards > 0 || keeps_own_weights(chosen.name);
   own_strategy = make_strategy(chosen, *exchange);
   strategy = own_strategy.get();
   if (shards > 0) exchange->bring_shards(shards);

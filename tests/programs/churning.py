@@ -67,6 +67,17 @@ class Rejoin(RejoinTest):
         self.assertRegex(said[0], r"^run: .*; rank 1 died before, and the others went on; the ranks finish their step and save, and all start again from there$")
         self.compare("run", "whole")
 
+    def test_ranks_that_train_for_themselves_come_back(self):
+        for strategy in ("local", "elastic"):
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+            run = self.start_all(3, self.paced("output.dir=run", f"distributed.strategy={strategy}"))
+            known = self.wait_for_start(3, set())
+            self.kill(1)
+            self.wait_for_start(3, known)
+            said = self.end(run, 0)
+            self.assertEqual(self.starts(said), [STARTS_AGAIN.format("3 ranks")])
+            self.assertEqual(self.checkpoint("run").name, "checkpoint-001500")
+
     def test_beside_spares(self):
         """These take over. More deaths than spares are worth a new start."""
         self.whole(2)

@@ -44,9 +44,9 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
   const std::string sgd = "batch_size: 2, optimizer: {name: sgd, learning_rate: 0.1}";
   const std::string adam = "batch_per_rank: 1, optimizer: {name: adam, learning_rate: 0.1}";
   // The default of on_loss is another one there.
-  const auto compressed = [&](const std::string& compression) {
-    Keys keys = read(csv, sgd, "compression: " + compression);
-    CHECK(keys.extract("distributed.on_loss").mapped() == "\"end\"");
+  const auto read_inexact = [&](const std::string& distributed, const std::string& on_loss) {
+    Keys keys = read(csv, sgd, distributed);
+    CHECK(keys.extract("distributed.on_loss").mapped() == on_loss);
     return keys;
   };
   const std::array runs{
@@ -57,11 +57,11 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
       read(images, sgd + ", schedule: {name: one_cycle}"),
       read(csv, "batch_size: 2, optimizer: {name: lars, learning_rate: 0.1}"),
       read(csv, "batch_size: 2, optimizer: {name: lamb, learning_rate: 0.1}"),
-      compressed("top-k"),
-      compressed("powersgd"),
-      compressed("auto"),
-      read(csv, sgd, "strategy: local"),
-      read(csv, sgd, "strategy: elastic"),
+      read_inexact("compression: top-k", "\"end\""),
+      read_inexact("compression: powersgd", "\"end\""),
+      read_inexact("compression: auto", "\"end\""),
+      read_inexact("strategy: local", "\"drop\""),
+      read_inexact("strategy: elastic", "\"drop\""),
       read(csv, sgd, "strategy: async-server, max_staleness: 4"),
   };
   const std::array given{"data.format",
@@ -135,7 +135,12 @@ TEST_CASE("keys without effect are errors") {
             read(csv, sgd, key);
           }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
   for (const std::string key : {"bucket_bytes: 2", "rebroadcast_every: 1", "on_loss: end"})
-    for (const std::string strategy : {"local", "elastic", "async-server", "downpour"})
+    for (const std::string strategy : {"async-server", "downpour"})
+      CHECK(user_error([&] {
+              read(csv, sgd, "strategy: " + strategy + ", " + key);
+            }).find("has no effect here, because the strategy is " + strategy) != std::string::npos);
+  for (const std::string key : {"bucket_bytes: 2", "rebroadcast_every: 1", "verify_every: 2"})
+    for (const std::string strategy : {"local", "elastic"})
       CHECK(user_error([&] {
               read(csv, sgd, "strategy: " + strategy + ", " + key);
             }).find("has no effect here, because the strategy is " + strategy) != std::string::npos);
@@ -230,7 +235,7 @@ TEST_CASE("a run whose ranks end with one that dies names the key by which they 
     CHECK(text.starts_with(begin));
     return text.substr(std::min(begin.size(), text.size()));
   };
-  CHECK(why("strategy: local") == "strategy is local; choose allreduce");
+  CHECK(why("strategy: scatter-gather") == "strategy is scatter-gather; choose allreduce");
   CHECK(why("strategy: send-recv") == "strategy is send-recv; choose allreduce");
   CHECK(why("strategy: reduce-broadcast") ==
         "strategy is reduce-broadcast; choose allreduce, or set distributed.on_loss to drop");
@@ -242,6 +247,26 @@ TEST_CASE("a run whose ranks end with one that dies names the key by which they 
         "distributed.on_loss to drop");
   CHECK(why("on_loss: end") == "on_loss is end; set it to exact or drop");
   CHECK(why("on_loss: end, algorithm: ring") == "on_loss is end; set it to drop");
+  CHECK(why("on_loss: end, strategy: elastic") == "on_loss is end; set it to drop");
+}
+
+TEST_CASE("with strategies of which each rank keeps its own weights, the others go on by default") {
+  for (const std::string strategy : {"local", "elastic"}) {
+    const auto read = [&](const std::string& more) {
+      const Config config = Config::parse(
+          fmt::format(
+              "data: {{format: csv, path: {}/models/iris.csv}}\ntraining: {{epochs: 2, batch_size: 2, "
+              "optimizer: {{name: sgd, learning_rate: 0.1}}}}\ndistributed: {{strategy: {}{}}}\n",
+              PLEXAURA_SOURCE, strategy, more),
+          "test.yaml");
+      return read_options(config, open_data(config).train->size(), 2).on_loss;
+    };
+    CHECK(read("") == OnLoss::drop);
+    CHECK(read(", on_loss: end") == OnLoss::end);
+    CHECK(user_error([&] { read(", on_loss: exact"); })
+              .ends_with("distributed.on_loss is 'exact' and distributed.strategy is " + strategy +
+                         "; choose allreduce, or drop"));
+  }
 }
 
 TEST_CASE("clients of a server train on while letters travel where distributed.client says so") {

@@ -1,4 +1,4 @@
-"""Ranks that die at points of their work that are named, with Open MPI 5 and on_loss: exact. The others end as if nobody had died.
+"""Ranks that die at points of their work that are named, with Open MPI 5. With on_loss: exact the others end as if nobody had died.
 
 PLEXAURA_FAULT_SEEDS=20 dying.py BUILD_FOLDER    all points and ranks, instead of some; prints a line for each
 """
@@ -9,7 +9,7 @@ import sys
 
 import support
 from support import BUILD
-from surviving import OPEN_MPI_5, SurvivalTest
+from surviving import OPEN_MPI_5, ApartTest, SurvivalTest
 
 from events import Kind  # noqa: E402
 from verdict import judge  # noqa: E402
@@ -18,6 +18,12 @@ RANKS = 4
 EPOCHS = 3  # of 15 steps each, with a checkpoint behind
 LAST = EPOCHS * 15
 ALL = support.FAULT_SEEDS >= 20
+
+# Of ranks that keep weights of their own, and exchange them behind steps 19, 23, 27 and 30 of the second epoch.
+TOLD = "who has the mean of "  # the weights after a step
+APART = ["step 18", "the loss of step 18", "after the loss of step 18", "the loss of step 19", "the loss of step 30", "after the loss of step 30",
+         *(f"{when}{what}the weights after step {step}" for step in (19, 30) for what in ("", TOLD) for when in ("", "after ")),
+         "validation", "the state of the strategy", "saving a checkpoint", f"the weights after step {LAST}", f"saved {LAST}", "MPIX_Comm_agree"]
 
 # What a rank does in a step; at the end of an epoch, and at the end of the run.
 OF_STEP = ["step 18", "samples", "bucket 0 of step 18", "bucket 1 of step 18", "after bucket 1 of step 18", "the update of step 18", "after the update of step 18"]
@@ -121,6 +127,50 @@ class Dying(DyingTest):
             name = ", ".join(f"{rank} at '{point}'" for rank, point in zip(ranks, points))
             cases.append((name, [death(*each) for each in zip(ranks, points)], source.choice(list(SETTINGS))))
         self.check_all("sequence", chosen(cases))
+
+
+class DyingApart(ApartTest):
+    """With strategies of which each rank keeps weights of its own."""
+
+    EPOCHS = EPOCHS
+
+    def end_with(self, strategy, deaths, folder, *words):
+        shutil.rmtree(self.folder / folder, ignore_errors=True)
+        self.environment["PLEXAURA_FAULTS"] = ";".join(deaths)
+        said = self.launch("-n", RANKS, "--survive", BUILD / "tests/programs/faulty_mlp", *self.train(strategy, folder), *words)
+        self.assertEqual(said, [], self.all_output)
+
+    def check_all(self, title, cases):
+        """Each is: a name, deaths, and a strategy."""
+        for name, deaths, strategy in cases:
+            with self.case(title, f"{name}, {strategy}"):
+                self.end_with(strategy, deaths, "run")
+                self.assertEqual({rank.rank for rank in self.ranks() if not rank.last(Kind.END)}, {int(each.split(":")[0]) for each in deaths}, "those that have died")
+                self.assertEqual(self.checkpoint("run").name, f"checkpoint-{LAST:06}")
+                self.check_alike("run")
+
+    def test_at_a_named_point(self):
+        cases = [(f"rank {rank} at '{point}'", [death(rank, point)], strategy) for point in APART for rank in range(RANKS) for strategy in self.STRATEGIES]
+        self.check_all("apart", chosen(cases))
+
+    def test_while_the_others_recover(self):
+        source = random.Random(4)
+        cases = []
+        for more in range(0, RECOVERY, 2):
+            first, second = source.sample(range(RANKS), 2)
+            point = source.choice(["the weights after step 19", f"{TOLD}the weights after step 19", "the loss of step 19", "the weights after step 30"])
+            deaths = [death(first, point), death(second, "MPIX_Comm_shrink", more)]
+            cases.append((f"rank {first} at '{point}', and rank {second} {more} points behind the shrinking", deaths, source.choice(list(self.STRATEGIES))))
+        self.check_all("recovery", chosen(cases))
+
+    def test_a_checkpoint_behind_a_loss(self):
+        """Those that are left go on from it to the same bits, within an epoch and between two exchanges."""
+        for strategy in self.STRATEGIES:
+            deaths = [death(1, "the weights after step 19")]
+            self.end_with(strategy, deaths, "whole")
+            self.end_with(strategy, deaths, "run", "--steps", "25")
+            self.run_ranks(RANKS - 1, "mlp", *self.train(strategy, "run"), "--resume")
+            self.compare("run", "whole")
 
 
 class StartingTest(SurvivalTest):

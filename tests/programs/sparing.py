@@ -192,11 +192,15 @@ class Mistakes(SpareTest):
         self.check("^run: --survive needs an mpirun that knows --with-ft, ", "-n", 2, "--survive", "--spares", 1, *self.command("mlp", *self.iris()))
 
     def test_of_the_run(self):
-        for setting, reason in (("strategy=local", "distributed.strategy is local; choose allreduce"), ("strategy=scatter-gather", "distributed.strategy is scatter-gather; .*"),
+        for setting, reason in (("strategy=scatter-gather", "distributed.strategy is scatter-gather; .*"),
                                 ("on_loss=end", "distributed.on_loss is end; set it to exact or drop"), ("algorithm=ring", "distributed.algorithm is ring; .*")):
             program = self.command("mlp", *self.iris(f"distributed.{setting}"))
             self.check(f"^no spare can take over: when a rank dies, all others end, .*, because {reason}, or leave --spares out$",
                        "-n", 2, "--survive", "--spares", 1, *program)
+
+    def test_of_ranks_that_keep_their_own_weights(self):
+        self.check("^a spare takes over the weights that all ranks have in common, and with distributed.strategy elastic each has its own; ",
+                   "-n", 2, "--survive", "--spares", 1, *self.command("mlp", *self.iris("distributed.strategy=elastic")))
 
     def test_a_choice_that_spares_do_not_make(self):
         program = self.command("mlp", *self.iris("distributed.on_loss=drop", "distributed.compression=auto"))

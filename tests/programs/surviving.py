@@ -28,7 +28,8 @@ class SurvivalTest(LaunchTest):
         os.kill(self.ranks()[victim].process, signal.SIGKILL)
 
     def wait_for_survivors(self, dead, step=0):
-        self.wait_for(lambda: all(rank.survived and rank.step >= step for rank in self.ranks() if rank.rank not in dead))
+        """All that are left have gone on without all of the dead, and come to that step."""
+        self.wait_for(lambda: all(rank.survived and rank.left <= rank.ranks - len(dead) and rank.step >= step for rank in self.ranks() if rank.rank not in dead))
 
     def who_went_on(self):
         return re.findall(r"^(.*) from step (\d+)$", self.all_output, re.MULTILINE)
@@ -168,13 +169,68 @@ class Drop(SurvivalTest):
         self.end(run, 143)
 
 
+class ApartTest(SurvivalTest):
+    """With strategies of which each rank keeps weights of its own."""
+
+    STRATEGIES = {"local": ("distributed.strategy=local", "distributed.every=4", "distributed.outer.momentum=0.3"),
+                  "elastic": ("distributed.strategy=elastic", "distributed.every=4")}
+    EPOCHS = 150  # of 15 steps each
+
+    def train(self, strategy, folder):
+        return [*self.iris(*self.STRATEGIES[strategy], f"training.epochs={self.EPOCHS}", f"output.dir={folder}"), "--log", f"{folder}.log"]
+
+    def accuracy(self, folder):
+        return [line["val_accuracy"] for line in self.log(f"{folder}.log") if "val_accuracy" in line][-1]
+
+    def check_alike(self, folder):
+        """At the end of an epoch all ranks hold the same average or centre: no checkpoint needs weights of each."""
+        self.assertNotIn(b"store/value/", (self.checkpoint(folder) / "state.safetensors").read_bytes())
+
+
+class Apart(ApartTest):
+    def check(self, strategy, deaths, left):
+        """deaths: (rank, step) each, in this order. They end as an undisturbed run in the folder "whole" does, but for one flower of 30."""
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        run = self.start("-n", 4, "--survive", *self.command("mlp", *self.train(strategy, "run")))
+        dead = []
+        for victim, step in deaths:
+            self.wait_for_step(4, step) if not dead else self.wait_for_survivors(dead, step)
+            self.kill(victim)
+            dead.append(victim)
+        self.assertEqual(self.end(run, 0), [])
+        went_on = [sentence for sentence, _ in self.who_went_on()]
+        self.assertEqual(len(went_on), len(deaths), self.all_output)
+        self.assertTrue(went_on[-1].endswith(left), went_on)
+        self.assertEqual(self.log("run.log")[-1]["epoch"], self.EPOCHS - 1)
+        self.assertEqual(self.checkpoint("run").name, self.checkpoint("whole").name)
+        self.assertGreaterEqual(self.accuracy("run"), self.accuracy("whole") - 0.04)
+        self.check_alike("run")
+
+    def test_at_random_moments(self):
+        for strategy in self.STRATEGIES:
+            shutil.rmtree(self.folder / "whole", ignore_errors=True)
+            self.run_ranks(4, "mlp", *self.train(strategy, "whole"))
+            for seed in range(support.FAULT_SEEDS):
+                source = random.Random(seed)
+                victim, step = source.randrange(4), source.randrange(1, 800)
+                with self.case("random moment", f"{strategy}, rank {victim} behind step {step}"):
+                    first, second, third = (rank for rank in range(4) if rank != victim)
+                    self.check(strategy, [(victim, step)], f"; ranks {first}, {second} and {third} go on")
+
+    def test_until_one_is_left(self):
+        for strategy in self.STRATEGIES:
+            shutil.rmtree(self.folder / "whole", ignore_errors=True)
+            self.run_ranks(4, "mlp", *self.train(strategy, "whole"))
+            self.check(strategy, [(0, 100), (3, 400), (1, 700)], "; rank 2 goes on")
+
+
 class Ending(SurvivalTest):
     """Runs whose ranks end with one that dies say so at the start."""
 
     SAID = r"(?m)^when a rank dies, all others end, although this MPI would let them go on, because distributed\.{}$"
 
     def test_the_key_is_named(self):
-        for setting, reason in (("strategy=local", "strategy is local; choose allreduce"),
+        for setting, reason in (("strategy=scatter-gather", "strategy is scatter-gather; choose allreduce"),
                                 ("strategy=send-recv", "strategy is send-recv; choose allreduce"),
                                 ("compression=bf16", "compression is bf16, .*; choose none, or set distributed.on_loss to drop")):
             self.launch("-n", 2, "--survive", *self.command("mlp", *self.iris(f"distributed.{setting}", "training.epochs=1")))
@@ -182,7 +238,7 @@ class Ending(SurvivalTest):
 
     def test_nothing_is_said_where_the_others_go_on_or_the_mpi_ends_them(self):
         for options, settings in ((["--survive"], []), (["--survive"], ["distributed.compression=bf16", "distributed.on_loss=drop"]),
-                                  ([], ["distributed.strategy=local"])):
+                                  (["--survive"], ["distributed.strategy=local"]), ([], ["distributed.strategy=scatter-gather"])):
             self.launch("-n", 2, *options, *self.command("mlp", *self.iris("training.epochs=1", *settings)))
             self.assertNotIn("when a rank dies", self.all_output)
 
