@@ -111,14 +111,33 @@ std::optional<Letter> Mailbox::take_from_living(std::span<const int> tags, doubl
 
 void Mailbox::give_up(double seconds, std::string_view what) {
   const CallSignature at = announce(Call::receive, what, DType::uint8, 0, Transport::anyone);
-  alarm_->give_up({at, seconds, topology_.numbers()});
+  alarm_->give_up(pending(at, seconds));
+}
+
+std::vector<int> Mailbox::ranks_of(const RankLost& loss) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size(); ++rank)
+    if (std::ranges::find(loss.ranks(), number(rank)) != loss.ranks().end()) ranks.push_back(rank);
+  return ranks;
+}
+
+void Mailbox::spare(const std::vector<int>& ranks) {
+  for (const int rank : ranks) spared_.push_back(topology_.of(rank).number);
+}
+
+bool Mailbox::is_lost(int rank) const {
+  return topology_.is_dead(rank) || std::ranges::find(spared_, topology_.of(rank).number) != spared_.end();
+}
+
+PendingCall Mailbox::pending(const CallSignature& at, double seconds) const {
+  return {at, seconds, topology_.numbers(), spared_};
 }
 
 std::optional<Letter> Mailbox::await(std::span<const int> tags, double seconds, std::string_view what,
                                      Listen listen) {
   const EventSpan span(EventKind::wait, what);
   const CallSignature at = announce(Call::receive, what, DType::uint8, 0, Transport::anyone);
-  const PendingCall call{at, seconds, topology_.numbers()};
+  const PendingCall call = pending(at, seconds);
   Wait wait(seconds);
   while (true) {
     const bool expired = wait.expired();

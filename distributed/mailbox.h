@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/ranks/rank_lost.h"
 #include "distributed/failure/alarm.h"
 #include "distributed/group/outbox.h"
 #include "distributed/group/topology.h"
@@ -59,7 +60,7 @@ class Mailbox {
   bool drive(int tag, std::int64_t most_arriving);
 
   // For a rank that does not go on without the others, and waits for `what`. The same, but where one of them has died
-  // a RankLost. The next letter with any of these tags: of several that have come, one with the first of them.
+  // a RankLost, unless it was spared. The next letter with any of these tags: of several that have come, one with the first of them.
   std::optional<Letter> take_from_living(std::span<const int> tags, double seconds, std::string_view what);
   std::optional<Letter> take_from_living(int tag, double seconds, std::string_view what) {
     return take_from_living(std::span(&tag, 1), seconds, what);
@@ -67,12 +68,18 @@ class Mailbox {
   // Ends the run, for what this rank has waited for did not come in so many seconds: a RankLost that names the ranks
   // which do not answer.
   [[noreturn]] void give_up(double seconds, std::string_view what);
+  // After a RankLost that is outlived, the ranks that it names, as they are counted here ...
+  std::vector<int> ranks_of(const RankLost& loss) const;
+  // ... and their death ends no wait here any more, for this rank goes on without them.
+  void spare(const std::vector<int>& ranks);
 
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
   // How long a rank waits for another.
   double deadline_seconds() const { return deadline_; }
-  bool is_lost(int rank) const { return topology_.is_dead(rank); }
+  bool is_lost(int rank) const;
+  // As it was counted when the run was started.
+  int number(int rank) const { return topology_.number(rank); }
 
  private:
   // A letter that has begun to arrive. What the transport writes to stays where it is when this is moved.
@@ -90,6 +97,7 @@ class Mailbox {
                               Listen listen);
   void begin_next(int tag);
   bool has_arrived(Arriving& letter);
+  PendingCall pending(const CallSignature& at, double seconds) const;
   // The first letter that is whole; gives those up that do not go on.
   std::optional<Letter> finish(int tag);
   std::vector<Arriving>::iterator give_up(std::vector<Arriving>::iterator letter);
@@ -100,6 +108,7 @@ class Mailbox {
   double deadline_;
   Outbox outbox_;
   std::vector<Arriving> arriving_;  // in the order in which they began
+  std::vector<int> spared_;         // as the ranks of the whole run are counted
 };
 
 }  // namespace plexaura

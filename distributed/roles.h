@@ -33,6 +33,9 @@ class Roles {
   Communicator& training() const { return *training_; }
   // Those that train, and behind them the spares. Not on a rank that serves.
   Communicator& candidates() const { return has_spares_ ? all_ : *training_; }
+  Communicator& all() const { return all_; }
+  // Those that serve, among all.
+  const std::vector<int>& serving() const { return serving_; }
 
   // On ranks that train, when all is compared and training is about to begin: ranks that serve take the
   // placement and the weights of the lowest of them, wherever these are from.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,9 +26,9 @@ std::vector<RunPlace> gather_places(Collective& ranks, const RunPlace& mine) {
   return places;
 }
 
-// A rank that has not validated an epoch yet needs all others to do so.
+// A rank that has not validated an epoch yet needs all others to do so; one that has met the others has their sums.
 bool is_behind(const RunPlace& a, const RunPlace& b) {
-  return std::pair(a.step, a.epoch_ended) < std::pair(b.step, b.epoch_ended);
+  return std::tuple(a.step, a.epoch_ended, !a.is_to_meet) < std::tuple(b.step, b.epoch_ended, !b.is_to_meet);
 }
 
 struct Arena {

@@ -17,6 +17,7 @@ struct RunPlace {
   double epoch_loss = 0;
   double epoch_samples = 0;
   bool epoch_ended = false;  // and is to be validated
+  bool is_to_meet = false;   // its steps were dealt out, and were not summed up yet
   bool saved = false;
   bool keeps_own = false;  // weights and state, for it trains for itself
 };

@@ -174,6 +174,7 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
   const double begin = seconds_now();
   EpochClock epoch;
   while (true) {
+    if (is_to_meet_) meet();
     if (epoch_ended_) {
       finish_epoch(observer, epoch);
       epoch = EpochClock{};

@@ -164,8 +164,9 @@ class Trainer {
   // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
   // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
   // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,
-  // the Trainer can only regroup again. UserError where Strategy::dealer() has dealt out the data, for parts that lost ranks
-  // have drawn are not trained on; and where Strategy::courier() has brought it, for rank 0 alone may have all.
+  // the Trainer can only regroup again. Where Strategy::dealer() deals out the data, ranks regroup only when no deal is open: the dealer deals
+  // out again what lost ranks have drawn. Each rank keeps its own state of the optimizer then. UserError where
+  // Strategy::courier() has brought the data, for rank 0 alone may have all.
   // `taken`: instead of sharing out the data anew. The strategy has to sum over all parts then, see
   // WeightsImmigration::shard(). Only if options.parts_may_move.
   void regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken = {});
@@ -206,12 +207,13 @@ class Trainer {
   void advance();
   void go_to(std::int64_t step_in_epoch);
   void end_epoch_where_due();
-  // Where the data is dealt out: the steps of this rank until nothing is left, and the meeting of all behind them.
+  // Where the data is dealt out: the steps of this rank until nothing is left; and the meeting of all behind them.
   void train_dealt(Loader& loader, TrainingObserver& observer);
-  std::int64_t end_of_deal() const;
-  std::optional<std::int64_t> draw_ahead(Loader& loader, std::int64_t first);
+  DealtSteps steps_of_deal() const;
+  std::int64_t train_drawn(Loader& loader, TrainingObserver& observer, const DealtSteps& steps);
+  std::optional<std::int64_t> draw_ahead(Loader& loader, const DealtSteps& steps);
   std::exception_ptr train_alone(Loader& loader, TrainingObserver& observer, double begin);
-  void meet(std::exception_ptr failure, std::int64_t dealt);
+  void meet();
   double rate_of_all_ranks();
   void note_step_under_way(TrainingObserver& observer);
   bool ranks_stay_equal();
@@ -247,10 +249,12 @@ class Trainer {
   RunState state_;  // behind the last step that was launched; sums are of the steps whose metrics were read
   std::int64_t first_step_ = 0;  // updates done before this run
   std::optional<StepUnderWay> under_way_;
-  bool runs_ahead_ = false;   // metrics are read one step late
-  bool verifies_ = false;     // ranks compare what they hold
-  bool epoch_ended_ = false;  // and was not validated yet
-  bool stopped_ = false;      // all ranks leave: one was asked to stop, or the strategy ends the run
+  bool runs_ahead_ = false;     // metrics are read one step late
+  bool verifies_ = false;       // ranks compare what they hold
+  bool epoch_ended_ = false;    // and was not validated yet
+  bool is_to_meet_ = false;     // nothing more is dealt
+  std::exception_ptr failure_;  // of this rank, of which the others hear where they meet
+  bool stopped_ = false;        // all ranks leave: one was asked to stop, or the strategy ends the run
   TrainingResult result_;
   RecentValues rates_;   // images per second of each step
   double noted_at_ = 0;  // seconds: when the last of them was noted

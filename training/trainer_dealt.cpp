@@ -16,41 +16,56 @@ namespace plexaura {
 
 Dealer* Trainer::dealer() const { return parts_.strategy != nullptr ? parts_.strategy->dealer() : nullptr; }
 
-// An epoch, or what is left of it.
+// An epoch, or what is left of it. Where a rank dies meanwhile, what it has left behind, too.
 void Trainer::train_dealt(Loader& loader, TrainingObserver& observer) {
   if (ranks().rank() != 0) state_.epoch_loss = state_.epoch_samples = 0;  // sums so far are rank 0's to bring
-  programs_->step().take_weights_back();                                  // this rank may get no part
-  const std::int64_t first = state_.step_in_epoch;
+  const DealtSteps steps = steps_of_deal();
+  std::int64_t dealt = steps.first;
+  do {
+    programs_->step().take_weights_back();  // this rank may get no part
+    dealt = train_drawn(loader, observer, steps);
+    programs_->step().await_weights();
+  } while (!dealer()->is_over());
+  go_to(dealt);
+  is_to_meet_ = true;
+}
+
+// Until nothing is left, or this rank fails. Gives the step behind the last one that was dealt.
+std::int64_t Trainer::train_drawn(Loader& loader, TrainingObserver& observer, const DealtSteps& steps) {
   std::optional<std::int64_t> dealt;
-  std::exception_ptr failure;
-  while (!failure) {
+  while (!failure_) {
     const double begin = seconds_now();
     if (noted_signal_ == 0) noted_signal_ = StopSignals::received();
     if (is_to_stop()) dealer()->stop();
-    if (!dealt) dealt = draw_ahead(loader, first);
-    if (loader.is_empty()) break;
-    failure = train_alone(loader, observer, begin);
+    if (!dealt) dealt = draw_ahead(loader, steps);
+    if (loader.is_empty()) return *dealt;
+    failure_ = train_alone(loader, observer, begin);
   }
-  if (failure) dealer()->stop();
-  meet(std::move(failure), dealt.value_or(first));
+  // The run ends, and nobody has to train on what is left.
+  dealer()->stop();
+  while (true)
+    if (const Draw drawn = dealer()->draw(steps); !drawn.part) return drawn.step_in_epoch;
 }
 
 // As many parts as the loader takes. The step behind the last one that was dealt, when nothing is left.
-std::optional<std::int64_t> Trainer::draw_ahead(Loader& loader, std::int64_t first) {
+std::optional<std::int64_t> Trainer::draw_ahead(Loader& loader, const DealtSteps& steps) {
   while (loader.has_room()) {
-    const Draw drawn = dealer()->draw(first, end_of_deal());
+    const Draw drawn = dealer()->draw(steps);
     if (!drawn.part) return drawn.step_in_epoch;
-    const bool is_empty = train_plan_.rank_share(drawn.step_in_epoch, *drawn.part).count == 0;
-    if (!is_empty) loader.read_ahead(state_.epoch, drawn.step_in_epoch, *drawn.part);
+    loader.read_ahead(state_.epoch, drawn.step_in_epoch, *drawn.part);
   }
   return std::nullopt;
 }
 
-// That of the epoch, or of the run.
-std::int64_t Trainer::end_of_deal() const {
+// Up to the end of the epoch, or of the run.
+DealtSteps Trainer::steps_of_deal() const {
   const std::int64_t epoch_begin = state_.step - state_.step_in_epoch;
-  const std::int64_t steps = train_plan_.steps_per_epoch();
-  return options_.steps ? std::min(steps, *options_.steps - epoch_begin) : steps;
+  std::int64_t end = train_plan_.steps_per_epoch();
+  if (options_.steps) end = std::min(end, *options_.steps - epoch_begin);
+  const auto parts = [&](std::int64_t step) {
+    return std::min(train_plan_.ranks, train_plan_.global_batch(step).count);
+  };
+  return {state_.step_in_epoch, end, parts(state_.step_in_epoch), parts(end - 1)};
 }
 
 // One step. Gives this rank's own failure; what fails between the ranks is thrown.
@@ -73,16 +88,15 @@ std::exception_ptr Trainer::train_alone(Loader& loader, TrainingObserver& observ
 }
 
 // Of all ranks: all that was dealt has been trained on, and they go on from the same place with the same weights.
-void Trainer::meet(std::exception_ptr failure, std::int64_t dealt) {
-  programs_->step().await_weights();
+void Trainer::meet() {
   const std::string what = fmt::format("the steps of epoch {}", state_.epoch + 1);
-  agree_on_error(ranks(), failure, what);
+  agree_on_error(ranks(), failure_, what);
   std::array sums{state_.epoch_loss, state_.epoch_samples, is_to_stop() ? 1.0 : 0.0};
   ranks().sum(DType::float64, reinterpret_cast<std::byte*>(sums.data()), std::ssize(sums), what);
   state_.epoch_loss = sums[0];
   state_.epoch_samples = sums[1];
   stopped_ = sums[2] > 0;
-  go_to(dealt);
+  is_to_meet_ = false;
   end_epoch_where_due();
 }
 

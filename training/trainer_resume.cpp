@@ -85,11 +85,6 @@ void Trainer::settle_strategy() {
 }
 
 void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken) {
-  if (dealer() != nullptr)
-    throw UserError(
-        "the strategy deals out the data, so that parts which lost ranks have drawn are not trained on and "
-        "the "
-        "ranks that are left stand at different steps; go on from a checkpoint");
   if (courier() != nullptr)
     throw UserError(
         "with this strategy rank 0 alone reads the data, and the ranks that are left may have none; go on "
@@ -161,6 +156,7 @@ void Trainer::stand_together() {
                                    .epoch_loss = state_.epoch_loss,
                                    .epoch_samples = state_.epoch_samples,
                                    .epoch_ended = epoch_ended_,
+                                   .is_to_meet = is_to_meet_,
                                    .saved = saved_,
                                    .keeps_own = own_state_.has_value()},
                                   parts_.store, strategy_realigns());
@@ -168,9 +164,12 @@ void Trainer::stand_together() {
   first_step_ = place.first_step;
   state_.epoch = place.epoch;
   state_.step_in_epoch = place.step_in_epoch;
-  state_.epoch_loss = place.epoch_loss;
-  state_.epoch_samples = place.epoch_samples;
+  if (!place.is_to_meet) {  // until then sums are each rank's own
+    state_.epoch_loss = place.epoch_loss;
+    state_.epoch_samples = place.epoch_samples;
+  }
   epoch_ended_ = place.epoch_ended;
+  is_to_meet_ = place.is_to_meet;
   saved_ = place.saved;
   if (!place.keeps_own) own_state_.reset();
 }

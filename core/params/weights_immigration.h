@@ -281,6 +281,9 @@ class PLEXAURA_API Strategy {
 
   // What a person is to know of this rank's part at the end of a run, as lines of text; empty: nothing.
   virtual std::string account() const { return {}; }
+  // Before begin(), of one that was made after ranks were lost: its account goes on behind that of `former`, the strategy that this
+  // rank had before, of the same kind.
+  virtual void go_on_from(const Strategy& /*former*/) {}
 
   // The whole work of a rank whose role is `serves`: it has no share of the data and runs no step.
   virtual void serve(WeightsImmigration&) {}

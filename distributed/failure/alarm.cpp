@@ -26,6 +26,10 @@ constexpr double seconds_to_die = 2.0;
 // How long a verdict may need to leave this rank: less than ranks that hear it keep silent.
 constexpr double seconds_to_tell = 0.1;
 
+bool is_spared(int rank, const PendingCall& call) {
+  return std::ranges::find(call.spared, rank) != call.spared.end();
+}
+
 std::vector<int> read_ranks(std::istream& text) {
   std::vector<int> ranks;
   for (int rank = 0; text >> rank;) ranks.push_back(rank);
@@ -65,7 +69,7 @@ void Alarm::look(const PendingCall& call) {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;  // another thread of this rank looks
   hear(call.at);
-  const std::vector<int> dead = find_dead();
+  const std::vector<int> dead = find_dead(call);
   // Others that have ended with a verdict are dead, too.
   if (outlives_ && !dead.empty() && !verdict_) go_on_without(dead, call);
   if (!verdict_ && dead.empty()) return;
@@ -117,8 +121,9 @@ bool Alarm::settle(const PendingCall& call) {
     tell({rank(), describe_leaving(number(rank())), {}, {}, exit_status(call.at)});
     return false;
   }
+  std::ranges::fill(answers_, std::nullopt);  // to an earlier question
   send(Note::Kind::question, rank(), describe(call.at), others_);
-  const bool dead = !find_dead().empty();
+  const bool dead = !find_dead(call).empty();
   listen(dead ? seconds_after_death : std::min(seconds_to_answer, call.deadline_seconds), call.at, true);
   if (lowest_asker_ < rank()) listen(seconds_to_answer, call.at, false);
   if (!verdict_ && outlives_) bury_stopped(call);
@@ -137,7 +142,7 @@ void Alarm::bury_stopped(const PendingCall& call) {
   if (topology_) kill_stopped(*topology_, missing);
   for (Wait wait(seconds_to_die); !verdict_ && !wait.expired(); wait.pause()) {
     hear(call.at);
-    if (const std::vector<int> dead = find_dead(); !dead.empty()) go_on_without(dead, call);
+    if (const std::vector<int> dead = find_dead(call); !dead.empty()) go_on_without(dead, call);
   }
 }
 
@@ -217,8 +222,9 @@ bool Alarm::all_have_answered() const {
 }
 
 // What the library has not heard of, it would not leave out.
-std::vector<int> Alarm::find_dead() {
+std::vector<int> Alarm::find_dead(const PendingCall& call) {
   std::vector<int> dead = transport_->dead();
+  std::erase_if(dead, [&](int rank) { return is_spared(rank, call); });
   if (outlives_ || !topology_) return dead;
   for (const int rank : topology_->own_node_ranks())
     if (topology_->is_dead(rank) && std::ranges::find(dead, rank) == dead.end()) dead.push_back(rank);
@@ -230,32 +236,32 @@ std::vector<int> Alarm::find_dead() {
 void Alarm::go_on_without(const std::vector<int>& dead, const PendingCall& call) const {
   const RankLost loss(describe_death(dead, call), numbers_of(dead), describe(call.at), true);
   int lowest = 0;
-  while (std::ranges::find(dead, lowest) != dead.end()) ++lowest;
+  while (std::ranges::find(dead, lowest) != dead.end() || is_spared(lowest, call)) ++lowest;
   if (lowest == rank()) throw loss;
   throw Remote<RankLost>(lowest, loss);
 }
 
 // Those that have not answered.
-std::vector<int> Alarm::silent(std::span<const int> among) const {
+std::vector<int> Alarm::silent(std::span<const int> among, const PendingCall& call) const {
   std::vector<int> found;
   std::ranges::copy_if(among, std::back_inserter(found), [&](int other) {
-    return other != rank() && !answers_[static_cast<std::size_t>(other)];
+    return other != rank() && !is_spared(other, call) && !answers_[static_cast<std::size_t>(other)];
   });
   return found;
 }
 
 // Of those that make the call.
 std::vector<int> Alarm::absent(const PendingCall& call) const {
-  return silent(call.members.empty() ? std::span<const int>(others_) : call.members);
+  return silent(call.members.empty() ? std::span<const int>(others_) : call.members, call);
 }
 
 // What is known about the loss, as this rank says it.
 Alarm::Verdict Alarm::judge(const PendingCall& call) {
-  if (const std::vector<int> dead = find_dead(); !dead.empty())
+  if (const std::vector<int> dead = find_dead(call); !dead.empty())
     return {rank(), describe_death(dead, call), numbers_of(dead), describe(call.at)};
   const std::span<const int> members = call.members.empty() ? std::span<const int>(others_) : call.members;
   const std::vector<int> missing = absent(call);
-  const std::vector<int> lost = numbers_of(silent(others_));
+  const std::vector<int> lost = numbers_of(silent(others_, call));
   if (missing.empty()) return {rank(), describe_stall(members, call), lost, describe(call.at)};
   return {rank(), describe_absent(missing, call), lost, describe(call.at)};
 }
@@ -294,7 +300,7 @@ std::string Alarm::describe_stall(std::span<const int> members, const PendingCal
     const std::string& theirs = *answers_[static_cast<std::size_t>(other)];
     if (theirs == describe(call.at)) continue;
     const std::string both = fmt::format("{} while rank {} waits at {}", begin, number(other), theirs);
-    if (const std::vector<int> lost = silent(others_); !lost.empty())
+    if (const std::vector<int> lost = silent(others_, call); !lost.empty())
       return fmt::format("{}, and {} did not answer: stopped, stuck, or still at work elsewhere", both,
                          list_ranks(numbers_of(lost)));
     return both + ": all ranks must make the same calls in the same order";

@@ -24,6 +24,7 @@ struct PendingCall {
   const CallSignature& at;
   double deadline_seconds;
   std::span<const int> members;  // ranks of the whole run that make the call; empty: not known yet, so any
+  std::span<const int> spared = {};  // ranks of the whole run that may be dead: the wait goes on without them
 };
 
 // A wait of this rank was ended by itself. The others know nothing of it.
@@ -104,8 +105,8 @@ class Alarm {
   // As sentences, and errors, name ranks.
   int number(int rank) const;
   std::vector<int> numbers_of(const std::vector<int>& ranks) const;
-  std::vector<int> find_dead();
-  std::vector<int> silent(std::span<const int> among) const;
+  std::vector<int> find_dead(const PendingCall& call);
+  std::vector<int> silent(std::span<const int> among, const PendingCall& call) const;
   std::vector<int> absent(const PendingCall& call) const;
   [[noreturn]] void go_on_without(const std::vector<int>& dead, const PendingCall& call) const;
   Verdict judge(const PendingCall& call);

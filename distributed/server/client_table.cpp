@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstddef>
 #include <fmt/format.h>
 
 namespace plexaura {
@@ -16,7 +15,7 @@ std::int64_t class_of(std::int64_t staleness) {
 }  // namespace
 
 void ClientTable::add_push(int client, std::int64_t steps, std::int64_t staleness) {
-  Client& pushing = clients_.at(static_cast<std::size_t>(client));
+  Client& pushing = clients_.at(client);
   pushing.steps += steps;
   ++pushing.pushes;
   pushing.staleness += staleness;
@@ -24,20 +23,22 @@ void ClientTable::add_push(int client, std::int64_t steps, std::int64_t stalenes
 }
 
 void ClientTable::set_times(int client, double waited_seconds, double elapsed_seconds) {
-  Client& leaving = clients_.at(static_cast<std::size_t>(client));
-  leaving.waited_seconds = waited_seconds;
-  leaving.elapsed_seconds = elapsed_seconds;
+  clients_.at(client).waited_seconds = waited_seconds;
+  clients_.at(client).elapsed_seconds = elapsed_seconds;
+}
+
+void ClientTable::keep_alive(const std::vector<int>& clients) {
+  for (auto& [number, client] : clients_) client.died = std::ranges::find(clients, number) == clients.end();
 }
 
 std::string ClientTable::to_text() const {
   std::string text = "  rank    steps   pushes   mean staleness   idle\n";
-  for (std::size_t i = 0; i < clients_.size(); ++i) {
-    const Client& client = clients_[i];
+  for (const auto& [number, client] : clients_) {
     const double pushes = static_cast<double>(std::max<std::int64_t>(client.pushes, 1));
-    text +=
-        fmt::format("  {:>4} {:>8} {:>8} {:>16.2f} {:>4.1f} %\n", i + 1, client.steps, client.pushes,
-                    static_cast<double>(client.staleness) / pushes,
-                    client.elapsed_seconds > 0 ? 100 * client.waited_seconds / client.elapsed_seconds : 0);
+    text += fmt::format("  {:>4} {:>8} {:>8} {:>16.2f} {:>4.1f} %{}\n", number, client.steps, client.pushes,
+                        static_cast<double>(client.staleness) / pushes,
+                        client.elapsed_seconds > 0 ? 100 * client.waited_seconds / client.elapsed_seconds : 0,
+                        client.died ? "  has died" : "");
   }
   return text + histogram();
 }

@@ -8,13 +8,15 @@
 namespace plexaura {
 
 // What a parameter server notes about its clients: how much each pushed and how stale that was, and what share of its
-// time it waited.
+// time it waited. A client is the number of its rank at the start.
 class ClientTable {
  public:
-  explicit ClientTable(int clients) : clients_(static_cast<std::size_t>(clients)) {}
-
+  void add(int client) { clients_[client]; }
   void add_push(int client, std::int64_t steps, std::int64_t staleness);
   void set_times(int client, double waited_seconds, double elapsed_seconds);
+  void note_death(int client) { clients_.at(client).died = true; }
+  // All others have died.
+  void keep_alive(const std::vector<int>& clients);
 
   // A row for each client, and how many pushes had which staleness.
   std::string to_text() const;
@@ -26,10 +28,11 @@ class ClientTable {
     std::int64_t staleness = 0;  // of all pushes
     double waited_seconds = 0;
     double elapsed_seconds = 0;
+    bool died = false;
   };
   std::string histogram() const;
 
-  std::vector<Client> clients_;
+  std::map<int, Client> clients_;
   std::map<std::int64_t, std::int64_t> pushes_;  // by the lowest staleness of their class: 0, 1, 2, 4, 8, ...
 };
 

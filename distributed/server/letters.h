@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/params/dealer.h"
 #include "distributed/mailbox.h"
 
 namespace plexaura {
@@ -13,14 +14,15 @@ constexpr int server_rank = 0;
 
 enum class Word : std::int64_t {
   // From a client, which waits for one answer of each kind at most.
-  draw,   // asks for a part of the steps from `step` up to `end`: answered by `part`
-  push,   // what it has learned since it got its weights: answered by `weights`
-  rest,   // the same, for nothing more is dealt: answered when all clients rest
-  stop,   // asks that no further step be dealt; no answer
+  draw,  // asks for a part of the steps of `deal`: answered by `part`, the first when all clients ask or rest
+  push,  // what it has learned since it got its weights: answered by `weights`
+  rest,  // the same, for nothing more is dealt: answered when all clients rest, or parts are dealt again
+  stop,  // asks that no further step be dealt; no answer
   leave,  // its work is over; no answer
   // From the server.
   part,
   weights,
+  regroup,  // a client has died, and no deal is open: all that live come together anew; it answers nothing
   // From both.
   patience  // it is at work, and what it owes is still to come; no answer
 };
@@ -34,13 +36,15 @@ int tag_of(Word word);
 // buffers as they lie in the value arena.
 struct LetterHead {
   Word word = Word::patience;
-  std::int64_t step = 0;       // draw: the first; part: that of the part
-  std::int64_t end = 0;        // draw
-  std::int64_t part = 0;       // part: its number; below 0 where none is left
-  std::int64_t version = 0;    // weights: theirs; push and rest: that of the weights it began with
-  std::int64_t steps = 0;      // push and rest: in which it learned; where there are none, nothing follows
-  double waited_seconds = 0;   // leave: for the server and for other clients
-  double elapsed_seconds = 0;  // leave: in all, without what comes between two deals
+  DealtSteps deal = {};      // draw
+  std::int64_t step = 0;     // part: that of the part
+  std::int64_t part = 0;     // part: its number; below 0 where none is left
+  std::int64_t version = 0;  // weights: theirs; push and rest: that of the weights it began with
+  std::int64_t steps = 0;    // push and rest: in which it learned; where there are none, nothing follows
+  std::int64_t again = 0;    // weights: other than 0 where parts are dealt again, so that who rests draws on
+  // Of a client, in all, without what comes between two deals; and of that what it waited for the server and for others.
+  double elapsed_seconds = 0;
+  double waited_seconds = 0;
 };
 
 // A letter that is composed again and again, in the same memory.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/ranks/rank_lost.h"
 
 namespace plexaura {
 
@@ -32,18 +33,18 @@ void ParameterClient::begin(WeightsImmigration& border) {
   if (keeps) std::ranges::copy(bytes, began_.begin());
 }
 
-Draw ParameterClient::draw(std::int64_t first, std::int64_t end) {
+Draw ParameterClient::draw(const DealtSteps& steps) {
   if (!deal_began_) deal_began_ = seconds_now();
-  if (!has_asked_) ask_for_part(first, end);
+  if (!has_asked_) ask_for_part(steps);
   const LetterHead drawn = head_of(await(Word::part, "the next part of the epoch"));
   has_asked_ = false;
   if (drawn.part < 0) return {drawn.step};
-  ask_for_part(first, end);
+  ask_for_part(steps);
   return {drawn.step, drawn.part};
 }
 
-void ParameterClient::ask_for_part(std::int64_t first, std::int64_t end) {
-  post({.word = Word::draw, .step = first, .end = end}, false);
+void ParameterClient::ask_for_part(const DealtSteps& steps) {
+  post({.word = Word::draw, .deal = steps}, false);
   has_asked_ = true;
 }
 
@@ -67,14 +68,24 @@ void ParameterClient::count_step() {
 void ParameterClient::rest() {
   if (is_answer_due_) await_answer(answer_to_a_push);
   push(Word::rest);
-  await_answer("the weights of all clients");
+  const Letter answer = await(Word::weights, "the weights of all clients");
+  take_in(answer);
+  is_over_ = head_of(answer).again == 0;
+  if (!is_over_) return;
   stopped_ = false;
-  if (deal_began_) elapsed_ += seconds_now() - *deal_began_;
+  elapsed_ = elapsed();
   deal_began_.reset();
 }
 
-void ParameterClient::leave() {
-  post({.word = Word::leave, .waited_seconds = waited_, .elapsed_seconds = elapsed_}, false);
+void ParameterClient::leave() { post({.word = Word::leave}, false); }
+
+void ParameterClient::go_on_from(const ParameterClient& former) {
+  elapsed_ = former.elapsed_;
+  waited_ = former.waited_;
+}
+
+double ParameterClient::elapsed() const {
+  return elapsed_ + (deal_began_ ? seconds_now() - *deal_began_ : 0);
 }
 
 void ParameterClient::push(Word word) {
@@ -123,17 +134,35 @@ void ParameterClient::take_in(const Letter& answer) {
 // Of both kinds of answers some may be under way, each with a tag of its own.
 Letter ParameterClient::await(Word word, std::string_view what) {
   const double begin = seconds_now();
-  const double deadline = mailbox_.deadline_seconds();
   const auto lock = hold_mailbox();
-  while (auto letter = mailbox_.take_from_living(tag_of(word), deadline, what)) {
-    if (head_of(*letter).word != word) continue;
+  while (true) {
+    auto letter = take(tag_of(word), what);
+    if (!letter) continue;
+    const Word come = head_of(*letter).word;
+    if (come == Word::regroup) throw RankLost("a client of the parameter server has died", {}, "", true);
+    if (come != word) continue;
     if (deal_began_) waited_ += seconds_now() - begin;
     return std::move(*letter);
   }
-  mailbox_.give_up(deadline, what);
 }
 
-void ParameterClient::post(const LetterHead& head, bool with_content) {
+// Nothing where another client has died: what is to be done then is the server's to say.
+std::optional<Letter> ParameterClient::take(int tag, std::string_view what) {
+  const double deadline = mailbox_.deadline_seconds();
+  try {
+    if (auto letter = mailbox_.take_from_living(tag, deadline, what)) return letter;
+    mailbox_.give_up(deadline, what);
+  } catch (const RankLost& loss) {
+    const std::vector<int> lost = mailbox_.ranks_of(loss);
+    if (!loss.is_outlived() || std::ranges::find(lost, server_rank) != lost.end()) throw;
+    mailbox_.spare(lost);
+    return std::nullopt;
+  }
+}
+
+void ParameterClient::post(LetterHead head, bool with_content) {
+  head.elapsed_seconds = elapsed();
+  head.waited_seconds = waited_;
   const auto lock = hold_mailbox();
   post_letter(mailbox_, server_rank, tag_of(head.word), letter_->seal(head, with_content));
   unheard_.progressed();

@@ -36,24 +36,30 @@ class ParameterClient final : public Dealer {
 
   // Throws UserError for weights of a type other than float64 and float32, and for those that no letter holds.
   void begin(WeightsImmigration& border);
-  Draw draw(std::int64_t first, std::int64_t end) override;
+  Draw draw(const DealtSteps& steps) override;
+  bool is_over() const override { return is_over_; }
   void stop() override;
   // Behind each step: takes in weights that have come, and pushes where that is due. Where it does not push and has
   // written nothing for a while, it tells the server that it is at work.
   void count_step();
-  // When nothing more is dealt: comes back with the weights that all clients get then.
+  // When nothing more is dealt: comes back with the weights that all clients get then. Where a client has died meanwhile,
+  // it may come back sooner, and is_over() tells that there are parts to be drawn.
   void rest();
   // After the last rest.
   void leave();
+  // The times that it tells the server go on behind those of another client of this rank.
+  void go_on_from(const ParameterClient& former);
 
  private:
   void push(Word word);
   void await_answer(std::string_view what);
   std::optional<Letter> answer_that_has_come();
   void take_in(const Letter& answer);
-  void ask_for_part(std::int64_t first, std::int64_t end);
+  void ask_for_part(const DealtSteps& steps);
+  double elapsed() const;
+  std::optional<Letter> take(int tag, std::string_view what);
   Letter await(Word word, std::string_view what);
-  void post(const LetterHead& head, bool with_content);
+  void post(LetterHead head, bool with_content);
   std::unique_lock<std::mutex> hold_mailbox();
 
   Mailbox& mailbox_;
@@ -67,6 +73,7 @@ class ParameterClient final : public Dealer {
   bool is_answer_due_ = false;    // to that
   bool stopped_ = false;          // the deal, by this client
   bool has_asked_ = false;        // for a part
+  bool is_over_ = false;          // the last deal
   Wait unheard_;                  // since its last letter
   std::optional<double> deal_began_ = {};  // seconds; none: no deal is open
   double elapsed_ = 0;                     // in deals

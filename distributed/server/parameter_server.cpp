@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <string>
+#include <utility>
 
 #include "core/error.h"
+#include "core/events.h"
+#include "core/print.h"
+#include "distributed/failure/failure.h"
 #include "distributed/server/shared_weights.h"
 
 namespace plexaura {
@@ -22,8 +27,16 @@ ParameterServer::ParameterServer(Mailbox& mailbox, const ServerRule& rule,
       rule_(rule),
       max_staleness_(max_staleness),
       clients_(static_cast<std::size_t>(mailbox.size() - 1)),
-      deal_(mailbox.size() - 1),
-      table_(mailbox.size() - 1) {}
+      deal_(mailbox.size() - 1) {
+  for (const int rank : living()) table_.add(mailbox_.number(rank));
+}
+
+void ParameterServer::go_on_from(const ClientTable& table) {
+  std::vector<int> numbers;
+  for (const int rank : living()) numbers.push_back(mailbox_.number(rank));
+  table_ = table;
+  table_.keep_alive(numbers);
+}
 
 void ParameterServer::serve(WeightsImmigration& border) {
   const SharedWeights weights(border);
@@ -32,52 +45,122 @@ void ParameterServer::serve(WeightsImmigration& border) {
   const std::span<const std::byte> bytes = weights.fetch();
   answer_.emplace(bytes.size());
   std::ranges::copy(bytes, answer_->content().begin());
-  const double interval = seconds_between_letters(mailbox_);
   Wait silence(mailbox_.deadline_seconds());
-  Wait unanswered(interval);
-  while (!all_are(State::gone)) {
-    const auto letter = mailbox_.take_from_living(tags, interval, awaited);
-    if (letter) read(*letter);
-    if (letter || !somebody_waits()) silence.progressed();
-    if (silence.expired()) mailbox_.give_up(mailbox_.deadline_seconds(), awaited);
-    if (!unanswered.expired()) continue;
-    ask_for_patience();
-    unanswered.progressed();
+  Wait unanswered(seconds_between_letters(mailbox_));
+  while (true) {
+    if (is_to_regroup()) regroup();
+    if (all_are(State::gone)) return;
+    try {
+      await_letter(silence);
+      if (!unanswered.expired()) continue;
+      ask_for_patience();
+      unanswered.progressed();
+    } catch (const RankLost& loss) {
+      if (!loss.is_outlived()) throw;
+      lose(loss);
+      silence.progressed();
+    }
   }
 }
 
+// Of those that live.
 bool ParameterServer::all_are(State state) const {
-  return std::ranges::all_of(clients_, [&](const Client& each) { return each.state == state; });
+  return std::ranges::all_of(
+      clients_, [&](const Client& each) { return each.state == state || each.state == State::lost; });
 }
 
-bool ParameterServer::somebody_waits() const {
-  return std::ranges::any_of(clients_, &Client::awaits_weights);
+std::vector<int> ParameterServer::living() const {
+  std::vector<int> ranks;
+  for (int rank = 1; rank < mailbox_.size(); ++rank)
+    if (clients_[static_cast<std::size_t>(rank - 1)].state != State::lost) ranks.push_back(rank);
+  return ranks;
+}
+
+// `silence`: since the last one came, while somebody waits.
+void ParameterServer::await_letter(Wait& silence) {
+  const auto letter = mailbox_.take_from_living(tags, seconds_between_letters(mailbox_), awaited);
+  if (letter) read(*letter);
+  if (letter || std::ranges::none_of(clients_, &Client::waits)) silence.progressed();
+  if (silence.expired()) mailbox_.give_up(mailbox_.deadline_seconds(), awaited);
+}
+
+// The one that was just caught.
+void ParameterServer::lose(const RankLost& loss) {
+  loss_ = std::current_exception();
+  const std::vector<int> lost = mailbox_.ranks_of(loss);
+  mailbox_.spare(lost);
+  std::int64_t parts = 0;
+  for (const int rank : lost) {
+    client(rank) = {.state = State::lost};
+    table_.note_death(mailbox_.number(rank));
+    parts += deal_.take_back(rank - 1);
+  }
+  if (is_to_regroup()) return;
+  say_who_has_died(loss.ranks(), parts);
+  go_on();
+}
+
+// Where all regroup they say it.
+void ParameterServer::say_who_has_died(const std::vector<int>& numbers, std::int64_t parts) const {
+  const std::string sentence =
+      fmt::format("{} died; the others are dealt what was drawn and not pushed there (parts of batches: {})",
+                  list_ranks(numbers) + (numbers.size() == 1 ? " has" : " have"), parts);
+  print_error(sentence);
+  tell_event(EventKind::survived, std::ssize(living()) + 1, sentence);
+}
+
+bool ParameterServer::is_to_regroup() const { return loss_ && (!deal_.is_open() || living().empty()); }
+
+// Clients that call each other hear of the death by themselves; those that wait for the server alone do not.
+void ParameterServer::regroup() {
+  for (const int rank : living()) post(rank, {.word = Word::regroup}, false);
+  std::rethrow_exception(loss_);
 }
 
 void ParameterServer::read(const Letter& letter) {
   const LetterHead head = head_of(letter);
+  Client& from = client(letter.from);
+  if (from.state == State::lost) return;  // its parts are dealt again
+  table_.set_times(mailbox_.number(letter.from), head.waited_seconds, head.elapsed_seconds);
   switch (head.word) {
-    case Word::draw: {
-      const Draw drawn = deal_.draw(head.step, head.end);
-      return post(letter.from,
-                  {.word = Word::part, .step = drawn.step_in_epoch, .part = drawn.part.value_or(-1)}, false);
-    }
+    case Word::draw:
+      from.asks_for = head.deal;
+      return deal_out();
     case Word::push:
+      take_push(letter, head);
+      deal_.finish(letter.from - 1, head.steps);
+      from.state = State::waits;
+      return go_on();
     case Word::rest:
       take_push(letter, head);
-      client(letter.from).state = head.word == Word::push ? State::waits : State::rests;
+      deal_.finish_all(letter.from - 1);
+      from.state = State::rests;
+      deal_out();
       return go_on();
     case Word::stop:
       return deal_.stop();
     case Word::leave:
-      table_.set_times(letter.from - 1, head.waited_seconds, head.elapsed_seconds);
-      client(letter.from).state = State::gone;
+      from.state = State::gone;
       return;
     case Word::patience:
       return;  // that it has come is all it says
     default:
       throw InternalError(fmt::format("rank {} has sent the server a letter with the word {}", letter.from,
                                       static_cast<int>(head.word)));
+  }
+}
+
+// A deal is opened when all clients have come to it, so that no client draws while others still call each other.
+void ParameterServer::deal_out() {
+  const auto has_come = [&](int rank) { return client(rank).asks_for || client(rank).state == State::rests; };
+  const std::vector<int> ranks = living();
+  if (!deal_.is_open() && !std::ranges::all_of(ranks, has_come)) return;
+  for (const int rank : ranks) {
+    const std::optional<DealtSteps> steps = std::exchange(client(rank).asks_for, std::nullopt);
+    if (!steps) continue;
+    if (!deal_.is_open()) deal_.open(*steps);
+    const Draw drawn = deal_.draw(rank - 1);
+    post(rank, {.word = Word::part, .step = drawn.step_in_epoch, .part = drawn.part.value_or(-1)}, false);
   }
 }
 
@@ -89,38 +172,38 @@ void ParameterServer::take_push(const Letter& letter, const LetterHead& head) {
     throw InternalError(fmt::format("rank {} has pushed {} bytes to a server with {} bytes of weights",
                                     letter.from, pushed.size(), weights.size()));
   const std::int64_t staleness = version_ - head.version;
-  const auto clients = std::ssize(clients_);
+  const auto clients = std::ssize(living());
   with_elements(dtype_, [&]<class T>(T) {
     mix_in<T>(rule_, staleness, clients, trainables_, elements_of<const T>(pushed), elements_of<T>(weights));
   });
   ++version_;
   ++client(letter.from).pushes;
-  table_.add_push(letter.from - 1, head.steps, staleness);
+  table_.add_push(mailbox_.number(letter.from), head.steps, staleness);
 }
 
 // Answers those that may go on.
 void ParameterServer::go_on() {
-  const bool all_rest = all_are(State::rests);
-  for (int rank = 1; rank < mailbox_.size(); ++rank) {
+  const bool is_over = all_are(State::rests) && !deal_.has_returned();
+  for (const int rank : living()) {
     Client& waiting = client(rank);
-    if (!all_rest && (waiting.state != State::waits || is_ahead(waiting))) continue;
-    send_weights(rank);
-    if (all_rest) waiting.pushes = 0;
+    const bool may_go_on = waiting.state == State::rests
+                               ? is_over || deal_.has_returned()
+                               : waiting.state == State::waits && !is_ahead(waiting);
+    if (!may_go_on) continue;
+    post(rank, {.word = Word::weights, .version = version_, .again = is_over ? 0 : 1}, true);
+    if (is_over) waiting.pushes = 0;
     waiting.state = State::works;
   }
-  if (all_rest) deal_.close();
+  if (is_over) deal_.close();
 }
 
 // The slowest is never ahead, so that somebody always goes on. Those that rest push no more.
 bool ParameterServer::is_ahead(const Client& client) const {
   if (!max_staleness_) return false;
   return std::ranges::any_of(clients_, [&](const Client& other) {
-    return other.state != State::rests && client.pushes - other.pushes > *max_staleness_;
+    return other.state != State::rests && other.state != State::lost &&
+           client.pushes - other.pushes > *max_staleness_;
   });
-}
-
-void ParameterServer::send_weights(int rank) {
-  post(rank, {.word = Word::weights, .version = version_}, true);
 }
 
 void ParameterServer::post(int rank, const LetterHead& head, bool with_weights) {
@@ -128,7 +211,7 @@ void ParameterServer::post(int rank, const LetterHead& head, bool with_weights) 
 }
 
 void ParameterServer::ask_for_patience() {
-  for (int rank = 1; rank < mailbox_.size(); ++rank)
+  for (const int rank : living())
     if (client(rank).awaits_weights()) post(rank, {.word = Word::patience}, false);
 }
 

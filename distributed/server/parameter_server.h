@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
+#include "core/ranks/rank_lost.h"
 #include "distributed/group/wait.h"
 #include "distributed/mailbox.h"
 #include "distributed/server/client_table.h"
@@ -18,41 +20,55 @@ namespace plexaura {
 // behind it, so that no client gets weights without its own last push and none are sent that nobody asked for. A letter
 // has the weights of one version, which counts the pushes. It also deals out the data. When nothing is left to be
 // dealt, all clients rest, and all of them get the same weights.
+//
+// Where the communicator outlives ranks, it goes on when clients die as long as parts are dealt: what these had drawn and
+// not pushed is dealt to the others. Between two deals, where clients call each other, all come together anew.
 class ParameterServer {
  public:
   // All other ranks of the mailbox, which outlives this, are clients. `max_staleness`: a client that is more than so
   // many pushes, counted since all rested, ahead of the slowest one at work waits for that one.
   ParameterServer(Mailbox& mailbox, const ServerRule& rule, std::optional<std::int64_t> max_staleness);
 
-  // The weights to begin with are those of the border. Until all clients have left. Throws a RankLost where one dies,
-  // or where clients wait and nobody writes within the deadline.
+  // The weights to begin with are those of the border. Until all clients have left. Throws a RankLost where one has died
+  // and all come together anew, or all have, and where clients wait and nobody writes within the deadline. Of a
+  // server that has thrown the table alone is used any more.
   void serve(WeightsImmigration& border);
 
   const ClientTable& table() const { return table_; }
+  // That of the server which has served this one's clients before, and others.
+  void go_on_from(const ClientTable& table);
 
  private:
   enum class State : std::uint8_t {
     works,
     waits,  // it has pushed, and gets its weights when it may go on
     rests,  // the same when all others rest, too
-    gone
+    gone,
+    lost  // it has died
   };
   struct Client {
     State state = State::works;
-    std::int64_t pushes = 0;  // since all rested
+    std::int64_t pushes = 0;                  // since all rested
+    std::optional<DealtSteps> asks_for = {};  // a part of these, and was not answered yet
 
     bool awaits_weights() const { return state == State::waits || state == State::rests; }
+    bool waits() const { return awaits_weights() || asks_for; }
   };
 
   Client& client(int rank) { return clients_[static_cast<std::size_t>(rank - 1)]; }
   bool all_are(State state) const;
-  bool somebody_waits() const;
+  std::vector<int> living() const;
+  void await_letter(Wait& silence);
+  void lose(const RankLost& loss);
+  void say_who_has_died(const std::vector<int>& numbers, std::int64_t parts) const;
+  bool is_to_regroup() const;
+  [[noreturn]] void regroup();
   void read(const Letter& letter);
+  void deal_out();
   void take_push(const Letter& letter, const LetterHead& head);
   void go_on();
   bool is_ahead(const Client& client) const;
   void post(int rank, const LetterHead& head, bool with_weights);
-  void send_weights(int rank);
   void ask_for_patience();
 
   Mailbox& mailbox_;
@@ -64,7 +80,8 @@ class ParameterServer {
   std::int64_t version_ = 0;
   DType dtype_ = DType::float32;
   std::size_t trainables_ = 0;
-  std::optional<Draft> answer_;  // its content are the weights
+  std::optional<Draft> answer_;        // its content are the weights
+  std::exception_ptr loss_ = nullptr;  // the last one
 };
 
 }  // namespace plexaura

@@ -1,31 +1,48 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <vector>
 
 #include "core/params/dealer.h"
 
 namespace plexaura {
 
-// Deals out the parts of an epoch's steps, in the order of steps, each once.
+// Deals out the parts of an epoch's steps, in the order of steps. A part is finished once: what a client has drawn and
+// leaves behind is dealt again.
 class PartDeal {
  public:
-  // Into so many parts the batch of a step is cut.
-  explicit PartDeal(std::int64_t parts) : parts_(parts) {}
+  // They are counted from 0.
+  explicit PartDeal(int clients) : unfinished_(static_cast<std::size_t>(clients)) {}
 
-  // The first draw opens the deal of the steps from `first` up to `end`.
-  Draw draw(std::int64_t first, std::int64_t end);
-  // Only what is left of the step that is being dealt is still to be drawn: nothing before the first draw, and where all
-  // parts of a step have just been drawn.
+  void open(const DealtSteps& steps);
+  bool is_open() const { return next_.has_value(); }
+  // Of an open deal, as all that follow but stop().
+  Draw draw(int client);
+  // The first so many of the parts that the client has drawn and not finished; all of them.
+  void finish(int client, std::int64_t parts);
+  void finish_all(int client);
+  // The client has died: those parts are the next to be drawn. How many there are.
+  std::int64_t take_back(int client);
+  // Whether some of these have not been drawn again yet.
+  bool has_returned() const { return !returned_.empty(); }
+  // Only what is left of the step that is being dealt is still to be drawn, and what was taken back: nothing of a deal
+  // that is yet to be opened, nor where all parts of a step have just been drawn.
   void stop();
-  // What is drawn next opens another deal.
+  // No deal is open.
   void close();
 
  private:
-  std::int64_t parts_;
+  std::deque<std::int64_t>& unfinished(int client) { return unfinished_[static_cast<std::size_t>(client)]; }
+
+  std::int64_t parts_ = 1;  // of a step
   std::optional<std::int64_t> next_ =
       {};  // counts the parts of all steps of the epoch; none: no deal is open
   std::int64_t end_ = 0;
+  std::deque<std::int64_t> returned_;  // as next_ counts
+  std::vector<std::deque<std::int64_t>>
+      unfinished_;         // of each client, in the order in which it has drawn them
   bool stopping_ = false;  // a deal that is yet to be opened
 };
 

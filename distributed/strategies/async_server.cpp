@@ -14,6 +14,14 @@ void AsyncServer::begin(WeightsImmigration& border) {
   if (client_) client_->begin(border);
 }
 
+void AsyncServer::go_on_from(const Strategy& former) {
+  const auto& before = dynamic_cast<const AsyncServer&>(former);
+  if (server_)
+    server_->go_on_from(before.server_->table());
+  else
+    client_->go_on_from(*before.client_);
+}
+
 std::string AsyncServer::account() const {
   return server_ ? "clients of the parameter server\n" + server_->table().to_text() : "";
 }

@@ -40,6 +40,7 @@ class AsyncServer final : public Strategy {
   void show_weights() override { client_->rest(); }
   void end() override { client_->leave(); }
   void serve(WeightsImmigration& border) override { server_->serve(border); }
+  void go_on_from(const Strategy& former) override;
   std::string account() const override;
 
  private:

@@ -119,6 +119,10 @@ bool can_overlap(std::string_view strategy) {
 
 bool keeps_own_weights(std::string_view strategy) { return strategy == "local" || strategy == "elastic"; }
 
+bool has_parameter_server(std::string_view strategy) {
+  return strategy == "async-server" || strategy == "downpour";
+}
+
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communicator& communicator) {
   agree_on_error(communicator, mistake_in(options), "the choice of a strategy");
   if (communicator.size() == 1 && !options.even_alone) return nullptr;

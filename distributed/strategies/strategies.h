@@ -46,6 +46,8 @@ bool can_overlap(std::string_view strategy);
 
 // Whether the weights of each rank are its own, so that it goes on with these where others are lost.
 bool keeps_own_weights(std::string_view strategy);
+// Whether rank 0 serves weights to clients that do not wait for each other.
+bool has_parameter_server(std::string_view strategy);
 
 // How the ranks of this run work together:
 //   allreduce         gradients are summed by all ranks, each its part, inside a node right where they lie

@@ -253,18 +253,18 @@ TrainerParts parts_of(const Setup& setup, Work& work) {
 // Trains, and tells how it ended. Returns the exit status.
 int run_to_the_end(const CommandLine& line, const Setup& setup, Survivors& survivors, Trainer& trainer,
                    const Work& work) {
-  const TrainingResult result = survivors.run(trainer, *work.report);
+  const TrainingResult result = survivors.run(trainer, work.store, *work.report);
   if (survivors.trains()) {
     work.report->summary(result, work.store, line.log, setup.options.trainer.output.string());
     if (work.profile) write_profile(survivors.ranks(), *work.profile, line.profile);
   }
-  return result.signal == 0 ? 0 : 128 + result.signal;
+  return survivors.share_status(result.signal == 0 ? 0 : 128 + result.signal);
 }
 
 // Of a spare.
 int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
   Work work = prepare(line, roles, setup);
-  Survivors survivors(roles, setup.options, work.backend->info().kind, line.log);
+  Survivors survivors(roles, nullptr, setup.options, work.backend->info().kind, line.log);
   setup.options.trainer.is_spare = true;
   Trainer trainer(parts_of(setup, work), setup.options.trainer);
   return run_to_the_end(line, setup, survivors, trainer, work);
@@ -289,7 +289,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   say_if_any(*report, remark_on_shared_cores(ranks, backend->info().host_memory));
   say_if_any(*report, setup.compression.sentence);
   if (!setup.compression.sentence.empty()) report->log(setup.compression.fields);
-  Survivors survivors(roles, setup.options, backend->info().kind, line.log);
+  Survivors survivors(roles, strategy, setup.options, backend->info().kind, line.log);
   TrainerParts parts = parts_of(setup, work);
   parts.collective = &ranks;
   parts.strategy = strategy;
@@ -329,7 +329,6 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
         "distributed.algorithm is '{}', which adds in an order of its own: another number of hosts, "
         "or another division into buckets, may round differently",
         setup.options.algorithm));
-  roles.share_parameters(store);
   return run_to_the_end(line, setup, survivors, trainer, work);
 }
 
@@ -340,8 +339,12 @@ int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const
   ParameterStore store = make_store_of(setup);
   if (line.dry_run) return 0;
   const StopSignals signals;
-  roles.serve(strategy, store, *backend, setup.options.trainer.bucket_bytes);
-  return 0;
+  Survivors survivors(roles, &strategy, setup.options, backend->info().kind, line.log);
+  survivors.serve(store, *backend);
+  const int status = survivors.share_status(0);
+  // When nobody needs this rank any more: that nothing can be printed costs no checkpoint.
+  print_output(survivors.strategy()->account());
+  return status;
 }
 
 // What is not written in the file is asked for where it can be had.
@@ -374,12 +377,8 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   const Roles roles(ranks, strategy.get());
   if (roles.trainers() + spares < ranks.size())
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
-  const int status = roles.serves() ? serve(line, roles, *strategy, setup)
-                                    : train(line, roles, *exchange, strategy.get(), std::move(setup));
-  const int shared = roles.share_status(status);
-  // When nobody needs this rank any more: that nothing can be printed costs no checkpoint.
-  if (roles.serves() && !line.dry_run) print_output(strategy->account());
-  return shared;
+  if (roles.serves()) return serve(line, roles, *strategy, setup);
+  return train(line, roles, *exchange, strategy.get(), std::move(setup));
 }
 
 // What is needed before ranks exist.

@@ -221,10 +221,6 @@ bool rank_0_adds(const std::string& strategy) {
   return strategy == "reduce-broadcast" || strategy == "send-recv" || strategy == "scatter-gather";
 }
 
-bool has_parameter_server(const std::string& strategy) {
-  return strategy == "async-server" || strategy == "downpour";
-}
-
 AsyncServerOptions read_async_server(const Section& distributed, bool mixes) {
   AsyncServerOptions server;
   server.push_every = distributed.has("push_every")
@@ -271,9 +267,7 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   if (!has_server) distributed.refuse({"push_every", "max_staleness", "client"}, because);
   if (!mixes) distributed.refuse({"mix", "damping"}, because);
   if (!is_local && !is_elastic) distributed.refuse({"every"}, because);
-  if (has_server)
-    return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every", "on_loss"}, because);
-  if (is_local || is_elastic) {
+  if (is_local || is_elastic || has_server) {
     run.on_loss = read_on_loss(distributed);
     return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every"}, because);
   }
@@ -339,16 +333,18 @@ OnLoss read_on_loss(const Section& distributed) {
   const bool can_be_exact = why_not_exact(strategy, distributed.text_or("algorithm", "auto"),
                                           distributed.text_or("compression", "none"))
                                 .empty();
-  const std::string otherwise = keeps_own_weights(strategy) ? "drop" : "end";
-  const std::string word =
-      distributed.choice_or("on_loss", can_be_exact ? "exact" : otherwise, {"drop", "end", "exact"});
+  // There is no undisturbed run that ranks which do not follow one another could repeat.
+  const bool always_drops = keeps_own_weights(strategy) || has_parameter_server(strategy);
+  const std::string by_default = can_be_exact ? "exact" : always_drops ? "drop" : "end";
+  const std::string word = distributed.choice_or("on_loss", by_default, {"drop", "end", "exact"});
   if (word == "exact") return OnLoss::exact;
   return word == "drop" ? OnLoss::drop : OnLoss::end;
 }
 
 std::string why_others_end(const Config& config, const RunOptions& run) {
   const std::string why_not = why_not_exact(run);
-  const bool can_drop = run.strategy.name == "allreduce" || run.strategy.name == "reduce-broadcast";
+  const bool can_drop = run.strategy.name == "allreduce" || run.strategy.name == "reduce-broadcast" ||
+                        has_parameter_server(run.strategy.name);
   const std::string reason =
       config.section("distributed").has("on_loss")
           ? fmt::format("distributed.on_loss is end; set it to {}drop", why_not.empty() ? "exact or " : "")

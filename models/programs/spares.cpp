@@ -56,6 +56,12 @@ void check_spares(int spares, const CommandLine& line, const Communicator& all, 
         "a spare takes over the weights that all ranks have in common, and with distributed.strategy {} each "
         "has its own; leave --spares out, or choose allreduce",
         options.strategy.name));
+  if (has_parameter_server(options.strategy.name))
+    throw config.section("distributed")
+        .error("strategy",
+               fmt::format("is '{}', whose clients draw the parts of one that dies, and no spare takes over; "
+                           "start more ranks instead, and leave --spares out",
+                           options.strategy.name));
   if (options.on_loss == OnLoss::end)
     throw UserError(
         fmt::format("no spare can take over: {}, or leave --spares out", why_others_end(config, options)));

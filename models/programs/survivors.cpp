@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <fmt/format.h>
 #include <iterator>
 #include <numeric>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "core/error.h"
 #include "core/events.h"
 #include "distributed/failure/failure.h"
 #include "distributed/handshake.h"
@@ -37,6 +40,9 @@ std::vector<int> without(const std::vector<int>& ranks, const std::vector<int>& 
   return rest;
 }
 
+// Of ranks that serve or train.
+int seats_of(const Roles& roles) { return roles.trainers() + static_cast<int>(roles.serving().size()); }
+
 std::string ending(const std::vector<int>& ranks, const char* of_one, const char* of_many) {
   return fmt::format("{} {}", list_ranks(ranks), ranks.size() == 1 ? of_one : of_many);
 }
@@ -44,85 +50,129 @@ std::string ending(const std::vector<int>& ranks, const char* of_one, const char
 }  // namespace
 
 struct Survivors::Group {
-  // `left`: those that live, of which so many train. `number`: of this rank, as at the start.
-  Group(std::unique_ptr<Communicator> left, int trainers, int number, const RunOptions& options,
+  // `left`: those that live. `number`: of this rank, as at the start.
+  Group(std::unique_ptr<Communicator> left, const Roles& at_start, int number, const RunOptions& options,
         const std::string& processor);
 
   std::unique_ptr<Communicator> living;
   std::vector<int> numbers;  // of all of them, as at the start
-  std::unique_ptr<Communicator> part;
-  Communicator* ranks = nullptr;  // those that train; the rest is theirs alone
   std::unique_ptr<Communicator> exchange;
   std::unique_ptr<Strategy> own_strategy;
+  std::optional<Roles> roles;
   std::optional<Rebroadcast> realigning;
   Strategy* strategy = nullptr;
 
  private:
-  void choose_strategy(int shards, const RunOptions& options, const std::string& processor);
+  void check_served(const Roles& at_start) const;
+  void choose_strategy(int shards, const RunOptions& options);
 };
 
-Survivors::Group::Group(std::unique_ptr<Communicator> left, int trainers, int number,
+Survivors::Group::Group(std::unique_ptr<Communicator> left, const Roles& at_start, int number,
                         const RunOptions& options, const std::string& processor)
     : living(std::move(left)) {
   for (const std::string& text : living->gather_all(std::to_string(number), "who is left"))
     numbers.push_back(std::stoi(text));
-  const bool trains = living->rank() < trainers;
-  if (living->size() > trainers) part = living->split(trains ? 0 : 1, "the ranks that train");
-  if (!trains) return;
-  ranks = part ? part.get() : living.get();
-  choose_strategy(options.on_loss == OnLoss::exact ? trainers : 0, options, processor);
+  check_served(at_start);
+  const int seats = seats_of(at_start);
+  const bool is_spare = living->rank() >= seats;
+  exchange = living->size() > seats ? living->split(is_spare ? 1 : 0, "the exchange of gradients")
+                                    : living->duplicate("the exchange of gradients");
+  if (!is_spare) choose_strategy(options.on_loss == OnLoss::exact ? at_start.trainers() : 0, options);
+  roles.emplace(*living, own_strategy.get(), is_spare);
+  if (is_spare || roles->serves()) return;
+  const bool unlike = !find_difference(roles->training(), "the kind of processor", processor).empty();
+  if (unlike && strategy != nullptr && !strategy->realigns_weights())
+    strategy = &realigning.emplace(*strategy, roles->training(), options.rebroadcast_every);
+}
+
+void Survivors::Group::check_served(const Roles& at_start) const {
+  const std::vector<int> gone = without(at_start.serving(), numbers);
+  std::string what;
+  if (!gone.empty())
+    what =
+        ending(gone, "has died, which held the weights of all", "have died, which held the weights of all");
+  else if (numbers == at_start.serving())
+    what = "all ranks that trained have died";
+  if (what.empty()) return;
+  const DeviceError error(what + "; go on from the last checkpoint with --resume");
+  agree_on_error(*living, std::make_exception_ptr(error), "the weights of the ranks that are left");
 }
 
 // `shards`: of which sums are made; 0: one for each rank.
-void Survivors::Group::choose_strategy(int shards, const RunOptions& options, const std::string& processor) {
-  exchange = ranks->duplicate("the exchange of gradients");
+void Survivors::Group::choose_strategy(int shards, const RunOptions& options) {
   exchange->choose_algorithm(options.algorithm);
   StrategyOptions chosen = options.strategy;
   chosen.even_alone = shards > 0 || keeps_own_weights(chosen.name);
   own_strategy = make_strategy(chosen, *exchange);
   strategy = own_strategy.get();
   if (shards > 0) exchange->bring_shards(shards);
-  const bool unlike = !find_difference(*ranks, "the kind of processor", processor).empty();
-  if (unlike && strategy != nullptr && !strategy->realigns_weights())
-    strategy = &realigning.emplace(*strategy, *ranks, options.rebroadcast_every);
 }
 
-Survivors::Survivors(const Roles& roles, const RunOptions& options, std::string processor, std::string log)
-    : all_(roles.candidates()),
-      training_(roles.is_spare() ? nullptr : &roles.training()),
+Survivors::Survivors(const Roles& roles, Strategy* strategy, const RunOptions& options, std::string processor,
+                     std::string log)
+    : roles_at_start_(roles),
+      strategy_at_start_(strategy),
       trainers_(roles.trainers()),
       options_(options),
       processor_(std::move(processor)),
       log_(std::move(log)),
-      trains_(!roles.is_spare()),
-      numbers_(static_cast<std::size_t>(all_.size())) {
+      trains_(!roles.is_spare() && !roles.serves()),
+      numbers_(static_cast<std::size_t>(roles.all().size())) {
   std::iota(numbers_.begin(), numbers_.end(), 0);
 }
 
 Survivors::~Survivors() = default;
 
-Communicator& Survivors::ranks() { return group_ ? *group_->ranks : *training_; }
+const Roles& Survivors::roles() const { return group_ ? *group_->roles : roles_at_start_; }
 
-Communicator& Survivors::living() { return group_ ? *group_->living : all_; }
+Strategy* Survivors::strategy() const { return group_ ? group_->strategy : strategy_at_start_; }
 
-bool Survivors::has_spares() { return living().size() > trainers_; }
+bool Survivors::has_spares() const { return roles().all().size() > seats_of(roles_at_start_); }
 
-TrainingResult Survivors::run(Trainer& trainer, RunReport& report) {
+TrainingResult Survivors::run(Trainer& trainer, const ParameterStore& store, RunReport& report) {
   const StopSignals signals;  // also while ranks regroup; a spare leaves them to those that train
   await_the_beginning();
-  if (!all_.outlives_ranks()) return trainer.run(report);
+  return outlive([&](bool is_lost) {
+    if (is_lost) go_on(trainer, report);
+    return trains_ ? train(trainer, store, report) : stand_by();
+  });
+}
+
+void Survivors::serve(ParameterStore& store, Backend& backend) {
+  outlive([&](bool is_lost) {
+    if (is_lost) {
+      regroup();
+      former_.clear();
+    }
+    roles().serve(*strategy(), store, backend, options_.trainer.bucket_bytes);
+    return TrainingResult{};
+  });
+}
+
+// All have come to the end of their work.
+int Survivors::share_status(int mine) const {
+  try {
+    return roles().share_status(mine);
+  } catch (const RankLost& loss) {
+    if (!loss.is_outlived()) throw;
+    return mine;
+  }
+}
+
+TrainingResult Survivors::outlive(const Work& work) {
+  Communicator& all = roles_at_start_.all();
+  if (!all.outlives_ranks()) return work(false);
   for (bool is_lost = false;; is_lost = true) {
-    const std::optional<TrainingResult> end = attempt(is_lost, trainer, report);
+    const std::optional<TrainingResult> end = attempt(work, is_lost);
     // A rank that has come to the end may be needed by one that has not, as others have died before they could tell it.
-    if (all_.agree(end.has_value(), patience())) return *end;
+    if (all.agree(end.has_value(), patience())) return *end;
   }
 }
 
 // Nothing where another rank has died meanwhile.
-std::optional<TrainingResult> Survivors::attempt(bool is_lost, Trainer& trainer, RunReport& report) {
+std::optional<TrainingResult> Survivors::attempt(const Work& work, bool is_lost) {
   try {
-    if (is_lost) go_on(trainer, report);
-    return trains_ ? train(trainer, report) : stand_by();
+    return work(is_lost);
   } catch (const RankLost& loss) {
     if (!loss.is_outlived()) throw;
     return std::nullopt;
@@ -140,7 +190,8 @@ void Survivors::await_the_beginning() {
   hear(patience_seconds, "the beginning of training");
 }
 
-TrainingResult Survivors::train(Trainer& trainer, RunReport& report) {
+TrainingResult Survivors::train(Trainer& trainer, const ParameterStore& store, RunReport& report) {
+  roles().share_parameters(store);
   TrainingResult result = trainer.run(report);
   if (has_spares()) tell_spares(result.signal, "the end of training");
   return result;
@@ -155,54 +206,67 @@ TrainingResult Survivors::stand_by() {
 
 // From the lowest rank, which trains.
 void Survivors::tell_spares(int signal, std::string_view what) {
-  if (living().rank() != 0) return;
+  Communicator& living = roles().all();
+  if (living.rank() != 0) return;
   const std::array<std::int32_t, 1> message{signal};
-  for (int spare = trainers_; spare < living().size(); ++spare)
-    living().send({spare, tag}, std::as_bytes(std::span(message)), what);
+  for (int spare = trainers_; spare < living.size(); ++spare)
+    living.send({spare, tag}, std::as_bytes(std::span(message)), what);
 }
 
 int Survivors::hear(double deadline_seconds, std::string_view what) {
   std::array<std::int32_t, 1> message{};
-  living().receive({0, tag, deadline_seconds}, std::as_writable_bytes(std::span(message)), what);
+  roles().all().receive({0, tag, deadline_seconds}, std::as_writable_bytes(std::span(message)), what);
   return message[0];
 }
 
-void Survivors::go_on(Trainer& trainer, RunReport& report) {
-  if (group_) former_.push_back(std::move(group_));
-  const bool was_spare = !trains_;
+// Of those that are left.
+void Survivors::regroup() {
+  const Strategy* former = former_.empty() ? strategy_at_start_ : former_.back()->strategy;
+  if (group_) {
+    former = group_->strategy;
+    former_.push_back(std::move(group_));
+  }
+  Communicator& all = roles_at_start_.all();
   group_ =
-      std::make_unique<Group>(all_.without({}, patience()), trainers_, all_.rank(), options_, processor_);
-  trains_ = group_->living->rank() < trainers_;
+      std::make_unique<Group>(all.without({}, patience()), roles_at_start_, all.rank(), options_, processor_);
+  if (former != nullptr && group_->strategy != nullptr) group_->strategy->go_on_from(*former);
+}
+
+void Survivors::go_on(Trainer& trainer, RunReport& report) {
+  const bool was_spare = !trains_;
+  regroup();
+  trains_ = !group_->roles->is_spare();
   if (!trains_) return former_.clear();
   if (was_spare) tell_event(EventKind::spare, 0);
   const bool exact = options_.on_loss == OnLoss::exact;
-  trainer.regroup(*group_->ranks, group_->strategy, exact ? std::optional(taken_parts()) : std::nullopt);
+  trainer.regroup(ranks(), group_->strategy, exact ? std::optional(taken_parts()) : std::nullopt);
   former_.clear();
   const auto facts = trainer.facts();
-  check_agreement(*group_->ranks, facts);
+  check_agreement(ranks(), facts);
   const std::string sentence = note_who_is_left() + " from step " + facts.at("the first step");
   tell_event(EventKind::survived, group_->living->size(), sentence);
-  if (group_->ranks->rank() == 0) report.speak(log_);
+  if (ranks().rank() == 0) report.speak(log_);
   report.say(sentence);
 }
 
 // All ranks divide the parts alike.
 TakenParts Survivors::taken_parts() const {
-  const auto blocks = divide_shards(trainers_, group_->ranks->size());
-  const ShardRange own = blocks[static_cast<std::size_t>(group_->ranks->rank())];
+  const auto blocks = divide_shards(trainers_, ranks().size());
+  const ShardRange own = blocks[static_cast<std::size_t>(ranks().rank())];
   return {trainers_, {own.first, own.last - own.first}};
 }
 
 // "rank 2 has died; rank 4 takes over; ranks 0, 1, 3 and 4 go on", numbered as at the start. The lowest rank has trained all
 // the time, and knows who was there before.
 std::string Survivors::note_who_is_left() {
-  const std::vector<int> train = first_of(group_->numbers, trainers_);
-  const std::vector<int> new_ones = without(train, first_of(numbers_, trainers_));
+  const int seats = seats_of(roles_at_start_);
+  const std::vector<int> at_work = first_of(group_->numbers, seats);
+  const std::vector<int> new_ones = without(at_work, first_of(numbers_, seats));
   std::string sentence = ending(without(numbers_, group_->numbers), "has died", "have died");
   if (!new_ones.empty()) sentence += "; " + ending(new_ones, "takes over", "take over");
-  sentence += "; " + ending(train, "goes on", "go on");
+  sentence += "; " + ending(at_work, "goes on", "go on");
   numbers_ = group_->numbers;
-  return group_->ranks->gather_all(sentence, "who goes on").front();
+  return ranks().gather_all(sentence, "who goes on").front();
 }
 
 }  // namespace plexaura

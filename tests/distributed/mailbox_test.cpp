@@ -192,6 +192,32 @@ TEST_CASE("mailbox: who needs all others ends with one that dies") {
   }
 }
 
+TEST_CASE("mailbox: who has spared a dead rank goes on without it, and ends with the next one") {
+  ThreadNetwork network(3);
+  const auto ends = endings(3, [&](int rank) {
+    GroupCommunicator ranks(network.transport(rank), {.outlive_ranks = true});
+    const auto box = ranks.mailbox("letters");
+    if (rank == 2) box->post(0, letter_tag, bytes_of("news"));
+    if (rank != 0) return;
+    const auto hear_of = [&](int dead) {
+      network.bury(dead);
+      try {
+        while (true) box->take_from_living(letter_tag + 1, 30, "the news");
+      } catch (const RankLost& loss) {
+        if (!loss.is_outlived() || box->ranks_of(loss) != std::vector{dead})
+          throw InternalError("another loss");
+      }
+      box->spare({dead});
+      if (!box->is_lost(dead)) throw InternalError("it is not lost");
+    };
+    hear_of(1);
+    const auto letter = box->take_from_living(letter_tag, 30, "the news");
+    if (!letter || text_of(*letter) != "news") throw InternalError("no letter");
+    hear_of(2);
+  });
+  CHECK(ends == std::vector<std::string>(3, "fine"));
+}
+
 TEST_CASE("mailbox: who gives up names those that do not answer") {
   ThreadNetwork network(2);
   std::promise<void> given_up;

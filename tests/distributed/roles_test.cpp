@@ -37,7 +37,8 @@ TEST_CASE("roles: a spare is among all ranks, and no rank that trains counts it"
     require(roles.is_spare() == (all.rank() == 2), "another rank is the spare");
     require(!roles.serves(), "a spare does not serve");
     require(roles.trainers() == 2, "two ranks train");
-    require(&roles.candidates() == &all, "all ranks may train");
+    require(&roles.candidates() == &all && &roles.all() == &all, "all ranks may train");
+    require(roles.serving().empty(), "nobody serves");
     if (!roles.is_spare()) require(roles.training().size() == 2, "two ranks share the data");
     require(roles.share_status(all.rank()) == all.rank(), "a status is this rank's own");
   });

@@ -62,7 +62,7 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
       read_inexact("compression: auto", "\"end\""),
       read_inexact("strategy: local", "\"drop\""),
       read_inexact("strategy: elastic", "\"drop\""),
-      read(csv, sgd, "strategy: async-server, max_staleness: 4"),
+      read_inexact("strategy: async-server, max_staleness: 4", "\"drop\""),
   };
   const std::array given{"data.format",
                          "data.path",
@@ -134,13 +134,8 @@ TEST_CASE("keys without effect are errors") {
     CHECK(user_error([&] {
             read(csv, sgd, key);
           }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
-  for (const std::string key : {"bucket_bytes: 2", "rebroadcast_every: 1", "on_loss: end"})
-    for (const std::string strategy : {"async-server", "downpour"})
-      CHECK(user_error([&] {
-              read(csv, sgd, "strategy: " + strategy + ", " + key);
-            }).find("has no effect here, because the strategy is " + strategy) != std::string::npos);
   for (const std::string key : {"bucket_bytes: 2", "rebroadcast_every: 1", "verify_every: 2"})
-    for (const std::string strategy : {"local", "elastic"})
+    for (const std::string strategy : {"local", "elastic", "async-server", "downpour"})
       CHECK(user_error([&] {
               read(csv, sgd, "strategy: " + strategy + ", " + key);
             }).find("has no effect here, because the strategy is " + strategy) != std::string::npos);
@@ -152,6 +147,10 @@ TEST_CASE("keys without effect are errors") {
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: reduce-broadcast, on_loss: exact");
         }).find("distributed.on_loss is 'exact' and distributed.strategy is reduce-broadcast; ") !=
+        std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, sgd, "strategy: downpour, on_loss: exact");
+        }).find("distributed.on_loss is 'exact' and distributed.strategy is downpour; ") !=
         std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "algorithm: ring, on_loss: exact");
@@ -246,6 +245,7 @@ TEST_CASE("a run whose ranks end with one that dies names the key by which they 
         "compression is bf16, and what a lost rank owed is lost with it; choose none, or set "
         "distributed.on_loss to drop");
   CHECK(why("on_loss: end") == "on_loss is end; set it to exact or drop");
+  CHECK(why("on_loss: end, strategy: downpour") == "on_loss is end; set it to drop");
   CHECK(why("on_loss: end, algorithm: ring") == "on_loss is end; set it to drop");
   CHECK(why("on_loss: end, strategy: elastic") == "on_loss is end; set it to drop");
 }
@@ -267,6 +267,18 @@ TEST_CASE("with strategies of which each rank keeps its own weights, the others 
               .ends_with("distributed.on_loss is 'exact' and distributed.strategy is " + strategy +
                          "; choose allreduce, or drop"));
   }
+}
+
+TEST_CASE("the others go on without a client of a server that dies, unless the file says that all end") {
+  const auto on_loss = [](const std::string& distributed) {
+    return read_on_loss(
+        Config::parse("distributed: {" + distributed + "}\n", "test.yaml").section("distributed"));
+  };
+  for (const std::string strategy : {"async-server", "downpour"}) {
+    CHECK(on_loss("strategy: " + strategy) == OnLoss::drop);
+    CHECK(on_loss("on_loss: end, strategy: " + strategy) == OnLoss::end);
+  }
+  CHECK(on_loss("strategy: send-recv") == OnLoss::end);
 }
 
 TEST_CASE("clients of a server train on while letters travel where distributed.client says so") {

@@ -84,6 +84,19 @@ TEST_CASE("ranks behind one step keep what they have, and validate where one of 
   CHECK_FALSE(end.place.saved);
 }
 
+TEST_CASE(
+    "ranks whose steps were dealt out meet the others where none of them has, and else have their sums") {
+  const RunPlace apart{.step = 4, .epoch_loss = 1, .is_to_meet = true};
+  CHECK(meet({apart, apart, apart}).place.is_to_meet);
+  for (const bool ended : {true, false}) {
+    const End end = meet({apart, RunPlace{.step = 4, .epoch_loss = 3, .epoch_ended = ended}, apart});
+    CHECK_FALSE(end.place.is_to_meet);
+    CHECK(end.place.epoch_ended == ended);
+    CHECK(end.place.epoch_loss == 3);
+    CHECK(end.weights == std::array<double, count>{0, 1, 2});
+  }
+}
+
 TEST_CASE("a spare takes everything from the lowest rank, before the first step as well") {
   const RunPlace spare{.step = RunPlace::nowhere};
   const RunPlace place{.step = 7, .first_step = 5, .saved = true};

@@ -6,12 +6,17 @@
 #include <csignal>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "backends/registry.h"
 #include "core/error.h"
+#include "core/ranks/rank_lost.h"
 #include "tests/support/backend.h"
+#include "tests/support/leaving_collective.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_collective.h"
 #include "tests/training/small_run.h"
@@ -37,7 +42,7 @@ class Heap {
   explicit Heap(const SlowRank& slow)
       : slow_(slow), is_open_(slow.rank < 0 || slow.draws == SlowRank::Draws::no_part) {}
 
-  Draw draw(int rank, std::int64_t first, std::int64_t end) {
+  Draw draw(int rank, const DealtSteps& steps) {
     std::unique_lock lock(mutex_);
     if (rank != slow_.rank) {
       changed_.wait(lock, [&] { return is_open_; });
@@ -47,22 +52,28 @@ class Heap {
       is_open_ = slow_.draws == SlowRank::Draws::first_part;
     }
     if (next_ < 0) {
-      next_ = first * rank_count;
-      end_ = (is_stopped_ ? first : end) * rank_count;
+      parts_ = steps.parts;
+      next_ = steps.first * parts_;
+      end_ = is_stopped_ ? next_ : (steps.end - 1) * parts_ + steps.parts_of_last;
     }
-    if (next_ >= end_) return {end_ / rank_count};
+    if (next_ >= end_ - (keeps_one_back_ ? 1 : 0)) return {(end_ + parts_ - 1) / parts_};
     const std::int64_t part = next_++;
     changed_.notify_all();
-    return {part / rank_count, part % rank_count};
+    return {part / parts_, part % parts_};
   }
   void stop() {
     const std::lock_guard lock(mutex_);
     is_stopped_ = true;
-    end_ = std::min(end_, (next_ + rank_count - 1) / rank_count * rank_count);
+    end_ = std::min(end_, (next_ + parts_ - 1) / parts_ * parts_);
     is_open_ = true;
     changed_.notify_all();
   }
-  void close() { next_ = -1; }
+  // Where one part was kept back that one is dealt now.
+  void close() {
+    if (!std::exchange(keeps_one_back_, false)) next_ = -1;
+  }
+  void keep_one_back() { keeps_one_back_ = true; }
+  bool keeps_one_back() const { return keeps_one_back_; }
 
  private:
   SlowRank slow_;
@@ -70,7 +81,9 @@ class Heap {
   std::condition_variable changed_;
   bool is_open_;
   bool is_stopped_ = false;
-  std::int64_t next_ = -1;  // below 0: no deal is open
+  bool keeps_one_back_ = false;  // of the deal, as one that somebody has drawn and left behind
+  std::int64_t parts_ = 1;       // of a step
+  std::int64_t next_ = -1;       // below 0: no deal is open
   std::int64_t end_ = 0;
 };
 
@@ -84,6 +97,7 @@ class Dealt final : public Strategy, public Dealer {
   Dealer* dealer() override { return this; }
   void begin(WeightsImmigration& border) override { border_ = &border; }
   void show_weights() override {
+    is_over_ = !heap_.keeps_one_back();
     const std::span<std::byte> values = border_->fetch_values();
     ranks_.broadcast(values.data(), values.size(), 0, "the weights of rank 0");
     border_->store_values();
@@ -94,8 +108,9 @@ class Dealt final : public Strategy, public Dealer {
     ++saves;
     return {};
   }
-  Draw draw(std::int64_t first, std::int64_t end) override { return heap_.draw(ranks_.rank(), first, end); }
+  Draw draw(const DealtSteps& steps) override { return heap_.draw(ranks_.rank(), steps); }
   void stop() override { heap_.stop(); }
+  bool is_over() const override { return is_over_; }
 
   mutable int saves = 0;
 
@@ -103,6 +118,7 @@ class Dealt final : public Strategy, public Dealer {
   Collective& ranks_;
   Heap& heap_;
   WeightsImmigration* border_ = nullptr;
+  bool is_over_ = false;
 };
 
 // Counts how often each sample was read; one of them may be unreadable.
@@ -143,6 +159,7 @@ struct Run {
   std::shared_ptr<Counted> samples = std::make_shared<Counted>();
   SlowRank slow = {};
   bool resume = false;
+  bool keeps_one_back = false;
   std::function<void(const StepRecord&)> after_step = {};    // on rank 0
   std::function<void(const EpochRecord&)> after_epoch = {};  // on rank 0
 };
@@ -150,6 +167,7 @@ struct Run {
 Ends train(const Run& run) {
   Ends ends;
   Heap heap(run.slow);
+  if (run.keeps_one_back) heap.keep_one_back();
   ThreadRanks(rank_count).run([&](Collective& ranks) {
     const auto backend = open_backend(test_backend().info().name);
     ParameterStore store = small_store();
@@ -265,20 +283,71 @@ TEST_CASE("dealt data: a run that is stopped at the end of an epoch is not saved
   }
 }
 
-TEST_CASE("dealt data: a run does not go on without a lost rank") {
-  Heap heap({});
-  ThreadRanks(rank_count).run([&](Collective& ranks) {
-    const auto backend = open_backend(test_backend().info().name);
-    ParameterStore store = small_store();
-    Dealt strategy(ranks, heap);
-    Trainer trainer({small_model, store, *backend, points(sample_count), points(5), &ranks, &strategy},
-                    {.batch_size = 7});
-    CHECK_THROWS_WITH_AS(trainer.regroup(ranks, nullptr),
-                         "the strategy deals out the data, so that parts which lost ranks have drawn are not "
-                         "trained on and the ranks that are left stand at different steps; go on from a "
-                         "checkpoint",
-                         UserError);
-  });
+TEST_CASE("dealt data: where a dealer has more when all have met, they draw on") {
+  const Run run{.options = {.epochs = 2}, .keeps_one_back = true};
+  const Ends ends = train(run);
+  CHECK(run.samples->were_read(2));
+  for (const RankEnd& end : ends) {
+    CHECK(end.result.steps == 6);
+    CHECK(end.epochs[0].train_loss == ends[0].epochs[0].train_loss);
+    CHECK(end.weights == ends[0].weights);
+  }
+}
+
+TEST_CASE("dealt data: of what is dealt again, a rank that has failed leaves nothing") {
+  const Ends ends =
+      train({.options = {.epochs = 2}, .samples = std::make_shared<Counted>(11), .keeps_one_back = true});
+  for (const RankEnd& end : ends) CHECK(end.error.find("sample 11 is torn") != std::string::npos);
+}
+
+// A rank is lost when the others sum up an epoch, and when they validate it. What it had learned is in the weights.
+TEST_CASE("dealt data: ranks that are left meet again, and share out the next epochs") {
+  for (const std::string call : {"the steps of epoch 1", "the report of epoch 1"}) {
+    CAPTURE(call);
+    struct Survivor {
+      std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
+      ParameterStore store = small_store();
+      std::unique_ptr<Dealt> strategy;
+      std::unique_ptr<Trainer> trainer;
+      Recorder seen;
+    };
+    std::array<Survivor, rank_count> all;
+    const auto samples = std::make_shared<Counted>();
+    Heap heap({});
+    CHECK_THROWS_AS(ThreadRanks(rank_count).run([&](Collective& ranks) {
+      LeavingCollective leaving(ranks, ranks.rank() == 1 ? std::string_view(call) : std::string_view());
+      Survivor& mine = all.at(static_cast<std::size_t>(ranks.rank()));
+      mine.strategy = std::make_unique<Dealt>(leaving, heap);
+      mine.trainer =
+          std::make_unique<Trainer>(TrainerParts{small_model, mine.store, *mine.backend, samples, points(5),
+                                                 &leaving, mine.strategy.get()},
+                                    TrainerOptions{.batch_size = 7,
+                                                   .epochs = 3,
+                                                   .optimizer = {.kind = OptimizerSpec::Kind::adam},
+                                                   .learning_rate = 0.1});
+      try {
+        mine.trainer->run(mine.seen);
+      } catch (const Gone&) {
+      }
+    }),
+                    RankLost);
+    ThreadRanks(2).run([&](Collective& ranks) {
+      Survivor& mine = all.at(static_cast<std::size_t>(2 * ranks.rank()));
+      const auto former = std::exchange(mine.strategy, std::make_unique<Dealt>(ranks, heap));
+      mine.trainer->regroup(ranks, mine.strategy.get());
+      CHECK(mine.trainer->facts().at("the first step") == "4");
+      CHECK_FALSE(mine.trainer->facts().contains("the optimizer's state"));
+      CHECK(mine.trainer->run(mine.seen).steps == 9);
+    });
+    CHECK(samples->were_read(3));
+    CHECK(weights(all[0].store) == weights(all[2].store));
+    for (const int rank : {0, 2}) {
+      const Recorder& seen = all.at(static_cast<std::size_t>(rank)).seen;
+      REQUIRE(seen.epochs.size() == 3);
+      for (const EpochRecord& epoch : seen.epochs)
+        CHECK(epoch.train_loss == all[0].seen.epochs[static_cast<std::size_t>(epoch.epoch)].train_loss);
+    }
+  }
 }
 
 TEST_CASE("dealt data: a run of so many steps ends behind them, within an epoch, too") {

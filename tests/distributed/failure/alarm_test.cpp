@@ -122,6 +122,56 @@ TEST_CASE("alarm: ranks that outlive others kill one that is stopped, and none t
   CHECK(at_work.death() == 0);
 }
 
+TEST_CASE("alarm: a rank that is spared ends no wait, is asked nothing and is named nowhere") {
+  ThreadNetwork network(3);
+  network.bury(1);
+  const auto ends = endings(3, [&](int rank) {
+    if (rank != 0) return;
+    Alarm alarm(network.transport(rank), true);
+    alarm.set_topology(on_hosts({"a", "b", "c"}, rank));
+    const std::vector<int> spared{1};
+    const CallSignature at = announce(Call::barrier, "bucket 3");
+    for (RankWait wait(alarm, {at, test_deadline, {}, spared});;) wait.pause();
+  });
+  CHECK(ends[0].starts_with("says rank 2 on c did not come to 'bucket 3' (barrier) within 0.25 s: "));
+}
+
+// Rank 1 answers the question that finds rank 2 stopped, and not the next one.
+TEST_CASE("alarm: a rank that was asked before is asked again") {
+  const Sleeper stopped;
+  stopped.stop();
+  ThreadNetwork network(3);
+  std::atomic<bool> is_over = false;
+  const auto ends = endings(3, [&](int rank) {
+    std::vector<ProcessPlace> places(3, this_place());
+    for (int other = 0; other < 3; ++other) places[static_cast<std::size_t>(other)].number = other;
+    places[2].process = stopped.id();
+    Alarm alarm(network.transport(rank), true);
+    alarm.set_topology({places, rank});
+    if (rank == 2) {
+      while (stopped.death() == 0) std::this_thread::yield();
+      return network.bury(2);
+    }
+    try {
+      wait_in_vain(alarm, "bucket 3", rank == 0 ? test_deadline : 60);
+    } catch (const RankLost&) {
+    }
+    if (rank == 1) {
+      while (!is_over) std::this_thread::yield();
+      return;
+    }
+    const std::vector<int> spared{2};
+    const CallSignature at = announce(Call::barrier, "bucket 4");
+    try {
+      for (RankWait wait(alarm, {at, test_deadline, {}, spared});;) wait.pause();
+    } catch (...) {
+      is_over = true;
+      throw;
+    }
+  });
+  CHECK(ends[0].starts_with("says rank 1 did not come to 'bucket 4' (barrier) within 0.25 s: "));
+}
+
 TEST_CASE("alarm: of the ranks that wait one names the rank that does not, the others keep silent") {
   ThreadNetwork network(4);
   const std::string text =

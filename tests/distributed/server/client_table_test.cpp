@@ -1,15 +1,27 @@
 #include "distributed/server/client_table.h"
 
 #include <doctest/doctest.h>
+#include <string>
+#include <vector>
 
 namespace plexaura::testing::client_table_test {
 
+namespace {
+
+ClientTable table_of(const std::vector<int>& clients) {
+  ClientTable table;
+  for (const int client : clients) table.add(client);
+  return table;
+}
+
+}  // namespace
+
 TEST_CASE("client table: a row for each client, and the staleness of all pushes in classes") {
-  ClientTable table(2);
-  table.add_push(0, 16, 0);
-  table.add_push(0, 4, 1);
-  for (const std::int64_t staleness : {2, 3, 4, 9}) table.add_push(1, 2, staleness);
-  table.set_times(0, 1, 8);
+  ClientTable table = table_of({1, 2});
+  table.add_push(1, 16, 0);
+  table.add_push(1, 4, 1);
+  for (const std::int64_t staleness : {2, 3, 4, 9}) table.add_push(2, 2, staleness);
+  table.set_times(1, 1, 8);
   CHECK(table.to_text() ==
         "  rank    steps   pushes   mean staleness   idle\n"
         "     1       20        2             0.50 12.5 %\n"
@@ -18,12 +30,31 @@ TEST_CASE("client table: a row for each client, and the staleness of all pushes 
 }
 
 TEST_CASE("client table: a run without a step has empty rows") {
-  ClientTable table(1);
-  table.set_times(0, 5, 0);
+  ClientTable table = table_of({1});
+  table.set_times(1, 5, 0);
   CHECK(table.to_text() ==
         "  rank    steps   pushes   mean staleness   idle\n"
         "     1        0        0             0.00  0.0 %\n"
         "  pushes by staleness \n");
+}
+
+TEST_CASE("client table: clients that have died keep their rows") {
+  const std::string head = "  rank    steps   pushes   mean staleness   idle\n";
+  const std::string end = "  pushes by staleness   0: 1\n";
+  ClientTable table = table_of({1, 2, 3});
+  table.add_push(2, 16, 0);
+  table.note_death(3);
+  CHECK(table.to_text() == head +
+                               "     1        0        0             0.00  0.0 %\n"
+                               "     2       16        1             0.00  0.0 %\n"
+                               "     3        0        0             0.00  0.0 %  has died\n" +
+                               end);
+  table.keep_alive({1});
+  CHECK(table.to_text() == head +
+                               "     1        0        0             0.00  0.0 %\n"
+                               "     2       16        1             0.00  0.0 %  has died\n"
+                               "     3        0        0             0.00  0.0 %  has died\n" +
+                               end);
 }
 
 }  // namespace plexaura::testing::client_table_test

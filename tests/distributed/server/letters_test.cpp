@@ -23,7 +23,8 @@ TEST_CASE("letters: what is sealed is read again, with its content or without") 
 }
 
 TEST_CASE("letters: those that deal out the data travel apart from those with weights") {
-  for (const Word word : {Word::draw, Word::part, Word::stop, Word::leave}) CHECK(tag_of(word) == deal_tag);
+  for (const Word word : {Word::draw, Word::part, Word::stop, Word::leave, Word::regroup})
+    CHECK(tag_of(word) == deal_tag);
   for (const Word word : {Word::push, Word::rest, Word::weights, Word::patience})
     CHECK(tag_of(word) == weights_tag);
 }
@@ -31,10 +32,10 @@ TEST_CASE("letters: those that deal out the data travel apart from those with we
 TEST_CASE("letters: bytes that are none are an error, and weights that are too long a mistake") {
   CHECK_THROWS_WITH_AS(head_of({2, std::vector<std::byte>(3)}),
                        "rank 2 has sent 3 bytes that are no letter of a parameter server", InternalError);
-  check_fits_letter(2'147'483'583);
+  check_fits_letter(2'147'483'551);
   CHECK_THROWS_WITH_AS(
-      check_fits_letter(2'147'483'584),
-      "the weights take 2147483584 bytes, and a letter to the parameter server holds 2147483583; choose "
+      check_fits_letter(2'147'483'552),
+      "the weights take 2147483552 bytes, and a letter to the parameter server holds 2147483551; choose "
       "another distributed.strategy",
       UserError);
 }

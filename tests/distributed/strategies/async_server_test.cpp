@@ -33,7 +33,11 @@ class Client {
   void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
   Numbers values() const { return rank_.values(); }
   // Whether there was another part of so many steps to draw.
-  bool draws(std::int64_t steps) { return strategy_.dealer()->draw(0, steps).part.has_value(); }
+  bool draws(std::int64_t steps) {
+    return strategy_.dealer()
+        ->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
+        .part.has_value();
+  }
   void rest() { strategy_.show_weights(); }
 
  private:
@@ -221,8 +225,10 @@ TEST_CASE(
   std::promise<void> done;
   std::array<int, 2> drawn{};
   const Life fast = [&](Client& client) {
-    begun.get_future().wait();
-    for (; client.draws(20); ++drawn[0]) client.step(8);
+    for (; client.draws(20); ++drawn[0]) {
+      if (drawn[0] == 0) begun.get_future().wait();
+      client.step(8);
+    }
     done.set_value();
     client.rest();
   };

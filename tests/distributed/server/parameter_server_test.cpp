@@ -1,0 +1,137 @@
+#include "distributed/server/parameter_server.h"
+
+#include <array>
+#include <atomic>
+#include <doctest/doctest.h>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "core/ranks/rank_lost.h"
+#include "distributed/group/group_communicator.h"
+#include "distributed/strategies/async_server.h"
+#include "tests/distributed/group/thread_transport.h"
+#include "tests/distributed/strategies/moved_ranks.h"
+
+namespace plexaura::testing::parameter_server_test {
+
+namespace {
+
+// A client whose steps the test makes.
+class Client {
+ public:
+  explicit Client(AsyncServer& strategy) : strategy_(strategy), rank_(strategy) {}
+
+  void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
+  // Whether there was another part of so many steps to draw.
+  bool draws(std::int64_t steps) {
+    return strategy_.dealer()
+        ->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
+        .part.has_value();
+  }
+  bool is_over() { return strategy_.dealer()->is_over(); }
+  void rest() { strategy_.show_weights(); }
+
+ private:
+  AsyncServer& strategy_;
+  MovedRank rank_;
+};
+
+// Of a server and three clients: the first pushes two parts of five steps, draws two more, and is dead when the others
+// have drawn all that was left. These are two clients of another server then.
+struct Survived {
+  int drawn = 0;  // by those that live, before
+  std::string account;
+};
+
+Survived outlive_a_client(ClientKind kind) {
+  constexpr int rank_count = 4;
+  constexpr int steps = 5;
+  const AsyncServerOptions options{.push_every = 2, .client = kind};
+  Survived survived;
+  std::atomic<int> drawn = 0;
+  std::promise<void> begun;
+  std::array<std::promise<void>, 2> drained;
+  const auto die = [&](Client& client) {
+    for (int i = 0; i < 2; ++i) {
+      CHECK(client.draws(steps));
+      client.step(8);
+    }
+    CHECK(client.draws(steps));
+    begun.set_value();
+    for (auto& each : drained) each.get_future().wait();
+  };
+  std::shared_future<void> has_begun = begun.get_future().share();
+  const auto outlive = [&](Client& client, std::promise<void>& all_drawn) {
+    CHECK(client.draws(steps));
+    has_begun.wait();
+    do {
+      ++drawn;
+      client.step(8);
+    } while (client.draws(steps));
+    all_drawn.set_value();
+    client.rest();
+    while (!client.is_over()) {
+      for (; client.draws(steps); ++drawn) client.step(8);
+      client.rest();
+    }
+    client.draws(steps);
+    FAIL("another deal was opened");
+  };
+  ThreadNetwork network(rank_count);
+  const auto ends = endings(rank_count, [&](int rank) {
+    GroupCommunicator all(network.transport(rank), {.outlive_ranks = true});
+    AsyncServer before(all, options);
+    try {
+      if (rank == 0) {
+        MovedRank(before).serve();
+      } else {
+        Client client(before);
+        if (rank == 1) {
+          die(client);
+          return network.bury(rank);
+        }
+        outlive(client, drained.at(static_cast<std::size_t>(rank - 2)));
+      }
+    } catch (const RankLost& loss) {
+      if (!loss.is_outlived()) throw;
+    }
+    const auto left = all.without(std::vector{1});
+    AsyncServer after(*left, options);
+    after.go_on_from(before);
+    if (after.role() == RankRole::serves) {
+      MovedRank(after).serve();
+      survived.account = after.account();
+    } else {
+      Client client(after);
+      client.step(8);
+      client.rest();
+      after.end();
+    }
+    left->leave(0);
+  });
+  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
+  survived.drawn = drawn;
+  return survived;
+}
+
+bool tells(const std::string& account, const std::string& text) {
+  CAPTURE(account);
+  return account.find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "parameter server: what a client that dies has not pushed is dealt to those that rest, and then all "
+    "regroup") {
+  for (const ClientKind kind : {ClientKind::serial, ClientKind::threaded}) {
+    const Survived survived = outlive_a_client(kind);
+    CHECK(survived.drawn == 8);  // of ten parts, two of which were pushed
+    CHECK(tells(survived.account, "     1        2        1 "));
+    CHECK(tells(survived.account, " %  has died\n     2 "));
+    CHECK(tells(survived.account, " %\n     3 "));
+  }
+}
+
+}  // namespace plexaura::testing::parameter_server_test

@@ -1,0 +1,196 @@
+"""The strategies with a parameter server and Open MPI 5: the others go on when a client dies, and none without the server.
+
+PLEXAURA_FAULT_SEEDS=20 serving.py BUILD_FOLDER Killed    kills at 20 random moments, instead of 2
+"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import support
+from surviving import OPEN_MPI_5, SurvivalTest
+
+CLIENTS = 3
+EPOCHS = 60
+STEPS = 15  # of an epoch: 120 flowers in batches of 8, of which each client has some
+ACCURACY = 0.9  # undisturbed runs reach 0.93 to 1: two flowers of 30
+DIED = re.compile(r"(?m)^rank (\d+) has died; the others are dealt what was drawn and not pushed there \(parts of batches: (\d+)\)$")
+SERVER_DIED = "rank 0 has died, which held the weights of all"
+ROW = re.compile(r"(?m)^ +(\d+) +(\d+) +\d+ +[\d.]+ +[\d.]+ %(  has died)?$")
+
+
+def settings_of(seed):
+    """Two seeds try each value, four all pairs of them."""
+    return [f"distributed.strategy={'downpour' if seed % 2 else 'async-server'}",
+            f"distributed.client={'threaded' if (seed + seed // 2) % 2 else 'serial'}"]
+
+
+class ServerTest(SurvivalTest):
+    def start_clients(self, *settings, clients=CLIENTS, options=()):
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        arguments = self.iris("output.dir=run", "training.optimizer.learning_rate=0.01", "distributed.push_every=4", *settings)
+        return self.start("-n", clients + 1, "--survive", *options, *self.command("mlp", *arguments, "--log", "run.log"))
+
+    def wait_for_step(self, step, clients=CLIENTS):
+        super().wait_for_step(clients + 1, step, serving=1)
+
+    def why(self):
+        return subprocess.run([support.SOURCE / "tools/why", self.folder / "run"], capture_output=True, text=True).stdout
+
+    def wait_for_new_start(self, process):
+        self.wait_for(lambda: len(self.ranks()) == CLIENTS + 1 and self.ranks()[0].process != process)
+
+    def check_each_part_was_pushed_once(self, dead, epochs=EPOCHS):
+        """The table at the end counts the steps of all pushes. An epoch in which a client dies is dealt in the parts that it began with."""
+        rows = {int(rank): (int(steps), bool(died)) for rank, steps, died in ROW.findall(self.all_output)}
+        self.assertEqual({rank for rank, (_, died) in rows.items() if died}, set(dead), self.all_output)
+        ends = [(int(step) - 1) // STEPS for _, step in self.who_went_on()] + [epochs]
+        clients, begin, expected = len(rows), 0, 0
+        for number, end in enumerate(ends):
+            expected += (end - begin) * STEPS * (clients - number)
+            begin = end
+        self.assertEqual(sum(steps for steps, _ in rows.values()), expected, self.all_output)
+
+    def check_said_once(self, reason):
+        lines = [line for line in self.all_output.splitlines() if not line.startswith("run: ") and re.search("(has|have) died", line)]
+        self.assertEqual(lines, [f"{reason}; go on from the last checkpoint with --resume"], self.all_output)
+
+    def check_learned(self, epochs=EPOCHS):
+        records = [record for record in self.log("run.log") if "val_accuracy" in record]
+        self.assertEqual(records[-1]["epoch"], epochs - 1)
+        self.assertGreaterEqual(records[-1]["val_accuracy"], ACCURACY)
+
+
+class Killed(ServerTest):
+    def test_a_client_at_random_moments(self):
+        for seed in range(support.FAULT_SEEDS):
+            source = random.Random(seed)
+            victim, step, pause = source.randrange(1, CLIENTS + 1), source.randrange(1, STEPS * (EPOCHS - 20)), source.random() / 10
+            settings = [*settings_of(seed), *(["distributed.max_staleness=2"] if source.randrange(2) else [])]
+            with self.case("client killed", f"rank {victim} {pause:.3f} s behind step {step}, {', '.join(settings)}"):
+                run = self.start_clients(*settings)
+                self.wait_for_step(step)
+                time.sleep(pause)
+                self.kill(victim)
+                self.assertEqual(self.end(run, 0), [])
+                left = " and ".join(str(rank) for rank in range(1, CLIENTS + 1) if rank != victim)
+                self.assertEqual([sentence for sentence, _ in self.who_went_on()], [f"rank {victim} has died; ranks 0, {left} go on"], self.all_output)
+                self.assertIn(f"rank {victim} died before, and the others went on", self.why())
+                self.check_each_part_was_pushed_once([victim])
+                self.check_learned()
+
+    def test_until_one_client_is_left(self):
+        run = self.start_clients(*settings_of(0), "training.epochs=100")
+        dead = []
+        for victim, step in ((3, 100), (1, 400)):
+            self.wait_for_step(step) if not dead else self.wait_for_survivors([0, *dead], step)
+            self.kill(victim)
+            dead.append(victim)
+        self.assertEqual(self.end(run, 0), [])
+        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 3 has died; ranks 0, 1 and 2 go on", "rank 1 has died; ranks 0 and 2 go on"])
+        self.check_each_part_was_pushed_once(dead, 100)
+        self.check_learned(100)
+
+    def test_the_others_go_on_at_once(self):
+        """In the epoch in which the client has died, which here does not end."""
+        run = self.start_clients("distributed.strategy=async-server", "distributed.push_every=epoch", "training.epochs=1",
+                                 "model.hidden=[512, 512]", f"data.path={self.long_table()}")
+        self.wait_for(lambda: len(self.ranks()) == CLIENTS + 1 and all(rank.step > 100 for rank in self.ranks()[1:]))
+        self.kill(2)
+        self.wait_for(lambda: DIED.search((self.folder / "said").read_text()))
+        step = max(rank.step for rank in self.ranks())
+        self.wait_for(lambda: all(rank.step > step + 100 for rank in self.ranks() if rank.rank in (1, 3)))
+        self.assertRegex(self.why(), r"^running: ranks 0, 1 and 3 at step \d+; rank 2 died before, and the others went on")
+        run.send_signal(signal.SIGTERM)
+        self.end(run, 143)
+        self.assertGreater(int(DIED.search(self.all_output)[2]), 50)
+        self.assertRegex(self.all_output, r"(?m)^ +2 +0 +0 +0.00 +[\d.]+ %  has died$")
+
+    def long_table(self):
+        """An epoch of some minutes."""
+        head, *rows = (support.SOURCE / "models/iris.csv").read_text().splitlines()
+        return self.write("long.csv", "\n".join([head, *(rows * 4_000)]) + "\n")
+
+    def test_all_clients(self):
+        run = self.start_clients(*settings_of(0), options=("--restarts", 1))
+        self.wait_for_step(100)
+        first = self.ranks()[0].process
+        for victim in range(1, CLIENTS + 1):
+            self.kill(victim)
+        self.wait_for_new_start(first)
+        said = self.end(run, 0)
+        self.check_said_once("all ranks that trained have died")
+        self.assertRegex(said[0], "; starting again from the last checkpoint with 4 ranks ")
+        self.check_learned()
+
+    def test_the_server(self):
+        for seed in range(support.FAULT_SEEDS):
+            source = random.Random(seed)
+            step, pause = source.randrange(1, STEPS * (EPOCHS - 20)), source.random() / 10
+            with self.case("server killed", f"{pause:.3f} s behind step {step}, {', '.join(settings_of(seed))}"):
+                run = self.start_clients(*settings_of(seed), options=("--restarts", 1))
+                self.wait_for_step(step)
+                time.sleep(pause)
+                first = self.ranks()[1].process
+                self.kill(0)
+                self.end(run, 0)
+                self.assertNotEqual(self.ranks()[1].process, first)
+                self.check_said_once(SERVER_DIED)
+                self.check_learned()
+
+
+class Stopped(ServerTest):
+    def test_a_client_is_killed_after_the_deadline(self):
+        for seed in range(support.FAULT_SEEDS):
+            source = random.Random(seed)
+            victim, step = source.randrange(1, CLIENTS + 1), source.randrange(1, STEPS * (EPOCHS - 20))
+            with self.case("client stopped", f"rank {victim} behind step {step}, {', '.join(settings_of(seed))}"):
+                run = self.start_clients(*settings_of(seed), "distributed.deadline_seconds=2")
+                self.wait_for_step(step)
+                os.kill(self.ranks()[victim].process, signal.SIGSTOP)
+                self.assertEqual(self.end(run, 0), [])
+                self.assertIn(f"rank {victim} is stopped (SIGSTOP or Ctrl-Z), and did not come within the deadline: rank 0 has killed it", self.all_output)
+                self.check_each_part_was_pushed_once([victim])
+                self.check_learned()
+
+    def test_the_server_ends_the_run(self):
+        run = self.start_clients(*settings_of(0), "distributed.deadline_seconds=2", "training.epochs=1000000")
+        self.wait_for_step(100)
+        os.kill(self.ranks()[0].process, signal.SIGSTOP)
+        self.end(run, 1)
+        self.check_said_once(SERVER_DIED)
+
+
+class Ended(ServerTest):
+    def test_a_signal_ends_those_that_are_left(self):
+        run = self.start_clients(*settings_of(1), "training.epochs=1000000")
+        self.wait_for_step(100)
+        self.kill(1)
+        self.wait_for_survivors([0, 1])
+        run.send_signal(signal.SIGTERM)
+        self.end(run, 143)
+        self.assertEqual(int(self.checkpoint("run").name.split("-")[1]), max(rank.saved for rank in self.ranks()))
+
+    def test_all_ranks_where_the_file_says_so(self):
+        run = self.start_clients("distributed.strategy=async-server", "distributed.on_loss=end", "training.epochs=1000000")
+        self.wait_for_step(100)
+        self.kill(1)
+        self.end(run, 1)
+        self.assertIn("all others end, although this MPI would let them go on, because distributed.on_loss is end; set it to drop", self.all_output)
+        self.assertEqual(len(re.findall("(?m)^rank 1 on .* has died while rank", self.all_output)), 1, self.all_output)
+
+    def test_spares_are_refused(self):
+        self.launch("-n", 3, "--survive", "--spares", 1, *self.command("mlp", *self.iris("distributed.strategy=downpour")), status=2)
+        self.assertIn("distributed.strategy is 'downpour', whose clients draw the parts of one that dies, and no spare takes over; ", self.all_output)
+
+
+if __name__ == "__main__":
+    if OPEN_MPI_5 is None:
+        print("skipped: built without MPI, or Open MPI 5 cannot be installed from PyPI")
+        sys.exit(77)
+    support.main()
