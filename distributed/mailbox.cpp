@@ -141,13 +141,16 @@ std::optional<Letter> Mailbox::await(std::span<const int> tags, double seconds, 
   Wait wait(seconds);
   while (true) {
     const bool expired = wait.expired();
+    if (looks_.is_time_to_look()) ((*alarm_).*listen)(call);
     for (const int tag : tags) {
       begin_next(tag);
       if (auto letter = finish(tag)) return letter;
     }
     outbox_.under_way();
-    if (expired || wait.is_time_to_look()) ((*alarm_).*listen)(call);
-    if (expired) return std::nullopt;
+    if (expired) {
+      ((*alarm_).*listen)(call);
+      return std::nullopt;
+    }
     wait.pause();
   }
 }

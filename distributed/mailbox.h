@@ -108,6 +108,7 @@ class Mailbox {
   double deadline_;
   Outbox outbox_;
   std::vector<Arriving> arriving_;  // in the order in which they began
+  Wait looks_{0};                   // between two looks, for letters may come all the time
   std::vector<int> spared_;         // as the ranks of the whole run are counted
 };
 

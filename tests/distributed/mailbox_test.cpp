@@ -192,6 +192,20 @@ TEST_CASE("mailbox: who needs all others ends with one that dies") {
   }
 }
 
+TEST_CASE("mailbox: who gets letters all the time hears of a death, too") {
+  struct Flood final : Stuck {
+    std::optional<Envelope> waiting(int, int) override { return Envelope{1, 1}; }
+  };
+  ThreadNetwork network(2);
+  const auto alarm = std::make_shared<Alarm>(network.transport(0));
+  alarm->set_topology(with_a_dead_rank());
+  Mailbox box(std::make_unique<Flood>(), with_a_dead_rank(), alarm, 30);
+  const auto take_many = [&] {
+    for (Wait wait(10); !wait.expired();) box.take_from_living(letter_tag, 30, "the news");
+  };
+  CHECK_THROWS_AS(take_many(), RankLost);
+}
+
 TEST_CASE("mailbox: who has spared a dead rank goes on without it, and ends with the next one") {
   ThreadNetwork network(3);
   const auto ends = endings(3, [&](int rank) {

@@ -88,7 +88,7 @@ class Killed(ServerTest):
         run = self.start_clients(*settings_of(0), "training.epochs=100")
         dead = []
         for victim, step in ((3, 100), (1, 400)):
-            self.wait_for_step(step) if not dead else self.wait_for_survivors([0, *dead], step)
+            self.wait_for_step(step) if not dead else self.wait_for_survivors(dead, step, serving=[0])
             self.kill(victim)
             dead.append(victim)
         self.assertEqual(self.end(run, 0), [])
@@ -100,19 +100,19 @@ class Killed(ServerTest):
         """In the epoch in which the client has died, which here does not end."""
         run = self.start_clients("distributed.strategy=async-server", "distributed.push_every=epoch", "training.epochs=1",
                                  "model.hidden=[512, 512]", f"data.path={self.long_table()}")
-        self.wait_for(lambda: len(self.ranks()) == CLIENTS + 1 and all(rank.step > 100 for rank in self.ranks()[1:]))
+        self.wait_for(lambda: len(self.ranks()) == CLIENTS + 1 and all(rank.step > 60 for rank in self.ranks()[1:]))
         self.kill(2)
         self.wait_for(lambda: DIED.search((self.folder / "said").read_text()))
         step = max(rank.step for rank in self.ranks())
-        self.wait_for(lambda: all(rank.step > step + 100 for rank in self.ranks() if rank.rank in (1, 3)))
+        self.wait_for(lambda: all(rank.step > step + 20 for rank in self.ranks() if rank.rank in (1, 3)))
         self.assertRegex(self.why(), r"^running: ranks 0, 1 and 3 at step \d+; rank 2 died before, and the others went on")
         run.send_signal(signal.SIGTERM)
         self.end(run, 143)
-        self.assertGreater(int(DIED.search(self.all_output)[2]), 50)
+        self.assertGreater(int(DIED.search(self.all_output)[2]), 20)  # of three clients, of which each has done a third
         self.assertRegex(self.all_output, r"(?m)^ +2 +0 +0 +0.00 +[\d.]+ %  has died$")
 
     def long_table(self):
-        """An epoch of some minutes."""
+        """An epoch of a minute and more."""
         head, *rows = (support.SOURCE / "models/iris.csv").read_text().splitlines()
         return self.write("long.csv", "\n".join([head, *(rows * 4_000)]) + "\n")
 
@@ -171,7 +171,7 @@ class Ended(ServerTest):
         run = self.start_clients(*settings_of(1), "training.epochs=1000000")
         self.wait_for_step(100)
         self.kill(1)
-        self.wait_for_survivors([0, 1])
+        self.wait_for_survivors([1], serving=[0])
         run.send_signal(signal.SIGTERM)
         self.end(run, 143)
         self.assertEqual(int(self.checkpoint("run").name.split("-")[1]), max(rank.saved for rank in self.ranks()))

@@ -27,9 +27,10 @@ class SurvivalTest(LaunchTest):
     def kill(self, victim):
         os.kill(self.ranks()[victim].process, signal.SIGKILL)
 
-    def wait_for_survivors(self, dead, step=0):
-        """All that are left have gone on without all of the dead, and come to that step."""
-        self.wait_for(lambda: all(rank.survived and rank.left <= rank.ranks - len(dead) and rank.step >= step for rank in self.ranks() if rank.rank not in dead))
+    def wait_for_survivors(self, dead, step=0, serving=()):
+        """All that are left and train have gone on without all of the dead, and come to that step."""
+        others = {*dead, *serving}
+        self.wait_for(lambda: all(rank.survived and rank.left <= rank.ranks - len(dead) and rank.step >= step for rank in self.ranks() if rank.rank not in others))
 
     def who_went_on(self):
         return re.findall(r"^(.*) from step (\d+)$", self.all_output, re.MULTILINE)
