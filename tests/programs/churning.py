@@ -68,7 +68,7 @@ class Rejoin(RejoinTest):
         self.compare("run", "whole")
 
     def test_ranks_that_train_for_themselves_come_back(self):
-        for strategy in ("local", "elastic"):
+        for strategy in ("elastic", "local") if support.FAULT_SEEDS >= 20 else ("elastic",):
             shutil.rmtree(self.folder / "run", ignore_errors=True)
             run = self.start_all(3, self.paced("output.dir=run", f"distributed.strategy={strategy}"))
             known = self.wait_for_start(3, set())
