@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "distributed/server/shared_weights.h"
 #include "distributed/strategies/arena_state.h"
 
 namespace plexaura {
@@ -23,24 +24,15 @@ void Elastic::begin(WeightsImmigration& border) {
 
 void Elastic::after_update() {
   if (!centre_.step(options_.every)) return;
-  if (centre_.dtype() == DType::float64)
-    pull<double>(centre_.mean<double>());
-  else
-    pull<float>(centre_.mean<float>());
+  with_elements(centre_.dtype(), [&]<class T>(T) { pull<T>(centre_.mean<T>()); });
 }
 
 // A rank that takes a mean late goes its share of the way as one of those that are left.
 void Elastic::settle() {
-  if (centre_.dtype() == DType::float64)
-    settle_as<double>();
-  else
-    settle_as<float>();
-}
-
-template <class T>
-void Elastic::settle_as() {
-  if (const std::span<const T> missed = centre_.catch_up<T>(); !missed.empty()) pull<T>(missed);
-  if (centre_.is_due(options_.every)) pull<T>(centre_.mean<T>());
+  with_elements(centre_.dtype(), [&]<class T>(T) {
+    if (const std::span<const T> missed = centre_.catch_up<T>(); !missed.empty()) pull<T>(missed);
+    if (centre_.is_due(options_.every)) pull<T>(centre_.mean<T>());
+  });
 }
 
 template <class T>

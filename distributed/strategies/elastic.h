@@ -40,8 +40,6 @@ class Elastic final : public Strategy {
 
  private:
   template <class T>
-  void settle_as();
-  template <class T>
   void pull(std::span<const T> mean);
 
   Collective& ranks_;

@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "distributed/server/shared_weights.h"
 #include "distributed/strategies/arena_state.h"
 
 namespace plexaura {
@@ -25,23 +26,14 @@ bool Local::is_first_epoch() const { return border_->place().epoch < options_.fi
 
 void Local::after_update() {
   if (!change_.step(every())) return;
-  if (change_.dtype() == DType::float64)
-    take(change_.mean<double>());
-  else
-    take(change_.mean<float>());
+  with_elements(change_.dtype(), [&]<class T>(T) { take(change_.mean<T>()); });
 }
 
 void Local::settle() {
-  if (change_.dtype() == DType::float64)
-    settle_as<double>();
-  else
-    settle_as<float>();
-}
-
-template <class T>
-void Local::settle_as() {
-  if (const std::span<T> missed = change_.catch_up<T>(); !missed.empty()) take(missed);
-  if (change_.is_due(every())) take(change_.mean<T>());
+  with_elements(change_.dtype(), [&]<class T>(T) {
+    if (const std::span<T> missed = change_.catch_up<T>(); !missed.empty()) take(missed);
+    if (change_.is_due(every())) take(change_.mean<T>());
+  });
 }
 
 // The average change.

@@ -46,8 +46,6 @@ class Local final : public Strategy {
   bool is_first_epoch() const;  // one of the first, in which averages are plain
   std::int64_t every() const { return is_first_epoch() ? 1 : options_.every; }
   template <class T>
-  void settle_as();
-  template <class T>
   void take(std::span<T> changes);
   template <class T>
   void take_outer_step(std::span<T> changes);
