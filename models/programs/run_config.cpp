@@ -343,8 +343,7 @@ OnLoss read_on_loss(const Section& distributed) {
 
 std::string why_others_end(const Config& config, const RunOptions& run) {
   const std::string why_not = why_not_exact(run);
-  const bool can_drop = run.strategy.name == "allreduce" || run.strategy.name == "reduce-broadcast" ||
-                        has_parameter_server(run.strategy.name);
+  const bool can_drop = run.strategy.name == "allreduce" || run.strategy.name == "reduce-broadcast";
   const std::string reason =
       config.section("distributed").has("on_loss")
           ? fmt::format("distributed.on_loss is end; set it to {}drop", why_not.empty() ? "exact or " : "")
