@@ -1,13 +1,14 @@
 #include "distributed/run_ranks.h"
 
+#include <chrono>
 #include <exception>
 #include <new>
 #include <string>
+#include <thread>
 
 #include "core/events.h"
 #include "core/print.h"
 #include "core/ranks/rank_lost.h"
-#include "distributed/failure/failure.h"
 #include "distributed/launcher.h"
 
 namespace plexaura {
@@ -31,10 +32,12 @@ int report(const std::exception& error) {
   const int status = known != nullptr ? known->exit_status() : 1;
   tell_error(error, text_of(error), status);
   if (speaks(error)) print_error(text_of(error));
-  // It was thrown without a pause, for whoever might go on.
-  const auto* loss = dynamic_cast<const RankLost*>(&error);
-  if (!speaks(error) && loss != nullptr && loss->is_outlived()) let_the_other_speak();
   return status;
+}
+
+// For a rank that ends before all have met: mpirun kills the others then, also the one that has to print the error.
+void let_another_speak(const std::exception& error) {
+  if (!speaks(error)) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
 struct Ending {
@@ -42,23 +45,24 @@ struct Ending {
   bool together = false;  // all ranks have come to the end of their work
 };
 
+Ending leave_with(const std::exception& error, Communicator& communicator) {
+  const int status = report(error);
+  tell_event(EventKind::end, status);  // before it leaves, as it may be killed then
+  const bool together = communicator.leave(status);
+  if (!together) let_another_speak(error);
+  return {status, together};
+}
+
 Ending run_body(Communicator& communicator, const std::function<int(Communicator&)>& body) {
   tell_event(EventKind::ready, communicator.size());
   int status = 0;
-  bool failed = false;
   try {
     status = body(communicator);
   } catch (const std::exception& error) {
-    status = report(error);
-    failed = true;
+    return leave_with(error, communicator);
   }
-  // Before it leaves: as soon as another rank has ended with such a status, mpirun kills this one.
   if (status != 0) tell_event(EventKind::end, status);
-  try {
-    return {status, communicator.leave(failed ? status : 0)};
-  } catch (const std::exception& error) {
-    return {failed ? status : report(error), false};  // one sentence a rank is enough
-  }
+  return {status, communicator.leave(0)};
 }
 
 // When this returns, MPI is closed, or is not to be: see Communicator::leave().
@@ -67,7 +71,9 @@ Ending run_all(const CommunicatorOptions& options, const std::function<int(Commu
     const std::unique_ptr<Communicator> communicator = make_communicator(options);
     return run_body(*communicator, body);
   } catch (const std::exception& error) {
-    return {report(error), false};
+    const int status = report(error);
+    let_another_speak(error);
+    return {status, false};
   }
 }
 

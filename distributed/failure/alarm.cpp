@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <iterator>
 #include <sstream>
+#include <type_traits>
 #include <utility>
 
 #include "core/print.h"
@@ -43,7 +44,10 @@ std::string describe_leaving(int rank) {
 template <class Kind>
 [[noreturn]] void throw_on(bool speaks, int speaker, const Kind& error) {
   if (speaks) throw error;
-  throw_quietly(speaker, error);
+  if constexpr (std::is_same_v<Kind, RankLost>)
+    throw Remote<Kind>(speaker, error);
+  else
+    throw Remote<Kind>(speaker, error.what());
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 
-#include "distributed/failure/failure.h"
 #include "distributed/group/rank_wait.h"
 
 namespace plexaura {
@@ -83,7 +82,7 @@ void ShmRendezvous::check_all_match() {
     if (first.call == Call::leave_in_error) alarm_.end_with_error_of(first_rank, exit_status(first));
     if (other.call == Call::leave_in_error) alarm_.end_with_error_of(other_rank, exit_status(other));
     const std::string text = describe_mismatch(first_rank, first, other_rank, other);
-    if (topology_.own_node_rank() != 0) throw_quietly(first_rank, DeviceError(text));
+    if (topology_.own_node_rank() != 0) throw Remote<DeviceError>(first_rank, text);
     alarm_.fail(text);
   }
 }

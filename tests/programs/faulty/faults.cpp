@@ -1,10 +1,12 @@
 #include "tests/programs/faulty/faults.h"
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <unistd.h>
 
 #include "distributed/launcher.h"
@@ -18,6 +20,7 @@ void happen(const std::string& fault) {
   if (fault == "stop") std::raise(SIGSTOP);
   if (fault == "terminate") std::raise(SIGTERM);
   if (fault == "exit") std::exit(3);
+  if (fault == "late") std::this_thread::sleep_for(std::chrono::milliseconds(200));
   if (fault.starts_with("flip ")) flip_bit(fault.substr(5));
   if (fault == "hang")
     while (true) pause();

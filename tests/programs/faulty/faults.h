@@ -9,7 +9,7 @@ namespace plexaura::faulty {
 
 // What goes wrong in this rank, and when, as the variable PLEXAURA_FAULTS says: "RANK:TIMES:MORE:FAULT:POINT" each, with a
 // semicolon between two. It happens when the rank has come to POINT so often, and to so many points more. Faults: kill, stop, exit, hang,
-// terminate; and "flip" with what flip_bit() takes. "RANK:POINT" of each is added to the file that PLEXAURA_FAULTS_HAPPENED names.
+// terminate, late (by 200 ms); and "flip" with what flip_bit() takes. "RANK:POINT" of each is added to the file that PLEXAURA_FAULTS_HAPPENED names.
 class Faults {
  public:
   static Faults& of_this_process();

@@ -1,5 +1,6 @@
 // What a rank tells about its work goes through here on its way to the file of events: the beginning and the end of each wait and
-// phase, and each step, are points at which it something may go wrong. The function stands in the place of that in libplexaura_core.so.
+// phase, each step, and an error before it is printed are points at which something may go wrong. The function stands in the
+// place of that in libplexaura_core.so.
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -42,6 +43,9 @@ class WatchedEvents final : public EventSink {
         break;
       case EventKind::saved:
         faults.pass(fmt::format("saved {}", number));
+        break;
+      case EventKind::error:
+        faults.pass("its own error");
         break;
       default:
         break;
