@@ -29,6 +29,10 @@ endif()
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/plexaura/models FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv"
   PATTERN layers EXCLUDE PATTERN zoo EXCLUDE PATTERN programs EXCLUDE)
 
+set(documentation_folder ${CMAKE_INSTALL_DATADIR}/doc/plexaura)
+install(FILES README.md LICENSE DESTINATION ${documentation_folder})
+install(DIRECTORY docs DESTINATION ${documentation_folder})
+
 # Static libraries need at the user's link what they needed here.
 get_directory_property(PLEXAURA_HAS_ONEDNN DIRECTORY ${PROJECT_SOURCE_DIR}/backends DEFINITION dnnl_FOUND)
 get_directory_property(PLEXAURA_HAS_MPI DIRECTORY ${PROJECT_SOURCE_DIR}/distributed DEFINITION MPI_C_FOUND)
