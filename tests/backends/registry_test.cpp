@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <filesystem>
-#include <fstream>
 
 #include "core/error.h"
 #include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
 
 namespace plexaura::testing::registry_test {
 
@@ -113,10 +113,9 @@ TEST_CASE("a plugin that was built for other headers is refused with both stamps
 }
 
 TEST_CASE("a file that is no plugin is refused by name") {
-  const std::string folder = PLEXAURA_TEST_PLUGINS "/broken";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/plexaura_broken.so") << "not a shared object";
-  const PluginPath path(folder);
+  const TemporaryFolder folder;
+  write_text(folder / "plexaura_broken.so", "not a shared object");
+  const PluginPath path(folder.path());
   const std::string text = user_error([] { open_backend("broken"); });
   CAPTURE(text);
   CHECK(text.find("plexaura_broken.so cannot be loaded") != std::string::npos);
