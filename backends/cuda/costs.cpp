@@ -9,9 +9,9 @@ namespace {
 
 // Each element of y sums as many products as one of its channels has weights.
 double operations_of_convolution(const Shape& y, const Shape& weights) {
-  return weights[0] == 0
-             ? 0
-             : 2 * static_cast<double>(y.elements()) * static_cast<double>(weights.elements() / weights[0]);
+  return weights[0] == 0 ? 0
+                         : 2 * static_cast<double>(y.elements()) * static_cast<double>(weights.elements()) /
+                               static_cast<double>(weights[0]);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ Values away_from_zero(double smallest = 0.1, double largest = 2);  // of either 
 // All different, at least `spacing` from each other, in random order, around zero: no ties under a maximum.
 Values distinct(double spacing = 0.1);
 Values whole(std::int64_t low, std::int64_t high);  // whole numbers, low <= x < high
-Values these(std::vector<double> values);
+Values these(std::vector<double> given);
 
 Tensor make(const TensorType& type, const Values& values, Random& random);
 

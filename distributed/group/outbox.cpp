@@ -16,7 +16,7 @@ void Outbox::send(std::span<const std::byte> data, int to, int tag) {
 }
 
 std::span<std::byte> Outbox::draft(std::size_t bytes) {
-  transport_.check_length(bytes);
+  Transport::check_length(bytes);
   auto free = std::ranges::find(messages_, false, &Message::under_way);
   if (free == messages_.end()) free = messages_.emplace(messages_.end());
   draft_ = static_cast<std::size_t>(free - messages_.begin());

@@ -22,7 +22,7 @@ struct Statistics {
 };
 
 double elements_per_channel(const Shape& x) {
-  return x[1] == 0 ? 0 : static_cast<double>(x.elements() / x[1]);
+  return x[1] == 0 ? 0 : static_cast<double>(x.elements()) / static_cast<double>(x[1]);
 }
 
 Statistics of_own_batch(Operand x, const BatchNormOptions& options) {

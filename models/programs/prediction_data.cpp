@@ -100,7 +100,7 @@ CsvOptions read_csv_options(const Section& data) {
   CsvOptions options{.header = data.flag_or("header", true), .names_may_be_numbers = data.has("header")};
   const std::string delimiter = data.text_or("delimiter", ",");
   if (delimiter.size() != 1 || delimiter == "\"" || delimiter == "\n")
-    throw data.error("delimiter", "must be one character, for example \";\" or \"\\t\" for a tab");
+    throw data.error("delimiter", R"(must be one character, for example ";" or "\t" for a tab)");
   options.delimiter = delimiter.front();
   if (!options.header)
     options.label = label_number(data);

@@ -64,7 +64,7 @@ int status_of_product(Backend& backend, std::size_t bytes_of_scratch) {
   if (child == 0) {
     Graph graph;
     const Node product = matmul(input(graph, {8, 8}), input(graph, {8, 8}));
-    constexpr std::size_t bytes_of_matrix = 8 * 8 * 4;
+    constexpr std::size_t bytes_of_matrix = 8UL * 8 * 4;
     const auto operand = backend.allocate(bytes_of_matrix, MemoryUse::device);
     const auto result = backend.allocate(bytes_of_matrix, MemoryUse::device);
     const auto scratch = backend.allocate(bytes_of_scratch, MemoryUse::device);

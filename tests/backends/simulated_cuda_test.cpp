@@ -51,15 +51,15 @@ struct Negation {
     const auto candidates = backend->propose({graph, region, {std::nullopt}, {true}});
     return candidates[0].make()->bind({.inputs = {from}, .outputs = {to}, .name = &name});
   }
-  void negate() { bind(input->address(), output->address())->run(); }
-  void upload(Stream stream) { backend->copy(stream, input->address(), source->address(), bytes); }
-  void download() { backend->copy(Stream::compute, result->address(), output->address(), bytes); }
-  std::unique_ptr<Event> recorded(Stream stream) {
+  void negate() const { bind(input->address(), output->address())->run(); }
+  void upload(Stream stream) const { backend->copy(stream, input->address(), source->address(), bytes); }
+  void download() const { backend->copy(Stream::compute, result->address(), output->address(), bytes); }
+  std::unique_ptr<Event> recorded(Stream stream) const {
     auto event = backend->make_event();
     event->record(stream);
     return event;
   }
-  void wait() { wait_for(*backend); }
+  void wait() const { wait_for(*backend); }
 };
 
 using Work = std::function<void(Negation& of)>;

@@ -52,7 +52,7 @@ void check_like_plain(const Graph& graph, const std::vector<Node>& nodes,
   VM vm(fast, test_backend());
   VM plain(compiled(graph, nodes, {.optimise = false}), test_backend());
   std::vector<Feed> feeds;
-  for (const auto& [name, tensor] : inputs) feeds.push_back({name, tensor});
+  for (const auto& [name, tensor] : inputs) feeds.emplace_back(name, tensor);
   for (int run = 0; run < 3; ++run) vm.run(feeds);
   plain.run(feeds);
   for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -81,8 +81,8 @@ class DescribedLibraries final : public Libraries {
 
   Plans plans(const Convolution& of) override {
     const auto elements = static_cast<double>(of.x.elements() + of.weights.elements() + of.y.elements());
-    const double operations =
-        2 * static_cast<double>(of.y.elements()) * static_cast<double>(of.weights.elements() / of.weights[0]);
+    const double operations = 2 * static_cast<double>(of.y.elements()) *
+                              static_cast<double>(of.weights.elements()) / static_cast<double>(of.weights[0]);
     Plans plans;
     for (PlanOutline& outline : convolutions_.plans(of))
       plans.push_back(std::make_shared<DescribedPlan>(

@@ -56,7 +56,7 @@ bool is_on_device(const std::byte* address) {
 std::string ops_of(const std::string& name) {
   const std::size_t open = name.rfind('(');
   if (open != std::string::npos) {
-    const std::string region = name.substr(open + 1, name.size() - open - 2);
+    std::string region = name.substr(open + 1, name.size() - open - 2);
     if (region.find('+') != std::string::npos || region.starts_with("chain")) return region;
   }
   return name.substr(0, name.find(' '));
@@ -204,6 +204,7 @@ void throw_race(std::int64_t index, int thread, int other) {
       fmt::format("the threads {} and {} race for element {} of shared memory", other, thread, index));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): another runtime keeps the body
 void simulate(runtime::Stream*, const std::string& name, std::int64_t blocks, std::size_t bytes,
               std::function<void(Block& block)> body) {
   if (described::is_counting())

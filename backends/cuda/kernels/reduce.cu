@@ -160,7 +160,7 @@ void cuda_sum(const Call& call) {
 void cuda_mean(const Call& call) {
   const std::int64_t results = call.outputs[0].elements();
   if (results == 0) return;
-  const auto count = static_cast<double>(call.inputs[0].elements() / results);
+  const auto count = static_cast<double>(call.inputs[0].elements()) / static_cast<double>(results);
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     reduce(call, op_cast<Reduce>(call.op).options().axes, Summing<T>{count});
   });

@@ -52,7 +52,7 @@ Run run(const BuildGraph& build, Backend& backend, DType dtype, const AgreementO
   std::vector<Tensor> values;
   for (const Program::Feed& feed : program->feeds) values.push_back(drawn(feed.type, feed.name, options));
   std::vector<Feed> feeds;
-  for (std::size_t i = 0; i < values.size(); ++i) feeds.push_back({program->feeds[i].name, values[i]});
+  for (std::size_t i = 0; i < values.size(); ++i) feeds.emplace_back(program->feeds[i].name, values[i]);
   VM vm(program, backend);
   Run result;
   for (int i = 0; i < runs; ++i) {

@@ -247,7 +247,7 @@ TEST_CASE("channels that fill a part of a vector are expected to take as long as
   const Node x = graph.input("x", {DType::float32, {2, channels, 8, 8}});
   const Node y = conv2d(x, graph.input("w", {DType::float32, {channels, channels, 3, 3}}));
   const auto operations = [&](std::int64_t in, std::int64_t out) {
-    return 2.0 * static_cast<double>(y.shape().elements() / channels * 9 * in * out);
+    return 2.0 * static_cast<double>(y.shape().elements() * 9 * in * out) / static_cast<double>(channels);
   };
   const auto seconds_of = [&](const auto& is_wanted) {
     for (const Candidate& candidate : offers(y))

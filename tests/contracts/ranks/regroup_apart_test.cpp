@@ -59,20 +59,20 @@ LossOutputs model(const ModelInputs& inputs) {
 // Every rank for itself. Its state is a number of its own.
 class Apart final : public Strategy {
  public:
-  explicit Apart(Collective& ranks, double own = 0) : own_(own), ranks_(ranks) {}
+  explicit Apart(Collective& ranks, double own_state = 0) : own(own_state), ranks_(ranks) {}
   HookSet hooks() const override { return {.after_update = true}; }
   GradientScope scope() const override { return GradientScope::local; }
   bool realigns_weights() const override { return true; }
   void begin(WeightsImmigration& border) override { border_ = &border; }
-  std::vector<StrategyState> state() const override { return {{"own", Tensor::scalar(own_), true}}; }
-  void take_state(std::vector<StrategyState> state) override { own_ = state.at(0).value.as<double>()[0]; }
+  std::vector<StrategyState> state() const override { return {{"own", Tensor::scalar(own), true}}; }
+  void take_state(std::vector<StrategyState> state) override { own = state.at(0).value.as<double>()[0]; }
   void settle() override {
-    settled_at_ = border_->place();
+    settled_at = border_->place();
     ranks_.gather_all("", "settling");
   }
 
-  double own_;
-  std::optional<StepPlace> settled_at_;
+  double own;
+  std::optional<StepPlace> settled_at;
 
  private:
   Collective& ranks_;
@@ -165,10 +165,10 @@ TEST_CASE("ranks that train for themselves keep what is their own where another 
     CHECK(facts.at("the first step") == std::to_string(7 + late()));
     CHECK(facts.count("initial weights") == 0);
     CHECK(mine.trainer->run().steps == 12);
-    CHECK(mine.strategy->own_ == (ranks.rank() == 0 ? 100 : 102));
-    CHECK(mine.strategy->settled_at_->number == 6 + late());
-    CHECK(mine.strategy->settled_at_->epoch == 1);
-    CHECK_FALSE(mine.strategy->settled_at_->ends_epoch);
+    CHECK(mine.strategy->own == (ranks.rank() == 0 ? 100 : 102));
+    CHECK(mine.strategy->settled_at->number == 6 + late());
+    CHECK(mine.strategy->settled_at->epoch == 1);
+    CHECK_FALSE(mine.strategy->settled_at->ends_epoch);
   });
   CHECK(times_seen(all) == std::vector<double>(rows, epochs));
 }
@@ -180,9 +180,9 @@ TEST_CASE("the strategies of those that are left know that an epoch has ended") 
     Rank& mine = left(all, ranks.rank());
     mine.regroup(ranks);
     CHECK(mine.trainer->run().steps == 12);
-    CHECK(mine.strategy->settled_at_->number == 8);
-    CHECK(mine.strategy->settled_at_->epoch == 1);
-    CHECK(mine.strategy->settled_at_->ends_epoch);
+    CHECK(mine.strategy->settled_at->number == 8);
+    CHECK(mine.strategy->settled_at->epoch == 1);
+    CHECK(mine.strategy->settled_at->ends_epoch);
   });
   CHECK(times_seen(all) == std::vector<double>(rows, epochs));
 }
@@ -233,7 +233,7 @@ TEST_CASE("what is a rank's own outlives more losses while the others regroup an
     all[0].regroup(alone);
     CHECK(all[0].held() == before);
     CHECK(all[0].trainer->run().steps == 12);
-    CHECK(all[0].strategy->own_ == 100);
+    CHECK(all[0].strategy->own == 100);
   }
 }
 

@@ -36,7 +36,7 @@ class Counting final : public SummingStrategy {
   }
   void after_update() override {
     ++steps;
-    own = 10.0 * steps + ranks_.rank();
+    own = 10.0 * static_cast<double>(steps) + ranks_.rank();
   }
   std::vector<StrategyState> state() const override {
     Tensor two(TensorType{DType::float64, {2}});

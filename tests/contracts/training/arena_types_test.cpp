@@ -155,13 +155,13 @@ TEST_CASE("ranks sum each bucket in its dtype") {
   ranks.run([&](Collective& collective) {
     const std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
     SummingStrategy strategy(collective);
-    const Batch mine = part(whole, 2 * collective.rank(), 2);
+    const Batch mine = part(whole, 2L * collective.rank(), 2);
     const auto halved = [](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
       return {linear(graph, x, t).loss * 2};  // of half as many samples
     };
     SmallTraining run(*backend, specs(), halved, mine, {.strategy = &strategy, .sizes = {2}, .types = wider});
     strategy.begin(run.steps().border());
-    run.launch(std::span(&mine, 1), 1.0 / 64, samples, 2 * collective.rank());
+    run.launch(std::span(&mine, 1), 1.0 / 64, samples, 2L * collective.rank());
     CHECK(run.metrics().samples == samples);
     for (std::size_t i = 0; i < expected.size(); ++i) CHECK(run.store().read(specs()[i].name) == expected[i]);
     check_shadow(run.store());

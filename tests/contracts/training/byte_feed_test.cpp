@@ -18,7 +18,7 @@ namespace plexaura::testing::byte_feed_test {
 namespace {
 
 constexpr std::int64_t samples = 10;
-constexpr std::int64_t pixels = 6 * 6;
+constexpr std::int64_t pixels = 6L * 6;
 const PixelScale scale{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
 const TensorType weights{DType::float32, {2, 3, 3, 3}};
 
