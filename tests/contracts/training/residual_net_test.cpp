@@ -99,16 +99,22 @@ bool bitwise_here() {
   return name == "far" || name == "simulated_cuda";
 }
 
-void check_follows(const ArenaTypes& types, double tolerance) {
+// Rounding to 16 bits takes the portable kernels some way from their results in float32. Others may round elsewhere, and
+// end as far from the portable ones; but not farther from float32 than these.
+void check_follows(const ArenaTypes& types, double tolerance_of_loss) {
+  constexpr double as_far = 1.2;
+  constexpr double in_float32 = 1e-3;
   const Run run(test_backend(), types);
   const Run expected(oracle(), types);
+  const Run exact(oracle(), ArenaTypes::all(DType::float32));
   for (std::size_t i = 0; i < run.changes.size(); ++i) {
     CAPTURE(run.store.specs()[i].name);
     CHECK(squares(expected.changes[i].to_doubles()) > 0);
     if (bitwise_here()) CHECK(run.changes[i] == expected.changes[i]);
   }
-  CHECK(distance(run.changes, expected.changes) <= tolerance);
-  CHECK(run.seen.loss == doctest::Approx(expected.seen.loss).epsilon(tolerance));
+  CHECK(distance(run.changes, exact.changes) <=
+        as_far * distance(expected.changes, exact.changes) + in_float32);
+  CHECK(run.seen.loss == doctest::Approx(expected.seen.loss).epsilon(tolerance_of_loss));
 }
 
 }  // namespace
