@@ -31,12 +31,12 @@ struct Mail {
   Mailbox box{network.transport(0), two_ranks(), std::make_shared<Alarm>(network.transport(0)->duplicate()),
               60};
 
-  void send(int tag) {
+  void send(int tag) const {
     const std::byte letter{7};
     sender->send(std::span(&letter, 1), 0, tag);
   }
   // It has not begun to arrive.
-  bool waits(int tag) { return looker->waiting(1, tag).has_value(); }
+  bool waits(int tag) const { return looker->waiting(1, tag).has_value(); }
   void await_arrival(int tag) {
     for (int i = 0; i < 30'000 && waits(tag); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK_FALSE(waits(tag));

@@ -51,7 +51,7 @@ const Cases cases({
     image_case({0, 3, 2, 2}, three),
 });
 
-WrongCase refused(const std::string& name, TensorType type, NormaliseImageOptions options,
+WrongCase refused(const std::string& name, const TensorType& type, const NormaliseImageOptions& options,
                   std::vector<std::string> words) {
   return {"normalise_image, " + name, "normalise_image",
           [=](Graph& graph) { normalise_image(graph.input("x", type), options); }, std::move(words)};

@@ -59,7 +59,7 @@ TEST_CASE("communicator: a sum in two halves leaves each rank its part, and brin
   constexpr std::int64_t element_count = 700'001;  // more than a staging area holds
   for (const bool shared : {true, false}) {
     const auto ends = with_communicators({.shared_memory = shared}, [&](GroupCommunicator& ranks) {
-      std::vector<std::int64_t> values(element_count, 100 * ranks.rank());
+      std::vector<std::int64_t> values(element_count, 100L * ranks.rank());
       auto* const data = reinterpret_cast<std::byte*>(values.data());
       ranks.reduce_scatter(DType::int64, data, element_count, "values");
       const Part mine = part_of(element_count, DType::int64, ranks.rank(), rank_count);

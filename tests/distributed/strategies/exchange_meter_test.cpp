@@ -28,7 +28,7 @@ class Sender final : public Collective {
 };
 
 // Of the four inputs of models/iris.yaml: 4-30-20-3.
-constexpr std::int64_t iris_bytes = 833 * 4;
+constexpr std::int64_t iris_bytes = 833L * 4;
 constexpr std::int64_t iris_steps = 15;  // of an epoch
 
 // Of the last of two epochs, on rank 0 of two that train.

@@ -69,15 +69,15 @@ class Listener final : public EventSink {
 // Sums a bucket when the thread that trains has told that it waits for it.
 class Held final : public BucketSum {
  public:
-  explicit Held(Communicator& ranks) : BucketSum(ranks) { send_events_to(&listener_); }
+  explicit Held(Communicator& ranks) : BucketSum(ranks) { send_events_to(&listener); }
   ~Held() override { send_events_to(nullptr); }
 
  private:
   void sum(std::size_t, DType, std::span<std::byte>, std::string_view) override {
-    while (!listener_.hears_wait) std::this_thread::yield();
+    while (!listener.hears_wait) std::this_thread::yield();
   }
 
-  static inline Listener listener_;  // as long as any thread tells events
+  static inline Listener listener;  // as long as any thread tells events
 };
 
 }  // namespace
