@@ -346,7 +346,7 @@ void Trainer::check_loss(double loss, const std::string& name, bool is_of_all_ra
 }
 
 // A device of its own computes on while the host waits, so that waiting tells nothing of the overlap.
-std::optional<ExchangeRecord> Trainer::take_exchange_record() {
+std::optional<ExchangeRecord> Trainer::take_exchange_record() const {
   if (parts_.strategy == nullptr) return std::nullopt;
   std::optional<ExchangeRecord> record = parts_.strategy->take_exchange_record();
   if (record && !parts_.backend.info().host_memory) record->waited_seconds.reset();

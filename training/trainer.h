@@ -221,7 +221,7 @@ class Trainer {
   void check_reported();
   void check_loss(double loss, const std::string& name, bool is_of_all_ranks);
   Step next_step(StepSource& steps) const;
-  std::optional<ExchangeRecord> take_exchange_record();
+  std::optional<ExchangeRecord> take_exchange_record() const;
   struct EpochClock {
     double begin = seconds_now();
     double waited_before = seconds_waited();

@@ -332,7 +332,7 @@ TEST_CASE("dealt data: ranks that are left meet again, and share out the next ep
     }),
                     RankLost);
     ThreadRanks(2).run([&](Collective& ranks) {
-      Survivor& mine = all.at(static_cast<std::size_t>(2 * ranks.rank()));
+      Survivor& mine = all.at(static_cast<std::size_t>(ranks.rank()) * 2);
       const auto former = std::exchange(mine.strategy, std::make_unique<Dealt>(ranks, heap));
       mine.trainer->regroup(ranks, mine.strategy.get());
       CHECK(mine.trainer->facts().at("the first step") == "4");

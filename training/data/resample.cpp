@@ -19,6 +19,8 @@ struct Taps {
   std::int64_t end() const { return first + static_cast<std::int64_t>(weights.size()); }
 };
 
+// Rounds as torchvision does. A first pixel that is negative becomes 0, whichever way it is rounded.
+// NOLINTBEGIN(bugprone-incorrect-roundings)
 Taps taps_around(double centre, double radius, std::int64_t pixels) {
   Taps taps;
   taps.first = std::max<std::int64_t>(static_cast<std::int64_t>(centre - radius + 0.5), 0);
@@ -35,6 +37,7 @@ Taps taps_around(double centre, double radius, std::int64_t pixels) {
     taps.weights.push_back(static_cast<std::int32_t>(weight / sum * (1 << fraction_bits) + 0.5));
   return taps;
 }
+// NOLINTEND(bugprone-incorrect-roundings)
 
 // An axis of `pixels` is scaled to `scaled` new pixels: those of the `count` new ones from `first` on.
 std::vector<Taps> make_taps(std::int64_t pixels, std::int64_t scaled, std::int64_t first,

@@ -51,7 +51,7 @@ Tensor moments_grad(const Tensor& x, const Tensor& mean, const Tensor& inverse, 
   Tensor grad = zeros(x.shape());
   for_each_index(x.shape(), [&](const Index& index) {
     const std::int64_t c = index[1];
-    const auto n = static_cast<double>(x.shape().elements() / x.shape()[1]);
+    const auto n = static_cast<double>(x.shape().elements()) / static_cast<double>(x.shape()[1]);
     const double of_variance = 2 * (at(x, index) - at(mean, c)) / n;
     at(grad, index) =
         at(grad_mean, c) / n - std::pow(at(inverse, c), 3) / 2 * of_variance * at(grad_inverse, c);

@@ -268,7 +268,7 @@ TEST_CASE("real photographs are all read, and training and validation set agree"
     const Step step = loader.next();
     samples += step.micro_batches.front().fields[1].elements();
     CHECK(step.micro_batches.front().fields[0].bytes() ==
-          static_cast<std::size_t>(3 * 64 * 64 * step.micro_batches.front().samples));
+          static_cast<std::size_t>(3L * 64 * 64 * step.micro_batches.front().samples));
     more = !step.ends_epoch();
   }
   CHECK(samples == 400);

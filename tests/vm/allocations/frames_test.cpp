@@ -7,6 +7,7 @@
 #include <execinfo.h>
 #include <vector>
 
+#include "core/compile/compile.h"
 #include "core/ops/conv2d.h"
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"

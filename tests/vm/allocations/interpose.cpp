@@ -16,14 +16,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the C library's own names for what is replaced here
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the C library's own names for what is replaced here
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t count, std::size_t bytes);
 void* __libc_realloc(void* memory, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace plexaura::testing {
 
