@@ -42,7 +42,6 @@ class SpareTest(SurvivalTest):
     def why(self):
         return subprocess.run([SOURCE / "tools/why", self.folder / "run"], capture_output=True, text=True).stdout
 
-
     def let_wait_for(self, number):
         """A rank that waits looks who has died. Ranks that are never late for each other would not miss a spare before the end."""
         process = self.by_number()[number].process
