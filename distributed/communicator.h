@@ -125,11 +125,6 @@ class Communicator : public Collective {
   virtual void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                           std::string_view what) = 0;
 
-  // While it is on, whoever waits for messages in a call of any communicator of this process throws a DeviceError, and that
-  // communicator is not used any more: for a thread that is to end when its work is of no use. Not in a call of
-  // the library that blocks, as with the algorithm `mpi`. From any thread.
-  virtual void interrupt_waits(bool on) = 0;
-
   // Collective: the end of this rank's work; waits for all others to come here, so that the library can be
   // closed without waiting. The destructor does it where this was not called, and then prints what goes
   // wrong. `error_status`: 0, or the exit status of an error that this rank reports itself. It waits a second at

@@ -46,6 +46,11 @@ class PLEXAURA_API Collective {
   // How long a rank waits for another; infinite where no rank ever does.
   virtual double deadline_seconds() const { return std::numeric_limits<double>::infinity(); }
 
+  // While it is on, whoever waits for other ranks in a call of any object of this process throws a DeviceError, and that
+  // object is not used any more: for a thread that is to end when its work is of no use. Where waits cannot be
+  // interrupted they last until their deadline. From any thread.
+  virtual void interrupt_waits(bool /*on*/) {}
+
   // Everyone's text, in the order of ranks. Texts may differ in length.
   virtual std::vector<std::string> gather_all(const std::string& mine, std::string_view what) = 0;
 };

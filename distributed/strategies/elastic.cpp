@@ -23,29 +23,31 @@ void Elastic::begin(WeightsImmigration& border) {
 }
 
 void Elastic::after_update() {
-  if (!centre_.step(options_.every)) return;
-  with_elements(centre_.dtype(), [&]<class T>(T) { pull<T>(centre_.mean<T>()); });
+  centre_.count_step();
+  with_elements(centre_.dtype(), [&]<class T>(T) {
+    if (const auto mean = centre_.next<T>(options_.every)) pull(*mean);
+  });
 }
 
 // A rank that takes a mean late goes its share of the way as one of those that are left.
 void Elastic::settle() {
   with_elements(centre_.dtype(), [&]<class T>(T) {
-    if (const std::span<const T> missed = centre_.catch_up<T>(); !missed.empty()) pull<T>(missed);
-    if (centre_.is_due(options_.every)) pull<T>(centre_.mean<T>());
+    if (const auto missed = centre_.catch_up<T>()) pull(*missed);
+    if (const auto mean = centre_.next<T>(options_.every)) pull(*mean);
   });
 }
 
 template <class T>
-void Elastic::pull(std::span<const T> mean) {
+void Elastic::pull(const Mean<T>& mean) {
   const std::span<T> centre = centre_.anchor().as<T>();
   const std::span<T> values = centre_.values<T>();
   const T far = static_cast<T>(options_.elasticity);
   const T near = far / static_cast<T>(ranks_.size());
   for (std::size_t i = 0; i < centre_.trainables(); ++i) {
     values[i] -= near * (values[i] - centre[i]);
-    centre[i] += far * mean[i];
+    centre[i] += far * mean.changes[i];
   }
-  for (std::size_t i = centre_.trainables(); i < centre.size(); ++i) values[i] = centre[i] += mean[i];
+  for (std::size_t i = centre_.trainables(); i < centre.size(); ++i) values[i] = centre[i] += mean.changes[i];
   border_->store_values();
 }
 

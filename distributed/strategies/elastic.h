@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
@@ -21,14 +23,17 @@ struct ElasticOptions {
 // centre is what is validated and saved. Each rank holds it. Buffers are averaged; frozen parameters stay as they are.
 class Elastic final : public Strategy {
  public:
-  // `ranks`: those that train; it must outlive the strategy. `may_lose_ranks`: see MeanChange.
-  Elastic(Collective& ranks, const ElasticOptions& options, bool may_lose_ranks = false)
-      : ranks_(ranks), centre_(ranks, may_lose_ranks), options_(options) {}
+  // `ranks`: those that train; it must outlive the strategy. `may_lose_ranks`: see MeanOptions.
+  Elastic(Collective& ranks, const ElasticOptions& options, bool may_lose_ranks = false,
+          std::unique_ptr<Compression> compression = nullptr)
+      : ranks_(ranks),
+        centre_(ranks, {.may_lose_ranks = may_lose_ranks}, std::move(compression)),
+        options_(options) {}
 
   HookSet hooks() const override { return {.after_update = true, .show_weights = true}; }
   GradientScope scope() const override { return GradientScope::local; }
   bool realigns_weights() const override { return true; }
-  // Throws UserError for weights of a type that ranks do not sum.
+  // Throws UserError as MeanChange does.
   void begin(WeightsImmigration& border) override;
   void after_update() override;
   void show_weights() override;
@@ -40,7 +45,7 @@ class Elastic final : public Strategy {
 
  private:
   template <class T>
-  void pull(std::span<const T> mean);
+  void pull(const Mean<T>& mean);
 
   Collective& ranks_;
   MeanChange centre_;  // its anchor

@@ -1,5 +1,6 @@
 #include "distributed/strategies/local.h"
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -25,33 +26,44 @@ void Local::begin(WeightsImmigration& border) {
 bool Local::is_first_epoch() const { return border_->place().epoch < options_.first_epochs; }
 
 void Local::after_update() {
-  if (!change_.step(every())) return;
-  with_elements(change_.dtype(), [&]<class T>(T) { take(change_.mean<T>()); });
+  change_.count_step();
+  with_elements(change_.dtype(), [&]<class T>(T) { average<T>(); });
 }
 
 void Local::settle() {
   with_elements(change_.dtype(), [&]<class T>(T) {
-    if (const std::span<T> missed = change_.catch_up<T>(); !missed.empty()) take(missed);
-    if (change_.is_due(every())) take(change_.mean<T>());
+    if (const auto missed = change_.catch_up<T>()) take(*missed);
+    average<T>();
   });
 }
 
-// The average change.
+// What is due.
 template <class T>
-void Local::take(std::span<T> changes) {
-  const std::span<T> anchor = change_.anchor().as<T>();
-  const std::span<T> values = change_.values<T>();
-  if (!is_first_epoch()) take_outer_step<T>(changes.first(change_.trainables()));
-  for (std::size_t i = 0; i < anchor.size(); ++i) values[i] = anchor[i] += changes[i];
+void Local::average() {
+  while (const auto mean = change_.next<T>(every())) take(*mean);
+}
+
+template <class T>
+void Local::take(const Mean<T>& mean) {
+  const std::span<T> anchor = change_.anchor().as<T>().subspan(mean.first, mean.changes.size());
+  const std::span<T> values = change_.values<T>().subspan(mean.first, mean.changes.size());
+  if (!is_first_epoch()) take_outer_step(mean);
+  for (std::size_t i = 0; i < anchor.size(); ++i) {
+    anchor[i] += mean.changes[i];
+    values[i] = mean.own.empty() ? anchor[i] : values[i] + (mean.changes[i] - mean.own[i]);
+  }
   border_->store_values();
 }
 
 // Puts the step of the outer optimizer in the place of the average change.
 template <class T>
-void Local::take_outer_step(std::span<T> changes) {
+void Local::take_outer_step(const Mean<T>& mean) {
+  if (mean.first >= change_.trainables()) return;
+  const std::span<T> changes =
+      mean.changes.first(std::min(mean.changes.size(), change_.trainables() - mean.first));
   if (has_velocity()) {
     const T momentum = static_cast<T>(options_.outer_momentum);
-    const std::span<T> velocity = velocity_.as<T>();
+    const std::span<T> velocity = velocity_.as<T>().subspan(mean.first, changes.size());
     for (std::size_t i = 0; i < changes.size(); ++i) {
       velocity[i] = momentum * velocity[i] + changes[i];
       changes[i] += momentum * velocity[i];
@@ -65,7 +77,7 @@ std::vector<StrategyState> Local::state() const {
   std::vector<StrategyState> state;
   keep_arena(border_->placement(), velocity_, velocity_prefix, false, state);
   change_.keep_counts(state);
-  if (change_.steps() > 0)
+  if (change_.has_moved())
     keep_arena(border_->placement(), change_.anchor(), anchor_prefix, false,
                state);  // else it is where the weights are
   return state;

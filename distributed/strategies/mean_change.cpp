@@ -3,110 +3,253 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <iterator>
 #include <sstream>
+#include <system_error>
 
+#include "core/error.h"
+#include "core/events.h"
 #include "distributed/group/reduce.h"
+#include "distributed/server/shared_weights.h"
 #include "distributed/strategies/arena_state.h"
 
 namespace plexaura {
 
 namespace {
 
+constexpr std::string_view clock_name = "clock";
 constexpr std::string_view steps_name = "steps";
 constexpr std::string_view samples_name = "samples";
 constexpr std::string_view taken_name = "means";
+constexpr std::string_view exchange_name = "exchange";
+constexpr std::string_view brought_name = "brought";
 constexpr std::string_view mean_prefix = "mean.";
+constexpr std::string_view moved_prefix = "moved.";
+
+std::int64_t trainable_elements(const Placement& placement) {
+  std::int64_t elements = 0;
+  for (const Placement::Entry& entry : placement.entries)
+    if (entry.role == ParameterRole::trainable) elements += entry.type.shape.elements();
+  return elements;
+}
+
+Tensor to_tensor(const std::vector<std::int64_t>& numbers) {
+  return Tensor::of<std::int64_t>(Shape{std::ssize(numbers)}, numbers);
+}
 
 }  // namespace
+
+MeanChange::MeanChange(Collective& ranks, const MeanOptions& options,
+                       std::unique_ptr<Compression> compression)
+    : ranks_(ranks), options_(options), sum_(ranks, std::move(compression)), meter_(ranks) {
+  if (options_.delay == 0) return;
+  try {
+    thread_ = std::make_unique<ExchangeThread>(
+        [this](std::size_t) { with_elements(dtype(), [&]<class T>(T) { exchange<T>(); }); });
+  } catch (const std::system_error& error) {
+    throw DeviceError(fmt::format(
+        "cannot start the thread that exchanges weights: {}; set distributed.delay to 0", error.what()));
+  }
+}
 
 void MeanChange::begin(WeightsImmigration& border) {
   const Placement& placement = border.placement();
   const DType dtype = placement.dtype(ArenaKind::value);
   check_summable(dtype);
   border_ = &border;
-  const std::int64_t elements =
-      placement.count(ParameterRole::trainable) + placement.count(ParameterRole::buffer);
-  anchor_ = Tensor({dtype, Shape{elements}});
+  fragments_ = cut(placement);
+  std::vector<Bucket> slices;
+  for (const Fragment& fragment : fragments_) slices.push_back(fragment.trainables);
+  sum_.begin(placement, slices);
+  const Bucket& last = fragments_.back().slice;
+  anchor_ = Tensor({dtype, Shape{last.offset + last.count}});
   anchor_ = copy_values();
-  changes_ = Tensor({dtype, Shape{elements + 1}});
-  steps_ = samples_ = taken_ = 0;
-  holds_mean_ = false;
+  changes_ = Tensor({dtype, Shape{anchor_.elements() + 1}});
+  own_ = Tensor({dtype, Shape{options_.delay > 0 ? anchor_.elements() : 0}});
+  taken_ = clock_ = 0;
+  exchange_.reset();
 }
 
-bool MeanChange::step(std::int64_t every) {
-  samples_ += border_->place().samples;
-  ++steps_;
-  return is_due(every);
-}
-
-bool MeanChange::is_due(std::int64_t every) const {
-  return steps_ >= every || (steps_ > 0 && border_->place().ends_epoch);
+// Each parameter belongs to one, whatever its layout. A large one may leave no parameter for another fragment.
+std::vector<MeanChange::Fragment> MeanChange::cut(const Placement& placement) const {
+  const DType dtype = placement.dtype(ArenaKind::value);
+  const std::int64_t all = std::max<std::int64_t>(trainable_elements(placement), 1);
+  std::vector<Fragment> fragments;
+  std::int64_t before = 0;
+  std::int64_t number = 0;  // of the fragment, of all that were asked for
+  for (const Placement::Entry& entry : placement.entries) {
+    if (entry.role == ParameterRole::frozen) break;
+    const bool is_trainable = entry.role == ParameterRole::trainable;
+    const std::int64_t here = is_trainable ? before * options_.fragments / all : number;
+    if (fragments.empty() || here != number)
+      fragments.emplace_back().slice = {.offset = entry.offset, .count = 0, .dtype = dtype};
+    number = here;
+    Fragment& fragment = fragments.back();
+    fragment.slice.count = entry.offset + entry.count - fragment.slice.offset;
+    fragment.bytes += entry.type.bytes();
+    if (!is_trainable) continue;
+    fragment.trainables = fragment.slice;
+    before += entry.type.shape.elements();
+  }
+  return fragments;
 }
 
 std::size_t MeanChange::trainables() const {
   return static_cast<std::size_t>(border_->placement().count(ParameterRole::trainable));
 }
 
+void MeanChange::count_step() {
+  ++clock_;
+  for (Fragment& fragment : fragments_) {
+    ++fragment.steps;
+    fragment.samples += border_->place().samples;
+  }
+}
+
+bool MeanChange::has_moved() const {
+  return std::ranges::any_of(fragments_, [](const Fragment& fragment) { return fragment.steps > 0; });
+}
+
+// The last one is due where a period ends.
+bool MeanChange::is_due(std::size_t fragment, std::int64_t every) const {
+  if (fragments_[fragment].steps == 0) return false;
+  const auto count = std::ssize(fragments_);
+  if (border_->place().ends_epoch || every < count) return true;
+  const std::int64_t place = static_cast<std::int64_t>(fragment + 1) * every / count;
+  return clock_ % every == place % every;
+}
+
+std::optional<std::size_t> MeanChange::next_due(std::int64_t every) const {
+  for (std::size_t fragment = 0; fragment < fragments_.size(); ++fragment)
+    if (is_due(fragment, every)) return fragment;
+  return std::nullopt;
+}
+
 template <class T>
-std::span<T> MeanChange::mean() {
-  sum_changes<T>();
-  holds_mean_ = true;
-  if (may_lose_ranks_)
+std::optional<Mean<T>> MeanChange::next(std::int64_t every) {
+  const bool ends_epoch = border_->place().ends_epoch;
+  if (exchange_) {
+    if (!ends_epoch && clock_ < exchange_->until) return std::nullopt;
+    await_exchange();
+    return take<T>();
+  }
+  const std::optional<std::size_t> due = next_due(every);
+  if (!due) return std::nullopt;
+  bring<T>(*due);
+  if (thread_ && !ends_epoch && every / std::ssize(fragments_) > options_.delay) {
+    exchange_->until = clock_ + options_.delay;
+    thread_->begin(0);
+    return std::nullopt;
+  }
+  exchange<T>();
+  exchange_->is_made = true;
+  if (options_.may_lose_ranks)
     ranks_.gather_all("", fmt::format("who has the mean of the weights after step {}", border_->step()));
   return take<T>();
 }
 
 template <class T>
-void MeanChange::sum_changes() {
-  const std::span<const T> anchor = anchor_.as<T>();
-  const std::span<const T> weights = values<T>();
-  const std::span<T> changes = changes_.as<T>();
-  const T own = static_cast<T>(samples_);
-  for (std::size_t i = 0; i < anchor.size(); ++i) changes[i] = own * (weights[i] - anchor[i]);
-  changes.back() = own;
+void MeanChange::bring(std::size_t fragment) {
+  const Fragment& from = fragments_[fragment];
+  const auto first = static_cast<std::size_t>(from.slice.offset);
+  const auto count = static_cast<std::size_t>(from.slice.count);
+  const std::span<const T> anchor = anchor_.as<T>().subspan(first, count);
+  const std::span<const T> weights = values<T>().subspan(first, count);
+  const std::span<T> changes = changes_.as<T>().subspan(first, count + 1);
+  const T samples = static_cast<T>(from.samples);
+  for (std::size_t i = 0; i < count; ++i) changes[i] = samples * (weights[i] - anchor[i]);
+  changes.back() = samples;
+  if (thread_)
+    for (std::size_t i = 0; i < count; ++i) own_.as<T>()[first + i] = weights[i] - anchor[i];
+  const std::string step = fmt::format("the weights after step {}", border_->step());
+  exchange_ = {.fragment = fragment,
+               .steps = from.steps,
+               .samples = from.samples,
+               .what = fragments_.size() == 1 ? step : fmt::format("fragment {} of {}", fragment, step)};
+}
+
+template <class T>
+void MeanChange::exchange() {
+  const Fragment& of = fragments_[exchange_->fragment];
+  const std::span<T> changes = changes_.as<T>().subspan(static_cast<std::size_t>(of.slice.offset),
+                                                        static_cast<std::size_t>(of.slice.count) + 1);
   {
-    const ExchangeMeter::Exchange exchange(meter_, weight_bytes(*border_));
-    ranks_.sum(dtype(), changes_.data(), changes_.elements(),
-               fmt::format("the weights after step {}", border_->step()));
+    const ExchangeMeter::Exchange exchange(meter_, of.bytes);
+    sum_.sum(exchange_->fragment, changes, exchange_->what);
   }
   const T all = std::max(changes.back(), T{1});  // none where each rank fails in its first step
   for (T& change : changes) change /= all;
 }
 
-template <class T>
-std::span<T> MeanChange::take() {
-  holds_mean_ = false;
-  ++taken_;
-  steps_ = samples_ = 0;
-  return changes_.as<T>().first(static_cast<std::size_t>(anchor_.elements()));
+// Of the thread, if it makes one.
+void MeanChange::await_exchange() const {
+  if (!exchange_ || exchange_->is_made || !thread_) return;
+  const ExchangeMeter::Wait wait(meter_);
+  const EventSpan span(EventKind::wait, exchange_->what);
+  thread_->await(0);
+  exchange_->is_made = true;
 }
 
 template <class T>
-std::span<T> MeanChange::catch_up() {
-  const auto [taken, steps] = farthest_progress();
-  if (taken > taken_ && !holds_mean_)
+Mean<T> MeanChange::take() {
+  Fragment& of = fragments_[exchange_->fragment];
+  const std::size_t first = static_cast<std::size_t>(of.slice.offset);
+  const std::size_t count = static_cast<std::size_t>(of.slice.count);
+  sum_.settle(exchange_->fragment);
+  of.steps -= exchange_->steps;
+  of.samples -= exchange_->samples;
+  ++taken_;
+  exchange_.reset();
+  if (border_->place().ends_epoch && !has_moved()) clock_ = 0;
+  const std::span<const T> own = of.steps == 0 ? std::span<const T>() : own_.as<T>().subspan(first, count);
+  return {first, changes_.as<T>().subspan(first, count), own};
+}
+
+template <class T>
+std::optional<Mean<T>> MeanChange::catch_up() {
+  const Progress farthest = farthest_progress();
+  const bool missed = farthest[0] > taken_;
+  if (missed && !(exchange_ && exchange_->is_made))
     throw InternalError("ranks were lost, and others have taken a mean that this rank does not hold");
-  const std::span<T> held = taken > taken_ ? take<T>() : std::span<T>();
-  holds_mean_ = false;
-  steps_ = steps;
+  std::optional<Mean<T>> held;
+  if (missed) held = take<T>();
+  exchange_.reset();
+  clock_ = farthest[1];
+  for (std::size_t i = 0; i < fragments_.size(); ++i) fragments_[i].steps = farthest[2 + i];
   return held;
 }
 
+MeanChange::Progress MeanChange::progress() const {
+  Progress progress{taken_, clock_};
+  for (const Fragment& fragment : fragments_) progress.push_back(fragment.steps);
+  return progress;
+}
+
 MeanChange::Progress MeanChange::farthest_progress() {
-  Progress farthest{taken_, steps_};
-  const std::string mine = fmt::format("{} {}", taken_, steps_);
+  Progress farthest = progress();
+  const std::string mine = fmt::format("{}", fmt::join(farthest, " "));
   for (const std::string& text : ranks_.gather_all(mine, "the means that the ranks have taken")) {
-    Progress theirs;
-    std::istringstream(text) >> theirs.first >> theirs.second;
+    std::istringstream words(text);
+    const Progress theirs{std::istream_iterator<std::int64_t>(words), {}};
     farthest = std::max(farthest, theirs);
   }
   return farthest;
 }
 
-template std::span<float> MeanChange::mean();
-template std::span<double> MeanChange::mean();
-template std::span<float> MeanChange::catch_up();
-template std::span<double> MeanChange::catch_up();
+void MeanChange::give_up() noexcept {
+  if (!thread_) return;
+  thread_->stop();
+  const bool is_idle = thread_->is_idle();
+  if (!is_idle) ranks_.interrupt_waits(true);
+  thread_.reset();
+  if (!is_idle) ranks_.interrupt_waits(false);
+}
+
+template std::optional<Mean<float>> MeanChange::next(std::int64_t);
+template std::optional<Mean<double>> MeanChange::next(std::int64_t);
+template std::optional<Mean<float>> MeanChange::catch_up();
+template std::optional<Mean<double>> MeanChange::catch_up();
 
 Tensor MeanChange::copy_values() const {
   Tensor copy(anchor_.type());
@@ -119,23 +262,52 @@ void MeanChange::write_values(const Tensor& copy) const {
 }
 
 void MeanChange::keep_counts(std::vector<StrategyState>& state) const {
+  await_exchange();
   state.push_back({std::string(taken_name), Tensor::scalar(taken_)});
-  if (steps_ == 0) return;
-  state.push_back({std::string(steps_name), Tensor::scalar(steps_)});
-  state.push_back({std::string(samples_name), Tensor::scalar(samples_), true});
-  if (!holds_mean_) return;
+  sum_.keep(!exchange_, state);
+  if (!has_moved()) return;
+  std::vector<std::int64_t> steps, samples;
+  for (const Fragment& fragment : fragments_) {
+    steps.push_back(fragment.steps);
+    samples.push_back(fragment.samples);
+  }
+  state.push_back({std::string(clock_name), Tensor::scalar(clock_)});
+  state.push_back({std::string(steps_name), to_tensor(steps)});
+  state.push_back({std::string(samples_name), to_tensor(samples), true});
+  if (!exchange_ || !exchange_->is_made) return;
+  const auto fragment = static_cast<std::int64_t>(exchange_->fragment);
+  state.push_back({std::string(exchange_name), to_tensor({fragment, exchange_->steps, exchange_->until})});
+  state.push_back({std::string(brought_name), Tensor::scalar(exchange_->samples), true});
   Tensor mean(anchor_.type());
   std::memcpy(mean.data(), changes_.data(), mean.bytes());
-  keep_arena(border_->placement(), mean, mean_prefix, true, state);
+  keep_arena(border_->placement(), mean, mean_prefix, false, state);
+  keep_arena(border_->placement(), own_, moved_prefix, true, state);
 }
 
+MeanChange::Exchange& MeanChange::held() {
+  if (!exchange_) exchange_ = Exchange{.is_made = true};
+  return *exchange_;
+}
+
+// Where there are other fragments now, each takes the counts of the first.
 void MeanChange::take_counts(const StrategyState& part) {
-  if (part.name == taken_name) taken_ = part.value.as<std::int64_t>()[0];
-  if (part.name == steps_name) steps_ = part.value.as<std::int64_t>()[0];
-  if (part.name == samples_name) samples_ = part.value.as<std::int64_t>()[0];
-  if (!part.name.starts_with(mean_prefix)) return;
+  sum_.take(part);
   take_arena(border_->placement(), changes_, mean_prefix, part);
-  holds_mean_ = true;
+  take_arena(border_->placement(), own_, moved_prefix, part);
+  if (part.value.dtype() != DType::int64) return;
+  const std::span<const std::int64_t> numbers = part.value.as<std::int64_t>();
+  const bool fits = numbers.size() == fragments_.size();
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    if (part.name == steps_name) fragments_[i].steps = numbers[fits ? i : 0];
+    if (part.name == samples_name) fragments_[i].samples = numbers[fits ? i : 0];
+  }
+  if (part.name == taken_name) taken_ = numbers[0];
+  if (part.name == clock_name) clock_ = numbers[0];
+  if (part.name == brought_name) held().samples = numbers[0];
+  if (part.name != exchange_name) return;
+  held().fragment = static_cast<std::size_t>(numbers[0]);
+  held().steps = numbers[1];
+  held().until = numbers[2];
 }
 
 }  // namespace plexaura

@@ -51,11 +51,13 @@ std::unique_ptr<Strategy> make_scatter_gather(const StrategyOptions&, Communicat
 bool may_lose_ranks(const StrategyOptions& options) { return options.update == BucketSum::Update::by_step; }
 
 std::unique_ptr<Strategy> make_local(const StrategyOptions& options, Communicator& communicator) {
-  return std::make_unique<Local>(communicator, options.local, may_lose_ranks(options));
+  return std::make_unique<Local>(communicator, options.local, may_lose_ranks(options),
+                                 make_compression(options.compression, communicator));
 }
 
 std::unique_ptr<Strategy> make_elastic(const StrategyOptions& options, Communicator& communicator) {
-  return std::make_unique<Elastic>(communicator, options.elastic, may_lose_ranks(options));
+  return std::make_unique<Elastic>(communicator, options.elastic, may_lose_ranks(options),
+                                   make_compression(options.compression, communicator));
 }
 
 std::unique_ptr<Strategy> make_async_server(const StrategyOptions& options, Communicator& communicator) {
@@ -83,19 +85,30 @@ const Known* find(std::string_view name) {
   return known == known_strategies.end() ? nullptr : &*known;
 }
 
+// An unknown one is told where it is made.
+bool is_compression(const std::string& name) {
+  return std::ranges::find(compression_names(), name) != compression_names().end();
+}
+
 // Null where there is none.
 std::exception_ptr mistake_in(const StrategyOptions& options) {
   if (find(options.name) == nullptr)
     return std::make_exception_ptr(UserError(fmt::format("there is no strategy '{}'; known are {}{}",
                                                          options.name, fmt::join(strategy_names(), ", "),
                                                          did_you_mean(options.name, strategy_names()))));
-  if (options.compression.name != "none" && !can_compress(options.name))
-    return std::make_exception_ptr(UserError(fmt::format(
-        "the strategy '{}' does not compress; choose allreduce, or the compression none", options.name)));
+  const std::vector<std::string> fit = compressions_of(options.name);
+  if (std::ranges::find(fit, options.compression.name) == fit.end() &&
+      is_compression(options.compression.name))
+    return std::make_exception_ptr(UserError(
+        fmt::format("the strategy '{}' does not compress with '{}'; it can take {}, and allreduce any",
+                    options.name, options.compression.name, fmt::join(fit, ", "))));
   if (options.overlap == Overlap::on && !can_overlap(options.name))
     return std::make_exception_ptr(UserError(fmt::format(
         "the strategy '{}' does not overlap; choose allreduce or reduce-broadcast, or overlap off",
         options.name)));
+  if (options.name == "local" && options.local.delay > 0 && may_lose_ranks(options))
+    return std::make_exception_ptr(
+        UserError("where ranks may be outlived, local exchanges without a delay; make it 0"));
   return nullptr;
 }
 
@@ -111,7 +124,13 @@ const std::vector<std::string>& strategy_names() {
   return names;
 }
 
-bool can_compress(std::string_view strategy) { return strategy == "allreduce"; }
+// What powersgd keeps from one exchange to the next has to be the same on all ranks, which it is not where one is lost
+// within an exchange.
+std::vector<std::string> compressions_of(std::string_view strategy) {
+  if (strategy == "allreduce") return compression_names();
+  if (keeps_own_weights(strategy)) return {"none", "fp16", "bf16", "top-k"};
+  return {"none"};
+}
 
 bool can_overlap(std::string_view strategy) {
   return strategy == "allreduce" || strategy == "reduce-broadcast";

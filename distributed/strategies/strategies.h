@@ -29,7 +29,7 @@ struct StrategyOptions {
   BucketSum::Update update = BucketSum::Update::by_bucket;
   // One rank has a strategy, too: for steps of several shards, and for what it keeps where the others were lost.
   bool even_alone = false;
-  CompressionOptions compression = {};   // of `allreduce`
+  CompressionOptions compression = {};   // one of compressions_of() the strategy
   Overlap overlap = Overlap::automatic;  // of `allreduce` and `reduce-broadcast`
   // Of the strategies of these names.
   LocalOptions local = {};
@@ -40,8 +40,9 @@ struct StrategyOptions {
 // The names that make_strategy() knows: the values of distributed.strategy.
 const std::vector<std::string>& strategy_names();
 
-// Whether a strategy sums gradients in fewer bytes where it is asked to, and while others are computed.
-bool can_compress(std::string_view strategy);
+// Those of compression_names() that a strategy has, for gradients or for changes of weights; always `none`.
+std::vector<std::string> compressions_of(std::string_view strategy);
+// Whether a strategy sums gradients while others are computed where it is asked to.
 bool can_overlap(std::string_view strategy);
 
 // Whether the weights of each rank are its own, so that it goes on with these where others are lost.

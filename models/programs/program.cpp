@@ -18,6 +18,7 @@
 #include "models/programs/begin_events.h"
 #include "models/programs/command_line.h"
 #include "models/programs/described_step.h"
+#include "models/programs/distributed_config.h"
 #include "models/programs/kernel_choice.h"
 #include "models/programs/outputs.h"
 #include "models/programs/prediction_data.h"

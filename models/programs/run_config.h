@@ -66,16 +66,7 @@ struct RunOptions {
 // that know the whole run; 0 where none is open.
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
-// Of a run with on_loss `end`, where the MPI would let the others go on when a rank dies: that they end, which key is the
-// reason, and what to do.
-std::string why_others_end(const Config& config, const RunOptions& run);
-
-// What is needed before the rest is read: seconds that a rank waits for another, whether ranks of one machine share memory,
-// what happens when one dies, how they work together, and the folder of checkpoints, empty for none.
-double read_deadline(const Section& distributed);
-bool read_shared_memory(const Section& distributed);
-OnLoss read_on_loss(const Section& distributed);
-std::string read_strategy_name(const Section& distributed);
+// What is needed before the rest is read: the folder of checkpoints, empty for none.
 std::filesystem::path read_output_folder(const Section& output);
 
 }  // namespace plexaura

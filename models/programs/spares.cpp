@@ -11,6 +11,7 @@
 #include "distributed/compression/choose_compression.h"
 #include "distributed/handshake.h"
 #include "distributed/strategies/strategies.h"
+#include "models/programs/distributed_config.h"
 #include "models/programs/use_model.h"
 
 namespace plexaura {

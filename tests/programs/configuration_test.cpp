@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "models/programs/distributed_config.h"
 #include "models/programs/run_config.h"
 #include "tests/programs/read_configuration.h"
 #include "tests/support/error_text.h"
@@ -129,8 +130,8 @@ TEST_CASE("keys without effect are errors") {
           read(csv, sgd + ", schedule: {name: cosine, gamma: 0.5}");
         }).find("gamma has no effect here, because the schedule is cosine") != std::string::npos);
   for (const std::string key :
-       {"every: 2", "first_epochs: 1", "outer: {momentum: 0.9}", "elasticity: 0.5", "push_every: 2",
-        "max_staleness: 2", "client: threaded", "mix: 0.5", "damping: 1"})
+       {"every: 2", "fragments: 2", "delay: 1", "first_epochs: 1", "outer: {momentum: 0.9}",
+        "elasticity: 0.5", "push_every: 2", "max_staleness: 2", "client: threaded", "mix: 0.5", "damping: 1"})
     CHECK(user_error([&] {
             read(csv, sgd, key);
           }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
@@ -184,9 +185,27 @@ TEST_CASE("keys without effect are errors") {
               .find("distributed.compression is 'auto', which cannot estimate what the algorithm " +
                     algorithm + " takes; remove distributed.algorithm, or name a compression") !=
           std::string::npos);
+  for (const std::string compression : {"auto", "powersgd"})
+    for (const std::string strategy : {"local", "elastic"})
+      CHECK(user_error([&] {
+              read(csv, sgd, "strategy: " + strategy + ", compression: " + compression);
+            }).find("distributed.compression is '" + compression + "'; it must be") != std::string::npos);
+  CHECK(user_error([&] { read(csv, sgd + ", precision: float64", "strategy: local, compression: fp16"); })
+            .find("distributed.compression is 'fp16', which compresses float32, and training.precision is "
+                  "float64; ") != std::string::npos);
   CHECK(user_error([&] {
-          read(csv, sgd, "strategy: local, compression: auto");
-        }).find("distributed.compression has no effect here, because the strategy is local") !=
+          read(csv, sgd, "strategy: local, every: 10, fragments: 4");
+        }).find("distributed.fragments is 4, and every is 10; give a divisor of that") != std::string::npos);
+  for (const std::string keys : {"every: 8, delay: 8", "every: 8, fragments: 2, delay: 4", "delay: -1"})
+    CHECK(user_error([&] { read(csv, sgd, "strategy: local, " + keys); }).find("distributed.delay is '") !=
+          std::string::npos);
+  CHECK(
+      user_error([&] { read(csv, sgd, "strategy: local, delay: 2, on_loss: drop"); })
+          .find("distributed.on_loss is 'drop', and the exchange under way would be lost with a rank, since "
+                "distributed.delay is above 0; remove one of them") != std::string::npos);
+  CHECK(user_error([&] {
+          read(csv, sgd, "strategy: local, delay: 2, algorithm: mpi");
+        }).find("distributed.delay is above 0, and distributed.algorithm is mpi; remove one of them") !=
         std::string::npos);
   CHECK(user_error([&] {
           read(csv, sgd, "strategy: reduce-broadcast, compression: fp16");
@@ -235,6 +254,8 @@ TEST_CASE("a run whose ranks end with one that dies names the key by which they 
     return text.substr(std::min(begin.size(), text.size()));
   };
   CHECK(why("strategy: scatter-gather") == "strategy is scatter-gather; choose allreduce");
+  CHECK(why("strategy: local, delay: 2") ==
+        "delay is above 0, and the exchange under way would be lost with a rank; set it to 0");
   CHECK(why("strategy: send-recv") == "strategy is send-recv; choose allreduce");
   CHECK(why("strategy: reduce-broadcast") ==
         "strategy is reduce-broadcast; choose allreduce, or set distributed.on_loss to drop");

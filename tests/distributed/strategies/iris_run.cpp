@@ -8,6 +8,7 @@
 #include "distributed/group/group_communicator.h"
 #include "distributed/handshake.h"
 #include "distributed/roles.h"
+#include "models/programs/distributed_config.h"
 #include "models/programs/run_config.h"
 #include "models/programs/sent_data.h"
 #include "models/zoo/model.h"

@@ -1,13 +1,17 @@
 #include "distributed/strategies/local.h"
 
+#include <atomic>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <string>
+#include <thread>
 
+#include "core/error.h"
 #include "tests/distributed/strategies/iris_run.h"
 #include "tests/distributed/strategies/moved_ranks.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/thread_collective.h"
 
 namespace plexaura::testing::local_test {
 
@@ -57,6 +61,141 @@ TEST_CASE("local: in the first epochs every step is followed by a plain average"
   const LocalOptions options{.every = 3, .first_epochs = 1, .outer_learning_rate = 0.5};
   const auto seen = behind(options, {{1, 0}, {2, 0, true}, {3, 1}, {4, 1}, {5, 1}});
   CHECK(seen == std::vector<Numbers>{{12, 12, 8}, {12, 12, 8}, {8, 8, 8}, {8, 8, 8}, {12, 12, 8}});
+}
+
+TEST_CASE(
+    "local: fragments of the weights are averaged in turn, buffers with the last one, and all where an epoch "
+    "ends") {
+  const LocalOptions halves{.every = 2, .fragments = 2};
+  const std::vector<StepPlace> steps{{1}, {2}, {3}, {4, 0, true}, {5, 1}};
+  const auto weights =
+      weights_behind([&](Collective& ranks) { return std::make_unique<Local>(ranks, halves); }, steps);
+  CHECK(weights == std::vector<Numbers>{{12, 8}, {8, 12}, {12, 8}, {12, 12}, {12, 8}});
+  CHECK(behind(halves, {{1}, {2}}) == std::vector<Numbers>{{12, 8, 8}, {8, 12, 8}});
+}
+
+// Step 1 counts for the second one alone: (1 x 8 + 3 x 16) / 4, with 1 and 3 samples a step, and twice as many.
+TEST_CASE("local: the average of a fragment weighs each rank by its samples since the one before") {
+  const LocalOptions halves{.every = 4, .fragments = 2};
+  CHECK(behind(halves, {{1}, {2}, {3}, {4}}, {1, 3}) ==
+        std::vector<Numbers>{{8, 8, 8}, {14, 8, 8}, {8, 8, 8}, {8, 14, 8}});
+}
+
+TEST_CASE("local: fragments are late one after the other") {
+  const LocalOptions late{.every = 4, .fragments = 2, .delay = 1};
+  const auto make = [&](Collective& ranks) { return std::make_unique<Local>(ranks, late); };
+  CHECK(weights_behind(make, {{1}, {2}, {3}, {4}, {5}}) ==
+        std::vector<Numbers>{{8, 8}, {8, 8}, {12, 8}, {8, 8}, {8, 12}});
+  CHECK(behind(late, {{1}, {2}, {3}, {4}, {5}})[4] == Numbers{8, 12, 8});
+}
+
+namespace {
+
+// Half of what is owed crosses.
+class Half final : public Compression {
+ public:
+  explicit Half(Collective& ranks) : ranks_(ranks) {}
+  void exchange(std::size_t, std::span<float> owed, std::span<float> sums, std::string_view what) override {
+    for (std::size_t i = 0; i < owed.size(); ++i) sums[i] = owed[i] /= 2;
+    ranks_.sum(DType::float32, std::as_writable_bytes(sums).data(), std::ssize(sums), what);
+  }
+  std::vector<Crossing> crossings(std::size_t, std::int64_t, int) const override { return {}; }
+
+ private:
+  Collective& ranks_;
+};
+
+}  // namespace
+
+// The ranks bring 8 and 16, and half crosses. From 6 they go 2 and 10, and bring what they owe, too: 2 + 4 and 10 + 8.
+TEST_CASE("local: what does not cross of a change comes with the next one, buffers cross whole") {
+  const MakeStrategy make = [](Collective& ranks) {
+    return std::make_unique<Local>(ranks, LocalOptions{.every = 1}, false, std::make_unique<Half>(ranks));
+  };
+  CHECK(values_behind(make, {{1}, {2}}, {4, 4}, 0, DType::float32) ==
+        std::vector<Numbers>{{6, 12, 8}, {6 + (6.0 + 18) / 4, 12, 8}});
+}
+
+TEST_CASE("local: an outer optimizer has a velocity for each fragment") {
+  const LocalOptions outer{.every = 2, .outer_momentum = 0.5, .fragments = 2};
+  const auto make = [&](Collective& ranks) { return std::make_unique<Local>(ranks, outer); };
+  const Numbers first{12 + 0.5 * 12, 8};
+  const Numbers second{8, 12 + 0.5 * 12};
+  const double third = 18 + (12 - 18) + 0.5 * (0.5 * 12 + (12 - 18));
+  CHECK(weights_behind(make, {{1}, {2}, {3}}) == std::vector<Numbers>{first, second, {third, 8}});
+}
+
+// The exchange begins behind step 2, where rank 0 has gone 8, and is taken behind step 3, to which rank 0 has gone back. So 12 - 8 is added.
+TEST_CASE("local: what a rank learns while an average is made stays in its weights") {
+  const LocalOptions late{.every = 2, .delay = 1};
+  CHECK(behind(late, {{1}, {2}, {3}, {4}, {5}}) ==
+        std::vector<Numbers>{{8, 8, 8}, {8, 8, 8}, {12, 12, 8}, {8, 8, 8}, {8 + 0 + 4, 12, 8}});
+}
+
+TEST_CASE("local: an average under way is taken where the epoch ends, and another one is made there") {
+  const LocalOptions late{.every = 3, .delay = 2};
+  const std::vector<StepPlace> steps{{1}, {2}, {3}, {4, 0, true}, {5, 1}, {6, 1}, {7, 1}, {8, 1}};
+  const auto first =
+      values_behind([&](Collective& ranks) { return std::make_unique<Local>(ranks, late); }, steps);
+  const auto second = values_behind([&](Collective& ranks) { return std::make_unique<Local>(ranks, late); },
+                                    steps, {4, 4}, 1);
+  CHECK(first[3] == Numbers{12, 12, 8});
+  CHECK(second[3] == Numbers{12, 12, 16});
+  CHECK(first[6] == Numbers{8, 8, 8});
+}
+
+// The average of the steps 3 and 4 weighs rank 0 by 2 and rank 1 by 6.
+TEST_CASE("local: samples that a rank has while an average is made count for the next one") {
+  ThreadRanks(2).run([&](Collective& ranks) {
+    Local strategy(ranks, {.every = 2, .delay = 1});
+    MovedRank rank(strategy);
+    const double to = ranks.rank() == 0 ? 8 : 16;
+    for (std::int64_t step = 1; step <= 5; ++step)
+      rank.step({.number = step, .samples = ranks.rank() == 1 && step == 3 ? 5 : 1}, to);
+    const double average = 12 + (2 * (8.0 - 12) + 6 * (16.0 - 12)) / 8;
+    CHECK(rank.values() == Numbers{to + ((average - 12) - (to - 12)), average, to});
+  });
+}
+
+TEST_CASE("local: in the first epochs, and where an epoch ends, nothing is late") {
+  const LocalOptions late{.every = 2, .first_epochs = 1, .delay = 1};
+  CHECK(behind(late, {{1, 0}, {2, 0, true}, {3, 1, true}}) ==
+        std::vector<Numbers>{{12, 12, 8}, {12, 12, 8}, {12, 12, 8}});
+}
+
+namespace {
+
+// Two ranks, of which the other one never comes to a sum.
+class Endless final : public Collective {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void broadcast(std::byte*, std::size_t, int, std::string_view) override {}
+  std::vector<std::string> gather_all(const std::string& mine, std::string_view) override {
+    return {mine, mine};
+  }
+  void sum(DType, std::byte*, std::int64_t, std::string_view) override {
+    is_summing = true;
+    while (!is_interrupted) std::this_thread::yield();
+    throw DeviceError("interrupted");
+  }
+  void interrupt_waits(bool on) override { is_interrupted = is_interrupted || on; }
+
+  std::atomic<bool> is_summing = false;
+  std::atomic<bool> is_interrupted = false;
+};
+
+}  // namespace
+
+TEST_CASE("local: a run that ends with an error does not wait for the average under way") {
+  Endless ranks;
+  Local strategy(ranks, {.every = 2, .delay = 1});
+  MovedRank rank(strategy);
+  rank.step({1}, 8);
+  rank.step({2}, 8);
+  while (!ranks.is_summing) std::this_thread::yield();
+  strategy.give_up();
+  CHECK(ranks.is_interrupted);
 }
 
 TEST_CASE("local: where a rank is lost in an average, either all others take that or none has") {
@@ -128,8 +267,10 @@ TEST_CASE("local: learns the flowers as one rank does, and two runs have the sam
   const std::vector<std::string> outer{"distributed.strategy=local", "distributed.every=5",
                                        "distributed.first_epochs=2",
                                        "distributed.outer={learning_rate: 0.7, momentum: 0.3}"};
+  const std::vector<std::string> late{"distributed.strategy=local", "distributed.every=6",
+                                      "distributed.fragments=2", "distributed.delay=2"};
   for (const int ranks : {2, 4})
-    for (const auto& settings : {std::vector<std::string>{"distributed.strategy=local"}, outer}) {
+    for (const auto& settings : {std::vector<std::string>{"distributed.strategy=local"}, outer, late}) {
       const auto ends = train_iris(ranks, settings);
       const auto again = train_iris(ranks, settings);
       for (std::size_t rank = 0; rank < ends.size(); ++rank) {
@@ -155,6 +296,79 @@ TEST_CASE("local: a resumed run ends as one that was never stopped") {
     for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
     std::filesystem::remove_all(folder / "run");
   }
+}
+
+// Behind step 18 an average of the first fragment is under way, and one of the second behind step 21. Step 30 ends an epoch.
+TEST_CASE("local: a resumed run takes the average that was under way") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> settings{
+      "distributed.strategy=local", "distributed.every=6", "distributed.fragments=2",
+      "distributed.delay=2",        "training.epochs=4",   "output.dir=" + (folder / "run").string()};
+  const auto whole = train_iris(3, with(settings, {"output.dir="}));
+  for (const std::int64_t stop : {18, 19, 20, 21, 22, 30}) {
+    CAPTURE(stop);
+    train_iris(3, settings, stop);
+    const auto resumed = train_iris(3, settings, {}, true);
+    for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
+    std::filesystem::remove_all(folder / "run");
+  }
+}
+
+// An epoch of 15 steps has averages behind steps 8 and 15, or behind steps 4, 8 and 12 of a half each, and of all at its end.
+TEST_CASE("local: fragments and a delay show in what is exchanged") {
+  const std::vector<std::string> settings{"distributed.strategy=local", "distributed.every=8",
+                                          "training.epochs=1"};
+  const auto whole = train_iris(2, settings)[0].exchange.value();
+  const auto halves = train_iris(2, with(settings, {"distributed.fragments=2"}))[0].exchange.value();
+  CHECK(halves.bytes > whole.bytes);
+  CHECK(halves.bytes < 2 * whole.bytes);
+  CHECK_FALSE(halves.overlaps);
+  const auto late = train_iris(2, with(settings, {"distributed.delay=4"}))[0].exchange.value();
+  CHECK(late.bytes == whole.bytes);
+  CHECK(late.overlaps);
+}
+
+TEST_CASE("local: averages of compressed changes learn the flowers, with the same weights on all ranks" *
+          doctest::skip(sanitized)) {
+  const double alone = train_iris(1, {})[0].accuracy;
+  for (const char* strategy : {"local", "elastic"})
+    for (const char* compression : {"fp16", "bf16", "top-k"}) {
+      CAPTURE(strategy);
+      CAPTURE(compression);
+      const std::vector<std::string> settings{
+          std::string("distributed.strategy=") + strategy,
+          std::string("distributed.compression=") + compression,
+          compression == std::string("top-k") ? "distributed.compression_ratio=0.2" : "distributed.every=5"};
+      const auto ends = train_iris(3, settings);
+      for (const IrisEnd& end : ends) CHECK(end.weights == ends[0].weights);
+      CHECK(train_iris(3, settings)[0].weights == ends[0].weights);
+      CHECK(ends[0].accuracy >= alone - 0.04);
+    }
+}
+
+TEST_CASE("local: where all elements cross, the weights are those without compression") {
+  const std::vector<std::string> settings{"distributed.strategy=local", "training.epochs=2",
+                                          "distributed.fragments=2"};
+  const auto plain = train_iris(2, settings);
+  const auto ends =
+      train_iris(2, with(settings, {"distributed.compression=top-k", "distributed.compression_ratio=1"}));
+  CHECK(ends[0].weights == plain[0].weights);
+}
+
+// What each rank owes is in the checkpoint.
+TEST_CASE("local: a resumed run with compressed changes ends as one that was never stopped") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> settings{"distributed.strategy=local",
+                                          "distributed.every=6",
+                                          "distributed.compression=top-k",
+                                          "distributed.compression_ratio=0.1",
+                                          "training.epochs=4",
+                                          "distributed.delay=3",
+                                          "output.dir=" + (folder / "run").string()};
+  const auto whole = train_iris(3, with(settings, {"output.dir="}));
+  train_iris(3, settings, 20);
+  const auto resumed = train_iris(3, settings, {}, true);
+  for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
 }
 
 }  // namespace plexaura::testing::local_test

@@ -13,16 +13,17 @@ namespace plexaura::testing {
 
 namespace {
 
-std::vector<ParameterSpec> specs() {
-  const TensorType type{DType::float64, {2}};
+std::vector<ParameterSpec> specs(DType dtype) {
+  const TensorType type{dtype, {2}};
   return {{"weight", type, ParameterRole::trainable, Initialiser::zeros()},
+          {"second", type, ParameterRole::trainable, Initialiser::zeros()},
           {"running", type, ParameterRole::buffer, Initialiser::zeros()},
           {"frozen", type, ParameterRole::frozen, Initialiser::zeros()}};
 }
 
-Placement placement() {
-  Placement placement{ArenaTypes::all(DType::float64), {}};
-  for (const ParameterSpec& spec : specs())
+Placement placement(DType dtype) {
+  Placement placement{ArenaTypes::all(dtype), {}};
+  for (const ParameterSpec& spec : specs(dtype))
     placement.append(spec.name, spec.type, spec.role, Layout::row_major(1));
   return placement;
 }
@@ -30,14 +31,17 @@ Placement placement() {
 }  // namespace
 
 struct MovedRank::Parts {
-  Parts() : backend(open_backend("cpu")), store(specs()) { store.place(placement(), *backend); }
+  explicit Parts(DType dtype) : backend(open_backend("cpu")), store(specs(dtype)) {
+    store.place(placement(dtype), *backend);
+  }
 
   std::unique_ptr<Backend> backend;
   ParameterStore store;
   std::unique_ptr<WeightsImmigration> border;
 };
 
-MovedRank::MovedRank(Strategy& strategy) : parts_(std::make_unique<Parts>()), strategy_(&strategy) {
+MovedRank::MovedRank(Strategy& strategy, DType dtype)
+    : parts_(std::make_unique<Parts>(dtype)), strategy_(&strategy) {
   parts_->border = std::make_unique<WeightsImmigration>(parts_->store, 1 << 20);
   strategy.begin(*parts_->border);
 }
@@ -46,8 +50,8 @@ MovedRank::~MovedRank() = default;
 
 void MovedRank::step(const StepPlace& place, double to) {
   parts_->border->begin_step(place, false);
-  for (const ParameterSpec& spec : specs())
-    parts_->store.write(spec.name, Tensor::of<double>(Shape{2}, {to, -to}));
+  for (const ParameterSpec& spec : parts_->store.specs())
+    parts_->store.write(spec.name, Tensor::of<double>(Shape{2}, {to, -to}).cast(spec.type.dtype));
   strategy_->after_update();
 }
 
@@ -63,29 +67,47 @@ void MovedRank::go_on(Strategy& next, const StepPlace& place) {
 
 void MovedRank::serve() { strategy_->serve(*parts_->border); }
 
-Numbers MovedRank::values() const {
+Numbers MovedRank::values() const { return read({"weight", "running", "frozen"}); }
+
+Numbers MovedRank::weights() const { return read({"weight", "second"}); }
+
+Numbers MovedRank::read(const std::vector<std::string>& names) const {
   Numbers values;
-  for (const ParameterSpec& spec : specs()) {
-    const std::vector<double> both = parts_->store.read(spec.name).to_doubles();
+  for (const std::string& name : names) {
+    const std::vector<double> both = parts_->store.read(name).to_doubles();
     CHECK(both[0] == -both[1]);
     values.push_back(both[0]);
   }
   return values;
 }
 
-std::vector<Numbers> values_behind(const MakeStrategy& make, const std::vector<StepPlace>& steps,
-                                   const std::vector<std::int64_t>& samples, int of_rank) {
+namespace {
+
+std::vector<Numbers> read_behind(const MakeStrategy& make, const std::vector<StepPlace>& steps,
+                                 const std::vector<std::int64_t>& samples, int of_rank, DType dtype,
+                                 Numbers (MovedRank::*read)() const) {
   std::vector<Numbers> seen;
   ThreadRanks(2).run([&](Collective& ranks) {
     const auto strategy = make(ranks);
-    MovedRank rank(*strategy);
+    MovedRank rank(*strategy, dtype);
     for (StepPlace place : steps) {
       place.samples = samples.at(static_cast<std::size_t>(ranks.rank()));
       rank.step(place, ranks.rank() == 0 ? 8 : 16);
-      if (ranks.rank() == of_rank) seen.push_back(rank.values());
+      if (ranks.rank() == of_rank) seen.push_back((rank.*read)());
     }
   });
   return seen;
+}
+
+}  // namespace
+
+std::vector<Numbers> values_behind(const MakeStrategy& make, const std::vector<StepPlace>& steps,
+                                   const std::vector<std::int64_t>& samples, int of_rank, DType dtype) {
+  return read_behind(make, steps, samples, of_rank, dtype, &MovedRank::values);
+}
+
+std::vector<Numbers> weights_behind(const MakeStrategy& make, const std::vector<StepPlace>& steps) {
+  return read_behind(make, steps, {4, 4}, 0, DType::float64, &MovedRank::weights);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,11 +14,11 @@ namespace plexaura::testing {
 
 using Numbers = std::vector<double>;
 
-// A rank whose weights the test moves in the place of a step: a trainable, a buffer and a frozen parameter of two
+// A rank whose weights the test moves in the place of a step: two trainables, a buffer and a frozen parameter of two
 // elements each, of which the second is minus the first. All begin with 0.
 class MovedRank {
  public:
-  explicit MovedRank(Strategy& strategy);
+  explicit MovedRank(Strategy& strategy, DType dtype = DType::float64);
   ~MovedRank();
 
   // Moves all to a number, and has the strategy do what it does behind the update.
@@ -26,11 +27,14 @@ class MovedRank {
   void go_on(Strategy& next, const StepPlace& place);
   // In the place of steps: the work of a rank that serves.
   void serve();
-  // The first element of each.
+  // The first element of the first trainable, of the buffer and of the frozen parameter.
   Numbers values() const;
+  // Of both trainables.
+  Numbers weights() const;
 
  private:
   struct Parts;
+  Numbers read(const std::vector<std::string>& names) const;
   std::unique_ptr<Parts> parts_;
   Strategy* strategy_;
 };
@@ -40,7 +44,11 @@ using MakeStrategy = std::function<std::unique_ptr<Strategy>(Collective&)>;
 // The values of rank 0, or of rank 1, behind each of some steps in which rank 0 goes to 8 and rank 1 to 16. Each has
 // so many samples in a step.
 std::vector<Numbers> values_behind(const MakeStrategy& make, const std::vector<StepPlace>& steps,
-                                   const std::vector<std::int64_t>& samples = {4, 4}, int of_rank = 0);
+                                   const std::vector<std::int64_t>& samples = {4, 4}, int of_rank = 0,
+                                   DType dtype = DType::float64);
+
+// The same of both trainables, of rank 0.
+std::vector<Numbers> weights_behind(const MakeStrategy& make, const std::vector<StepPlace>& steps);
 
 // How the last of three ranks is lost, which go to 8, 16 and 24 in each step, with four samples each.
 struct LossOfLast {

@@ -20,9 +20,18 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
                        "there is no strategy ''; known are allreduce, reduce-broadcast, send-recv, "
                        "scatter-gather, local, elastic, async-server, downpour",
                        UserError);
-  CHECK_THROWS_WITH_AS(make_strategy({.name = "local", .compression = {.name = "bf16"}}, *alone),
-                       "the strategy 'local' does not compress; choose allreduce, or the compression none",
-                       UserError);
+  CHECK_THROWS_WITH_AS(
+      make_strategy({.name = "local", .compression = {.name = "powersgd"}}, *alone),
+      "the strategy 'local' does not compress with 'powersgd'; it can take none, fp16, bf16, top-k, "
+      "and allreduce any",
+      UserError);
+  CHECK_THROWS_WITH_AS(
+      make_strategy({.name = "downpour", .compression = {.name = "fp16"}}, *alone),
+      "the strategy 'downpour' does not compress with 'fp16'; it can take none, and allreduce any",
+      UserError);
+  CHECK_THROWS_WITH_AS(
+      make_strategy({.name = "local", .update = BucketSum::Update::by_step, .local = {.delay = 1}}, *alone),
+      "where ranks may be outlived, local exchanges without a delay; make it 0", UserError);
   CHECK_THROWS_WITH_AS(
       make_strategy({.name = "local", .overlap = Overlap::on}, *alone),
       "the strategy 'local' does not overlap; choose allreduce or reduce-broadcast, or overlap off",
