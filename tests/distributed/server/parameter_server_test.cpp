@@ -134,4 +134,24 @@ TEST_CASE(
   }
 }
 
+// As where it dies while the others make their new communicator.
+TEST_CASE("parameter server: a client of which the server before did not hear that it died has died, too") {
+  std::string account;
+  ThreadNetwork network(4);
+  const auto ends = endings(4, [&](int rank) {
+    GroupCommunicator all(network.transport(rank), {.outlive_ranks = true});
+    AsyncServer before(all, {});
+    if (rank == 2) return network.bury(rank);
+    const auto left = all.without(std::vector{2});
+    AsyncServer after(*left, {});
+    after.go_on_from(before);
+    if (rank == 0) account = after.account();
+    left->leave(0);
+  });
+  CHECK(ends == std::vector<std::string>(4, "fine"));
+  CHECK(tells(account, " %\n     2 "));
+  CHECK(tells(account, " %  has died\n     3 "));
+  CHECK(tells(account, " %\n  pushes"));
+}
+
 }  // namespace plexaura::testing::parameter_server_test
