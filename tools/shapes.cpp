@@ -177,8 +177,9 @@ class Scene {
  public:
   Scene(Outline outline, Random& random) : background_(dark, 0.5, random), noise_(random.uniform(0, 0.08)) {
     const auto cells = static_cast<int>(2 + random.below(2));  // along a side
-    const auto always_full = static_cast<int>(random.below(static_cast<std::uint64_t>(cells * cells)));
-    for (int cell = 0; cell < cells * cells; ++cell)
+    const int count = cells * cells;
+    const auto always_full = static_cast<int>(random.below(static_cast<std::uint64_t>(count)));
+    for (int cell = 0; cell < count; ++cell)
       if (random.uniform() < 0.8 || cell == always_full)
         figures_.push_back(figure_in_cell(outline, cell % cells, cell / cells, 1.0 / cells, random));
   }

@@ -4,11 +4,18 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <limits>
+#include <utility>
 
 #include "core/machine_memory.h"
 #include "tests/support/error_text.h"
 
 namespace plexaura::testing::tensor_test {
+
+namespace {
+
+Tensor taken(Tensor& from) { return std::move(from); }
+
+}  // namespace
 
 TEST_CASE("tensors start as zeros, aligned, and are values") {
   Tensor tensor(TensorType{DType::float32, {3}});
@@ -52,7 +59,7 @@ TEST_CASE("a tensor that is larger than the available memory is refused before i
 
 TEST_CASE("a tensor that was moved from is not read, and can be assigned to") {
   Tensor from = Tensor::of<float>({2}, {1, 2});
-  const Tensor to = std::move(from);
+  const Tensor to = taken(from);
   CHECK(to.to_doubles() == std::vector<double>{1, 2});
   const auto refuses = [](auto&& action) {
     CHECK(user_error(action).find("a tensor that was moved from was read or copied") != std::string::npos);
@@ -61,7 +68,7 @@ TEST_CASE("a tensor that was moved from is not read, and can be assigned to") {
   refuses([&] { from.as<float>(); });
   refuses([&] { from.cast(DType::float64); });
   refuses([&] { from.reshaped({1}); });
-  refuses([&] { Tensor copy(from); });
+  refuses([&] { static_cast<void>(Tensor(from)); });
   refuses([&] { static_cast<void>(from == Tensor(from.type())); });
   from = to;
   CHECK(from == to);

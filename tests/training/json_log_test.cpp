@@ -53,8 +53,7 @@ TEST_CASE("a log holds how long ranks waited, and for whom if that was long") {
   log.epoch({.waits = RankWaits{.epoch_seconds = 8, .ranks = {{1, 2.5}, {2, 0.5}, {3, 3}}}});
   log.epoch({.waits = RankWaits{.epoch_seconds = 8, .ranks = {{1, 2}, {2, 2}}}});
   const std::string begin =
-      "{\"event\":\"epoch\",\"epoch\":0,\"train_loss\":0.0,\"val_loss\":0.0,\"seconds\":0.0,\"waited_share\":"
-      "0.25";
+      R"({"event":"epoch","epoch":0,"train_loss":0.0,"val_loss":0.0,"seconds":0.0,"waited_share":0.25)";
   CHECK(read_text(folder / "log") ==
         begin + ",\"straggler\":2,\"straggler_seconds\":2.25}\n" + begin + "}\n");
 }

@@ -43,19 +43,17 @@ Tensor top_k_correct(const Tensor& logits, const Tensor& labels, std::int64_t k)
 // The losses of samples as one number: `losses` [N, ...] are summed over all axes but the first.
 Tensor join_samples(const Tensor& losses, Reduction reduction);
 
-Tensor conv2d(const Tensor& x, const Tensor& weights, const Conv2dOptions& options);
+Tensor conv2d(const Tensor& x, const Tensor& weights, const Conv2dOptions& of);
 Tensor conv2d_input_grad(const Tensor& weights, const Tensor& grad_out, Size2d input,
-                         const Conv2dOptions& options);
-Tensor conv2d_weight_grad(const Tensor& x, const Tensor& grad_out, Size2d kernel,
-                          const Conv2dOptions& options);
+                         const Conv2dOptions& of);
+Tensor conv2d_weight_grad(const Tensor& x, const Tensor& grad_out, Size2d kernel, const Conv2dOptions& of);
 Tensor add_bias(const Tensor& y, const Tensor& bias);  // to the channels of [N, C, H, W]
 
-Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& options);
-Tensor max_pool2d_grad(const Tensor& grad_out, const Tensor& index, Size2d input,
-                       const MaxPool2dOptions& options);
-Tensor max_pool2d_gather(const Tensor& x, const Tensor& index, const MaxPool2dOptions& options);
-Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& options);
-Tensor avg_pool2d_grad(const Tensor& grad_out, Size2d input, const AvgPool2dOptions& options);
+Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& of);
+Tensor max_pool2d_grad(const Tensor& grad_out, const Tensor& index, Size2d input, const MaxPool2dOptions& of);
+Tensor max_pool2d_gather(const Tensor& x, const Tensor& index, const MaxPool2dOptions& of);
+Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& of);
+Tensor avg_pool2d_grad(const Tensor& grad_out, Size2d input, const AvgPool2dOptions& of);
 
 // Mean, variance and 1 / sqrt(variance + epsilon).
 std::vector<Tensor> moments(const Tensor& x, double epsilon);
@@ -76,9 +74,9 @@ Tensor dropout_mask(const Shape& shape, const DropoutOptions& options, const Ste
 
 // The new value and, with momentum, the new momentum. `momentum` is null without.
 std::vector<Tensor> sgd_step(const Tensor& value, const Tensor& grad, const Tensor* momentum, double rate,
-                             const SgdOptions& options);
+                             const SgdOptions& of);
 // The new value, mean and square.
 std::vector<Tensor> adam_step(std::span<const Tensor> value_grad_mean_square, double rate, double step,
-                              const AdamOptions& options);
+                              const AdamOptions& of);
 
 }  // namespace plexaura::testing::reference

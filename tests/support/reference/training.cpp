@@ -20,7 +20,7 @@ double decay_at(const std::vector<DecaySegment>& segments, std::int64_t i) {
 Tensor dropout_mask(const Shape& shape, const DropoutOptions& options, const StepBlock& block,
                     std::int64_t stream) {
   Tensor mask = zeros(shape);
-  const philox::Draws draws(block.seed, block.step, stream);
+  const philox::Draws draws(block.seed, static_cast<std::int64_t>(block.step), stream);
   const bool by_sample = options.batch && shape.rank() > 0 && shape[0] > 0;
   const std::int64_t first = by_sample ? block.first_sample * (shape.elements() / shape[0]) : 0;
   for (std::int64_t i = 0; i < shape.elements(); ++i) {

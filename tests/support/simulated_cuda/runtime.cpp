@@ -189,7 +189,7 @@ void simulate(runtime::Stream* stream, const std::string& name, std::int64_t blo
               std::function<void(Block& block)> body) {
   const auto lock = simulation::Device::get().lock();
   simulation::Device::get().begin_launch(name);
-  simulation::Device::get().enqueue(stream, [=] {
+  simulation::Device::get().enqueue(stream, [=, body = std::move(body)] {
     try {
       for (const std::int64_t index : simulation::Device::get().order_of_blocks(blocks)) {
         Block block(index, blocks);

@@ -167,11 +167,11 @@ void Device::launch(runtime::Graph& graph, runtime::Stream* stream) {
     }
   enqueue(stream, [this, nodes = graph.nodes, uses] {
     auto use = uses.begin();
-    for (std::size_t i = 0; i < nodes.size(); ++i)
-      if (nodes[i].event)
-        nodes[i].event->passed = (use++)->second;
+    for (const GraphNode& node : nodes)
+      if (node.event)
+        node.event->passed = (use++)->second;
       else
-        run(nodes[i].run);
+        run(node.run);
   });
 }
 
