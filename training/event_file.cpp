@@ -80,7 +80,12 @@ void describe(EventFile::Header& header) {
 bool is_about_main_thread(EventKind kind) { return kind >= EventKind::step && kind <= EventKind::back; }
 
 // While an EventFile lives, its process has not come to the end of its work.
-void tell_exit(int status, void*) { tell_event(EventKind::exit, status); }
+void tell_exit(int status, void*) {
+  static std::atomic<bool> is_told = false;
+  if (!is_told.exchange(true)) tell_event(EventKind::exit, status);
+}
+
+void await_exit() { ::on_exit(tell_exit, nullptr); }
 
 }  // namespace
 
@@ -105,8 +110,7 @@ EventFile::EventFile(const fs::path& folder, int rank, int ranks, std::string_vi
     header_ = nullptr;
     return;
   }
-  static const int registered = ::on_exit(tell_exit, nullptr);
-  static_cast<void>(registered);
+  await_exit();
   send_events_to(this);
   tell_event(EventKind::start);
 }
@@ -159,7 +163,8 @@ void EventFile::event(EventKind kind, std::int64_t number, std::string_view text
     return;
   }
   if (kind == EventKind::ready) header_->ranks = static_cast<std::int32_t>(number);
-  if (kind == EventKind::step) header_->step.store(number, std::memory_order_relaxed);
+  // What is registered last is called first: here before what the libraries of MPI have registered.
+  if (kind == EventKind::step && header_->step.exchange(number, std::memory_order_relaxed) == 0) await_exit();
   if (kind == EventKind::saved) header_->saved.store(number, std::memory_order_relaxed);
   const std::uint64_t index = header_->next.fetch_add(1, std::memory_order_relaxed);
   Slot& slot = slots_[index % slot_count];
