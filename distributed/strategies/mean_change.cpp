@@ -142,7 +142,10 @@ std::optional<Mean<T>> MeanChange::next(std::int64_t every) {
     thread_->begin(0);
     return std::nullopt;
   }
-  exchange<T>();
+  {
+    const ExchangeMeter::Wait wait(meter_);
+    exchange<T>();
+  }
   exchange_->is_made = true;
   if (options_.may_lose_ranks)
     ranks_.gather_all("", fmt::format("who has the mean of the weights after step {}", border_->step()));

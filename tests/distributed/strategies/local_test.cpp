@@ -326,6 +326,8 @@ TEST_CASE("local: fragments and a delay show in what is exchanged") {
   const auto late = train_iris(2, with(settings, {"distributed.delay=4"}))[0].exchange.value();
   CHECK(late.bytes == whole.bytes);
   CHECK(late.overlaps);
+  CHECK(late.waited_seconds > 0);  // at the end of the epoch
+  CHECK(late.waited_seconds <= late.seconds);
 }
 
 TEST_CASE("local: averages of compressed changes learn the flowers, with the same weights on all ranks" *
