@@ -65,4 +65,13 @@ void ExchangeThread::run() {
   }
 }
 
+void give_up(std::unique_ptr<ExchangeThread>& thread, Collective& ranks) noexcept {
+  if (!thread) return;
+  thread->stop();
+  const bool is_idle = thread->is_idle();
+  if (!is_idle) ranks.interrupt_waits(true);
+  thread.reset();
+  if (!is_idle) ranks.interrupt_waits(false);
+}
+
 }  // namespace plexaura

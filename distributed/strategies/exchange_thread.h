@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+
+#include "core/ranks/collective.h"
 
 namespace plexaura {
 
@@ -41,5 +44,8 @@ class ExchangeThread {
   bool ends_ = false;
   std::thread thread_;
 };
+
+// Ends the thread, if there is one, without waiting for other ranks. `ranks`: on which it makes its calls.
+void give_up(std::unique_ptr<ExchangeThread>& thread, Collective& ranks) noexcept;
 
 }  // namespace plexaura

@@ -240,14 +240,7 @@ MeanChange::Progress MeanChange::farthest_progress() {
   return farthest;
 }
 
-void MeanChange::give_up() noexcept {
-  if (!thread_) return;
-  thread_->stop();
-  const bool is_idle = thread_->is_idle();
-  if (!is_idle) ranks_.interrupt_waits(true);
-  thread_.reset();
-  if (!is_idle) ranks_.interrupt_waits(false);
-}
+void MeanChange::give_up() noexcept { plexaura::give_up(thread_, ranks_); }
 
 template std::optional<Mean<float>> MeanChange::next(std::int64_t);
 template std::optional<Mean<double>> MeanChange::next(std::int64_t);
@@ -279,17 +272,23 @@ void MeanChange::keep_counts(std::vector<StrategyState>& state) const {
   state.push_back({std::string(samples_name), to_tensor(samples), true});
   if (!exchange_ || !exchange_->is_made) return;
   const auto fragment = static_cast<std::int64_t>(exchange_->fragment);
-  state.push_back({std::string(exchange_name), to_tensor({fragment, exchange_->steps, exchange_->until})});
-  state.push_back({std::string(brought_name), Tensor::scalar(exchange_->samples), true});
+  const std::int64_t until = exchange_->until;
+  const std::int64_t count = std::ssize(fragments_);
+  state.push_back({std::string(exchange_name), to_tensor({until, count, fragment, exchange_->steps})});
+  state.push_back({std::string(brought_name), to_tensor({until, count, exchange_->samples}), true});
   Tensor mean(anchor_.type());
   std::memcpy(mean.data(), changes_.data(), mean.bytes());
   keep_arena(border_->placement(), mean, mean_prefix, false, state);
   keep_arena(border_->placement(), own_, moved_prefix, true, state);
 }
 
-MeanChange::Exchange& MeanChange::held() {
-  if (!exchange_) exchange_ = Exchange{.is_made = true};
-  return *exchange_;
+// Null for one that does not fit, of a run with other fragments, or of one with a delay where this has none. What was
+// brought to it is then a part of the next one.
+MeanChange::Exchange* MeanChange::held(std::int64_t until, std::int64_t fragments) {
+  const bool fits = fragments == std::ssize(fragments_) && (until == 0 || options_.delay > 0);
+  if (!fits) return nullptr;
+  if (!exchange_) exchange_ = Exchange{.until = until, .is_made = true};
+  return &*exchange_;
 }
 
 // Where there are other fragments now, each takes the counts of the first.
@@ -306,11 +305,15 @@ void MeanChange::take_counts(const StrategyState& part) {
   }
   if (part.name == taken_name) taken_ = numbers[0];
   if (part.name == clock_name) clock_ = numbers[0];
-  if (part.name == brought_name) held().samples = numbers[0];
-  if (part.name != exchange_name) return;
-  held().fragment = static_cast<std::size_t>(numbers[0]);
-  held().steps = numbers[1];
-  held().until = numbers[2];
+  if (part.name != exchange_name && part.name != brought_name) return;
+  Exchange* const exchange = held(numbers[0], numbers[1]);
+  if (exchange == nullptr) return;
+  if (part.name == brought_name) {
+    exchange->samples = numbers[2];
+  } else {
+    exchange->fragment = static_cast<std::size_t>(numbers[2]);
+    exchange->steps = numbers[3];
+  }
 }
 
 }  // namespace plexaura

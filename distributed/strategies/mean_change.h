@@ -111,7 +111,7 @@ class MeanChange {
   template <class T>
   void exchange();
   void await_exchange() const;
-  Exchange& held();
+  Exchange* held(std::int64_t until, std::int64_t fragments);
   template <class T>
   Mean<T> take();
   Progress progress() const;

@@ -43,13 +43,6 @@ UpdateAnswer::Kind Overlapped::agree() {
   return inner_->agree();
 }
 
-void Overlapped::give_up() noexcept {
-  if (!thread_) return;
-  thread_->stop();
-  const bool is_idle = thread_->is_idle();
-  if (!is_idle) exchange_.interrupt_waits(true);
-  thread_.reset();
-  if (!is_idle) exchange_.interrupt_waits(false);
-}
+void Overlapped::give_up() noexcept { plexaura::give_up(thread_, exchange_); }
 
 }  // namespace plexaura

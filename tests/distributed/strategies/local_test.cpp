@@ -314,6 +314,24 @@ TEST_CASE("local: a resumed run takes the average that was under way") {
   }
 }
 
+// It goes on without the average that is under way behind step 22.
+TEST_CASE("local: a resumed run may have other fragments and another delay") {
+  const std::vector<std::string> common{"distributed.strategy=local", "distributed.every=6",
+                                        "training.epochs=4"};
+  for (const char* fragments : {"1", "3"})
+    for (const char* delay : {"0", "1"}) {
+      const TemporaryFolder folder;
+      const auto settings = with(common, {"output.dir=" + (folder / "run").string()});
+      train_iris(3, with(settings, {"distributed.fragments=2", "distributed.delay=2"}), 22);
+      const auto ends = train_iris(3,
+                                   with(settings, {std::string("distributed.fragments=") + fragments,
+                                                   std::string("distributed.delay=") + delay}),
+                                   {}, true);
+      CHECK(ends[0].steps == 60);
+      for (const IrisEnd& end : ends) CHECK(end.weights == ends[0].weights);
+    }
+}
+
 // An epoch of 15 steps has averages behind steps 8 and 15, or behind steps 4, 8 and 12 of a half each, and of all at its end.
 TEST_CASE("local: fragments and a delay show in what is exchanged") {
   const std::vector<std::string> settings{"distributed.strategy=local", "distributed.every=8",
