@@ -47,6 +47,18 @@ class OpenMpi5(SurvivalTest):
         version = subprocess.run([support.BUILD / "models/mlp", "--version"], env=self.environment, capture_output=True, text=True).stdout
         self.assertIn("Open MPI v5", version)
 
+    def test_a_component_that_costs_a_second_is_not_opened(self):
+        """Unless the user names it."""
+        self.environment["OMPI_MCA_btl_base_verbose"] = "10"
+        opens_it = "component ofi open function successful"
+        for options in ((), ("--survive",)):
+            self.launch("-n", 1, *options, *self.command("mlp", *self.iris("training.epochs=1")))
+            self.assertIn("component self open function successful", self.all_output)
+            self.assertNotIn(opens_it, self.all_output)
+        self.environment["OMPI_MCA_btl"] = "self,sm,ofi"
+        self.launch("-n", 1, *self.command("mlp", *self.iris("training.epochs=1")))
+        self.assertIn(opens_it, self.all_output)
+
     def test_a_killed_rank_ends_the_others(self):
         run = self.start("-n", 3, *self.command("mlp", *self.iris("output.dir=run", "training.epochs=1000000")))
         self.wait_for_step(3, 100)
