@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "core/error.h"
 #include "core/events.h"
@@ -38,9 +40,9 @@ void end_job(const std::string& sentence) {
 void keep_from_reading_others() { setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0); }
 
 // Of the components of Open MPI that the user has not named.
-std::string without_slow_one(const std::string& chosen) {
+std::string without_slow_one(std::string_view chosen) {
   if (chosen.empty()) return "^ofi";
-  return chosen.front() == '^' ? chosen + ",ofi" : chosen;
+  return fmt::format("{}{}", chosen, chosen.front() == '^' ? ",ofi" : "");
 }
 
 // Open MPI waits for a second when it closes its component `ofi`, which carries none of our messages and is not tested
@@ -54,9 +56,9 @@ void leave_out_slow_component() {
   if (MPI_T_cvar_get_index("btl", &index) != MPI_SUCCESS ||
       MPI_T_cvar_handle_alloc(index, nullptr, &handle, &size) != MPI_SUCCESS)
     return;
-  std::string chosen(static_cast<std::size_t>(size) + 1, '\0');
+  std::vector<char> chosen(static_cast<std::size_t>(size) + 1);
   if (MPI_T_cvar_read(handle, chosen.data()) == MPI_SUCCESS)
-    MPI_T_cvar_write(handle, without_slow_one(chosen.c_str()).c_str());
+    MPI_T_cvar_write(handle, without_slow_one(chosen.data()).c_str());
   MPI_T_cvar_handle_free(&handle);
 }
 

@@ -1,11 +1,15 @@
 """tools/why names the kind, rank, step and tensor of faults that happen anywhere: twelve kinds of them, at random places.
 
 PLEXAURA_FAULT_SEEDS=20 explaining.py BUILD_FOLDER    each at five places, instead of one; prints a line for each
+PLEXAURA_ALARM_SECONDS=3600 explaining.py BUILD_FOLDER Explained.test_no_false_alarm    asks for an hour
 """
 
+import os
 import random
 import shutil
+import signal
 import subprocess
+import time
 import unittest
 
 import support
@@ -167,6 +171,25 @@ class Explained(VerdictTest):
             self.end(run)
             return rf".*{host}"
         self.check("dropped link", attempt)
+
+    def test_no_false_alarm(self):
+        """Where one rank is three times as slow as the others, and each evaluation takes some times the deadline."""
+        seconds = float(os.environ.get("PLEXAURA_ALARM_SECONDS", "12"))
+        slow = ("output.dir=run", "output.keep=1", "training.epochs=1000000", "training.tuning=off", "training.batch_size=3", "data.validation_share=0.8", "distributed.deadline_seconds=2")
+        paced = self.command("mlp", *self.iris(*slow), "--backend", "paced:times=20000,slow_rank=2,slow=3")
+        run = self.start(RANKS, "env", f"PLEXAURA_PLUGIN_PATH={BUILD / 'tools'}", *paced)
+        self.wait_for_step(RANKS, 1)
+        asked, evaluations, end = 0, 0, time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.why("running", "ranks? ")
+            evaluations += any(rank.activity()[1] == "validation" for rank in self.ranks())
+            asked += 1
+            time.sleep(0.5)
+        os.kill(self.ranks()[0].process, signal.SIGTERM)
+        self.end(run)
+        self.assertEqual(run.returncode, 143)
+        print(f"alarm: {asked} times in {seconds:.0f} s the run was said to be running, {evaluations} times within an evaluation")
+        self.assertGreater(evaluations, 0)
 
 
 if __name__ == "__main__":
