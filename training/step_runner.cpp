@@ -1,7 +1,6 @@
 #include "training/step_runner.h"
 
 #include <fmt/format.h>
-#include <string>
 
 #include "core/error.h"
 
@@ -23,9 +22,9 @@ StepTicket StepRunner::launch(const Step& data, StepInputs inputs) {
   return programs_.step().run(inputs);
 }
 
-StepMetrics StepRunner::read(const StepTicket& ticket, std::int64_t step, std::int64_t global_samples) {
+std::span<const StepMetrics> StepRunner::read(const StepTicket& ticket, const StepToRead& of) {
   programs_.step().await_exchange(ticket);  // no rank may come to agree on what fails there
-  if (is_dealt()) return programs_.step().metrics(ticket);
+  if (is_dealt()) return of_one(programs_.step().metrics(ticket));
   StepMetrics metrics;
   std::exception_ptr mine;
   try {
@@ -34,13 +33,23 @@ StepMetrics StepRunner::read(const StepTicket& ticket, std::int64_t step, std::i
     mine = std::current_exception();
     metrics.failed = true;
   }
-  if (is_local()) metrics = sum_tail(metrics, step);
+  if (is_local()) {
+    tails_.keep(metrics, mine);
+    if (!of.is_last && !tails_.is_due(of.is_exchanging)) return {};
+    return tails_.add_up(watch_, fmt::format("the loss of step {}", of.step));
+  }
   // A bad number that the watch finds in the update is in no tail.
-  if (mine || metrics.failed || watch_) agree_on_error(ranks_, mine, fmt::format("step {}", step));
-  if (metrics.failed) throw InternalError(fmt::format("step {} failed on a rank that gives no reason", step));
-  if (!tail_checked_) check_tail(metrics, global_samples);
+  if (mine || metrics.failed || watch_) agree_on_error(ranks_, mine, fmt::format("step {}", of.step));
+  if (metrics.failed)
+    throw InternalError(fmt::format("step {} failed on a rank that gives no reason", of.step));
+  if (!tail_checked_) check_tail(metrics, of.global_samples);
   tail_checked_ = true;
-  return metrics;
+  return of_one(metrics);
+}
+
+std::span<const StepMetrics> StepRunner::of_one(const StepMetrics& metrics) {
+  one_ = metrics;
+  return {&one_, 1};
 }
 
 void StepRunner::check_stopped(const StepTicket& ticket, std::int64_t step) {
@@ -55,18 +64,9 @@ bool StepRunner::is_local() const {
 // Whether other ranks make no step when this one does.
 bool StepRunner::is_dealt() const { return strategy_ != nullptr && strategy_->dealer() != nullptr; }
 
-StepMetrics StepRunner::sum_tail(const StepMetrics& mine, std::int64_t step) {
-  StepTail tail = tail_of(mine);
-  const std::string what = fmt::format("the loss of step {}", step);
-  if (!strategy_->sum_tail(tail, what))
-    ranks_.sum(DType::float64, reinterpret_cast<std::byte*>(tail.data()),
-               static_cast<std::int64_t>(tail.size()), what);
-  return metrics_of(tail);
-}
-
 // A strategy may forget the tail. Each rank would then report losses of its own samples, and stop alone.
 void StepRunner::check_tail(const StepMetrics& metrics, std::int64_t global_samples) {
-  if (strategy_ == nullptr || is_local()) return;
+  if (strategy_ == nullptr) return;
   together(ranks_, "the tail of the first step", [&] {
     if (metrics.samples == static_cast<double>(global_samples)) return;
     throw UserError(

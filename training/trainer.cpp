@@ -96,7 +96,8 @@ void Trainer::make_programs() {
       train_plan_, validation_plan_,
       ProgramOptions{options_.optimizer, options_.bucket_bytes, options_.watch, options_.profile,
                      options_.tuner, taken_ ? taken_->own : Slice{}, options_.parts_may_move});
-  runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy, options_.watch);
+  runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy, options_.watch,
+                                         options_.report_seconds);
   state_.kernels = fmt::format("{:016x}", programs_->own_kernels_hash());
   state_.kernel_times = programs_->kernel_times();
   state_.bucket_bytes = std::to_string(options_.bucket_bytes);
@@ -239,6 +240,7 @@ Trainer::StepUnderWay Trainer::launch_step(StepSource& steps) {
   Step data;
   // What an observer of an earlier step threw on this rank alone goes the way of a failure in this one.
   std::exception_ptr failure = std::exchange(report_failure_, nullptr);
+  if (!failure) failure = runner_->failure();
   if (!failure) try {
       data = next_step(steps);
     } catch (...) {
@@ -267,6 +269,7 @@ Trainer::StepUnderWay Trainer::launch(const Step& data, std::exception_ptr failu
     if (programs_->step().updated_step() == step.number) advance();
     throw;
   }
+  step.is_exchanging = parts_.strategy != nullptr && parts_.strategy->is_exchanging();
   if (!step.ticket.stopped) advance();
   return step;
 }
@@ -291,74 +294,9 @@ void Trainer::end_epoch_where_due() {
   epoch_ended_ = true;
 }
 
-void Trainer::note_step_under_way(TrainingObserver& observer) {
-  if (!under_way_) return;
-  const StepUnderWay step = *std::exchange(under_way_, std::nullopt);
-  const StepMetrics metrics =
-      runner_->read(step.ticket, step.number, train_plan_.global_batch(step.step_in_epoch).count);
-  check_loss(metrics.loss, fmt::format("the loss of step {}", step.number), dealer() == nullptr);
-  state_.epoch_loss += metrics.loss * metrics.samples;
-  state_.epoch_samples += metrics.samples;
-  const double begin = std::max(step.begin, noted_at_);
-  noted_at_ = seconds_now();
-  const double rate = metrics.samples / std::max(noted_at_ - begin, 1e-9);
-  rates_.add(rate);
-  const std::span sums = std::span(metrics.sums).first(programs_->metric_names().size());
-  const StepRecord record{
-      .step = step.number,
-      .epoch = step.epoch,
-      .loss = metrics.loss,
-      .metrics = means_of(programs_->metric_names(), sums, std::max(metrics.samples, 1.0)),
-      .images_per_second = rate,
-      .learning_rate = options_.learning_rate.learning_rate(step.number - 1),
-      .step_in_epoch = step.step_in_epoch + 1};
-  try {
-    observer.step(record, train_plan_.steps_per_epoch());
-  } catch (...) {
-    report_failure_ = std::current_exception();
-  }
-  stopped_ = stopped_ || metrics.stop;
-}
-
-// Behind the last step of an epoch or of the run no other step tells what its observer met.
-void Trainer::check_reported() {
-  together(ranks(), fmt::format("the report of step {}", state_.step), [&] {
-    if (report_failure_) std::rethrow_exception(report_failure_);
-  });
-}
-
 Step Trainer::next_step(StepSource& steps) const {
   const ProfileSpan span(options_.profile, "waiting for data", "data");
   return steps.next();
-}
-
-// Comes before anything is saved, so that a good checkpoint stays.
-void Trainer::check_loss(double loss, const std::string& name, bool is_of_all_ranks) {
-  if (std::isfinite(loss)) return;
-  const UserError error(fmt::format(
-      "{} is {}: training diverged; lower the learning rate or weight_decay, or set watch "
-      "(training.watch=true) to see "
-      "which op made the first such number, where samples may hold a NaN or labels name no class; "
-      "no checkpoint was touched",
-      name, std::isnan(loss) ? "nan" : "infinite"));
-  if (is_of_all_ranks) agree_on_error(ranks(), std::make_exception_ptr(error), name);
-  throw error;
-}
-
-// A device of its own computes on while the host waits, so that waiting tells nothing of the overlap.
-std::optional<ExchangeRecord> Trainer::take_exchange_record() const {
-  if (parts_.strategy == nullptr) return std::nullopt;
-  std::optional<ExchangeRecord> record = parts_.strategy->take_exchange_record();
-  if (record && !parts_.backend.info().host_memory) record->waited_seconds.reset();
-  return record;
-}
-
-std::optional<RankWaits> Trainer::take_waits(double seconds, double waited_seconds) {
-  if (ranks().size() == 1 || runs_ahead_) return std::nullopt;
-  RankWaits waits =
-      gather_waits(ranks(), {options_.number_of_rank.value_or(ranks().rank()), waited_seconds}, seconds);
-  waits.meet_in_steps = dealer() == nullptr;
-  return waits;
 }
 
 void Trainer::finish_epoch(TrainingObserver& observer, const EpochClock& clock) {

@@ -68,6 +68,9 @@ struct TrainerOptions {
   // Only where the ranks stay equal by themselves: all sum gradients, with the same kernels, and the strategy neither
   // realigns weights nor shows others. See training/verify_ranks.h.
   std::int64_t verify_every = 500;
+  // With a strategy of local scope: for how long ranks make steps before they add up what these tell, and the observer
+  // hears of them; 0: behind each step. See TailSums.
+  double report_seconds = 1;
   // What people call this rank; none: its place among those that train.
   std::optional<int> number_of_rank = {};
   bool watch = false;           // end with the op that makes the first NaN or infinite number
@@ -114,7 +117,7 @@ struct TrainingResult {
 // ends the run one step later, a signal up to two, and before anything is saved. A loss that is not finite ends
 // it with a UserError, and so do weights that are not where a checkpoint is due, whether one is written or not.
 // Whatever fails on one rank ends all of them after the same step with the same error. A resumed run ends
-// bitwise equal to one that was never stopped. Where Strategy::dealer() deals out the data, each rank makes its steps
+// bitwise equal to one that was never stopped. With a strategy of local scope all that is up to report_seconds late. Where Strategy::dealer() deals out the data, each rank makes its steps
 // without the others, and they meet at the end of an epoch, or sooner where one fails or is to stop; no two runs are
 // equal.
 class Trainer {
@@ -195,7 +198,9 @@ class Trainer {
     std::int64_t number = 0;  // of its update, from 1
     std::int64_t epoch = 0;
     std::int64_t step_in_epoch = 0;
-    double begin = 0;  // seconds
+    bool is_exchanging = false;  // Strategy::is_exchanging behind it
+    double begin = 0;            // seconds
+    double end = 0;              // likewise, when it was read
   };
 
   bool any_rank_runs_ahead();
@@ -216,6 +221,7 @@ class Trainer {
   void meet();
   double rate_of_all_ranks();
   void note_step_under_way(TrainingObserver& observer);
+  void note_step(const StepUnderWay& step, const StepMetrics& metrics, TrainingObserver& observer);
   bool ranks_stay_equal();
   void verify();
   void check_reported();
@@ -249,12 +255,13 @@ class Trainer {
   RunState state_;  // behind the last step that was launched; sums are of the steps whose metrics were read
   std::int64_t first_step_ = 0;  // updates done before this run
   std::optional<StepUnderWay> under_way_;
-  bool runs_ahead_ = false;     // metrics are read one step late
-  bool verifies_ = false;       // ranks compare what they hold
-  bool epoch_ended_ = false;    // and was not validated yet
-  bool is_to_meet_ = false;     // nothing more is dealt
-  std::exception_ptr failure_;  // of this rank, of which the others hear where they meet
-  bool stopped_ = false;        // all ranks leave: one was asked to stop, or the strategy ends the run
+  std::vector<StepUnderWay> unnoted_;  // read, and their tails not added up yet
+  bool runs_ahead_ = false;            // metrics are read one step late
+  bool verifies_ = false;              // ranks compare what they hold
+  bool epoch_ended_ = false;           // and was not validated yet
+  bool is_to_meet_ = false;            // nothing more is dealt
+  std::exception_ptr failure_;         // of this rank, of which the others hear where they meet
+  bool stopped_ = false;               // all ranks leave: one was asked to stop, or the strategy ends the run
   TrainingResult result_;
   RecentValues rates_;   // images per second of each step
   double noted_at_ = 0;  // seconds: when the last of them was noted

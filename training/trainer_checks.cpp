@@ -43,6 +43,9 @@ void check_options(const TrainerOptions& options) {
   require("number of checkpoints to keep", options.keep, 1);
   require("bucket_bytes", options.bucket_bytes, 1);
   require("verify_every", options.verify_every, 0);
+  if (!(options.report_seconds >= 0))
+    throw UserError(
+        fmt::format("the Trainer's report_seconds is {}; give 0 or more", options.report_seconds));
 }
 
 }  // namespace plexaura

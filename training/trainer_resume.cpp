@@ -93,7 +93,8 @@ void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<
   parts_.collective = &collective;
   keep_own_state(std::exchange(parts_.strategy, strategy));
   drop_programs();
-  under_way_.reset();       // its record is lost with the program that holds it
+  under_way_.reset();  // its record is lost with the program that holds it
+  unnoted_.clear();
   state_.strategy.clear();  // that of a checkpoint which was not finished
   stopped_ = false;
   if (noted_signal_ == 0) noted_signal_ = StopSignals::received();

@@ -175,7 +175,7 @@ struct HookSet {
 // Of what a gradient is this rank's part. Changes of buffers follow the same rule.
 enum class GradientScope : std::uint8_t {
   global,  // of the mean over the whole batch of the step: the strategy sums all buckets, the tail with them
-  local    // it is the mean over this rank's own samples: the tail is summed without the strategy
+  local  // it is the mean over this rank's own samples: the trainer sums the tails, those of several steps at once
 };
 
 // A part of what a strategy keeps for a run that goes on.
@@ -251,10 +251,9 @@ class PLEXAURA_API Strategy {
   // Behind that, before the next step if there is one: the weights that train come back.
   virtual void take_weights_back() {}
 
-  // With local scope: adds up the tail of a step, in place, over the ranks that are to know it. That a rank wants to
-  // stop or has failed has to reach all ranks that train in the same step. False: the trainer sums it over these,
-  // in a call of its own. `what` names the step.
-  virtual bool sum_tail(std::span<double> /*tail*/, std::string_view /*what*/) { return false; }
+  // With local scope: whether an exchange goes on behind the step that was made last. The same on all ranks. The trainer
+  // makes no sums of its own meanwhile, unless for long.
+  virtual bool is_exchanging() const { return false; }
 
   // What a checkpoint keeps beside weights and the optimizer's state; asked of all ranks between steps. With local
   // scope also where ranks were lost in a step, of those that are left. Makes no call of all ranks, for some may fail

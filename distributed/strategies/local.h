@@ -43,6 +43,7 @@ class Local final : public Strategy {
   // Throws UserError as MeanChange does.
   void begin(WeightsImmigration& border) override;
   void after_update() override;
+  bool is_exchanging() const override { return change_.is_exchanging(); }
   std::optional<ExchangeRecord> take_exchange_record() override { return change_.take_exchange_record(); }
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;

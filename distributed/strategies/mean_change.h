@@ -55,6 +55,8 @@ class MeanChange {
   // end of an epoch, each fragment has one. The caller takes it at once. T is that of dtype().
   template <class T>
   std::optional<Mean<T>> next(std::int64_t every);
+  // Whether the thread makes one, as far as this rank's steps tell: the same on all ranks.
+  bool is_exchanging() const { return exchange_.has_value(); }
   // Collective, among those that are left where ranks were lost: all count the same steps then. The same mean again where
   // others have taken it and this rank has not; else nothing.
   template <class T>

@@ -34,9 +34,7 @@ class Rebroadcast final : public Strategy {
   void after_update() override;
   void show_weights() override { inner_.show_weights(); }
   void take_weights_back() override { inner_.take_weights_back(); }
-  bool sum_tail(std::span<double> tail, std::string_view what) override {
-    return inner_.sum_tail(tail, what);
-  }
+  bool is_exchanging() const override { return inner_.is_exchanging(); }
   // Without the weights, which all take now and then.
   std::optional<ExchangeRecord> take_exchange_record() override { return inner_.take_exchange_record(); }
   std::vector<StrategyState> state() const override { return inner_.state(); }

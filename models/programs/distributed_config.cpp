@@ -130,7 +130,11 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   if (!is_elastic) distributed.refuse({"elasticity"}, because);
   if (!has_server) distributed.refuse({"push_every", "max_staleness", "client"}, because);
   if (!mixes) distributed.refuse({"mix", "damping"}, because);
-  if (!is_local && !is_elastic) distributed.refuse({"every"}, because);
+  if (is_local || is_elastic)
+    run.trainer.report_seconds =
+        distributed.number_or("report_seconds", run.trainer.report_seconds, {.minimum = 0});
+  else
+    distributed.refuse({"every", "report_seconds"}, because);
   if (is_local || is_elastic || has_server) {
     run.on_loss = read_on_loss(distributed);
     return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every"}, because);

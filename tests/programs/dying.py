@@ -133,6 +133,10 @@ class DyingApart(ApartTest):
     """With strategies of which each rank keeps weights of its own."""
 
     EPOCHS = EPOCHS
+    SETTINGS = ("distributed.report_seconds=0",)  # or a step has no sum of losses, at which a rank may die
+
+    def train(self, strategy, folder):
+        return [*super().train(strategy, folder), *self.settings(*self.SETTINGS)]
 
     def end_with(self, strategy, deaths, folder, *words):
         shutil.rmtree(self.folder / folder, ignore_errors=True)
@@ -171,6 +175,19 @@ class DyingApart(ApartTest):
             self.end_with(strategy, deaths, "run", "--steps", "25")
             self.run_ranks(RANKS - 1, "mlp", *self.train(strategy, "run"), "--resume")
             self.compare("run", "whole")
+
+
+class DyingBetweenReports(DyingApart):
+    """Ranks that sum their losses at the end of an epoch may be several steps apart."""
+
+    SETTINGS = ()
+
+    def test_at_a_named_point(self):
+        points = ("step 18", "the weights after step 19", f"{TOLD}the weights after step 19", "step 29", "the loss of step 30", "after the loss of step 30")
+        cases = [(f"losses late: rank {rank} at '{point}'", [death(rank, point)], strategy) for point in points for rank in range(RANKS) for strategy in self.STRATEGIES]
+        self.check_all("apart", chosen(cases))
+
+    test_while_the_others_recover = None
 
 
 class StartingTest(SurvivalTest):

@@ -7,6 +7,7 @@ from exchange import ALGORITHMS, Group, broadcast, root_seconds, sum_seconds
 from inputs import Bucket, Mistake
 
 TAIL_BYTES = 128  # loss and counts of a step, which the strategies that do not sum gradients sum nevertheless
+REPORT_SECONDS, MOST_STEPS = 1, 1000  # of whose steps they sum them at once
 SUMMING = ("allreduce", "local", "elastic")
 SERVING = ("async-server", "downpour")
 STRATEGIES = (*SUMMING, "reduce-broadcast", "send-recv", "scatter-gather", *SERVING)
@@ -54,18 +55,29 @@ def predict(step, choice, ranks, links, setting, batch, batch_of_one):
 
     slowest = max((1.0, *profile.slow))
     spread = profile.spread
-    total, exchange, alone = seconds(slowest * spread.slowest_of(trainers))
+    together = min(steps_to_report(profile), setting.every) if strategy in ("local", "elastic") else 1
+
+    def factor(of_one_step):
+        """The same of steps behind which ranks wait for each other once: what varies evens out."""
+        return slowest * (spread.mean() + (of_one_step - spread.mean()) / math.sqrt(together))
+
+    total, exchange, alone = seconds(factor(spread.slowest_of(trainers)))
     rate = trainers * batch / total
-    return Prediction(choice, ranks, total, seconds(slowest * spread.slowest_quantile(trainers, 0.05))[0],
-                      seconds(slowest * spread.slowest_quantile(trainers, 0.95))[0], rate, rate / (ranks * one),
+    return Prediction(choice, ranks, total, seconds(factor(spread.slowest_quantile(trainers, 0.05)))[0],
+                      seconds(factor(spread.slowest_quantile(trainers, 0.95)))[0], rate, rate / (ranks * one),
                       min(max(1 - (total - alone) / exchange, 0.0), 1.0) if exchange > 0 else 1.0)
+
+
+def steps_to_report(profile):
+    return max(min(int(REPORT_SECONDS / profile.compute), MOST_STEPS), 1)
 
 
 def timeline(strategy, algorithm, profile, group, setting):
     """Seconds of the step, of its exchange, and of its computing."""
     alone = profile.compute
     if strategy in ("local", "elastic"):
-        exchange = sum_seconds(algorithm, group, TAIL_BYTES) + sum_seconds(algorithm, group, profile.weight_bytes) / setting.every
+        steps = steps_to_report(profile)
+        exchange = sum_seconds(algorithm, group, TAIL_BYTES * steps) / steps + sum_seconds(algorithm, group, profile.weight_bytes) / setting.every
         return alone + exchange, exchange, alone
     costs = [exchange_of_bucket(strategy, algorithm, group, bucket.bytes) for bucket in buckets_of(profile)]
     overlaps = profile.overlap if setting.overlap is None else setting.overlap

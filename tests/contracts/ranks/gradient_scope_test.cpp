@@ -4,6 +4,7 @@
 #include <array>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <functional>
 #include <mutex>
 
 #include "backends/registry.h"
@@ -35,8 +36,35 @@ LossOutputs squares(Graph& graph, const Node& x, const Node& t) {
 // Every rank for itself.
 class Alone final : public Strategy {
  public:
+  explicit Alone(bool is_exchanging = false) : is_exchanging_(is_exchanging) {}
   HookSet hooks() const override { return {}; }
   GradientScope scope() const override { return GradientScope::local; }
+  bool is_exchanging() const override { return is_exchanging_; }
+
+ private:
+  bool is_exchanging_;
+};
+
+// Which sums of losses the trainer makes.
+class NotedSums final : public Collective {
+ public:
+  explicit NotedSums(Collective& ranks) : ranks_(ranks) {}
+  int rank() const override { return ranks_.rank(); }
+  int size() const override { return ranks_.size(); }
+  void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override {
+    if (what.starts_with("the loss of step")) losses.emplace_back(what);
+    ranks_.sum(dtype, data, count, what);
+  }
+  void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override {
+    ranks_.broadcast(data, bytes, root, what);
+  }
+  std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override {
+    return ranks_.gather_all(mine, what);
+  }
+  std::vector<std::string> losses;
+
+ private:
+  Collective& ranks_;
 };
 
 constexpr std::int64_t features = 4;
@@ -151,35 +179,71 @@ TEST_CASE("a strategy knows the place of a step, and how many samples of it are 
   CHECK(seen[2] == "1:0:2 2:0!:0 3:1:2 4:1!:0 ");
 }
 
-TEST_CASE("a strategy of local scope may sum the tail in its own way") {
-  std::array<Losses, 2> seen;
+TEST_CASE("of ranks that sum no gradients the losses of several steps are summed at once") {
+  const auto sums = [](bool is_exchanging) {
+    std::array<std::vector<std::string>, 2> made;
+    ThreadRanks(2).run([&](Collective& ranks) {
+      NotedSums noted(ranks);
+      const auto backend = open_backend(test_backend().info().name);
+      ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
+      Alone strategy(is_exchanging);
+      Losses losses;
+      Trainer trainer({.model = classes,
+                       .store = store,
+                       .backend = *backend,
+                       .train = std::make_shared<const CountingRows>(24, features),
+                       .collective = &noted,
+                       .strategy = &strategy},
+                      {.batch_size = 8, .epochs = 2, .steps = 5});
+      trainer.run(losses);
+      CHECK(losses.all.size() == 5);
+      made.at(static_cast<std::size_t>(ranks.rank())) = noted.losses;
+    });
+    CHECK(made[0] == made[1]);
+    return made[0];
+  };
+  // How long a step takes is known behind the first one.
+  CHECK(sums(false) ==
+        std::vector<std::string>{"the loss of step 1", "the loss of step 3", "the loss of step 5"});
+  CHECK(sums(true) == std::vector<std::string>{"the loss of step 3", "the loss of step 5"});
+}
+
+TEST_CASE("ranks that sum no gradients stop behind the same step") {
+  std::array<std::int64_t, 2> steps{};
+  std::array<std::size_t, 2> seen{};
   ThreadRanks(2).run([&](Collective& ranks) {
-    struct OwnTail final : Strategy {
-      explicit OwnTail(Collective& all) : ranks(all) {}
-      HookSet hooks() const override { return {}; }
+    struct Stopping final : Strategy {
+      HookSet hooks() const override { return {.after_update = true}; }
       GradientScope scope() const override { return GradientScope::local; }
-      bool sum_tail(std::span<double> tail, std::string_view what) override {
-        ranks.sum(DType::float64, reinterpret_cast<std::byte*>(tail.data()),
-                  static_cast<std::int64_t>(tail.size()), what);
-        CHECK(tail[static_cast<std::size_t>(TailSlot::samples)] == 8);
-        tail[static_cast<std::size_t>(TailSlot::loss)] = 8 * 42;
-        return true;
+      void begin(WeightsImmigration& border) override { engine = &border; }
+      void after_update() override {
+        if (engine->step() == 4) end_early();
       }
-      Collective& ranks;
+      WeightsImmigration* engine = nullptr;
+      std::function<void()> end_early;
     };
     const auto backend = open_backend(test_backend().info().name);
     ParameterStore store({{"weight", weight, ParameterRole::trainable, Initialiser::he_normal()}});
-    OwnTail strategy(ranks);
+    Stopping strategy;
+    Losses losses;
     Trainer trainer({.model = classes,
                      .store = store,
                      .backend = *backend,
-                     .train = std::make_shared<const CountingRows>(16, features),
+                     .train = std::make_shared<const CountingRows>(8 * 5000, features),
                      .collective = &ranks,
                      .strategy = &strategy},
-                    {.batch_size = 8, .learning_rate = 0.5});
-    trainer.run(seen.at(static_cast<std::size_t>(ranks.rank())));
+                    {.batch_size = 8});
+    strategy.end_early = [&] {
+      if (ranks.rank() == 1) trainer.end_early();
+    };
+    const auto rank = static_cast<std::size_t>(ranks.rank());
+    steps.at(rank) = trainer.run(losses).steps;
+    seen.at(rank) = losses.all.size();
   });
-  for (const Losses& losses : seen) CHECK(losses.all == std::vector<double>{42, 42});
+  CHECK(steps[0] > 4);
+  CHECK(steps[0] < 5000);
+  CHECK(steps[1] == steps[0]);
+  CHECK(static_cast<std::int64_t>(seen[0]) == steps[0]);
 }
 
 TEST_CASE("a rank that fails where no gradients are summed takes the others with it") {

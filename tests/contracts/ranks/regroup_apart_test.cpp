@@ -87,18 +87,20 @@ struct Rank {
   std::unique_ptr<Apart> strategy;
   std::unique_ptr<Trainer> trainer;
 
-  void make(Collective& ranks) {
+  void make(Collective& ranks, double report_seconds) {
     strategy = std::make_unique<Apart>(ranks, 100.0 + ranks.rank());
-    trainer = std::make_unique<Trainer>(
-        TrainerParts{.model = model,
-                     .store = store,
-                     .backend = *backend,
-                     .train = std::make_shared<const Places>(),
-                     .validation = std::make_shared<const Places>(),
-                     .collective = &ranks,
-                     .strategy = strategy.get()},
-        TrainerOptions{
-            .batch_size = 6, .epochs = epochs, .optimizer = {.momentum = 0.9}, .learning_rate = 0.5});
+    trainer = std::make_unique<Trainer>(TrainerParts{.model = model,
+                                                     .store = store,
+                                                     .backend = *backend,
+                                                     .train = std::make_shared<const Places>(),
+                                                     .validation = std::make_shared<const Places>(),
+                                                     .collective = &ranks,
+                                                     .strategy = strategy.get()},
+                                        TrainerOptions{.batch_size = 6,
+                                                       .epochs = epochs,
+                                                       .optimizer = {.momentum = 0.9},
+                                                       .learning_rate = 0.5,
+                                                       .report_seconds = report_seconds});
   }
 
   void regroup(Collective& ranks) {
@@ -116,14 +118,14 @@ struct Rank {
 using All = std::array<Rank, everyone>;
 
 // Until rank 1 is lost in that call, which rank 0 may have passed.
-void lose(All& all, std::string_view call, bool one_has_passed = false) {
+void lose(All& all, std::string_view call, bool one_has_passed = false, double report_seconds = 0) {
   std::atomic<bool> others_have_heard = false;
   CHECK_THROWS_AS(ThreadRanks(everyone).run([&](Collective& ranks) {
     LeavingCollective leaving(ranks, ranks.rank() == lost_rank ? call : std::string_view());
     const std::string_view passed = one_has_passed && ranks.rank() == 0 ? call : std::string_view();
     PassingCollective passing(leaving, passed, others_have_heard);
     Rank& mine = all.at(static_cast<std::size_t>(ranks.rank()));
-    mine.make(passing);
+    mine.make(passing, report_seconds);
     try {
       mine.trainer->run();
     } catch (const Gone&) {
@@ -145,6 +147,20 @@ std::vector<double> times_seen(const All& all) {
     std::ranges::transform(times, counts, times.begin(), std::plus());
   }
   return times;
+}
+
+// How often they come where ranks 1 and 2 leave out their parts of these steps of an epoch.
+std::vector<double> times_without(std::int64_t epoch, std::int64_t first, std::int64_t last) {
+  std::vector<double> expected(rows, epochs);
+  const BatchPlan plan{rows, 6, everyone};
+  const std::vector<std::int64_t> order = epoch_order(rows, true, 0, epoch);
+  for (std::int64_t step = first; step <= last; ++step)
+    for (const int rank : {1, 2}) {
+      const Slice share = plan.rank_share(step, rank);
+      for (std::int64_t i = share.first; i < share.first + share.count; ++i)
+        --expected.at(static_cast<std::size_t>(order.at(static_cast<std::size_t>(i))));
+    }
+  return expected;
 }
 
 // Where metrics are read late, a step more has been launched.
@@ -200,15 +216,22 @@ TEST_CASE("a rank that is a step behind keeps its weights, and leaves its part o
     if (ranks.rank() == 1) CHECK(mine.held() == behind);
     CHECK(mine.trainer->run().steps == 12);
   });
-  std::vector<double> expected(rows, epochs);
-  const BatchPlan plan{rows, 6, everyone};
-  const std::vector<std::int64_t> order = epoch_order(rows, true, 0, 1);
-  for (const int rank : {1, 2}) {
-    const Slice share = plan.rank_share(step - 5, rank);
-    for (std::int64_t i = share.first; i < share.first + share.count; ++i)
-      --expected.at(static_cast<std::size_t>(order.at(static_cast<std::size_t>(i))));
-  }
-  CHECK(times_seen(all) == expected);
+  CHECK(times_seen(all) == times_without(1, step - 5, step - 5));
+}
+
+// Rank 0 has heard that all had made step 1, and made the rest of the epoch before it waited for the others again.
+TEST_CASE("a rank that is some steps behind leaves its parts of all of them out") {
+  All all;
+  lose(all, "the loss of step 1", true, 1);
+  const std::vector<double> behind = all[2].held();
+  ThreadRanks(2).run([&](Collective& ranks) {
+    Rank& mine = left(all, ranks.rank());
+    mine.regroup(ranks);
+    CHECK(mine.trainer->facts().at("the first step") == "5");
+    if (ranks.rank() == 1) CHECK(mine.held() == behind);
+    CHECK(mine.trainer->run().steps == 12);
+  });
+  CHECK(times_seen(all) == times_without(0, 1 + late(), 3));
 }
 
 TEST_CASE("what is a rank's own outlives more losses while the others regroup and settle") {

@@ -40,6 +40,7 @@ TrainerOptions trainer_options(const SmallRunOptions& options) {
   made.output = options.output;
   made.optimizer = {.momentum = 0.9};
   made.bucket_bytes = options.bucket_bytes;
+  made.report_seconds = 0;  // the observer is called behind each step
   return made;
 }
 
