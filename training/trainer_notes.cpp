@@ -1,5 +1,6 @@
 // What a Trainer reads of its steps, and tells its observer.
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <span>
