@@ -22,7 +22,7 @@ struct Rows {
   PLEXAURA_DEVICE std::int64_t index(std::int64_t i) const {
     const std::int64_t index = indices[i];
     if (index >= 0 && index < extent) return index;
-    tell(wrong[0], {.launch = launch, .element = i, .index = index, .extent = extent});
+    tell(wrong.shared(0), {.launch = launch, .element = i, .index = index, .extent = extent});
     return 0;
   }
 };
