@@ -204,8 +204,8 @@ void throw_race(std::int64_t index, int thread, int other) {
       fmt::format("the threads {} and {} race for element {} of shared memory", other, thread, index));
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): another runtime keeps the body
 void simulate(const Call& call, std::int64_t blocks, std::size_t bytes,
+              // NOLINTNEXTLINE(performance-unnecessary-value-param): another runtime keeps the body
               std::function<void(Block& block)> body) {
   if (described::is_counting())
     return described::count({.kind = EnqueuedCall::Kind::kernel,
