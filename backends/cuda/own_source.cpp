@@ -117,8 +117,7 @@ Offer of_reorder(const RegionQuery& query, Code code) {
 
 Offer offer(Code code, bool channels_last) {
   code.channels_last = channels_last;
-  if (!code.inputs.empty())
-    code.workspace = workspace_of(code.op->name(), code.inputs[0].shape, channels_last);
+  if (!code.inputs.empty()) code.workspace = workspace_of(code.op->name(), code.inputs, channels_last);
   return {.code = code,
           .inputs = layouts_of(code.inputs, channels_last),
           .outputs = layouts_of(code.outputs, channels_last)};
