@@ -23,6 +23,18 @@ bool comes_channels_last(const RegionQuery& query) {
   return std::ranges::find(query.given, channels_last()) != query.given.end();
 }
 
+bool has_few_channels(const TensorType& type) {
+  return size_of(type.dtype) == 2 && type.shape.rank() == axes_of_images &&
+         type.shape[1] < channels_in_16_bits;
+}
+
+const Layout& padded() {
+  static const Layout layout({0, 2, 3, 1}, {{1, channels_in_16_bits}});
+  return layout;
+}
+
+Shape with_padding(const Shape& images) { return {images[0], channels_in_16_bits, images[2], images[3]}; }
+
 std::optional<TensorType> with_channels_last(const TensorType& type) {
   const std::int64_t missing = axes_of_images - type.shape.rank();
   if (missing < 0) return std::nullopt;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,13 @@ const Layout& channels_last();
 Layout layout_with_channels_last(const TensorType& type);
 
 bool comes_channels_last(const RegionQuery& query);  // one of the inputs does
+
+// Images [N, C, H, W], or weights, of fewer channels than the libraries compute with in 16 bits. They may lie padded(): channels
+// last, with zeros up to so many; otherwise the libraries' plans make a copy that does.
+constexpr std::int64_t channels_in_16_bits = 8;
+bool has_few_channels(const TensorType& type);
+const Layout& padded();
+Shape with_padding(const Shape& images);  // as they lie then
 
 // The value as a row-major one whose axes stand in the order in which they lie, [N, H, W, C]; fewer axes are the last of
 // four. Empty where a value of fewer axes lies in another order.

@@ -120,6 +120,14 @@ Layouts layouts_of(const RegionQuery& query, bool channels_last) {
   return layouts;
 }
 
+// Images and weights lie padded.
+Layouts padded_layouts_of(const RegionQuery& query, Convolution::Kind kind) {
+  Layouts layouts = layouts_of(query, true);
+  layouts.inputs[0] = padded();
+  (kind == Convolution::Kind::forward ? layouts.inputs[1] : layouts.output) = padded();
+  return layouts;
+}
+
 std::vector<Candidate> candidates_of(const std::shared_ptr<Device>& device, const RegionQuery& query,
                                      const vendor::Plans& plans, const Layouts& layouts, double seconds) {
   std::vector<Candidate> candidates;
@@ -161,19 +169,30 @@ std::vector<Candidate> LibrarySource::of_matrices(const RegionQuery& query) {
   return candidates_of(device_, query, known_plans(*problem), layouts_of(query, false), seconds_of(query, 0));
 }
 
-// Tensor cores want channels last: the libraries' plans for row-major images read and write a copy of each value.
+// Tensor cores want channels last: the libraries' plans for row-major images read and write a copy of each value. In 16 bits
+// they want eight channels, too: plans for images of fewer read and write a copy of these.
 std::vector<Candidate> LibrarySource::of_images(const RegionQuery& query) {
   auto problem = convolution(query);
   if (!problem) return {};
   const bool tensor_cores = is_16_bit(problem->dtype) || (problem->dtype == DType::float32 && tf32_);
-  std::vector<Candidate> candidates =
-      candidates_of(device_, query, known_plans(*problem), layouts_of(query, false),
-                    seconds_of(query, tensor_cores ? 2 * bytes_of(query) : 0));
+  std::vector<Candidate> candidates;
+  const auto add = [&](const Layouts& layouts, double more_bytes) {
+    std::ranges::move(
+        candidates_of(device_, query, known_plans(*problem), layouts, seconds_of(query, more_bytes)),
+        std::back_inserter(candidates));
+  };
+  add(layouts_of(query, false), tensor_cores ? 2 * bytes_of(query) : 0);
   if (!tensor_cores) return candidates;
   problem->channels_last = true;
-  std::ranges::move(
-      candidates_of(device_, query, known_plans(*problem), layouts_of(query, true), seconds_of(query, 0)),
-      std::back_inserter(candidates));
+  const TensorType x{problem->dtype, problem->x};
+  const bool pads =
+      has_few_channels(x) && problem->options.groups == 1 && problem->kind != Convolution::Kind::input_grad;
+  const auto bytes_padded = pads ? static_cast<double>(padded().bytes(x)) : 0.0;
+  add(layouts_of(query, true), 2 * bytes_padded);
+  if (!pads) return candidates;
+  problem->x = with_padding(problem->x);
+  problem->weights = with_padding(problem->weights);
+  add(padded_layouts_of(query, problem->kind), bytes_padded - static_cast<double>(x.bytes()));
   return candidates;
 }
 

@@ -117,8 +117,7 @@ Offer of_reorder(const RegionQuery& query, Code code) {
 
 Offer offer(Code code, bool channels_last) {
   code.channels_last = channels_last;
-  if (!code.inputs.empty())
-    code.workspace = workspace_of(code.op->name(), code.inputs[0].shape, channels_last);
+  if (!code.inputs.empty()) code.workspace = workspace_of(code.op->name(), code.inputs, channels_last);
   return {.code = code,
           .inputs = layouts_of(code.inputs, channels_last),
           .outputs = layouts_of(code.outputs, channels_last)};
@@ -140,10 +139,17 @@ std::optional<Offer> offer_channels_last(const Code& code) {
   return moved;
 }
 
+bool is_read_by_convolution(const Graph& graph, Value images) {
+  for (NodeId node = images.node + 1; node < graph.size(); ++node)
+    if (graph.record(node).op->name() == "conv2d" && graph.record(node).inputs[0] == images) return true;
+  return false;
+}
+
 // Pixels are decoded row-major, and convolutions in 16 bits want them channels last.
-bool is_pixels_for_tensor_cores(const Code& code) {
+bool is_pixels_for_tensor_cores(const RegionQuery& query, const Code& code) {
   const TensorType& pixels = code.outputs[0];
-  return code.op->name() == "normalise_image" && size_of(pixels.dtype) == 2 && pixels.shape.rank() == 4;
+  return code.op->name() == "normalise_image" && size_of(pixels.dtype) == 2 && pixels.shape.rank() == 4 &&
+         is_read_by_convolution(query.graph, query.region.outputs[0]);
 }
 
 std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
@@ -151,9 +157,11 @@ std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
   code.enqueue = find_kernel(query.op().name());
   if (!code.enqueue) return {};
   std::vector<Offer> offers{offer(code, false)};
-  if (is_pixels_for_tensor_cores(code)) {
+  if (is_pixels_for_tensor_cores(query, code)) {
+    TensorType& pixels = offers[0].code.outputs[0];
     offers[0].code.channels_last = true;
-    offers[0].outputs = {channels_last()};
+    offers[0].outputs = {has_few_channels(pixels) ? padded() : channels_last()};
+    if (has_few_channels(pixels)) pixels.shape = with_padding(pixels.shape);
   }
   if (comes_channels_last(query))
     if (auto moved = offer_channels_last(code)) offers.push_back(std::move(*moved));
@@ -179,18 +187,32 @@ Offer of_batch_norm(const Code& of, const FusedBatchNorm& region, bool channels_
   return offer;
 }
 
+bool comes_in(const RegionQuery& query, const Chain& chain, const Layout& layout) {
+  return std::ranges::any_of(chain.operands, [&](const ChainOperand& operand) {
+    return !operand.is_scalar && query.given[operand.input] == layout;
+  });
+}
+
+// Casts take padding along, as of a gradient of weights: zeros stay zeros.
+bool is_cast_of_padded(const RegionQuery& query, const Chain& chain) {
+  const auto is_cast = [](const Step& step) { return step.function == StepFunction::cast; };
+  return comes_in(query, chain, padded()) && std::ranges::all_of(chain.steps, is_cast);
+}
+
 // All values of a chain lie alike, one after the other.
 Offer of_chains(const RegionQuery& query, const Code& of, const std::vector<Chain>& chains, bool follows) {
   Offer offer{.code = of, .inputs = layouts_of(of.inputs, false), .outputs = layouts_of(of.outputs, false)};
   for (std::size_t i = 0; i < chains.size(); ++i) {
-    const auto lies_last = [&](const ChainOperand& operand) {
-      return !operand.is_scalar && query.given[operand.input] == channels_last();
+    const bool takes_padding = follows && is_cast_of_padded(query, chains[i]);
+    const bool moves = takes_padding || (follows && comes_in(query, chains[i], channels_last()));
+    const auto move = [&](Layout& layout, TensorType& type) {
+      if (moves) layout = takes_padding ? padded() : channels_last();
+      if (takes_padding) type.shape = with_padding(type.shape);
     };
-    const bool moves = follows && std::ranges::any_of(chains[i].operands, lies_last);
-    if (moves) offer.outputs[i] = channels_last();
+    move(offer.outputs[i], offer.code.outputs[i]);
     for (const ChainOperand& operand : chains[i].operands) {
       if (operand.is_scalar) continue;
-      if (moves) offer.inputs[operand.input] = channels_last();
+      move(offer.inputs[operand.input], offer.code.inputs[operand.input]);
       if (of.inputs[operand.input] == of.outputs[i]) offer.in_place.emplace_back(i, operand.input);
     }
   }
@@ -201,7 +223,10 @@ std::vector<Offer> offers_for_chains(const RegionQuery& query, Code code) {
   auto chains = std::make_shared<const std::vector<Chain>>(chains_of(query.graph, query.region));
   code.enqueue = [chains](const Call& call) { enqueue_chains(call, *chains); };
   std::vector<Offer> offers{of_chains(query, code, *chains, false)};
-  if (comes_channels_last(query)) offers.push_back(of_chains(query, code, *chains, true));
+  const auto follows = [&](const Chain& chain) {
+    return comes_in(query, chain, channels_last()) || is_cast_of_padded(query, chain);
+  };
+  if (std::ranges::any_of(*chains, follows)) offers.push_back(of_chains(query, code, *chains, true));
   return offers;
 }
 

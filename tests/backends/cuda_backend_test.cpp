@@ -10,6 +10,7 @@
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/gather.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
@@ -196,6 +197,31 @@ TEST_CASE("sums over channels on CUDA that are cut into parts are finished, in e
         }
       }
     }
+  }
+}
+
+TEST_CASE("the gradient of gather on CUDA takes many indices, in their order") {
+  if (!has_simulated_cuda()) return;
+  const auto cuda = open_backend("simulated_cuda");
+  // Of one digit of the sort, of two, and of three; of one chunk, and of many.
+  for (const auto& [extent, count] : {std::pair(3, 5), std::pair(200, 1000), std::pair(50'000, 50'000),
+                                      std::pair(70'000, 300), std::pair(70'000, 0)}) {
+    CAPTURE(extent);
+    CAPTURE(count);
+    Graph graph;
+    const Node grad = graph.input("grad", {DType::float16, {count, 2}});
+    const Node indices = graph.input("indices", {DType::int64, {count}});
+    Tensor of(indices.type());
+    // A few rows are meant again and again, which are rounded each time.
+    std::int64_t next = 1;
+    for (std::int64_t& index : of.as<std::int64_t>()) {
+      next = next * 48271 % 2147483647;
+      index = next % 7 == 0 ? extent / 2 : next % extent;
+    }
+    const std::vector<Tensor> values{pattern(grad.shape()).cast(DType::float16), of};
+    const std::vector<Node> result{gather_grad(grad, indices, extent)};
+    CHECK(Runner(graph, result, *cuda)(values)[0] ==
+          Runner(graph, result, *open_backend("portable"))(values)[0]);
   }
 }
 

@@ -139,6 +139,16 @@ TEST_CASE("threads that race for shared memory within a phase are found in a ker
     PLEXAURA_SHARED(block, float, shared, threads);
     block.each_thread([&](int thread) { shared[thread / 2] = 1; });
   });
+  // All, outside of phases.
+  check_finds("race", [](Block& block) {
+    PLEXAURA_SHARED(block, float, shared, threads);
+    block.each_thread([&](int thread) { shared[thread] = 1; });
+    shared[0] = 1;
+  });
+  check_finds("race", [](Block& block) {
+    PLEXAURA_SHARED(block, float, shared, 1);
+    shared[0] = 1;
+  });
   // One that reads what another one writes, before and after.
   for (const int shift : {1, threads - 1})
     check_finds("race", [&](Block& block) {

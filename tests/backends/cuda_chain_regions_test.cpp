@@ -7,6 +7,7 @@
 #include "backends/registry.h"
 #include "core/compile/compile.h"
 #include "core/ops/binary.h"
+#include "core/ops/conv2d.h"
 #include "core/ops/normalise_image.h"
 #include "core/ops/optimizer_steps.h"
 #include "core/ops/reduce.h"
@@ -41,13 +42,21 @@ struct Net {
     return values;
   }
 
-  std::vector<std::size_t> sizes_of_launches(Backend& backend) const {
+  std::shared_ptr<const Program> program(Backend& backend) const {
     std::vector<ProgramOutput> outputs;
     for (const Node& node : results) outputs.push_back({.node = node});
+    return compile(graph, outputs, backend);
+  }
+
+  std::vector<std::size_t> sizes_of_launches(Backend& backend) const {
     std::vector<std::size_t> sizes;
-    const auto program = compile(graph, outputs, backend);
-    for (const Instruction& instruction : program->instructions) sizes.push_back(instruction.nodes.size());
+    for (const Instruction& instruction : program(backend)->instructions)
+      sizes.push_back(instruction.nodes.size());
     return sizes;
+  }
+
+  std::string layout_of_first_result(Backend& backend) const {
+    return to_string(program(backend)->instructions.front().outputs[0]->layout);
   }
 
   void check_bits(Backend& backend) const {
@@ -232,10 +241,11 @@ TEST_CASE("optimizers on CUDA write the values in 16 bits as well") {
       }
 }
 
-TEST_CASE("pixels on CUDA become channels last in 16 bits at once") {
+TEST_CASE(
+    "pixels on CUDA become channels last in 16 bits at once, padded to eight, if a convolution reads them") {
   const auto cuda = simulation();
   if (!cuda) return;
-  for (const std::int64_t channels : {1, 3, 4, 6}) {
+  for (const std::int64_t channels : {1, 3, 4, 6, 8, 9}) {
     Net net;
     const Node pixels = net.input("pixels", DType::uint8, {2, channels, 5, 3});
     NormaliseImageOptions options{.scale = {{}, {}}};
@@ -243,8 +253,14 @@ TEST_CASE("pixels on CUDA become channels last in 16 bits at once") {
       options.scale.mean.push_back(0.1 * static_cast<double>(c));
       options.scale.stddev.push_back(0.5 + 0.1 * static_cast<double>(c));
     }
-    net.results = {cast(normalise_image(pixels, options), DType::bfloat16)};
+    const Node weights = net.input("weights", DType::bfloat16, {9, channels, 3, 3});
+    const Node images = cast(normalise_image(pixels, options), DType::bfloat16);
+    net.results = {conv2d(images, weights), images};
     CHECK(net.sizes_of_launches(*cuda).front() == 2);
+    CHECK(net.layout_of_first_result(*cuda) == (channels < 8 ? "acdB8b" : "acdb"));
+    net.check_bits(*cuda);
+    net.results = {images};
+    CHECK(net.layout_of_first_result(*cuda) == "abcd");
     net.check_bits(*cuda);
   }
 }

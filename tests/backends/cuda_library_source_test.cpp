@@ -7,11 +7,14 @@
 #include <unistd.h>
 
 #include "backends/registry.h"
+#include "core/autodiff/gradients.h"
 #include "core/compile/compile.h"
 #include "core/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/matmul.h"
+#include "core/ops/normalise_image.h"
+#include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "core/testing/run.h"
 #include "tests/support/error_text.h"
@@ -53,7 +56,10 @@ using Names = std::vector<std::string>;
 const Names both{first_plan, second_plan, "cuda"};
 const Names own{"cuda"};
 const Names both_in_two_layouts{first_plan, second_plan, first_plan, second_plan, "cuda"};
+const Names both_in_three_layouts{first_plan, second_plan, first_plan, second_plan,
+                                  first_plan, second_plan, "cuda"};
 const Layout channels_last({0, 2, 3, 1});
+const Layout padded({0, 2, 3, 1}, {{1, 8}});
 
 enum Status { computed, failed_on_device };
 
@@ -104,10 +110,12 @@ TEST_CASE("CUDA's libraries are offered before the plugin's own kernel") {
     const Node x = input(graph, {1, 2, 5, 5}, dtype);
     const Node weights = input(graph, {3, 2, 3, 3}, dtype);
     const Node y = conv2d(x, weights, {.padding = {1, 1}});
-    const Names& names = dtype == DType::float64 ? both : both_in_two_layouts;
-    CHECK(offered(*backend, y) == names);
-    CHECK(offered(*backend, conv2d_input_grad(weights, y, {5, 5}, {.padding = {1, 1}})) == names);
-    CHECK(offered(*backend, conv2d_weight_grad(x, y, {3, 3}, {.padding = {1, 1}})) == names);
+    const bool wide = dtype == DType::float64;
+    const Names& of_few_channels = wide ? both : both_in_three_layouts;
+    CHECK(offered(*backend, y) == of_few_channels);
+    CHECK(offered(*backend, conv2d_weight_grad(x, y, {3, 3}, {.padding = {1, 1}})) == of_few_channels);
+    CHECK(offered(*backend, conv2d_input_grad(weights, y, {5, 5}, {.padding = {1, 1}})) ==
+          (wide ? both : both_in_two_layouts));
   }
 }
 
@@ -131,6 +139,85 @@ TEST_CASE("CUDA's libraries take images channels last where tensor cores compute
   }
   CHECK(offered(*strict, convolution(DType::float32)) == both);
   CHECK(offered(*rounding, convolution(DType::float64)) == both);
+}
+
+TEST_CASE("CUDA's libraries take images of few channels padded to eight, in 16 bits") {
+  const auto backend = open_simulation();
+  if (!backend) return;
+  Graph graph;
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    const Node x = input(graph, {8, 3, 90, 90}, dtype);
+    const Node weights = input(graph, {32, 3, 3, 3}, dtype);
+    const Node y = conv2d(x, weights);
+    const auto forward = candidates_for(*backend, y);
+    REQUIRE(forward.size() >= 6);
+    CHECK(forward[4].inputs == std::vector{padded, padded});
+    CHECK(forward[4].outputs == std::vector{channels_last});
+    CHECK(forward[4].seconds < forward[2].seconds);
+    const auto backward = candidates_for(*backend, conv2d_weight_grad(x, y, {3, 3}, {}));
+    REQUIRE(backward.size() >= 6);
+    CHECK(backward[4].inputs == std::vector{padded, channels_last});
+    CHECK(backward[4].outputs == std::vector{padded});
+    CHECK(backward[4].seconds < backward[2].seconds);
+  }
+  const Node eight =
+      conv2d(input(graph, {1, 8, 5, 5}, DType::bfloat16), input(graph, {3, 8, 3, 3}, DType::bfloat16));
+  CHECK(offered(*backend, eight) == both_in_two_layouts);
+  const Node single = conv2d(input(graph, {1, 3, 5, 5}), input(graph, {3, 3, 3, 3}));
+  CHECK(offered(*open_simulation({{"tf32", "1"}}), single) == both_in_two_layouts);
+}
+
+// A net whose first convolution reads pixels of three channels, in mixed precision, and the gradients of its weights.
+namespace {
+
+struct Stem {
+  Stem(DType narrow, const NormaliseImageOptions& options) {
+    pixels = graph.input("pixels", {DType::uint8, {2, 3, 17, 17}});
+    first = graph.input("first", {DType::float32, {16, 3, 7, 7}});
+    second = graph.input("second", {DType::float32, {16, 16, 3, 3}});
+    const Node images = cast(normalise_image(pixels, options), narrow);
+    const Node inner = relu(conv2d(images, cast(first, narrow), {.stride = {2, 2}, .padding = {3, 3}}));
+    const Node y = cast(conv2d(inner, cast(second, narrow)), DType::float32);
+    results = gradients(sum(y * y), {first, second});
+    results.push_back(y);
+  }
+
+  std::vector<Tensor> run(Backend& backend) const {
+    Runner runner(graph, results, backend, {.keep_all = true});
+    auto found = runner({pattern(pixels.shape(), 37, 11, 256, 0, 1).cast(DType::uint8),
+                         pattern(first.shape()).cast(DType::float32),
+                         pattern(second.shape(), 7).cast(DType::float32)});
+    CHECK(runner.padding().failures == "");
+    return found;
+  }
+
+  Graph graph;
+  Node pixels;
+  Node first;
+  Node second;
+  std::vector<Node> results;
+};
+
+}  // namespace
+
+TEST_CASE("pixels lie padded for CUDA's first convolution and for its gradient, whose results are the same") {
+  const auto backend = open_simulation();
+  if (!backend) return;
+  for (const DType narrow : {DType::bfloat16, DType::float16}) {
+    CAPTURE(name_of(narrow));
+    const Stem stem(narrow, {.scale = {{0.5, 0.4, 0.3}, {0.2, 0.3, 0.4}}});
+    std::vector<ProgramOutput> outputs;
+    for (const Node& node : stem.results) outputs.push_back({.node = node});
+    const auto program = compile(stem.graph, outputs, *backend);
+    const std::string text = program->to_text();
+    CAPTURE(text);
+    CHECK(text.find("[2,3,17,17] acdB8b") != std::string::npos);
+    // Of both weights that are fed, of y for its sum, and of y's gradient.
+    CHECK(program->reorders == 4);
+    const auto found = stem.run(*backend);
+    const auto expected = stem.run(*open_backend("portable"));
+    for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == expected[i]);
+  }
 }
 
 TEST_CASE("a kernel of CUDA's plugin that takes long stands in for its libraries alone") {

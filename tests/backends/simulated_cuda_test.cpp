@@ -147,6 +147,22 @@ TEST_CASE("memory that is freed or too small is found") {
       no_memory);
 }
 
+TEST_CASE("threads of a kernel that race for memory of the device are found, and where") {
+  if (!has_simulated_cuda()) return;
+  const Work shifted = [](Negation& of) {
+    const auto room = of.backend->allocate(2 * bytes, MemoryUse::device);
+    of.bind(room->address(), room->address() + sizeof(float))->run();
+    of.wait();
+  };
+  check_ends(shifted, "neg %1 of a.cpp:12: thread ");
+  check_ends(shifted, " bytes behind the begin of output 0");
+  // Each reads what it writes.
+  CHECK(what_ends([](Negation& of) {
+          of.bind(of.input->address(), of.input->address())->run();
+          of.wait();
+        }).empty());
+}
+
 TEST_CASE("nothing is done before somebody waits, so that a missing event shows") {
   if (!has_simulated_cuda()) return;
   // A kernel that does not wait for its input.

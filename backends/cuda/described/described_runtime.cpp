@@ -204,12 +204,12 @@ void throw_race(std::int64_t index, int thread, int other) {
       fmt::format("the threads {} and {} race for element {} of shared memory", other, thread, index));
 }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): another runtime keeps the body
-void simulate(runtime::Stream*, const std::string& name, std::int64_t blocks, std::size_t bytes,
+void simulate(const Call& call, std::int64_t blocks, std::size_t bytes,
+              // NOLINTNEXTLINE(performance-unnecessary-value-param): another runtime keeps the body
               std::function<void(Block& block)> body) {
   if (described::is_counting())
     return described::count({.kind = EnqueuedCall::Kind::kernel,
-                             .what = described::ops_of(name),
+                             .what = described::ops_of(call.name),
                              .bytes = static_cast<double>(bytes),
                              .seconds = described::seconds_of(static_cast<double>(bytes))});
   for (std::int64_t index = 0; index < blocks; ++index) {

@@ -4,7 +4,7 @@
 
 // The language of the kernels in this folder. A kernel is a struct whose call operator is what one block of threads
 // does, in phases: all threads of the block finish a phase before any starts the next. So the same source is code for a
-// GPU, and under a plain compiler loops that find an index out of bounds and threads that race for shared memory.
+// GPU, and under a plain compiler loops that find an index out of bounds and threads that race.
 //
 //   struct Twice {
 //     Global<const float> src;
@@ -22,6 +22,10 @@
 // and the threads of their blocks in earlier phases, have written, and the counter, which was 0, is 0 again.
 // claim(flag): whether this thread is the first, of all blocks, to raise it.
 // publish(flag): raises it for the host, which then finds in pinned memory what this thread has written before.
+// Global<T>: elements in the device's memory.
+//   values[i]            one of them
+//   values.as<Other>(i)  one of those of another type that lie there
+//   values.shared(i)     one for claim(), arrive() and publish() alone
 // PLEXAURA_SHARED(block, T, name, size): an array that the threads of one block share.
 
 #ifdef __CUDACC__

@@ -21,6 +21,11 @@ class Global {
   PLEXAURA_HD std::int64_t count() const { return count_; }
   PLEXAURA_HD explicit operator bool() const { return data_ != nullptr; }
   PLEXAURA_DEVICE T& operator[](std::int64_t i) const { return data_[i]; }
+  template <class Other>
+  PLEXAURA_DEVICE auto& as(std::int64_t i) const {
+    return reinterpret_cast<std::conditional_t<std::is_const_v<T>, const Other, Other>*>(data_)[i];
+  }
+  PLEXAURA_DEVICE T& shared(std::int64_t i) const { return data_[i]; }
 
  private:
   T* data_;

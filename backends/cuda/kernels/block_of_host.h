@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/cuda/kernels/block.h"
+#include "backends/cuda/kernels/global_races.h"
 
 // The form of block.h for a plain compiler: threads are the rounds of a loop. What would be undefined on a GPU throws
 // InternalError.
@@ -23,16 +24,54 @@ std::uint64_t times_freed();  // what place_of() said holds until this changes
 [[noreturn]] void throw_unwritten(std::int64_t index);
 [[noreturn]] void throw_race(std::int64_t index, int thread, int other);
 
+inline const std::byte* use_atomically(const std::uint32_t& word) {
+  const auto* place = reinterpret_cast<const std::byte*>(&word);
+  if (global_races != nullptr) global_races->use_atomically(place, sizeof(word));
+  return place;
+}
+
 // Whether the flag was lowered, and this thread has raised it.
-inline bool claim(std::uint32_t& flag) { return std::exchange(flag, 1U) == 0; }
+inline bool claim(std::uint32_t& flag) {
+  use_atomically(flag);
+  return std::exchange(flag, 1U) == 0;
+}
 
 inline bool arrive(std::uint32_t& counter, std::uint32_t count) {
+  const std::byte* place = use_atomically(counter);
   const bool last = ++counter == count;
   if (last) counter = 0;
+  if (global_races != nullptr) global_races->arrive(place, last);
   return last;
 }
 
 inline void publish(std::uint32_t& flag) { std::atomic_ref(flag).store(1U); }
+
+template <class T>
+T read_global(const T* place) {
+  if (global_races != nullptr) global_races->read(reinterpret_cast<const std::byte*>(place), sizeof(T));
+  return *place;
+}
+
+// One that a kernel may write.
+template <class T>
+class GlobalElement {
+ public:
+  explicit GlobalElement(T* place) : place_(place) {}
+  operator T() const { return read_global(place_); }
+  GlobalElement& operator=(T value) {
+    if (global_races != nullptr) global_races->write(reinterpret_cast<std::byte*>(place_), sizeof(T));
+    *place_ = value;
+    return *this;
+  }
+  // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): it is read before it is written
+  GlobalElement& operator=(const GlobalElement& other) {
+    *this = static_cast<T>(other);
+    return *this;
+  }
+
+ private:
+  T* place_;
+};
 
 // Where the bytes of copied values are added up; null: nowhere.
 inline thread_local std::size_t* bytes_copied = nullptr;
@@ -53,16 +92,33 @@ class Global {
   std::int64_t count() const { return count_; }
   explicit operator bool() const { return address_ != nullptr; }
 
-  T& operator[](std::int64_t i) const {
+  auto operator[](std::int64_t i) const { return as<T>(i); }
+
+  template <class Other>
+  auto as(std::int64_t i) const {
+    constexpr auto size = static_cast<std::int64_t>(sizeof(Other));
+    const std::int64_t count = count_ * static_cast<std::int64_t>(sizeof(T)) / size;
+    if (i < 0 || i >= count) throw_out_of_bounds(i, count);
+    if constexpr (std::is_const_v<T>)
+      return read_global(reinterpret_cast<const Other*>(place()) + i);
+    else
+      return GlobalElement<Other>(reinterpret_cast<Other*>(place()) + i);
+  }
+
+  T& shared(std::int64_t i) const {
     if (i < 0 || i >= count_) throw_out_of_bounds(i, count_);
+    return place()[i];
+  }
+
+ private:
+  T* place() const {
     if (place_ == nullptr || freed_ != times_freed()) {
       freed_ = times_freed();
       place_ = reinterpret_cast<T*>(place_of(address_, static_cast<std::size_t>(count_) * sizeof(T)));
     }
-    return place_[i];
+    return place_;
   }
 
- private:
   Bytes* address_;
   std::int64_t count_;
   mutable T* place_ = nullptr;
@@ -82,30 +138,45 @@ std::size_t bytes_given_to(const Kernel& kernel) {
 
 class Block {
  public:
-  Block(std::int64_t index, std::int64_t blocks) : index_(index), blocks_(blocks) {}
+  Block(std::int64_t index, std::int64_t blocks) : index_(index), blocks_(blocks) {
+    if (global_races != nullptr) global_races->begin_block(index);
+  }
 
   std::int64_t index() const { return index_; }
   std::int64_t blocks() const { return blocks_; }
 
   template <class F>
   void each_thread(const F& f) {
-    for (thread_ = 0; thread_ < threads; ++thread_) f(thread_);
+    for (int thread = 0; thread < threads; ++thread) {
+      go_to(thread);
+      f(thread);
+    }
+    go_to(every_thread);
     ++phase_;
+    if (global_races != nullptr) global_races->end_phase();
   }
 
   template <class F>
   void each_item(std::int64_t count, const F& f) {
-    for (thread_ = 0; thread_ < threads; ++thread_)
-      for (std::int64_t i = index_ * threads + thread_; i < count; i += blocks_ * threads) f(i);
+    for (int thread = 0; thread < threads; ++thread) {
+      go_to(thread);
+      for (std::int64_t i = index_ * threads + thread; i < count; i += blocks_ * threads) f(i);
+    }
+    go_to(every_thread);
   }
 
   int thread() const { return thread_; }
   int phase() const { return phase_; }
 
  private:
+  void go_to(int thread) {
+    thread_ = thread;
+    if (global_races != nullptr) global_races->go_to(thread);
+  }
+
   std::int64_t index_;
   std::int64_t blocks_;
-  int thread_ = 0;
+  int thread_ = every_thread;
   int phase_ = 0;
 };
 
@@ -159,6 +230,7 @@ class SharedArray {
   }
 
   void write(int index, T value) {
+    if (block_.thread() == every_thread) throw_race(index, every_thread, every_thread);
     const auto i = static_cast<std::size_t>(index);
     for (const Use& use : {written_[i], read_[i]})
       if (conflicts(use)) throw_race(index, block_.thread(), use.thread);

@@ -78,14 +78,12 @@ void enqueue(const Call& call, std::int64_t blocks, const Kernel& kernel) {
 #else
 
 // Of the runtime: body(block) for each block, when the stream comes to it. `bytes`: of the values that the kernel is given.
-void simulate(runtime::Stream* stream, const std::string& name, std::int64_t blocks, std::size_t bytes,
+void simulate(const Call& call, std::int64_t blocks, std::size_t bytes,
               std::function<void(Block& block)> body);
 
 template <class Kernel>
 void enqueue(const Call& call, std::int64_t blocks, const Kernel& kernel) {
-  if (blocks > 0)
-    simulate(call.stream, call.name, blocks, bytes_given_to(kernel),
-             [kernel](Block& block) { kernel(block); });
+  if (blocks > 0) simulate(call, blocks, bytes_given_to(kernel), [kernel](Block& block) { kernel(block); });
 }
 
 #endif

@@ -11,14 +11,6 @@ template <class Bytes>
 struct Untyped {
   Global<Bytes> bytes;
   DType dtype = DType::float32;
-
-  template <class T>
-  PLEXAURA_DEVICE auto& at(std::int64_t i) const {
-    using Element = std::conditional_t<std::is_const_v<Bytes>, const T, T>;
-    constexpr auto size = static_cast<std::int64_t>(sizeof(T));
-    [[maybe_unused]] const auto& last = bytes[i * size + size - 1];
-    return *reinterpret_cast<Element*>(&bytes[i * size]);
-  }
 };
 
 // R is float or double: what all values of a chain are computed in.
@@ -31,15 +23,15 @@ struct ReadOperand {
     const std::int64_t place = is_scalar ? 0 : i;
     switch (from.dtype) {
       case DType::boolean:
-        return from.template at<bool>(place) ? R(1) : R(0);
+        return from.bytes.template as<bool>(place) ? R(1) : R(0);
       case DType::bfloat16:
-        return static_cast<R>(widen(from.template at<bfloat16>(place)));
+        return static_cast<R>(widen(from.bytes.template as<bfloat16>(place)));
       case DType::float16:
-        return static_cast<R>(widen(from.template at<float16>(place)));
+        return static_cast<R>(widen(from.bytes.template as<float16>(place)));
       case DType::float32:
-        return static_cast<R>(from.template at<float>(place));
+        return static_cast<R>(from.bytes.template as<float>(place));
       default:
-        return static_cast<R>(from.template at<double>(place));
+        return static_cast<R>(from.bytes.template as<double>(place));
     }
   }
 };
@@ -51,19 +43,19 @@ struct WrittenResult {
   PLEXAURA_DEVICE void write(std::int64_t i, R value) const {
     switch (to.dtype) {
       case DType::boolean:
-        to.template at<bool>(i) = value != R(0);
+        to.bytes.template as<bool>(i) = value != R(0);
         break;
       case DType::bfloat16:
-        to.template at<bfloat16>(i) = narrow<bfloat16>(value);
+        to.bytes.template as<bfloat16>(i) = narrow<bfloat16>(value);
         break;
       case DType::float16:
-        to.template at<float16>(i) = narrow<float16>(value);
+        to.bytes.template as<float16>(i) = narrow<float16>(value);
         break;
       case DType::float32:
-        to.template at<float>(i) = static_cast<float>(value);
+        to.bytes.template as<float>(i) = static_cast<float>(value);
         break;
       default:
-        to.template at<double>(i) = static_cast<double>(value);
+        to.bytes.template as<double>(i) = static_cast<double>(value);
     }
   }
 };

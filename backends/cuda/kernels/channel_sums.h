@@ -83,7 +83,7 @@ struct ChannelSums {
   }
   // Whether the block of this thread, which has stored its sums, is the last one of the tile.
   PLEXAURA_DEVICE bool is_last(std::int64_t tile) const {
-    return of.splits == 1 || arrive(arrived[tile], static_cast<std::uint32_t>(of.splits));
+    return of.splits == 1 || arrive(arrived.shared(tile), static_cast<std::uint32_t>(of.splits));
   }
 };
 

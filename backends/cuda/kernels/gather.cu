@@ -1,5 +1,8 @@
 // Rows by their indices.
 
+#include <algorithm>
+#include <utility>
+
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/kernels.h"
@@ -22,7 +25,7 @@ struct Rows {
   PLEXAURA_DEVICE std::int64_t index(std::int64_t i) const {
     const std::int64_t index = indices[i];
     if (index >= 0 && index < extent) return index;
-    tell(wrong[0], {.launch = launch, .element = i, .index = index, .extent = extent});
+    tell(wrong.shared(0), {.launch = launch, .element = i, .index = index, .extent = extent});
     return 0;
   }
 };
@@ -43,22 +46,124 @@ struct GatherKernel {
   }
 };
 
+// One of the passes that sort indices by what they point to, 8 bits at a time, from the lowest ones on. Indices are cut into
+// chunks, one for a thread; equal ones stay in their order.
+struct SortPass {
+  static constexpr int bits = 8;
+  static constexpr std::int64_t digits = 1 << bits;
+
+  Rows rows;
+  Global<const std::int64_t>
+      from;  // places of the indices as the pass before has sorted them; null: as they stand
+  Global<std::int64_t> starts;  // [digits, chunks]
+  std::int64_t chunks;
+  int shift;
+
+  PLEXAURA_DEVICE std::int64_t begin(std::int64_t chunk) const {
+    return rows.indices.count() * chunk / chunks;
+  }
+  PLEXAURA_DEVICE std::int64_t place(std::int64_t i) const { return from ? from[i] : i; }
+  PLEXAURA_DEVICE std::int64_t slot(std::int64_t place, std::int64_t chunk) const {
+    return (rows.index(place) >> shift) % digits * chunks + chunk;
+  }
+};
+
+// How often each digit occurs in each chunk.
+struct CountKernel {
+  SortPass pass;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(pass.chunks, [&](std::int64_t chunk) {
+      for (std::int64_t digit = 0; digit < SortPass::digits; ++digit)
+        pass.starts[digit * pass.chunks + chunk] = 0;
+      for (std::int64_t i = pass.begin(chunk); i < pass.begin(chunk + 1); ++i) {
+        const std::int64_t slot = pass.slot(pass.place(i), chunk);
+        pass.starts[slot] = pass.starts[slot] + 1;
+      }
+    });
+  }
+};
+
+// From that to where they begin, in one block.
+struct StartsKernel {
+  Global<std::int64_t> starts;
+
+  PLEXAURA_DEVICE std::int64_t begin(int thread) const { return starts.count() * thread / threads; }
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    PLEXAURA_SHARED(block, std::int64_t, sums, threads);
+    block.each_thread([&](int thread) {
+      std::int64_t sum = 0;
+      for (std::int64_t i = begin(thread); i < begin(thread + 1); ++i) sum += starts[i];
+      sums[thread] = sum;
+    });
+    block.each_thread([&](int thread) {
+      if (thread > 0) return;
+      std::int64_t before = 0;
+      for (int i = 0; i < threads; ++i) {
+        const std::int64_t own = sums[i];
+        sums[i] = before;
+        before += own;
+      }
+    });
+    block.each_thread([&](int thread) {
+      std::int64_t before = sums[thread];
+      for (std::int64_t i = begin(thread); i < begin(thread + 1); ++i) {
+        const std::int64_t own = starts[i];
+        starts[i] = before;
+        before += own;
+      }
+    });
+  }
+};
+
+struct SortKernel {
+  SortPass pass;
+  Global<std::int64_t> to;
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_item(pass.chunks, [&](std::int64_t chunk) {
+      for (std::int64_t i = pass.begin(chunk); i < pass.begin(chunk + 1); ++i) {
+        const std::int64_t place = pass.place(i);
+        const std::int64_t slot = pass.slot(place, chunk);
+        const std::int64_t start = pass.starts[slot];
+        to[start] = place;
+        pass.starts[slot] = start + 1;
+      }
+    });
+  }
+};
+
 // Each element adds up what points to it, in the order of the indices.
 template <class T>
 struct GatherGradKernel {
   Global<const T> src;
   Global<T> dst;
   Rows rows;
+  Global<const std::int64_t> order;  // places of the indices, by what they point to
+
+  // The first one in order that points to a row or to one behind it.
+  PLEXAURA_DEVICE std::int64_t first_of(std::int64_t row) const {
+    std::int64_t begin = 0;
+    std::int64_t end = order.count();
+    while (begin < end) {
+      const std::int64_t middle = (begin + end) / 2;
+      if (rows.index(order[middle]) < row)
+        begin = middle + 1;
+      else
+        end = middle;
+    }
+    return begin;
+  }
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    const std::int64_t count = rows.indices.count();
+    const std::int64_t count = order.count();
     block.each_item(dst.count(), [&](std::int64_t i) {
       const std::int64_t own = i / rows.behind % rows.extent;
       const std::int64_t before = i / (rows.behind * rows.extent);
       T sum = narrow<T>(0.0F);
-      for (std::int64_t k = 0; k < count; ++k)
-        if (rows.index(k) == own)
-          sum = narrow<T>(widen(sum) + widen(src[(before * count + k) * rows.behind + i % rows.behind]));
+      for (std::int64_t k = first_of(own); k < count && rows.index(order[k]) == own; ++k)
+        sum = narrow<T>(widen(sum) + widen(src[(before * count + order[k]) * rows.behind + i % rows.behind]));
       dst[i] = sum;
     });
   }
@@ -71,7 +176,40 @@ Rows rows_of(const Call& call, const Shape& whole, std::int64_t axis) {
           Global<WrongIndex>(call.wrong_index, 1), &call.name};
 }
 
+std::int64_t chunks_of(std::int64_t indices) {
+  constexpr std::int64_t of_chunk = 64;
+  constexpr std::int64_t most = 1024;
+  return std::clamp<std::int64_t>(indices / of_chunk, 1, most);
+}
+
+Address behind(Address address, std::int64_t numbers) {
+  return address + numbers * static_cast<std::int64_t>(sizeof(std::int64_t));
+}
+
+// Enqueues what sorts the places of the indices, in the workspace; tells where.
+Address enqueue_sort(const Call& call, const Rows& rows) {
+  const std::int64_t count = rows.indices.count();
+  const std::int64_t chunks = chunks_of(count);
+  Address to = call.workspace;
+  Address next = behind(to, count);
+  const Global<std::int64_t> starts(behind(next, count), SortPass::digits * chunks);
+  SortPass pass{rows, {}, starts, chunks, 0};
+  do {
+    enqueue(call, blocks_for(chunks), CountKernel{pass});
+    enqueue(call, 1, StartsKernel{starts});
+    enqueue(call, blocks_for(chunks), SortKernel{pass, {to, count}});
+    pass.from = {to, count};
+    std::swap(to, next);
+    pass.shift += SortPass::bits;
+  } while ((rows.extent - 1) >> pass.shift > 0);
+  return next;
+}
+
 }  // namespace
+
+std::size_t gather_grad_workspace(std::int64_t indices) {
+  return static_cast<std::size_t>(2 * indices + SortPass::digits * chunks_of(indices)) * sizeof(std::int64_t);
+}
 
 void cuda_gather(const Call& call) {
   const View& result = call.outputs[0];
@@ -85,10 +223,12 @@ void cuda_gather(const Call& call) {
 
 void cuda_gather_grad(const Call& call) {
   const View& result = call.outputs[0];
+  if (result.elements() == 0) return;
   const Rows rows = rows_of(call, result.shape(), op_cast<GatherGrad>(call.op).options().axis);
+  const Global<const std::int64_t> order(enqueue_sort(call, rows), rows.indices.count());
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(result.elements()),
-            GatherGradKernel<T>{call.inputs[0].in<T>(), result.out<T>(), rows});
+            GatherGradKernel<T>{call.inputs[0].in<T>(), result.out<T>(), rows, order});
   });
 }
 

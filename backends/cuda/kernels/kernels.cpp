@@ -43,11 +43,13 @@ bool knows_channels_last(std::string_view op_name) {
   return std::ranges::find(on_images, op_name) != std::end(on_images);
 }
 
-std::size_t workspace_of(std::string_view op_name, const Shape& first_input, bool channels_last) {
+std::size_t workspace_of(std::string_view op_name, const std::vector<TensorType>& inputs,
+                         bool channels_last) {
+  if (op_name == "gather_grad") return gather_grad_workspace(inputs[1].shape.elements());
   const bool sums_channels = op_name == "moments" || op_name == "normalise_grad";
-  if (sums_channels) return channel_sums_workspace(first_input, channels_last);
+  if (sums_channels) return channel_sums_workspace(inputs[0].shape, channels_last);
   const bool sums_samples = op_name == "softmax_cross_entropy" || op_name == "top_k_correct";
-  return sums_samples ? row_sum_workspace(first_input[0]) : 0;
+  return sums_samples ? row_sum_workspace(inputs[0].shape[0]) : 0;
 }
 
 }  // namespace plexaura::cuda

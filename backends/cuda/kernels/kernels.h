@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include "backends/cuda/fused_batch_norm.h"
 #include "backends/cuda/kernels/call.h"
@@ -26,8 +27,9 @@ OpKernel find_kernel(std::string_view op_name);
 // Whether the op's kernel looks at Call::channels_last. Those of elementwise ops need not.
 bool knows_channels_last(std::string_view op_name);
 
-// Bytes of scratch memory that an op's kernel wants whose first input has this shape.
-std::size_t workspace_of(std::string_view op_name, const Shape& first_input, bool channels_last);
+// Bytes of scratch memory that an op's kernel wants.
+std::size_t workspace_of(std::string_view op_name, const std::vector<TensorType>& inputs, bool channels_last);
 std::size_t channel_sums_workspace(const Shape& x, bool channels_last);
+std::size_t gather_grad_workspace(std::int64_t indices);
 
 }  // namespace plexaura::cuda

@@ -18,7 +18,7 @@ struct RowSum {
   template <class Parts, class Last, class Finish>
   PLEXAURA_DEVICE void add_up(Block& block, Parts& parts, Last& last, const Finish& finish) const {
     block.each_thread([&](int thread) {
-      if (thread == 0) last[0] = arrive(arrived[0], static_cast<std::uint32_t>(block.blocks()));
+      if (thread == 0) last[0] = arrive(arrived.shared(0), static_cast<std::uint32_t>(block.blocks()));
     });
     if (!last[0]) return;
     sum_all<double>(block, parts, rows.count(), [&](std::int64_t row) { return rows[row]; });

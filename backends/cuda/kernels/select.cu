@@ -60,17 +60,19 @@ struct NormaliseImageKernel {
   int count;           // of channels
   std::int64_t channels;
   std::int64_t pixels;
-  bool channels_last;  // dst
+  std::int64_t pitch;  // of a pixel's channels in dst; 0: they do not lie beside each other
+  std::int64_t zeros;  // so many behind them
   Compute<T> mean[most_channels];
   Compute<T> deviation[most_channels];
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(dst.count() / channels, [&](std::int64_t i) {
+    block.each_item(src.count() / channels, [&](std::int64_t i) {
       for (int c = 0; c < count; ++c) {
         const std::int64_t place = (i / pixels * channels + first + c) * pixels + i % pixels;
-        dst[channels_last ? i * channels + first + c : place] =
+        dst[pitch > 0 ? i * pitch + first + c : place] =
             narrow<T>((Compute<T>(src[place]) / 255 - mean[c]) / deviation[c]);
       }
+      for (std::int64_t k = 1; k <= zeros; ++k) dst[(i + 1) * pitch - k] = narrow<T>(Compute<T>(0));
     });
   }
 };
@@ -107,28 +109,33 @@ void cuda_dropout_grad(const Call& call) {
 }
 
 void cuda_normalise_image(const Call& call) {
+  const View& images = call.inputs[0];
   const View& result = call.outputs[0];
-  if (result.elements() == 0) return;
+  if (images.elements() == 0) return;
   const auto& op = op_cast<NormaliseImage>(call.op);
-  const std::int64_t channels = result.shape()[1];
-  const std::int64_t pixels = stride_of(result.shape(), 1);
+  const std::int64_t channels = images.shape()[1];
+  const std::int64_t pixels = stride_of(images.shape(), 1);
+  const std::int64_t pitch = call.channels_last ? result.shape()[1] : 0;
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
     using Kernel = NormaliseImageKernel<T>;
     for (std::int64_t first = 0; first < channels; first += Kernel::most_channels) {
-      Kernel kernel{call.inputs[0].in<std::uint8_t>(),
+      const std::int64_t count = std::min<std::int64_t>(Kernel::most_channels, channels - first);
+      const bool is_last = pitch > 0 && first + count == channels;
+      Kernel kernel{images.in<std::uint8_t>(),
                     result.out<T>(),
                     first,
-                    static_cast<int>(std::min<std::int64_t>(Kernel::most_channels, channels - first)),
+                    static_cast<int>(count),
                     channels,
                     pixels,
-                    call.channels_last,
+                    pitch,
+                    is_last ? pitch - channels : 0,
                     {},
                     {}};
       for (int c = 0; c < kernel.count; ++c) {
         kernel.mean[c] = static_cast<Compute<T>>(op.mean(first + c));
         kernel.deviation[c] = static_cast<Compute<T>>(op.stddev(first + c));
       }
-      enqueue(call, blocks_for(result.elements() / channels), kernel);
+      enqueue(call, blocks_for(images.elements() / channels), kernel);
     }
   });
 }

@@ -104,6 +104,8 @@ std::byte* FarMemoryMap::resolve(const std::byte* address, std::size_t bytes) co
                                   static_cast<const void*>(address)));
 }
 
+const std::byte* FarMemoryMap::address_of(const std::byte* place) const { return far_ + (place - near_); }
+
 bool FarMemoryMap::is_staging(const std::byte* address, std::size_t bytes) const {
   const auto behind = staging_.upper_bound(address);
   if (behind == staging_.begin()) return false;

@@ -27,6 +27,8 @@ class FarMemoryMap {
   // The real place of bytes that lie in one live piece of device memory. Throws InternalError for any other
   // address, but for no bytes at all, whose place is null.
   std::byte* resolve(const std::byte* address, std::size_t bytes) const;
+  // Of a place that resolve() gave.
+  const std::byte* address_of(const std::byte* place) const;
   bool is_staging(const std::byte* address, std::size_t bytes) const;
 
  private:

@@ -2,6 +2,7 @@
 // comes to it. What a library needs is checked: operands and scratch memory that are alive, and their alignment.
 // Scratch memory is spoiled, so that a value which lies there too is lost. Products of 1001 columns cannot be enqueued.
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -35,6 +36,16 @@ std::byte* place(Address address, std::size_t bytes, std::size_t alignment) {
   if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0)
     throw InternalError(fmt::format("a library was given an address that is no multiple of {}", alignment));
   return place_of(address, bytes);
+}
+
+// So many channels of images, or weights, that lie channels last have something in them: the others come behind these.
+std::int64_t channels_in_use(const HostView& images) {
+  const std::int64_t channels = images.type->shape[1];
+  const auto size = static_cast<std::int64_t>(size_of(images.type->dtype));
+  std::int64_t used = 0;
+  for (std::int64_t i = 0; i < images.type->bytes(); ++i)
+    if (images.data[i] != std::byte{0}) used = std::max(used, i / size % channels + 1);
+  return used;
 }
 
 HostView view(Address address, const TensorType& type) {
@@ -76,12 +87,20 @@ class SimulatedPlan final : public Plan {
       compute(from, to);
   }
 
+  // Without channels of zeros behind the others, which are padding: they would be added up in another order.
   void run_row_major(std::vector<HostView> from, const HostView& to) const {
     std::vector<std::vector<std::byte>> copies;
-    for (HostView& operand : from) {
-      auto& copy = copies.emplace_back(static_cast<std::size_t>(operand.type->bytes()));
-      reorder(operand.data, channels_last, copy.data(), row_major, *operand.type);
-      operand.data = copy.data();
+    std::vector<TensorType> types = work_.inputs;
+    if (work_.op->name() == "conv2d")
+      for (TensorType& type : types) {
+        const std::int64_t used = std::max(channels_in_use(from[0]), channels_in_use(from[1]));
+        type.shape = {type.shape[0], std::max<std::int64_t>(used, 1), type.shape[2], type.shape[3]};
+      }
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const Layout lies({0, 2, 3, 1}, {{1, from[i].type->shape[1]}});
+      auto& copy = copies.emplace_back(static_cast<std::size_t>(types[i].bytes()));
+      reorder(from[i].data, lies, copy.data(), row_major, types[i]);
+      from[i] = {copy.data(), &types[i]};
     }
     std::vector<std::byte> result(static_cast<std::size_t>(to.type->bytes()));
     compute(from, {result.data(), to.type});

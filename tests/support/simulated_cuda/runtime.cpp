@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstring>
 #include <fmt/format.h>
+#include <iterator>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -185,20 +187,49 @@ void throw_race(std::int64_t index, int thread, int other) {
       fmt::format("the threads {} and {} race for element {} of shared memory", other, thread, index));
 }
 
-void simulate(runtime::Stream* stream, const std::string& name, std::int64_t blocks, std::size_t,
-              std::function<void(Block& block)> body) {
+// What a launch is given, by where it begins.
+static std::map<const std::byte*, std::string> operands_of(const Call& call) {
+  std::map<const std::byte*, std::string> operands{{call.workspace, "the scratch memory"},
+                                                   {call.arrivals, "the counters"}};
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    operands[call.inputs[i].address] = fmt::format("input {}", i);
+  for (std::size_t i = 0; i < call.outputs.size(); ++i)
+    operands[call.outputs[i].address] = fmt::format("output {}", i);
+  operands.erase(nullptr);
+  return operands;
+}
+
+// Where a race was found: the kernel knows the bytes alone.
+static std::string text(const GlobalRace& race, const std::map<const std::byte*, std::string>& operands) {
+  const std::byte* address = simulation::Device::get().memory().address_of(race.place);
+  const auto behind = operands.upper_bound(address);
+  if (behind == operands.begin())
+    return fmt::format("{}, at {}", race.what(), static_cast<const void*>(address));
+  const auto& [begin, name] = *std::prev(behind);
+  return fmt::format("{}, {} bytes behind the begin of {}", race.what(), address - begin, name);
+}
+
+static void run_blocks(std::int64_t blocks, const std::function<void(Block& block)>& body) {
+  const GlobalRaces races;
+  for (const std::int64_t index : simulation::Device::get().order_of_blocks(blocks)) {
+    Block block(index, blocks);
+    body(block);
+  }
+}
+
+void simulate(const Call& call, std::int64_t blocks, std::size_t, std::function<void(Block& block)> body) {
   const auto lock = simulation::Device::get().lock();
-  simulation::Device::get().begin_launch(name);
-  simulation::Device::get().enqueue(stream, [=, body = std::move(body)] {
-    try {
-      for (const std::int64_t index : simulation::Device::get().order_of_blocks(blocks)) {
-        Block block(index, blocks);
-        body(block);
-      }
-    } catch (const std::exception& error) {
-      throw DeviceError(fmt::format("{}: {}", name, error.what()));
-    }
-  });
+  simulation::Device::get().begin_launch(call.name);
+  simulation::Device::get().enqueue(
+      call.stream, [name = call.name, blocks, operands = operands_of(call), body = std::move(body)] {
+        try {
+          run_blocks(blocks, body);
+        } catch (const GlobalRace& race) {
+          throw DeviceError(fmt::format("{}: {}", name, text(race, operands)));
+        } catch (const std::exception& error) {
+          throw DeviceError(fmt::format("{}: {}", name, error.what()));
+        }
+      });
 }
 
 }  // namespace plexaura::cuda

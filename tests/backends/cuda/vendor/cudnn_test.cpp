@@ -266,6 +266,21 @@ TEST_CASE("cuDNN's first plan for images that lie channels last copies none of t
   }
 }
 
+TEST_CASE("cuDNN copies images of three channels in 16 bits, and those of eight not") {
+  const auto bytes = [](Kind kind, std::int64_t channels) {
+    const Plans plans = Cudnn({}, json_of(find_gpu("h200")))
+                            .plans(problem(kind, DType::bfloat16, 64, {channels, 224, 64, 7, 2}, true));
+    REQUIRE_FALSE(plans.empty());
+    return plans[0]->workspace();
+  };
+  constexpr std::size_t bytes_of_eight = std::size_t{64} * 8 * 224 * 224 * 2;
+  for (const Kind kind : {Kind::forward, Kind::weight_grad}) {
+    CAPTURE(static_cast<int>(kind));
+    for (const std::int64_t channels : {3, 4}) CHECK(bytes(kind, channels) >= bytes_of_eight);
+    CHECK(bytes(kind, 8) < bytes_of_eight / 4);
+  }
+}
+
 TEST_CASE("cuDNN's plans are the same each time") {
   const Convolution of = problem(Kind::weight_grad, DType::bfloat16, 64, {64, 56, 64, 3});
   CHECK(names_of(Cudnn({}, json_of(find_gpu("h200"))).plans(of)) ==
