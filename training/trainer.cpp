@@ -179,6 +179,8 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     if (epoch_ended_) {
       finish_epoch(observer, epoch);
       epoch = EpochClock{};
+    } else if (state_.step_in_epoch == 0 && state_.step > first_step_ && !saved_) {
+      save();  // a rank was lost when all were about to
     }
     if (done() || stopped_) break;
     if (const int signal = StopSignals::received(); signal != 0) noted_signal_ = signal;

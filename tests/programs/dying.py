@@ -49,7 +49,7 @@ def chosen(cases):
 class DyingTest(SurvivalTest):
     def setUp(self):
         super().setUp()
-        self.arguments = self.iris(f"training.epochs={EPOCHS}", "distributed.deadline_seconds=20")
+        self.arguments = self.iris(f"training.epochs={EPOCHS}", f"output.keep={EPOCHS}", "distributed.deadline_seconds=20")
         self.run_ranks(RANKS, "mlp", *self.arguments, *self.settings("output.dir=whole"))
 
     def check(self, deaths, settings, spares=0):
@@ -59,6 +59,7 @@ class DyingTest(SurvivalTest):
         self.assertEqual(self.launch("-n", RANKS, "--survive", "--spares", spares, *command), [], self.all_output)
         self.assertEqual({rank.rank for rank in self.ranks() if not rank.last(Kind.END)}, {int(each.split(":")[0]) for each in deaths}, "those that have died")
         self.compare("run", "whole")
+        self.assertEqual(self.checkpoints("run"), self.checkpoints("whole"))
 
     def check_all(self, title, cases):
         """Each is: a name, deaths, a key of SETTINGS or SHORT, and the number of spares where there are any."""
