@@ -27,14 +27,14 @@ std::string text_of(const char* variable) {
 
 // Each loss of ranks is a turn. Those that go on from one are among those that went on from the turn before. Of what was published
 // under one name the launcher gives the first.
-bool ask(const std::string& left) {
-  if (left.size() >= MPI_MAX_PORT_NAME) return false;
+std::optional<bool> ask(const std::string& left) {
+  if (left.size() >= MPI_MAX_PORT_NAME) return std::nullopt;
   for (int turn = 1;; ++turn) {
     const std::string name = fmt::format("plexaura {} {}", text_of("PMIX_NAMESPACE"), turn);
     std::array<char, MPI_MAX_PORT_NAME> first{};
     if (MPI_Publish_name(name.c_str(), MPI_INFO_NULL, left.c_str()) != MPI_SUCCESS ||
         MPI_Lookup_name(name.c_str(), MPI_INFO_NULL, first.data()) != MPI_SUCCESS)
-      return false;
+      return std::nullopt;
     if (left == first.data()) return true;
     if (!is_among(left, first.data())) return false;
   }
@@ -44,8 +44,8 @@ bool ask(const std::string& left) {
 
 // A call that the launcher does not answer never ends.
 std::optional<bool> ask_to_go_on(const std::string& left, double seconds) {
-  std::packaged_task<bool()> task([left] { return ask(left); });
-  std::future<bool> answer = task.get_future();
+  std::packaged_task<std::optional<bool>()> task([left] { return ask(left); });
+  std::future<std::optional<bool>> answer = task.get_future();
   std::thread(std::move(task)).detach();
   if (answer.wait_for(std::chrono::duration<double>(seconds)) != std::future_status::ready)
     return std::nullopt;

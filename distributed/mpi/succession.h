@@ -10,7 +10,7 @@ namespace plexaura {
 // two sides train.
 //
 // `left`: a character for each rank at the start, '1' where it is among those that ask. One of these calls it, and MPI outlives
-// ranks. Whether they go on; nothing where the launcher has not answered for so long.
+// ranks. Whether they go on; nothing where the launcher has not answered for so long, or keeps nothing.
 std::optional<bool> ask_to_go_on(const std::string& left, double seconds);
 
 // Whether all ranks of the job are on one host, where nothing parts them.

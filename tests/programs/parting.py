@@ -58,7 +58,6 @@ class Parting(SurvivalTest):
         self.wait_for(lambda: not any(self.ranks()[number].process_state() for number in ended))
         print(f"parted: {others} trained on after {seconds:.1f} s, {ended} had ended after {time.monotonic() - begin:.1f} s", flush=True)
         self.check_ended(ended, why)
-        self.check_training(others)
 
     def check_training(self, numbers):
         steps = {number: self.ranks()[number].step for number in numbers}
@@ -70,14 +69,14 @@ class Parting(SurvivalTest):
 
     def test_the_side_of_mpirun_trains_on(self):
         """To the bits of an undisturbed run. mpirun does not hear of the end of the others."""
-        epochs = "training.epochs=80"
+        epochs = "training.epochs=200"
         self.run_ranks(4, "mlp", *self.iris(epochs, "output.dir=whole"))
         run = self.start_on_hosts(2, 4, epochs)
         self.set_link(2, "down")
         self.check_parted([2, 3])
         said = self.end(run, 0)
         self.assertEqual(len(said), 1)
-        self.assertRegex(said[0], "^run: mpirun waits for ranks that are cut off: ranks 0 and 1 ended with exit status 0 after step 1200; "
+        self.assertRegex(said[0], "^run: mpirun waits for ranks that are cut off: ranks 0 and 1 ended with exit status 0 after step 3000; "
                                   "ranks 2 and 3 were cut off, and the others went on; the job is killed$")
         self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["ranks 2 and 3 have died; ranks 0 and 1 go on"])
         self.compare("run", "whole")
@@ -88,6 +87,7 @@ class Parting(SurvivalTest):
         begin = time.monotonic()
         self.set_link(0, "down")
         self.check_parted([0])
+        self.check_training([1, 2])
         self.wait_for(lambda: time.monotonic() > begin + 18)
         self.check_training([1, 2])
         self.set_link(0, "up")
@@ -97,12 +97,16 @@ class Parting(SurvivalTest):
         self.assertEqual(len(re.findall("cut off", self.all_output)), 1, self.all_output)
 
     def test_both_sides_reach_mpirun(self):
+        """Of that which goes on, another rank dies later."""
         run = self.start_on_hosts(2, 4, *ENDLESS)
         for number in (0, 2):
             self.set_link(number, "type", "bridge_slave", "isolated", "on")
         self.wait_for(lambda: any(rank.left for rank in self.ranks()))
         left = next(rank.rank for rank in self.ranks() if rank.left)
         self.check_parted([2, 3] if left < 2 else [0, 1], "which went on without")
+        self.kill(left ^ 1)
+        self.wait_for(lambda: self.ranks()[left].left == 1)
+        self.check_training([left])
         self.assertEqual(self.end_by_signal(run, left), [])
 
     def test_nobody_reaches_mpirun(self):
