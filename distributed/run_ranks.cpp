@@ -1,6 +1,7 @@
 #include "distributed/run_ranks.h"
 
 #include <chrono>
+#include <csignal>
 #include <exception>
 #include <new>
 #include <string>
@@ -9,6 +10,7 @@
 #include "core/events.h"
 #include "core/print.h"
 #include "core/ranks/rank_lost.h"
+#include "distributed/failure/cut_off.h"
 #include "distributed/launcher.h"
 
 namespace plexaura {
@@ -40,17 +42,24 @@ void let_another_speak(const std::exception& error) {
   if (!speaks(error)) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
+// When the network is whole again, Open MPI 5's mpirun hears of this end, and lets the others go on. A rank that returns a
+// status other than 0 it counts twice, and would end the others with the last one that it has counted.
+void end_unlike_others() { raise(SIGKILL); }
+
 struct Ending {
   int status = 0;
   bool together = false;  // all ranks have come to the end of their work
+  bool cut_off = false;
 };
+
+bool is_cut_off(const std::exception& error) { return dynamic_cast<const CutOff*>(&error) != nullptr; }
 
 Ending leave_with(const std::exception& error, Communicator& communicator) {
   const int status = report(error);
   tell_event(EventKind::end, status);  // before it leaves, as it may be killed then
   const bool together = communicator.leave(status);
   if (!together) let_another_speak(error);
-  return {status, together};
+  return {status, together, is_cut_off(error)};
 }
 
 Ending run_body(Communicator& communicator, const std::function<int(Communicator&)>& body) {
@@ -82,6 +91,7 @@ Ending run_all(const CommunicatorOptions& options, const std::function<int(Commu
 int run_ranks(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body) {
   const Ending ending = run_all(options, body);
   tell_event(EventKind::end, ending.status);
+  if (ending.cut_off) end_unlike_others();
   if (ending.status != 0 && ending.together) hurry_launcher();
   return ending.status;
 }

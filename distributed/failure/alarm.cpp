@@ -22,8 +22,8 @@ namespace {
 // the launcher soon ends those that are left: then there is less time to agree on who speaks.
 constexpr double seconds_to_answer = 1.0;
 constexpr double seconds_after_death = 0.2;
-// How long it may take until the library knows of ranks that were killed.
-constexpr double seconds_to_die = 2.0;
+// How long it may take until the library knows of ranks that were killed, or cannot be reached.
+constexpr double seconds_to_die = 3.0;
 // How long a verdict may need to leave this rank: less than ranks that hear it keep silent.
 constexpr double seconds_to_tell = 0.1;
 
@@ -130,14 +130,14 @@ bool Alarm::settle(const PendingCall& call) {
   const bool dead = !find_dead(call).empty();
   listen(dead ? seconds_after_death : std::min(seconds_to_answer, call.deadline_seconds), call.at, true);
   if (lowest_asker_ < rank()) listen(seconds_to_answer, call.at, false);
-  if (!verdict_ && outlives_) bury_stopped(call);
+  if (!verdict_ && outlives_) bury_absent(call);
   if (verdict_) return false;
   tell(judge(call));
   return true;
 }
 
 // Throws when ranks are dead.
-void Alarm::bury_stopped(const PendingCall& call) {
+void Alarm::bury_absent(const PendingCall& call) {
   const std::vector<int> missing = absent(call);
   if (missing.empty()) return;
   const std::string list = fmt::format("{}", fmt::join(missing, " "));
@@ -146,8 +146,10 @@ void Alarm::bury_stopped(const PendingCall& call) {
   if (topology_) kill_stopped(*topology_, missing);
   for (Wait wait(seconds_to_die); !verdict_ && !wait.expired(); wait.pause()) {
     hear(call.at);
-    if (const std::vector<int> dead = find_dead(call); !dead.empty()) go_on_without(dead, call);
+    if (wait.is_time_to_look()) transport_->drop_silent_links();
+    if (std::ranges::includes(find_dead(call), missing)) break;
   }
+  if (const std::vector<int> dead = find_dead(call); !verdict_ && !dead.empty()) go_on_without(dead, call);
 }
 
 void Alarm::listen(double seconds, const CallSignature& at, bool until_all_have_answered) {

@@ -42,7 +42,7 @@ class WaitInterrupted final : public DeviceError {
 //
 // Where the others are to go on without ranks that die (`outlives`), nobody is asked about these: every rank that waits
 // hears of them from the library, and throws. Ranks that are stopped (SIGSTOP) and do not come within a deadline are
-// killed by the lowest other rank of their host, so that they are dead.
+// killed by the lowest other rank of their host, so that they are dead; those that cannot be reached any more are given up.
 class Alarm {
  public:
   // Collective. The transport is for the alarm alone. `outlives`: only where the transport does.
@@ -98,7 +98,7 @@ class Alarm {
   void send(Note::Kind kind, int speaker, std::string_view text, std::span<const int> to);
   void listen(double seconds, const CallSignature& at, bool until_all_have_answered);
   bool settle(const PendingCall& call);
-  void bury_stopped(const PendingCall& call);
+  void bury_absent(const PendingCall& call);
   void tell(Verdict verdict);
   [[noreturn]] void end(std::unique_lock<std::mutex> lock, bool speaks);
   bool all_have_answered() const;

@@ -81,6 +81,10 @@ class Transport {
   // from and to them never end.
   virtual std::vector<int> dead() { return {}; }
 
+  // Where the library outlives ranks: those on machines that have not answered for a second or two, although they were sent
+  // something, are dead for it soon.
+  virtual void drop_silent_links() {}
+
   // Where a call of the library blocks for too long: what may bring it to an end, on a thread of its own.
   virtual void when_stuck(const std::function<void()>&) {}
 

@@ -92,7 +92,10 @@ MpiSession::MpiSession(double deadline_seconds)
         "this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE): use one built with it");
   }
   ulfm_ = Ulfm::find();
-  if (ulfm_) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (ulfm_) {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);  // of calls without a communicator
+  }
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   watchdog_.rename(fmt::format("rank {}", rank));

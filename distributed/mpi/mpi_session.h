@@ -35,6 +35,8 @@ class MpiSession {
     return call();
   }
 
+  double deadline() const { return deadline_; }
+
   // Is called when a call blocks for longer than the deadline: see Watchdog::set_rescue().
   void when_stuck(const Watchdog::Rescue& rescue) { watchdog_.set_rescue(rescue); }
 

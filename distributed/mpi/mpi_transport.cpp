@@ -7,12 +7,18 @@
 #include <fmt/format.h>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "core/error.h"
 #include "core/ranks/rank_lost.h"
+#include "distributed/failure/cut_off.h"
+#include "distributed/failure/failure.h"
+#include "distributed/failure/silent_links.h"
 #include "distributed/mpi/mpi_session.h"
+#include "distributed/mpi/succession.h"
 
 namespace plexaura {
 namespace {
@@ -71,6 +77,31 @@ std::vector<int> numbers_of(MPI_Comm comm, const std::vector<int>& ranks) {
   while (std::ranges::find(dead, lowest) != dead.end()) ++lowest;
   if (lowest == rank) throw loss;
   throw Remote<RankLost>(lowest, loss);
+}
+
+// As they were numbered at the start.
+std::vector<int> members_of(MPI_Comm comm) {
+  int size = 0;
+  MPI_Comm_size(comm, &size);
+  std::vector<int> all(static_cast<std::size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  return numbers_of(comm, all);
+}
+
+// See ask_to_go_on().
+std::string marks_of(const std::vector<int>& left) {
+  std::string marks(members_of(MPI_COMM_WORLD).size(), '0');
+  for (const int rank : left) marks[static_cast<std::size_t>(rank)] = '1';
+  return marks;
+}
+
+// The lowest of those that are left has asked the launcher, and says it.
+[[noreturn]] void throw_cut_off(const std::vector<int>& left, bool speaks, bool has_answered) {
+  const CutOff error(
+      fmt::format("{} {} cut off from the others, {}", list_ranks(left), left.size() == 1 ? "was" : "were",
+                  has_answered ? "which went on without" : "and from mpirun, which decides who goes on"));
+  if (speaks) throw error;
+  throw Remote<CutOff>(left.front(), error.what());
 }
 
 class MpiTransport final : public Transport {
@@ -146,22 +177,23 @@ class MpiTransport final : public Transport {
     return session_->ulfm() ? session_->ulfm()->dead(comm_) : std::vector<int>();
   }
 
+  void drop_silent_links() override {
+    if (session_->ulfm()) close_silent_links();
+  }
+
   void when_stuck(const std::function<void()>& rescue) override { session_->when_stuck(rescue); }
 
   // MPI waits in this call for those alone that are left.
   std::unique_ptr<Transport> without(std::span<const int> lost, double deadline_seconds) override {
     *abandoned_ = true;
-    MPI_Comm made = session_->ulfm() ? shrink(deadline_seconds) : exclude(lost);
+    MPI_Comm made = session_->ulfm() ? regroup(deadline_seconds) : exclude(lost);
     return std::make_unique<MpiTransport>(session_, made, std::make_shared<std::atomic<bool>>(false));
   }
 
   bool agree(bool yes, double deadline_seconds) override {
     if (!session_->ulfm()) return yes;
     int flag = yes ? 1 : 0;
-    const char* const name = "MPIX_Comm_agree";
-    is_loss(session_->blocking(
-                name, [&] { return session_->ulfm()->agree(comm_, &flag); }, deadline_seconds),
-            name);
+    agree(comm_, flag, deadline_seconds);
     return flag != 0;
   }
 
@@ -213,6 +245,33 @@ class MpiTransport final : public Transport {
                       name);
     session_->go_on();
     return made;
+  }
+
+  // Of all that live, where the launcher lets them go on. Again where more have died before all knew that.
+  MPI_Comm regroup(double deadline_seconds) {
+    constexpr int may_go_on = 1;
+    constexpr int is_answered = 2;
+    for (;;) {
+      MPI_Comm made = shrink(deadline_seconds);
+      if (is_one_host()) return made;
+      const std::vector<int> left = members_of(made);
+      const bool asks = left.front() == numbers_of(comm_, {rank_}).front();
+      const std::optional<bool> answer = asks ? ask_to_go_on(marks_of(left), session_->deadline()) : true;
+      int known = (answer.value_or(false) ? may_go_on : 0) | (answer ? is_answered : 0);
+      if (!agree(made, known, deadline_seconds + session_->deadline())) continue;
+      if ((known & may_go_on) != 0) return made;
+      session_->abandon();
+      throw_cut_off(left, asks, (known & is_answered) != 0);
+    }
+  }
+
+  // All that live get the bits that all of them have brought. Whether nobody has died.
+  bool agree(MPI_Comm comm, int& bits, double deadline_seconds) {
+    const char* const name = "MPIX_Comm_agree";
+    const Ulfm& ulfm = *session_->ulfm();
+    const int code = session_->blocking(
+        name, [&] { return ulfm.agree(comm, &bits); }, deadline_seconds);
+    return !is_loss(code, name);
   }
 
   MPI_Comm exclude(std::span<const int> lost) {

@@ -28,8 +28,8 @@ class Ulfm {
   void revoke(MPI_Comm comm) const { revoke_(comm); }
   // All ranks that live call it together: a communicator of them, in the order of ranks.
   int shrink(MPI_Comm comm, MPI_Comm* made) const { return shrink_(comm, made); }
-  // All ranks that live call it together, and get the same: whether all of them have brought 1.
-  int agree(MPI_Comm comm, int* flag) const { return agree_(comm, flag); }
+  // All ranks that live call it together, and get the same: the bits that all of them have brought.
+  int agree(MPI_Comm comm, int* bits) const { return agree_(comm, bits); }
 
  private:
   Ulfm() = default;

@@ -68,7 +68,8 @@ list=""
 for ((i = 0; i < hosts; i++)); do list+="${list:+,}plx$id-$i:$slots"; done
 if [ -n "$no_mpirun" ]; then
   shift
-  PLEXAURA_FAKE_HOSTS=1 FAKE_HOSTS=$list OMPI_MCA_plm_rsh_agent=${OMPI_MCA_plm_rsh_agent:-$here/fake_hosts.sh} OMPI_MCA_btl=vader,tcp,self \
+  export OMPI_MCA_plm_rsh_agent=${OMPI_MCA_plm_rsh_agent:-$here/fake_hosts.sh}
+  PLEXAURA_FAKE_HOSTS=1 FAKE_HOSTS=$list PRTE_MCA_plm_ssh_agent=$OMPI_MCA_plm_rsh_agent OMPI_MCA_btl=vader,tcp,self \
     OMPI_MCA_oob_tcp_if_include=$network.0/24 OMPI_MCA_btl_tcp_if_include=$network.0/24 "$@"
   exit
 fi

@@ -97,6 +97,12 @@ class Rank:
         return last is not None and last.number == 1
 
     @property
+    def is_cut_off(self):
+        """Has ended because it did not reach the ranks that go on."""
+        last = self.last(Kind.ERROR, Kind.ECHO)
+        return last is not None and "cut off from the others" in last.text
+
+    @property
     def is_starting(self):
         return self.count <= len(self.events) and not self.last(Kind.READY)
 

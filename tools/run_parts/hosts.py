@@ -8,6 +8,7 @@ import shlex
 import socket
 import subprocess
 
+AGENTS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")  # of Open MPI 4 and 5
 SECONDS_TO_ANSWER = 10  # of a host that is there
 
 
@@ -25,7 +26,7 @@ class Host:
     def answers(self, environment):
         if self.name in ("localhost", socket.gethostname(), socket.gethostname().split(".")[0]):
             return True
-        agent = shlex.split(environment.get("OMPI_MCA_plm_rsh_agent", "ssh"))
+        agent = shlex.split(next((environment[name] for name in AGENTS if name in environment), "ssh"))
         try:
             return subprocess.run([*agent, self.name, "true"], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL, timeout=SECONDS_TO_ANSWER).returncode == 0

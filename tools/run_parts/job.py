@@ -11,12 +11,14 @@ import time
 
 from events import Kind, Rank
 from leftovers import SHARED_MEMORY, Leftovers
-from verdict import judge
+from links import keep_waiting
+from verdict import judge, those_cut_off
 
 TOOLS = pathlib.Path(__file__).resolve().parents[1]
 SURVIVING = ("--with-ft", "ulfm")  # of mpirun: the other ranks live on when one dies
 LOOK = 0.25  # seconds between looks at what the ranks tell
 LONG_TURN = 2  # seconds, by which is known that this process, or the machine, was stopped
+TO_END = 10  # seconds that mpirun has to end when ranks that went on without others have ended
 GRACE = 3  # seconds in which the other ranks end by themselves, with a sentence of their own, where they know of a death
 
 
@@ -47,6 +49,9 @@ class Job:
         self.makes_room = self.has_made_room = False  # whether the ranks were asked to end for a start of all, and have
         self.files, self.seen, self.ranks, self.life, self.alive_at = {}, {}, [], None, time.monotonic()
         self.lost_at = None  # when a rank was missed before all had started
+        self.has_hosts = bool(starts.hosts)
+        self.keeps_waiting = False  # mpirun, for hosts that are cut off
+        self.ended_at = None  # when all ranks that went on without others were seen to have ended
         self.cause = ""
         for path in folder.iterdir():
             path.unlink()
@@ -96,6 +101,9 @@ class Job:
                 looked = time.monotonic()
                 self.look()
                 self.make_room()
+                self.let_mpirun_wait()
+                if self.waits_in_vain():
+                    return self.give_up("mpirun waits for ranks that are cut off")
                 if self.has_lost_one_at_start():
                     return self.give_up("a rank has died before all had started")
             if self.hangs():
@@ -135,9 +143,27 @@ class Job:
             self.lost_at = time.monotonic()
         return self.lost_at is not None and time.monotonic() - self.lost_at > GRACE
 
+    def went_on(self):
+        """Without ranks that were lost, perhaps with their host."""
+        return self.has_hosts and any(rank.survived for rank in self.ranks)
+
+    def let_mpirun_wait(self):
+        if self.went_on() and not self.keeps_waiting:
+            self.keeps_waiting = True
+            keep_waiting(self.mpirun.pid)
+
+    def waits_in_vain(self):
+        """mpirun never hears of the end of ranks that are cut off."""
+        if not self.went_on() or not all(rank.last(Kind.END) or not rank.process_state() for rank in self.ranks):
+            self.ended_at = None
+        elif self.ended_at is None:
+            self.ended_at = time.monotonic()
+        return self.ended_at is not None and time.monotonic() - self.ended_at > TO_END
+
     def status_of_ranks(self):
         """That of the ranks which have come to their end. Where none may be missing, all must have."""
-        ends = [rank.last(Kind.END) for rank in self.ranks]
+        cut_off = those_cut_off(self.ranks)
+        ends = [rank.last(Kind.END) for rank in self.ranks if rank not in cut_off]
         if not self.options.survive and (len(ends) < max([self.started, *(rank.ranks for rank in self.ranks)]) or None in ends):
             return 1
         return max((end.number for end in ends if end), default=1)

@@ -153,11 +153,18 @@ def of_start(ranks):
     return of_missing(missing, waiting) if missing else of("start-up", slowest, waiting)
 
 
+def those_cut_off(ranks):
+    """From others, which went on."""
+    found = [rank for rank in ranks if rank.is_cut_off]
+    return found if any(rank.survived for rank in ranks if rank not in found) else []
+
+
 def judge(ranks):
     """`ranks`: at least one."""
     went_on = max(rank.survived for rank in ranks)
-    dead = [rank for rank in ranks if rank.last_sign < went_on and not rank.process_state()]
-    left = [rank for rank in ranks if rank not in dead]
+    cut_off = those_cut_off(ranks)
+    dead = [rank for rank in ranks if rank.last_sign < went_on and not rank.process_state() and rank not in cut_off]
+    left = [rank for rank in ranks if rank not in dead and rank not in cut_off]
     verdict = of_those_left(left)
     remarks = [verdict.sentence]
     spares = [rank for rank in left if rank.is_spare and rank.rank != verdict.rank]
@@ -166,6 +173,8 @@ def judge(ranks):
         remarks.append(f"{list_ranks(rank.rank for rank in spares)} {words[len(spares) > 1]}")
     if dead:
         remarks.append(f"{list_ranks(rank.rank for rank in dead)} died before, and the others went on")
+    if cut_off:
+        remarks.append(f"{list_ranks(rank.rank for rank in cut_off)} {'were' if len(cut_off) > 1 else 'was'} cut off, and the others went on")
     return verdict._replace(sentence="; ".join(remarks))
 
 

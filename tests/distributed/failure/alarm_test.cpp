@@ -122,6 +122,23 @@ TEST_CASE("alarm: ranks that outlive others kill one that is stopped, and none t
   CHECK(at_work.death() == 0);
 }
 
+TEST_CASE("alarm: a rank that outlives others gives up those that it does not reach, together") {
+  ThreadNetwork network(3);
+  network.cut(1);
+  network.cut(2);
+  endings(3, [&](int rank) {
+    if (rank != 0) return;
+    Alarm alarm(network.transport(rank), true);
+    alarm.set_topology(on_hosts({"a", "b", "b"}, rank));
+    try {
+      wait_in_vain(alarm, "bucket 3");
+    } catch (const RankLost& loss) {
+      CHECK(loss.is_outlived());
+      CHECK(loss.ranks() == std::vector<int>{1, 2});
+    }
+  });
+}
+
 TEST_CASE("alarm: a rank that is spared ends no wait, is asked nothing and is named nowhere") {
   ThreadNetwork network(3);
   network.bury(1);

@@ -90,6 +90,14 @@ class ThreadNetwork::Member final : public Transport {
     return ranks;
   }
 
+  // Of one rank with each call.
+  void drop_silent_links() override {
+    const std::lock_guard lock(network_.mutex_);
+    const auto silent =
+        std::ranges::find_if(network_.cut_, [&](int rank) { return !network_.dead_.contains(rank); });
+    if (silent != network_.cut_.end()) network_.dead_.insert(*silent);
+  }
+
   std::unique_ptr<Transport> without(std::span<const int> lost, double) override {
     std::vector<int> members;
     for (int rank = 0; rank < size(); ++rank)

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "core/error.h"
+
+namespace plexaura {
+
+// The network was cut, and the ranks on the other side go on, without this one.
+class CutOff : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,60 @@
+#include "distributed/mpi/succession.h"
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <future>
+#include <mpi.h>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace plexaura {
+namespace {
+
+bool is_among(const std::string& some, std::string_view others) {
+  if (some.size() != others.size()) return false;
+  for (std::size_t i = 0; i < some.size(); ++i)
+    if (some[i] == '1' && others[i] != '1') return false;
+  return true;
+}
+
+std::string text_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? "" : text;
+}
+
+// Each loss of ranks is a turn. Those that go on from one are among those that went on from the turn before. Of what was published
+// under one name the launcher gives the first.
+std::optional<bool> ask(const std::string& left) {
+  if (left.size() >= MPI_MAX_PORT_NAME) return std::nullopt;
+  for (int turn = 1;; ++turn) {
+    const std::string name = fmt::format("plexaura {} {}", text_of("PMIX_NAMESPACE"), turn);
+    std::array<char, MPI_MAX_PORT_NAME> first{};
+    if (MPI_Publish_name(name.c_str(), MPI_INFO_NULL, left.c_str()) != MPI_SUCCESS ||
+        MPI_Lookup_name(name.c_str(), MPI_INFO_NULL, first.data()) != MPI_SUCCESS)
+      return std::nullopt;
+    if (left == first.data()) return true;
+    if (!is_among(left, first.data())) return false;
+  }
+}
+
+}  // namespace
+
+// A call that the launcher does not answer never ends.
+std::optional<bool> ask_to_go_on(const std::string& left, double seconds) {
+  std::packaged_task<std::optional<bool>()> task([left] { return ask(left); });
+  std::future<std::optional<bool>> answer = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (answer.wait_for(std::chrono::duration<double>(seconds)) != std::future_status::ready)
+    return std::nullopt;
+  return answer.get();
+}
+
+bool is_one_host() {
+  const std::string here = text_of("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return !here.empty() && here == text_of("OMPI_COMM_WORLD_SIZE");
+}
+
+}  // namespace plexaura

@@ -1,0 +1,125 @@
+"""A network that is cut, where ranks outlive others: exactly one side trains on, to which mpirun says so, and the others end."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import support
+from support import SOURCE
+from surviving import OPEN_MPI_5, SurvivalTest
+
+from events import Kind  # noqa: E402
+
+FAKE_HOSTS = SOURCE / "tests/support/fake_hosts.sh"
+ENDLESS = ("training.epochs=1000000", "distributed.on_loss=drop")
+FROM_MPIRUN = "and from mpirun, which decides who goes on"
+# So that mpirun would hear of a host that is cut off after 14 s, instead of 8 minutes.
+IMPATIENT = {"PRTE_MCA_oob_tcp_keepalive_time": "8", "PRTE_MCA_oob_tcp_keepalive_intvl": "2", "PRTE_MCA_oob_tcp_keepalive_probes": "3"}
+
+
+class Parting(SurvivalTest):
+    def start_on_hosts(self, hosts, ranks, *settings, deadline=60):
+        program = self.command("mlp", *self.iris("distributed.deadline_seconds=3", "output.dir=run", *settings))
+        launcher = ["bash", "-c", f'exec {SOURCE}/tools/run -n {ranks} --survive --deadline {deadline} --host "$FAKE_HOSTS" "$@"', "-"]
+        run = self.start(*launcher, *program, launcher=[FAKE_HOSTS, "--hosts", hosts, "-n", ranks, "--no-mpirun", "--"])
+        self.addCleanup(self.end_all_of, run)
+        self.wait_for(lambda: run.poll() == 77 or len(self.ranks()) == ranks and all(rank.step >= 20 for rank in self.ranks()))
+        if run.poll() == 77:
+            self.skipTest("no network namespaces here")
+        return run
+
+    def end_all_of(self, run):
+        """Where the test has failed."""
+        with contextlib.suppress(ProcessLookupError):
+            for _ in range(2):
+                os.killpg(run.pid, signal.SIGTERM)
+                time.sleep(0.5)
+
+    def set_link(self, number, *words):
+        """Of the host of a rank."""
+        subprocess.run(["ip", "link", "set", self.ranks()[number].host.replace("-", "v"), *words], check=True)
+
+    def check_ended(self, ended, why):
+        """Those have ended by themselves, with one sentence, and make no step."""
+        ranks = [self.ranks()[number] for number in ended]
+        words = "ranks {} and {} were".format(*ended) if len(ended) == 2 else f"rank {ended[0]} was"
+        said = [event.text for rank in ranks for event in rank.events if event.kind == Kind.ERROR]
+        self.assertEqual(said, [f"{words} cut off from the others, {why}"])
+        self.assertEqual([(rank.left, rank.last(Kind.END).number) for rank in ranks], [(0, 1)] * len(ranks))
+
+    def check_parted(self, ended, why=FROM_MPIRUN):
+        begin, others = time.monotonic(), [rank.rank for rank in self.ranks() if rank.rank not in ended]
+        self.wait_for(lambda: all(self.ranks()[number].left == len(others) for number in others))
+        seconds = time.monotonic() - begin
+        self.wait_for(lambda: not any(self.ranks()[number].process_state() for number in ended))
+        print(f"parted: {others} trained on after {seconds:.1f} s, {ended} had ended after {time.monotonic() - begin:.1f} s", flush=True)
+        self.check_ended(ended, why)
+
+    def check_training(self, numbers):
+        steps = {number: self.ranks()[number].step for number in numbers}
+        self.wait_for(lambda: all(self.ranks()[number].step > steps[number] + 10 for number in numbers))
+
+    def end_by_signal(self, run, number):
+        os.kill(self.ranks()[number].process, signal.SIGTERM)
+        return self.end(run, 143)
+
+    def test_the_side_of_mpirun_trains_on(self):
+        """To the bits of an undisturbed run. mpirun does not hear of the end of the others."""
+        epochs = "training.epochs=200"
+        self.run_ranks(4, "mlp", *self.iris(epochs, "output.dir=whole"))
+        run = self.start_on_hosts(2, 4, epochs)
+        self.set_link(2, "down")
+        self.check_parted([2, 3])
+        said = self.end(run, 0)
+        self.assertEqual(len(said), 1)
+        self.assertRegex(said[0], "^run: mpirun waits for ranks that are cut off: ranks 0 and 1 ended with exit status 0 after step 3000; "
+                                  "ranks 2 and 3 were cut off, and the others went on; the job is killed$")
+        self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["ranks 2 and 3 have died; ranks 0 and 1 go on"])
+        self.compare("run", "whole")
+
+    def test_rank_0_is_cut_off_until_the_link_is_mended(self):
+        self.environment |= IMPATIENT
+        run = self.start_on_hosts(3, 3, *ENDLESS)
+        begin = time.monotonic()
+        self.set_link(0, "down")
+        self.check_parted([0])
+        self.check_training([1, 2])
+        self.wait_for(lambda: time.monotonic() > begin + 18)
+        self.check_training([1, 2])
+        self.set_link(0, "up")
+        time.sleep(3)
+        self.check_training([1, 2])
+        self.assertEqual(self.end_by_signal(run, 1), [])
+        self.assertEqual(len(re.findall("cut off", self.all_output)), 1, self.all_output)
+
+    def test_both_sides_reach_mpirun(self):
+        """Of that which goes on, another rank dies later."""
+        run = self.start_on_hosts(2, 4, *ENDLESS)
+        for number in (0, 2):
+            self.set_link(number, "type", "bridge_slave", "isolated", "on")
+        self.wait_for(lambda: any(rank.left for rank in self.ranks()))
+        left = next(rank.rank for rank in self.ranks() if rank.left)
+        self.check_parted([2, 3] if left < 2 else [0, 1], "which went on without")
+        self.kill(left ^ 1)
+        self.wait_for(lambda: self.ranks()[left].left == 1)
+        self.check_training([left])
+        self.assertEqual(self.end_by_signal(run, left), [])
+
+    def test_nobody_reaches_mpirun(self):
+        run = self.start_on_hosts(2, 4, *ENDLESS, deadline=10)
+        for number in (0, 2):
+            self.set_link(number, "down")
+        self.assertEqual(len(self.end(run, 1)), 1)
+        for ended in ([0, 1], [2, 3]):
+            self.check_ended(ended, FROM_MPIRUN)
+
+
+if __name__ == "__main__":
+    if OPEN_MPI_5 is None:
+        print("skipped: built without MPI, or Open MPI 5 cannot be installed from PyPI")
+        sys.exit(77)
+    support.main()
