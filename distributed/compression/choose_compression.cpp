@@ -1,7 +1,6 @@
 #include "distributed/compression/choose_compression.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/splitmix.h"
+#include "distributed/time_calls.h"
 
 namespace plexaura {
 namespace {
@@ -30,21 +30,8 @@ constexpr int most_calls = 15;
 constexpr double seconds_for_compression = 0.1;  // of each method
 constexpr int most_compressions = 5;
 
-// The longest that any rank has taken.
-double of_slowest(Communicator& ranks, double seconds) {
-  const auto mine = std::llround(1e9 * seconds);
-  std::int64_t most = 0;
-  for (const std::string& theirs : ranks.gather_all(std::to_string(mine), probing))
-    most = std::max<std::int64_t>(most, std::stoll(theirs));
-  return 1e-9 * static_cast<double>(most);
-}
-
-// The median of several times, on the rank where that is longest.
 double time_of(Communicator& ranks, int times, const std::function<double()>& timed) {
-  std::vector<double> taken;
-  for (int i = 0; i < times; ++i) taken.push_back(timed());
-  std::ranges::nth_element(taken, taken.begin() + times / 2);
-  return of_slowest(ranks, taken[static_cast<std::size_t>(times / 2)]);
+  return plexaura::time_of(ranks, times, timed, probing);
 }
 
 // What a call is cut at.
