@@ -1,0 +1,59 @@
+#include "distributed/strategies/exchange_cost.h"
+
+#include <array>
+#include <doctest/doctest.h>
+
+namespace plexaura::testing::exchange_cost_test {
+
+namespace {
+
+// A millisecond, and another one for each thousand bytes up to 10,000; then two.
+CallTimes calls() {
+  CallTimes times;
+  times.add(0, 1e-3);
+  times.add(10'000, 11e-3);
+  times.add(20'000, 31e-3);
+  return times;
+}
+
+std::size_t choice(std::vector<ExchangeWay> ways) { return choose_way(ways); }
+
+}  // namespace
+
+TEST_CASE("cost of an exchange: calls between and beyond what was measured lie on lines") {
+  const CallTimes times = calls();
+  CHECK(times.seconds(0) == doctest::Approx(1e-3));
+  CHECK(times.seconds(5'000) == doctest::Approx(6e-3));
+  CHECK(times.seconds(15'000) == doctest::Approx(21e-3));
+  CHECK(times.seconds(30'000) == doctest::Approx(51e-3));
+}
+
+TEST_CASE("cost of an exchange: a call is never expected to take less than one of fewer bytes") {
+  CallTimes times;
+  times.add(64, 2e-3);
+  times.add(1'000, 1e-3);
+  CHECK(times.seconds(1'000'000) == doctest::Approx(2e-3));
+  CHECK(times.seconds(1) == doctest::Approx(2e-3));
+}
+
+TEST_CASE("cost of an exchange: the last bucket counts twice where the others may be hidden") {
+  constexpr std::array<std::int64_t, 2> buckets{10'000, 5'000};
+  CHECK(expected_seconds(buckets, calls(), false) == doctest::Approx(17e-3));
+  CHECK(expected_seconds(buckets, calls(), true) == doctest::Approx(23e-3));
+}
+
+TEST_CASE("cost of an exchange: buckets of another size have to be clearly faster") {
+  CHECK(choice({{"auto", 8, 1.0}}) == 0);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.91}}) == 0);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.89}}) == 1);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.89}, {"auto", 2, 0.88}}) == 1);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.89}, {"auto", 2, 0.7}}) == 2);
+  CHECK(choice({{"auto", 8, 1e-4}, {"auto", 4, 1e-5}}) == 0);  // too little to matter
+}
+
+TEST_CASE("cost of an exchange: another algorithm has to be so by more") {
+  CHECK(choice({{"auto", 8, 1.0}, {"tree", 8, 0.8}}) == 0);
+  CHECK(choice({{"auto", 8, 1.0}, {"tree", 8, 0.7}}) == 1);
+}
+
+}  // namespace plexaura::testing::exchange_cost_test
