@@ -19,13 +19,10 @@ constexpr std::string_view probing = "measuring what an exchange of gradients ta
 
 constexpr double seconds_of_call = 0.1;    // that is long enough
 constexpr double seconds_for_calls = 0.4;  // of each kind, at that size
-constexpr std::int64_t least_call_bytes = 64;
 constexpr double first_leaving_bytes = 1 << 16;
 constexpr std::int64_t steady_call_bytes = std::int64_t{1}
                                            << 18;  // of less the time is mostly that of other things
 constexpr std::int64_t most_call_bytes = std::int64_t{1} << 26;
-constexpr int least_calls = 3;
-constexpr int most_calls = 15;
 
 constexpr double seconds_for_compression = 0.1;  // of each method
 constexpr int most_compressions = 5;
@@ -39,35 +36,17 @@ std::int64_t whole_pieces(double bytes) {
   return std::max(static_cast<std::int64_t>(bytes) / least_call_bytes, std::int64_t{1}) * least_call_bytes;
 }
 
-// A call of all ranks over so many bytes.
-using SizedCall = std::function<void(std::int64_t bytes)>;
-
-struct CallSpeed {
-  double latency = 0;
-  double bytes_per_second = std::numeric_limits<double>::infinity();
-};
-
-// By calls of a size that takes a while. They follow each other, for a link may let the first bytes pass faster than those behind.
+// In bytes that leave a host. `leaving`: of a call of so many.
 CallSpeed speed_of(Communicator& ranks, std::int64_t most_bytes, const SizedCall& call,
                    const std::function<double(std::int64_t)>& leaving) {
-  const auto time_calls = [&](int times, std::int64_t bytes) {
-    return time_of(ranks, times, [&] {
-      const double begin = seconds_now();
-      call(bytes);
-      return seconds_now() - begin;
-    });
-  };
-  time_calls(1, least_call_bytes);
-  CallSpeed speed{.latency = time_calls(most_calls, least_call_bytes)};
-  std::int64_t bytes =
-      std::min(whole_pieces(least_call_bytes * first_leaving_bytes / leaving(least_call_bytes)), most_bytes);
-  while (bytes < most_bytes && time_calls(1, bytes) < seconds_of_call)
-    bytes = std::min(2 * bytes, most_bytes);
-  double seconds = time_calls(least_calls, bytes);
-  const double more = seconds_for_calls / std::max(seconds, 1e-9) - least_calls;
-  if (more > least_calls) seconds = time_calls(static_cast<int>(std::min<double>(more, most_calls)), bytes);
-  if (seconds > speed.latency)
-    speed.bytes_per_second = (leaving(bytes) - leaving(least_call_bytes)) / (seconds - speed.latency);
+  const double share = leaving(least_call_bytes) / least_call_bytes;
+  CallSpeed speed = plexaura::speed_of(ranks, call,
+                                       {.first_bytes = whole_pieces(first_leaving_bytes / share),
+                                        .most_bytes = most_bytes,
+                                        .seconds_of_call = seconds_of_call,
+                                        .seconds_for_calls = seconds_for_calls},
+                                       probing);
+  speed.bytes_per_second *= share;
   return speed;
 }
 
