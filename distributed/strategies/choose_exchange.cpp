@@ -2,15 +2,24 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <string_view>
+#include <thread>
 
 #include "core/clock.h"
+#include "core/splitmix.h"
 #include "distributed/time_calls.h"
 
 namespace plexaura {
 namespace {
 
 constexpr std::string_view timing = "measuring in which buckets gradients cross";
+
+constexpr std::int64_t first_call_bytes = std::int64_t{1} << 16;
+constexpr std::int64_t most_call_bytes = std::int64_t{1} << 26;
+constexpr double seconds_of_sum = 0.05;   // that is long enough
+constexpr double seconds_for_sums = 0.2;  // of that size
+constexpr double seconds_for_others = 1;  // after which no other algorithm is measured
 
 constexpr std::array<std::int64_t, 4> smaller_buckets{8 << 20, 2 << 20, 512 << 10, 128 << 10};
 
@@ -23,71 +32,59 @@ std::vector<std::int64_t> buckets_of(const Placement& placement, std::int64_t le
   return bytes;
 }
 
-class CallTimer {
+// Threads that compute as long as it lives.
+class BusyThreads {
  public:
-  CallTimer(Communicator& ranks, DType dtype, std::int64_t most_bytes)
-      : ranks_(ranks),
-        dtype_(dtype),
-        most_bytes_(std::clamp(most_bytes, first_call_bytes, most_call_bytes)),
-        window_(ranks.allocate_shared(static_cast<std::size_t>(most_bytes_), timing)) {}
-
-  // By the algorithm that is chosen.
-  CallTimes measure(double seconds) {
-    time(1, least_call_bytes);  // opens the connections
-    CallTimes times;
-    double left = seconds;
-    times.add(least_call_bytes, time_size(least_call_bytes, left));
-    std::int64_t bytes = first_call_bytes;
-    while (true) {
-      const double taken = time_size(bytes, left);
-      times.add(bytes, taken);
-      if (bytes == most_bytes_ || least_calls * growth * taken > left) return times;
-      bytes = std::min(growth * bytes, most_bytes_);
-    }
+  explicit BusyThreads(int count) {
+    for (int i = 0; i < count; ++i)
+      threads_.emplace_back([this] {
+        while (!ends_.load(std::memory_order_relaxed)) compute();
+      });
   }
+  ~BusyThreads() {
+    ends_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  BusyThreads(const BusyThreads&) = delete;
+  BusyThreads& operator=(const BusyThreads&) = delete;
 
  private:
-  static constexpr std::int64_t least_call_bytes = 64;
-  static constexpr std::int64_t first_call_bytes = std::int64_t{1} << 16;
-  static constexpr std::int64_t most_call_bytes = std::int64_t{1} << 26;
-  static constexpr std::int64_t growth = 4;       // from one size to the next
-  static constexpr double enough_seconds = 0.05;  // for one size
-  static constexpr int least_calls = 3;
-  static constexpr int most_calls = 101;
-
-  // Once where there is no time for more.
-  double time_size(std::int64_t bytes, double& left) {
-    const double once = time(1, bytes);
-    left -= once;
-    if (least_calls * once > left) return once;
-    const int calls =
-        std::clamp(static_cast<int>(enough_seconds / std::max(once, 1e-9)), least_calls, most_calls);
-    const double taken = time(calls, bytes);
-    left -= calls * taken;
-    return taken;
+  // A few microseconds.
+  static void compute() {
+    volatile std::uint64_t number = 1;
+    for (int i = 0; i < 1000; ++i) number = splitmix_scatter(number);
   }
 
-  double time(int calls, std::int64_t bytes) {
-    return time_of(
-        ranks_, calls, [&] { return seconds_of_call(bytes); }, timing);
-  }
-
-  // Goes on through the window, for gradients are not in a cache of the processor either.
-  double seconds_of_call(std::int64_t bytes) {
-    if (offset_ + bytes > most_bytes_) offset_ = 0;
-    const double begin = seconds_now();
-    ranks_.sum_window(window_, static_cast<std::size_t>(offset_), dtype_,
-                      bytes / static_cast<std::int64_t>(size_of(dtype_)), timing);
-    offset_ += bytes;
-    return seconds_now() - begin;
-  }
-
-  Communicator& ranks_;
-  DType dtype_;
-  std::int64_t most_bytes_;
-  SharedWindow window_;
-  std::int64_t offset_ = 0;
+  std::atomic<bool> ends_ = false;
+  std::vector<std::thread> threads_;
 };
+
+// By the algorithm that is chosen. The backward pass makes each call later where it takes the cores; the last one, which is to be
+// fast, comes behind it.
+CallSpeed measure_sums(Communicator& ranks, SharedWindow& window, DType dtype,
+                       const ExchangeQuestion& question) {
+  const auto sum = [&](std::int64_t bytes) {
+    ranks.sum_window(window, 0, dtype, bytes / static_cast<std::int64_t>(size_of(dtype)), timing);
+  };
+  CallSpeed speed = speed_of(ranks, sum,
+                             {.first_bytes = first_call_bytes,
+                              .most_bytes = static_cast<std::int64_t>(window.bytes()),
+                              .seconds_of_call = seconds_of_sum,
+                              .seconds_for_calls = seconds_for_sums},
+                             timing);
+  if (!question.overlaps) return speed;
+  const BusyThreads busy(question.threads);
+  speed.latency = latency_of(ranks, sum, timing);
+  return speed;
+}
+
+// The largest bucket of all that there are to choose from, as far as calls of that size are made.
+std::int64_t largest_call(const ExchangeQuestion& question, const Placement& placement) {
+  std::int64_t largest = first_call_bytes;
+  for (const std::int64_t least : question.bucket_bytes)
+    largest = std::max(largest, std::ranges::max(buckets_of(placement, least)));
+  return std::min(largest, most_call_bytes);
+}
 
 }  // namespace
 
@@ -99,14 +96,16 @@ std::vector<std::int64_t> bucket_sizes_from(std::int64_t first) {
 
 ExchangeWay choose_exchange(const ExchangeQuestion& question, const Placement& placement,
                             Communicator& ranks) {
-  std::int64_t largest = 0;
-  for (const std::int64_t least : question.bucket_bytes)
-    largest = std::max(largest, std::ranges::max(buckets_of(placement, least)));
-  CallTimer timer(ranks, placement.types.gradients, largest);
+  const double begin = seconds_now();
+  const auto size = static_cast<std::size_t>(largest_call(question, placement));
+  SharedWindow window = ranks.allocate_shared(size, timing);
   std::vector<ExchangeWay> ways;
   for (const std::string& algorithm : question.algorithms) {
+    const double spent = time_of(
+        ranks, 1, [&] { return seconds_now() - begin; }, timing);
+    if (!ways.empty() && spent > seconds_for_others) break;
     ranks.choose_algorithm(algorithm);
-    const CallTimes calls = timer.measure(question.seconds / static_cast<double>(question.algorithms.size()));
+    const CallSpeed calls = measure_sums(ranks, window, placement.types.gradients, question);
     for (const std::int64_t least : question.bucket_bytes)
       ways.push_back(
           {algorithm, least, expected_seconds(buckets_of(placement, least), calls, question.overlaps)});

@@ -4,27 +4,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
+
+#include "distributed/time_calls.h"
 
 // What an exchange of gradients is expected to take in buckets of one size or another, and which are taken by that. Nothing
 // here measures: see choose_exchange.h.
 namespace plexaura {
-
-// What calls of all ranks take, by their bytes.
-class CallTimes {
- public:
-  // Of a size above the last one.
-  void add(std::int64_t bytes, double seconds);
-  // On the line between the sizes around it; beyond the last one on the line through the last two. Behind two add().
-  double seconds(std::int64_t bytes) const;
-
- private:
-  struct Point {
-    double bytes;
-    double seconds;
-  };
-  std::vector<Point> points_;
-};
 
 // One way to exchange gradients.
 struct ExchangeWay {
@@ -35,7 +20,7 @@ struct ExchangeWay {
 
 // What the backward pass hides nobody knows before the first step. So all buckets count, and where the exchange overlaps with it
 // the last one a second time: that one it never hides. `buckets`: the bytes of each, at least one.
-double expected_seconds(std::span<const std::int64_t> buckets, const CallTimes& calls, bool overlaps);
+double expected_seconds(std::span<const std::int64_t> buckets, const CallSpeed& calls, bool overlaps);
 
 // A way is clearly faster than another one that takes at most this share of its seconds, and saves so many of them. Algorithms are
 // measured one after the other, so that what disturbs one need not disturb the next.

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "backends/cpu/threads.h"
 #include "backends/registry.h"
 #include "core/clock.h"
 #include "core/fnv.h"
@@ -32,7 +33,8 @@ bool buckets_have_a_share_in_bits(const RunOptions& options) {
 ExchangeQuestion question_of(const Communicator& exchange, const RunOptions& options) {
   ExchangeQuestion question{.algorithms = {options.algorithm},
                             .bucket_bytes = {options.trainer.bucket_bytes},
-                            .overlaps = overlaps(options.strategy, exchange)};
+                            .overlaps = overlaps(options.strategy, exchange),
+                            .threads = threads_in_use()};
   const bool may_sum = options.strategy.name == "allreduce" && options.strategy.compression.name == "none";
   if (exchange.size() == 1 || !may_sum || !exchange.keeps_order()) return question;
   if (options.finds_buckets && !buckets_have_a_share_in_bits(options))

@@ -7,39 +7,17 @@ namespace plexaura::testing::exchange_cost_test {
 
 namespace {
 
-// A millisecond, and another one for each thousand bytes up to 10,000; then two.
-CallTimes calls() {
-  CallTimes times;
-  times.add(0, 1e-3);
-  times.add(10'000, 11e-3);
-  times.add(20'000, 31e-3);
-  return times;
-}
+// A millisecond, and another one for each thousand bytes.
+constexpr CallSpeed calls{.latency = 1e-3, .bytes_per_second = 1e6};
 
 std::size_t choice(std::vector<ExchangeWay> ways) { return choose_way(ways); }
 
 }  // namespace
 
-TEST_CASE("cost of an exchange: calls between and beyond what was measured lie on lines") {
-  const CallTimes times = calls();
-  CHECK(times.seconds(0) == doctest::Approx(1e-3));
-  CHECK(times.seconds(5'000) == doctest::Approx(6e-3));
-  CHECK(times.seconds(15'000) == doctest::Approx(21e-3));
-  CHECK(times.seconds(30'000) == doctest::Approx(51e-3));
-}
-
-TEST_CASE("cost of an exchange: a call is never expected to take less than one of fewer bytes") {
-  CallTimes times;
-  times.add(64, 2e-3);
-  times.add(1'000, 1e-3);
-  CHECK(times.seconds(1'000'000) == doctest::Approx(2e-3));
-  CHECK(times.seconds(1) == doctest::Approx(2e-3));
-}
-
 TEST_CASE("cost of an exchange: the last bucket counts twice where the others may be hidden") {
   constexpr std::array<std::int64_t, 2> buckets{10'000, 5'000};
-  CHECK(expected_seconds(buckets, calls(), false) == doctest::Approx(17e-3));
-  CHECK(expected_seconds(buckets, calls(), true) == doctest::Approx(23e-3));
+  CHECK(expected_seconds(buckets, calls, false) == doctest::Approx(17e-3));
+  CHECK(expected_seconds(buckets, calls, true) == doctest::Approx(23e-3));
 }
 
 TEST_CASE("cost of an exchange: buckets of another size have to be clearly faster") {
