@@ -24,8 +24,8 @@ double expected_seconds(std::span<const std::int64_t> buckets, const CallSpeed& 
 
 // A way is clearly faster than another one that takes at most this share of its seconds, and saves so many of them. Algorithms are
 // measured one after the other, so that what disturbs one need not disturb the next.
-inline constexpr double clearly_faster_buckets = 0.9;
-inline constexpr double clearly_faster_algorithm = 0.75;
+inline constexpr double clearly_faster_buckets = 0.75;
+inline constexpr double clearly_faster_algorithm = 0.5;
 inline constexpr double least_saving_of_way = 1e-4;
 
 // Begins with the first way, and goes on to a later one only where that is clearly faster than the one it has got. Gives the

@@ -65,7 +65,7 @@ std::vector<Settled> settle(const std::vector<std::string>& hosts, const RunOpti
                             std::int64_t elements = 100'000) {
   std::vector<Settled> made(hosts.size());
   ThreadNetwork network(static_cast<int>(hosts.size()));
-  network.slow_down(5e-7);
+  network.slow_down(1e-6);
   for (const std::string& end : with_hosts(network, hosts, {}, [&](Communicator& ranks) {
          Settled& mine = made[static_cast<std::size_t>(ranks.rank())];
          mine.options = options;

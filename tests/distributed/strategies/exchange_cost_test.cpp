@@ -22,16 +22,16 @@ TEST_CASE("cost of an exchange: the last bucket counts twice where the others ma
 
 TEST_CASE("cost of an exchange: buckets of another size have to be clearly faster") {
   CHECK(choice({{"auto", 8, 1.0}}) == 0);
-  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.91}}) == 0);
-  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.89}}) == 1);
-  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.89}, {"auto", 2, 0.88}}) == 1);
-  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.89}, {"auto", 2, 0.7}}) == 2);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.76}}) == 0);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.74}}) == 1);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.74}, {"auto", 2, 0.6}}) == 1);
+  CHECK(choice({{"auto", 8, 1.0}, {"auto", 4, 0.74}, {"auto", 2, 0.5}}) == 2);
   CHECK(choice({{"auto", 8, 1e-4}, {"auto", 4, 1e-5}}) == 0);  // too little to matter
 }
 
 TEST_CASE("cost of an exchange: another algorithm has to be so by more") {
-  CHECK(choice({{"auto", 8, 1.0}, {"tree", 8, 0.8}}) == 0);
-  CHECK(choice({{"auto", 8, 1.0}, {"tree", 8, 0.7}}) == 1);
+  CHECK(choice({{"auto", 8, 1.0}, {"tree", 8, 0.51}}) == 0);
+  CHECK(choice({{"auto", 8, 1.0}, {"tree", 8, 0.49}}) == 1);
 }
 
 }  // namespace plexaura::testing::exchange_cost_test
