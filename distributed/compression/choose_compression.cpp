@@ -1,7 +1,6 @@
 #include "distributed/compression/choose_compression.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/splitmix.h"
+#include "distributed/time_calls.h"
 
 namespace plexaura {
 namespace {
@@ -19,32 +19,16 @@ constexpr std::string_view probing = "measuring what an exchange of gradients ta
 
 constexpr double seconds_of_call = 0.1;    // that is long enough
 constexpr double seconds_for_calls = 0.4;  // of each kind, at that size
-constexpr std::int64_t least_call_bytes = 64;
 constexpr double first_leaving_bytes = 1 << 16;
 constexpr std::int64_t steady_call_bytes = std::int64_t{1}
                                            << 18;  // of less the time is mostly that of other things
 constexpr std::int64_t most_call_bytes = std::int64_t{1} << 26;
-constexpr int least_calls = 3;
-constexpr int most_calls = 15;
 
 constexpr double seconds_for_compression = 0.1;  // of each method
 constexpr int most_compressions = 5;
 
-// The longest that any rank has taken.
-double of_slowest(Communicator& ranks, double seconds) {
-  const auto mine = std::llround(1e9 * seconds);
-  std::int64_t most = 0;
-  for (const std::string& theirs : ranks.gather_all(std::to_string(mine), probing))
-    most = std::max<std::int64_t>(most, std::stoll(theirs));
-  return 1e-9 * static_cast<double>(most);
-}
-
-// The median of several times, on the rank where that is longest.
 double time_of(Communicator& ranks, int times, const std::function<double()>& timed) {
-  std::vector<double> taken;
-  for (int i = 0; i < times; ++i) taken.push_back(timed());
-  std::ranges::nth_element(taken, taken.begin() + times / 2);
-  return of_slowest(ranks, taken[static_cast<std::size_t>(times / 2)]);
+  return plexaura::time_of(ranks, times, timed, probing);
 }
 
 // What a call is cut at.
@@ -52,35 +36,17 @@ std::int64_t whole_pieces(double bytes) {
   return std::max(static_cast<std::int64_t>(bytes) / least_call_bytes, std::int64_t{1}) * least_call_bytes;
 }
 
-// A call of all ranks over so many bytes.
-using SizedCall = std::function<void(std::int64_t bytes)>;
-
-struct CallSpeed {
-  double latency = 0;
-  double bytes_per_second = std::numeric_limits<double>::infinity();
-};
-
-// By calls of a size that takes a while. They follow each other, for a link may let the first bytes pass faster than those behind.
+// In bytes that leave a host. `leaving`: of a call of so many.
 CallSpeed speed_of(Communicator& ranks, std::int64_t most_bytes, const SizedCall& call,
                    const std::function<double(std::int64_t)>& leaving) {
-  const auto time_calls = [&](int times, std::int64_t bytes) {
-    return time_of(ranks, times, [&] {
-      const double begin = seconds_now();
-      call(bytes);
-      return seconds_now() - begin;
-    });
-  };
-  time_calls(1, least_call_bytes);
-  CallSpeed speed{.latency = time_calls(most_calls, least_call_bytes)};
-  std::int64_t bytes =
-      std::min(whole_pieces(least_call_bytes * first_leaving_bytes / leaving(least_call_bytes)), most_bytes);
-  while (bytes < most_bytes && time_calls(1, bytes) < seconds_of_call)
-    bytes = std::min(2 * bytes, most_bytes);
-  double seconds = time_calls(least_calls, bytes);
-  const double more = seconds_for_calls / std::max(seconds, 1e-9) - least_calls;
-  if (more > least_calls) seconds = time_calls(static_cast<int>(std::min<double>(more, most_calls)), bytes);
-  if (seconds > speed.latency)
-    speed.bytes_per_second = (leaving(bytes) - leaving(least_call_bytes)) / (seconds - speed.latency);
+  const double share = leaving(least_call_bytes) / least_call_bytes;
+  CallSpeed speed = plexaura::speed_of(ranks, call,
+                                       {.first_bytes = whole_pieces(first_leaving_bytes / share),
+                                        .most_bytes = most_bytes,
+                                        .seconds_of_call = seconds_of_call,
+                                        .seconds_for_calls = seconds_for_calls},
+                                       probing);
+  speed.bytes_per_second *= share;
   return speed;
 }
 

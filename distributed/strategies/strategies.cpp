@@ -20,8 +20,7 @@ namespace {
 
 std::unique_ptr<Strategy> overlap_if_asked(const StrategyOptions& options, Communicator& communicator,
                                            std::unique_ptr<BucketSum> strategy) {
-  const bool by_itself = options.overlap == Overlap::automatic && communicator.place().count > 1;
-  if (options.overlap != Overlap::on && !by_itself) return strategy;
+  if (!overlaps(options, communicator)) return strategy;
   return std::make_unique<Overlapped>(std::move(strategy), communicator);
 }
 
@@ -134,6 +133,11 @@ std::vector<std::string> compressions_of(std::string_view strategy) {
 
 bool can_overlap(std::string_view strategy) {
   return strategy == "allreduce" || strategy == "reduce-broadcast";
+}
+
+bool overlaps(const StrategyOptions& options, const Communicator& communicator) {
+  const bool by_itself = options.overlap == Overlap::automatic && communicator.place().count > 1;
+  return options.overlap == Overlap::on || by_itself;
 }
 
 bool keeps_own_weights(std::string_view strategy) { return strategy == "local" || strategy == "elastic"; }

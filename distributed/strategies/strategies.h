@@ -44,6 +44,8 @@ const std::vector<std::string>& strategy_names();
 std::vector<std::string> compressions_of(std::string_view strategy);
 // Whether a strategy sums gradients while others are computed where it is asked to.
 bool can_overlap(std::string_view strategy);
+// Whether one that can does so by these options.
+bool overlaps(const StrategyOptions& options, const Communicator& communicator);
 
 // Whether the weights of each rank are its own, so that it goes on with these where others are lost.
 bool keeps_own_weights(std::string_view strategy);

@@ -2,24 +2,15 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <ranges>
 
 #include "core/error.h"
 #include "distributed/compression/choose_compression.h"
+#include "models/programs/exchanged_gradients.h"
 #include "models/programs/report.h"
 #include "training/checkpoint.h"
 
 namespace plexaura {
 namespace {
-
-// Of what is exchanged: the last layers first, as the backward pass finishes them.
-Placement gradients_of(const std::vector<ParameterSpec>& parameters) {
-  Placement placement{ArenaTypes::all(DType::float32), {}};
-  for (const ParameterSpec& spec : std::views::reverse(parameters))
-    if (spec.role == ParameterRole::trainable)
-      placement.append(spec.name, spec.type, spec.role, Layout::row_major(spec.type.shape.rank()));
-  return placement;
-}
 
 // Of the checkpoint that the run goes on from, as rank 0 sees it; empty where there is none.
 std::string stored_compression(Communicator& ranks, const CommandLine& line, const RunOptions& options) {
@@ -75,8 +66,8 @@ std::vector<JsonField> fields_of(const CompressionChoice& choice, const std::str
 
 }  // namespace
 
-AutomaticCompression settle_compression(Communicator& exchange, const CommandLine& line,
-                                        const std::vector<ParameterSpec>& parameters, RunOptions& options) {
+ToldChoice settle_compression(Communicator& exchange, const CommandLine& line,
+                              const std::vector<ParameterSpec>& parameters, RunOptions& options) {
   CompressionOptions& compression = options.strategy.compression;
   const std::string stored = stored_compression(exchange, line, options);
   if (exchange.size() == 1) {  // nothing is exchanged, but a run of more ranks may go on from here
@@ -85,8 +76,8 @@ AutomaticCompression settle_compression(Communicator& exchange, const CommandLin
     return {};
   }
   const CompressionChoice choice =
-      choose_compression(compression, gradients_of(parameters), options.trainer.bucket_bytes,
-                         options.strategy.overlap != Overlap::off, exchange);
+      choose_compression(compression, exchanged_gradients(parameters, options.types),
+                         options.trainer.bucket_bytes, options.strategy.overlap != Overlap::off, exchange);
   compression.name = stored.empty() ? choice.name : stored;
   options.trainer.compression = compression.name;
   return {sentence_of(choice, stored), fields_of(choice, compression.name)};

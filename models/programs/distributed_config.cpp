@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <optional>
 
 #include "distributed/compression/choose_compression.h"
 #include "distributed/strategies/strategies.h"
@@ -100,6 +101,17 @@ AsyncServerOptions read_async_server(const Section& distributed, bool mixes) {
   return server;
 }
 
+// Only `allreduce` looks for another size than that which the others take.
+void read_bucket_bytes(const Section& distributed, RunOptions& run) {
+  std::optional<std::int64_t> given;
+  if (distributed.has("bucket_bytes"))
+    given = distributed.integer_or_word("bucket_bytes", "auto", {.minimum = 1});
+  else
+    distributed.choice_or("bucket_bytes", "auto", {"auto"});  // notes the default
+  run.trainer.bucket_bytes = given.value_or(25 << 20);
+  run.finds_buckets = !given && run.strategy.name == "allreduce";
+}
+
 // Each strategy with the keys that have an effect there.
 void read_strategy(const Section& distributed, RunOptions& run) {
   run.strategy.name = read_strategy_name(distributed);
@@ -139,7 +151,7 @@ void read_strategy(const Section& distributed, RunOptions& run) {
     run.on_loss = read_on_loss(distributed);
     return distributed.refuse({"bucket_bytes", "rebroadcast_every", "verify_every"}, because);
   }
-  run.trainer.bucket_bytes = distributed.integer_or("bucket_bytes", 25 << 20, {.minimum = 1});
+  read_bucket_bytes(distributed, run);
   if (sends_data(run.strategy.name))
     return distributed.refuse({"rebroadcast_every", "verify_every", "on_loss"}, because);
   if (run.strategy.name == "send-recv") distributed.refuse({"on_loss"}, because + ", which needs its server");

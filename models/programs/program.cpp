@@ -15,6 +15,7 @@
 #include "distributed/strategies/rebroadcast.h"
 #include "distributed/strategies/strategies.h"
 #include "models/programs/automatic_compression.h"
+#include "models/programs/automatic_exchange.h"
 #include "models/programs/begin_events.h"
 #include "models/programs/command_line.h"
 #include "models/programs/described_step.h"
@@ -47,7 +48,7 @@ struct Setup {
   RunData data;
   RunOptions options;
   std::unique_ptr<Model> model;
-  AutomaticCompression compression;
+  std::vector<ToldChoice> choices;
 };
 
 // The keys of the data are those of the rank that has read it.
@@ -193,6 +194,12 @@ void say_if_any(RunReport& report, const std::string& sentence) {
   if (!sentence.empty()) report.say(sentence);
 }
 
+void tell(RunReport& report, const ToldChoice& choice) {
+  if (choice.sentence.empty()) return;
+  report.say(choice.sentence);
+  report.log(choice.fields);
+}
+
 // How the run that wrote the checkpoint may have differed.
 std::string_view difference_of(const Trainer& trainer) {
   return trainer.has_other_buckets()
@@ -288,8 +295,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   say_if_any(*report, choice.remark);
   say_if_any(*report, remark_on_speed(setup.options.types, *backend));
   say_if_any(*report, remark_on_shared_cores(ranks, backend->info().host_memory));
-  say_if_any(*report, setup.compression.sentence);
-  if (!setup.compression.sentence.empty()) report->log(setup.compression.fields);
+  for (const ToldChoice& choice : setup.choices) tell(*report, choice);
   Survivors survivors(roles, strategy, setup.options, backend->info().kind, line.log);
   TrainerParts parts = parts_of(setup, work);
   parts.collective = &ranks;
@@ -359,6 +365,15 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
                          message_passing_library()));
 }
 
+// What is left to choose of how gradients cross. Spares do not hear of the size of buckets.
+void settle_choices(Communicator& exchange, const CommandLine& line, bool has_spares, Setup& setup) {
+  const bool compresses = setup.options.strategy.compression.name == automatic_compression;
+  if (exchange.size() == 1 && !compresses) return;
+  const auto parameters = together(exchange, "making the parameters", [&] { return parameters_of(setup); });
+  if (compresses) setup.choices.push_back(settle_compression(exchange, line, parameters, setup.options));
+  if (!has_spares) setup.choices.push_back(settle_exchange(exchange, parameters, setup.options));
+}
+
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
   together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
   if (ranks.outlives_ranks()) setup.options.strategy.update = BucketSum::Update::by_step;
@@ -369,11 +384,7 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
                                     : ranks.split(is_spare ? 1 : 0, "the exchange of gradients");
   if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
   exchange->choose_algorithm(setup.options.algorithm);
-  if (setup.options.strategy.compression.name == automatic_compression) {
-    const auto parameters =
-        together(*exchange, "making the parameters", [&] { return parameters_of(setup); });
-    setup.compression = settle_compression(*exchange, line, parameters, setup.options);
-  }
+  settle_choices(*exchange, line, spares > 0, setup);
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
   if (roles.trainers() + spares < ranks.size())

@@ -53,7 +53,8 @@ enum class OnLoss : std::uint8_t {
 struct RunOptions {
   ArenaTypes types = {};  // training.precision
   StrategyOptions strategy = {};
-  std::string algorithm;  // of the sums that the strategy makes
+  std::string algorithm;       // of the sums that the strategy makes
+  bool finds_buckets = false;  // trainer.bucket_bytes is where no other size is found to be faster
   // Steps, where processors are of several kinds and the strategy does not align them.
   std::int64_t rebroadcast_every = 0;
   OnLoss on_loss = OnLoss::end;

@@ -316,6 +316,22 @@ TEST_CASE("clients of a server train on while letters travel where distributed.c
   CHECK(kind(", client: threaded") == ClientKind::threaded);
 }
 
+TEST_CASE("the size of buckets is looked for where allreduce is given none") {
+  const auto read_buckets = [](const std::string& distributed) {
+    const Config config = Config::parse(
+        fmt::format("training: {{epochs: 2, batch_size: 2, optimizer: {{name: sgd, learning_rate: 0.1}}}}\n"
+                    "distributed: {{{}}}\n",
+                    distributed),
+        "test.yaml");
+    const RunOptions run = read_options(config, 4, 2);
+    return std::pair(run.finds_buckets, run.trainer.bucket_bytes);
+  };
+  CHECK(read_buckets("") == std::pair(true, std::int64_t{25 << 20}));
+  CHECK(read_buckets("bucket_bytes: auto") == std::pair(true, std::int64_t{25 << 20}));
+  CHECK(read_buckets("bucket_bytes: 5") == std::pair(false, std::int64_t{5}));
+  CHECK(read_buckets("strategy: send-recv") == std::pair(false, std::int64_t{25 << 20}));
+}
+
 TEST_CASE("a rate names its key, and the peak where it is above that") {
   const std::string csv = fmt::format("format: csv, path: {}/models/iris.csv", PLEXAURA_SOURCE);
   const auto refusal = [&](const std::string& training) {

@@ -1,4 +1,4 @@
-"""Kernels that programs measure, and the times that they keep."""
+"""Kernels that programs measure, ways to exchange gradients, and what they keep of both."""
 
 import os
 import re
@@ -6,18 +6,20 @@ import shutil
 import unittest
 
 import support
-from support import ProgramTest
+from support import SOURCE, ProgramTest
 
 
-class Tuning(ProgramTest):
-    """A net in which a value is brought into another layout: there are two kernels for that."""
-
+class MeasuringTest(ProgramTest):
     def setUp(self):
         super().setUp()
         old = dict(os.environ)
         self.addCleanup(lambda: (os.environ.clear(), os.environ.update(old)))
         os.environ.pop("PLEXAURA_TUNING")
         self.times = self.folder / "cache/plexaura/kernel_times"
+
+
+class Tuning(MeasuringTest):
+    """A net in which a value is brought into another layout: there are two kernels for that."""
 
     def train(self, *settings, ranks=1):
         return self.run_ranks(ranks, "convnet", *self.cnn("training.epochs=1", *settings)).out
@@ -123,6 +125,57 @@ class Tuning(ProgramTest):
         os.environ["PLEXAURA_TUNING"] = "always"
         result = self.run_one("convnet", *self.cnn(), status=2)
         self.assertIn("the variable PLEXAURA_TUNING is 'always'; it must be cached, measure or off", result.err)
+
+
+@unittest.skipUnless(support.HAS_MPI, "built without MPI")
+class Exchange(MeasuringTest):
+    """The net of models/mnist_cnn.yaml, which has 2.8 MB of gradients, on images of its size."""
+
+    def setUp(self):
+        super().setUp()
+        self.kept = self.folder / "cache/plexaura/exchanges"
+        support.write_idx(self.folder / "digits", "train", 64, size=28)
+        support.write_idx(self.folder / "digits", "t10k", 8, size=28)
+
+    def train(self, *settings, more=()):
+        settings = self.settings("data.path=digits", "data.classes=3", "training.batch_size=8", "training.epochs=1", *settings)
+        return self.run_ranks(2, "convnet", SOURCE / "models/mnist_cnn.yaml", *settings, *more).out
+
+    def take(self, way):
+        """As if this way had been measured to be the fastest."""
+        title, line = self.kept.read_text().splitlines()
+        self.kept.write_text(f"{title}\n{line.split()[0]} {way}\n")
+
+    def test_buckets_are_measured_once_and_kept(self):
+        """And have no share in the bits, neither of a whole run nor of one that goes on with others."""
+        said = self.train("output.dir=run", more=("--log", "log"))
+        self.assertRegex(said, rf"(?m)^gradients cross in buckets of [0-9.]+ .B by (window|tree), as measured in [0-9.]+ s; this is kept in '{self.kept}'$")
+        line = self.log("log")[0]
+        self.assertEqual((line["event"], line["measured"]), ("exchange", True))
+        self.take("131072 tree")
+        said = self.train("output.dir=small", more=("--log", "small.log"))
+        self.assertIn("gradients cross in buckets of 131.1 kB by tree, as measured before\n", said)
+        self.assertEqual(self.log("small.log")[0], {"event": "exchange", "algorithm": "tree", "bucket_bytes": 131072, "measured": False})
+        self.assertEqual(self.weight_bytes("small"), self.weight_bytes("run"))
+        self.train("output.dir=parts", more=("--steps", 3))
+        self.take("524288 auto")
+        said = self.train("output.dir=parts", more=("--resume",))
+        self.assertIn("gradients cross in buckets of 524.3 kB by window, as measured before\n", said)
+        self.assertEqual(self.weight_bytes("parts"), self.weight_bytes("run"))
+
+    def test_a_damaged_file_is_no_error(self):
+        self.train("output.dir=")
+        self.kept.write_text("nonsense")
+        self.assertIn("as measured in", self.train("output.dir="))
+        self.kept.unlink()
+        self.kept.mkdir()
+        self.assertRegex(self.train("output.dir="), "as measured in .* s; it is not kept: ")
+
+    def test_nothing_is_measured_where_nobody_asks(self):
+        for settings in (["training.tuning=off"], ["distributed.bucket_bytes=1000000", "distributed.algorithm=window"]):
+            self.assertNotIn("gradients cross", self.train("output.dir=", *settings))
+        self.assertNotIn("gradients cross", self.run_ranks(2, "mlp", *self.iris("training.epochs=1")).out)
+        self.assertFalse(self.kept.exists())
 
 
 if __name__ == "__main__":

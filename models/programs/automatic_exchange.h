@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "core/params/parameter_store.h"
+#include "distributed/communicator.h"
+#include "models/programs/run_config.h"
+#include "models/programs/told_choice.h"
+
+namespace plexaura {
+
+// Chooses the algorithm and the size of buckets of `allreduce` by measurements, as far as the file leaves that open, and so that
+// the choice has no share in the bits of the weights: it stays as it is for gradients that are compressed or few, and with training.tuning `off`. What all
+// ranks find in the user's cache, with the same value, is not measured again. `exchange`: of the ranks that exchange gradients,
+// which sums by the choice afterwards. All of them together; their options are the same afterwards.
+ToldChoice settle_exchange(Communicator& exchange, const std::vector<ParameterSpec>& parameters,
+                           RunOptions& options);
+
+}  // namespace plexaura
