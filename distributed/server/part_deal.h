@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <iosfwd>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/params/dealer.h"
@@ -33,6 +35,10 @@ class PartDeal {
   // No deal is open.
   void close();
 
+  // Which parts are finished, for a server that goes on: the next deal to be opened has the others left.
+  std::string pack() const;
+  void unpack(std::istream& packed);
+
  private:
   std::deque<std::int64_t>& unfinished(int client) { return unfinished_[static_cast<std::size_t>(client)]; }
 
@@ -40,6 +46,8 @@ class PartDeal {
   std::optional<std::int64_t> next_ =
       {};  // counts the parts of all steps of the epoch; none: no deal is open
   std::int64_t end_ = 0;
+  std::optional<std::int64_t> go_on_at_ =
+      {};                              // next_ of a deal that is yet to be opened; none: its first part
   std::deque<std::int64_t> returned_;  // as next_ counts
   std::vector<std::deque<std::int64_t>>
       unfinished_;         // of each client, in the order in which it has drawn them

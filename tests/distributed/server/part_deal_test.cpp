@@ -1,6 +1,7 @@
 #include "distributed/server/part_deal.h"
 
 #include <doctest/doctest.h>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -101,6 +102,47 @@ TEST_CASE("part deal: of a deal that has come to its end, or is stopped, it is d
   CHECK(rest_of(deal, 1) == Parts{{0, 0}, {0, 1}, {1, -1}});
   deal.finish_all(1);
   CHECK(deal.take_back(1) == 0);
+}
+
+namespace {
+
+// For another server, with two clients.
+PartDeal handed_on(const PartDeal& former) {
+  std::istringstream packed(former.pack() + "and more");
+  PartDeal deal(2);
+  deal.unpack(packed);
+  return deal;
+}
+
+}  // namespace
+
+TEST_CASE("part deal: another server deals what is not finished, and goes on where the deal stood") {
+  PartDeal former(3);
+  former.open({1, 4, 2, 2});
+  for (const int client : {0, 1, 2, 1, 0}) former.draw(client);  // parts 2 to 6
+  former.finish(1, 1);
+  former.take_back(2);
+  former.draw(1);  // part 4, again
+  PartDeal deal = handed_on(handed_on(former));
+  CHECK_FALSE(deal.is_open());
+  deal.open({1, 4, 2, 2});
+  CHECK(rest_of(deal) == Parts{{1, 0}, {2, 0}, {2, 1}, {3, 0}, {3, 1}, {4, -1}});
+  deal.finish_all(0);
+  deal.close();
+  PartDeal next = handed_on(deal);
+  next.open({0, 1, 2, 2});
+  CHECK(rest_of(next) == Parts{{0, 0}, {0, 1}, {1, -1}});
+}
+
+TEST_CASE("part deal: another server, too, stops at the end of a step") {
+  PartDeal former(3);
+  former.open({0, 4, 2, 2});
+  for (const int client : {0, 1, 0}) former.draw(client);
+  former.finish_all(0);
+  PartDeal deal = handed_on(former);
+  deal.stop();
+  deal.open({0, 4, 2, 2});
+  CHECK(rest_of(deal) == Parts{{0, 1}, {1, 1}, {2, -1}});
 }
 
 }  // namespace plexaura::testing::part_deal_test
