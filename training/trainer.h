@@ -164,12 +164,14 @@ class Trainer {
   // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
   // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
   // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,
-  // the Trainer can only regroup again. Where Strategy::dealer() deals out the data, ranks regroup only when no deal is open: the dealer deals
-  // out again what lost ranks have drawn. Each rank keeps its own state of the optimizer then. UserError where
-  // Strategy::courier() has brought the data, for rank 0 alone may have all.
+  // the Trainer can only regroup again. Where Strategy::dealer() deals out the data, a step keeps its parts, and ranks
+  // that are within a deal begin it again: the next dealer knows what is left of it. Each rank keeps its own state of the
+  // optimizer then. UserError where Strategy::courier() has brought the data, for rank 0 alone may have all.
   // `taken`: instead of sharing out the data anew. The strategy has to sum over all parts then, see
   // WeightsImmigration::shard(). Only if options.parts_may_move.
   void regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken = {});
+  // In the place of regroup(), by itself: this rank trains no more, and lets go of strategy, programs and folder.
+  void step_aside();
   // The validation data under the weights as they are. All ranks together. UserError where there is none, or
   // none of it can be read.
   Validation validate();
@@ -249,12 +251,13 @@ class Trainer {
   RunState state_;  // behind the last step that was launched; sums are of the steps whose metrics were read
   std::int64_t first_step_ = 0;  // updates done before this run
   std::optional<StepUnderWay> under_way_;
-  bool runs_ahead_ = false;     // metrics are read one step late
-  bool verifies_ = false;       // ranks compare what they hold
-  bool epoch_ended_ = false;    // and was not validated yet
-  bool is_to_meet_ = false;     // nothing more is dealt
-  std::exception_ptr failure_;  // of this rank, of which the others hear where they meet
-  bool stopped_ = false;        // all ranks leave: one was asked to stop, or the strategy ends the run
+  bool runs_ahead_ = false;                      // metrics are read one step late
+  bool verifies_ = false;                        // ranks compare what they hold
+  bool epoch_ended_ = false;                     // and was not validated yet
+  std::optional<std::int64_t> deal_begin_ = {};  // its step in the epoch; none: this rank is in no deal
+  bool is_to_meet_ = false;                      // nothing more is dealt
+  std::exception_ptr failure_;                   // of this rank, of which the others hear where they meet
+  bool stopped_ = false;  // all ranks leave: one was asked to stop, or the strategy ends the run
   TrainingResult result_;
   RecentValues rates_;   // images per second of each step
   double noted_at_ = 0;  // seconds: when the last of them was noted

@@ -20,6 +20,7 @@ Dealer* Trainer::dealer() const { return parts_.strategy != nullptr ? parts_.str
 void Trainer::train_dealt(Loader& loader, TrainingObserver& observer) {
   if (ranks().rank() != 0) state_.epoch_loss = state_.epoch_samples = 0;  // sums so far are rank 0's to bring
   const DealtSteps steps = steps_of_deal();
+  deal_begin_ = state_.step_in_epoch;
   std::int64_t dealt = steps.first;
   do {
     programs_->step().take_weights_back();  // this rank may get no part
@@ -27,6 +28,7 @@ void Trainer::train_dealt(Loader& loader, TrainingObserver& observer) {
     programs_->step().await_weights();
   } while (!dealer()->is_over());
   go_to(dealt);
+  deal_begin_.reset();
   is_to_meet_ = true;
 }
 

@@ -93,7 +93,8 @@ void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<
   parts_.collective = &collective;
   keep_own_state(std::exchange(parts_.strategy, strategy));
   drop_programs();
-  under_way_.reset();       // its record is lost with the program that holds it
+  under_way_.reset();  // its record is lost with the program that holds it
+  if (deal_begin_) go_to(*std::exchange(deal_begin_, std::nullopt));
   state_.strategy.clear();  // that of a checkpoint which was not finished
   stopped_ = false;
   if (noted_signal_ == 0) noted_signal_ = StopSignals::received();
@@ -108,6 +109,13 @@ void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<
     drop_programs();  // nobody trains on from a place of his own
     throw;
   }
+}
+
+void Trainer::step_aside() {
+  drop_programs();
+  under_way_.reset();
+  output_lock_.reset();
+  parts_.strategy = nullptr;
 }
 
 // Before its border is gone. A strategy that has not begun knows nothing yet.
