@@ -179,6 +179,8 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     if (epoch_ended_) {
       finish_epoch(observer, epoch);
       epoch = EpochClock{};
+    } else if (is_save_due()) {
+      save_within_epoch(observer);
     }
     if (done() || stopped_) break;
     if (const int signal = StopSignals::received(); signal != 0) noted_signal_ = signal;

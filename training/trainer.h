@@ -60,10 +60,11 @@ struct TrainerOptions {
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
   OnError on_error = OnError::fail;
-  std::filesystem::path output = {};     // folder of checkpoints; empty: none are written
-  int keep = 1;                          // checkpoints
-  std::string compression = {};          // see RunState
-  std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
+  std::filesystem::path output = {};            // folder of checkpoints; empty: none are written
+  int keep = 1;                                 // checkpoints
+  std::optional<std::int64_t> save_every = {};  // steps, counted over the run: between epochs' ends, too
+  std::string compression = {};                 // see RunState
+  std::int64_t bucket_bytes = 25 << 20;         // of gradients that travel as one piece
   // Steps between comparisons of what the ranks hold, which come before each checkpoint and at the end, too; 0: none.
   // Only where the ranks stay equal by themselves: all sum gradients, with the same kernels, and the strategy neither
   // realigns weights nor shows others. See training/verify_ranks.h.
@@ -233,6 +234,8 @@ class Trainer {
   void lock_output();
   void save();
   void write_checkpoint();
+  void save_within_epoch(TrainingObserver& observer);
+  bool is_save_due() const;
   bool done() const;
   bool any_rank_asked_to_end();
   bool is_to_stop() const { return noted_signal_ != 0 || asked_to_end_; }

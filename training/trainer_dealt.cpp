@@ -59,11 +59,13 @@ std::optional<std::int64_t> Trainer::draw_ahead(Loader& loader, const DealtSteps
   return std::nullopt;
 }
 
-// Up to the end of the epoch, or of the run.
+// Up to the end of the epoch, or of the run, or to the next checkpoint.
 DealtSteps Trainer::steps_of_deal() const {
   const std::int64_t epoch_begin = state_.step - state_.step_in_epoch;
   std::int64_t end = train_plan_.steps_per_epoch();
   if (options_.steps) end = std::min(end, *options_.steps - epoch_begin);
+  if (const auto every = options_.save_every)
+    end = std::min(end, (state_.step / *every + 1) * *every - epoch_begin);
   const auto parts = [&](std::int64_t step) {
     return std::min(train_plan_.ranks, train_plan_.global_batch(step).count);
   };

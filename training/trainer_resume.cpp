@@ -1,4 +1,4 @@
-// How a Trainer goes on: from a checkpoint, with fewer ranks, or with a rank that holds wrong bits.
+// How a Trainer saves within an epoch, and goes on: from a checkpoint, with fewer ranks, or with a rank that holds wrong bits.
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -59,6 +59,17 @@ bool Trainer::resume() {
   first_step_ = state_.step;
   saved_ = true;
   return true;
+}
+
+// It is counted over the run, so that one that goes on saves behind the same steps.
+bool Trainer::is_save_due() const {
+  return options_.save_every && !saved_ && state_.step > 0 && state_.step % *options_.save_every == 0;
+}
+
+void Trainer::save_within_epoch(TrainingObserver& observer) {
+  note_step_under_way(observer);
+  check_reported();
+  save();
 }
 
 void Trainer::give_strategy_state() {

@@ -288,6 +288,19 @@ TEST_CASE("dealt data: a run that is stopped at the end of an epoch is not saved
   }
 }
 
+TEST_CASE("dealt data: a run that saves every so many steps meets there, too") {
+  const TemporaryFolder folder;
+  const Run run{.options = {.epochs = 2, .output = folder / "run", .save_every = 2}};
+  const Ends ends = train(run);
+  CHECK(run.samples->were_read(2));
+  for (const RankEnd& end : ends) {
+    CHECK(end.result.steps == 6);
+    CHECK(end.saves == 4);  // behind steps 2, 3, 4 and 6
+    CHECK(end.epochs[1].train_loss == ends[0].epochs[1].train_loss);
+    CHECK(end.weights == ends[0].weights);
+  }
+}
+
 TEST_CASE("dealt data: where a dealer has more when all have met, they draw on") {
   const Run run{.options = {.epochs = 2}, .keeps_one_back = true};
   const Ends ends = train(run);
