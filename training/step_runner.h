@@ -16,7 +16,7 @@ struct StepToRead {
   std::int64_t step = 0;  // the number of its update
   std::int64_t global_samples = 0;
   bool is_exchanging = false;  // Strategy::is_exchanging behind it
-  bool is_last = false;        // of an epoch or of the run
+  bool is_last = false;        // of an epoch or of the run, or before all is saved
 };
 
 // Launches the steps of a run and reads what they answered, together with all ranks. Where any rank fails, all

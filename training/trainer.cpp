@@ -77,7 +77,8 @@ const TrainingPrograms& Trainer::programs() const {
 }
 
 void Trainer::share_out() {
-  const std::int64_t parts = taken_ ? taken_->parts : ranks().size();
+  std::int64_t parts = taken_ ? taken_->parts : ranks().size();
+  if (dealer() != nullptr && train_plan_.samples > 0) parts = train_plan_.ranks;
   train_plan_ = {0, options_.batch_size, parts, options_.micro_batches};
   validation_plan_ = {0, options_.batch_size, ranks().size(), options_.micro_batches};
   together(ranks(), "the division of the data", [&] {
@@ -139,8 +140,8 @@ LoaderOptions Trainer::reading_on() const {
   options.first_epoch = state_.epoch;
   options.first_step = state_.step_in_epoch;
   options.parts = dealer() != nullptr ? Parts::drawn : Parts::own;
+  options.ranks = train_plan_.ranks;
   if (taken_) {
-    options.ranks = taken_->parts;
     options.rank = taken_->own.first;
     options.own_parts = taken_->own.count;
   }
@@ -179,8 +180,8 @@ TrainingResult Trainer::run(TrainingObserver& observer) {
     if (epoch_ended_) {
       finish_epoch(observer, epoch);
       epoch = EpochClock{};
-    } else if (state_.step_in_epoch == 0 && state_.step > first_step_ && !saved_) {
-      save();  // a rank was lost when all were about to
+    } else if (is_save_due()) {
+      save_now(observer);
     }
     if (done() || stopped_) break;
     if (const int signal = StopSignals::received(); signal != 0) noted_signal_ = signal;

@@ -60,10 +60,11 @@ struct TrainerOptions {
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
   OnError on_error = OnError::fail;
-  std::filesystem::path output = {};     // folder of checkpoints; empty: none are written
-  int keep = 1;                          // checkpoints
-  std::string compression = {};          // see RunState
-  std::int64_t bucket_bytes = 25 << 20;  // of gradients that travel as one piece
+  std::filesystem::path output = {};            // folder of checkpoints; empty: none are written
+  int keep = 1;                                 // checkpoints
+  std::optional<std::int64_t> save_every = {};  // steps, counted over the run: between epochs' ends, too
+  std::string compression = {};                 // see RunState
+  std::int64_t bucket_bytes = 25 << 20;         // of gradients that travel as one piece
   // Steps between comparisons of what the ranks hold, which come before each checkpoint and at the end, too; 0: none.
   // Only where the ranks stay equal by themselves: all sum gradients, with the same kernels, and the strategy neither
   // realigns weights nor shows others. See training/verify_ranks.h.
@@ -167,12 +168,14 @@ class Trainer {
   // live until this has returned or thrown, for the events of exchanges under way are failed in it, and are not
   // used any more then. Of a lost rank 0 that is stopped instead of dead, the new one takes the
   // folder of checkpoints. All that are left call it together, and compare facts() afterwards. Where it throws,
-  // the Trainer can only regroup again. Where Strategy::dealer() deals out the data, ranks regroup only when no deal is open: the dealer deals
-  // out again what lost ranks have drawn. Each rank keeps its own state of the optimizer then. UserError where
-  // Strategy::courier() has brought the data, for rank 0 alone may have all.
+  // the Trainer can only regroup again. Where Strategy::dealer() deals out the data, a step keeps its parts, and ranks
+  // that are within a deal begin it again: the next dealer knows what is left of it. Each rank keeps its own state of the
+  // optimizer then. UserError where Strategy::courier() has brought the data, for rank 0 alone may have all.
   // `taken`: instead of sharing out the data anew. The strategy has to sum over all parts then, see
   // WeightsImmigration::shard(). Only if options.parts_may_move.
   void regroup(Collective& collective, Strategy* strategy, std::optional<TakenParts> taken = {});
+  // In the place of regroup(), by itself: this rank trains no more, and lets go of strategy, programs and folder.
+  void step_aside();
   // The validation data under the weights as they are. All ranks together. UserError where there is none, or
   // none of it can be read.
   Validation validate();
@@ -237,6 +240,9 @@ class Trainer {
   void lock_output();
   void save();
   void write_checkpoint();
+  void save_now(TrainingObserver& observer);
+  bool is_save_due() const;
+  bool is_to_be_saved(std::int64_t step) const;
   bool done() const;
   bool any_rank_asked_to_end();
   bool is_to_stop() const { return noted_signal_ != 0 || asked_to_end_; }
@@ -255,13 +261,14 @@ class Trainer {
   RunState state_;  // behind the last step that was launched; sums are of the steps whose metrics were read
   std::int64_t first_step_ = 0;  // updates done before this run
   std::optional<StepUnderWay> under_way_;
-  std::vector<StepUnderWay> unnoted_;  // read, and their tails not added up yet
-  bool runs_ahead_ = false;            // metrics are read one step late
-  bool verifies_ = false;              // ranks compare what they hold
-  bool epoch_ended_ = false;           // and was not validated yet
-  bool is_to_meet_ = false;            // nothing more is dealt
-  std::exception_ptr failure_;         // of this rank, of which the others hear where they meet
-  bool stopped_ = false;               // all ranks leave: one was asked to stop, or the strategy ends the run
+  std::vector<StepUnderWay> unnoted_;            // read, and their tails not added up yet
+  bool runs_ahead_ = false;                      // metrics are read one step late
+  bool verifies_ = false;                        // ranks compare what they hold
+  bool epoch_ended_ = false;                     // and was not validated yet
+  std::optional<std::int64_t> deal_begin_ = {};  // its step in the epoch; none: this rank is in no deal
+  bool is_to_meet_ = false;                      // nothing more is dealt
+  std::exception_ptr failure_;                   // of this rank, of which the others hear where they meet
+  bool stopped_ = false;  // all ranks leave: one was asked to stop, or the strategy ends the run
   TrainingResult result_;
   RecentValues rates_;   // images per second of each step
   double noted_at_ = 0;  // seconds: when the last of them was noted

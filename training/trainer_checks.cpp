@@ -41,6 +41,7 @@ void check_options(const TrainerOptions& options) {
   require("number of epochs", options.epochs, 0);
   require("number of steps", options.steps.value_or(0), 0);
   require("number of checkpoints to keep", options.keep, 1);
+  require("save_every", options.save_every.value_or(1), 1);
   require("bucket_bytes", options.bucket_bytes, 1);
   require("verify_every", options.verify_every, 0);
   if (!(options.report_seconds >= 0))

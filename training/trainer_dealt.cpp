@@ -20,6 +20,7 @@ Dealer* Trainer::dealer() const { return parts_.strategy != nullptr ? parts_.str
 void Trainer::train_dealt(Loader& loader, TrainingObserver& observer) {
   if (ranks().rank() != 0) state_.epoch_loss = state_.epoch_samples = 0;  // sums so far are rank 0's to bring
   const DealtSteps steps = steps_of_deal();
+  deal_begin_ = state_.step_in_epoch;
   std::int64_t dealt = steps.first;
   do {
     programs_->step().take_weights_back();  // this rank may get no part
@@ -27,6 +28,7 @@ void Trainer::train_dealt(Loader& loader, TrainingObserver& observer) {
     programs_->step().await_weights();
   } while (!dealer()->is_over());
   go_to(dealt);
+  deal_begin_.reset();
   is_to_meet_ = true;
 }
 
@@ -57,11 +59,13 @@ std::optional<std::int64_t> Trainer::draw_ahead(Loader& loader, const DealtSteps
   return std::nullopt;
 }
 
-// Up to the end of the epoch, or of the run.
+// Up to the end of the epoch, or of the run, or to the next checkpoint.
 DealtSteps Trainer::steps_of_deal() const {
   const std::int64_t epoch_begin = state_.step - state_.step_in_epoch;
   std::int64_t end = train_plan_.steps_per_epoch();
   if (options_.steps) end = std::min(end, *options_.steps - epoch_begin);
+  if (const auto every = options_.save_every)
+    end = std::min(end, (state_.step / *every + 1) * *every - epoch_begin);
   const auto parts = [&](std::int64_t step) {
     return std::min(train_plan_.ranks, train_plan_.global_batch(step).count);
   };

@@ -16,11 +16,12 @@ void Trainer::note_step_under_way(TrainingObserver& observer) {
   if (!under_way_) return;
   const StepUnderWay& step = unnoted_.emplace_back(*std::exchange(under_way_, std::nullopt));
   const bool ends_epoch = step.step_in_epoch + 1 == train_plan_.steps_per_epoch();
+  const bool ends_run = step.number == options_.steps || stopped_;
   const std::span<const StepMetrics> answers =
       runner_->read(step.ticket, {.step = step.number,
                                   .global_samples = train_plan_.global_batch(step.step_in_epoch).count,
                                   .is_exchanging = step.is_exchanging,
-                                  .is_last = ends_epoch || step.number == options_.steps || stopped_});
+                                  .is_last = ends_epoch || ends_run || is_to_be_saved(step.number)});
   unnoted_.back().end = seconds_now();
   if (answers.empty()) return;
   for (std::size_t i = 0; i < unnoted_.size(); ++i) note_step(unnoted_[i], answers[i], observer);

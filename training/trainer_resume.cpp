@@ -1,4 +1,4 @@
-// How a Trainer goes on: from a checkpoint, with fewer ranks, or with a rank that holds wrong bits.
+// How a Trainer saves within an epoch, and goes on: from a checkpoint, with fewer ranks, or with a rank that holds wrong bits.
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -61,6 +61,22 @@ bool Trainer::resume() {
   return true;
 }
 
+// Behind every so many steps, counted over the run, so that one that goes on saves behind the same; and at the end of an epoch, where a rank was lost when all were about to save it.
+bool Trainer::is_save_due() const {
+  if (saved_ || state_.step == first_step_) return false;
+  return state_.step_in_epoch == 0 || is_to_be_saved(state_.step);
+}
+
+bool Trainer::is_to_be_saved(std::int64_t step) const {
+  return options_.save_every && step % *options_.save_every == 0;
+}
+
+void Trainer::save_now(TrainingObserver& observer) {
+  note_step_under_way(observer);
+  check_reported();
+  save();
+}
+
 void Trainer::give_strategy_state() {
   const SavedStrategy saved = std::exchange(state_.strategy, {});
   if (parts_.strategy == nullptr) return;
@@ -95,6 +111,7 @@ void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<
   drop_programs();
   under_way_.reset();  // its record is lost with the program that holds it
   unnoted_.clear();
+  if (deal_begin_) go_to(*std::exchange(deal_begin_, std::nullopt));
   state_.strategy.clear();  // that of a checkpoint which was not finished
   stopped_ = false;
   if (noted_signal_ == 0) noted_signal_ = StopSignals::received();
@@ -109,6 +126,14 @@ void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<
     drop_programs();  // nobody trains on from a place of his own
     throw;
   }
+}
+
+void Trainer::step_aside() {
+  drop_programs();
+  under_way_.reset();
+  unnoted_.clear();
+  output_lock_.reset();
+  parts_.strategy = nullptr;
 }
 
 // Before its border is gone. A strategy that has not begun knows nothing yet.

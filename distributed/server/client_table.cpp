@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <fmt/format.h>
+#include <istream>
 
 namespace plexaura {
 
@@ -27,8 +28,39 @@ void ClientTable::set_times(int client, double waited_seconds, double elapsed_se
   clients_.at(client).elapsed_seconds = elapsed_seconds;
 }
 
-void ClientTable::keep_alive(const std::vector<int>& clients) {
-  for (auto& [number, client] : clients_) client.died = std::ranges::find(clients, number) == clients.end();
+void ClientTable::keep_alive(const std::vector<int>& clients, int server) {
+  for (auto& [number, client] : clients_) {
+    client.serves = number == server;
+    client.died = !client.serves && std::ranges::find(clients, number) == clients.end();
+  }
+}
+
+// Who lives is found anew.
+std::string ClientTable::pack() const {
+  std::string text = fmt::format("{}\n", clients_.size());
+  for (const auto& [number, client] : clients_)
+    text += fmt::format("{} {} {} {} {} {}\n", number, client.steps, client.pushes, client.staleness,
+                        client.waited_seconds, client.elapsed_seconds);
+  text += fmt::format("{}\n", pushes_.size());
+  for (const auto& [first, count] : pushes_) text += fmt::format("{} {}\n", first, count);
+  return text;
+}
+
+void ClientTable::unpack(std::istream& packed) {
+  *this = {};
+  std::size_t rows = 0;
+  for (packed >> rows; rows > 0; --rows) {
+    int number = 0;
+    packed >> number;
+    Client& client = clients_[number];
+    packed >> client.steps >> client.pushes >> client.staleness >> client.waited_seconds >>
+        client.elapsed_seconds;
+  }
+  for (packed >> rows; rows > 0; --rows) {
+    std::int64_t first = 0;
+    packed >> first;
+    packed >> pushes_[first];
+  }
 }
 
 std::string ClientTable::to_text() const {
@@ -38,7 +70,9 @@ std::string ClientTable::to_text() const {
     text += fmt::format("  {:>4} {:>8} {:>8} {:>16.2f} {:>4.1f} %{}\n", number, client.steps, client.pushes,
                         static_cast<double>(client.staleness) / pushes,
                         client.elapsed_seconds > 0 ? 100 * client.waited_seconds / client.elapsed_seconds : 0,
-                        client.died ? "  has died" : "");
+                        client.died     ? "  has died"
+                        : client.serves ? "  has taken over as server"
+                                        : "");
   }
   return text + histogram();
 }

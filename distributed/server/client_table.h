@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,8 +16,12 @@ class ClientTable {
   void add_push(int client, std::int64_t steps, std::int64_t staleness);
   void set_times(int client, double waited_seconds, double elapsed_seconds);
   void note_death(int client) { clients_.at(client).died = true; }
-  // All others have died.
-  void keep_alive(const std::vector<int>& clients);
+  // All others have died, but for a client that has become the server.
+  void keep_alive(const std::vector<int>& clients, int server);
+
+  // For a server that goes on.
+  std::string pack() const;
+  void unpack(std::istream& packed);
 
   // A row for each client, and how many pushes had which staleness.
   std::string to_text() const;
@@ -29,6 +34,7 @@ class ClientTable {
     double waited_seconds = 0;
     double elapsed_seconds = 0;
     bool died = false;
+    bool serves = false;
   };
   std::string histogram() const;
 

@@ -23,9 +23,18 @@ int tag_of(Word word) {
   }
 }
 
-std::span<const std::byte> Draft::seal(const LetterHead& head, bool with_content) {
+std::span<const std::byte> Draft::seal(const LetterHead& head) {
   std::memcpy(bytes_.data(), &head, sizeof head);
-  return std::span(bytes_).first(with_content ? bytes_.size() : sizeof head);
+  return std::span(bytes_).first(sizeof head);
+}
+
+std::span<const std::byte> Draft::seal_all(const LetterHead& head, std::string_view account) {
+  const std::size_t size = sizeof head + content_bytes_ + account.size();
+  if (bytes_.capacity() < size) bytes_.reserve(size + account.size());  // by itself it would double
+  bytes_.resize(size);
+  seal(head);
+  std::ranges::copy(std::as_bytes(std::span(account)), bytes_.end() - std::ssize(account));
+  return bytes_;
 }
 
 double seconds_between_letters(const Mailbox& mailbox) {
@@ -34,7 +43,8 @@ double seconds_between_letters(const Mailbox& mailbox) {
 
 // As long as MPI, which counts in int, sends a message.
 void check_fits_letter(std::size_t content_bytes) {
-  constexpr std::size_t most = std::numeric_limits<int>::max() - sizeof(LetterHead);
+  constexpr std::size_t account = 16 << 20;
+  constexpr std::size_t most = std::numeric_limits<int>::max() - sizeof(LetterHead) - account;
   if (content_bytes <= most) return;
   throw UserError(
       fmt::format("the weights take {} bytes, and a letter to the parameter server holds {}; choose another "

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/params/dealer.h"
@@ -33,13 +34,15 @@ constexpr int weights_tag = 1;
 int tag_of(Word word);
 
 // The beginning of every letter. Weights, or changes of them, follow it in `push`, `rest` and `weights`: trainables and
-// buffers as they lie in the value arena.
+// buffers as they lie in the value arena. In `weights` the server's account follows these, so that the letter is a Snapshot.
 struct LetterHead {
   Word word = Word::patience;
   DealtSteps deal = {};      // draw
+  std::int64_t deals = 0;    // draw: of which this client knows the end; weights: that are closed
   std::int64_t step = 0;     // part: that of the part
   std::int64_t part = 0;     // part: its number; below 0 where none is left
   std::int64_t version = 0;  // weights: theirs; push and rest: that of the weights it began with
+  std::int64_t number = 0;   // weights: of the answer, counted over all servers of the run
   std::int64_t steps = 0;    // push and rest: in which it learned; where there are none, nothing follows
   std::int64_t again = 0;    // weights: other than 0 where parts are dealt again, so that who rests draws on
   // Of a client, in all, without what comes between two deals; and of that what it waited for the server and for others.
@@ -50,27 +53,31 @@ struct LetterHead {
 // A letter that is composed again and again, in the same memory.
 class Draft {
  public:
-  explicit Draft(std::size_t content_bytes) : bytes_(sizeof(LetterHead) + content_bytes) {}
+  explicit Draft(std::size_t content_bytes)
+      : content_bytes_(content_bytes), bytes_(sizeof(LetterHead) + content_bytes) {}
 
-  std::span<std::byte> content() { return std::span(bytes_).subspan(sizeof(LetterHead)); }
-  // The whole of it, or the head alone.
-  std::span<const std::byte> seal(const LetterHead& head, bool with_content);
+  std::span<std::byte> content() { return std::span(bytes_).subspan(sizeof(LetterHead), content_bytes_); }
+  // The head alone ...
+  std::span<const std::byte> seal(const LetterHead& head);
+  // ... and the whole of it, with what follows the content.
+  std::span<const std::byte> seal_all(const LetterHead& head, std::string_view account = {});
 
  private:
+  std::size_t content_bytes_;
   std::vector<std::byte> bytes_;
 };
 
 // A server and clients at work write at least so often: a fraction of the mailbox's deadline.
 double seconds_between_letters(const Mailbox& mailbox);
 
-// Throws UserError for weights of so many bytes that no letter holds them.
+// Throws UserError for weights of so many bytes that no letter holds them and an account.
 void check_fits_letter(std::size_t content_bytes);
 
 // Posts it, when there is room. Ends the run, as Mailbox::give_up() does, where there is none within the deadline. Whether
 // the other end has died is found where its letters are awaited.
 void post_letter(Mailbox& mailbox, int to, int tag, std::span<const std::byte> letter);
 
-// What a letter holds. InternalError where it is shorter than a head.
+// What a letter holds; the content with what follows it. InternalError where it is shorter than a head.
 LetterHead head_of(const Letter& letter);
 std::span<const std::byte> content_of(const Letter& letter);
 

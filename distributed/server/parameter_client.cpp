@@ -17,20 +17,40 @@ constexpr std::int64_t most_arriving = 4;
 }  // namespace
 
 ParameterClient::ParameterClient(Mailbox& mailbox, const ServerRule& rule,
-                                 std::optional<std::int64_t> push_every, ClientKind kind)
-    : mailbox_(mailbox), rule_(rule), push_every_(push_every), unheard_(seconds_between_letters(mailbox)) {
+                                 std::optional<std::int64_t> push_every, ClientKind kind, bool keeps_snapshot)
+    : mailbox_(mailbox),
+      rule_(rule),
+      push_every_(push_every),
+      keeps_snapshot_(keeps_snapshot),
+      unheard_(seconds_between_letters(mailbox)) {
   if (kind == ClientKind::threaded)
     driver_ = std::make_unique<MailDriver>(mailbox_, std::vector{deal_tag, weights_tag}, most_arriving);
 }
 
 void ParameterClient::begin(WeightsImmigration& border) {
   weights_.emplace(border);
-  const std::span<const std::byte> bytes = weights_->fetch();
+  const std::span<std::byte> bytes = weights_->fetch();
   check_fits_letter(bytes.size());
   letter_.emplace(bytes.size());
+  if (newest_) {
+    std::ranges::copy(content_of(*newest_).first(bytes.size()), bytes.begin());
+    weights_->store();
+    version_ = head_of(*newest_).version;
+  } else if (keeps_snapshot_) {
+    newest_ = snapshot_of_the_beginning(bytes);
+  }
   const bool keeps = driver_ || rule_.push == ServerRule::Push::changes;
   began_.resize(keeps ? bytes.size() : 0);
   if (keeps) std::ranges::copy(bytes, began_.begin());
+}
+
+Snapshot ParameterClient::snapshot_of_the_beginning(std::span<const std::byte> weights) const {
+  ClientTable table;
+  for (int rank = server_rank + 1; rank < mailbox_.size(); ++rank) table.add(mailbox_.number(rank));
+  Draft draft(weights.size());
+  std::ranges::copy(weights, draft.content().begin());
+  const auto letter = draft.seal_all({.word = Word::weights}, account_of(PartDeal(0), table));
+  return std::make_shared<const Letter>(Letter{server_rank, {letter.begin(), letter.end()}});
 }
 
 Draw ParameterClient::draw(const DealtSteps& steps) {
@@ -44,44 +64,47 @@ Draw ParameterClient::draw(const DealtSteps& steps) {
 }
 
 void ParameterClient::ask_for_part(const DealtSteps& steps) {
-  post({.word = Word::draw, .deal = steps}, false);
+  post({.word = Word::draw, .deal = steps, .deals = deals_});
   has_asked_ = true;
 }
 
 void ParameterClient::stop() {
-  if (!std::exchange(stopped_, true)) post({.word = Word::stop}, false);
+  if (!std::exchange(stopped_, true)) post({.word = Word::stop});
 }
 
 void ParameterClient::count_step() {
   const bool is_push_due = ++steps_ == push_every_;
   if (is_answer_due_ && is_push_due) await_answer(answer_to_a_push);
   if (is_answer_due_)
-    if (const auto answer = answer_that_has_come()) take_in(*answer);
+    if (auto answer = answer_that_has_come()) take_in(*std::move(answer));
   if (is_push_due) {
     push(Word::push);
     if (!driver_) await_answer(answer_to_a_push);
   } else if (unheard_.expired()) {
-    post({.word = Word::patience}, false);
+    post({.word = Word::patience});
   }
 }
 
 void ParameterClient::rest() {
   if (is_answer_due_) await_answer(answer_to_a_push);
   push(Word::rest);
-  const Letter answer = await(Word::weights, "the weights of all clients");
-  take_in(answer);
+  Letter answer = await(Word::weights, "the weights of all clients");
   is_over_ = head_of(answer).again == 0;
+  if (is_over_) deals_ = head_of(answer).deals;
+  take_in(std::move(answer));
   if (!is_over_) return;
   stopped_ = false;
   elapsed_ = elapsed();
   deal_began_.reset();
 }
 
-void ParameterClient::leave() { post({.word = Word::leave}, false); }
+void ParameterClient::leave() { post({.word = Word::leave}); }
 
 void ParameterClient::go_on_from(const ParameterClient& former) {
   elapsed_ = former.elapsed_;
   waited_ = former.waited_;
+  newest_ = former.newest_;
+  deals_ = former.deals_;
 }
 
 double ParameterClient::elapsed() const {
@@ -114,9 +137,9 @@ std::optional<Letter> ParameterClient::answer_that_has_come() {
 
 // Buffers that have gone on stay this client's own until it rests: they follow its samples, and a running variance that
 // went on as weights do could fall below 0.
-void ParameterClient::take_in(const Letter& answer) {
+void ParameterClient::take_in(Letter answer) {
   const std::span<std::byte> own = weights_->fetch();
-  std::span<const std::byte> got = content_of(answer);
+  std::span<const std::byte> got = content_of(answer).first(own.size());
   if (steps_ == 0)
     std::ranges::copy(got, own.begin());
   else
@@ -129,6 +152,7 @@ void ParameterClient::take_in(const Letter& answer) {
   if (!began_.empty()) std::ranges::copy(got, began_.begin());
   version_ = head_of(answer).version;
   is_answer_due_ = false;
+  if (keeps_snapshot_) newest_ = std::make_shared<const Letter>(std::move(answer));
 }
 
 // Of both kinds of answers some may be under way, each with a tag of its own.
@@ -164,7 +188,8 @@ void ParameterClient::post(LetterHead head, bool with_content) {
   head.elapsed_seconds = elapsed();
   head.waited_seconds = waited_;
   const auto lock = hold_mailbox();
-  post_letter(mailbox_, server_rank, tag_of(head.word), letter_->seal(head, with_content));
+  post_letter(mailbox_, server_rank, tag_of(head.word),
+              with_content ? letter_->seal_all(head) : letter_->seal(head));
   unheard_.progressed();
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/params/dealer.h"
@@ -14,6 +15,7 @@
 #include "distributed/server/letters.h"
 #include "distributed/server/server_rule.h"
 #include "distributed/server/shared_weights.h"
+#include "distributed/server/snapshot.h"
 
 namespace plexaura {
 
@@ -30,9 +32,9 @@ enum class ClientKind : std::uint8_t {
 class ParameterClient final : public Dealer {
  public:
   // The mailbox, whose rank 0 is the server, outlives this. `push_every`: steps; none: it pushes when nothing more is
-  // dealt.
+  // dealt. `keeps_snapshot`: for a server that goes on when this one has died.
   ParameterClient(Mailbox& mailbox, const ServerRule& rule, std::optional<std::int64_t> push_every,
-                  ClientKind kind);
+                  ClientKind kind, bool keeps_snapshot);
 
   // Throws UserError for weights of a type other than float64 and float32, and for those that no letter holds.
   void begin(WeightsImmigration& border);
@@ -49,22 +51,29 @@ class ParameterClient final : public Dealer {
   void leave();
   // The times that it tells the server go on behind those of another client of this rank.
   void go_on_from(const ParameterClient& former);
+  // Before begin(): the weights to begin with.
+  void begin_with(Snapshot snapshot) { newest_ = std::move(snapshot); }
+  // That it got last, or begins with.
+  const Snapshot& newest() const { return newest_; }
 
  private:
   void push(Word word);
   void await_answer(std::string_view what);
   std::optional<Letter> answer_that_has_come();
-  void take_in(const Letter& answer);
+  void take_in(Letter answer);
+  Snapshot snapshot_of_the_beginning(std::span<const std::byte> weights) const;
   void ask_for_part(const DealtSteps& steps);
   double elapsed() const;
   std::optional<Letter> take(int tag, std::string_view what);
   Letter await(Word word, std::string_view what);
-  void post(LetterHead head, bool with_content);
+  void post(LetterHead head, bool with_content = false);
   std::unique_lock<std::mutex> hold_mailbox();
 
   Mailbox& mailbox_;
   ServerRule rule_;
   std::optional<std::int64_t> push_every_;
+  bool keeps_snapshot_;
+  Snapshot newest_;
   std::optional<SharedWeights> weights_;
   std::optional<Draft> letter_;
   std::vector<std::byte> began_;  // from which its changes count: the weights that it got or pushed last
@@ -74,6 +83,7 @@ class ParameterClient final : public Dealer {
   bool stopped_ = false;          // the deal, by this client
   bool has_asked_ = false;        // for a part
   bool is_over_ = false;          // the last deal
+  std::int64_t deals_ = 0;        // that were closed
   Wait unheard_;                  // since its last letter
   std::optional<double> deal_began_ = {};  // seconds; none: no deal is open
   double elapsed_ = 0;                     // in deals

@@ -35,7 +35,22 @@ void ParameterServer::go_on_from(const ClientTable& table) {
   std::vector<int> numbers;
   for (const int rank : living()) numbers.push_back(mailbox_.number(rank));
   table_ = table;
-  table_.keep_alive(numbers);
+  table_.keep_alive(numbers, mailbox_.number(server_rank));
+}
+
+void ParameterServer::begin_with(Snapshot snapshot) {
+  begins_with_ = std::move(snapshot);
+  if (!begins_with_) return;
+  version_ = head_of(*begins_with_).version;
+  answers_ = head_of(*begins_with_).number;
+}
+
+Snapshot ParameterServer::newest() const {
+  if (!answer_) return begins_with_;
+  Draft draft = *answer_;
+  const auto letter = draft.seal_all({.word = Word::weights, .version = version_, .number = answers_},
+                                     account_of(deal_, table_));
+  return std::make_shared<const Letter>(Letter{server_rank, {letter.begin(), letter.end()}});
 }
 
 void ParameterServer::serve(WeightsImmigration& border) {
@@ -45,6 +60,7 @@ void ParameterServer::serve(WeightsImmigration& border) {
   const std::span<const std::byte> bytes = weights.fetch();
   answer_.emplace(bytes.size());
   std::ranges::copy(bytes, answer_->content().begin());
+  if (begins_with_) take_over(*begins_with_);
   Wait silence(mailbox_.deadline_seconds());
   Wait unanswered(seconds_between_letters(mailbox_));
   while (true) {
@@ -61,6 +77,14 @@ void ParameterServer::serve(WeightsImmigration& border) {
       silence.progressed();
     }
   }
+}
+
+void ParameterServer::take_over(const Letter& snapshot) {
+  const std::span<std::byte> weights = answer_->content();
+  std::ranges::copy(content_of(snapshot).first(weights.size()), weights.begin());
+  ClientTable table;
+  take_account(snapshot, weights.size(), deal_, table);
+  go_on_from(table);
 }
 
 // Of those that live.
@@ -113,7 +137,7 @@ bool ParameterServer::is_to_regroup() const { return loss_ && (!deal_.is_open() 
 
 // Clients that call each other hear of the death by themselves; those that wait for the server alone do not.
 void ParameterServer::regroup() {
-  for (const int rank : living()) post(rank, {.word = Word::regroup}, false);
+  for (const int rank : living()) post(rank, {.word = Word::regroup});
   std::rethrow_exception(loss_);
 }
 
@@ -125,6 +149,7 @@ void ParameterServer::read(const Letter& letter) {
   switch (head.word) {
     case Word::draw:
       from.asks_for = head.deal;
+      from.deals = head.deals;
       return deal_out();
     case Word::push:
       take_push(letter, head);
@@ -158,9 +183,9 @@ void ParameterServer::deal_out() {
   for (const int rank : ranks) {
     const std::optional<DealtSteps> steps = std::exchange(client(rank).asks_for, std::nullopt);
     if (!steps) continue;
-    if (!deal_.is_open()) deal_.open(*steps);
+    if (!deal_.is_open()) deal_.open(*steps, std::ranges::max_element(clients_, {}, &Client::deals)->deals);
     const Draw drawn = deal_.draw(rank - 1);
-    post(rank, {.word = Word::part, .step = drawn.step_in_epoch, .part = drawn.part.value_or(-1)}, false);
+    post(rank, {.word = Word::part, .step = drawn.step_in_epoch, .part = drawn.part.value_or(-1)});
   }
 }
 
@@ -184,17 +209,17 @@ void ParameterServer::take_push(const Letter& letter, const LetterHead& head) {
 // Answers those that may go on.
 void ParameterServer::go_on() {
   const bool is_over = all_are(State::rests) && !deal_.has_returned();
+  if (is_over) deal_.close();
   for (const int rank : living()) {
     Client& waiting = client(rank);
     const bool may_go_on = waiting.state == State::rests
                                ? is_over || deal_.has_returned()
                                : waiting.state == State::waits && !is_ahead(waiting);
     if (!may_go_on) continue;
-    post(rank, {.word = Word::weights, .version = version_, .again = is_over ? 0 : 1}, true);
+    post_weights(rank, !is_over);
     if (is_over) waiting.pushes = 0;
     waiting.state = State::works;
   }
-  if (is_over) deal_.close();
 }
 
 // The slowest is never ahead, so that somebody always goes on. Those that rest push no more.
@@ -206,13 +231,22 @@ bool ParameterServer::is_ahead(const Client& client) const {
   });
 }
 
-void ParameterServer::post(int rank, const LetterHead& head, bool with_weights) {
-  post_letter(mailbox_, rank, tag_of(head.word), answer_->seal(head, with_weights));
+void ParameterServer::post(int rank, const LetterHead& head) {
+  post_letter(mailbox_, rank, tag_of(head.word), answer_->seal(head));
+}
+
+void ParameterServer::post_weights(int rank, bool again) {
+  const LetterHead head{.word = Word::weights,
+                        .deals = deal_.number() + 1,
+                        .version = version_,
+                        .number = ++answers_,
+                        .again = again ? 1 : 0};
+  post_letter(mailbox_, rank, tag_of(head.word), answer_->seal_all(head, account_of(deal_, table_)));
 }
 
 void ParameterServer::ask_for_patience() {
   for (const int rank : living())
-    if (client(rank).awaits_weights()) post(rank, {.word = Word::patience}, false);
+    if (client(rank).awaits_weights()) post(rank, {.word = Word::patience});
 }
 
 }  // namespace plexaura

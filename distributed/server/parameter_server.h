@@ -13,6 +13,7 @@
 #include "distributed/server/letters.h"
 #include "distributed/server/part_deal.h"
 #include "distributed/server/server_rule.h"
+#include "distributed/server/snapshot.h"
 
 namespace plexaura {
 
@@ -29,14 +30,18 @@ class ParameterServer {
   // many pushes, counted since all rested, ahead of the slowest one at work waits for that one.
   ParameterServer(Mailbox& mailbox, const ServerRule& rule, std::optional<std::int64_t> max_staleness);
 
-  // The weights to begin with are those of the border. Until all clients have left. Throws a RankLost where one has died
-  // and all come together anew, or all have, and where clients wait and nobody writes within the deadline. Of a
-  // server that has thrown the table alone is used any more.
+  // The weights to begin with are those of the border, unless there is a snapshot. Until all clients have left. Throws a
+  // RankLost where one has died and all come together anew, or all have, and where clients wait and nobody writes within
+  // the deadline. Of a server that has thrown the table and newest() alone are used any more.
   void serve(WeightsImmigration& border);
 
   const ClientTable& table() const { return table_; }
   // That of the server which has served this one's clients before, and others.
   void go_on_from(const ClientTable& table);
+  // Before serve(): the server goes on with these weights, what is left of the parts, and the table. May be null.
+  void begin_with(Snapshot snapshot);
+  // As it stands; null where it has none and does not serve yet.
+  Snapshot newest() const;
 
  private:
   enum class State : std::uint8_t {
@@ -51,6 +56,8 @@ class ParameterServer {
     std::int64_t pushes = 0;                  // since all rested
     std::optional<DealtSteps> asks_for = {};  // a part of these, and was not answered yet
 
+    std::int64_t deals = 0;  // of which it knows the end
+
     bool awaits_weights() const { return state == State::waits || state == State::rests; }
     bool waits() const { return awaits_weights() || asks_for; }
   };
@@ -58,6 +65,7 @@ class ParameterServer {
   Client& client(int rank) { return clients_[static_cast<std::size_t>(rank - 1)]; }
   bool all_are(State state) const;
   std::vector<int> living() const;
+  void take_over(const Letter& snapshot);
   void await_letter(Wait& silence);
   void lose(const RankLost& loss);
   void say_who_has_died(const std::vector<int>& numbers, std::int64_t parts) const;
@@ -68,7 +76,8 @@ class ParameterServer {
   void take_push(const Letter& letter, const LetterHead& head);
   void go_on();
   bool is_ahead(const Client& client) const;
-  void post(int rank, const LetterHead& head, bool with_weights);
+  void post(int rank, const LetterHead& head);
+  void post_weights(int rank, bool again);
   void ask_for_patience();
 
   Mailbox& mailbox_;
@@ -77,7 +86,9 @@ class ParameterServer {
   std::vector<Client> clients_;  // the first is rank 1
   PartDeal deal_;
   ClientTable table_;
+  Snapshot begins_with_;
   std::int64_t version_ = 0;
+  std::int64_t answers_ = 0;  // with weights, of servers before this one, too
   DType dtype_ = DType::float32;
   std::size_t trainables_ = 0;
   std::optional<Draft> answer_;        // its content are the weights

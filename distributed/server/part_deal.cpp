@@ -1,15 +1,19 @@
 #include "distributed/server/part_deal.h"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <istream>
 #include <iterator>
 #include <utility>
 
 namespace plexaura {
 
-void PartDeal::open(const DealtSteps& steps) {
+void PartDeal::open(const DealtSteps& steps, std::int64_t number) {
+  if (std::exchange(number_, number) != number) go_on_at_.reset();
   parts_ = steps.parts;
-  next_ = steps.first * parts_;
-  end_ = steps.first == steps.end ? *next_ : (steps.end - 1) * parts_ + steps.parts_of_last;
+  end_ = steps.first == steps.end ? steps.first * parts_ : (steps.end - 1) * parts_ + steps.parts_of_last;
+  next_ = std::exchange(go_on_at_, std::nullopt).value_or(steps.first * parts_);
   if (std::exchange(stopping_, false)) stop();
 }
 
@@ -45,6 +49,23 @@ void PartDeal::stop() {
   if (is_open()) end_ = std::min(end_, (*next_ + parts_ - 1) / parts_ * parts_);
 }
 
-void PartDeal::close() { next_.reset(); }
+void PartDeal::close() { go_on_at_ = std::exchange(next_, std::nullopt); }
+
+std::string PartDeal::pack() const {
+  std::vector<std::int64_t> left(returned_.begin(), returned_.end());
+  for (const auto& drawn : unfinished_) left.insert(left.end(), drawn.begin(), drawn.end());
+  std::ranges::sort(left);
+  constexpr std::int64_t none = -1;
+  return fmt::format("{} {} {} {}\n", number_, next_.value_or(go_on_at_.value_or(none)), left.size(),
+                     fmt::join(left, " "));
+}
+
+void PartDeal::unpack(std::istream& packed) {
+  std::int64_t next = 0;
+  std::size_t left = 0;
+  packed >> number_ >> next >> left;
+  if (next >= 0) go_on_at_ = next;
+  for (returned_.resize(left); std::int64_t & part : returned_) packed >> part;
+}
 
 }  // namespace plexaura

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <iosfwd>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/params/dealer.h"
@@ -16,7 +18,10 @@ class PartDeal {
   // They are counted from 0.
   explicit PartDeal(int clients) : unfinished_(static_cast<std::size_t>(clients)) {}
 
-  void open(const DealtSteps& steps);
+  // `number`: how many deals were closed before it, over all servers of the run.
+  void open(const DealtSteps& steps, std::int64_t number);
+  // Of the last one.
+  std::int64_t number() const { return number_; }
   bool is_open() const { return next_.has_value(); }
   // Of an open deal, as all that follow but stop().
   Draw draw(int client);
@@ -33,6 +38,10 @@ class PartDeal {
   // No deal is open.
   void close();
 
+  // Which parts of the last deal are finished, for a server that goes on: if it is opened again it has the others left.
+  std::string pack() const;
+  void unpack(std::istream& packed);
+
  private:
   std::deque<std::int64_t>& unfinished(int client) { return unfinished_[static_cast<std::size_t>(client)]; }
 
@@ -40,7 +49,9 @@ class PartDeal {
   std::optional<std::int64_t> next_ =
       {};  // counts the parts of all steps of the epoch; none: no deal is open
   std::int64_t end_ = 0;
-  std::deque<std::int64_t> returned_;  // as next_ counts
+  std::int64_t number_ = -1;
+  std::optional<std::int64_t> go_on_at_ = {};  // next_ of that deal, where it is not open
+  std::deque<std::int64_t> returned_;          // as next_ counts
   std::vector<std::deque<std::int64_t>>
       unfinished_;         // of each client, in the order in which it has drawn them
   bool stopping_ = false;  // a deal that is yet to be opened

@@ -3,11 +3,12 @@
 namespace plexaura {
 
 AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& options)
-    : mailbox_(communicator.mailbox("the letters of the parameter server")) {
+    : communicator_(communicator), mailbox_(communicator.mailbox("the letters of the parameter server")) {
   if (communicator.rank() == server_rank)
     server_ = std::make_unique<ParameterServer>(*mailbox_, options.rule, options.max_staleness);
   else
-    client_ = std::make_unique<ParameterClient>(*mailbox_, options.rule, options.push_every, options.client);
+    client_ = std::make_unique<ParameterClient>(*mailbox_, options.rule, options.push_every, options.client,
+                                                communicator.outlives_ranks());
 }
 
 void AsyncServer::begin(WeightsImmigration& border) {
@@ -16,10 +17,16 @@ void AsyncServer::begin(WeightsImmigration& border) {
 
 void AsyncServer::go_on_from(const Strategy& former) {
   const auto& before = dynamic_cast<const AsyncServer&>(former);
-  if (server_)
-    server_->go_on_from(before.server_->table());
-  else
+  if (client_)
     client_->go_on_from(*before.client_);
+  else if (before.server_)
+    server_->go_on_from(before.server_->table());
+  begin_with(before.newest());  // so that it is not lost where another rank dies in what follows
+  begin_with(newest_of(communicator_, newest()));
+}
+
+void AsyncServer::begin_with(const Snapshot& snapshot) {
+  server_ ? server_->begin_with(snapshot) : client_->begin_with(snapshot);
 }
 
 std::string AsyncServer::account() const {

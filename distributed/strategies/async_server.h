@@ -23,7 +23,8 @@ struct AsyncServerOptions {
 // The strategies `async-server` and `downpour`, which differ in their ServerRule: rank 0 is an asynchronous parameter
 // server. All others are its clients, which train on what they draw, at their own pace, and exchange
 // weights with the server alone. They meet at the end of an epoch, where all take the weights of the server: these are
-// validated and saved. Buffers travel like weights; frozen parameters do not.
+// validated and saved. Buffers travel like weights; frozen parameters do not. Where the communicator outlives ranks, and the
+// server has died, one made of those that are left serves from the newest snapshot that any of them has.
 class AsyncServer final : public Strategy {
  public:
   // Collective over all ranks, the server among them. The communicator must outlive it.
@@ -40,10 +41,15 @@ class AsyncServer final : public Strategy {
   void show_weights() override { client_->rest(); }
   void end() override { client_->leave(); }
   void serve(WeightsImmigration& border) override { server_->serve(border); }
+  // Collective.
   void go_on_from(const Strategy& former) override;
   std::string account() const override;
 
  private:
+  Snapshot newest() const { return server_ ? server_->newest() : client_->newest(); }
+  void begin_with(const Snapshot& snapshot);
+
+  Communicator& communicator_;
   std::unique_ptr<Mailbox> mailbox_;
   // One of them.
   std::unique_ptr<ParameterServer> server_;

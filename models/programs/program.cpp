@@ -258,15 +258,22 @@ TrainerParts parts_of(const Setup& setup, Work& work) {
           .validation = setup.data.validation};
 }
 
+// Of a rank that serves. When nobody needs it any more: that nothing can be printed costs no checkpoint.
+void print_account(const Survivors& survivors) {
+  if (survivors.strategy() != nullptr) print_output(survivors.strategy()->account());
+}
+
 // Trains, and tells how it ended. Returns the exit status.
 int run_to_the_end(const CommandLine& line, const Setup& setup, Survivors& survivors, Trainer& trainer,
-                   const Work& work) {
-  const TrainingResult result = survivors.run(trainer, work.store, *work.report);
+                   Work& work) {
+  const TrainingResult result = survivors.run(trainer, work.store, *work.backend, *work.report);
   if (survivors.trains()) {
     work.report->summary(result, work.store, line.log, setup.options.trainer.output.string());
     if (work.profile) write_profile(survivors.ranks(), *work.profile, line.profile);
   }
-  return survivors.share_status(result.signal == 0 ? 0 : 128 + result.signal);
+  const int status = survivors.share_status(result.signal == 0 ? 0 : 128 + result.signal);
+  print_account(survivors);
+  return status;
 }
 
 // Of a spare.
@@ -349,8 +356,7 @@ int serve(const CommandLine& line, const Roles& roles, Strategy& strategy, const
   Survivors survivors(roles, &strategy, setup.options, backend->info().kind, line.log);
   survivors.serve(store, *backend);
   const int status = survivors.share_status(0);
-  // When nobody needs this rank any more: that nothing can be printed costs no checkpoint.
-  print_output(survivors.strategy()->account());
+  print_account(survivors);
   return status;
 }
 

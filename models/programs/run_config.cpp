@@ -208,6 +208,7 @@ RunOptions read_options(const Config& config, std::int64_t samples, int ranks) {
   trainer.output = read_output_folder(output);
   trainer.keep = static_cast<int>(
       output.integer_or("keep", 1, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));
+  if (output.has("every")) trainer.save_every = output.integer("every", {.minimum = 1});
   return run;
 }
 

@@ -63,7 +63,7 @@ struct Survivors::Group {
   Strategy* strategy = nullptr;
 
  private:
-  void check_served(const Roles& at_start) const;
+  void check_served() const;
   void choose_strategy(int shards, const RunOptions& options);
 };
 
@@ -72,7 +72,7 @@ Survivors::Group::Group(std::unique_ptr<Communicator> left, const Roles& at_star
     : living(std::move(left)) {
   for (const std::string& text : living->gather_all(std::to_string(number), "who is left"))
     numbers.push_back(std::stoi(text));
-  check_served(at_start);
+  if (!at_start.serving().empty()) check_served();
   const int seats = seats_of(at_start);
   const bool is_spare = living->rank() >= seats;
   exchange = living->size() > seats ? living->split(is_spare ? 1 : 0, "the exchange of gradients")
@@ -85,16 +85,12 @@ Survivors::Group::Group(std::unique_ptr<Communicator> left, const Roles& at_star
     strategy = &realigning.emplace(*strategy, roles->training(), options.rebroadcast_every);
 }
 
-void Survivors::Group::check_served(const Roles& at_start) const {
-  const std::vector<int> gone = without(at_start.serving(), numbers);
-  std::string what;
-  if (!gone.empty())
-    what =
-        ending(gone, "has died, which held the weights of all", "have died, which held the weights of all");
-  else if (numbers == at_start.serving())
-    what = "all ranks that trained have died";
-  if (what.empty()) return;
-  const DeviceError error(what + "; go on from the last checkpoint with --resume");
+void Survivors::Group::check_served() const {
+  if (numbers.size() > 1) return;
+  const DeviceError error(
+      fmt::format("all ranks but {} have died, and a parameter server needs a client; go on from the last "
+                  "checkpoint with --resume",
+                  numbers.front()));
   agree_on_error(*living, std::make_exception_ptr(error), "the weights of the ranks that are left");
 }
 
@@ -129,11 +125,12 @@ Strategy* Survivors::strategy() const { return group_ ? group_->strategy : strat
 
 bool Survivors::has_spares() const { return roles().all().size() > seats_of(roles_at_start_); }
 
-TrainingResult Survivors::run(Trainer& trainer, const ParameterStore& store, RunReport& report) {
+TrainingResult Survivors::run(Trainer& trainer, ParameterStore& store, Backend& backend, RunReport& report) {
   const StopSignals signals;  // also while ranks regroup; a spare leaves them to those that train
   await_the_beginning();
   return outlive([&](bool is_lost) {
     if (is_lost) go_on(trainer, report);
+    if (roles().serves()) return serve_once(store, backend);
     return trains_ ? train(trainer, store, report) : stand_by();
   });
 }
@@ -144,9 +141,13 @@ void Survivors::serve(ParameterStore& store, Backend& backend) {
       regroup();
       former_.clear();
     }
-    roles().serve(*strategy(), store, backend, options_.trainer.bucket_bytes);
-    return TrainingResult{};
+    return serve_once(store, backend);
   });
+}
+
+TrainingResult Survivors::serve_once(ParameterStore& store, Backend& backend) {
+  roles().serve(*strategy(), store, backend, options_.trainer.bucket_bytes);
+  return {};
 }
 
 // All have come to the end of their work.
@@ -235,7 +236,8 @@ void Survivors::regroup() {
 void Survivors::go_on(Trainer& trainer, RunReport& report) {
   const bool was_spare = !trains_;
   regroup();
-  trains_ = !group_->roles->is_spare();
+  trains_ = !group_->roles->is_spare() && !group_->roles->serves();
+  if (group_->roles->serves()) trainer.step_aside();
   if (!trains_) return former_.clear();
   if (was_spare) tell_event(EventKind::spare, 0);
   const bool exact = options_.on_loss == OnLoss::exact;
@@ -261,7 +263,8 @@ TakenParts Survivors::taken_parts() const {
 std::string Survivors::note_who_is_left() {
   const int seats = seats_of(roles_at_start_);
   const std::vector<int> at_work = first_of(group_->numbers, seats);
-  const std::vector<int> new_ones = without(at_work, first_of(numbers_, seats));
+  std::vector<int> new_ones = without(at_work, first_of(numbers_, seats));
+  if (!roles().serving().empty() && at_work.front() != numbers_.front()) new_ones = {at_work.front()};
   std::string sentence = ending(without(numbers_, group_->numbers), "has died", "have died");
   if (!new_ones.empty()) sentence += "; " + ending(new_ones, "takes over", "take over");
   sentence += "; " + ending(at_work, "goes on", "go on");

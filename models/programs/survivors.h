@@ -19,7 +19,7 @@ namespace plexaura {
 
 // Trains, or serves, although ranks die, where the MPI and distributed.on_loss allow it: those that are left make a
 // communicator and a strategy of their own, and go on from the step that was not finished. As many train as at the start, as
-// long as there are spares. Nobody goes on without a rank that serves.
+// long as there are spares. Where the one that serves has died, a rank that has trained serves from then on.
 class Survivors {
  public:
   // `roles` and `strategy` (null on a spare, and where this rank has none) are those at the start, and outlive this.
@@ -33,14 +33,14 @@ class Survivors {
 
   // Trainer::run(), again after each loss that is outlived. A spare, whose Trainer is one of TrainerOptions::is_spare, waits
   // first; where nobody has needed it, its result names the signal that ended the run, and no more. All ranks together;
-  // throws what else ends the run. `store`: the Trainer's.
-  TrainingResult run(Trainer& trainer, const ParameterStore& store, RunReport& report);
+  // throws what else ends the run. `store` and `backend`: the Trainer's.
+  TrainingResult run(Trainer& trainer, ParameterStore& store, Backend& backend, RunReport& report);
   // Roles::serve() likewise, on a rank whose role that is.
   void serve(ParameterStore& store, Backend& backend);
   // Roles::share_status(), of the ranks that are left.
   int share_status(int mine) const;
 
-  // False on a spare, until it has taken the place of another rank.
+  // False on a spare, until it has taken the place of another rank, and on a rank that serves.
   bool trains() const { return trains_; }
   // Those that are left and train. Only where this rank trains.
   Communicator& ranks() const { return roles().training(); }
@@ -57,6 +57,7 @@ class Survivors {
   TrainingResult outlive(const Work& work);
   static std::optional<TrainingResult> attempt(const Work& work, bool is_lost);
   double patience() const;
+  TrainingResult serve_once(ParameterStore& store, Backend& backend);
   TrainingResult train(Trainer& trainer, const ParameterStore& store, RunReport& report);
   TrainingResult stand_by();
   void tell_spares(int signal, std::string_view what);

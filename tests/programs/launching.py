@@ -172,20 +172,27 @@ class Restart(LaunchTest):
 
     def test_a_killed_server_or_client_costs_no_more_than_an_epoch(self):
         """Two such runs do not end with the same bits."""
-        arguments = self.iris("output.dir=run", "training.epochs=250", "distributed.strategy=async-server", "distributed.client=threaded")
+        self.check_killed_server_and_client(250, 15)
+
+    def test_nor_than_the_steps_between_checkpoints(self):
+        """Of epochs of 120 steps."""
+        self.check_killed_server_and_client(30, 120, 10, "training.batch_size=1", "output.every=10")
+
+    def check_killed_server_and_client(self, epochs, steps_per_epoch, most_lost=15, *settings):
+        arguments = self.iris("output.dir=run", f"training.epochs={epochs}", "distributed.strategy=async-server", "distributed.client=threaded", *settings)
         run = self.start("-n", 3, "--restarts", 2, *self.command("mlp", *arguments))
-        process, steps_per_epoch = 0, 15
+        process = 0
         for victim, step in ((0, 200), (1, 600)):
             self.wait_for_step(3, step, process, serving=1)
             process = self.ranks()[0].process
             os.kill(self.ranks()[victim].process, signal.SIGKILL)
-            self.wait_for(lambda: len(self.ranks()) == 3 and self.ranks()[0].process != process and self.ranks()[1].step > 0)
-            self.assertGreaterEqual(self.ranks()[1].step, step - steps_per_epoch)
+            self.wait_for(lambda: len(ranks := self.ranks()) == 3 and ranks[0].process != process and ranks[1].step > 0)
+            self.assertGreaterEqual(self.ranks()[1].step, step - most_lost)
         said = self.end(run, 0)
         self.assertEqual(len(said), 2, said)
         for line, victim in zip(said, (0, 1)):
             self.assertRegex(line, rf"run: mpirun returned 137: rank {victim} on \S+ was killed, .*; starting again from the last checkpoint with 3 ranks ")
-        self.assertEqual(int(self.checkpoint("run").name.split("-")[1]), 250 * steps_per_epoch)
+        self.assertEqual(int(self.checkpoint("run").name.split("-")[1]), epochs * steps_per_epoch)
 
     def test_weights_to_start_from_are_for_the_first_start(self):
         self.run_one("mlp", *self.iris("output.dir=first"), "--steps", 40)

@@ -1,4 +1,4 @@
-"""The strategies with a parameter server and Open MPI 5: the others go on when a client dies, and none without the server.
+"""The strategies with a parameter server and Open MPI 5: the others go on when a client dies, or the server.
 
 PLEXAURA_FAULT_SEEDS=20 serving.py BUILD_FOLDER Killed    kills at 20 random moments, instead of 2
 """
@@ -13,6 +13,9 @@ import sys
 import time
 
 import support
+from churning import IN_MPI_INIT
+from dying import chosen, death
+from joining import FAULTS_OF_START
 from surviving import OPEN_MPI_5, SurvivalTest
 
 CLIENTS = 3
@@ -21,8 +24,11 @@ STEPS = 15  # of an epoch: 120 flowers in batches of 8, of which each client has
 ACCURACY = 0.9  # of 30 flowers
 DIED = re.compile(r"(?m)^rank (\d+) has died; the others are dealt what was drawn and not pushed there \(parts of batches: (\d+)\)$")
 ALSO_DIED = re.compile(r"(?m)^ranks? .* died; the others are dealt what was drawn and not pushed there .*\n")
-SERVER_DIED = "rank 0 has died, which held the weights of all"
-ROW = re.compile(r"(?m)^ +(\d+) +(\d+) +\d+ +[\d.]+ +[\d.]+ %(  has died)?$")
+FAULTY = support.BUILD / "tests/programs/faulty_mlp"
+OF_START = [IN_MPI_INIT, f"after {IN_MPI_INIT}", "MPI_Comm_dup", "where the ranks are", "reading the configuration", "the roles of the ranks"]
+LETTER = "after the end of the epoch"  # for which the server waits with each letter
+NEWEST = "the newest weights of the server that any rank has"
+ROW = re.compile(r"(?m)^ +(\d+) +(\d+) +\d+ +[\d.]+ +[\d.]+ %(?:  (has died|has taken over as server))?$")
 
 
 def settings_of(seed):
@@ -32,10 +38,11 @@ def settings_of(seed):
 
 
 class ServerTest(SurvivalTest):
-    def start_clients(self, *settings, epochs=EPOCHS, options=()):
+    def start_clients(self, *settings, epochs=EPOCHS, options=(), program=(support.BUILD / "models/mlp",)):
         shutil.rmtree(self.folder / "run", ignore_errors=True)
+        (self.folder / "run.log").unlink(missing_ok=True)
         arguments = self.iris("output.dir=run", "training.optimizer.learning_rate=0.01", "distributed.push_every=4", f"training.epochs={epochs}", *settings)
-        return self.start("-n", CLIENTS + 1, "--survive", *options, *self.command("mlp", *arguments, "--log", "run.log"))
+        return self.start("-n", CLIENTS + 1, "--survive", *options, *program, *arguments, "--log", "run.log")
 
     def wait_for_step(self, step):
         super().wait_for_step(CLIENTS + 1, step, serving=1)
@@ -46,16 +53,12 @@ class ServerTest(SurvivalTest):
     def wait_for_new_start(self, process):
         self.wait_for(lambda: len(self.ranks()) == CLIENTS + 1 and self.ranks()[0].process != process)
 
-    def check_each_part_was_pushed_once(self, dead, epochs=EPOCHS):
-        """The table at the end counts the steps of all pushes. An epoch in which a client dies is dealt in the parts that it began with."""
-        rows = {int(rank): (int(steps), bool(died)) for rank, steps, died in ROW.findall(self.all_output)}
-        self.assertEqual({rank for rank, (_, died) in rows.items() if died}, set(dead), self.all_output)
-        ends = [(int(step) - 1) // STEPS for _, step in self.who_went_on()] + [epochs]
-        clients, begin, expected = len(rows), 0, 0
-        for number, end in enumerate(ends):
-            expected += (end - begin) * STEPS * (clients - number)
-            begin = end
-        self.assertEqual(sum(steps for steps, _ in rows.values()), expected, self.all_output)
+    def check_each_part_was_pushed_once(self, dead, server=None, steps=EPOCHS * STEPS):
+        """The table at the end counts the steps of all pushes that the weights have."""
+        rows = ROW.findall(self.all_output)
+        remarks = {rank: "has died" for rank in dead} | ({server: "has taken over as server"} if server else {})
+        self.assertEqual({int(rank): remark for rank, _, remark in rows}, {rank: remarks.get(rank, "") for rank in range(1, CLIENTS + 1)}, self.all_output)
+        self.assertEqual(sum(int(pushed) for _, pushed, _ in rows), steps * CLIENTS, self.all_output)
 
     def check_said_once(self, reason):
         lines = [line for line in self.all_output.splitlines() if not line.startswith("run: ") and re.search("(has|have) died", line)]
@@ -94,7 +97,7 @@ class Killed(ServerTest):
             dead.append(victim)
         self.assertEqual(self.end(run, 0), [])
         self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 3 has died; ranks 0, 1 and 2 go on", "rank 1 has died; ranks 0 and 2 go on"])
-        self.check_each_part_was_pushed_once(dead, 100)
+        self.check_each_part_was_pushed_once(dead, steps=100 * STEPS)
         self.check_learned(100)
 
     def test_the_others_go_on_at_once(self):
@@ -126,24 +129,85 @@ class Killed(ServerTest):
         self.wait_for_new_start(first)
         said = self.end(run, 0)
         self.all_output = ALSO_DIED.sub("", self.all_output)  # where the server hears of one or two first
-        self.check_said_once("all ranks that trained have died")
+        self.check_said_once("all ranks but 0 have died, and a parameter server needs a client")
         self.assertRegex(said[0], "; starting again from the last checkpoint with 4 ranks ")
         self.check_learned()
 
     def test_the_server(self):
+        """The lowest client takes over in the epoch that was under way, and no part is left out or pushed twice."""
         for seed in range(support.FAULT_SEEDS):
             source = random.Random(seed)
             step, pause = source.randrange(1, STEPS * EPOCHS // 3), source.random() / 10
-            with self.case("server killed", f"{pause:.3f} s behind step {step}, {', '.join(settings_of(seed))}"):
-                run = self.start_clients(*settings_of(seed), options=("--restarts", 1))
+            settings = [*settings_of(seed), *(["output.every=7"] if seed % 4 in (1, 2) else [])]
+            with self.case("server killed", f"{pause:.3f} s behind step {step}, {', '.join(settings)}"):
+                run = self.start_clients(*settings)
                 self.wait_for_step(step)
                 time.sleep(pause)
-                first = self.ranks()[1].process
                 self.kill(0)
-                self.end(run, 0)
-                self.assertNotEqual(self.ranks()[1].process, first)
-                self.check_said_once(SERVER_DIED)
+                self.assertEqual(self.end(run, 0), [])
+                self.assertEqual([sentence for sentence, _ in self.who_went_on()], ["rank 0 has died; rank 1 takes over; ranks 1, 2 and 3 go on"], self.all_output)
+                self.assertIn("rank 0 died before, and the others went on", self.why())
+                self.check_each_part_was_pushed_once([], server=1)
                 self.check_learned()
+
+    def test_one_server_after_the_other(self):
+        """Until no server would have a client."""
+        for seed in range(support.FAULT_SEEDS):
+            source = random.Random(seed)
+            first, pause = source.randrange(1, 300), source.random() / 10
+            with self.case("servers killed", f"rank 0 behind step {first}, rank 1 {pause:.3f} s after it goes on, {', '.join(settings_of(seed))}"):
+                run = self.start_clients(*settings_of(seed), epochs=200)
+                self.wait_for_step(first)
+                self.kill(0)
+                self.wait_for_survivors([0], serving=[1])
+                time.sleep(pause)
+                self.kill(1)
+                self.assertEqual(self.end(run, 0), [])
+                self.assertEqual(self.who_went_on()[-1][0], "rank 1 has died; rank 2 takes over; ranks 2 and 3 go on", self.all_output)
+                self.check_each_part_was_pushed_once([1], server=2, steps=200 * STEPS)
+                self.check_learned(200)
+
+    def test_the_server_while_others_validate(self):
+        self.environment["PLEXAURA_FAULTS"] = death(2, "validation", fault="stop", times=9)
+        run = self.start_clients(*settings_of(0), program=(FAULTY,))
+        self.wait_for(lambda: len(self.ranks()) == CLIENTS + 1 and self.ranks()[2].process_state() == "T")
+        stopped = self.ranks()[2].process
+        self.kill(0)
+        time.sleep(0.2)
+        os.kill(stopped, signal.SIGCONT)
+        self.assertEqual(self.end(run, 0), [])
+        self.assertEqual(self.who_went_on(), [("rank 0 has died; rank 1 takes over; ranks 1, 2 and 3 go on", str(3 * STEPS + 1))])
+        self.check_each_part_was_pushed_once([], server=1)
+        self.check_learned()
+
+    def test_the_server_as_it_starts(self):
+        """Nobody has trained: all start again, from the beginning."""
+        for seed, point in enumerate(chosen(OF_START)):
+            with self.case("server killed as it starts", f"at '{point}', {', '.join(settings_of(seed))}"):
+                self.write("faults", death(0, point) + "\n")
+                (self.folder / "starts").unlink(missing_ok=True)
+                run = self.start_clients(*settings_of(seed), options=("--restarts", 1), epochs=20, program=("bash", "-c", FAULTS_OF_START, "-", FAULTY))
+                self.assertRegex(self.end(run, 0)[-1], f"starting again from the beginning with {CLIENTS + 1} ranks ")
+                self.check_all_are_back(20)
+
+    def test_the_server_comes_back(self):
+        for seed in range(support.FAULT_SEEDS):
+            step = random.Random(seed).randrange(1, 1000)
+            with self.case("server comes back", f"killed behind step {step}, {', '.join(settings_of(seed))}"):
+                run = self.start_clients(*settings_of(seed), options=("--rejoin",), epochs=1000)
+                self.wait_for_step(step)
+                first = self.ranks()[0].process
+                self.kill(0)
+                self.wait_for_new_start(first)
+                self.assertRegex(self.end(run, 0)[-1], f"starting again from the last checkpoint with {CLIENTS + 1} ranks$")
+                self.check_all_are_back(1000)
+                self.check_learned(1000)
+
+    def check_all_are_back(self, epochs):
+        """The tables of all starts together have all parts."""
+        rows = ROW.findall(self.all_output)
+        self.assertEqual([(int(rank), remark) for rank, _, remark in rows[-CLIENTS:]], [(rank, "") for rank in range(1, CLIENTS + 1)], self.all_output)
+        self.assertEqual(sum(int(pushed) for _, pushed, _ in rows), epochs * STEPS * CLIENTS, self.all_output)
 
 
 class Stopped(ServerTest):
@@ -160,12 +224,43 @@ class Stopped(ServerTest):
                 self.check_each_part_was_pushed_once([victim])
                 self.check_learned()
 
-    def test_the_server_ends_the_run(self):
-        run = self.start_clients(*settings_of(0), "distributed.deadline_seconds=2", epochs=1_000_000)
+    def test_so_is_the_server(self):
+        run = self.start_clients(*settings_of(0), "distributed.deadline_seconds=2")
         self.wait_for_step(100)
         os.kill(self.ranks()[0].process, signal.SIGSTOP)
-        self.end(run, 1)
-        self.check_said_once(SERVER_DIED)
+        self.assertEqual(self.end(run, 0), [])
+        self.assertIn("rank 0 is stopped (SIGSTOP or Ctrl-Z), and did not come within the deadline: rank 1 has killed it", self.all_output)
+        self.check_each_part_was_pushed_once([], server=1)
+        self.check_learned()
+
+
+class AtPoints(ServerTest):
+    """The server dies between two letters, or has begun to send some."""
+
+    EPOCHS = 4
+    LETTERS = 70  # of an epoch: 45 draws, pushes, and three rests
+
+    def check(self, seed, deaths, dead, server):
+        self.environment["PLEXAURA_FAULTS"] = ";".join(deaths)
+        run = self.start_clients(*settings_of(seed), epochs=self.EPOCHS, program=(FAULTY,))
+        self.assertEqual(self.end(run, 0), [])
+        self.check_each_part_was_pushed_once(dead, server, self.EPOCHS * STEPS)
+
+    def test_between_letters(self):
+        points = [(letters, more) for letters in range(1, 2 * self.LETTERS) for more in range(7)]
+        cases = [(f"letter {letters}, {more} points behind", [death(0, LETTER, more, letters)]) for letters, more in points]
+        for seed, (name, deaths) in enumerate(chosen(cases)):
+            with self.case("server", f"{name}, {', '.join(settings_of(seed))}"):
+                self.check(seed, deaths, [], 1)
+
+    def test_another_while_they_go_on(self):
+        """That which takes over, or one of its clients."""
+        points = [(point, 1) for point in ("MPIX_Comm_shrink", "after MPIX_Comm_shrink", "who is left", NEWEST, f"after {NEWEST}")]
+        of_server = [(LETTER, 1), (LETTER, 20)]
+        cases = [(rank, *point, letters) for rank in range(1, CLIENTS + 1) for point in points + (of_server if rank == 1 else []) for letters in (1, 30, 64)]
+        for seed, (rank, point, times, letters) in enumerate(chosen(cases)):
+            with self.case("another", f"rank {rank} at '{point}' ({times}), rank 0 behind letter {letters}, {', '.join(settings_of(seed))}"):
+                self.check(seed, [death(0, LETTER, 0, letters), death(rank, point, times=times)], [rank], 2 if rank == 1 else 1)
 
 
 class Ended(ServerTest):

@@ -74,6 +74,7 @@ class Heap {
   }
   void keep_one_back() { keeps_one_back_ = true; }
   bool keeps_one_back() const { return keeps_one_back_; }
+  std::int64_t parts() const { return parts_; }  // of a step
 
  private:
   SlowRank slow_;
@@ -108,11 +109,15 @@ class Dealt final : public Strategy, public Dealer {
     ++saves;
     return {};
   }
-  Draw draw(const DealtSteps& steps) override { return heap_.draw(ranks_.rank(), steps); }
+  Draw draw(const DealtSteps& steps) override {
+    if (lost_behind-- == 0) throw RankLost("a rank is lost", {}, "", true);
+    return heap_.draw(ranks_.rank(), steps);
+  }
   void stop() override { heap_.stop(); }
   bool is_over() const override { return is_over_; }
 
   mutable int saves = 0;
+  int lost_behind = -1;  // so many draws another rank is lost; below 0: none
 
  private:
   Collective& ranks_;
@@ -283,6 +288,19 @@ TEST_CASE("dealt data: a run that is stopped at the end of an epoch is not saved
   }
 }
 
+TEST_CASE("dealt data: a run that saves every so many steps meets there, too") {
+  const TemporaryFolder folder;
+  const Run run{.options = {.epochs = 2, .output = folder / "run", .save_every = 2}};
+  const Ends ends = train(run);
+  CHECK(run.samples->were_read(2));
+  for (const RankEnd& end : ends) {
+    CHECK(end.result.steps == 6);
+    CHECK(end.saves == 4);  // behind steps 2, 3, 4 and 6
+    CHECK(end.epochs[1].train_loss == ends[0].epochs[1].train_loss);
+    CHECK(end.weights == ends[0].weights);
+  }
+}
+
 TEST_CASE("dealt data: where a dealer has more when all have met, they draw on") {
   const Run run{.options = {.epochs = 2}, .keeps_one_back = true};
   const Ends ends = train(run);
@@ -348,6 +366,42 @@ TEST_CASE("dealt data: ranks that are left meet again, and share out the next ep
         CHECK(epoch.train_loss == all[0].seen.epochs[static_cast<std::size_t>(epoch.epoch)].train_loss);
     }
   }
+}
+
+// A rank that is lost within a deal, when the others have drawn some parts.
+TEST_CASE("dealt data: ranks that are left begin a deal again, in the parts that it had") {
+  struct Survivor {
+    std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
+    ParameterStore store = small_store();
+    std::unique_ptr<Dealt> strategy;
+    std::unique_ptr<Trainer> trainer;
+    Recorder seen;
+  };
+  std::array<Survivor, rank_count> all;
+  const auto samples = std::make_shared<Counted>();
+  Heap heap({});
+  CHECK_THROWS_AS(ThreadRanks(rank_count).run([&](Collective& ranks) {
+    Survivor& mine = all.at(static_cast<std::size_t>(ranks.rank()));
+    mine.strategy = std::make_unique<Dealt>(ranks, heap);
+    mine.strategy->lost_behind = ranks.rank();
+    mine.trainer = std::make_unique<Trainer>(
+        TrainerParts{small_model, mine.store, *mine.backend, samples, {}, &ranks, mine.strategy.get()},
+        TrainerOptions{.batch_size = 7, .epochs = 2, .learning_rate = 0.1, .workers = 0});
+    mine.trainer->run(mine.seen);
+  }),
+                  RankLost);
+  heap.close();
+  for (auto& count : samples->reads) count = 0;
+  ThreadRanks(2).run([&](Collective& ranks) {
+    Survivor& mine = all.at(static_cast<std::size_t>(ranks.rank()) + 1);
+    const auto former = std::exchange(mine.strategy, std::make_unique<Dealt>(ranks, heap));
+    mine.trainer->regroup(ranks, mine.strategy.get());
+    CHECK(mine.trainer->facts().at("the first step") == "1");
+    CHECK(mine.trainer->run(mine.seen).steps == 6);
+  });
+  CHECK(samples->were_read(2));
+  CHECK(heap.parts() == rank_count);
+  CHECK(weights(all[1].store) == weights(all[2].store));
 }
 
 TEST_CASE("dealt data: a run of so many steps ends behind them, within an epoch, too") {

@@ -2,6 +2,8 @@
 #include <chrono>
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "tests/support/backend.h"
@@ -10,6 +12,7 @@
 #include "tests/support/two_speeds.h"
 #include "tests/training/small_run.h"
 #include "training/checkpoint.h"
+#include "training/folder_lock.h"
 
 namespace plexaura::testing::trainer_resume_test {
 
@@ -48,6 +51,31 @@ TEST_CASE("a run that stops anywhere and goes on ends bitwise equal") {
     CHECK(weights(second.store) == weights(whole.store));
     if (stop < 12) CHECK(second.seen.epochs.back().train_loss == whole.seen.epochs.back().train_loss);
   }
+}
+
+TEST_CASE("a run saves every so many steps, too, and loses no more when it is killed") {
+  SmallRun whole;
+  whole.train(momentum(), points(30), points(9, 100));
+  const TemporaryFolder folder;
+  TrainerOptions options = momentum();
+  options.output = folder / "run";
+  options.save_every = 3;
+  options.keep = 9;
+  SmallRun killed;
+  killed.seen.after_step = [](const StepRecord& step) {
+    if (step.step == 8) throw UserError("killed");
+  };
+  CHECK(user_error([&] { killed.train(options, points(30), points(9, 100)); }) == "killed");
+  std::set<std::string> saved;
+  for (const auto& entry : std::filesystem::directory_iterator(options.output))
+    if (entry.path().filename() != FolderLock::file_name) saved.insert(entry.path().filename());
+  CHECK(saved == std::set<std::string>{"checkpoint-000003", "checkpoint-000004", "checkpoint-000006"});
+  SmallRun second;
+  Trainer trainer({small_model, second.store, test_backend(), points(30), points(9, 100)}, options);
+  REQUIRE(trainer.resume());
+  CHECK(trainer.run(second.seen).steps_now == 6);
+  CHECK(weights(second.store) == weights(whole.store));
+  CHECK(second.seen.epochs.back().train_loss == whole.seen.epochs.back().train_loss);
 }
 
 TEST_CASE("a resumed run takes the kernels of its checkpoint, and says where it cannot") {

@@ -1,6 +1,7 @@
 #include "distributed/server/client_table.h"
 
 #include <doctest/doctest.h>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -49,12 +50,30 @@ TEST_CASE("client table: clients that have died keep their rows") {
                                "     2       16        1             0.00  0.0 %\n"
                                "     3        0        0             0.00  0.0 %  has died\n" +
                                end);
-  table.keep_alive({1});
+  table.keep_alive({1}, 0);
   CHECK(table.to_text() == head +
                                "     1        0        0             0.00  0.0 %\n"
                                "     2       16        1             0.00  0.0 %  has died\n"
                                "     3        0        0             0.00  0.0 %  has died\n" +
                                end);
+}
+
+TEST_CASE("client table: another server goes on with it, which was a client") {
+  ClientTable former = table_of({1, 2, 3});
+  former.add_push(1, 16, 3);
+  former.add_push(2, 8, 9);
+  former.set_times(1, 1, 8);
+  std::istringstream packed(former.pack() + "and more");
+  ClientTable table = table_of({7});
+  table.unpack(packed);
+  CHECK(table.to_text() == former.to_text());
+  table.keep_alive({3}, 1);
+  CHECK(table.to_text() ==
+        "  rank    steps   pushes   mean staleness   idle\n"
+        "     1       16        1             3.00 12.5 %  has taken over as server\n"
+        "     2        8        1             9.00  0.0 %  has died\n"
+        "     3        0        0             0.00  0.0 %\n"
+        "  pushes by staleness   2 to 3: 1  8 to 15: 1\n");
 }
 
 }  // namespace plexaura::testing::client_table_test

@@ -1,5 +1,6 @@
 #include "distributed/server/parameter_server.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <doctest/doctest.h>
@@ -9,6 +10,8 @@
 
 #include "core/ranks/rank_lost.h"
 #include "distributed/group/group_communicator.h"
+#include "distributed/server/letters.h"
+#include "distributed/server/snapshot.h"
 #include "distributed/strategies/async_server.h"
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/strategies/moved_ranks.h"
@@ -31,6 +34,7 @@ class Client {
   }
   bool is_over() { return strategy_.dealer()->is_over(); }
   void rest() { strategy_.show_weights(); }
+  Numbers values() const { return rank_.values(); }
 
  private:
   AsyncServer& strategy_;
@@ -152,6 +156,71 @@ TEST_CASE("parameter server: a client of which the server before did not hear th
   CHECK(tells(account, " %\n     2 "));
   CHECK(tells(account, " %  has died\n     3 "));
   CHECK(tells(account, " %\n  pushes"));
+}
+
+namespace {
+
+// In the place of a server: answers a push with what was pushed, and dies. The first client has drawn parts 0, 2 and 4 of ten,
+// and has finished part 0; the second has drawn part 1, and the third part 3.
+void answer_and_die(Communicator& all, ThreadNetwork& network) {
+  const auto mailbox = all.mailbox("the letters of the parameter server");
+  const auto pushed = mailbox->take(weights_tag, 60);
+  REQUIRE(pushed);
+  PartDeal deal(3);
+  deal.open({.first = 0, .end = 5, .parts = 2, .parts_of_last = 2}, 0);
+  for (const int client : {0, 1, 0, 2, 0}) deal.draw(client);
+  deal.finish(0, 1);
+  ClientTable table;
+  for (const int client : {1, 2, 3}) table.add(client);
+  table.add_push(1, 1, 0);
+  const auto content = content_of(*pushed);
+  Draft answer(content.size());
+  std::ranges::copy(content, answer.content().begin());
+  mailbox->post(pushed->from, weights_tag,
+                answer.seal_all({.word = Word::weights, .version = 1, .number = 1}, account_of(deal, table)));
+  mailbox->take(deal_tag, 60);  // that client has got it
+  network.bury(server_rank);
+}
+
+void hear_of_the_death(AsyncServer& strategy, int rank) {
+  Client client(strategy);
+  if (rank == 1) client.step(8);
+  CHECK_THROWS_AS(client.draws(5), RankLost);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "parameter server: where it dies, a client serves from the newest weights, and deals what is left") {
+  const AsyncServerOptions options{.push_every = 1};
+  std::atomic<int> drawn = 0;
+  std::string account;
+  ThreadNetwork network(4);
+  const auto ends = endings(4, [&](int rank) {
+    GroupCommunicator all(network.transport(rank), {.outlive_ranks = true});
+    if (rank == server_rank) return answer_and_die(all, network);
+    AsyncServer before(all, options);
+    hear_of_the_death(before, rank);
+    const auto left = all.without(std::vector{server_rank});
+    AsyncServer after(*left, options);
+    after.go_on_from(before);
+    if (after.role() == RankRole::serves) {
+      MovedRank(after).serve();
+      account = after.account();
+    } else {
+      Client client(after);
+      CHECK(client.values() == Numbers{8, 8, 0});
+      for (; client.draws(5); ++drawn) client.step(8);
+      client.rest();
+      after.end();
+    }
+    left->leave(0);
+  });
+  CHECK(ends == std::vector<std::string>(4, "fine"));
+  CHECK(drawn == 9);
+  CHECK(tells(account, "     1        1        1 "));
+  CHECK(tells(account, " %  has taken over as server\n     2 "));
+  CHECK(tells(account, " %\n     3 "));
 }
 
 }  // namespace plexaura::testing::parameter_server_test
