@@ -138,8 +138,8 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
     drop_sizes_of_others(train, validation);
     make_machines(strategy, train.micro_batches);
     plan_hash_ = hash_of_plan(largest_size(train));
-    kernels_hash_ = hash_of_kernels(sizes_of_all(train));
-    own_kernels_hash_ = hash_of_kernels(own_sizes(train));
+    kernels_hash_ = hash_of_kernels(sizes_of_all(train), true);
+    own_kernels_hash_ = hash_of_kernels(own_sizes(train), options_.buckets_change_bits);
   });
   kernel_times_ = times_in_use();
   if (options_.tuner != nullptr) options_.tuner->freeze();
@@ -301,8 +301,9 @@ void TrainingPrograms::add_programs(std::int64_t micro_batches,
   }
 }
 
-std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& sizes) const {
-  std::string text = fmt::format("{:x}", update_->plan_hash());
+// `with_update`: which is cut into buckets.
+std::uint64_t TrainingPrograms::hash_of_kernels(const std::set<std::int64_t>& sizes, bool with_update) const {
+  std::string text = with_update ? fmt::format("{:x}", update_->plan_hash()) : "";
   for (const auto& [samples, program] : gradients_)
     if (sizes.contains(samples)) text += fmt::format(" {:x}", program->plan_hash());
   return fnv(text);

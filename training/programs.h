@@ -27,7 +27,8 @@ struct ProgramOptions {
   Tuner* tuner = nullptr;
   // Of the parts into which the plan divides a step: those of this rank. Empty: that of its number.
   Slice own_parts = {};
-  bool parts_may_move = false;  // between ranks, so that no program may call all ranks
+  bool parts_may_move = false;      // between ranks, so that no program may call all ranks
+  bool buckets_change_bits = true;  // another size of theirs may round otherwise
 };
 
 // All programs of a run, compiled before step one: gradients for every size that a micro-batch of this rank
@@ -64,7 +65,7 @@ class TrainingPrograms {
   // Of the kernels and layouts chosen for the update and for the sizes of micro-batches that all ranks have:
   // equal where the kinds of the backends are.
   std::uint64_t kernels_hash() const { return kernels_hash_; }
-  // The same for all sizes of this rank.
+  // The same for all sizes of this rank; without those of the update where it is cut into other buckets to the same bits.
   std::uint64_t own_kernels_hash() const { return own_kernels_hash_; }
   // The times by which the kernels of all ranks were chosen, for a Tuner: with these the same programs get the
   // same kernels again.
@@ -87,7 +88,7 @@ class TrainingPrograms {
   void add_programs(std::int64_t micro_batches,
                     const std::map<std::int64_t, std::shared_ptr<const Program>>& adding);
   std::uint64_t hash_of_plan(std::int64_t samples);
-  std::uint64_t hash_of_kernels(const std::set<std::int64_t>& sizes) const;
+  std::uint64_t hash_of_kernels(const std::set<std::int64_t>& sizes, bool with_update) const;
 
   ModelBuilder model_;
   std::vector<Field> fields_;

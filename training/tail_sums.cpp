@@ -14,7 +14,7 @@ namespace {
 
 constexpr double most_of_deadline = 0.1;
 constexpr double most_steps = 1000;
-constexpr std::int64_t most_times = 10;  // as long, where the strategy exchanges
+constexpr std::int64_t most_times = 10;  // as many steps, while the strategy exchanges
 
 }  // namespace
 
@@ -46,7 +46,7 @@ std::span<const StepMetrics> TailSums::add_up(bool asks_all, std::string_view wh
   return sums_;
 }
 
-// `seconds`: that the steps took, on average over the ranks.
+// `seconds`: that the steps took, on average over the ranks; with a validation between them, as the next sum comes sooner then.
 void TailSums::adapt(double seconds) {
   const double between = std::min(seconds_, most_of_deadline * ranks_.deadline_seconds());
   const double of_step = std::max(seconds / static_cast<double>(kept_.size()), 1e-9);

@@ -96,9 +96,10 @@ void Trainer::make_programs() {
       parts_.model, parts_.train->fields(), parts_.store, parts_.backend, ranks(), parts_.strategy,
       train_plan_, validation_plan_,
       ProgramOptions{options_.optimizer, options_.bucket_bytes, options_.watch, options_.profile,
-                     options_.tuner, taken_ ? taken_->own : Slice{}, options_.parts_may_move});
+                     options_.tuner, taken_ ? taken_->own : Slice{}, options_.parts_may_move,
+                     options_.buckets_change_bits});
   runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy, options_.watch,
-                                         options_.report_seconds);
+                                         courier() != nullptr ? 0 : options_.report_seconds);
   state_.kernels = fmt::format("{:016x}", programs_->own_kernels_hash());
   state_.kernel_times = programs_->kernel_times();
   state_.bucket_bytes = std::to_string(options_.bucket_bytes);

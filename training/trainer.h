@@ -78,6 +78,8 @@ struct TrainerOptions {
   Profile* profile = nullptr;   // an event per instruction; slows the run down
   Tuner* tuner = nullptr;       // of kernels: see ProgramOptions
   bool parts_may_move = false;  // regroup() may be called with TakenParts
+  // Whether a run that goes on with another bucket_bytes may round otherwise.
+  bool buckets_change_bits = true;
   // This rank does not begin with the others: it makes its programs, and takes weights, state and place from the others, in
   // the regroup() in which it takes the place of a lost rank.
   bool is_spare = false;
@@ -118,7 +120,7 @@ struct TrainingResult {
 // ends the run one step later, a signal up to two, and before anything is saved. A loss that is not finite ends
 // it with a UserError, and so do weights that are not where a checkpoint is due, whether one is written or not.
 // Whatever fails on one rank ends all of them after the same step with the same error. A resumed run ends
-// bitwise equal to one that was never stopped. With a strategy of local scope all that is up to report_seconds late. Where Strategy::dealer() deals out the data, each rank makes its steps
+// bitwise equal to one that was never stopped. With a strategy of local scope all that is about report_seconds late, and ten times as long where it exchanges for so long. Where Strategy::dealer() deals out the data, each rank makes its steps
 // without the others, and they meet at the end of an epoch, or sooner where one fails or is to stop; no two runs are
 // equal.
 class Trainer {

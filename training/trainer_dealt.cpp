@@ -69,7 +69,7 @@ DealtSteps Trainer::steps_of_deal() const {
   const auto parts = [&](std::int64_t step) {
     return std::min(train_plan_.ranks, train_plan_.global_batch(step).count);
   };
-  return {state_.step_in_epoch, end, parts(state_.step_in_epoch), parts(end - 1)};
+  return {state_.step_in_epoch, end, parts(state_.step_in_epoch), parts(end - 1), state_.step};
 }
 
 // One step. Gives this rank's own failure; what fails between the ranks is thrown.

@@ -45,11 +45,11 @@ void Trainer::note_step(const StepUnderWay& step, const StepMetrics& metrics, Tr
       .images_per_second = rate,
       .learning_rate = options_.learning_rate.learning_rate(step.number - 1),
       .step_in_epoch = step.step_in_epoch + 1};
-  try {
-    observer.step(record, train_plan_.steps_per_epoch());
-  } catch (...) {
-    report_failure_ = std::current_exception();
-  }
+  if (!report_failure_) try {
+      observer.step(record, train_plan_.steps_per_epoch());
+    } catch (...) {
+      report_failure_ = std::current_exception();
+    }
   stopped_ = stopped_ || metrics.stop;
 }
 

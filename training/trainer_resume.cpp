@@ -111,7 +111,10 @@ void Trainer::regroup(Collective& collective, Strategy* strategy, std::optional<
   drop_programs();
   under_way_.reset();  // its record is lost with the program that holds it
   unnoted_.clear();
-  if (deal_begin_) go_to(*std::exchange(deal_begin_, std::nullopt));
+  if (deal_begin_) {
+    go_to(*std::exchange(deal_begin_, std::nullopt));
+    saved_ = true;  // as it stood there, which the weights do not any more
+  }
   state_.strategy.clear();  // that of a checkpoint which was not finished
   stopped_ = false;
   if (noted_signal_ == 0) noted_signal_ = StopSignals::received();

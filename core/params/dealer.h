@@ -14,6 +14,7 @@ struct DealtSteps {
   std::int64_t end = 0;
   std::int64_t parts = 1;          // of a step
   std::int64_t parts_of_last = 1;  // of the last one, whose batch may be smaller
+  std::int64_t behind = 0;         // steps of the run before these: no two deals begin behind as many
 };
 
 // What a rank has drawn.

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <vector>
@@ -27,6 +28,9 @@ bool is_silent(int file) {
 
 // Another thread may close the file meanwhile: a copy stays what it is.
 bool close_if_silent(int file) {
+  struct stat status {};
+  if (fstat(file, &status) != 0 || !S_ISSOCK(status.st_mode))
+    return false;  // a copy of a file costs its locks
   const int copy = fcntl(file, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return false;
   const bool silent = is_silent(copy);
@@ -40,8 +44,9 @@ bool close_if_silent(int file) {
 bool close_silent_links() {
   std::vector<int> files;
   std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd", error))
-    files.push_back(std::atoi(file.path().filename().c_str()));
+  std::filesystem::directory_iterator all("/proc/self/fd", error);
+  for (; !error && all != std::filesystem::directory_iterator(); all.increment(error))
+    files.push_back(std::atoi(all->path().filename().c_str()));
   return std::ranges::count_if(files, close_if_silent) > 0;
 }
 

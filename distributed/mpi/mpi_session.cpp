@@ -46,7 +46,8 @@ std::string without_slow_one(std::string_view chosen) {
 }
 
 // Open MPI waits for a second when it closes its component `ofi`, which carries none of our messages and is not tested
-// by its authors where ranks die. Debian's Open MPI leaves it out, too. Another MPI has no such variable.
+// by its authors where ranks die. Debian's Open MPI leaves it out, too. Another MPI has no such variable. The tool
+// interface stays open: what is written there is lost when it is closed before MPI has started.
 void leave_out_slow_component() {
   int granted = MPI_THREAD_SINGLE;
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &granted) != MPI_SUCCESS) return;

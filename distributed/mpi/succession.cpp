@@ -13,10 +13,21 @@
 namespace plexaura {
 namespace {
 
+constexpr std::size_t marks_of_letter = 4;  // as many ranks as that fit MPI's longest text: 4,092 of Open MPI
+
+// Marks as letters from 'a' on.
+std::string packed(const std::string& marks) {
+  std::string letters((marks.size() + marks_of_letter - 1) / marks_of_letter, 'a');
+  for (std::size_t i = 0; i < marks.size(); ++i)
+    if (marks[i] == '1') letters[i / marks_of_letter] += static_cast<char>(1 << i % marks_of_letter);
+  return letters;
+}
+
+// Of packed ones.
 bool is_among(const std::string& some, std::string_view others) {
   if (some.size() != others.size()) return false;
   for (std::size_t i = 0; i < some.size(); ++i)
-    if (some[i] == '1' && others[i] != '1') return false;
+    if (((some[i] - 'a') & ~(others[i] - 'a')) != 0) return false;
   return true;
 }
 
@@ -44,7 +55,7 @@ std::optional<bool> ask(const std::string& left) {
 
 // A call that the launcher does not answer never ends.
 std::optional<bool> ask_to_go_on(const std::string& left, double seconds) {
-  std::packaged_task<std::optional<bool>()> task([left] { return ask(left); });
+  std::packaged_task<std::optional<bool>()> task([left] { return ask(packed(left)); });
   std::future<std::optional<bool>> answer = task.get_future();
   std::thread(std::move(task)).detach();
   if (answer.wait_for(std::chrono::duration<double>(seconds)) != std::future_status::ready)

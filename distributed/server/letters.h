@@ -38,7 +38,6 @@ int tag_of(Word word);
 struct LetterHead {
   Word word = Word::patience;
   DealtSteps deal = {};      // draw
-  std::int64_t deals = 0;    // draw: of which this client knows the end; weights: that are closed
   std::int64_t step = 0;     // part: that of the part
   std::int64_t part = 0;     // part: its number; below 0 where none is left
   std::int64_t version = 0;  // weights: theirs; push and rest: that of the weights it began with

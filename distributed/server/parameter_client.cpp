@@ -64,7 +64,7 @@ Draw ParameterClient::draw(const DealtSteps& steps) {
 }
 
 void ParameterClient::ask_for_part(const DealtSteps& steps) {
-  post({.word = Word::draw, .deal = steps, .deals = deals_});
+  post({.word = Word::draw, .deal = steps});
   has_asked_ = true;
 }
 
@@ -90,7 +90,6 @@ void ParameterClient::rest() {
   push(Word::rest);
   Letter answer = await(Word::weights, "the weights of all clients");
   is_over_ = head_of(answer).again == 0;
-  if (is_over_) deals_ = head_of(answer).deals;
   take_in(std::move(answer));
   if (!is_over_) return;
   stopped_ = false;
@@ -104,7 +103,6 @@ void ParameterClient::go_on_from(const ParameterClient& former) {
   elapsed_ = former.elapsed_;
   waited_ = former.waited_;
   newest_ = former.newest_;
-  deals_ = former.deals_;
 }
 
 double ParameterClient::elapsed() const {

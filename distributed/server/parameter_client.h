@@ -83,7 +83,6 @@ class ParameterClient final : public Dealer {
   bool stopped_ = false;          // the deal, by this client
   bool has_asked_ = false;        // for a part
   bool is_over_ = false;          // the last deal
-  std::int64_t deals_ = 0;        // that were closed
   Wait unheard_;                  // since its last letter
   std::optional<double> deal_began_ = {};  // seconds; none: no deal is open
   double elapsed_ = 0;                     // in deals

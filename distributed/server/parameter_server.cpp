@@ -149,7 +149,6 @@ void ParameterServer::read(const Letter& letter) {
   switch (head.word) {
     case Word::draw:
       from.asks_for = head.deal;
-      from.deals = head.deals;
       return deal_out();
     case Word::push:
       take_push(letter, head);
@@ -183,7 +182,7 @@ void ParameterServer::deal_out() {
   for (const int rank : ranks) {
     const std::optional<DealtSteps> steps = std::exchange(client(rank).asks_for, std::nullopt);
     if (!steps) continue;
-    if (!deal_.is_open()) deal_.open(*steps, std::ranges::max_element(clients_, {}, &Client::deals)->deals);
+    if (!deal_.is_open()) deal_.open(*steps);
     const Draw drawn = deal_.draw(rank - 1);
     post(rank, {.word = Word::part, .step = drawn.step_in_epoch, .part = drawn.part.value_or(-1)});
   }
@@ -237,7 +236,7 @@ void ParameterServer::post(int rank, const LetterHead& head) {
 
 void ParameterServer::post_weights(int rank, bool again) {
   const LetterHead head{.word = Word::weights,
-                        .deals = deal_.number() + 1,
+
                         .version = version_,
                         .number = ++answers_,
                         .again = again ? 1 : 0};

@@ -56,8 +56,6 @@ class ParameterServer {
     std::int64_t pushes = 0;                  // since all rested
     std::optional<DealtSteps> asks_for = {};  // a part of these, and was not answered yet
 
-    std::int64_t deals = 0;  // of which it knows the end
-
     bool awaits_weights() const { return state == State::waits || state == State::rests; }
     bool waits() const { return awaits_weights() || asks_for; }
   };

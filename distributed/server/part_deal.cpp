@@ -9,8 +9,8 @@
 
 namespace plexaura {
 
-void PartDeal::open(const DealtSteps& steps, std::int64_t number) {
-  if (std::exchange(number_, number) != number) go_on_at_.reset();
+void PartDeal::open(const DealtSteps& steps) {
+  if (std::exchange(behind_, steps.behind) != steps.behind) go_on_at_.reset();
   parts_ = steps.parts;
   end_ = steps.first == steps.end ? steps.first * parts_ : (steps.end - 1) * parts_ + steps.parts_of_last;
   next_ = std::exchange(go_on_at_, std::nullopt).value_or(steps.first * parts_);
@@ -56,14 +56,14 @@ std::string PartDeal::pack() const {
   for (const auto& drawn : unfinished_) left.insert(left.end(), drawn.begin(), drawn.end());
   std::ranges::sort(left);
   constexpr std::int64_t none = -1;
-  return fmt::format("{} {} {} {}\n", number_, next_.value_or(go_on_at_.value_or(none)), left.size(),
+  return fmt::format("{} {} {} {}\n", behind_, next_.value_or(go_on_at_.value_or(none)), left.size(),
                      fmt::join(left, " "));
 }
 
 void PartDeal::unpack(std::istream& packed) {
   std::int64_t next = 0;
   std::size_t left = 0;
-  packed >> number_ >> next >> left;
+  packed >> behind_ >> next >> left;
   if (next >= 0) go_on_at_ = next;
   for (returned_.resize(left); std::int64_t & part : returned_) packed >> part;
 }

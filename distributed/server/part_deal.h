@@ -18,10 +18,8 @@ class PartDeal {
   // They are counted from 0.
   explicit PartDeal(int clients) : unfinished_(static_cast<std::size_t>(clients)) {}
 
-  // `number`: how many deals were closed before it, over all servers of the run.
-  void open(const DealtSteps& steps, std::int64_t number);
-  // Of the last one.
-  std::int64_t number() const { return number_; }
+  // The same one again, of a server that has died, goes on where that one was.
+  void open(const DealtSteps& steps);
   bool is_open() const { return next_.has_value(); }
   // Of an open deal, as all that follow but stop().
   Draw draw(int client);
@@ -49,7 +47,7 @@ class PartDeal {
   std::optional<std::int64_t> next_ =
       {};  // counts the parts of all steps of the epoch; none: no deal is open
   std::int64_t end_ = 0;
-  std::int64_t number_ = -1;
+  std::int64_t behind_ = -1;                   // which deal it is, or was: DealtSteps::behind
   std::optional<std::int64_t> go_on_at_ = {};  // next_ of that deal, where it is not open
   std::deque<std::int64_t> returned_;          // as next_ counts
   std::vector<std::deque<std::int64_t>>

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "core/clock.h"
@@ -35,11 +36,15 @@ std::vector<std::int64_t> buckets_of(const Placement& placement, std::int64_t le
 // Threads that compute as long as it lives.
 class BusyThreads {
  public:
+  // Fewer where the system allows no more.
   explicit BusyThreads(int count) {
-    for (int i = 0; i < count; ++i)
-      threads_.emplace_back([this] {
-        while (!ends_.load(std::memory_order_relaxed)) compute();
-      });
+    try {
+      for (int i = 0; i < count; ++i)
+        threads_.emplace_back([this] {
+          while (!ends_.load(std::memory_order_relaxed)) compute();
+        });
+    } catch (const std::system_error&) {
+    }
   }
   ~BusyThreads() {
     ends_ = true;
@@ -59,8 +64,8 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
-// By the algorithm that is chosen. The backward pass makes each call later where it takes the cores; the last one, which is to be
-// fast, comes behind it.
+// By the algorithm that is chosen. Beside a backward pass, which takes the cores, each call begins later: that is in the latency, and
+// not in the rate.
 CallSpeed measure_sums(Communicator& ranks, SharedWindow& window, DType dtype,
                        const ExchangeQuestion& question) {
   const auto sum = [&](std::int64_t bytes) {

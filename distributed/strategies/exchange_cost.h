@@ -19,7 +19,7 @@ struct ExchangeWay {
 };
 
 // What the backward pass hides nobody knows before the first step. So all buckets count, and where the exchange overlaps with it
-// the last one a second time: that one it never hides. `buckets`: the bytes of each, at least one.
+// the last one of gradients a second time: that one it never hides. `buckets`: the bytes of each, without the one of buffers and tail, at least one.
 double expected_seconds(std::span<const std::int64_t> buckets, const CallSpeed& calls, bool overlaps);
 
 // A way is clearly faster than another one that takes at most this share of its seconds, and saves so many of them. Algorithms are

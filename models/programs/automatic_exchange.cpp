@@ -25,11 +25,6 @@ namespace {
 constexpr std::string_view choosing = "the choice of buckets for gradients";
 constexpr std::int64_t few_bytes = std::int64_t{1} << 20;  // which cross as fast one way or another
 
-// The norm of all gradients is added up bucket by bucket.
-bool buckets_have_a_share_in_bits(const RunOptions& options) {
-  return options.trainer.optimizer.max_gradient_norm > 0 || options.types.scales_loss();
-}
-
 ExchangeQuestion question_of(const Communicator& exchange, const RunOptions& options) {
   ExchangeQuestion question{.algorithms = {options.algorithm},
                             .bucket_bytes = {options.trainer.bucket_bytes},
@@ -37,7 +32,8 @@ ExchangeQuestion question_of(const Communicator& exchange, const RunOptions& opt
                             .threads = threads_in_use()};
   const bool may_sum = options.strategy.name == "allreduce" && options.strategy.compression.name == "none";
   if (exchange.size() == 1 || !may_sum || !exchange.keeps_order()) return question;
-  if (options.finds_buckets && !buckets_have_a_share_in_bits(options))
+  // Where nothing overlaps, smaller ones only cost more calls.
+  if (options.finds_buckets && question.overlaps && !buckets_change_bits(exchange, options))
     question.bucket_bytes = bucket_sizes_from(options.trainer.bucket_bytes);
   // A tree adds no parts of lost ranks.
   if (options.algorithm == "auto" && !options.trainer.parts_may_move)
@@ -45,20 +41,21 @@ ExchangeQuestion question_of(const Communicator& exchange, const RunOptions& opt
   return question;
 }
 
+bool shares_memory(Communicator& exchange) { return exchange.allocate_shared(1, choosing).shared(); }
+
 // What a person calls it: `auto` stands for one of two.
 std::string algorithm_of(Communicator& exchange, const std::string& name) {
   if (name != "auto") return name;
-  const bool shares = exchange.allocate_shared(1, choosing).shared();
-  return shares && exchange.place().count == 1 ? "window" : "hierarchical";
+  return shares_memory(exchange) && exchange.place().count == 1 ? "window" : "hierarchical";
 }
 
 // Of all that a measurement depends on and that is known.
 std::uint64_t key_of(Communicator& exchange, const ExchangeQuestion& question, const Placement& gradients) {
   const std::string mine = fmt::format("{} {}", exchange.place().index, open_backend("cpu")->info().kind);
   std::uint64_t key = fnv(fmt::format("{}", fmt::join(exchange.gather_all(mine, choosing), "\n")));
-  key = fnv(fmt::format("{}\n{}\n{}\n", message_passing_library(), algorithm_of(exchange, "auto"),
-                        question.overlaps),
-            key);
+  key =
+      fnv(fmt::format("{}\n{}\n{}\n", message_passing_library(), shares_memory(exchange), question.overlaps),
+          key);
   key =
       fnv(fmt::format("{}\n{}\n", fmt::join(question.algorithms, " "), fmt::join(question.bucket_bytes, " ")),
           key);
@@ -117,6 +114,11 @@ Tuning tuning_of(Communicator& exchange, const RunOptions& options) {
 }
 
 }  // namespace
+
+bool buckets_change_bits(const Communicator& exchange, const RunOptions& options) {
+  return options.trainer.optimizer.max_gradient_norm > 0 || options.types.scales_loss() ||
+         options.strategy.compression.name != "none" || !exchange.keeps_order();
+}
 
 ToldChoice settle_exchange(Communicator& exchange, const std::vector<ParameterSpec>& parameters,
                            RunOptions& options) {

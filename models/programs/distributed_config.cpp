@@ -234,12 +234,15 @@ OnLoss read_on_loss(const Section& distributed) {
 }
 
 std::string why_others_end(const Config& config, const RunOptions& run) {
-  const std::string why_not = why_not_exact(run);
+  // As the file has them: some may have been chosen since.
+  const Section distributed = config.section("distributed");
+  const std::string why_not = why_not_exact(run.strategy.name, distributed.text_or("algorithm", "auto"),
+                                            distributed.text_or("compression", "none"));
   const bool can_drop = run.strategy.name == "allreduce" || run.strategy.name == "reduce-broadcast";
   const std::string reason =
       run.strategy.local.delay > 0
           ? "distributed.delay is above 0, and the exchange under way would be lost with a rank; set it to 0"
-      : config.section("distributed").has("on_loss")
+      : distributed.has("on_loss")
           ? fmt::format("distributed.on_loss is end; set it to {}drop", why_not.empty() ? "exact or " : "")
           : why_not + (can_drop ? ", or set distributed.on_loss to drop" : "");
   return "when a rank dies, all others end, although this MPI would let them go on, because " + reason;

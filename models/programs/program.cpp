@@ -391,6 +391,7 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
   exchange->choose_algorithm(setup.options.algorithm);
   settle_choices(*exchange, line, spares > 0, setup);
+  setup.options.trainer.buckets_change_bits = buckets_change_bits(*exchange, setup.options);
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
   if (roles.trainers() + spares < ranks.size())

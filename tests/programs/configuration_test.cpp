@@ -56,7 +56,7 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
       read(idx + ", limit: 2, validation_limit: 1", sgd + ", schedule: {name: step, every_epochs: 1}"),
       read(idx + ", use_fraction: 1", sgd + ", schedule: {name: cosine}"),
       read(images, sgd + ", schedule: {name: one_cycle}"),
-      read(csv, "batch_size: 2, optimizer: {name: lars, learning_rate: 0.1}"),
+      read(csv, "batch_size: 2, optimizer: {name: lars, learning_rate: 0.1}", "", "every: 3"),
       read(csv, "batch_size: 2, optimizer: {name: lamb, learning_rate: 0.1}"),
       read_inexact("compression: top-k", "\"end\""),
       read_inexact("compression: powersgd", "\"end\""),
@@ -82,7 +82,8 @@ TEST_CASE("docs/configuration.md has every key that is read, with its default") 
                          "training.schedule.every_epochs",
                          "distributed.strategy",
                          "distributed.compression",
-                         "distributed.max_staleness"};
+                         "distributed.max_staleness",
+                         "output.every"};
   const auto written = documented();
   Keys found;
   for (const Keys& run : runs)

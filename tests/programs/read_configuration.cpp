@@ -30,9 +30,11 @@ void write_images(const std::filesystem::path& folder) {
   }
 }
 
-Keys read(const std::string& data, const std::string& training, const std::string& distributed) {
+Keys read(const std::string& data, const std::string& training, const std::string& distributed,
+          const std::string& output) {
   std::string text = fmt::format("data: {{{}}}\ntraining: {{epochs: 2, {}}}\n", data, training);
   if (!distributed.empty()) text += fmt::format("distributed: {{{}}}\n", distributed);
+  if (!output.empty()) text += fmt::format("output: {{{}}}\n", output);
   const Config config = Config::parse(text, "test.yaml");
   const RunData opened = open_data(config);
   read_options(config, opened.train->size(), 2);

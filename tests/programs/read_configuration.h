@@ -14,6 +14,7 @@ void write_images(const std::filesystem::path& folder);
 using Keys = std::map<std::string, std::string>;  // and their defaults
 
 // Everything that the programs read outside `model`, where these lines are all that is written.
-Keys read(const std::string& data, const std::string& training, const std::string& distributed = "");
+Keys read(const std::string& data, const std::string& training, const std::string& distributed = "",
+          const std::string& output = "");
 
 }  // namespace plexaura::testing

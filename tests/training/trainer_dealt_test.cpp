@@ -110,14 +110,15 @@ class Dealt final : public Strategy, public Dealer {
     return {};
   }
   Draw draw(const DealtSteps& steps) override {
-    if (lost_behind-- == 0) throw RankLost("a rank is lost", {}, "", true);
+    if (steps.behind == lost_in && lost_behind-- == 0) throw RankLost("a rank is lost", {}, "", true);
     return heap_.draw(ranks_.rank(), steps);
   }
   void stop() override { heap_.stop(); }
   bool is_over() const override { return is_over_; }
 
   mutable int saves = 0;
-  int lost_behind = -1;  // so many draws another rank is lost; below 0: none
+  int lost_behind = -1;      // so many draws another rank is lost; below 0: none
+  std::int64_t lost_in = 0;  // in the deal behind so many steps
 
  private:
   Collective& ranks_;
@@ -368,8 +369,13 @@ TEST_CASE("dealt data: ranks that are left meet again, and share out the next ep
   }
 }
 
-// A rank that is lost within a deal, when the others have drawn some parts.
+// A rank that is lost within a deal, when the others have drawn some parts. Nothing is saved where the deal begins again: the
+// weights are not those of that place any more.
 TEST_CASE("dealt data: ranks that are left begin a deal again, in the parts that it had") {
+  std::int64_t lost_in = 0;
+  SUBCASE("in the first epoch") {}
+  SUBCASE("in the second") { lost_in = 3; }
+  const TemporaryFolder folder;
   struct Survivor {
     std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
     ParameterStore store = small_store();
@@ -384,22 +390,27 @@ TEST_CASE("dealt data: ranks that are left begin a deal again, in the parts that
     Survivor& mine = all.at(static_cast<std::size_t>(ranks.rank()));
     mine.strategy = std::make_unique<Dealt>(ranks, heap);
     mine.strategy->lost_behind = ranks.rank();
+    mine.strategy->lost_in = lost_in;
     mine.trainer = std::make_unique<Trainer>(
         TrainerParts{small_model, mine.store, *mine.backend, samples, {}, &ranks, mine.strategy.get()},
-        TrainerOptions{.batch_size = 7, .epochs = 2, .learning_rate = 0.1, .workers = 0});
+        TrainerOptions{
+            .batch_size = 7, .epochs = 2, .learning_rate = 0.1, .workers = 0, .output = folder / "run"});
     mine.trainer->run(mine.seen);
   }),
                   RankLost);
   heap.close();
+  all[0].trainer.reset();  // it is gone, and its lock with it
+  const int epochs_left = lost_in == 0 ? 2 : 1;
   for (auto& count : samples->reads) count = 0;
   ThreadRanks(2).run([&](Collective& ranks) {
     Survivor& mine = all.at(static_cast<std::size_t>(ranks.rank()) + 1);
     const auto former = std::exchange(mine.strategy, std::make_unique<Dealt>(ranks, heap));
     mine.trainer->regroup(ranks, mine.strategy.get());
-    CHECK(mine.trainer->facts().at("the first step") == "1");
+    CHECK(mine.trainer->facts().at("the first step") == std::to_string(lost_in + 1));
     CHECK(mine.trainer->run(mine.seen).steps == 6);
+    CHECK(mine.strategy->saves == epochs_left);
   });
-  CHECK(samples->were_read(2));
+  CHECK(samples->were_read(epochs_left));
   CHECK(heap.parts() == rank_count);
   CHECK(weights(all[1].store) == weights(all[2].store));
 }

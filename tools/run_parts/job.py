@@ -154,7 +154,8 @@ class Job:
 
     def waits_in_vain(self):
         """mpirun never hears of the end of ranks that are cut off."""
-        if not self.went_on() or not all(rank.last(Kind.END) or not rank.process_state() for rank in self.ranks):
+        have_ended = all(rank.last(Kind.END) or not rank.process_state() for rank in self.ranks)
+        if not self.went_on() or not have_ended or not those_cut_off(self.ranks):
             self.ended_at = None
         elif self.ended_at is None:
             self.ended_at = time.monotonic()

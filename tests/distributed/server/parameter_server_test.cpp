@@ -167,7 +167,7 @@ void answer_and_die(Communicator& all, ThreadNetwork& network) {
   const auto pushed = mailbox->take(weights_tag, 60);
   REQUIRE(pushed);
   PartDeal deal(3);
-  deal.open({.first = 0, .end = 5, .parts = 2, .parts_of_last = 2}, 0);
+  deal.open({.first = 0, .end = 5, .parts = 2, .parts_of_last = 2});
   for (const int client : {0, 1, 0, 2, 0}) deal.draw(client);
   deal.finish(0, 1);
   ClientTable table;

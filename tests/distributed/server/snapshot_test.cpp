@@ -52,7 +52,7 @@ TEST_CASE("snapshot: nobody has one") {
 
 TEST_CASE("snapshot: its account is that of parts and clients") {
   PartDeal former(1);
-  former.open({0, 4, 2, 2}, 0);
+  former.open({0, 4, 2, 2});
   former.draw(0);
   ClientTable clients;
   clients.add(3);
