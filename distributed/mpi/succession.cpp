@@ -18,8 +18,10 @@ constexpr std::size_t marks_of_letter = 4;  // as many ranks as that fit MPI's l
 // Marks as letters from 'a' on.
 std::string packed(const std::string& marks) {
   std::string letters((marks.size() + marks_of_letter - 1) / marks_of_letter, 'a');
-  for (std::size_t i = 0; i < marks.size(); ++i)
-    if (marks[i] == '1') letters[i / marks_of_letter] += static_cast<char>(1 << i % marks_of_letter);
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    char& letter = letters[i / marks_of_letter];
+    if (marks[i] == '1') letter = static_cast<char>(letter + (1 << i % marks_of_letter));
+  }
   return letters;
 }
 

@@ -150,18 +150,18 @@ class Exchange(MeasuringTest):
 
     def test_buckets_are_measured_once_and_kept(self):
         """And have no share in the bits, neither of a whole run nor of one that goes on with others."""
-        said = self.train("output.dir=run", more=("--log", "log"))
+        said = self.train("output.dir=run", "distributed.overlap=on", more=("--log", "log"))
         self.assertRegex(said, rf"(?m)^gradients cross in buckets of [0-9.]+ .B by (window|tree), as measured in [0-9.]+ s; this is kept in '{self.kept}'$")
         line = self.log("log")[0]
         self.assertEqual((line["event"], line["measured"]), ("exchange", True))
         self.take("131072 tree")
-        said = self.train("output.dir=small", more=("--log", "small.log"))
+        said = self.train("output.dir=small", "distributed.overlap=on", more=("--log", "small.log"))
         self.assertIn("gradients cross in buckets of 131.1 kB by tree, as measured before\n", said)
         self.assertEqual(self.log("small.log")[0], {"event": "exchange", "algorithm": "tree", "bucket_bytes": 131072, "measured": False})
         self.assertEqual(self.weight_bytes("small"), self.weight_bytes("run"))
-        self.train("output.dir=parts", more=("--steps", 3))
+        self.train("output.dir=parts", "distributed.overlap=on", more=("--steps", 3))
         self.take("524288 auto")
-        said = self.train("output.dir=parts", more=("--resume",))
+        said = self.train("output.dir=parts", "distributed.overlap=on", more=("--resume",))
         self.assertIn("gradients cross in buckets of 524.3 kB by window, as measured before\n", said)
         self.assertEqual(self.weight_bytes("parts"), self.weight_bytes("run"))
 
@@ -174,7 +174,7 @@ class Exchange(MeasuringTest):
         self.assertRegex(self.train("output.dir="), "as measured in .* s; it is not kept: ")
 
     def test_nothing_is_measured_where_nobody_asks(self):
-        for settings in (["training.tuning=off"], ["distributed.bucket_bytes=1000000", "distributed.algorithm=window"]):
+        for settings in (["training.tuning=off"], ["distributed.bucket_bytes=1000000", "distributed.algorithm=window"], ["distributed.algorithm=window", "distributed.overlap=off"]):
             self.assertNotIn("gradients cross", self.train("output.dir=", *settings))
         self.assertNotIn("gradients cross", self.run_ranks(2, "mlp", *self.iris("training.epochs=1")).out)
         self.assertFalse(self.kept.exists())
