@@ -98,6 +98,7 @@ void Trainer::make_programs() {
       ProgramOptions{options_.optimizer, options_.bucket_bytes, options_.watch, options_.profile,
                      options_.tuner, taken_ ? taken_->own : Slice{}, options_.parts_may_move,
                      options_.buckets_change_bits});
+  // A rank that has failed reads nothing until the next sum, and those to which a courier brings data would wait for it.
   runner_ = std::make_unique<StepRunner>(*programs_, ranks(), parts_.strategy, options_.watch,
                                          courier() != nullptr ? 0 : options_.report_seconds);
   state_.kernels = fmt::format("{:016x}", programs_->own_kernels_hash());
