@@ -319,17 +319,23 @@ TEST_CASE("dealt data: of what is dealt again, a rank that has failed leaves not
   for (const RankEnd& end : ends) CHECK(end.error.find("sample 11 is torn") != std::string::npos);
 }
 
+namespace {
+
+// A rank, with what stays of it when others are lost.
+struct Survivor {
+  std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
+  ParameterStore store = small_store();
+  std::unique_ptr<Dealt> strategy;
+  std::unique_ptr<Trainer> trainer;
+  Recorder seen;
+};
+
+}  // namespace
+
 // A rank is lost when the others sum up an epoch, and when they validate it. What it had learned is in the weights.
 TEST_CASE("dealt data: ranks that are left meet again, and share out the next epochs") {
   for (const std::string call : {"the steps of epoch 1", "the report of epoch 1"}) {
     CAPTURE(call);
-    struct Survivor {
-      std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
-      ParameterStore store = small_store();
-      std::unique_ptr<Dealt> strategy;
-      std::unique_ptr<Trainer> trainer;
-      Recorder seen;
-    };
     std::array<Survivor, rank_count> all;
     const auto samples = std::make_shared<Counted>();
     Heap heap({});
@@ -376,13 +382,6 @@ TEST_CASE("dealt data: ranks that are left begin a deal again, in the parts that
   SUBCASE("in the first epoch") {}
   SUBCASE("in the second") { lost_in = 3; }
   const TemporaryFolder folder;
-  struct Survivor {
-    std::unique_ptr<Backend> backend = open_backend(test_backend().info().name);
-    ParameterStore store = small_store();
-    std::unique_ptr<Dealt> strategy;
-    std::unique_ptr<Trainer> trainer;
-    Recorder seen;
-  };
   std::array<Survivor, rank_count> all;
   const auto samples = std::make_shared<Counted>();
   Heap heap({});
