@@ -388,10 +388,11 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   const bool is_spare = ranks.rank() >= ranks.size() - spares;
   const auto exchange = spares == 0 ? ranks.duplicate("the exchange of gradients")
                                     : ranks.split(is_spare ? 1 : 0, "the exchange of gradients");
-  if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
   exchange->choose_algorithm(setup.options.algorithm);
-  settle_choices(*exchange, line, spares > 0, setup);
+  // A spare may write a checkpoint, too, and hears of no choice that is settled below.
   setup.options.trainer.buckets_change_bits = buckets_change_bits(*exchange, setup.options);
+  if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
+  settle_choices(*exchange, line, spares > 0, setup);
   const auto strategy = make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
   if (roles.trainers() + spares < ranks.size())
