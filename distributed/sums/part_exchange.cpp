@@ -9,9 +9,9 @@
 namespace plexaura {
 namespace {
 
-constexpr std::int64_t round_bytes = std::int64_t{1} << 20;  // of one segment for each group
+constexpr std::int64_t bytes_ahead = std::int64_t{2} << 20;  // of the segments under way, over all groups
+constexpr std::int64_t least_rounds_ahead = 4;
 constexpr std::int64_t least_segment_bytes = std::int64_t{1} << 15;
-constexpr std::int64_t rounds_ahead = 4;
 
 PartExchange::Groups single_ranks(int count) {
   PartExchange::Groups groups;
@@ -71,11 +71,13 @@ std::int64_t PartExchange::rounds(const Job& job) const {
 void PartExchange::run(const CallSignature& call, std::span<std::byte* const> arrays, bool reduces,
                        bool gathers) {
   if (worker_ >= workers_) return;
+  const auto groups = static_cast<std::int64_t>(groups_.size());
   const std::int64_t segment_bytes =
-      std::max(round_bytes / static_cast<std::int64_t>(groups_.size()), least_segment_bytes);
+      std::clamp(bytes_ahead / least_rounds_ahead / groups, least_segment_bytes, message_bytes);
   const Job job{call, arrays, part_of(call.count, call.dtype, worker_, workers_),
                 segment_bytes / static_cast<std::int64_t>(size_of(call.dtype))};
   const std::int64_t count = rounds(job);
+  const std::int64_t rounds_ahead = std::max(bytes_ahead / segment_bytes / groups, least_rounds_ahead);
   const std::int64_t added_after = reduces ? rounds_ahead : 0;
   const std::int64_t taken_after = added_after + (gathers ? rounds_ahead : 0);
   const auto is_round = [&](std::int64_t round) { return 0 <= round && round < count; };

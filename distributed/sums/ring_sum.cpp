@@ -8,8 +8,7 @@
 namespace plexaura {
 namespace {
 
-constexpr std::int64_t segment_bytes = std::int64_t{1} << 18;
-constexpr std::int64_t rounds_together = 4;
+constexpr std::int64_t rounds_together = 16;
 
 }  // namespace
 
@@ -22,7 +21,7 @@ RingSum::RingSum(const SumMeans& means)
 
 // Messages arrive in the order in which they were sent, so all ranks go through steps and rounds alike.
 void RingSum::run(const Job& job) {
-  const std::int64_t longest = segment_bytes / static_cast<std::int64_t>(size_of(job.call.dtype));
+  const std::int64_t longest = message_bytes / static_cast<std::int64_t>(size_of(job.call.dtype));
   const std::int64_t of_part =
       (job.call.count + ranks_ - 1) / ranks_ + longest;  // parts are cut at cache lines
   for (std::int64_t begun = 0; begun < of_part; begun += rounds_together * longest) {

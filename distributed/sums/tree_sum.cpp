@@ -9,8 +9,7 @@
 namespace plexaura {
 namespace {
 
-constexpr std::int64_t piece_bytes = std::int64_t{1} << 18;
-constexpr std::int64_t pieces_ahead = 4;
+constexpr std::int64_t pieces_ahead = 16;
 
 }  // namespace
 
@@ -28,7 +27,7 @@ TreeSum::TreeSum(const SumMeans& means)
 }
 
 void TreeSum::sum(const CallSignature& call, std::byte* data) {
-  const std::int64_t longest = piece_bytes / static_cast<std::int64_t>(size_of(call.dtype));
+  const std::int64_t longest = message_bytes / static_cast<std::int64_t>(size_of(call.dtype));
   const std::int64_t count = (call.count + longest - 1) / longest;
   const auto piece = [&](std::int64_t i) {
     const std::int64_t length = std::min(longest, call.count - i * longest);

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Compares what tools/scaling predicts with steps that build/tools/replay_step replays over fake hosts: compute is slept, buckets are
-sent over links of a known speed. Links are fitted on two hosts at one rate; all cases are others. Needs root, and takes minutes.
+sent over links of a known speed. Links are fitted on two hosts at one rate; all cases are others: some that are written below, and
+some that are drawn. Needs root, and takes 20 minutes.
 
 usage: scaling_validate.py BUILD
 """
 
 import json
+import random
 import statistics
 import subprocess
 import sys
@@ -44,7 +46,7 @@ def measure(scenario, choice):
     strategy, _, algorithm = choice.partition("/")
     profile = scenario.profile
     words = ["--forward", profile.forward, "--backward", profile.backward, "--update", profile.update, "--steps", scenario.steps,
-             "--strategy", strategy, "--algorithm", algorithm or "auto", *(["--overlap"] if scenario.overlap else [])]
+             "--strategy", strategy, *(["--algorithm", algorithm] if algorithm else []), *(["--overlap"] if scenario.overlap else [])]
     for bucket in profile.gradients:
         words += ["--bucket", f"{bucket.bytes:.0f}@{bucket.ready:.6f}"]
     if scenario.slow:
@@ -83,6 +85,17 @@ def fit_between(inside):
     return latency, reached
 
 
+def drawn(source):
+    """So that two cores carry all lines at once, and the slowest exchange takes some seconds."""
+    hosts = source.choice((3, 4, 5, 6, 8, 12, 16))
+    on_host = source.choice((1, 1, 2)) if hosts <= 4 else 1
+    mbit = source.choice([rate for rate in (20, 40, 80, 160, 240) if rate * hosts <= 800])
+    count = source.choice((1, 2, 3, 5, 8))
+    size = round(source.uniform(1, 3) * mbit * MB / 8 / hosts / count, -3)
+    return Scenario(hosts, on_host, mbit, count, size, overlap=source.random() < 0.5, slow=source.choice((None, None, None, 2, 3)))
+
+
+SOURCE = random.Random(1)
 SCENARIOS = (
     Scenario(2, 1, 50, 3, 3 * MB),
     Scenario(3, 1, 200, 4, 2.5 * MB, overlap=True),
@@ -92,6 +105,7 @@ SCENARIOS = (
     Scenario(4, 1, 150, 3, 2 * MB),
     Scenario(2, 4, 200, 3, 2 * MB),
     Scenario(4, 2, 150, 2, 3 * MB, overlap=True),
+    *(drawn(SOURCE) for _ in range(16)),
 )
 
 
