@@ -1,8 +1,9 @@
 #!/bin/bash
 # Runs mpirun.sh over several hosts that are network namespaces of this machine, each with a host name of its own.
-#   fake_hosts.sh [--hosts N] [--rate RATE] [--by-node] OPTIONS OF mpirun.sh... -- PROGRAM ARGUMENTS...
-#   fake_hosts.sh [--hosts N] [--rate RATE] -n RANKS --no-mpirun -- PROGRAM ARGUMENTS...
+#   fake_hosts.sh [--hosts N] [--rate RATE [--burst SIZE]] [--by-node] OPTIONS OF mpirun.sh... -- PROGRAM ARGUMENTS...
+#   fake_hosts.sh [--hosts N] [--rate RATE [--burst SIZE]] -n RANKS --no-mpirun -- PROGRAM ARGUMENTS...
 # --rate     speed of each host's link in tc's words, e.g. 1gbit
+# --burst    what passes at once after a pause (128kb)
 # --by-node  deals the ranks out to the hosts in turn, instead of filling one after the other
 # --no-mpirun  starts the program alone, which calls mpirun itself, with the list of hosts in FAKE_HOSTS
 # Needs root and network namespaces; returns 77 (skipped) where they cannot be had. Removes what it made.
@@ -16,11 +17,12 @@ if [ -n "${PLEXAURA_FAKE_HOSTS:-}" ]; then
   exec unshare --uts sh -c 'hostname "$0" && exec ip netns exec "$0" sh -c "$*"' "$host" "$@"
 fi
 
-hosts=2 rate="" by_node="" no_mpirun="" ranks=1 forwarded=()
+hosts=2 rate="" burst=128kb by_node="" no_mpirun="" ranks=1 forwarded=()
 while [ "$1" != -- ]; do
   case "$1" in
     --hosts) hosts=$2; shift 2 ;;
     --rate) rate=$2; shift 2 ;;
+    --burst) burst=$2; shift 2 ;;
     --by-node) by_node="--map-by node"; shift ;;
     --no-mpirun) no_mpirun=1; shift ;;
     -n) ranks=$2; forwarded+=("$1" "$2"); shift 2 ;;
@@ -47,8 +49,8 @@ set_up_host() {
     ip -n "$name" link set eth0 up &&
     ip -n "$name" link set lo up || return
   [ -z "$rate" ] && return
-  ip netns exec "$name" tc qdisc add dev eth0 root tbf rate "$rate" burst 128kb latency 50ms &&
-    tc qdisc add dev "plx${id}v$1" root tbf rate "$rate" burst 128kb latency 50ms
+  ip netns exec "$name" tc qdisc add dev eth0 root tbf rate "$rate" burst "$burst" latency 50ms &&
+    tc qdisc add dev "plx${id}v$1" root tbf rate "$rate" burst "$burst" latency 50ms
 }
 
 set_up() {
