@@ -9,9 +9,9 @@
 namespace plexaura {
 namespace {
 
-constexpr std::int64_t bytes_ahead = std::int64_t{1} << 20;  // of the segments under way, over all groups
+constexpr std::int64_t bytes_ahead = std::int64_t{1} << 19;  // of the segments under way, over all groups
 constexpr std::int64_t least_rounds_ahead = 4;
-constexpr std::int64_t least_segment_bytes = std::int64_t{1} << 15;
+constexpr std::int64_t least_segment_bytes = std::int64_t{1} << 14;
 
 PartExchange::Groups single_ranks(int count) {
   PartExchange::Groups groups;

@@ -70,7 +70,7 @@ def fit_inside():
     small, large = (Scenario(1, 2, FITTED_MBIT, count, size) for count, size in ((20, 4000), (1, 8 * MB)))
     calls = 21 * 2  # latencies of the call check
     latency = max((measure(small, CHOICES[0]) - small.profile.compute) / calls, 0)
-    return Link(latency, 8 * MB / (measure(large, CHOICES[0]) - large.profile.compute - 4 * latency))
+    return Link(latency, 8 * MB / max(measure(large, CHOICES[0]) - large.profile.compute - 4 * latency, 0.001))
 
 
 def fit_between(inside):

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 MIB = 1 << 20
 SMALL = 8192  # below, ranks of a host read the whole arrays of each other: WindowSum::small_bytes
-EXCHANGE_ROUND = MIB  # part_exchange.cpp: of one segment for each host
-LEAST_SEGMENT = 1 << 15
-RING_SEGMENT, RING_TOGETHER = 1 << 18, 4  # ring_sum.cpp
-TREE_PIECE = 1 << 18  # tree_sum.cpp
+MESSAGE = 60 << 10  # sum_algorithm.h: message_bytes
+EXCHANGE_AHEAD, LEAST_SEGMENT, LEAST_ROUNDS = 1 << 19, 1 << 14, 4  # part_exchange.cpp
+UNEVEN_BYTES, UNEVEN_SHARE = 160_000, 0.05  # measured between 3 to 8 hosts
+RING_TOGETHER = 16  # ring_sum.cpp
+TREE_AHEAD = 16  # tree_sum.cpp
 ROOT_PIECE = MIB  # root_sum.cpp
 MPI_DOUBLING = 10_000  # Open MPI exchanges whole arrays below, and goes round a ring above
 
@@ -65,33 +66,37 @@ def hierarchical(group, size):
     if group.hosts == 1:
         return window(group, size)
     links, others = group.links, group.hosts - 1
-    wire = size * others / group.hosts * (1 + blocks_of_a_host(group.ranks, links.ranks_per_host)) / links.between.bandwidth
+    wire = size * others / group.hosts * (1 + blocks_of_a_host(group.ranks, links.ranks_per_host))
     part = size / group.on_host / group.hosts
-    rounds = max(math.ceil(part / max(EXCHANGE_ROUND / group.hosts, LEAST_SEGMENT)), 1)
-    work = group.inside_seconds(size) + 4 * others * rounds * links.message
-    return group.meet() + 2 * links.between.latency + max(wire, work)
+    segment = min(max(EXCHANGE_AHEAD / LEAST_ROUNDS / group.hosts, LEAST_SEGMENT), MESSAGE)
+    work = group.inside_seconds(size) + 4 * others * max(math.ceil(part / segment), 1) * links.message
+    # Messages to several hosts leave a line idle now and then, for all but one may wait for another.
+    uneven = min(UNEVEN_BYTES, wire) + UNEVEN_SHARE * wire if others > 1 else 0
+    return group.meet() + 2 * links.between.latency + max((wire + uneven) / links.between.bandwidth, work)
 
 
 def ring(group, size):
     """Hosts lie on the ring one after the other, so that each link carries what one rank sends."""
-    link = group.slowest
-    part = size / group.ranks
-    rounds = math.ceil(part / (RING_SEGMENT * RING_TOGETHER))
-    chunk = part / rounds
-    segment = min(chunk, RING_SEGMENT)
-    step = max(chunk / link.bandwidth, segment / link.bandwidth + link.latency) + 2 * math.ceil(chunk / RING_SEGMENT) * group.links.message
-    return group.meet() + rounds * 2 * (group.ranks - 1) * step
+    link, messages = group.slowest, 2 * group.links.message
+
+    def step(chunk):
+        return max(chunk, min(chunk, MESSAGE) + link.latency * link.bandwidth) / link.bandwidth + math.ceil(chunk / MESSAGE) * messages
+
+    full, rest = divmod(size / group.ranks, MESSAGE * RING_TOGETHER)
+    return group.meet() + 2 * (group.ranks - 1) * (full * step(MESSAGE * RING_TOGETHER) + (step(rest) if rest else 0))
 
 
 def tree(group, size):
-    """Pieces go up and down at the same time; rank 0 has a child on every level."""
+    """Pieces go up and down at the same time; rank 0 has a child on every level. Before sums come down, each further level has sent
+    up what may be under way."""
     links, (between, inside) = group.links, group.levels()
-    piece = min(size, TREE_PIECE)
-    pieces = math.ceil(size / TREE_PIECE)
+    piece = min(size, MESSAGE)
+    pieces = math.ceil(size / MESSAGE)
     way = between * (links.between.latency + piece / links.between.bandwidth) + inside * (links.inside.latency + piece / links.inside.bandwidth)
     messages = 2 * (between + inside) * links.message
     turn = max(between * piece / links.between.bandwidth, inside * piece / links.inside.bandwidth) + messages
-    return group.meet() + 2 * (way + messages) + (pieces - 1) * turn
+    ahead = max(between - 1, 0) * min(size, MESSAGE * TREE_AHEAD) / links.between.bandwidth
+    return group.meet() + 2 * (way + messages) + (pieces - 1) * turn + ahead
 
 
 def mpi(group, size):
