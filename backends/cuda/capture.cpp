@@ -16,7 +16,10 @@ Capture::Scope::Scope(Capture& capture) : capture_(capture) {
   capture.thread_ = std::this_thread::get_id();
 }
 
-Capture::Scope::~Scope() { capture_.thread_ = std::thread::id(); }
+Capture::Scope::~Scope() {
+  capture_.parts_.clear();  // of a body that failed
+  capture_.thread_ = std::thread::id();
+}
 
 void Capture::forbid(std::string_view what) const {
   if (active())

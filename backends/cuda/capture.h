@@ -2,18 +2,28 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "backends/cuda/branches.h"
 #include "core/device/backend.h"
 
 namespace plexaura::cuda {
 
 struct EventState;
 
-// The rules of Backend::record() while a body is captured. They hold for the capturing thread alone.
+// A part of a recording, and what enqueues it.
+struct Part {
+  std::function<void()> enqueue;
+  Work work;
+};
+
+// The rules of Backend::record() while a body is captured, which hold for the capturing thread alone, and what the body
+// enqueues: nothing goes to CUDA before the body has ended.
 class Capture {
  public:
   // From its construction to its end this thread captures.
@@ -37,14 +47,19 @@ class Capture {
   void record(std::shared_ptr<EventState> event, Stream stream);
   void hold(const std::shared_ptr<EventState>& event, Stream stream);
 
+  void add(std::function<void()> enqueue, Work work = {.divides = true}) {
+    parts_.push_back({std::move(enqueue), std::move(work)});
+  }
   void count_host_copy() { ++host_copies_; }
 
-  // What was captured: the events that were recorded, and how many copies from or to the host.
+  // What was captured: the parts, the events that were recorded, and how many copies from or to the host.
+  std::vector<Part> take_parts() { return std::exchange(parts_, {}); }
   std::vector<std::shared_ptr<EventState>> take_events();
   std::uint64_t host_copies() const { return host_copies_; }
 
  private:
   std::atomic<std::thread::id> thread_{};  // nobody's while nothing is captured
+  std::vector<Part> parts_;
   std::vector<std::shared_ptr<EventState>> events_;
   bool has_copy_stream_ = false;
   std::uint64_t host_copies_ = 0;

@@ -11,9 +11,11 @@
 #include "backends/cuda/cast_behind.h"
 #include "backends/cuda/chain_regions.h"
 #include "backends/cuda/cuda_event.h"
+#include "backends/cuda/cuda_recording.h"
 #include "backends/cuda/device.h"
 #include "backends/cuda/fused_batch_norm.h"
 #include "backends/cuda/kernel_code.h"
+#include "backends/cuda/kernel_uses.h"
 #include "backends/cuda/library_source.h"
 #include "backends/cuda/own_source.h"
 #include "core/error.h"
@@ -51,31 +53,6 @@ class CudaMemory final : public Memory {
   Address address_;
 };
 
-class CudaRecording final : public Recording {
- public:
-  CudaRecording(std::shared_ptr<Device> device, runtime::Graph* graph)
-      : device_(std::move(device)),
-        graph_(graph),
-        events_(device_->capture.take_events()),
-        host_copies_(device_->capture.host_copies()) {}
-
-  void replay() override {
-    device_->capture.forbid("replaying");
-    runtime::launch(graph_.get(), device_->compute.get());
-    device_->transfers.count_recorded_copies(host_copies_);
-    for (const auto& event : events_) {
-      const std::lock_guard lock(event->mutex);
-      event->recorded_in(device_->compute.get());
-    }
-  }
-
- private:
-  std::shared_ptr<Device> device_;
-  GraphHandle graph_;
-  std::vector<std::shared_ptr<EventState>> events_;
-  std::uint64_t host_copies_;
-};
-
 // A kernel of the plugin's own, which may be slow, stands beside those of the libraries only where it is soon measured.
 constexpr double seconds_worth_measuring = 1e-3;
 
@@ -91,8 +68,9 @@ BackendInfo info_of(const runtime::Device& device, const std::string& libraries,
 
 class CudaBackend final : public Backend, public CountsTransfers {
  public:
-  CudaBackend(int index, const vendor::Options& options, bool fuses)
+  CudaBackend(int index, const vendor::Options& options, bool fuses, bool branches)
       : fuses_(fuses),
+        branches_(branches),
         device_(std::make_shared<Device>(index)),
         library_source_(device_, options),
         info_(info_of(device_->info, library_source_.versions(), options.tf32, fuses)) {}
@@ -108,7 +86,11 @@ class CudaBackend final : public Backend, public CountsTransfers {
   void copy(Stream stream, Address dst, const std::byte* src, std::size_t bytes) override {
     if (device_->capture.active()) device_->capture.require_part(stream);
     if (bytes == 0) return;
-    runtime::copy(device_->stream(stream), dst, src, bytes);
+    const auto enqueue = [=, into = device_->stream(stream)] { runtime::copy(into, dst, src, bytes); };
+    if (device_->capture.active())
+      device_->capture.add(enqueue);
+    else
+      enqueue();
     if (device_->transfers.crosses(dst, src)) count_host_copy();
   }
 
@@ -119,16 +101,12 @@ class CudaBackend final : public Backend, public CountsTransfers {
 
   std::unique_ptr<Recording> record(const std::function<void()>& body) override {
     const Capture::Scope scope(device_->capture);
-    runtime::Stream* const compute = device_->compute.get();
-    runtime::begin_capture(compute);
-    try {
-      body();
-      join_copies();
-    } catch (...) {
-      runtime::drop_capture(compute);
-      throw;
-    }
-    return std::make_unique<CudaRecording>(device_, runtime::end_capture(compute));
+    device_->capture.add([] {});  // before it there is nothing that a second branch could leave
+    body();
+    device_->capture.add([this, joins = device_->capture.has_copy_stream()] {
+      if (joins) join_copies();
+    });
+    return make_recording(device_, branches_);
   }
 
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
@@ -146,6 +124,7 @@ class CudaBackend final : public Backend, public CountsTransfers {
     const bool alone = candidates.empty();
     for (Candidate& own : propose_own(device_, query))
       if (alone || own.seconds < seconds_worth_measuring) candidates.push_back(std::move(own));
+    for (Candidate& candidate : candidates) candidate = with_uses(device_, query, std::move(candidate));
     return candidates;
   }
 
@@ -159,12 +138,12 @@ class CudaBackend final : public Backend, public CountsTransfers {
 
   // What was captured on the copy stream belongs to the graph only where the compute stream waits for it.
   void join_copies() {
-    if (!device_->capture.has_copy_stream()) return;
     runtime::record(joined_.get(), device_->copy.get());
     runtime::hold(device_->compute.get(), joined_.get());
   }
 
   bool fuses_;
+  bool branches_;
   std::shared_ptr<Device> device_;
   mutable LibrarySource library_source_;  // remembers its plans
   EventHandle joined_{runtime::make_event()};
@@ -200,6 +179,7 @@ Backend* open_cuda(const BackendOptions& options) {
   std::optional<int> index;
   vendor::Options of_libraries;
   bool fuses = true;
+  bool branches = true;
   for (const auto& [name, value] : options)
     if (name == "device")
       index = number_of(value);
@@ -207,9 +187,13 @@ Backend* open_cuda(const BackendOptions& options) {
       of_libraries.tf32 = flag_of(name, value);
     else if (name == "fuse")
       fuses = flag_of(name, value);
+    else if (name == "branches")
+      branches = flag_of(name, value);
     else
-      throw UserError(fmt::format("the backend 'cuda' has no option '{}'; it has: device, fuse, tf32", name));
-  return new CudaBackend(index ? *index : rank_on_host() % runtime::device_count(), of_libraries, fuses);
+      throw UserError(
+          fmt::format("the backend 'cuda' has no option '{}'; it has: branches, device, fuse, tf32", name));
+  return new CudaBackend(index ? *index : rank_on_host() % runtime::device_count(), of_libraries, fuses,
+                         branches);
 }
 
 }  // namespace plexaura::cuda

@@ -19,9 +19,10 @@ void CudaEvent::record(Stream stream) {
   if (device_->capture.active()) {
     device_->capture.record(state_, stream);
     if (!state_->mark) state_->mark.reset(runtime::make_event());
-    runtime::record(state_->mark.get(), into);
-    runtime::record_in_graph(state_->event.get(), into);
-    return;
+    return device_->capture.add([state = state_, into] {
+      runtime::record(state->mark.get(), into);
+      runtime::record_in_graph(state->event.get(), into);
+    });
   }
   const std::lock_guard lock(state_->mutex);
   runtime::record(state_->event.get(), into);
@@ -45,7 +46,7 @@ void CudaEvent::hold(Stream stream) {
   runtime::Stream* const held = device_->stream(stream);
   if (device_->capture.active()) {
     device_->capture.hold(state_, stream);
-    return runtime::hold(held, state_->mark.get());
+    return device_->capture.add([state = state_, held] { runtime::hold(held, state->mark.get()); });
   }
   const std::lock_guard lock(state_->mutex);
   if (state_->kind == EventState::Kind::recorded) return runtime::hold(held, state_->event.get());

@@ -17,10 +17,18 @@ Zeros::Zeros(std::size_t bytes, runtime::Stream* stream)
   runtime::copy(stream, address_, source_.address(), bytes);
 }
 
+namespace {
+
+constexpr std::size_t bytes_of_arrivals = most_arrivals * sizeof(std::uint32_t);
+
+}  // namespace
+
 Device::Device(int index)
     : info(runtime::open_device(index)),
       wrong_index(sizeof(WrongIndex)),
-      arrivals(most_arrivals * sizeof(std::uint32_t), compute.get()) {
+      arrivals_(most_branches * bytes_of_arrivals, compute.get()),
+      branches_{
+          {{compute.get(), arrivals_.address()}, {beside.get(), arrivals_.address() + bytes_of_arrivals}}} {
   new (wrong_index.address()) WrongIndex{};
 }
 

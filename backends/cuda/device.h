@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 
+#include "backends/cuda/branches.h"
 #include "backends/cuda/capture.h"
 #include "backends/cuda/pinned.h"
 #include "backends/cuda/promises.h"
@@ -34,6 +36,12 @@ class Zeros {
   std::byte* address_;
 };
 
+// What kernels of a branch of a recording are enqueued with.
+struct Branch {
+  runtime::Stream* stream;
+  std::byte* arrivals;  // see Call::arrivals
+};
+
 // What all objects of one backend share: its streams, and what it captures.
 class Device {
  public:
@@ -45,15 +53,22 @@ class Device {
   Promises promises;  // outlives the streams, which wait for them
   const StreamHandle compute{runtime::make_stream()};
   const StreamHandle copy{runtime::make_stream()};
-  const Pinned wrong_index;  // a WrongIndex
-  const Zeros arrivals;      // see Call::arrivals
+  const StreamHandle beside{runtime::make_stream()};  // of the second branch
+  const Pinned wrong_index;                           // a WrongIndex
   Capture capture;
   Transfers transfers;
+
+  // With which kernels are enqueued now: those of the first branch, but for a while in recordings.
+  const Branch& branch() const { return branches_[branch_]; }
+  void go_to_branch(std::size_t index) { branch_ = index; }
 
   // DeviceError where a kernel has told one since the last time. Any thread, also while kernels run.
   void throw_wrong_index();
 
  private:
+  const Zeros arrivals_;
+  const std::array<Branch, most_branches> branches_;
+  std::size_t branch_ = 0;
   std::mutex mutex_;  // of looking
 };
 

@@ -35,7 +35,7 @@ class LibraryLaunch final : public Launch {
   void run() override {
     if (!work_) return;
     try {
-      work_(device_->compute.get());
+      work_(device_->branch().stream);
     } catch (const DeviceError& error) {
       throw DeviceError(fmt::format("{}: {}", name_, error.what()));
     }
@@ -46,8 +46,8 @@ class LibraryLaunch final : public Launch {
   void add_bias() const {
     const View inputs[] = {{bias_address_, &bias_->type}};
     const View outputs[] = {{output_, &bias_->result}};
-    enqueue_bias({*bias_->op, inputs, outputs, device_->compute.get(), name_, device_->wrong_index.address(),
-                  bias_->channels_last});
+    enqueue_bias({*bias_->op, inputs, outputs, device_->branch().stream, name_,
+                  device_->wrong_index.address(), bias_->channels_last});
   }
 
   std::shared_ptr<Device> device_;

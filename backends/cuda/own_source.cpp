@@ -42,9 +42,9 @@ class OwnLaunch final : public Launch {
 
   void run() override {
     if (std::ranges::all_of(outputs_, [](const View& view) { return view.address == nullptr; })) return;
-    code_->enqueue({*code_->op, inputs_, outputs_, device_->compute.get(), name_,
-                    device_->wrong_index.address(), code_->channels_last, workspace_,
-                    device_->arrivals.address()});
+    const Branch& branch = device_->branch();
+    code_->enqueue({*code_->op, inputs_, outputs_, branch.stream, name_, device_->wrong_index.address(),
+                    code_->channels_last, workspace_, branch.arrivals});
   }
 
  private:

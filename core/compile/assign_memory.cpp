@@ -16,8 +16,8 @@ class Layer {
     places_.push_back(&place);
   }
 
-  MemoryPlan plan(Place::Space space) const {
-    MemoryPlan memory = plan_memory(lifetimes_);
+  MemoryPlan plan(Place::Space space, std::size_t apart) const {
+    MemoryPlan memory = plan_memory_apart(lifetimes_, apart);
     for (std::size_t i = 0; i < places_.size(); ++i)
       *places_[i] = {space, 0, static_cast<std::int64_t>(memory.offsets[i])};
     return memory;
@@ -30,8 +30,8 @@ class Layer {
 
 class Assigner {
  public:
-  Assigner(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse)
-      : lowered_(lowered), homes_(homes), reuse_(reuse) {}
+  Assigner(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse, std::size_t apart)
+      : lowered_(lowered), homes_(homes), reuse_(reuse), apart_(apart) {}
 
   Assignment run() && {
     for (std::size_t index = 0; index < lowered_.steps.size(); ++index) note_uses(index);
@@ -130,10 +130,10 @@ class Assigner {
     for (std::size_t index = 0; index < lowered_.steps.size(); ++index)
       if (const std::size_t bytes = lowered_.steps[index].workspace(); bytes > 0)
         arena.add({bytes, index, index}, result_.workspaces[index]);
-    const MemoryPlan memory = arena.plan(Place::Space::arena);
+    const MemoryPlan memory = arena.plan(Place::Space::arena, apart_);
     result_.arena_bytes = memory.peak;
     result_.arena_lower_bound = memory.lower_bound;
-    result_.prologue_bytes = prologue.plan(Place::Space::prologue).peak;
+    result_.prologue_bytes = prologue.plan(Place::Space::prologue, 0).peak;
   }
 
   Place place_of(Value value) const {
@@ -146,6 +146,7 @@ class Assigner {
   const Lowered& lowered_;
   const std::map<Value, Place>& homes_;
   const bool reuse_;
+  const std::size_t apart_;
   std::map<Value, Piece> pieces_;
   std::map<Value, Value> in_place_of_;
   std::map<Value, Place> planned_;
@@ -154,8 +155,9 @@ class Assigner {
 
 }  // namespace
 
-Assignment assign_memory(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse) {
-  return Assigner(lowered, homes, reuse).run();
+Assignment assign_memory(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse,
+                         std::size_t apart) {
+  return Assigner(lowered, homes, reuse, apart).run();
 }
 
 }  // namespace plexaura

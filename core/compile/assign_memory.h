@@ -20,8 +20,8 @@ struct Assignment {
 
 // Plans the arena: lifetimes from the order of the steps, work in place where a kernel allows it and the
 // input dies there. Values with a home (leaves, targets) are given by `homes`. With `reuse` off every value
-// keeps memory of its own for the whole program.
-PLEXAURA_API Assignment assign_memory(const Lowered& lowered, const std::map<Value, Place>& homes,
-                                      bool reuse);
+// keeps memory of its own for the whole program. `apart`: see plan_memory_apart().
+PLEXAURA_API Assignment assign_memory(const Lowered& lowered, const std::map<Value, Place>& homes, bool reuse,
+                                      std::size_t apart = 0);
 
 }  // namespace plexaura

@@ -17,6 +17,8 @@ namespace plexaura {
 
 namespace {
 
+constexpr std::size_t instructions_side_by_side = 4;
+
 class Compiler {
  public:
   Compiler(const Graph& graph, std::span<const ProgramOutput> outputs, Backend& backend,
@@ -37,7 +39,9 @@ class Compiler {
     program_->placement = placement_ != nullptr ? *placement_ : make_placement();
     program_->reorders = lowered_.reorders;
     find_homes();
-    assignment_ = assign_memory(lowered_, homes_, optimise());
+    // A device of its own may run instructions side by side that use other memory.
+    assignment_ = assign_memory(lowered_, homes_, optimise(),
+                                backend_.info().host_memory ? 0 : instructions_side_by_side);
     program_->arena_bytes = assignment_.arena_bytes;
     program_->arena_lower_bound = assignment_.arena_lower_bound;
     program_->prologue_bytes = assignment_.prologue_bytes;

@@ -10,18 +10,38 @@ namespace {
 
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-std::size_t lower_bound_of(std::span<const Lifetime> lifetimes) {
+// Bytes that live at each instruction.
+std::vector<std::size_t> alive_at(std::span<const Lifetime> lifetimes) {
   std::size_t end = 0;
-  for (const Lifetime& lifetime : lifetimes) end = std::max(end, lifetime.last + 2);
-  std::vector<std::ptrdiff_t> change(end, 0);
+  for (const Lifetime& lifetime : lifetimes) end = std::max(end, lifetime.last + 1);
+  std::vector<std::size_t> alive(end + 1, 0);  // first by how much it changes
   for (const Lifetime& lifetime : lifetimes) {
-    change[lifetime.first] += static_cast<std::ptrdiff_t>(whole_granules(lifetime.bytes));
-    change[lifetime.last + 1] -= static_cast<std::ptrdiff_t>(whole_granules(lifetime.bytes));
+    alive[lifetime.first] += whole_granules(lifetime.bytes);
+    alive[lifetime.last + 1] -= whole_granules(lifetime.bytes);
   }
-  std::ptrdiff_t alive = 0;
-  std::ptrdiff_t most = 0;
-  for (const std::ptrdiff_t step : change) most = std::max(most, alive += step);
-  return static_cast<std::size_t>(most);
+  std::partial_sum(alive.begin(), alive.end(), alive.begin());
+  alive.pop_back();
+  return alive;
+}
+
+std::size_t most_of(const std::vector<std::size_t>& alive) {
+  return alive.empty() ? 0 : *std::ranges::max_element(alive);
+}
+
+// Each lives up to so many instructions longer, as long as no instruction needs more than the one that needs most.
+std::vector<Lifetime> stretched(std::span<const Lifetime> lifetimes, std::size_t instructions) {
+  std::vector<Lifetime> longer(lifetimes.begin(), lifetimes.end());
+  std::vector<std::size_t> alive = alive_at(lifetimes);
+  const std::size_t most = most_of(alive);
+  for (std::size_t more = 1; more <= instructions; ++more)
+    for (std::size_t piece = 0; piece < longer.size(); ++piece) {
+      const std::size_t at = lifetimes[piece].last + more;
+      const std::size_t bytes = whole_granules(longer[piece].bytes);
+      if (longer[piece].last + 1 != at || at >= alive.size() || alive[at] + bytes > most) continue;
+      alive[at] += bytes;
+      longer[piece].last = at;
+    }
+  return longer;
 }
 
 // Places pieces one by one in the given order, each in the tightest gap between those already placed that
@@ -83,8 +103,16 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
     MemoryPlan plan = std::move(packing).plan();
     if (plan.peak < best.peak) best = std::move(plan);
   }
-  best.lower_bound = lower_bound_of(lifetimes);
+  best.lower_bound = most_of(alive_at(lifetimes));
   return best;
+}
+
+MemoryPlan plan_memory_apart(std::span<const Lifetime> lifetimes, std::size_t instructions) {
+  MemoryPlan close = plan_memory(lifetimes);
+  if (instructions == 0) return close;
+  MemoryPlan apart = plan_memory(stretched(lifetimes, instructions));
+  constexpr std::size_t largest_share = 100;  // of what that costs
+  return apart.peak <= close.peak + close.peak / largest_share ? apart : close;
 }
 
 }  // namespace plexaura

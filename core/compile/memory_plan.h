@@ -32,4 +32,8 @@ struct MemoryPlan {
 // takes the least peak.
 PLEXAURA_API MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
 
+// The same, but where it costs little memory, a hundredth at most, nothing takes the place of a piece for `instructions` behind its
+// last one: so these need not wait for that one.
+PLEXAURA_API MemoryPlan plan_memory_apart(std::span<const Lifetime> lifetimes, std::size_t instructions);
+
 }  // namespace plexaura

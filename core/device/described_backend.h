@@ -27,7 +27,8 @@ struct EnqueuedCall {
 // What was enqueued meanwhile.
 struct WorkAccount {
   std::vector<EnqueuedCall> calls;
-  std::size_t replays = 0;  // of recordings
+  std::size_t replays = 0;       // of recordings
+  double seconds_of_chains = 0;  // the least that they need if what may run side by side slows nothing down
 };
 
 // A backend for a device that is not there. It offers the kernels that the device would be offered, holds memory, and

@@ -88,6 +88,9 @@ std::string text_of(const WorkAccount& account, const DescribedBackend& device, 
   text += row_of(all, "", "in all");
   text += fmt::format("roofline     {:.4g} ms a step of {} samples, {:.0f} samples/s at most\n",
                       all.seconds * 1e3, samples, static_cast<double>(samples) / all.seconds);
+  text += fmt::format(
+      "side by side {:.4g} ms, if kernels that run beside each other slow each other down by nothing\n",
+      account.seconds_of_chains * 1e3);
   return text;
 }
 

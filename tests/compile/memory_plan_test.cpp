@@ -72,6 +72,24 @@ TEST_CASE("a chain reuses the memory of what died") {
   CHECK(plan.lower_bound == 2048);
 }
 
+TEST_CASE("where it costs little memory, nothing soon takes the place of a piece") {
+  const std::vector<Lifetime> lifetimes{
+      {10000, 0, 0}, {1000, 1, 1}, {1000, 2, 2}, {1000, 3, 3}, {1000, 4, 4}};
+  CHECK(plan_memory(lifetimes).offsets[1] == plan_memory(lifetimes).offsets[2]);
+  const MemoryPlan plan = plan_memory_apart(lifetimes, 2);
+  CHECK(plan.peak == plan_memory(lifetimes).peak);
+  CHECK(plan.lower_bound == plan_memory(lifetimes).lower_bound);
+  for (const auto& [a, b] :
+       {std::pair(1, 2), std::pair(1, 3), std::pair(2, 3), std::pair(2, 4), std::pair(3, 4)})
+    CHECK(plan.offsets[static_cast<std::size_t>(a)] != plan.offsets[static_cast<std::size_t>(b)]);
+  const std::vector<Lifetime> full{{1000, 0, 0}, {1000, 1, 1}, {1000, 2, 2}};
+  CHECK(plan_memory_apart(full, 2).peak == 1024);
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const auto random = random_lifetimes(seed, 80, 40);
+    CHECK(100 * plan_memory_apart(random, 4).peak <= 101 * plan_memory(random).peak);
+  }
+}
+
 TEST_CASE("nothing needs no memory") {
   const MemoryPlan plan = plan_memory({});
   CHECK(plan.peak == 0);

@@ -103,6 +103,7 @@ TEST_CASE("a step of ResNet50 in bfloat16 is one graph of few calls, and reads a
   CHECK(libraries("conv2d_input_grad") == 52);
   CHECK(step.bytes <= 97.5e9);
   CHECK(256 / step.seconds >= 9700);
+  CHECK(account.seconds_of_chains <= 0.9 * step.seconds);
 }
 
 TEST_CASE("the table of a step counts its calls, in the graph and beside it, and sums what they take") {
@@ -112,7 +113,8 @@ TEST_CASE("the table of a step counts its calls, in the graph and beside it, and
                                       {Kind::kernel, "add", 1e9, 0, 1e-3, true},
                                       {Kind::library, "conv2d", 3e9, 4e9, 0.25e-3, true},
                                       {Kind::copy, "copy from the host", 5e8, 0, 0, false}},
-                            .replays = 2};
+                            .replays = 2,
+                            .seconds_of_chains = 1.25e-3};
   const std::string text = text_of(account, *backend, 30);
   CHECK(text.substr(text.find("step ")) ==
         R"(step         2 graph launches with 3 calls, 1 calls beside
@@ -122,6 +124,7 @@ TEST_CASE("the table of a step counts its calls, in the graph and beside it, and
      1     0.500        0.0     0.000  copy     copy from the host
      4     7.500        8.0     1.500           in all
 roofline     1.5 ms a step of 30 samples, 20000 samples/s at most
+side by side 1.25 ms, if kernels that run beside each other slow each other down by nothing
 )");
 }
 

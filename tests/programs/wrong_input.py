@@ -55,7 +55,7 @@ class WrongInput(MistakeTest):
         if support.DESCRIBES_GPUS:
             self.check("no description of a GPU 'h300'; name one of those that it has: a100, h100, h200, b200$", "mlp", *iris, "--dry-run", "--backend", "cuda",
                        "--device", "h300")
-            self.check("the backend 'cuda' has no option 'tf23'; it has: device, fuse, tf32$", "mlp", *iris, "--dry-run", "--backend", "cuda:tf23=1",
+            self.check("the backend 'cuda' has no option 'tf23'; it has: branches, device, fuse, tf32$", "mlp", *iris, "--dry-run", "--backend", "cuda:tf23=1",
                        "--device", "h200")
         if SEVERAL_RANKS:
             self.check("--device plans for one rank, and there are 2; start the program without mpirun$", "mlp", *iris, "--dry-run", "--backend", "cuda",

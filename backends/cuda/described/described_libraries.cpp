@@ -25,11 +25,11 @@ class DescribedPlan final : public Plan {
 
   std::function<void(runtime::Stream* stream)> bind(std::span<const Address>, Address,
                                                     Address) const override {
-    return [this](runtime::Stream*) {
+    return [this](runtime::Stream* stream) {
       if (!described::is_counting())
         throw UserError(
             "a product of constants cannot be computed for a GPU that is only described; make it a constant");
-      described::count(call_);
+      described::count(call_, stream);
     };
   }
 

@@ -19,9 +19,12 @@ namespace plexaura::cuda {
 namespace runtime {
 
 struct Stream {};
-struct Event {};
+struct Event {
+  double seconds = 0;
+};
 struct Graph {
   std::vector<EnqueuedCall> calls;
+  double seconds;  // of its longest chain
 };
 
 }  // namespace runtime
@@ -37,6 +40,8 @@ struct State {
   std::size_t most_bytes_used = 0;
   std::optional<WorkAccount> account;
   std::optional<std::vector<EnqueuedCall>> captured;
+  std::map<runtime::Stream*, double>
+      chains;  // of that, on each stream: the seconds of the longest one so far
 };
 
 State& state() {
@@ -63,7 +68,7 @@ std::string ops_of(const std::string& name) {
 }
 
 // Copies to and from the host have an engine of their own, beside the kernels.
-void count_copy(const std::byte* dst, const std::byte* src, std::size_t bytes) {
+void count_copy(runtime::Stream* stream, const std::byte* dst, const std::byte* src, std::size_t bytes) {
   EnqueuedCall call{.kind = EnqueuedCall::Kind::copy, .what = "copy from the host"};
   call.bytes = static_cast<double>(bytes);
   if (is_on_device(src) && is_on_device(dst)) {
@@ -73,7 +78,7 @@ void count_copy(const std::byte* dst, const std::byte* src, std::size_t bytes) {
   } else if (is_on_device(src)) {
     call.what = "copy to the host";
   }
-  count(std::move(call));
+  count(std::move(call), stream);
 }
 
 }  // namespace
@@ -89,8 +94,9 @@ bool is_counting() { return state().account || state().captured; }
 
 double seconds_of(double bytes) { return bytes / described_gpu().bytes_in_a_second; }
 
-void count(EnqueuedCall call) {
+void count(EnqueuedCall call, runtime::Stream* stream) {
   call.recorded = state().captured.has_value();
+  if (state().captured) state().chains[stream] += call.seconds;
   (state().captured ? *state().captured : state().account->calls).push_back(std::move(call));
 }
 
@@ -149,28 +155,37 @@ void free_pinned(std::byte* address) noexcept { ::operator delete(address, pinne
 Stream* make_stream() { return new Stream; }
 void destroy(Stream* stream) noexcept { delete stream; }
 
-void copy(Stream*, std::byte* dst, const std::byte* src, std::size_t bytes) {
-  if (described::is_counting()) return described::count_copy(dst, src, bytes);
+void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t bytes) {
+  if (described::is_counting()) return described::count_copy(stream, dst, src, bytes);
   std::memmove(dst, src, bytes);
 }
 
 // All that entered a stream before is done, so that events have nothing to do.
 Event* make_event() { return new Event; }
+Event* make_timed_event() { return make_event(); }
 void destroy(Event* event) noexcept { delete event; }
-void record(Event*, Stream*) {}
+void record(Event* event, Stream* stream) {
+  if (state().captured) event->seconds = state().chains[stream];
+}
 void record_in_graph(Event*, Stream*) {}
-void hold(Stream*, Event*) {}
+void hold(Stream* stream, Event* event) {
+  if (state().captured) state().chains[stream] = std::max(state().chains[stream], event->seconds);
+}
 bool passed(const Event*) { return true; }
 void synchronize(Event*) {}
+double seconds_between(const Event*, const Event*) { return 0; }
 
 void hold(Stream*, const Flag*, Flag) {}
 void raise(Stream*, Flag* flag, Flag value) { raise(flag, value); }
 void raise(Flag* flag, Flag value) { std::atomic_ref(*flag).store(value); }
 
-void begin_capture(Stream*) { state().captured.emplace(); }
+void begin_capture(Stream*) {
+  state().captured.emplace();
+  state().chains.clear();
+}
 
-Graph* end_capture(Stream*) {
-  auto* const graph = new Graph{std::move(*state().captured)};
+Graph* end_capture(Stream* stream) {
+  auto* const graph = new Graph{std::move(*state().captured), state().chains[stream]};
   state().captured.reset();
   return graph;
 }
@@ -180,6 +195,7 @@ void drop_capture(Stream*) noexcept { state().captured.reset(); }
 void launch(Graph* graph, Stream*) {
   if (!state().account) throw InternalError("a program was run on a GPU that is only described");
   ++state().account->replays;
+  state().account->seconds_of_chains += graph->seconds;
   auto& calls = state().account->calls;
   calls.insert(calls.end(), graph->calls.begin(), graph->calls.end());
 }
@@ -211,7 +227,8 @@ void simulate(const Call& call, std::int64_t blocks, std::size_t bytes,
     return described::count({.kind = EnqueuedCall::Kind::kernel,
                              .what = described::ops_of(call.name),
                              .bytes = static_cast<double>(bytes),
-                             .seconds = described::seconds_of(static_cast<double>(bytes))});
+                             .seconds = described::seconds_of(static_cast<double>(bytes))},
+                            call.stream);
   for (std::int64_t index = 0; index < blocks; ++index) {
     Block block(index, blocks);
     body(block);

@@ -16,7 +16,7 @@ std::size_t most_bytes_used();
 
 // Whether what enters a stream now is only counted.
 bool is_counting();
-void count(EnqueuedCall call);
+void count(EnqueuedCall call, runtime::Stream* stream);
 double seconds_of(double bytes);  // that its memory needs to read or write them
 
 void begin_account();

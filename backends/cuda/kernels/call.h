@@ -33,7 +33,7 @@ struct View {
   }
 };
 
-// Counters that blocks of one launch share: kernels of a device run one after the other, so that these are theirs in turn.
+// Counters that blocks of one launch share: kernels of a branch run one after the other, so that these are theirs in turn.
 constexpr std::int64_t most_arrivals = 512;
 
 // What a kernel of an op is called with: it enqueues its work on the stream.

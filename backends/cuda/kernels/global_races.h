@@ -72,6 +72,17 @@ class GlobalRaces {
     arrived.clear();
   }
 
+  // f(place, bytes, whether they were written) of all bytes that were used, perhaps in many pieces.
+  template <class F>
+  void each_use(const F& f) const {
+    for (const auto& [number, chunk] : chunks_)
+      for (std::size_t i = 0; i < chunk.cells.size(); ++i) {
+        const auto* place = reinterpret_cast<const std::byte*>(number * chunk_bytes + i * chunk.cell_bytes);
+        if (chunk.cells[i].written.time > 0) f(place, chunk.cell_bytes, true);
+        if (chunk.cells[i].read.time > 0) f(place, chunk.cell_bytes, false);
+      }
+  }
+
  private:
   static constexpr int atomically = -2;  // in place of a thread
   static constexpr std::size_t chunk_bytes = 256;

@@ -144,11 +144,14 @@ void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t byte
   check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream_of(stream)), "cudaMemcpyAsync");
 }
 
-Event* make_event() {
+static Event* make_event(unsigned flags) {
   cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags");
   return reinterpret_cast<Event*>(event);
 }
+
+Event* make_event() { return make_event(cudaEventDisableTiming); }
+Event* make_timed_event() { return make_event(cudaEventDefault); }
 
 void destroy(Event* event) noexcept { cudaEventDestroy(event_of(event)); }
 
@@ -173,6 +176,12 @@ bool passed(const Event* event) {
 }
 
 void synchronize(Event* event) { check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize"); }
+
+double seconds_between(const Event* begin, const Event* end) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, event_of(begin), event_of(end)), "cudaEventElapsedTime");
+  return 1e-3 * milliseconds;
+}
 
 void hold(Stream* stream, const Flag* flag, Flag value) {
   static OnFlag* const wait = driver_function<OnFlag>("cuStreamWaitValue32");

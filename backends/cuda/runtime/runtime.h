@@ -36,6 +36,7 @@ void destroy(Stream* stream) noexcept;
 void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t bytes);
 
 Event* make_event();
+Event* make_timed_event();
 void destroy(Event* event) noexcept;
 // While the stream is captured: a mark for hold() in the same capture.
 void record(Event* event, Stream* stream);
@@ -45,6 +46,7 @@ void record_in_graph(Event* event, Stream* stream);
 void hold(Stream* stream, Event* event);
 bool passed(const Event* event);
 void synchronize(Event* event);
+double seconds_between(const Event* begin, const Event* end);  // timed ones, both passed
 
 // What enters the stream from now on starts when the flag has reached the value.
 void hold(Stream* stream, const Flag* flag, Flag value);

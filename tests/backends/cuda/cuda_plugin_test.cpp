@@ -95,7 +95,8 @@ TEST_CASE("a driver without a GPU is told from no driver") {
 }
 
 TEST_CASE("a wrong option of CUDA's plugin is refused before it asks for a driver") {
-  CHECK(answer_to({{"lazy", "1"}}) == "the backend 'cuda' has no option 'lazy'; it has: device, fuse, tf32");
+  CHECK(answer_to({{"lazy", "1"}}) ==
+        "the backend 'cuda' has no option 'lazy'; it has: branches, device, fuse, tf32");
   CHECK(answer_to({{"device", "-1"}}) ==
         "the option 'device' of the backend 'cuda' is '-1'; it must be the number of a GPU, from 0");
 }

@@ -32,10 +32,12 @@ struct Work {
   bool channels_last = false;
 };
 
-std::byte* place(Address address, std::size_t bytes, std::size_t alignment) {
+std::byte* place(Address address, std::size_t bytes, std::size_t alignment, bool writes) {
   if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0)
     throw InternalError(fmt::format("a library was given an address that is no multiple of {}", alignment));
-  return place_of(address, bytes);
+  std::byte* const place = place_of(address, bytes);
+  simulation::Device::get().note_use(place, bytes, writes);
+  return place;
 }
 
 // So many channels of images, or weights, that lie channels last have something in them: the others come behind these.
@@ -48,8 +50,8 @@ std::int64_t channels_in_use(const HostView& images) {
   return used;
 }
 
-HostView view(Address address, const TensorType& type) {
-  return {place(address, static_cast<std::size_t>(type.bytes()), operand_alignment), &type};
+HostView view(Address address, const TensorType& type, bool writes) {
+  return {place(address, static_cast<std::size_t>(type.bytes()), operand_alignment, writes), &type};
 }
 
 class SimulatedPlan final : public Plan {
@@ -71,16 +73,17 @@ class SimulatedPlan final : public Plan {
         throw DeviceError("the simulated library fails");
       const auto lock = simulation::Device::get().lock();
       simulation::Device::get().begin_launch(name_);
-      simulation::Device::get().enqueue(stream, [=, this] { run(inputs, output, workspace); });
+      simulation::Device::get().enqueue(stream, name_, [=, this] { run(inputs, output, workspace); });
     };
   }
 
  private:
   void run(const std::vector<Address>& inputs, Address output, Address workspace) const {
-    if (workspace_ > 0) std::memset(place(workspace, workspace_, workspace_alignment), 0xff, workspace_);
+    if (workspace_ > 0)
+      std::memset(place(workspace, workspace_, workspace_alignment, true), 0xff, workspace_);
     std::vector<HostView> from;
-    for (std::size_t i = 0; i < inputs.size(); ++i) from.push_back(view(inputs[i], work_.inputs[i]));
-    const HostView to = view(output, work_.output);
+    for (std::size_t i = 0; i < inputs.size(); ++i) from.push_back(view(inputs[i], work_.inputs[i], false));
+    const HostView to = view(output, work_.output, true);
     if (work_.channels_last)
       run_row_major(from, to);
     else

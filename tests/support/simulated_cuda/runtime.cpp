@@ -82,7 +82,11 @@ void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t byte
   device().throw_failure();
   real(dst, bytes);
   real(src, bytes);
-  device().enqueue(stream, [=] { std::memmove(real(dst, bytes), real(src, bytes), bytes); });
+  device().enqueue(stream, "a copy", [=] {
+    device().note_use(real(src, bytes), bytes, false);
+    device().note_use(real(dst, bytes), bytes, true);
+    std::memmove(real(dst, bytes), real(src, bytes), bytes);
+  });
 }
 
 Event* make_event() {
@@ -90,6 +94,13 @@ Event* make_event() {
   device().throw_failure();
   return new Event;
 }
+
+Event* make_timed_event() {
+  Event* const event = make_event();
+  event->timed = true;
+  return event;
+}
+
 void destroy(Event* event) noexcept { delete event; }
 
 void record(Event* event, Stream* stream) {
@@ -123,6 +134,12 @@ void synchronize(Event* event) {
   device().synchronize(state, lock);
 }
 
+double seconds_between(const Event* begin, const Event* end) {
+  if (!begin->timed || !end->timed || !passed(begin) || !passed(end))
+    throw InternalError("CUDA: cudaEventElapsedTime of events that are not timed, or not passed");
+  return end->state->time - begin->state->time;
+}
+
 void hold(Stream* stream, const Flag* flag, Flag value) {
   const auto lock = device().lock();
   device().throw_failure();
@@ -148,11 +165,11 @@ void begin_capture(Stream* stream) {
   device().begin_capture(stream);
 }
 
-Graph* end_capture(Stream* stream) {
+Graph* end_capture(Stream*) {
   const auto lock = device().lock();
-  std::vector<simulation::GraphNode> nodes = device().end_capture(stream);
+  auto captured = std::make_shared<const simulation::CapturedGraph>(device().end_capture());
   device().throw_failure();
-  return new Graph{std::move(nodes)};
+  return new Graph{std::move(captured)};
 }
 
 void drop_capture(Stream*) noexcept {
@@ -215,13 +232,18 @@ static void run_blocks(std::int64_t blocks, const std::function<void(Block& bloc
     Block block(index, blocks);
     body(block);
   }
+  if (simulation::Device::get().notes_uses())
+    races.each_use([](const std::byte* place, std::size_t bytes, bool writes) {
+      simulation::Device::get().note_use(place, bytes, writes);
+    });
 }
 
 void simulate(const Call& call, std::int64_t blocks, std::size_t, std::function<void(Block& block)> body) {
   const auto lock = simulation::Device::get().lock();
   simulation::Device::get().begin_launch(call.name);
   simulation::Device::get().enqueue(
-      call.stream, [name = call.name, blocks, operands = operands_of(call), body = std::move(body)] {
+      call.stream, call.name,
+      [name = call.name, blocks, operands = operands_of(call), body = std::move(body)] {
         try {
           run_blocks(blocks, body);
         } catch (const GlobalRace& race) {

@@ -18,26 +18,6 @@ bool has_reached(const HoldByFlag& hold) {
   return std::atomic_ref(*const_cast<runtime::Flag*>(hold.flag)).load() >= hold.value;
 }
 
-// Forked nodes as late as what waits for them allows.
-std::vector<GraphNode> in_late_order(std::vector<GraphNode> nodes) {
-  std::vector<GraphNode> forked;
-  std::vector<GraphNode> order;
-  std::size_t next = 0;
-  const auto run_forked = [&](std::size_t count) {
-    for (; next < count; ++next) order.push_back(std::move(forked[next]));
-  };
-  for (GraphNode& node : nodes) {
-    if (node.forked) {
-      forked.push_back(std::move(node));
-    } else {
-      run_forked(node.waits_for);
-      order.push_back(std::move(node));
-    }
-  }
-  run_forked(forked.size());
-  return order;
-}
-
 std::uint64_t number_in_environment(const char* name, std::uint64_t otherwise) {
   const char* const text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
@@ -49,7 +29,8 @@ Faults Faults::of_environment() {
   return {.memory = number_in_environment("PLEXAURA_SIMULATED_CUDA_MEMORY",
                                           std::numeric_limits<std::size_t>::max()),
           .refused_launch = number_in_environment("PLEXAURA_SIMULATED_CUDA_REFUSES", 0),
-          .deadly_work = number_in_environment("PLEXAURA_SIMULATED_CUDA_DIES_IN", 0)};
+          .deadly_work = number_in_environment("PLEXAURA_SIMULATED_CUDA_DIES_IN", 0),
+          .forgotten_hold = number_in_environment("PLEXAURA_SIMULATED_CUDA_FORGETS", 0)};
 }
 
 Device& Device::get() {
@@ -62,6 +43,7 @@ void Device::set_faults(const Faults& faults) {
   faults_ = faults;
   launches_ = 0;
   works_run_ = 0;
+  holds_ = 0;
 }
 
 std::byte* Device::allocate(std::size_t bytes) {
@@ -99,19 +81,20 @@ Capturing* Device::capturing() {
   return found == capturing_.end() ? nullptr : &found->second;
 }
 
-void Device::enqueue(runtime::Stream* stream, std::function<void()> run) {
-  if (capturing() != nullptr) return capture(stream, {.run = std::move(run), .event = {}});
+void Device::enqueue(runtime::Stream* stream, const std::string& name, std::function<void()> run) {
+  if (capturing() != nullptr) return capture(stream, {.name = name, .run = std::move(run)});
   stream->tasks.emplace_back(Work{std::move(run)});
   ++stream->entered;
 }
 
+void Device::note_use(const std::byte* place, std::size_t bytes, bool writes) {
+  if (used_ != nullptr) (writes ? used_->written : used_->read).add(place, bytes);
+}
+
 void Device::record(const EventHandle& event, runtime::Stream* stream) {
   if (Capturing* const into = capturing()) {
-    const bool forked = into->forked.contains(stream);
-    if (stream == into->origin || forked)
-      into->marks.push_back({event, forked, into->forked_nodes});
-    else
-      forbid_in_capture("cudaEventRecord on a stream that is not captured");
+    if (!into->takes_part(stream)) forbid_in_capture("cudaEventRecord on a stream that is not captured");
+    into->mark(event, stream);
     return;
   }
   stream->tasks.emplace_back(Mark{event, ++event->recorded});
@@ -120,19 +103,14 @@ void Device::record(const EventHandle& event, runtime::Stream* stream) {
 }
 
 void Device::record_in_graph(const EventHandle& event, runtime::Stream* stream) {
-  capture(stream, {.run = {}, .event = event});
+  capture(stream, {.name = "an event", .event = event});
 }
 
 void Device::hold(runtime::Stream* stream, const EventHandle& event) {
   if (Capturing* const into = capturing()) {
-    const auto& marks = into->marks;
-    const auto mark =
-        std::find_if(marks.rbegin(), marks.rend(), [&](const auto& of) { return of.event == event; });
-    if (mark == marks.rend()) forbid_in_capture("cudaStreamWaitEvent for an event from outside the capture");
-    if (stream != into->origin)
-      into->forked.insert(stream);
-    else if (mark->forked)
-      into->joined_nodes = std::max(into->joined_nodes, mark->forked_nodes);
+    if (++holds_ == faults_.forgotten_hold) return;
+    if (!into->hold(stream, event))
+      forbid_in_capture("cudaStreamWaitEvent for an event from outside the capture");
     return;
   }
   if (event->stream == nullptr) return;  // never recorded: CUDA does not wait
@@ -147,7 +125,7 @@ void Device::hold(runtime::Stream* stream, HoldByFlag hold) {
 }
 
 void Device::raise(runtime::Stream* stream, runtime::Flag* flag, runtime::Flag value) {
-  enqueue(stream, [=, this] {
+  enqueue(stream, "a flag", [=, this] {
     if (std::atomic_ref(*flag).exchange(value) > value)
       throw InternalError("CUDA: a stream has put a flag back, for which another stream may wait");
     std::erase_if(raises_, [=](const Raise& raise) { return raise.flag == flag && raise.value == value; });
@@ -158,21 +136,35 @@ void Device::raise(runtime::Stream* stream, runtime::Flag* flag, runtime::Flag v
 
 void Device::launch(runtime::Graph& graph, runtime::Stream* stream) {
   forbid_in_capture("cudaGraphLaunch");
-  std::vector<std::pair<std::size_t, std::uint64_t>> uses;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-    if (const EventHandle& event = graph.nodes[i].event) {
-      uses.emplace_back(i, ++event->recorded);
+  const CapturedGraph& captured = *graph.captured;
+  std::vector<std::uint64_t> uses(captured.nodes().size());
+  for (const std::size_t node : captured.order())
+    if (const EventHandle& event = captured.nodes()[node].event) {
+      uses[node] = ++event->recorded;
       event->stream = stream;
       event->position = stream->entered + 1;
     }
-  enqueue(stream, [this, nodes = graph.nodes, uses] {
-    auto use = uses.begin();
-    for (const GraphNode& node : nodes)
-      if (node.event)
-        node.event->passed = (use++)->second;
-      else
-        run(node.run);
-  });
+  const bool checks_races = captured.forks() && !std::exchange(graph.checked, true);
+  enqueue(stream, "a graph",
+          [this, of = graph.captured, uses, checks_races] { run(*of, uses, checks_races); });
+}
+
+void Device::run(const CapturedGraph& graph, const std::vector<std::uint64_t>& uses, bool checks_races) {
+  const double begin = time_;
+  std::vector<UsedBytes> used(checks_races ? uses.size() : 0);
+  for (const std::size_t index : graph.order()) {
+    const GraphNode& node = graph.nodes()[index];
+    if (checks_races) used_ = &used[index];
+    if (node.event) {
+      node.event->passed = uses[index];
+      node.event->time = begin + graph.end_of(index);
+    } else {
+      run(node.run);
+    }
+    used_ = nullptr;
+  }
+  time_ = begin + graph.length();
+  if (checks_races && failure_.empty()) graph.check_races(std::move(used));
 }
 
 void Device::synchronize(const EventHandle& event, std::unique_lock<std::mutex>& lock) {
@@ -190,28 +182,20 @@ void Device::drop(runtime::Stream* stream) {
 
 void Device::begin_capture(runtime::Stream* stream) {
   forbid_in_capture("cudaStreamBeginCapture");
-  capturing_[std::this_thread::get_id()].origin = stream;
+  capturing_.emplace(std::this_thread::get_id(), stream);
 }
 
-std::vector<GraphNode> Device::end_capture(runtime::Stream*) {
-  const Capturing captured = std::move(*capturing());
+CapturedGraph Device::end_capture() {
+  Capturing captured = std::move(*capturing());
   drop_capture();
-  if (captured.joined_nodes < captured.forked_nodes)
-    throw InternalError(
-        "CUDA: cudaErrorStreamCaptureUnjoined: a stream was not joined to the one that is captured");
-  return in_late_order(captured.nodes);
+  return captured.end();
 }
 
 void Device::capture(runtime::Stream* stream, GraphNode node) {
   Capturing* const into = capturing();
   if (into == nullptr) throw InternalError("CUDA: an external event was recorded where nothing is captured");
-  node.forked = into->forked.contains(stream);
-  if (stream != into->origin && !node.forked) forbid_in_capture("work on a stream that is not captured");
-  if (node.forked)
-    ++into->forked_nodes;
-  else
-    node.waits_for = into->joined_nodes;
-  into->nodes.push_back(std::move(node));
+  if (!into->takes_part(stream)) forbid_in_capture("work on a stream that is not captured");
+  into->add(stream, std::move(node));
 }
 
 void Device::forbid_in_capture(const char* call) {
@@ -245,6 +229,7 @@ bool Device::start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock) 
     run(work->run);
   } else if (const auto* mark = std::get_if<Mark>(&task)) {
     mark->event->passed = std::max(mark->event->passed, mark->use);
+    mark->event->time = time_;
   } else if (const auto* hold = std::get_if<HoldByEvent>(&task)) {
     if (hold->event->passed < hold->use) run_up_to(*hold->stream, hold->position, lock);
   } else if (const auto& flag = std::get<HoldByFlag>(task); failure_.empty() && !has_reached(flag)) {
@@ -264,6 +249,7 @@ void Device::run(const std::function<void()>& work) {
   try {
     if (++works_run_ == faults_.deadly_work)
       throw DeviceError("CUDA: an illegal memory access was encountered");
+    ++time_;
     work();
   } catch (const std::exception& error) {
     failure_ = error.what();

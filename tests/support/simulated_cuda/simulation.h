@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
 #include <variant>
@@ -17,20 +16,13 @@
 
 #include "backends/cuda/runtime/runtime.h"
 #include "tests/support/far_device/far_memory.h"
+#include "tests/support/simulated_cuda/captured_graph.h"
 
 // CUDA's runtime without a GPU. Nothing that was enqueued starts before somebody waits for it; then the waiting thread
 // computes it. Memory of the device faults on the host. What CUDA forbids while a stream is captured throws. A failure
 // shows at the next wait, and at all calls of CUDA that follow, but for those that give something back: the device is lost.
 
 namespace plexaura::cuda::simulation {
-
-struct EventState {
-  std::uint64_t recorded = 0;         // how often
-  std::uint64_t passed = 0;           // the last of these that was passed
-  runtime::Stream* stream = nullptr;  // of the last one
-  std::uint64_t position = 0;         // behind how many tasks of that
-};
-using EventHandle = std::shared_ptr<EventState>;
 
 struct Work {
   std::function<void()> run;
@@ -51,28 +43,6 @@ struct HoldByFlag {
 };
 using Task = std::variant<Work, Mark, HoldByEvent, HoldByFlag>;
 
-// What is captured. Nodes of the copy stream are put off until something waits for them: an order that CUDA may choose.
-struct GraphNode {
-  std::function<void()> run;  // empty for a mark
-  EventHandle event;          // recorded by it; null for work
-  bool forked = false;        // on another stream than the captured one
-  std::size_t waits_for = 0;  // so many of the forked nodes come first
-};
-
-struct Capturing {
-  runtime::Stream* origin;
-  std::set<runtime::Stream*> forked;
-  std::vector<GraphNode> nodes;
-  std::size_t forked_nodes = 0;
-  std::size_t joined_nodes = 0;  // of the forked ones, that the origin waits for
-  struct Point {
-    EventHandle event;
-    bool forked;
-    std::size_t forked_nodes;
-  };
-  std::vector<Point> marks;
-};
-
 // A flag that a stream will raise.
 struct Raise {
   const runtime::Flag* flag;
@@ -89,6 +59,8 @@ struct Faults {
   std::size_t memory;                // PLEXAURA_SIMULATED_CUDA_MEMORY: so many bytes are all that there is
   std::uint64_t refused_launch = 0;  // PLEXAURA_SIMULATED_CUDA_REFUSES: this launch fails at once; from 1
   std::uint64_t deadly_work = 0;     // PLEXAURA_SIMULATED_CUDA_DIES_IN: the device is lost in it; from 1
+  std::uint64_t forgotten_hold =
+      0;  // PLEXAURA_SIMULATED_CUDA_FORGETS: this one of captures holds nothing; from 1
 };
 
 // The one device of the process. Its lock guards all of it; work runs under it.
@@ -112,7 +84,10 @@ class Device {
   // In which the blocks of the next launch run: another one each time, and the same ones in each process.
   std::vector<std::int64_t> order_of_blocks(std::int64_t blocks);
 
-  void enqueue(runtime::Stream* stream, std::function<void()> run);
+  void enqueue(runtime::Stream* stream, const std::string& name, std::function<void()> run);
+  // Of work that runs: that it uses these bytes. Kept where somebody looks for races in a graph.
+  bool notes_uses() const { return used_ != nullptr; }
+  void note_use(const std::byte* place, std::size_t bytes, bool writes);
   void record(const EventHandle& event, runtime::Stream* stream);
   void record_in_graph(const EventHandle& event, runtime::Stream* stream);
   void hold(runtime::Stream* stream, const EventHandle& event);
@@ -124,7 +99,7 @@ class Device {
   void drop(runtime::Stream* stream);
 
   void begin_capture(runtime::Stream* stream);
-  std::vector<GraphNode> end_capture(runtime::Stream* stream);
+  CapturedGraph end_capture();
   void drop_capture() { capturing_.erase(std::this_thread::get_id()); }
   // Throws what CUDA answers to a call that it forbids in a thread that captures.
   void forbid_in_capture(const char* call);
@@ -136,6 +111,7 @@ class Device {
   const Raise* raise_to(const HoldByFlag& hold) const;
   bool start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock);
   void run(const std::function<void()>& work);
+  void run(const CapturedGraph& graph, const std::vector<std::uint64_t>& uses, bool checks_races);
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -148,6 +124,9 @@ class Device {
   std::size_t bytes_used_ = 0;
   std::uint64_t launches_ = 0;
   std::uint64_t works_run_ = 0;
+  std::uint64_t holds_ = 0;  // of captures
+  double time_ = 0;          // in seconds: each kernel takes one
+  UsedBytes* used_ = nullptr;
   std::mt19937_64 random_;
 };
 
@@ -162,11 +141,13 @@ struct Stream {
 };
 
 struct Event {
+  bool timed = false;
   simulation::EventHandle state = std::make_shared<simulation::EventState>();
 };
 
 struct Graph {
-  std::vector<simulation::GraphNode> nodes;  // in the order in which they run
+  std::shared_ptr<const simulation::CapturedGraph> captured;
+  bool checked = false;  // for races
 };
 
 }  // namespace plexaura::cuda::runtime
