@@ -20,7 +20,7 @@ ROOT = Path(sys.argv[1])
 EXAMPLES = ROOT / "examples/scaling"
 sys.path.insert(0, str(ROOT / "tools" / "scaling_parts"))
 
-from exchange import UNEVEN_BYTES, UNEVEN_SHARE, Group, blocks_of_a_host, broadcast, gather_at_root, root_seconds, sum_seconds  # noqa: E402
+from exchange import UNEVEN, Group, blocks_of_a_host, broadcast, gather_at_root, root_seconds, sum_seconds  # noqa: E402
 from inputs import Bucket, Link, Links, Mistake, Profile, Spread, Step, make_links, make_profile, read  # noqa: E402
 from step import CHOICES, Setting, fastest, goodput, predict, steps_to_report  # noqa: E402
 
@@ -42,7 +42,7 @@ class Exchange(unittest.TestCase):
         self.assertAlmostEqual(sum_seconds("window", Group(4, LINKS), 100 * MB), 2 * 3 / 4 * 0.1)
         alone = Group(16, Links(1, LINKS.inside, LINKS.between))
         self.assertAlmostEqual(sum_seconds("tree", alone, 100 * MB), 4, delta=0.1)  # rank 0 has four children
-        self.assertAlmostEqual(sum_seconds("hierarchical", alone, 100 * MB), 2 * 15 / 16 * (1 + UNEVEN_SHARE) + UNEVEN_BYTES / (100 * MB))
+        self.assertAlmostEqual(sum_seconds("hierarchical", alone, 100 * MB), 2 * 15 / 16 * UNEVEN)
 
         threes = Group(6, Links(3, Link(0, 1e30), LINKS.between))  # two blocks on each host
         self.assertAlmostEqual(sum_seconds("hierarchical", threes, 100 * MB), 1.5)

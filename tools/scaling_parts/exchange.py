@@ -11,7 +11,7 @@ MIB = 1 << 20
 SMALL = 8192  # below, ranks of a host read the whole arrays of each other: WindowSum::small_bytes
 MESSAGE = 60 << 10  # sum_algorithm.h: message_bytes
 EXCHANGE_AHEAD, LEAST_SEGMENT, LEAST_ROUNDS = 1 << 19, 1 << 14, 4  # part_exchange.cpp
-UNEVEN_BYTES, UNEVEN_SHARE = 160_000, 0.05  # measured between 3 to 8 hosts
+UNEVEN = 1.045  # measured between 3 and 4 hosts
 RING_TOGETHER = 16  # ring_sum.cpp
 TREE_AHEAD = 16  # tree_sum.cpp
 ROOT_PIECE = MIB  # root_sum.cpp
@@ -70,9 +70,9 @@ def hierarchical(group, size):
     part = size / group.on_host / group.hosts
     segment = min(max(EXCHANGE_AHEAD / LEAST_ROUNDS / group.hosts, LEAST_SEGMENT), MESSAGE)
     work = group.inside_seconds(size) + 4 * others * max(math.ceil(part / segment), 1) * links.message
-    # Messages to several hosts leave a line idle now and then, for all but one may wait for another.
-    uneven = min(UNEVEN_BYTES, wire) + UNEVEN_SHARE * wire if others > 1 else 0
-    return group.meet() + 2 * links.between.latency + max((wire + uneven) / links.between.bandwidth, work)
+    # Lines to several hosts are never equally full.
+    uneven = UNEVEN if others > 1 else 1
+    return group.meet() + 2 * links.between.latency + max(wire * uneven / links.between.bandwidth, work)
 
 
 def ring(group, size):
@@ -87,15 +87,15 @@ def ring(group, size):
 
 
 def tree(group, size):
-    """Pieces go up and down at the same time; rank 0 has a child on every level. Before sums come down, each further level has sent
-    up what may be under way."""
+    """Pieces go up and down at the same time; rank 0 has a child on every level. Each level's summands come before the sums of those
+    above: measured to be worth a quarter of the array, up to what may be under way."""
     links, (between, inside) = group.links, group.levels()
     piece = min(size, MESSAGE)
     pieces = math.ceil(size / MESSAGE)
     way = between * (links.between.latency + piece / links.between.bandwidth) + inside * (links.inside.latency + piece / links.inside.bandwidth)
     messages = 2 * (between + inside) * links.message
     turn = max(between * piece / links.between.bandwidth, inside * piece / links.inside.bandwidth) + messages
-    ahead = max(between - 1, 0) * min(size, MESSAGE * TREE_AHEAD) / links.between.bandwidth
+    ahead = between * (between - 1) / 2 * min(size / 4, MESSAGE * TREE_AHEAD) / links.between.bandwidth
     return group.meet() + 2 * (way + messages) + (pieces - 1) * turn + ahead
 
 
