@@ -49,7 +49,11 @@ struct HoldByFlag {
   const runtime::Flag* flag;
   runtime::Flag value;
 };
-using Task = std::variant<Work, Mark, HoldByEvent, HoldByFlag>;
+// By what another process does.
+struct HoldByOthers {
+  std::function<bool()> have_come;
+};
+using Task = std::variant<Work, Mark, HoldByEvent, HoldByFlag, HoldByOthers>;
 
 // What is captured. Nodes of the copy stream are put off until something waits for them: an order that CUDA may choose.
 struct GraphNode {
@@ -117,6 +121,7 @@ class Device {
   void record_in_graph(const EventHandle& event, runtime::Stream* stream);
   void hold(runtime::Stream* stream, const EventHandle& event);
   void hold(runtime::Stream* stream, HoldByFlag hold);
+  void hold(runtime::Stream* stream, HoldByOthers hold);
   void raise(runtime::Stream* stream, runtime::Flag* flag, runtime::Flag value);
   void launch(runtime::Graph& graph, runtime::Stream* stream);
   void synchronize(const EventHandle& event, std::unique_lock<std::mutex>& lock);
