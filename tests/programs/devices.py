@@ -53,6 +53,12 @@ class Devices(ProgramTest):
         said = self.train(2, "distributed.deadline_seconds=4", program=BUILD / "tests/programs/faulty_mlp", status="failure", within=60)
         self.assertIn("a sum over ranks did not end within 4 s of its begin: another rank is gone, or has stopped", said)
 
+    def test_a_device_that_dies_ends_all_long_before_the_deadline(self):
+        dies = ["bash", "-c", '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || export PLEXAURA_SIMULATED_CUDA_DIES_IN=1000; exec "$@"', "-", BUILD / "models/mlp"]
+        said = self.mpirun(2, [*dies, *self.iris("training.epochs=9"), "--backend", "simulated_cuda"], "failure", within=40).text
+        self.assertEqual(said.count("CUDA: an illegal memory access was encountered"), 1)
+        self.assertIn(SUMMED, said)
+
     def test_a_rank_that_dies_ends_the_other(self):
         self.let_go_wrong("1:1:0:kill:step 18")
         self.train(2, "distributed.deadline_seconds=4", program=BUILD / "tests/programs/faulty_mlp", status="failure", within=60)

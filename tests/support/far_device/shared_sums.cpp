@@ -60,6 +60,7 @@ SharedSums::SharedSums(std::string token, int rank, int ranks, double deadline_s
   for (const double begin = seconds_now(); !all_are_at(&Header::joined);) {
     if (seconds_now() - begin > deadline_seconds) {
       munmap(memory_, bytes);
+      unlink(token_.c_str());
       throw DeviceError(
           fmt::format("not all of {} simulated devices joined within {:.3g} s", ranks_, deadline_seconds));
     }
