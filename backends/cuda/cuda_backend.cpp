@@ -18,6 +18,9 @@
 #include "backends/cuda/kernel_uses.h"
 #include "backends/cuda/library_source.h"
 #include "backends/cuda/own_source.h"
+#include "backends/cuda/rank_sums.h"
+#include "core/device/device_sums.h"
+#include "core/device/transfer_counts.h"
 #include "core/error.h"
 
 namespace plexaura::cuda {
@@ -66,7 +69,7 @@ BackendInfo info_of(const runtime::Device& device, const std::string& libraries,
           .build = kernel_code_stamp()};
 }
 
-class CudaBackend final : public Backend, public CountsTransfers {
+class CudaBackend final : public Backend, public CountsTransfers, public SumsOnDevices {
  public:
   CudaBackend(int index, const vendor::Options& options, bool fuses, bool branches)
       : fuses_(fuses),
@@ -77,6 +80,15 @@ class CudaBackend final : public Backend, public CountsTransfers {
 
   const BackendInfo& info() const override { return info_; }
   TransferCounts transfers() const override { return device_->transfers.counts(); }
+
+  std::string sums_library() const override { return vendor::sums_version(); }
+  std::string device_identity() const override { return device_->info.identity; }
+  std::string make_sums_token() override { return vendor::make_token(); }
+  std::unique_ptr<DeviceSums> join_sums(const std::string& token, int rank, int ranks,
+                                        double deadline_seconds) override {
+    return std::make_unique<RankSums>(device_, vendor::join({token, rank, ranks}, deadline_seconds / 2),
+                                      deadline_seconds);
+  }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
     device_->capture.forbid("allocating memory");

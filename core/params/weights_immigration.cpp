@@ -39,19 +39,46 @@ class WeightsImmigration::StagedEvent final : public Event {
   std::unique_ptr<Event> copied_;
 };
 
-WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes, Profile* profile)
+namespace {
+
+// Behind sums of devices.
+class SumEvent final : public Event {
+ public:
+  SumEvent(std::unique_ptr<Event> event, const DeviceSums& sums) : event_(std::move(event)), sums_(sums) {}
+
+  void record(Stream stream) override { event_->record(stream); }
+  void signal() override { event_->signal(); }
+  void reset() override { event_->reset(); }
+  void hold(Stream stream) override { event_->hold(stream); }
+  bool passed() const override { return event_->passed(); }
+  void wait() override {
+    event_->wait();
+    sums_.check();
+  }
+
+ private:
+  std::unique_ptr<Event> event_;
+  const DeviceSums& sums_;
+};
+
+}  // namespace
+
+WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes, Profile* profile,
+                                       bool on_device)
     : store_(store),
       profile_(profile),
       buckets_(make_buckets(store.placement(), bucket_bytes)),
+      on_device_(on_device && !store.backend().info().host_memory),
       open_(buckets_.size()),
       arrived_(buckets_.size(), false) {
   Backend& backend = store.backend();
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     std::unique_ptr<Event> event = backend.make_event();
-    if (!backend.info().host_memory) event = std::make_unique<StagedEvent>(*this, i, std::move(event));
+    if (!backend.info().host_memory && !on_device_)
+      event = std::make_unique<StagedEvent>(*this, i, std::move(event));
     staged_.push_back(std::move(event));
   }
-  if (backend.info().host_memory) return;
+  if (backend.info().host_memory || on_device_) return;
   staging_ = backend.allocate(placement().bytes(ArenaKind::gradient), MemoryUse::staging);
   computed_ = backend.make_event();
   returned_ = backend.make_event();
@@ -140,6 +167,17 @@ Address WeightsImmigration::device_gradients(std::size_t bucket) const {
   return store_.gradients() + byte_offset(bucket);
 }
 
+std::unique_ptr<ExchangeEvent> WeightsImmigration::make_event(const DeviceSums& sums) const {
+  return std::make_unique<ExchangeEvent>(std::make_unique<SumEvent>(store_.backend().make_event(), sums));
+}
+
+void WeightsImmigration::sum_on_device(std::size_t bucket, Event& final, DeviceSums& sums,
+                                       ExchangeEvent& done) {
+  final.hold(Stream::copy);
+  sums.sum(buckets_[bucket].dtype, device_gradients(bucket), buckets_[bucket].count);
+  done.record(Stream::copy);
+}
+
 void WeightsImmigration::begin_step(const StepPlace& place, bool stop) {
   place_ = place;
   if (!staging_) return;
@@ -183,6 +221,7 @@ void WeightsImmigration::blank(std::size_t bucket) {
 }
 
 void WeightsImmigration::stage_out(std::size_t bucket) {
+  if (on_device_) return staged_[bucket]->record(Stream::compute);
   if (!staging_) return staged_[bucket]->signal();
   computed_->record(Stream::compute);
   computed_->hold(Stream::copy);
@@ -199,8 +238,14 @@ Event& WeightsImmigration::staged(std::size_t bucket) {
 }
 
 void WeightsImmigration::stage_in(std::size_t bucket, const UpdateAnswer& answer) {
-  if (!staging_) return await(bucket, answer);
+  if (!staging_ && !on_device_) return await(bucket, answer);
   open_[bucket] = answer;
+  if (!on_device_) return return_copy(bucket);
+  if (answer.event != nullptr) answer.event->hold(Stream::compute);
+}
+
+void WeightsImmigration::return_copy(std::size_t bucket) {
+  const UpdateAnswer& answer = open_[bucket];
   staged_[bucket]->hold(Stream::copy);  // a recording's copies do not stand in that stream
   if (answer.event != nullptr) answer.event->hold(Stream::copy);
   store_.backend().copy(Stream::copy, device_gradients(bucket), gradients(bucket).data(), byte_count(bucket));

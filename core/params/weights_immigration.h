@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/device/backend.h"
+#include "core/device/device_sums.h"
 #include "core/export.h"
 #include "core/params/courier.h"
 #include "core/params/dealer.h"
@@ -53,8 +54,9 @@ struct StepPlace {
 class PLEXAURA_API WeightsImmigration {
  public:
   // The store must be placed. Buckets are slices of its gradient arena, buffers and tail the last one.
-  // `profile`: to which a strategy may add what its threads do; null: nobody looks.
-  WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes, Profile* profile = nullptr);
+  // `profile`: to which a strategy may add what its threads do; null: nobody looks. `on_device`: see HookSet.
+  WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes, Profile* profile = nullptr,
+                     bool on_device = false);
   ~WeightsImmigration();
   WeightsImmigration(const WeightsImmigration&) = delete;
   WeightsImmigration& operator=(const WeightsImmigration&) = delete;
@@ -94,6 +96,9 @@ class PLEXAURA_API WeightsImmigration {
     return std::make_unique<ExchangeEvent>(store_.backend().make_event());
   }
 
+  // One that is recorded behind sums: it fails as they do. They must outlive it.
+  std::unique_ptr<ExchangeEvent> make_event(const DeviceSums& sums) const;
+
   // What "every k steps" has to count, so that a resumed run goes on as if it had never stopped.
   const StepPlace& place() const { return place_; }
   // Its number: what messages name.
@@ -104,7 +109,7 @@ class PLEXAURA_API WeightsImmigration {
   // A bucket's elements where the host can reach them: the arena itself where the backend's memory is host
   // memory, else a staged copy that the engine fills before gradients_ready has passed and takes back after
   // the answer to before_update. Where the device failed, which shows late, what waits for the event finds
-  // zeros, and `failed` in the tail.
+  // zeros, and `failed` in the tail. Not where HookSet::on_device: the host cannot read them then.
   std::span<std::byte> gradients(std::size_t bucket) const;
   // The same bucket of the shards that this rank has computed before in this step, in order: see StepInputs::shards.
   // The sum over them and gradients() is this rank's part.
@@ -112,6 +117,9 @@ class PLEXAURA_API WeightsImmigration {
   std::size_t shards_before() const { return shards_before_; }
   // In device memory, for libraries that work there.
   Address device_gradients(std::size_t bucket) const;
+  // Where HookSet::on_device: enqueues the sum of a bucket over ranks where it lies, behind `final`, the event of
+  // gradients_ready. `done`, made for these sums, is passed behind it. Returns at once.
+  void sum_on_device(std::size_t bucket, Event& final, DeviceSums& sums, ExchangeEvent& done);
 
   // For the engine, when a step begins; `stop` is what the tail says where the rank's own tail is lost.
   void begin_step(const StepPlace& place, bool stop);
@@ -136,6 +144,7 @@ class PLEXAURA_API WeightsImmigration {
 
  private:
   class StagedEvent;
+  void return_copy(std::size_t bucket);
   void fail_answers(const std::exception_ptr& failure);
   void arrive(std::size_t bucket, Event& copied);
   void blank(std::size_t bucket);
@@ -146,7 +155,8 @@ class PLEXAURA_API WeightsImmigration {
   Profile* profile_;
   std::vector<Bucket> buckets_;
   StepPlace place_;
-  std::unique_ptr<Memory> staging_;  // null where the arena is host memory
+  std::unique_ptr<Memory> staging_;  // null where the arena is host memory, or buckets stay on the device
+  bool on_device_;                   // they do
   std::vector<std::unique_ptr<Event>> staged_;
   std::unique_ptr<Event> computed_;
   std::unique_ptr<Event> returned_;
@@ -170,6 +180,9 @@ struct HookSet {
   bool before_use = false;
   bool after_update = false;
   bool show_weights = false;  // others are looked at than those that train
+  // Buckets stay where the device has them, and sum_on_device() sums them: no copy is made, and what the device fails in
+  // is told to this rank alone. Changes nothing where the backend's memory is host memory.
+  bool on_device = false;
 };
 
 // Of what a gradient is this rank's part. Changes of buffers follow the same rule.

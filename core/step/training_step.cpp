@@ -54,7 +54,7 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
       metrics_(backend, store),
       watch_(watch),
       profile_(profile),
-      border_(store, bucket_bytes, profile),
+      border_(store, bucket_bytes, profile, hooks_.on_device),
       exchanged_(border_.buckets().size()),
       in_use_(border_.buckets().size(), false) {}
 

@@ -14,6 +14,7 @@
 #include "core/fnv.h"
 #include "distributed/strategies/choose_exchange.h"
 #include "distributed/strategies/strategies.h"
+#include "models/programs/device_exchange.h"
 #include "models/programs/exchanged_gradients.h"
 #include "models/programs/report.h"
 #include "training/cache_file.h"
@@ -115,9 +116,13 @@ Tuning tuning_of(Communicator& exchange, const RunOptions& options) {
 
 }  // namespace
 
+bool keeps_order(const Communicator& exchange, const RunOptions& options) {
+  return exchange.keeps_order() && (options.algorithm != device_algorithm || exchange.size() == 1);
+}
+
 bool buckets_change_bits(const Communicator& exchange, const RunOptions& options) {
   return options.trainer.optimizer.max_gradient_norm > 0 || options.types.scales_loss() ||
-         options.strategy.compression.name != "none" || !exchange.keeps_order();
+         options.strategy.compression.name != "none" || !keeps_order(exchange, options);
 }
 
 ToldChoice settle_exchange(Communicator& exchange, const std::vector<ParameterSpec>& parameters,

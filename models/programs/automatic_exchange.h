@@ -9,6 +9,9 @@
 
 namespace plexaura {
 
+// Whether sums of gradients have the bits that Communicator::keeps_order() promises.
+bool keeps_order(const Communicator& exchange, const RunOptions& options);
+
 // Whether a run with gradients in other buckets may round otherwise: their norm is added up bucket by bucket, as is whether a
 // number of them is infinite; and some methods of compression, and sums of another order, depend on what crosses together.
 bool buckets_change_bits(const Communicator& exchange, const RunOptions& options);

@@ -9,6 +9,7 @@
 #include "distributed/compression/choose_compression.h"
 #include "distributed/strategies/strategies.h"
 #include "distributed/sums/sum_algorithms.h"
+#include "models/programs/device_exchange.h"
 #include "models/programs/sent_data.h"
 
 namespace plexaura {
@@ -204,6 +205,26 @@ void settle_overlap(const Section& distributed, RunOptions& run) {
   run.strategy.overlap = Overlap::off;
 }
 
+std::string read_algorithm(const Section& distributed) {
+  std::vector<std::string> names = sum_algorithm_names();
+  names.emplace_back(device_algorithm);
+  return distributed.choice_or("algorithm", "auto", names);
+}
+
+// Devices sum what `allreduce` sums, as it is, and end with the first rank that does.
+void check_device(const Section& distributed, const RunOptions& run) {
+  if (run.algorithm != device_algorithm) return;
+  const std::string is = fmt::format("is '{}', and ", device_algorithm);
+  if (run.strategy.name != "allreduce")
+    throw distributed.error(
+        "algorithm", is + fmt::format("the strategy is {}; choose allreduce, or auto", run.strategy.name));
+  if (run.strategy.compression.name != "none")
+    throw distributed.error("algorithm", is + fmt::format("the compression is {}; remove one of them",
+                                                          run.strategy.compression.name));
+  if (run.on_loss != OnLoss::end)
+    throw distributed.error("algorithm", is + "on_loss is not end; remove one of them");
+}
+
 // Whether steps go on while ranks exchange their weights.
 bool exchanges_late(const Section& distributed) {
   return distributed.text_or("strategy", "allreduce") == "local" && distributed.integer_or("delay", 0) > 0;
@@ -260,7 +281,8 @@ void read_distributed(const Section& distributed, RunOptions& run) {
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", and rank 0 adds");
   if (has_parameter_server(run.strategy.name))
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", which makes no sums");
-  run.algorithm = distributed.choice_or("algorithm", "auto", sum_algorithm_names());
+  run.algorithm = read_algorithm(distributed);
+  check_device(distributed, run);
   check_automatic(distributed, run);
   check_exact(distributed, run);
   settle_overlap(distributed, run);

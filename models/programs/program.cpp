@@ -19,6 +19,7 @@
 #include "models/programs/begin_events.h"
 #include "models/programs/command_line.h"
 #include "models/programs/described_step.h"
+#include "models/programs/device_exchange.h"
 #include "models/programs/distributed_config.h"
 #include "models/programs/kernel_choice.h"
 #include "models/programs/outputs.h"
@@ -227,8 +228,8 @@ struct Work {
   KernelChoice choice;
 };
 
-// A spare gets its weights when it is needed.
-Work prepare(const CommandLine& line, const Roles& roles, Setup& setup) {
+// A spare gets its weights when it is needed. `backend`: null where it has not been opened yet.
+Work prepare(const CommandLine& line, const Roles& roles, Setup& setup, std::unique_ptr<Backend> backend) {
   Communicator& ranks = roles.candidates();
   auto report = together(ranks, "opening the outputs", [&] {
     const bool speaks = ranks.rank() == 0;
@@ -237,7 +238,8 @@ Work prepare(const CommandLine& line, const Roles& roles, Setup& setup) {
   });
   auto profile = line.profile.empty() ? nullptr : std::make_unique<Profile>();
   if (profile) align_clocks(ranks, *profile);
-  auto backend = together(ranks, "opening the backend", [&] { return open_device(line, setup.options); });
+  if (!backend)
+    backend = together(ranks, "opening the backend", [&] { return open_device(line, setup.options); });
   ParameterStore store = together(ranks, "making the parameters", [&] {
     ParameterStore made = make_store_of(setup);
     if (!line.weights.empty() && !roles.is_spare()) load_weights(line.weights, made, line.skip);
@@ -278,7 +280,7 @@ int run_to_the_end(const CommandLine& line, const Setup& setup, Survivors& survi
 
 // Of a spare.
 int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
-  Work work = prepare(line, roles, setup);
+  Work work = prepare(line, roles, setup, nullptr);
   Survivors survivors(roles, nullptr, setup.options, work.backend->info().kind, line.log);
   setup.options.trainer.is_spare = true;
   Trainer trainer(parts_of(setup, work), setup.options.trainer);
@@ -287,10 +289,10 @@ int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
 
 // With the ranks that train.
 int train(const CommandLine& line, const Roles& roles, const Communicator& exchange, Strategy* strategy,
-          Setup setup) {
+          Setup setup, std::unique_ptr<Backend> opened) {
   Communicator& ranks = roles.training();
   const std::string output = setup.options.trainer.output.string();
-  Work work = prepare(line, roles, setup);
+  Work work = prepare(line, roles, setup, std::move(opened));
   const auto& report = work.report;
   const auto& backend = work.backend;
   const ParameterStore& store = work.store;
@@ -338,7 +340,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   if (rebroadcasts)
     report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
                             unlike, setup.options.rebroadcast_every));
-  if (!exchange.keeps_order())
+  if (!keeps_order(exchange, setup.options))
     report->say(fmt::format(
         "distributed.algorithm is '{}', which adds in an order of its own: another number of hosts, "
         "or another division into buckets, may round differently",
@@ -371,10 +373,24 @@ void check_survival(const Communicator& ranks, const Setup& setup) {
                          message_passing_library()));
 }
 
+// Where devices may sum: theirs, that the devices of all ranks have joined, and the backend.
+struct OnDevices {
+  std::unique_ptr<Backend> backend = {};
+  std::unique_ptr<Strategy> strategy = {};
+};
+
+OnDevices settle_devices(Communicator& exchange, const CommandLine& line, Setup& setup) {
+  if (!may_sum_on_devices(exchange, setup.options)) return {};
+  auto backend = together(exchange, "opening the backend", [&] { return open_device(line, setup.options); });
+  DeviceExchange settled = settle_device_exchange(exchange, *backend, setup.options);
+  setup.choices.push_back(std::move(settled.told));
+  return {std::move(backend), std::move(settled.strategy)};
+}
+
 // What is left to choose of how gradients cross. Spares do not hear of the size of buckets.
 void settle_choices(Communicator& exchange, const CommandLine& line, bool has_spares, Setup& setup) {
   const bool compresses = setup.options.strategy.compression.name == automatic_compression;
-  if (exchange.size() == 1 && !compresses) return;
+  if ((exchange.size() == 1 && !compresses) || setup.options.algorithm == device_algorithm) return;
   const auto parameters = together(exchange, "making the parameters", [&] { return parameters_of(setup); });
   if (compresses) setup.choices.push_back(settle_compression(exchange, line, parameters, setup.options));
   if (!has_spares) setup.choices.push_back(settle_exchange(exchange, parameters, setup.options));
@@ -388,17 +404,19 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   const bool is_spare = ranks.rank() >= ranks.size() - spares;
   const auto exchange = spares == 0 ? ranks.duplicate("the exchange of gradients")
                                     : ranks.split(is_spare ? 1 : 0, "the exchange of gradients");
-  exchange->choose_algorithm(setup.options.algorithm);
+  exchange->choose_algorithm(algorithm_of_hosts(setup.options));
+  OnDevices devices = is_spare ? OnDevices{} : settle_devices(*exchange, line, setup);
   // A spare may write a checkpoint, too, and hears of no choice that is settled below.
   setup.options.trainer.buckets_change_bits = buckets_change_bits(*exchange, setup.options);
   if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
   settle_choices(*exchange, line, spares > 0, setup);
-  const auto strategy = make_strategy(setup.options.strategy, *exchange);
+  const auto strategy =
+      devices.strategy ? std::move(devices.strategy) : make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
   if (roles.trainers() + spares < ranks.size())
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
   if (roles.serves()) return serve(line, roles, *strategy, setup);
-  return train(line, roles, *exchange, strategy.get(), std::move(setup));
+  return train(line, roles, *exchange, strategy.get(), std::move(setup), std::move(devices.backend));
 }
 
 // What is needed before ranks exist.

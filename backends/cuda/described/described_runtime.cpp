@@ -119,7 +119,7 @@ int device_count() { return 1; }
 Device open_device(int index) {
   if (index > 0) throw UserError(fmt::format("there is no GPU {}; one is described, number 0", index));
   const described::Gpu& gpu = described::described_gpu();
-  return {"cuda", fmt::format("{}, as it is described", gpu.full_name), gpu.bytes_in_a_second};
+  return {"cuda", fmt::format("{}, as it is described", gpu.full_name), gpu.bytes_in_a_second, ""};
 }
 
 std::byte* allocate_device(std::size_t bytes) {

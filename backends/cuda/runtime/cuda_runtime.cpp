@@ -1,6 +1,7 @@
 // The functions of runtime.h as CUDA's runtime has them. The driver is not linked: what the runtime lacks is asked of it
 // when it is first needed, so that a machine without a GPU can open the plugin and be told what it lacks.
 
+#include <array>
 #include <atomic>
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -69,6 +70,12 @@ void require_capability(const cudaDeviceProp& properties, int index) {
                     index, properties.name, properties.major, properties.minor, oldest / 10, oldest % 10));
 }
 
+std::string pci_bus_id(int index) {
+  std::array<char, 32> text{};
+  check(cudaDeviceGetPCIBusId(text.data(), text.size(), index), "cudaDeviceGetPCIBusId");
+  return text.data();
+}
+
 using OnFlag = CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned);
 
 }  // namespace
@@ -105,7 +112,7 @@ Device open_device(int index) {
   return {"cuda",
           fmt::format("{}, compute capability {}.{}, CUDA {}", properties.name, properties.major,
                       properties.minor, version_text(CUDART_VERSION)),
-          bytes_in_a_second > 0 ? bytes_in_a_second : 1e12};
+          bytes_in_a_second > 0 ? bytes_in_a_second : 1e12, pci_bus_id(index)};
 }
 
 std::byte* allocate_device(std::size_t bytes) {

@@ -19,6 +19,7 @@ struct Device {
   std::string name;          // of the backend: "cuda"
   std::string description;   // "NVIDIA H200, compute capability 9.0, CUDA 13.0"
   double bytes_in_a_second;  // what its memory reads and writes
+  std::string identity;      // among those of the machine, the same for all processes: its PCI bus id
 };
 
 // UserError in one sentence where there is no driver or no GPU.

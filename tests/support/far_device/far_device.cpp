@@ -5,12 +5,15 @@
 //   lazy     PLEXAURA_FAR_LAZY     "1": nothing starts until somebody waits for it
 //   regions  PLEXAURA_FAR_REGIONS  "1": offers regions of two nodes
 
+#include <atomic>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "backends/cpu/adapter/host_adapter.h"
 #include "core/device/plugin.h"
 #include "core/error.h"
+#include "tests/support/far_device/device_sums.h"
 #include "tests/support/far_device/far_memory.h"
 #include "tests/support/far_device/recorder.h"
 #include "tests/support/far_device/regions.h"
@@ -175,12 +178,37 @@ class FarRecording final : public Recording {
   std::vector<Recorded> recorded_;
 };
 
+class FarSums final : public DeviceSums {
+ public:
+  FarSums(std::shared_ptr<Device> device, std::shared_ptr<SharedSums> shared, double deadline_seconds)
+      : device_(std::move(device)), shared_(std::move(shared)), deadline_(deadline_seconds) {}
+  ~FarSums() override { FarSums::give_up(); }
+  FarSums(const FarSums&) = delete;
+  FarSums& operator=(const FarSums&) = delete;
+
+  void sum(DType dtype, Address data, std::int64_t count) override {
+    device_->recorder.forbid("summing over ranks");
+    check();
+    std::byte* const place = device_->real(data, static_cast<std::size_t>(count) * size_of(dtype));
+    device_->streams.enqueue(Lane::copy, std::make_shared<SumJob>(shared_, dtype, place, count, deadline_));
+  }
+  void check() const override {
+    if (shared_->has_given_up()) throw DeviceError("the sums over ranks were given up");
+  }
+  void give_up() noexcept override { shared_->give_up(); }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<SharedSums> shared_;
+  double deadline_;
+};
+
 struct Options {
   bool lazy = false;
   bool regions = false;
 };
 
-class FarBackend final : public Backend {
+class FarBackend final : public Backend, public SumsOnDevices {
  public:
   explicit FarBackend(Options options)
       : info_{"far", "a simulated device for tests, with addresses and streams of its own", false},
@@ -188,6 +216,15 @@ class FarBackend final : public Backend {
         device_(std::make_shared<Device>(options.lazy)) {}
 
   const BackendInfo& info() const override { return info_; }
+
+  std::string sums_library() const override { return "the far device"; }
+  std::string device_identity() const override { return fmt::format("{} {}", getpid(), number_); }
+  std::string make_sums_token() override { return SharedSums::make_token(); }
+  std::unique_ptr<DeviceSums> join_sums(const std::string& token, int rank, int ranks,
+                                        double deadline_seconds) override {
+    auto shared = std::make_shared<SharedSums>(token, rank, ranks, deadline_seconds / 2);
+    return std::make_unique<FarSums>(device_, std::move(shared), deadline_seconds);
+  }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
     device_->recorder.forbid("allocating memory");
@@ -234,6 +271,10 @@ class FarBackend final : public Backend {
   BackendInfo info_;
   Options options_;
   std::shared_ptr<Device> device_;
+  int number_ = [] {
+    static std::atomic<int> opened = 0;
+    return ++opened;
+  }();
 };
 
 bool is_on(std::string_view name, std::string_view value) {

@@ -36,7 +36,7 @@ Device open_device(int index) {
     device().set_faults(simulation::Faults::of_environment());
   }
   return {"simulated_cuda", index == 0 ? "a simulated GPU for tests" : "the second simulated GPU for tests",
-          1e10};
+          1e10, std::to_string(index)};
 }
 
 std::byte* allocate_device(std::size_t bytes) {

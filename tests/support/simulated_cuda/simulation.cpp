@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <numeric>
@@ -13,6 +14,8 @@
 namespace plexaura::cuda::simulation {
 
 namespace {
+
+constexpr std::chrono::microseconds between_looks{100};  // at what other processes do
 
 bool has_reached(const HoldByFlag& hold) {
   return std::atomic_ref(*const_cast<runtime::Flag*>(hold.flag)).load() >= hold.value;
@@ -124,6 +127,12 @@ void Device::hold(runtime::Stream* stream, HoldByFlag hold) {
   ++stream->entered;
 }
 
+void Device::hold(runtime::Stream* stream, HoldByOthers hold) {
+  forbid_in_capture("ncclAllReduce");
+  stream->tasks.emplace_back(std::move(hold));
+  ++stream->entered;
+}
+
 void Device::raise(runtime::Stream* stream, runtime::Flag* flag, runtime::Flag value) {
   enqueue(stream, "a flag", [=, this] {
     if (std::atomic_ref(*flag).exchange(value) > value)
@@ -232,6 +241,10 @@ bool Device::start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock) 
     mark->event->time = time_;
   } else if (const auto* hold = std::get_if<HoldByEvent>(&task)) {
     if (hold->event->passed < hold->use) run_up_to(*hold->stream, hold->position, lock);
+  } else if (const auto* others = std::get_if<HoldByOthers>(&task)) {
+    if (!failure_.empty() || others->have_come()) return true;
+    changed_.wait_for(lock, between_looks);
+    return false;
   } else if (const auto& flag = std::get<HoldByFlag>(task); failure_.empty() && !has_reached(flag)) {
     if (const Raise* raise = raise_to(flag))
       run_up_to(*raise->stream, raise->position, lock);

@@ -41,7 +41,11 @@ struct HoldByFlag {
   const runtime::Flag* flag;
   runtime::Flag value;
 };
-using Task = std::variant<Work, Mark, HoldByEvent, HoldByFlag>;
+// By what another process does.
+struct HoldByOthers {
+  std::function<bool()> have_come;
+};
+using Task = std::variant<Work, Mark, HoldByEvent, HoldByFlag, HoldByOthers>;
 
 // A flag that a stream will raise.
 struct Raise {
@@ -92,6 +96,7 @@ class Device {
   void record_in_graph(const EventHandle& event, runtime::Stream* stream);
   void hold(runtime::Stream* stream, const EventHandle& event);
   void hold(runtime::Stream* stream, HoldByFlag hold);
+  void hold(runtime::Stream* stream, HoldByOthers hold);
   void raise(runtime::Stream* stream, runtime::Flag* flag, runtime::Flag value);
   void launch(runtime::Graph& graph, runtime::Stream* stream);
   void synchronize(const EventHandle& event, std::unique_lock<std::mutex>& lock);

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/vendor/sums.h"
+#include "core/device/device_sums.h"
+
+namespace plexaura::cuda {
+
+// Sums on the copy stream, and a thread that looks how far they have come: a kernel of a library that waits for a process which
+// is gone would never end.
+class RankSums final : public DeviceSums {
+ public:
+  RankSums(std::shared_ptr<Device> device, std::unique_ptr<vendor::Sums> library, double deadline_seconds);
+  ~RankSums() override;
+  RankSums(const RankSums&) = delete;
+  RankSums& operator=(const RankSums&) = delete;
+
+  void sum(DType dtype, Address data, std::int64_t count) override;
+  void check() const override;
+  void give_up() noexcept override;
+
+ private:
+  struct Sum {
+    EventHandle reached;
+    EventHandle done;
+    std::optional<double> since = {};  // when the stream was seen to have come to it
+  };
+
+  Sum take_sum();
+  void watch();
+  bool has_ended(Sum& sum);
+  void check_time(const Sum& sum) const;
+
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<vendor::Sums> library_;
+  double deadline_;
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::deque<Sum> under_way_;
+  std::vector<Sum> ended_;  // to be used again
+  std::string failure_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace plexaura::cuda
