@@ -28,9 +28,11 @@ class SimulatedSums final : public Sums {
     const std::size_t bytes = static_cast<std::size_t>(count) * size_of(dtype);
     place_of(data, bytes);
     device.hold(stream, simulation::HoldByOthers{[shared = shared_] { return shared->have_read(); }});
-    device.enqueue(stream, [=, shared = shared_] { shared->bring(place_of(data, bytes), bytes); });
+    device.enqueue(stream, "what a sum reads",
+                   [=, shared = shared_] { shared->bring(place_of(data, bytes), bytes); });
     device.hold(stream, simulation::HoldByOthers{[shared = shared_] { return shared->have_brought(); }});
-    device.enqueue(stream, [=, shared = shared_] { shared->add(dtype, place_of(data, bytes), count); });
+    device.enqueue(stream, "a sum",
+                   [=, shared = shared_] { shared->add(dtype, place_of(data, bytes), count); });
   }
   std::string failure() override { return ""; }
   void give_up() noexcept override { shared_->give_up(); }
