@@ -4,11 +4,12 @@ namespace plexaura {
 
 AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& options)
     : communicator_(communicator), mailbox_(communicator.mailbox("the letters of the parameter server")) {
-  if (communicator.rank() == server_rank)
-    server_ = std::make_unique<ParameterServer>(*mailbox_, options.rule, options.max_staleness);
+  if (communicator.rank() < options.servers)
+    server_ =
+        std::make_unique<ParameterServer>(*mailbox_, options.servers, options.rule, options.max_staleness);
   else
-    client_ = std::make_unique<ParameterClient>(*mailbox_, options.rule, options.push_every, options.client,
-                                                communicator.outlives_ranks());
+    client_ = std::make_unique<ParameterClient>(*mailbox_, options.servers, options.rule, options.push_every,
+                                                options.client, communicator.outlives_ranks());
 }
 
 void AsyncServer::begin(WeightsImmigration& border) {
@@ -29,8 +30,10 @@ void AsyncServer::begin_with(const Snapshot& snapshot) {
   server_ ? server_->begin_with(snapshot) : client_->begin_with(snapshot);
 }
 
+// All pushes come to each server; how stale they are there is told of the first one.
 std::string AsyncServer::account() const {
-  return server_ ? "clients of the parameter server\n" + server_->table().to_text() : "";
+  const bool tells = server_ && communicator_.rank() == server_rank;
+  return tells ? "clients of the parameter server\n" + server_->table().to_text() : "";
 }
 
 }  // namespace plexaura

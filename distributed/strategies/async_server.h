@@ -14,6 +14,9 @@
 namespace plexaura {
 
 struct AsyncServerOptions {
+  // How many ranks serve, each with a shard of the weights: the first ones, and not all. No rank is outlived where
+  // there are several.
+  int servers = 1;
   ServerRule rule = {};
   std::optional<std::int64_t> push_every = 16;     // steps; none: each client pushes at the end of an epoch
   std::optional<std::int64_t> max_staleness = {};  // see ParameterServer; none: no client waits for another
@@ -21,8 +24,8 @@ struct AsyncServerOptions {
 };
 
 // The strategies `async-server` and `downpour`, which differ in their ServerRule: rank 0 is an asynchronous parameter
-// server. All others are its clients, which train on what they draw, at their own pace, and exchange
-// weights with the server alone. They meet at the end of an epoch, where all take the weights of the server: these are
+// server, or the first of several. All others are clients, which train on what they draw, at their own pace, and exchange
+// weights with the servers alone. They meet at the end of an epoch, where all take the weights of the server: these are
 // validated and saved. Buffers travel like weights; frozen parameters do not. Where the communicator outlives ranks, and the
 // server has died, one made of those that are left serves from the newest snapshot that any of them has.
 class AsyncServer final : public Strategy {
