@@ -76,17 +76,16 @@ void ParameterClient::stop() {
   if (!std::exchange(stopped_, true)) post(server_rank, {.word = Word::stop});
 }
 
-void ParameterClient::count_step() {
-  const bool is_push_due = ++steps_ == push_every_;
-  if (is_push_due) {
-    await_answers(answer_to_a_push);
+bool ParameterClient::count_step() {
+  if (++steps_ == push_every_) {
+    const bool had_come = await_answers(answer_to_a_push);
     push(Word::push);
-    if (!driver_) await_answers(answer_to_a_push);
-    return;
+    return (!driver_ && await_answers(answer_to_a_push)) || had_come;
   }
-  if (answers_due_ > 0) take_in(answers_that_have_come());
+  const bool have_come = answers_due_ > 0 && take_in(answers_that_have_come());
   for (int rank = 0; rank < servers(); ++rank)
     if (server(rank).unheard.expired()) post(rank, {.word = Word::patience});
+  return have_come;
 }
 
 void ParameterClient::rest() {
@@ -136,10 +135,11 @@ std::span<std::byte> ParameterClient::began(const Shard& shard) {
   return began_.empty() ? std::span<std::byte>() : shard.of(std::span(began_));
 }
 
-void ParameterClient::await_answers(std::string_view what) {
+// Whether some were due.
+bool ParameterClient::await_answers(std::string_view what) {
   std::vector<Letter> answers;
   while (std::ssize(answers) < answers_due_) answers.push_back(await(Word::weights, what));
-  take_in(std::move(answers));
+  return take_in(std::move(answers));
 }
 
 std::vector<Letter> ParameterClient::answers_that_have_come() {
@@ -150,11 +150,13 @@ std::vector<Letter> ParameterClient::answers_that_have_come() {
   return answers;
 }
 
-void ParameterClient::take_in(std::vector<Letter> answers) {
-  if (answers.empty()) return;
+// Whether there are some.
+bool ParameterClient::take_in(std::vector<Letter> answers) {
+  if (answers.empty()) return false;
   const std::span<std::byte> own = weights_->fetch();
   for (Letter& answer : answers) take_in(std::move(answer), own);
   weights_->store();
+  return true;
 }
 
 // Buffers that have gone on stay this client's own until it rests: they follow its samples, and a running variance that

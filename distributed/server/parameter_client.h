@@ -43,8 +43,8 @@ class ParameterClient final : public Dealer {
   bool is_over() const override { return is_over_; }
   void stop() override;
   // Behind each step: takes in weights that have come, and pushes where that is due. Where it does not push and has
-  // written nothing for a while, it tells the server that it is at work.
-  void count_step();
+  // written nothing for a while, it tells the server that it is at work. Whether it has taken in weights.
+  bool count_step();
   // When nothing more is dealt: comes back with the weights that all clients get then. Where a client has died meanwhile,
   // it may come back sooner, and is_over() tells that there are parts to be drawn.
   void rest();
@@ -68,9 +68,9 @@ class ParameterClient final : public Dealer {
   Server& server(int rank) { return servers_[static_cast<std::size_t>(rank)]; }
   int servers() const { return static_cast<int>(servers_.size()); }
   void push(Word word);
-  void await_answers(std::string_view what);
+  bool await_answers(std::string_view what);
   std::vector<Letter> answers_that_have_come();
-  void take_in(std::vector<Letter> answers);
+  bool take_in(std::vector<Letter> answers);
   void take_in(Letter answer, std::span<std::byte> own);
   std::span<std::byte> began(const Shard& shard);
   Snapshot snapshot_of_the_beginning(std::span<const std::byte> weights) const;

@@ -111,6 +111,9 @@ std::exception_ptr mistake_in(const StrategyOptions& options) {
   if (has_parameter_server(options.name) && options.async_server.servers > 1 && may_lose_ranks(options))
     return std::make_exception_ptr(
         UserError("where ranks may be outlived, there is one parameter server; make servers 1"));
+  if (has_parameter_server(options.name) && options.async_server.group > 1 && may_lose_ranks(options))
+    return std::make_exception_ptr(
+        UserError("where ranks may be outlived, each client of a server is one rank; make group 1"));
   return nullptr;
 }
 

@@ -130,9 +130,10 @@ TEST_CASE("keys without effect are errors") {
   CHECK(user_error([&] {
           read(csv, sgd + ", schedule: {name: cosine, gamma: 0.5}");
         }).find("gamma has no effect here, because the schedule is cosine") != std::string::npos);
-  for (const std::string key : {"every: 2", "fragments: 2", "delay: 1", "first_epochs: 1",
-                                "outer: {momentum: 0.9}", "elasticity: 0.5", "servers: 2", "push_every: 2",
-                                "max_staleness: 2", "client: threaded", "mix: 0.5", "damping: 1"})
+  for (const std::string key :
+       {"every: 2", "fragments: 2", "delay: 1", "first_epochs: 1", "outer: {momentum: 0.9}",
+        "elasticity: 0.5", "servers: 2", "group: 2", "push_every: 2", "max_staleness: 2", "client: threaded",
+        "mix: 0.5", "damping: 1"})
     CHECK(user_error([&] {
             read(csv, sgd, key);
           }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
@@ -224,7 +225,7 @@ TEST_CASE("keys without effect are errors") {
             read(csv, sgd, "strategy: downpour, " + key);
           }).find("has no effect here, because the strategy is downpour") != std::string::npos);
   for (const std::string key : {"push_every: 0", "push_every: epochs", "mix: 0", "mix: 1.5", "damping: -1",
-                                "max_staleness: -1", "client: parallel", "servers: 0"}) {
+                                "max_staleness: -1", "client: parallel", "servers: 0", "group: 0"}) {
     const std::string said = user_error([&] { read(csv, sgd, "strategy: async-server, " + key); });
     CAPTURE(said);
     CHECK(said.starts_with("test.yaml:3:"));
@@ -270,6 +271,8 @@ TEST_CASE("a run whose ranks end with one that dies names the key by which they 
   CHECK(why("on_loss: end, strategy: downpour") == "on_loss is end; set it to drop");
   CHECK(why("servers: 2, on_loss: end, strategy: downpour") ==
         "servers is above 1, and the weights of a server would be lost with it; set it to 1");
+  CHECK(why("group: 2, on_loss: end, strategy: downpour") ==
+        "group is above 1, and a client would lose one of its ranks; set it to 1");
   CHECK(why("on_loss: end, algorithm: ring") == "on_loss is end; set it to drop");
   CHECK(why("on_loss: end, strategy: elastic") == "on_loss is end; set it to drop");
 }

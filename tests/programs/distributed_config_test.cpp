@@ -45,9 +45,18 @@ TEST_CASE("all end with a rank that dies where several serve, and 'drop' is refu
                 "distributed.servers is above 1; remove one of them"));
 }
 
-TEST_CASE("as many ranks serve as distributed.servers says") {
+TEST_CASE("all end with a rank that dies where clients have several ranks, and 'drop' is refused") {
+  CHECK(on_loss("strategy: async-server, group: 2") == OnLoss::end);
+  CHECK(user_error([] { on_loss("strategy: downpour, group: 2, on_loss: drop"); })
+            .ends_with("distributed.on_loss is 'drop', and a client would lose one of its ranks, since "
+                       "distributed.group is above 1; remove one of them"));
+}
+
+TEST_CASE("as many ranks serve as distributed.servers says, and a client has as many as distributed.group") {
   CHECK(server_of("").servers == 1);
-  CHECK(server_of(", servers: 3").servers == 3);
+  CHECK(server_of("").group == 1);
+  CHECK(server_of(", servers: 3, group: 2").servers == 3);
+  CHECK(server_of(", servers: 3, group: 2").group == 2);
 }
 
 TEST_CASE("clients of a server train on while letters travel where distributed.client says so") {

@@ -334,6 +334,34 @@ class Sharded(ServerTest):
             self.assertIn(said, self.all_output)
 
 
+class Grouped(ServerTest):
+    """Clients of two ranks each."""
+
+    def test_the_ranks_of_a_client_hold_equal_bits(self):
+        """At the end all have the weights of the server. States of the optimizer are each client's own."""
+        for seed in range(4):
+            arguments = self.iris("output.dir=run", *settings_of(seed), "distributed.group=2", "distributed.servers=2", "distributed.push_every=4", "training.batch_size=7")
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+            self.launch("-n", 6, *self.command("mlp", *arguments), "--steps", 25)
+            states = {}
+            for name, value in support.read_safetensors(self.checkpoint("run") / "state.safetensors").items():
+                if name.startswith("state0."):
+                    states.setdefault("0", {})[name.removeprefix("state0.")] = value
+                elif name.startswith("strategy.rank"):
+                    rank, _, tensor = name.removeprefix("strategy.rank").partition(".store/state0/")
+                    states.setdefault(rank, {})[tensor] = value
+            self.assertEqual(sorted(states), ["0", "1", "2", "3"])
+            self.assertEqual(states["0"], states["1"])
+            self.assertEqual(states["2"], states["3"])
+            self.assertNotEqual(states["0"], states["2"])
+
+    def test_what_is_refused(self):
+        for settings, said in ((("distributed.on_loss=drop",), "distributed.on_loss is 'drop', and a client would lose one of its ranks, "),
+                               ((), "3 ranks train, and distributed.group makes clients of 2 ranks each; ")):
+            self.launch("-n", 4, *self.command("mlp", *self.iris("distributed.strategy=downpour", "distributed.group=2", *settings)), status=2)
+            self.assertIn(said, self.all_output)
+
+
 if __name__ == "__main__":
     if OPEN_MPI_5 is None:
         print("skipped: built without MPI, or Open MPI 5 cannot be installed from PyPI")

@@ -31,11 +31,12 @@ namespace {
 //   --model NAME  --backend NAME  --memory shared|private  --deadline SECONDS  --strategy NAME  --output DIR
 //   --resume NAME    goes on from the checkpoint of this name, which must be the newest
 //   --serving RANK   of `served`: trains nothing, and sums for the others
-//   --raise SIGNAL   on rank 1, or behind as many as --servers, after step 20
+//   --disturbed RANK   the one that the next options mean; otherwise the first behind --servers, which are 1 unless they are given
+//   --raise SIGNAL   on that rank, after step 20
 //   --strike SIGNAL  the same on the last rank that serves
 //   --broken INDEX   a sample that cannot be read
 //   --other seed|weights   what that rank has otherwise than the rest
-//   --servers COUNT  of a strategy with a parameter server
+//   --servers COUNT, --group COUNT  of a strategy with a parameter server
 class Arguments {
  public:
   Arguments(int argc, char** argv) {
@@ -64,7 +65,7 @@ void nudge(ParameterStore& store) {
 
 SmallRunOptions read_options(const Arguments& arguments, int rank) {
   SmallRunOptions options;
-  const bool disturbed = rank == arguments.number("servers", 1);
+  const bool disturbed = rank == arguments.number("disturbed", arguments.number("servers", 1));
   options.model = arguments.text("model", "mlp");
   options.backend = arguments.text("backend", "cpu");
   options.output = arguments.text("output");
@@ -172,6 +173,7 @@ int run_once(const Arguments& arguments, Communicator& ranks) {
   chosen.elastic = {.every = 4, .elasticity = 0.5};
   const bool is_threaded = arguments.text("client", "serial") == "threaded";
   chosen.async_server = {.servers = arguments.number("servers", 1),
+                         .group = arguments.number("group", 1),
                          .push_every = 2,
                          .client = is_threaded ? ClientKind::threaded : ClientKind::serial};
   const auto strategy = make_strategy(chosen, ranks);
