@@ -47,8 +47,8 @@ void check_fits_letter(std::size_t content_bytes) {
   constexpr std::size_t most = std::numeric_limits<int>::max() - sizeof(LetterHead) - account;
   if (content_bytes <= most) return;
   throw UserError(
-      fmt::format("the weights take {} bytes, and a letter to the parameter server holds {}; choose another "
-                  "distributed.strategy",
+      fmt::format("the weights of a parameter server take {} bytes, and a letter to it holds {}; raise "
+                  "distributed.servers",
                   content_bytes, most));
 }
 

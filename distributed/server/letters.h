@@ -11,6 +11,7 @@
 
 namespace plexaura {
 
+// The first rank, which deals out the data, and has all weights, or the first of their shards.
 constexpr int server_rank = 0;
 
 enum class Word : std::int64_t {
@@ -34,7 +35,7 @@ constexpr int weights_tag = 1;
 int tag_of(Word word);
 
 // The beginning of every letter. Weights, or changes of them, follow it in `push`, `rest` and `weights`: trainables and
-// buffers as they lie in the value arena. In `weights` the server's account follows these, so that the letter is a Snapshot.
+// buffers as they lie in the value arena, or the server's shard of them. In `weights` the server's account follows these, so that the letter is a Snapshot.
 struct LetterHead {
   Word word = Word::patience;
   DealtSteps deal = {};      // draw

@@ -11,31 +11,35 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view answer_to_a_push = "the weights of the server";
-// With each tag: weights, behind some words of patience.
+// With each tag, of each server: weights, behind some words of patience.
 constexpr std::int64_t most_arriving = 4;
 
 }  // namespace
 
-ParameterClient::ParameterClient(Mailbox& mailbox, const ServerRule& rule,
+ParameterClient::ParameterClient(Mailbox& mailbox, int servers, const ServerRule& rule,
                                  std::optional<std::int64_t> push_every, ClientKind kind, bool keeps_snapshot)
     : mailbox_(mailbox),
       rule_(rule),
       push_every_(push_every),
       keeps_snapshot_(keeps_snapshot),
-      unheard_(seconds_between_letters(mailbox)) {
+      server_count_(servers) {
   if (kind == ClientKind::threaded)
-    driver_ = std::make_unique<MailDriver>(mailbox_, std::vector{deal_tag, weights_tag}, most_arriving);
+    driver_ =
+        std::make_unique<MailDriver>(mailbox_, std::vector{deal_tag, weights_tag}, most_arriving * servers);
 }
 
 void ParameterClient::begin(WeightsImmigration& border) {
   weights_.emplace(border);
   const std::span<std::byte> bytes = weights_->fetch();
-  check_fits_letter(bytes.size());
-  letter_.emplace(bytes.size());
+  for (int rank = 0; rank < server_count_; ++rank) {
+    const Shard shard = weights_->shard(rank, server_count_);
+    check_fits_letter(shard.bytes);
+    servers_.push_back({shard, Draft(shard.bytes), 0, Wait(seconds_between_letters(mailbox_))});
+  }
   if (newest_) {
     std::ranges::copy(content_of(*newest_).first(bytes.size()), bytes.begin());
     weights_->store();
-    version_ = head_of(*newest_).version;
+    servers_.front().version = head_of(*newest_).version;
   } else if (keeps_snapshot_) {
     newest_ = snapshot_of_the_beginning(bytes);
   }
@@ -64,40 +68,39 @@ Draw ParameterClient::draw(const DealtSteps& steps) {
 }
 
 void ParameterClient::ask_for_part(const DealtSteps& steps) {
-  post({.word = Word::draw, .deal = steps});
+  post(server_rank, {.word = Word::draw, .deal = steps});
   has_asked_ = true;
 }
 
 void ParameterClient::stop() {
-  if (!std::exchange(stopped_, true)) post({.word = Word::stop});
+  if (!std::exchange(stopped_, true)) post(server_rank, {.word = Word::stop});
 }
 
-void ParameterClient::count_step() {
-  const bool is_push_due = ++steps_ == push_every_;
-  if (is_answer_due_ && is_push_due) await_answer(answer_to_a_push);
-  if (is_answer_due_)
-    if (auto answer = answer_that_has_come()) take_in(*std::move(answer));
-  if (is_push_due) {
+bool ParameterClient::count_step() {
+  if (++steps_ == push_every_) {
+    const bool had_come = await_answers(answer_to_a_push);
     push(Word::push);
-    if (!driver_) await_answer(answer_to_a_push);
-  } else if (unheard_.expired()) {
-    post({.word = Word::patience});
+    return (!driver_ && await_answers(answer_to_a_push)) || had_come;
   }
+  const bool have_come = answers_due_ > 0 && take_in(answers_that_have_come());
+  for (int rank = 0; rank < servers(); ++rank)
+    if (server(rank).unheard.expired()) post(rank, {.word = Word::patience});
+  return have_come;
 }
 
 void ParameterClient::rest() {
-  if (is_answer_due_) await_answer(answer_to_a_push);
+  await_answers(answer_to_a_push);
   push(Word::rest);
-  Letter answer = await(Word::weights, "the weights of all clients");
-  is_over_ = head_of(answer).again == 0;
-  take_in(std::move(answer));
+  await_answers("the weights of all clients");
   if (!is_over_) return;
   stopped_ = false;
   elapsed_ = elapsed();
   deal_began_.reset();
 }
 
-void ParameterClient::leave() { post({.word = Word::leave}); }
+void ParameterClient::leave() {
+  for (int rank = 0; rank < servers(); ++rank) post(rank, {.word = Word::leave});
+}
 
 void ParameterClient::go_on_from(const ParameterClient& former) {
   elapsed_ = former.elapsed_;
@@ -112,44 +115,68 @@ double ParameterClient::elapsed() const {
 void ParameterClient::push(Word word) {
   const bool has_learned = steps_ > 0;
   const std::span<const std::byte> own = weights_->fetch();
-  if (has_learned)
-    with_elements(weights_->dtype(), [&]<class T>(T) {
-      compose_push<T>(rule_, elements_of<const T>(own),
-                      elements_of<const T>(std::as_bytes(std::span(began_))),
-                      elements_of<T>(letter_->content()));
-    });
-  post({.word = word, .version = version_, .steps = steps_}, has_learned);
+  for (int rank = 0; rank < servers(); ++rank) {
+    Server& to = server(rank);
+    if (has_learned)
+      with_elements(weights_->dtype(), [&]<class T>(T) {
+        compose_push<T>(rule_, elements_of<const T>(to.shard.of(own)),
+                        elements_of<const T>(std::as_bytes(began(to.shard))),
+                        elements_of<T>(to.letter.content()));
+      });
+    post(rank, {.word = word, .version = to.version, .steps = steps_}, has_learned);
+  }
   if (!began_.empty()) std::ranges::copy(own, began_.begin());
   steps_ = 0;
-  is_answer_due_ = true;
+  answers_due_ = servers();
 }
 
-void ParameterClient::await_answer(std::string_view what) { take_in(await(Word::weights, what)); }
+// Empty where that is not kept.
+std::span<std::byte> ParameterClient::began(const Shard& shard) {
+  return began_.empty() ? std::span<std::byte>() : shard.of(std::span(began_));
+}
 
-std::optional<Letter> ParameterClient::answer_that_has_come() {
+// Whether some were due.
+bool ParameterClient::await_answers(std::string_view what) {
+  std::vector<Letter> answers;
+  while (std::ssize(answers) < answers_due_) answers.push_back(await(Word::weights, what));
+  return take_in(std::move(answers));
+}
+
+std::vector<Letter> ParameterClient::answers_that_have_come() {
   const auto lock = hold_mailbox();
+  std::vector<Letter> answers;
   while (auto letter = mailbox_.take_arrived(weights_tag))
-    if (head_of(*letter).word == Word::weights) return letter;
-  return std::nullopt;
+    if (head_of(*letter).word == Word::weights) answers.push_back(*std::move(letter));
+  return answers;
+}
+
+// Whether there are some.
+bool ParameterClient::take_in(std::vector<Letter> answers) {
+  if (answers.empty()) return false;
+  const std::span<std::byte> own = weights_->fetch();
+  for (Letter& answer : answers) take_in(std::move(answer), own);
+  weights_->store();
+  return true;
 }
 
 // Buffers that have gone on stay this client's own until it rests: they follow its samples, and a running variance that
 // went on as weights do could fall below 0.
-void ParameterClient::take_in(Letter answer) {
-  const std::span<std::byte> own = weights_->fetch();
-  std::span<const std::byte> got = content_of(answer).first(own.size());
+void ParameterClient::take_in(Letter answer, std::span<std::byte> own) {
+  Server& from = server(answer.from);
+  const Shard& shard = from.shard;
+  std::span<const std::byte> got = content_of(answer).first(shard.bytes);
   if (steps_ == 0)
-    std::ranges::copy(got, own.begin());
+    std::ranges::copy(got, shard.of(own).begin());
   else
     with_elements(weights_->dtype(), [&]<class T>(T) {
-      got = got.first(weights_->trainables() * sizeof(T));
-      carry_on<T>(elements_of<const T>(got), elements_of<const T>(std::as_bytes(std::span(began_))),
-                  elements_of<T>(own.first(got.size())));
+      got = got.first(shard.trainables * sizeof(T));
+      carry_on<T>(elements_of<const T>(got), elements_of<const T>(std::as_bytes(began(shard))),
+                  elements_of<T>(shard.of(own).first(got.size())));
     });
-  weights_->store();
-  if (!began_.empty()) std::ranges::copy(got, began_.begin());
-  version_ = head_of(answer).version;
-  is_answer_due_ = false;
+  if (!began_.empty()) std::ranges::copy(got, began(shard).begin());
+  from.version = head_of(answer).version;
+  is_over_ = head_of(answer).again == 0;
+  --answers_due_;
   if (keeps_snapshot_) newest_ = std::make_shared<const Letter>(std::move(answer));
 }
 
@@ -182,13 +209,14 @@ std::optional<Letter> ParameterClient::take(int tag, std::string_view what) {
   }
 }
 
-void ParameterClient::post(LetterHead head, bool with_content) {
+void ParameterClient::post(int rank, LetterHead head, bool with_content) {
   head.elapsed_seconds = elapsed();
   head.waited_seconds = waited_;
+  Server& to = server(rank);
   const auto lock = hold_mailbox();
-  post_letter(mailbox_, server_rank, tag_of(head.word),
-              with_content ? letter_->seal_all(head) : letter_->seal(head));
-  unheard_.progressed();
+  post_letter(mailbox_, rank, tag_of(head.word),
+              with_content ? to.letter.seal_all(head) : to.letter.seal(head));
+  to.unheard.progressed();
 }
 
 // While this lives no other thread uses it.

@@ -21,13 +21,14 @@ constexpr std::array tags{deal_tag, weights_tag};
 
 }  // namespace
 
-ParameterServer::ParameterServer(Mailbox& mailbox, const ServerRule& rule,
+ParameterServer::ParameterServer(Mailbox& mailbox, int servers, const ServerRule& rule,
                                  std::optional<std::int64_t> max_staleness)
     : mailbox_(mailbox),
+      servers_(servers),
       rule_(rule),
       max_staleness_(max_staleness),
-      clients_(static_cast<std::size_t>(mailbox.size() - 1)),
-      deal_(mailbox.size() - 1) {
+      clients_(static_cast<std::size_t>(mailbox.size() - servers)),
+      deal_(mailbox.size() - servers) {
   for (const int rank : living()) table_.add(mailbox_.number(rank));
 }
 
@@ -55,9 +56,10 @@ Snapshot ParameterServer::newest() const {
 
 void ParameterServer::serve(WeightsImmigration& border) {
   const SharedWeights weights(border);
+  const Shard shard = weights.shard(mailbox_.rank(), servers_);
   dtype_ = weights.dtype();
-  trainables_ = weights.trainables();
-  const std::span<const std::byte> bytes = weights.fetch();
+  trainables_ = shard.trainables;
+  const std::span<const std::byte> bytes = shard.of(weights.fetch());
   answer_.emplace(bytes.size());
   std::ranges::copy(bytes, answer_->content().begin());
   if (begins_with_) take_over(*begins_with_);
@@ -95,8 +97,8 @@ bool ParameterServer::all_are(State state) const {
 
 std::vector<int> ParameterServer::living() const {
   std::vector<int> ranks;
-  for (int rank = 1; rank < mailbox_.size(); ++rank)
-    if (clients_[static_cast<std::size_t>(rank - 1)].state != State::lost) ranks.push_back(rank);
+  for (int rank = servers_; rank < mailbox_.size(); ++rank)
+    if (clients_[static_cast<std::size_t>(index_of(rank))].state != State::lost) ranks.push_back(rank);
   return ranks;
 }
 
@@ -117,7 +119,7 @@ void ParameterServer::lose(const RankLost& loss) {
   for (const int rank : lost) {
     client(rank) = {.state = State::lost};
     table_.note_death(mailbox_.number(rank));
-    parts += deal_.take_back(rank - 1);
+    parts += deal_.take_back(index_of(rank));
   }
   if (is_to_regroup()) return;
   say_who_has_died(loss.ranks(), parts);
@@ -152,12 +154,12 @@ void ParameterServer::read(const Letter& letter) {
       return deal_out();
     case Word::push:
       take_push(letter, head);
-      deal_.finish(letter.from - 1, head.steps);
+      deal_.finish(index_of(letter.from), head.steps);
       from.state = State::waits;
       return go_on();
     case Word::rest:
       take_push(letter, head);
-      deal_.finish_all(letter.from - 1);
+      deal_.finish_all(index_of(letter.from));
       from.state = State::rests;
       deal_out();
       return go_on();
@@ -183,7 +185,7 @@ void ParameterServer::deal_out() {
     const std::optional<DealtSteps> steps = std::exchange(client(rank).asks_for, std::nullopt);
     if (!steps) continue;
     if (!deal_.is_open()) deal_.open(*steps);
-    const Draw drawn = deal_.draw(rank - 1);
+    const Draw drawn = deal_.draw(index_of(rank));
     post(rank, {.word = Word::part, .step = drawn.step_in_epoch, .part = drawn.part.value_or(-1)});
   }
 }
@@ -235,11 +237,8 @@ void ParameterServer::post(int rank, const LetterHead& head) {
 }
 
 void ParameterServer::post_weights(int rank, bool again) {
-  const LetterHead head{.word = Word::weights,
-
-                        .version = version_,
-                        .number = ++answers_,
-                        .again = again ? 1 : 0};
+  const LetterHead head{
+      .word = Word::weights, .version = version_, .number = ++answers_, .again = again ? 1 : 0};
   post_letter(mailbox_, rank, tag_of(head.word), answer_->seal_all(head, account_of(deal_, table_)));
 }
 

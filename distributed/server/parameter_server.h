@@ -22,13 +22,17 @@ namespace plexaura {
 // has the weights of one version, which counts the pushes. It also deals out the data. When nothing is left to be
 // dealt, all clients rest, and all of them get the same weights.
 //
+// Where several serve, each does so with its shard of the weights, as if that were all of them: with versions, staleness
+// and a bound of its own, of which the others do not know. The first one alone deals out the data.
+//
 // Where the communicator outlives ranks, it goes on when clients die as long as parts are dealt: what these had drawn and
 // not pushed is dealt to the others. Between two deals, where clients call each other, all come together anew.
 class ParameterServer {
  public:
-  // All other ranks of the mailbox, which outlives this, are clients. `max_staleness`: a client that is more than so
+  // The first so many ranks of the mailbox, which outlives this, serve, and all others are clients. `max_staleness`: a client that is more than so
   // many pushes, counted since all rested, ahead of the slowest one at work waits for that one.
-  ParameterServer(Mailbox& mailbox, const ServerRule& rule, std::optional<std::int64_t> max_staleness);
+  ParameterServer(Mailbox& mailbox, int servers, const ServerRule& rule,
+                  std::optional<std::int64_t> max_staleness);
 
   // The weights to begin with are those of the border, unless there is a snapshot. Until all clients have left. Throws a
   // RankLost where one has died and all come together anew, or all have, and where clients wait and nobody writes within
@@ -60,7 +64,8 @@ class ParameterServer {
     bool waits() const { return awaits_weights() || asks_for; }
   };
 
-  Client& client(int rank) { return clients_[static_cast<std::size_t>(rank - 1)]; }
+  int index_of(int rank) const { return rank - servers_; }
+  Client& client(int rank) { return clients_[static_cast<std::size_t>(index_of(rank))]; }
   bool all_are(State state) const;
   std::vector<int> living() const;
   void take_over(const Letter& snapshot);
@@ -79,9 +84,10 @@ class ParameterServer {
   void ask_for_patience();
 
   Mailbox& mailbox_;
+  int servers_;
   ServerRule rule_;
   std::optional<std::int64_t> max_staleness_;
-  std::vector<Client> clients_;  // the first is rank 1
+  std::vector<Client> clients_;  // in the order of ranks
   PartDeal deal_;
   ClientTable table_;
   Snapshot begins_with_;
@@ -89,7 +95,7 @@ class ParameterServer {
   std::int64_t answers_ = 0;  // with weights, of servers before this one, too
   DType dtype_ = DType::float32;
   std::size_t trainables_ = 0;
-  std::optional<Draft> answer_;        // its content are the weights
+  std::optional<Draft> answer_;        // its content are the weights, or the shard
   std::exception_ptr loss_ = nullptr;  // the last one
 };
 

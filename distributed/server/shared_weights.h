@@ -1,11 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <fmt/format.h>
 #include <span>
 
 #include "core/error.h"
 #include "core/params/weights_immigration.h"
+#include "distributed/group/reduce.h"
 
 namespace plexaura {
 
@@ -18,6 +21,18 @@ void with_elements(DType dtype, Work&& work) {
       "a parameter server takes weights of float64 or float32, not {}: cast them first", name_of(dtype)));
 }
 
+// What one of several servers holds of the shared weights: contiguous, and cut at a cache line, also within a parameter.
+struct Shard {
+  std::size_t begin = 0;  // bytes
+  std::size_t bytes = 0;
+  std::size_t trainables = 0;  // elements, before those of buffers
+
+  template <class Byte>
+  std::span<Byte> of(std::span<Byte> weights) const {
+    return weights.subspan(begin, bytes);
+  }
+};
+
 // Of the weights behind a border, what a parameter server and its clients have in common: trainables, and behind them
 // buffers, as they lie in the value arena, in front of the frozen parameters.
 class SharedWeights {
@@ -28,14 +43,21 @@ class SharedWeights {
   }
 
   DType dtype() const { return border_->placement().dtype(ArenaKind::value); }
-  std::size_t trainables() const { return count(ParameterRole::trainable); }
-  // Copies them off the device, to where the border shows them; store() makes what was written there the weights.
-  std::span<std::byte> fetch() const {
-    return border_->fetch_values().first((trainables() + count(ParameterRole::buffer)) * size_of(dtype()));
+  // That of a server, of so many: as many cache lines as any other has, or one more.
+  Shard shard(int server, int servers) const {
+    const Part part = part_of(static_cast<std::int64_t>(shared()), dtype(), server, servers);
+    const auto first = static_cast<std::size_t>(part.first);
+    const auto count = static_cast<std::size_t>(part.count);
+    const std::size_t before_buffers = std::max(trainables(), first) - first;
+    return {first * size_of(dtype()), count * size_of(dtype()), std::min(before_buffers, count)};
   }
+  // Copies them off the device, to where the border shows them; store() makes what was written there the weights.
+  std::span<std::byte> fetch() const { return border_->fetch_values().first(shared() * size_of(dtype())); }
   void store() const { border_->store_values(); }
 
  private:
+  std::size_t trainables() const { return count(ParameterRole::trainable); }
+  std::size_t shared() const { return trainables() + count(ParameterRole::buffer); }
   std::size_t count(ParameterRole role) const {
     return static_cast<std::size_t>(border_->placement().count(role));
   }

@@ -1,18 +1,86 @@
 #include "distributed/strategies/async_server.h"
 
+#include <exception>
+#include <fmt/format.h>
+#include <string_view>
+#include <utility>
+
+#include "core/error.h"
+
 namespace plexaura {
 
+namespace {
+
+constexpr std::string_view letters = "the letters of the parameter server";
+
+void check_groups(Communicator& communicator, const AsyncServerOptions& options) {
+  const int training = communicator.size() - options.servers;  // below 1: Roles says so
+  if (training < 1 || training % options.group == 0) return;
+  const UserError error(fmt::format(
+      "{} ranks train, and distributed.group makes clients of {} ranks each; start another number of "
+      "ranks, or change one of the two",
+      training, options.group));
+  agree_on_error(communicator, std::make_exception_ptr(error), "the groups of clients");
+}
+
+}  // namespace
+
 AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& options)
-    : communicator_(communicator), mailbox_(communicator.mailbox("the letters of the parameter server")) {
-  if (communicator.rank() == server_rank)
-    server_ = std::make_unique<ParameterServer>(*mailbox_, options.rule, options.max_staleness);
-  else
-    client_ = std::make_unique<ParameterClient>(*mailbox_, options.rule, options.push_every, options.client,
-                                                communicator.outlives_ranks());
+    : communicator_(communicator) {
+  check_groups(communicator, options);
+  const int trainer = communicator.rank() - options.servers;  // below 0: it serves
+  const bool writes = trainer < 0 || trainer % options.group == 0;
+  if (options.group == 1) {
+    mailbox_ = communicator.mailbox(letters);
+  } else {
+    const auto writing = communicator.split(writes ? 0 : 1, letters);
+    if (writes) mailbox_ = writing->mailbox(letters);
+  }
+  if (trainer < 0)
+    server_ =
+        std::make_unique<ParameterServer>(*mailbox_, options.servers, options.rule, options.max_staleness);
+  else if (writes)
+    client_ = std::make_unique<ParameterClient>(*mailbox_, options.servers, options.rule, options.push_every,
+                                                options.client, communicator.outlives_ranks());
+  if (options.group == 1) return;
+  auto trainers = communicator.split(trainer < 0 ? 0 : 1, "the ranks that train");
+  if (trainer >= 0) group_ = std::make_unique<ClientGroup>(std::move(trainers), options.group, client_.get());
+}
+
+Dealer* AsyncServer::dealer() {
+  if (group_) return group_.get();
+  return client_.get();
 }
 
 void AsyncServer::begin(WeightsImmigration& border) {
   if (client_) client_->begin(border);
+  if (group_) group_->begin(border);
+}
+
+UpdateAnswer AsyncServer::before_update(std::size_t bucket) {
+  group_->average(bucket);
+  return {};
+}
+
+void AsyncServer::after_update() {
+  if (group_)
+    group_->count_step();
+  else
+    client_->count_step();
+}
+
+void AsyncServer::show_weights() { group_ ? group_->rest() : client_->rest(); }
+
+std::vector<StrategyState> AsyncServer::state() const {
+  return group_ ? group_->state() : std::vector<StrategyState>();
+}
+
+void AsyncServer::take_state(std::vector<StrategyState> state) {
+  if (group_) group_->take_state(state);
+}
+
+void AsyncServer::end() {
+  if (client_) client_->leave();
 }
 
 void AsyncServer::go_on_from(const Strategy& former) {
@@ -29,8 +97,10 @@ void AsyncServer::begin_with(const Snapshot& snapshot) {
   server_ ? server_->begin_with(snapshot) : client_->begin_with(snapshot);
 }
 
+// All pushes come to each server; how stale they are there is told of the first one.
 std::string AsyncServer::account() const {
-  return server_ ? "clients of the parameter server\n" + server_->table().to_text() : "";
+  const bool tells = server_ && communicator_.rank() == server_rank;
+  return tells ? "clients of the parameter server\n" + server_->table().to_text() : "";
 }
 
 }  // namespace plexaura

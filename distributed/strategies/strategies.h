@@ -25,7 +25,7 @@ enum class Overlap : std::uint8_t {
 
 struct StrategyOptions {
   std::string name = "allreduce";
-  // Of all but send-recv, scatter-gather and those with a parameter server: by_step where ranks may be outlived.
+  // Of all but send-recv and scatter-gather: by_step where ranks may be outlived.
   BucketSum::Update update = BucketSum::Update::by_bucket;
   // One rank has a strategy, too: for steps of several shards, and for what it keeps where the others were lost.
   bool even_alone = false;
@@ -49,7 +49,7 @@ bool overlaps(const StrategyOptions& options, const Communicator& communicator);
 
 // Whether the weights of each rank are its own, so that it goes on with these where others are lost.
 bool keeps_own_weights(std::string_view strategy);
-// Whether rank 0 serves weights to clients that do not wait for each other.
+// Whether rank 0, or the first ranks, serve weights to clients that do not wait for each other.
 bool has_parameter_server(std::string_view strategy);
 
 // How the ranks of this run work together:
@@ -59,7 +59,7 @@ bool has_parameter_server(std::string_view strategy);
 //   scatter-gather    rank 0 deals out the data, trains too, gathers the gradients, updates, and sends the weights
 //   local             each rank trains for itself; now and then their weights are averaged
 //   elastic           each rank trains for itself, tied to a centre that now and then follows them
-//   async-server      each rank but 0 trains at its own pace; rank 0 mixes their weights into its own
+//   async-server      each rank but 0 trains at its own pace; rank 0, or the first ones, mix their weights into their own
 //   downpour          the same, but rank 0 adds up how their weights have changed
 // All but async-server and downpour give the same bits in every run where Communicator::keeps_order(); allreduce,
 // reduce-broadcast, send-recv and scatter-gather then give those of one another, for every size of the buckets. Null where the

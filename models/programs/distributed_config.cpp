@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -89,6 +90,10 @@ bool rank_0_adds(const std::string& strategy) {
 
 AsyncServerOptions read_async_server(const Section& distributed, bool mixes) {
   AsyncServerOptions server;
+  server.servers = static_cast<int>(distributed.integer_or(
+      "servers", server.servers, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));
+  server.group = static_cast<int>(distributed.integer_or(
+      "group", server.group, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));
   server.push_every = distributed.has("push_every")
                           ? distributed.integer_or_word("push_every", "epoch", {.minimum = 1})
                           : distributed.integer_or("push_every", *server.push_every);
@@ -141,7 +146,7 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   if (!is_local) distributed.refuse({"first_epochs", "outer", "fragments", "delay"}, because);
   if (has_server) run.strategy.async_server = read_async_server(distributed, mixes);
   if (!is_elastic) distributed.refuse({"elasticity"}, because);
-  if (!has_server) distributed.refuse({"push_every", "max_staleness", "client"}, because);
+  if (!has_server) distributed.refuse({"servers", "group", "push_every", "max_staleness", "client"}, because);
   if (!mixes) distributed.refuse({"mix", "damping"}, because);
   if (is_local || is_elastic)
     run.trainer.report_seconds =
@@ -230,6 +235,12 @@ bool exchanges_late(const Section& distributed) {
   return distributed.text_or("strategy", "allreduce") == "local" && distributed.integer_or("delay", 0) > 0;
 }
 
+// Whether the strategy has a parameter server, and this number of ranks is above 1.
+bool has_several(const Section& distributed, const char* key) {
+  return has_parameter_server(distributed.text_or("strategy", "allreduce")) &&
+         distributed.integer_or(key, 1) > 1;
+}
+
 }  // namespace
 
 double read_deadline(const Section& distributed) {
@@ -243,7 +254,10 @@ OnLoss read_on_loss(const Section& distributed) {
                                 .empty();
   // There is no undisturbed run that ranks which do not follow one another could repeat.
   const bool is_late = exchanges_late(distributed);
-  const bool always_drops = (keeps_own_weights(strategy) && !is_late) || has_parameter_server(strategy);
+  const bool has_shards = has_several(distributed, "servers");
+  const bool has_groups = has_several(distributed, "group");
+  const bool may_lose_clients = has_parameter_server(strategy) && !has_shards && !has_groups;
+  const bool always_drops = (keeps_own_weights(strategy) && !is_late) || may_lose_clients;
   const std::string by_default = can_be_exact ? "exact" : always_drops ? "drop" : "end";
   const std::string word = distributed.choice_or("on_loss", by_default, {"drop", "end", "exact"});
   if (word == "exact") return OnLoss::exact;
@@ -251,6 +265,14 @@ OnLoss read_on_loss(const Section& distributed) {
     throw distributed.error("on_loss",
                             "is 'drop', and the exchange under way would be lost with a rank, since "
                             "distributed.delay is above 0; remove one of them");
+  if (word == "drop" && has_groups)
+    throw distributed.error("on_loss",
+                            "is 'drop', and a client would lose one of its ranks, since distributed.group is "
+                            "above 1; remove one of them");
+  if (word == "drop" && has_shards)
+    throw distributed.error("on_loss",
+                            "is 'drop', and the weights of a server would be lost with it, since "
+                            "distributed.servers is above 1; remove one of them");
   return word == "drop" ? OnLoss::drop : OnLoss::end;
 }
 
@@ -263,6 +285,10 @@ std::string why_others_end(const Config& config, const RunOptions& run) {
   const std::string reason =
       run.strategy.local.delay > 0
           ? "distributed.delay is above 0, and the exchange under way would be lost with a rank; set it to 0"
+      : run.strategy.async_server.servers > 1
+          ? "distributed.servers is above 1, and the weights of a server would be lost with it; set it to 1"
+      : run.strategy.async_server.group > 1
+          ? "distributed.group is above 1, and a client would lose one of its ranks; set it to 1"
       : distributed.has("on_loss")
           ? fmt::format("distributed.on_loss is end; set it to {}drop", why_not.empty() ? "exact or " : "")
           : why_not + (can_drop ? ", or set distributed.on_loss to drop" : "");

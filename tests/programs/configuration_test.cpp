@@ -132,7 +132,8 @@ TEST_CASE("keys without effect are errors") {
         }).find("gamma has no effect here, because the schedule is cosine") != std::string::npos);
   for (const std::string key :
        {"every: 2", "fragments: 2", "delay: 1", "first_epochs: 1", "outer: {momentum: 0.9}",
-        "elasticity: 0.5", "push_every: 2", "max_staleness: 2", "client: threaded", "mix: 0.5", "damping: 1"})
+        "elasticity: 0.5", "servers: 2", "group: 2", "push_every: 2", "max_staleness: 2", "client: threaded",
+        "mix: 0.5", "damping: 1"})
     CHECK(user_error([&] {
             read(csv, sgd, key);
           }).find("has no effect here, because the strategy is allreduce") != std::string::npos);
@@ -224,7 +225,7 @@ TEST_CASE("keys without effect are errors") {
             read(csv, sgd, "strategy: downpour, " + key);
           }).find("has no effect here, because the strategy is downpour") != std::string::npos);
   for (const std::string key : {"push_every: 0", "push_every: epochs", "mix: 0", "mix: 1.5", "damping: -1",
-                                "max_staleness: -1", "client: parallel"}) {
+                                "max_staleness: -1", "client: parallel", "servers: 0", "group: 0"}) {
     const std::string said = user_error([&] { read(csv, sgd, "strategy: async-server, " + key); });
     CAPTURE(said);
     CHECK(said.starts_with("test.yaml:3:"));
@@ -268,6 +269,10 @@ TEST_CASE("a run whose ranks end with one that dies names the key by which they 
         "distributed.on_loss to drop");
   CHECK(why("on_loss: end") == "on_loss is end; set it to exact or drop");
   CHECK(why("on_loss: end, strategy: downpour") == "on_loss is end; set it to drop");
+  CHECK(why("servers: 2, on_loss: end, strategy: downpour") ==
+        "servers is above 1, and the weights of a server would be lost with it; set it to 1");
+  CHECK(why("group: 2, on_loss: end, strategy: downpour") ==
+        "group is above 1, and a client would lose one of its ranks; set it to 1");
   CHECK(why("on_loss: end, algorithm: ring") == "on_loss is end; set it to drop");
   CHECK(why("on_loss: end, strategy: elastic") == "on_loss is end; set it to drop");
 }
@@ -289,32 +294,6 @@ TEST_CASE("with strategies of which each rank keeps its own weights, the others 
               .ends_with("distributed.on_loss is 'exact' and distributed.strategy is " + strategy +
                          "; choose allreduce, or drop"));
   }
-}
-
-TEST_CASE("the others go on without a client of a server that dies, unless the file says that all end") {
-  const auto on_loss = [](const std::string& distributed) {
-    return read_on_loss(
-        Config::parse("distributed: {" + distributed + "}\n", "test.yaml").section("distributed"));
-  };
-  for (const std::string strategy : {"async-server", "downpour"}) {
-    CHECK(on_loss("strategy: " + strategy) == OnLoss::drop);
-    CHECK(on_loss("on_loss: end, strategy: " + strategy) == OnLoss::end);
-  }
-  CHECK(on_loss("strategy: send-recv") == OnLoss::end);
-}
-
-TEST_CASE("clients of a server train on while letters travel where distributed.client says so") {
-  const auto kind = [](const std::string& client) {
-    const Config config = Config::parse(
-        fmt::format("data: {{format: csv, path: {}/models/iris.csv}}\ntraining: {{epochs: 2, batch_size: 2, "
-                    "optimizer: {{name: sgd, learning_rate: 0.1}}}}\ndistributed: {{strategy: downpour{}}}\n",
-                    PLEXAURA_SOURCE, client),
-        "test.yaml");
-    return read_options(config, open_data(config).train->size(), 2).strategy.async_server.client;
-  };
-  CHECK(kind("") == ClientKind::serial);
-  CHECK(kind(", client: serial") == ClientKind::serial);
-  CHECK(kind(", client: threaded") == ClientKind::threaded);
 }
 
 TEST_CASE("the size of buckets is looked for where allreduce is given none") {

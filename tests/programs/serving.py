@@ -16,6 +16,7 @@ import support
 from churning import IN_MPI_INIT
 from dying import chosen, death
 from joining import FAULTS_OF_START
+from launching import LaunchTest
 from surviving import OPEN_MPI_5, SurvivalTest
 
 CLIENTS = 3
@@ -284,6 +285,81 @@ class Ended(ServerTest):
     def test_spares_are_refused(self):
         self.launch("-n", 3, "--survive", "--spares", 1, *self.command("mlp", *self.iris("distributed.strategy=downpour")), status=2)
         self.assertIn("distributed.strategy is 'downpour', whose clients draw the parts of one that dies, and no spare takes over; ", self.all_output)
+
+
+class Sharded(ServerTest):
+    """Two servers, each with a shard of the weights."""
+
+    TWO = "distributed.servers=2"
+    SETTINGS = ("distributed.push_every=4", "training.epochs=20", "output.every=7", "output.keep=1000")
+
+    def test_one_client_saves_the_bits_that_it_has_with_one_server(self):
+        for strategy in ("async-server", "downpour"):
+            arguments = self.iris(f"distributed.strategy={strategy}", *self.SETTINGS)
+            self.launch("-n", 2, *self.command("mlp", *arguments, *self.settings("output.dir=one")))
+            self.launch("-n", 3, *self.command("mlp", *arguments, *self.settings("output.dir=two", self.TWO)))
+            names = self.checkpoints("one")
+            self.assertEqual(self.checkpoints("two"), names)
+            self.assertGreater(len(names), 40)
+            for name in names:
+                one, two = ((self.folder / folder / name / "weights.safetensors").read_bytes() for folder in ("one", "two"))
+                self.assertEqual(one, two, name)
+            shutil.rmtree(self.folder / "one")
+            shutil.rmtree(self.folder / "two")
+
+    def test_all_end_with_a_rank_that_dies(self):
+        """With either server, or a client."""
+        for victim in (0, 1, 3):
+            run = self.start_clients(*settings_of(victim), self.TWO, epochs=1_000_000)
+            LaunchTest.wait_for_step(self, CLIENTS + 1, 100, serving=2)
+            self.kill(victim)
+            self.end(run, 1)
+            self.assertIn("all others end, although this MPI would let them go on, because distributed.servers is above 1, and the weights of a server "
+                          "would be lost with it; set it to 1", self.all_output)
+            self.assertEqual(len(re.findall(f"(?m)^rank {victim} on .* has died while rank", self.all_output)), 1, self.all_output)
+
+    def test_a_restart_goes_on(self):
+        run = self.start_clients(*settings_of(0), self.TWO, options=("--restarts", 1))
+        LaunchTest.wait_for_step(self, CLIENTS + 1, 100, serving=2)
+        first = self.ranks()[0].process
+        self.kill(1)
+        self.wait_for_new_start(first)
+        self.assertRegex(self.end(run, 0)[0], "; starting again from the last checkpoint with 4 ranks ")
+        self.check_learned()
+
+    def test_what_is_refused(self):
+        for settings, ranks, said in (((self.TWO, "distributed.on_loss=drop"), 4, "distributed.on_loss is 'drop', and the weights of a server would be lost with it, "),
+                                      ((self.TWO,), 2, "all ranks serve and none trains; start more ranks, ")):
+            self.launch("-n", ranks, *self.command("mlp", *self.iris("distributed.strategy=downpour", *settings)), status=2)
+            self.assertIn(said, self.all_output)
+
+
+class Grouped(ServerTest):
+    """Clients of two ranks each."""
+
+    def test_the_ranks_of_a_client_hold_equal_bits(self):
+        """At the end all have the weights of the server. States of the optimizer are each client's own."""
+        for seed in range(4):
+            arguments = self.iris("output.dir=run", *settings_of(seed), "distributed.group=2", "distributed.servers=2", "distributed.push_every=4", "training.batch_size=7")
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+            self.launch("-n", 6, *self.command("mlp", *arguments), "--steps", 25)
+            states = {}
+            for name, value in support.read_safetensors(self.checkpoint("run") / "state.safetensors").items():
+                if name.startswith("state0."):
+                    states.setdefault("0", {})[name.removeprefix("state0.")] = value
+                elif name.startswith("strategy.rank"):
+                    rank, _, tensor = name.removeprefix("strategy.rank").partition(".store/state0/")
+                    states.setdefault(rank, {})[tensor] = value
+            self.assertEqual(sorted(states), ["0", "1", "2", "3"])
+            self.assertEqual(states["0"], states["1"])
+            self.assertEqual(states["2"], states["3"])
+            self.assertNotEqual(states["0"], states["2"])
+
+    def test_what_is_refused(self):
+        for settings, said in ((("distributed.on_loss=drop",), "distributed.on_loss is 'drop', and a client would lose one of its ranks, "),
+                               ((), "3 ranks train, and distributed.group makes clients of 2 ranks each; ")):
+            self.launch("-n", 4, *self.command("mlp", *self.iris("distributed.strategy=downpour", "distributed.group=2", *settings)), status=2)
+            self.assertIn(said, self.all_output)
 
 
 if __name__ == "__main__":

@@ -177,6 +177,9 @@ class Measuring(unittest.TestCase):
     def test_numbers_of_ranks_that_train(self):
         rows = self.measure("--trainers", "1,4", "--strategies", "allreduce,send-recv", "--trace-steps", "0")
         self.assertEqual([(row["strategy"], row["ranks"]) for row in rows], [("one rank", "1"), ("allreduce", "4"), ("send-recv", "5")])
+        rows = self.variants('{"two": {"strategy": "downpour", "set": {"distributed.servers": 2}}}', "--trainers", "4", "--batch", "8", "--trace-steps", "0")
+        self.assertEqual(rows[0]["ranks"], "6")
+        self.assertIn("distributed.servers=2 --set training.batch_size=32 ", self.commands[0])
         with self.assertRaisesRegex(Mistake, "--ranks and --trainers exclude each other"):
             self.measure("--trainers", "4", "--ranks", "4")
 

@@ -23,7 +23,10 @@ class Variant:
 
     @property
     def servers(self):
-        return 1 if self.strategy in (*SERVING, "send-recv") else 0
+        if self.strategy not in SERVING:
+            return 1 if self.strategy == "send-recv" else 0
+        told = dict(word.split("=", 1) for word in self.overrides).get("distributed.servers", "")
+        return int(told) if told.isdigit() else 1
 
 
 @dataclass

@@ -42,8 +42,8 @@ TEST_CASE("letters: bytes that are none are an error, and weights that are too l
   check_fits_letter(2'130'706'319);
   CHECK_THROWS_WITH_AS(
       check_fits_letter(2'130'706'320),
-      "the weights take 2130706320 bytes, and a letter to the parameter server holds 2130706319; choose "
-      "another distributed.strategy",
+      "the weights of a parameter server take 2130706320 bytes, and a letter to it holds 2130706319; raise "
+      "distributed.servers",
       UserError);
 }
 

@@ -47,10 +47,10 @@ class Client {
 
 using Life = std::function<void(Client&)>;
 
-// Of a server and two clients with these lives, each on a thread of its own: what the server tells at the end.
+// Of servers and two clients with these lives, each on a thread of its own: what the first server tells at the end.
 std::string account_of(const AsyncServerOptions& options, const std::array<Life, 2>& lives,
                        double deadline_seconds = 60) {
-  constexpr int rank_count = 3;
+  const int rank_count = options.servers + 2;
   std::string account;
   ThreadNetwork network(rank_count);
   const auto ends = endings(rank_count, [&](int rank) {
@@ -58,15 +58,15 @@ std::string account_of(const AsyncServerOptions& options, const std::array<Life,
     AsyncServer strategy(all, options);
     if (strategy.role() == RankRole::serves) {
       MovedRank(strategy).serve();
-      account = strategy.account();
+      if (rank == 0) account = strategy.account();
     } else {
       Client client(strategy);
-      lives.at(static_cast<std::size_t>(rank - 1))(client);
+      lives.at(static_cast<std::size_t>(rank - options.servers))(client);
       strategy.end();
     }
     all.leave(0);
   });
-  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
+  CHECK(ends == std::vector<std::string>(static_cast<std::size_t>(rank_count), "fine"));
   return account;
 }
 
@@ -116,7 +116,7 @@ std::vector<std::string> with(std::vector<std::string> settings, const std::vect
 
 // The first gets the answer to its first push with that of the other, and has gone from 8 to 12 meanwhile: what it has
 // learned since stays, and its buffer is its own until it rests.
-Pushed go_on_behind_a_push(const ServerRule& rule) {
+Pushed go_on_behind_a_push(const ServerRule& rule, int servers = 1) {
   Pushed pushed;
   std::promise<void> went_on;
   const Life fast = [&](Client& client) {
@@ -138,24 +138,26 @@ Pushed go_on_behind_a_push(const ServerRule& rule) {
     pushed.rested[1] = client.values();
   };
   pushed.account = account_of(
-      {.rule = rule, .push_every = 2, .max_staleness = 0, .client = ClientKind::threaded}, {fast, slow});
+      {.servers = servers, .rule = rule, .push_every = 2, .max_staleness = 0, .client = ClientKind::threaded},
+      {fast, slow});
   return pushed;
 }
 
 // Step 18 is within an epoch. Each rank goes on with its own state of the optimizer.
-void check_resumed(const std::string& client) {
+void check_resumed(const std::string& client, int servers = 1) {
   const TemporaryFolder folder;
-  const auto settings = with(mixed, {"training.epochs=4", "training.precision=float64", "distributed.mix=1",
-                                     "distributed.client=" + client});
+  const auto settings =
+      with(mixed, {"training.epochs=4", "training.precision=float64", "distributed.mix=1",
+                   "distributed.client=" + client, fmt::format("distributed.servers={}", servers)});
   const auto saving = with(settings, {"output.dir=" + (folder / "run").string()});
   for (const int clients : {1, 3}) {
-    CHECK(train_iris(clients + 1, saving, 18)[0].steps == 18);
-    const auto resumed = train_iris(clients + 1, saving, {}, true);
+    CHECK(train_iris(servers + clients, saving, 18)[0].steps == 18);
+    const auto resumed = train_iris(servers + clients, saving, {}, true);
     for (const IrisEnd& end : resumed) {
       CHECK(end.steps == 60);
       CHECK(end.weights == resumed[0].weights);
     }
-    if (clients == 1) CHECK(distance(resumed[0].values, train_iris(2, settings)[0].values) < 1e-12);
+    if (clients == 1) CHECK(distance(resumed[0].values, train_iris(servers + 1, settings)[0].values) < 1e-12);
     std::filesystem::remove_all(folder / "run");
   }
 }
@@ -358,8 +360,8 @@ TEST_CASE(
     "async-server, downpour: learn the flowers as one rank does, and all clients end with the same weights" *
     doctest::skip(sanitized)) {
   const double alone = train_iris(1, {})[0].accuracy;
-  const auto check = [&](const std::vector<std::string>& settings, int clients) {
-    const auto ends = train_iris(clients + 1, settings);
+  const auto check = [&](const std::vector<std::string>& settings, int clients, int servers = 1) {
+    const auto ends = train_iris(servers + clients, settings);
     REQUIRE(std::ssize(ends) == clients);
     for (const IrisEnd& end : ends) {
       CHECK(end.weights == ends[0].weights);
@@ -367,7 +369,10 @@ TEST_CASE(
     }
     CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
   };
-  for (const auto& settings : {mixed, added}) check(with(settings, {"distributed.client=threaded"}), 3);
+  for (const auto& settings : {mixed, added}) {
+    check(with(settings, {"distributed.client=threaded"}), 3);
+    check(with(settings, {"distributed.servers=2"}), 2, 2);
+  }
   check(mixed, 1);
   check(mixed, 4);
   check(added, 2);
@@ -391,5 +396,58 @@ TEST_CASE("async-server: a run goes on from its checkpoint, and one client as if
 }
 
 TEST_CASE("async-server: a run of threaded clients likewise") { check_resumed("threaded"); }
+
+TEST_CASE("async-server: a run with two servers likewise") { check_resumed("serial", 2); }
+
+// With four, one has nothing: three cache lines are shared.
+TEST_CASE("async-server, downpour: servers of a shard each take in a push as one server takes in all of it") {
+  for (const int servers : {2, 3, 4}) {
+    CAPTURE(servers);
+    const Pushed mixed =
+        push_one_after_the_other({.servers = servers, .rule = {.damping = 1}, .push_every = 1});
+    CHECK(mixed.behind[1] == Numbers{7, 7, 16});
+    CHECK(mixed.rested[0] == Numbers{7, 7, 8});
+    CHECK(tells(mixed.account, fmt::format("     {}        1        1             0.00", servers)));
+    CHECK(tells(mixed.account, "  pushes by staleness   0: 1  1: 1\n"));
+    const ServerRule adding{.push = ServerRule::Push::changes};
+    const Pushed added = push_one_after_the_other({.servers = servers, .rule = adding, .push_every = 1});
+    CHECK(added.behind[1] == Numbers{24, 12, 16});
+    CHECK(added.rested[0] == Numbers{24, 12, 8});
+  }
+}
+
+TEST_CASE("async-server: a threaded client keeps what it has learned since it pushed to several servers") {
+  for (const int servers : {2, 3}) {
+    const Pushed pushed = go_on_behind_a_push({}, servers);
+    CHECK(pushed.behind[0] == Numbers{9, 9, 9});
+    CHECK(pushed.behind[1] == Numbers{14, 12, 12});
+    CHECK(pushed.rested[0] == Numbers{12, 11, 12});
+    CHECK(pushed.rested[1] == Numbers{12, 11, 16});
+  }
+}
+
+// It writes to the first one with each draw.
+TEST_CASE("async-server: each of several servers hears of a client that draws and does not push") {
+  const Life drawing = [](Client& client) {
+    while (client.draws(4)) {
+      std::this_thread::sleep_for(Seconds(0.5));
+      client.step(8);
+    }
+    client.rest();
+  };
+  account_of({.servers = 2, .push_every = std::nullopt}, {idle, drawing}, 2.5);
+}
+
+TEST_CASE("async-server, downpour: one client of several servers has the bits that it has with one") {
+  for (const char* strategy : {"async-server", "downpour"}) {
+    const std::vector<std::string> brief{
+        "training.epochs=3", fmt::format("distributed.strategy={}", strategy), "distributed.push_every=4"};
+    const std::string one = train_iris(2, brief)[0].weights;
+    for (const int servers : {2, 5})
+      CHECK(
+          train_iris(servers + 1, with(brief, {fmt::format("distributed.servers={}", servers)}))[0].weights ==
+          one);
+  }
+}
 
 }  // namespace plexaura::testing::async_server_test

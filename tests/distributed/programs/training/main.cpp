@@ -31,10 +31,12 @@ namespace {
 //   --model NAME  --backend NAME  --memory shared|private  --deadline SECONDS  --strategy NAME  --output DIR
 //   --resume NAME    goes on from the checkpoint of this name, which must be the newest
 //   --serving RANK   of `served`: trains nothing, and sums for the others
-//   --raise SIGNAL   on rank 1, after step 20
-//   --strike SIGNAL  the same on the rank that serves
+//   --disturbed RANK   the one that the next options mean; otherwise the first behind --servers, which are 1 unless they are given
+//   --raise SIGNAL   on that rank, after step 20
+//   --strike SIGNAL  the same on the last rank that serves
 //   --broken INDEX   a sample that cannot be read
-//   --other seed|weights   what rank 1 has otherwise than the rest
+//   --other seed|weights   what that rank has otherwise than the rest
+//   --servers COUNT, --group COUNT  of a strategy with a parameter server
 class Arguments {
  public:
   Arguments(int argc, char** argv) {
@@ -52,7 +54,6 @@ class Arguments {
   std::map<std::string, std::string> values_;
 };
 
-constexpr int disturbed_rank = 1;
 constexpr std::int64_t disturbed_step = 20;
 
 void nudge(ParameterStore& store) {
@@ -64,7 +65,7 @@ void nudge(ParameterStore& store) {
 
 SmallRunOptions read_options(const Arguments& arguments, int rank) {
   SmallRunOptions options;
-  const bool disturbed = rank == disturbed_rank;
+  const bool disturbed = rank == arguments.number("disturbed", arguments.number("servers", 1));
   options.model = arguments.text("model", "mlp");
   options.backend = arguments.text("backend", "cpu");
   options.output = arguments.text("output");
@@ -88,11 +89,12 @@ void check_newest(const Arguments& arguments) {
   if (name != arguments.text("resume")) throw InternalError("test failed: the newest checkpoint is " + name);
 }
 
-// Has the lowest rank that trains send the signal to the rank that serves.
+// Has the lowest rank that trains send the signal to the last rank that serves.
 void strike_server(const Arguments& arguments, Communicator& ranks, const Roles& roles,
                    SmallRunOptions& options) {
   const auto processes = ranks.gather_all(roles.serves() ? std::to_string(getpid()) : "", "the server");
-  const auto server = std::ranges::find_if(processes, [](const std::string& each) { return !each.empty(); });
+  const auto server =
+      std::find_if(processes.rbegin(), processes.rend(), [](const auto& each) { return !each.empty(); });
   if (!arguments.has("strike") || roles.serves() || roles.training().rank() != 0) return;
   options.after_step = [process = std::stoi(*server), signal = arguments.number("strike"),
                         struck = false](std::int64_t step) mutable {
@@ -170,7 +172,10 @@ int run_once(const Arguments& arguments, Communicator& ranks) {
   chosen.local = {.every = 4, .first_epochs = 1, .outer_learning_rate = 0.7, .outer_momentum = 0.5};
   chosen.elastic = {.every = 4, .elasticity = 0.5};
   const bool is_threaded = arguments.text("client", "serial") == "threaded";
-  chosen.async_server = {.push_every = 2, .client = is_threaded ? ClientKind::threaded : ClientKind::serial};
+  chosen.async_server = {.servers = arguments.number("servers", 1),
+                         .group = arguments.number("group", 1),
+                         .push_every = 2,
+                         .client = is_threaded ? ClientKind::threaded : ClientKind::serial};
   const auto strategy = make_strategy(chosen, ranks);
   const Roles roles(ranks, strategy.get());
   SmallRunOptions options = read_options(arguments, ranks.rank());
