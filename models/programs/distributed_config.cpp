@@ -78,8 +78,8 @@ CompressionOptions read_compression(const Section& distributed, const RunOptions
 
 Overlap read_overlap(const Section& distributed) {
   const std::map<std::string, Overlap> choices{
-      {"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}};
-  return choices.at(distributed.choice_or("overlap", "auto", {"auto", "on", "off"}));
+      {"auto", Overlap::automatic}, {"on", Overlap::on}, {"both", Overlap::both}, {"off", Overlap::off}};
+  return choices.at(distributed.choice_or("overlap", "auto", {"auto", "on", "both", "off"}));
 }
 
 bool rank_0_adds(const std::string& strategy) {
@@ -199,8 +199,10 @@ void settle_overlap(const Section& distributed, RunOptions& run) {
   if (run.algorithm != "mpi") return;
   if (run.strategy.local.delay > 0)
     throw distributed.error("delay", "is above 0, and distributed.algorithm is mpi; remove one of them");
-  if (run.strategy.overlap == Overlap::on)
-    throw distributed.error("overlap", "is on, and distributed.algorithm is mpi; remove one of them");
+  if (is_asked_for(run.strategy.overlap))
+    throw distributed.error("overlap",
+                            fmt::format("is {}, and distributed.algorithm is mpi; remove one of them",
+                                        distributed.text_or("overlap", "auto")));
   run.strategy.overlap = Overlap::off;
 }
 
