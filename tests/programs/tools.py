@@ -123,6 +123,7 @@ class Tools(ProgramTest):
         self.assertGreater(slow, 0.2)
         self.assertGreater(slow, 2 * seconds(f"times={times}"))
         self.assertGreater(slow, 2 * seconds(f"times={times},slow=4,slow_rank=2"))
+        self.assertGreater(seconds(f"times={4 * times},computes=0"), 0.2)
         for options, wanted in (("time=3", "the backend 'paced' has no option 'time'; it has: computes, slow, slow_rank, times"),
                                 ("times=-1", "the option 'times' of the backend 'paced' is '-1'; it must be a number, 0 or more"),
                                 ("times=1x", "the option 'times' of the backend 'paced' is '1x'; it must be a number, 0 or more"),
