@@ -1,6 +1,7 @@
 // The plugin "paced": a slower processor than this one, so that few cores carry the ranks of many machines. It
 // computes as the CPU does, and each kernel takes `times` times as long as estimates expect of the CPU. With
-// `slow_rank` and `slow` that rank takes `slow` times as long as the others.
+// `slow_rank` and `slow` that rank takes `slow` times as long as the others. With `computes=0` kernels of 10 us and more
+// sleep without computing anything: for times that do not depend on what else this machine does.
 
 #include <algorithm>
 #include <charconv>
@@ -50,10 +51,13 @@ class Pace {
 
 class PacedLaunch final : public Launch {
  public:
+  // `launch`: null where nothing is computed.
   PacedLaunch(std::unique_ptr<Launch> launch, Seconds wanted, std::shared_ptr<Pace> pace)
       : launch_(std::move(launch)), wanted_(wanted), pace_(std::move(pace)) {}
   void run() override {
-    pace_->keep(wanted_, [&] { launch_->run(); });
+    pace_->keep(wanted_, [&] {
+      if (launch_) launch_->run();
+    });
   }
 
  private:
@@ -64,23 +68,28 @@ class PacedLaunch final : public Launch {
 
 class PacedKernel final : public Kernel {
  public:
-  PacedKernel(std::shared_ptr<const Kernel> kernel, Seconds wanted, std::shared_ptr<Pace> pace)
-      : kernel_(std::move(kernel)), wanted_(wanted), pace_(std::move(pace)) {}
+  PacedKernel(std::shared_ptr<const Kernel> kernel, bool computes, Seconds wanted, std::shared_ptr<Pace> pace)
+      : kernel_(std::move(kernel)), computes_(computes), wanted_(wanted), pace_(std::move(pace)) {}
   std::size_t workspace() const override { return kernel_->workspace(); }
   std::unique_ptr<Launch> bind(const Binding& binding) const override {
-    return std::make_unique<PacedLaunch>(kernel_->bind(binding), wanted_, pace_);
+    return std::make_unique<PacedLaunch>(computes_ ? kernel_->bind(binding) : nullptr, wanted_, pace_);
   }
 
  private:
   std::shared_ptr<const Kernel> kernel_;
+  bool computes_;
   Seconds wanted_;
   std::shared_ptr<Pace> pace_;
 };
 
 class PacedBackend final : public ForwardingBackend {
  public:
-  PacedBackend(std::unique_ptr<Backend> cpu, double times)
-      : ForwardingBackend(*cpu), cpu_(std::move(cpu)), info_(cpu_->info()), times_(times) {
+  PacedBackend(std::unique_ptr<Backend> cpu, double times, bool computes)
+      : ForwardingBackend(*cpu),
+        cpu_(std::move(cpu)),
+        info_(cpu_->info()),
+        times_(times),
+        computes_(computes) {
     info_.name = "paced";
     info_.description += ", paced";
   }
@@ -92,14 +101,20 @@ class PacedBackend final : public ForwardingBackend {
     std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.has_estimate(); });
     for (Candidate& candidate : candidates)
       candidate.make = [make = std::move(candidate.make), wanted = Seconds(times_ * candidate.seconds),
-                        pace = pace_] { return std::make_shared<PacedKernel>(make(), wanted, pace); };
+                        computes = computes_ || candidate.seconds < short_seconds, pace = pace_] {
+        return std::make_shared<PacedKernel>(make(), computes, wanted, pace);
+      };
     return candidates;
   }
 
  private:
+  // What takes less is the tail, among others, which the steps look at.
+  static constexpr double short_seconds = 10e-6;
+
   std::unique_ptr<Backend> cpu_;
   BackendInfo info_;
   double times_;
+  bool computes_;
   std::shared_ptr<Pace> pace_ = std::make_shared<Pace>();
 };
 
@@ -118,15 +133,15 @@ double option_of(const BackendOptions& options, std::string_view name, double ot
 
 Backend* open_paced(const BackendOptions& options) {
   for (const auto& [name, value] : options)
-    if (name != "times" && name != "slow" && name != "slow_rank")
-      throw UserError(
-          fmt::format("the backend 'paced' has no option '{}'; it has: slow, slow_rank, times", name));
+    if (name != "times" && name != "slow" && name != "slow_rank" && name != "computes")
+      throw UserError(fmt::format(
+          "the backend 'paced' has no option '{}'; it has: computes, slow, slow_rank, times", name));
   if (options.contains("slow") != options.contains("slow_rank"))
     throw UserError("the options 'slow' and 'slow_rank' of the backend 'paced' need each other; give both");
   const bool is_slow = options.contains("slow_rank") &&
                        launched_rank().value_or(LaunchedRank{}).rank == option_of(options, "slow_rank", 0, 0);
   const double times = option_of(options, "times", 1, 0) * (is_slow ? option_of(options, "slow", 1, 1) : 1);
-  return new PacedBackend(make_cpu_backend(), times);
+  return new PacedBackend(make_cpu_backend(), times, option_of(options, "computes", 1, 0) != 0);
 }
 
 }  // namespace

@@ -70,7 +70,10 @@ class UpdateBuilder {
         step(entry, bucket.dtype);
   }
 
-  void apply_changes(const Bucket& buffers) {
+  void update_buffers() {
+    const Bucket buffers{placement_.count(ParameterRole::trainable), placement_.count(ParameterRole::buffer),
+                         types_.values};
+    if (buffers.count == 0) return;
     const Node value = slice(ArenaKind::value, buffers);
     update_value(buffers, value, or_old(value, value + slice(ArenaKind::gradient, buffers)));
   }
@@ -262,10 +265,16 @@ void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement&
   if ((optimizer.max_gradient_norm > 0 && !trainables.empty()) || scales_loss)
     builder.look_at_norm(trainables);
   for (const Bucket& bucket : trainables) builder.step(bucket);
-  const std::int64_t buffers = placement.count(ParameterRole::buffer);
-  if (buffers > 0)
-    builder.apply_changes({placement.count(ParameterRole::trainable), buffers, placement.types.values});
+  builder.update_buffers();
   if (scales_loss) builder.adapt_loss_scale();
+}
+
+void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
+                         const Bucket& bucket) {
+  check(optimizer);
+  UpdateBuilder builder(graph, optimizer, placement);
+  if (bucket.offset < placement.count(ParameterRole::trainable)) return builder.step(bucket);
+  builder.update_buffers();
 }
 
 }  // namespace plexaura

@@ -47,4 +47,8 @@ std::int64_t state_count(const OptimizerSpec& optimizer);
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets);
 
+// The same of one bucket by itself. The norm of all gradients is not limited, and the loss has no LossScale.
+void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
+                         const Bucket& bucket);
+
 }  // namespace plexaura

@@ -9,6 +9,7 @@
 #include "core/fnv.h"
 #include "core/graph/structure.h"
 #include "core/ops/batch_norm.h"
+#include "training/bucket_updates.h"
 #include "training/on_rank_0.h"
 
 namespace plexaura {
@@ -281,9 +282,18 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
       plan_text(gradients_.rbegin()->first, bytes, of_parameters, store_.types().precision());
   allocate(plan, [&] {
     workspace_ = std::make_shared<Workspace>(backend_, bytes, feed_bytes);
+    if (strategy != nullptr && strategy->hooks().late_update) make_updates_late(strategy->hooks());
     add_programs(micro_batches, adding);
     evaluator_.make_machines(workspace_);
   });
+}
+
+void TrainingPrograms::make_updates_late(const HookSet& hooks) {
+  why_not_late_ = plexaura::why_not_late(hooks, options_.optimizer, store_.types(), options_.watch,
+                                         *gradients_.begin()->second);
+  if (!why_not_late_.empty()) return;
+  step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(), step_->border().buckets(),
+                                            backend_, options_.tuner));
 }
 
 void TrainingPrograms::add_programs(std::int64_t micro_batches,

@@ -54,6 +54,9 @@ class TrainingPrograms {
   // For validation.
   Evaluator& evaluator() { return evaluator_; }
 
+  // Where the strategy has the hook late_update: why no update is late, to stand behind "because"; empty: all are.
+  const std::string& why_not_late() const { return why_not_late_; }
+
   // The gradient program of the largest micro-batch: what --dry-run prints.
   const Program& largest() const { return *gradients_.rbegin()->second; }
   // Of the metrics that the model reports.
@@ -84,6 +87,7 @@ class TrainingPrograms {
   void compile_part(const BatchPlan& train, std::int64_t part);
   void compile_validation(const BatchPlan& validation, std::int64_t rank);
   void make_machines(Strategy* strategy, std::int64_t micro_batches);
+  void make_updates_late(const HookSet& hooks);
   // `adding`: by samples, those of micro-batches after the first.
   void add_programs(std::int64_t micro_batches,
                     const std::map<std::int64_t, std::shared_ptr<const Program>>& adding);
@@ -107,6 +111,7 @@ class TrainingPrograms {
   std::uint64_t kernels_hash_ = 0;
   std::uint64_t own_kernels_hash_ = 0;
   bool measures_ = true;  // for its kind of processor
+  std::string why_not_late_;
   std::string kernel_times_;
 };
 

@@ -81,6 +81,20 @@ std::size_t Program::first_use(std::int64_t offset, std::int64_t offset_end) con
   return std::min(index, first_reader(*this, ArenaKind::shadow, offset, offset_end));
 }
 
+std::size_t Program::first_touch(std::int64_t offset, std::int64_t offset_end) const {
+  const std::int64_t begin = placement.bytes_before(ArenaKind::gradient, offset);
+  const std::int64_t end = placement.bytes_before(ArenaKind::gradient, offset_end);
+  const auto is_inside = [&](const std::optional<Slot>& slot) {
+    return intersects(slot, Place::Space::gradient, begin, end);
+  };
+  std::size_t index = 0;
+  for (; index < instructions.size(); ++index)
+    if (std::ranges::any_of(instructions[index].outputs, is_inside) ||
+        std::ranges::any_of(instructions[index].inputs, is_inside))
+      break;
+  return std::min(index, first_use(offset, offset_end));
+}
+
 std::size_t Program::first_gradient_use(std::int64_t offset) const {
   return first_reader(*this, ArenaKind::gradient, offset, placement.gradient_count());
 }

@@ -87,6 +87,8 @@ struct PLEXAURA_API Program {
   std::size_t gradients_ready_after(std::int64_t offset_end) const;
   // The index of the first instruction that reads the value arena or its shadow in this range; instructions.size() if none.
   std::size_t first_use(std::int64_t offset, std::int64_t offset_end) const;
+  // The same for what also reads or writes the gradients of this range.
+  std::size_t first_touch(std::int64_t offset, std::int64_t offset_end) const;
   // The index of the first instruction that reads the gradient arena at or behind `offset`;
   // instructions.size() if none.
   std::size_t first_gradient_use(std::int64_t offset) const;

@@ -183,6 +183,11 @@ struct HookSet {
   // Buckets stay where the device has them, and sum_on_device() sums them: no copy is made, and what the device fails in
   // is told to this rank alone. Changes nothing where the backend's memory is host memory.
   bool on_device = false;
+  // With before_update, where all answers are ready: a bucket may be updated as late as the next step needs it, while
+  // others are still to be exchanged. before_update is then called for the last bucket at the end of the step, and for
+  // each of the others at the first instruction of the next one that reads its weights or writes its gradients, or
+  // before anybody looks at the weights: not in placement order, and not in the same order on all ranks.
+  bool late_update = false;
 };
 
 // Of what a gradient is this rank's part. Changes of buffers follow the same rule.
@@ -239,7 +244,7 @@ class PLEXAURA_API Strategy {
   // A step has thrown, and this strategy makes no other one: when this returns, no thread of it uses the border.
   virtual void give_up() noexcept {}
 
-  // Before the update of each bucket, in placement order. Answers other than `ready` are legal for bucket 0
+  // Before the update of each bucket, in placement order unless the hook late_update is declared. Answers other than `ready` are legal for bucket 0
   // only: a strategy that may give them exchanges all buckets first. It answers the same on all ranks, but that some may
   // skip an update which the others make.
   virtual UpdateAnswer before_update(std::size_t /*bucket*/) { return {}; }

@@ -29,13 +29,6 @@ bool reads(const Graph& graph, StepScalar scalar) {
   throw InternalError("a strategy may answer repeat, skip or stop for the first bucket only");
 }
 
-bool sums_over_ranks(const Program& program) {
-  return std::ranges::any_of(program.instructions, [&](const Instruction& instruction) {
-    return std::ranges::any_of(
-        instruction.nodes, [&](NodeId node) { return program.graph->record(node).op->traits().collective; });
-  });
-}
-
 std::int64_t samples_of(const StepInputs& inputs) {
   std::int64_t samples = 0;
   for (const MicroBatchInputs& batch : inputs.micro_batches) samples += batch.samples;
@@ -43,6 +36,13 @@ std::int64_t samples_of(const StepInputs& inputs) {
 }
 
 }  // namespace
+
+bool sums_over_ranks(const Program& program) {
+  return std::ranges::any_of(program.instructions, [&](const Instruction& instruction) {
+    return std::ranges::any_of(
+        instruction.nodes, [&](NodeId node) { return program.graph->record(node).op->traits().collective; });
+  });
+}
 
 TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy,
                            std::int64_t bucket_bytes, bool watch, Profile* profile)
@@ -58,22 +58,47 @@ TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* st
       exchanged_(border_.buckets().size()),
       in_use_(border_.buckets().size(), false) {}
 
-TrainingStep::~TrainingStep() = default;
+// What the strategy still exchanges lies in memory of the border.
+TrainingStep::~TrainingStep() {
+  if (late_ && late_->any_open()) strategy_->give_up();
+}
+
+void TrainingStep::update_late(const std::vector<std::shared_ptr<const Program>>& updates) {
+  late_.emplace(updates, backend_, store_, profile_);
+}
 
 void TrainingStep::add_program(std::int64_t samples, bool is_first, std::shared_ptr<const Program> gradients,
                                const Program* update, std::shared_ptr<Workspace> workspace,
                                Collective* collective) {
   sums_in_programs_ = sums_in_programs_ || sums_over_ranks(*gradients);
   std::vector<HostPoint> points;
+  if (late_ && is_first) add_points_of_late_updates(*gradients, update != nullptr, points);
   add_points_of_gradients(*gradients, update != nullptr, points);
-  if (update != nullptr) {
+  if (update != nullptr) divides_loss_scale_ = reads(*update->graph, StepScalar::loss_scale);
+  if (update != nullptr && !late_) {
     add_points_of_update(*update, gradients->instructions.size(), points);
-    divides_loss_scale_ = reads(*update->graph, StepScalar::loss_scale);
     gradients = link(*gradients, *update);
   }
   VmOptions options{&store_, std::move(workspace), collective, std::move(points), watch_, profile_};
   vms_[{samples, is_first, update != nullptr}] =
       std::make_unique<VM>(std::move(gradients), backend_, std::move(options));
+}
+
+// Where this program needs what the step before has left open: before it announces anything itself. The last bucket is
+// never left open.
+void TrainingStep::add_points_of_late_updates(const Program& gradients, bool final,
+                                              std::vector<HostPoint>& points) {
+  const std::span<const Bucket> buckets = border_.buckets();
+  const std::size_t latest = final ? gradients.gradients_ready_after(buckets[0].offset + buckets[0].count)
+                                   : gradients.instructions.size();
+  for (std::size_t bucket = 0; bucket + 1 < buckets.size(); ++bucket) {
+    const Bucket& slice = buckets[bucket];
+    const std::size_t first = gradients.first_touch(slice.offset, slice.offset + slice.count);
+    points.push_back({std::min(first, latest), [this, bucket] {
+                        update_open(bucket);
+                        return true;
+                      }});
+  }
 }
 
 // Where this program first needs buckets and, if gradients are final behind it, finishes them. Announced in
@@ -123,6 +148,7 @@ StepTicket TrainingStep::run(const StepInputs& inputs) {
   try {
     do attempt(inputs);
     while (answer_ == UpdateAnswer::Kind::repeat);
+    if (late_) leave_open(inputs);
   } catch (...) {
     if (strategy_ != nullptr) strategy_->give_up();
     throw;
@@ -158,14 +184,17 @@ void TrainingStep::attempt(const StepInputs& inputs) {
     return;
   } catch (...) {
     if (exchanging_ || (updating_ && !watch_) || sums_in_programs_) throw;
-    fail(std::current_exception(), inputs);
+    failure_ = std::current_exception();
+    update_all_open();
+    fail(inputs);
   }
   if (hooks_.agree) {
     if (!updating_) begin_whole_update();
     return;
   }
   announce_rest();
-  for (std::size_t bucket = asked_; hooks_.before_update && bucket < border_.buckets().size(); ++bucket)
+  for (std::size_t bucket = asked_; !late_ && hooks_.before_update && bucket < border_.buckets().size();
+       ++bucket)
     if (!begin_update(bucket)) return;
 }
 
@@ -206,7 +235,31 @@ bool TrainingStep::begin_whole_update() {
   return answer_ == UpdateAnswer::Kind::ready;
 }
 
+// Who reads the loss, or looks at the weights behind an epoch, finds these done.
+void TrainingStep::leave_open(const StepInputs& inputs) {
+  late_->open(block_, failure_ != nullptr);
+  update_open(border_.buckets().size() - 1);
+  if (inputs.ends_epoch) update_all_open();
+}
+
+void TrainingStep::update_open(std::size_t bucket) {
+  if (!late_->take(bucket)) return;
+  updating_ = exchanging_ = true;
+  const UpdateAnswer answer = before_update(bucket);
+  if (answer.kind != UpdateAnswer::Kind::ready) throw_not_ready();
+  border_.stage_in(bucket, answer);
+  if (profile_ != nullptr) border_.await_answers();
+  exchanging_ = false;
+  late_->run(bucket);
+  updating_ = false;
+}
+
+void TrainingStep::update_all_open() {
+  for (std::size_t bucket = 0; late_ && bucket < border_.buckets().size(); ++bucket) update_open(bucket);
+}
+
 void TrainingStep::await_weights() {
+  update_all_open();
   border_.await_answers();
   for (std::size_t bucket = 0; hooks_.before_use && bucket < in_use_.size(); ++bucket) before_use(bucket);
   if (!hooks_.show_weights || std::exchange(shown_, true)) return;
@@ -275,13 +328,13 @@ void TrainingStep::run_micro_batches(const StepInputs& inputs) {
     block.seed = inputs.seed;
     block.first_sample = batch.first_sample;
     vm->second->run(batch.feeds, block);
+    block_ = block;
   }
 }
 
 // A rank whose work failed still takes part, with nothing to add, so that nobody waits for it and all learn
 // of it. Buckets that were announced before the failure are the strategy's already.
-void TrainingStep::fail(std::exception_ptr failure, const StepInputs& inputs) {
-  failure_ = std::move(failure);
+void TrainingStep::fail(const StepInputs& inputs) {
   const Placement& placement = store_.placement();
   const auto start = [&](std::int64_t element) {
     return static_cast<std::size_t>(placement.bytes_before(ArenaKind::gradient, element));

@@ -4,6 +4,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "core/compile/compile.h"
 #include "core/export.h"
 #include "core/params/weights_immigration.h"
+#include "core/step/late_updates.h"
 #include "core/step/step_metrics.h"
 #include "core/vm/vm.h"
 
@@ -48,6 +50,9 @@ PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, co
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
                                                          const ParameterStore& store, std::int64_t samples);
 
+// Whether an op of the program calls all ranks.
+PLEXAURA_API bool sums_over_ranks(const Program& program);
+
 struct MicroBatchInputs {
   std::span<const Feed> feeds;
   std::int64_t samples = 0;       // of this micro-batch: chooses the program
@@ -82,6 +87,11 @@ class PLEXAURA_API TrainingStep {
 
   WeightsImmigration& border() { return border_; }
 
+  // Where the strategy has the hook late_update: the update of each bucket by itself, null for a bucket without one, in
+  // the place of the programs of add_program(), which come behind this. For updates that need the gradients of no other
+  // bucket, and models that do not call all ranks.
+  void update_late(const std::vector<std::shared_ptr<const Program>>& updates);
+
   // What a micro-batch of `samples` samples runs: `gradients` computes them and, where it is not the first of its
   // step, adds them to those of the ones before: see add_to_gradients(). Behind the last one of a step `update` reads the gradients and
   // writes values and state, in bucket order; null for the others.
@@ -95,7 +105,7 @@ class PLEXAURA_API TrainingStep {
   // over ranks the others wait there for a rank that failed: it throws at once.
   StepTicket run(const StepInputs& inputs);
 
-  // The number of the last step whose update this rank has made, also where after_update() has thrown then; 0: none.
+  // The number of the last step whose update this rank has made, or has left open until the next one, also where after_update() has thrown then; 0: none.
   std::int64_t updated_step() const { return updated_step_; }
 
   // Has the strategy bring all weights of the last update that it has not brought yet, and show those that are to be
@@ -119,13 +129,17 @@ class PLEXAURA_API TrainingStep {
     auto operator<=>(const Key&) const = default;
   };
 
+  void add_points_of_late_updates(const Program& gradients, bool final, std::vector<HostPoint>& points);
   void add_points_of_gradients(const Program& gradients, bool final, std::vector<HostPoint>& points);
   void add_points_of_update(const Program& update, std::size_t begin, std::vector<HostPoint>& points);
   void attempt(const StepInputs& inputs);
   void run_micro_batches(const StepInputs& inputs);
-  void fail(std::exception_ptr failure, const StepInputs& inputs);
+  void fail(const StepInputs& inputs);
   bool begin_update(std::size_t bucket);
   bool begin_whole_update();
+  void leave_open(const StepInputs& inputs);
+  void update_open(std::size_t bucket);
+  void update_all_open();
   void announce(std::size_t bucket);
   // The hooks of the strategy, as events of the profile.
   void before_use(std::size_t bucket);
@@ -146,6 +160,7 @@ class PLEXAURA_API TrainingStep {
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> vms_;
   WeightsImmigration border_;        // goes first: the device may wait for what its destructor gives up
+  std::optional<LateUpdates> late_;  // those of the step before
   bool divides_loss_scale_ = false;  // the update
   bool sums_in_programs_ = false;    // over all ranks, by an op
   // Of this step.
@@ -153,6 +168,7 @@ class PLEXAURA_API TrainingStep {
   std::size_t asked_ = 0;      // buckets whose update the strategy was asked for
   bool updating_ = false;      // the strategy was asked for the update
   bool exchanging_ = false;    // it is asked now
+  StepBlock block_;            // of its last micro-batch
   UpdateAnswer::Kind answer_ = UpdateAnswer::Kind::ready;
   std::vector<UpdateAnswer> exchanged_;  // per bucket, where ranks agree before the update
   std::vector<bool> in_use_;  // per bucket: the strategy has brought its weights since the last update

@@ -17,24 +17,30 @@ void BucketSum::begin(WeightsImmigration& border) {
   bytes_ = parameter_bytes(border);
 }
 
+void BucketSum::gradients_ready(std::size_t bucket, Event& final) {
+  final_[bucket] = &final;
+  if (bucket > 0) return;
+  step_ = border_->step();
+  shards_before_ = border_->shards_before();
+}
+
 UpdateAnswer BucketSum::before_update(std::size_t bucket) {
   final_[bucket]->wait();
   add_own_shards(bucket);
   const std::span<std::byte> gradients = border_->gradients(bucket);
   const ProfileSpan span(border_->profile(), "exchange", "communication", bucket, gradients.size());
   const ExchangeMeter::Exchange exchange(meter_, bytes_[bucket]);
-  sum(bucket, border_->buckets()[bucket].dtype, gradients, BucketName(bucket, border_->step()));
+  sum(bucket, border_->buckets()[bucket].dtype, gradients, BucketName(bucket, step_));
   return {};
 }
 
 // They are one block of the sum over all ranks.
 void BucketSum::add_own_shards(std::size_t bucket) {
-  if (border_->shards_before() == 0) return;
+  if (shards_before_ == 0) return;
   const std::span<std::byte> last = border_->gradients(bucket);
   const DType dtype = border_->buckets()[bucket].dtype;
   shards_.clear();
-  for (std::size_t i = 0; i < border_->shards_before(); ++i)
-    shards_.push_back(border_->shard(i, bucket).data());
+  for (std::size_t i = 0; i < shards_before_; ++i) shards_.push_back(border_->shard(i, bucket).data());
   shards_.push_back(last.data());
   add_in_order(dtype, as_shards(shards_), static_cast<std::int64_t>(last.size() / size_of(dtype)),
                std::span(&shards_.back(), 1));

@@ -35,12 +35,15 @@ class BucketSum : public Strategy {
   }
   // Throws UserError for gradients of a type that ranks do not sum.
   void begin(WeightsImmigration& border) override;
-  void gradients_ready(std::size_t bucket, Event& final) override { final_[bucket] = &final; }
+  void gradients_ready(std::size_t bucket, Event& final) override;
   UpdateAnswer before_update(std::size_t bucket) override;
   UpdateAnswer::Kind agree() override;
   std::optional<ExchangeRecord> take_exchange_record() override { return meter_.take(false); }
-  // For who makes the exchange overlap.
+  // For who makes the exchange overlap: also with the next step, for which the border stands then.
   ExchangeMeter& meter() { return meter_; }
+  std::int64_t step() const { return step_; }  // whose gradients are exchanged
+  // Of a bucket that was announced. From any thread.
+  bool is_final(std::size_t bucket) const { return final_[bucket]->passed(); }
 
  protected:
   Communicator& communicator() const { return communicator_; }
@@ -61,7 +64,9 @@ class BucketSum : public Strategy {
   WeightsImmigration* border_ = nullptr;
   std::vector<std::int64_t> bytes_;  // of the parameters in each bucket
   std::vector<std::byte*> shards_;   // scratch
-  std::vector<Event*> final_;        // when a bucket's gradients are; noted during backward
+  std::vector<Event*> final_;        // when a bucket's gradients are; noted during backward, as what follows
+  std::int64_t step_ = 0;
+  std::size_t shards_before_ = 0;
 };
 
 }  // namespace plexaura

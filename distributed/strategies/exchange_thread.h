@@ -7,16 +7,22 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "core/ranks/collective.h"
 
 namespace plexaura {
 
-// A thread that exchanges the buckets of a step, one after the other, in the order in which they are handed to it.
+// A thread that exchanges the buckets of a step, one after the other, as they are handed to it.
 class ExchangeThread {
  public:
-  // Called on the thread, with the number of a bucket.
-  explicit ExchangeThread(std::function<void(std::size_t)> exchange);
+  // Which bucket comes at this place of the step; the thread waits for it where it is not among the `begun` first ones.
+  using Order = std::function<std::size_t(std::size_t place, std::size_t begun)>;
+
+  // Both are called on the thread, `exchange` with the number of a bucket.
+  explicit ExchangeThread(
+      std::function<void(std::size_t)> exchange,
+      Order order = [](std::size_t place, std::size_t) { return place; });
   // Waits for the exchange under way.
   ~ExchangeThread();
   ExchangeThread(const ExchangeThread&) = delete;
@@ -33,13 +39,15 @@ class ExchangeThread {
 
  private:
   void run();
-  bool has_work() const { return done_ < begun_ && !failure_; }
+  void exchange_next(std::unique_lock<std::mutex>& lock);
+  bool has_work() const { return place_ < is_done_.size() && !failure_; }
 
   std::function<void(std::size_t)> exchange_;
+  Order order_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t begun_ = 0;  // buckets of this step
-  std::size_t done_ = 0;
+  std::vector<bool> is_done_;  // of this step: the buckets that have begun
+  std::size_t place_ = 0;      // how many of them are
   std::exception_ptr failure_;
   bool ends_ = false;
   std::thread thread_;

@@ -21,7 +21,9 @@ namespace {
 std::unique_ptr<Strategy> overlap_if_asked(const StrategyOptions& options, Communicator& communicator,
                                            std::unique_ptr<BucketSum> strategy) {
   if (!overlaps(options, communicator)) return strategy;
-  return std::make_unique<Overlapped>(std::move(strategy), communicator);
+  const bool forward = options.overlap == Overlap::both;
+  return std::make_unique<Overlapped>(std::move(strategy), communicator,
+                                      forward ? Overlapped::With::both : Overlapped::With::backward);
 }
 
 std::unique_ptr<Strategy> make_all_reduce(const StrategyOptions& options, Communicator& communicator) {
@@ -101,7 +103,7 @@ std::exception_ptr mistake_in(const StrategyOptions& options) {
     return std::make_exception_ptr(UserError(
         fmt::format("the strategy '{}' does not compress with '{}'; it can take {}, and allreduce any",
                     options.name, options.compression.name, fmt::join(fit, ", "))));
-  if (options.overlap == Overlap::on && !can_overlap(options.name))
+  if (is_asked_for(options.overlap) && !can_overlap(options.name))
     return std::make_exception_ptr(UserError(fmt::format(
         "the strategy '{}' does not overlap; choose allreduce or reduce-broadcast, or overlap off",
         options.name)));
@@ -143,7 +145,7 @@ bool can_overlap(std::string_view strategy) {
 
 bool overlaps(const StrategyOptions& options, const Communicator& communicator) {
   const bool by_itself = options.overlap == Overlap::automatic && communicator.place().count > 1;
-  return options.overlap == Overlap::on || by_itself;
+  return is_asked_for(options.overlap) || by_itself;
 }
 
 bool keeps_own_weights(std::string_view strategy) { return strategy == "local" || strategy == "elastic"; }

@@ -20,8 +20,10 @@ namespace plexaura {
 enum class Overlap : std::uint8_t {
   automatic,  // between hosts; on one host the sums need the processors that compute
   on,
+  both,  // and while the next step begins
   off
 };
+constexpr bool is_asked_for(Overlap overlap) { return overlap == Overlap::on || overlap == Overlap::both; }
 
 struct StrategyOptions {
   std::string name = "allreduce";

@@ -28,7 +28,7 @@ std::string algorithm_of_hosts(const RunOptions& options) {
 
 bool may_sum_on_devices(const Communicator& exchange, const RunOptions& options) {
   return exchange.size() > 1 && !exchange.outlives_ranks() && options.strategy.name == "allreduce" &&
-         options.strategy.compression.name == "none" &&
+         options.strategy.compression.name == "none" && options.strategy.overlap == Overlap::automatic &&
          (options.algorithm == "auto" || is_asked_for(options));
 }
 

@@ -17,8 +17,8 @@ inline constexpr std::string_view device_algorithm = "device";
 // By which the communicator sums.
 std::string algorithm_of_hosts(const RunOptions& options);
 
-// Whether devices may sum the gradients, if the backend lets them: `allreduce` alone, whose algorithm the file leaves open or asks
-// for, and where a rank that dies ends the run. The same on all ranks.
+// Whether devices may sum the gradients, if the backend lets them: `allreduce` alone, whose overlap the file leaves open, and whose
+// algorithm it leaves open or asks for, and where a rank that dies ends the run. The same on all ranks.
 bool may_sum_on_devices(const Communicator& exchange, const RunOptions& options);
 
 struct DeviceExchange {

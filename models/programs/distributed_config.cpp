@@ -80,8 +80,8 @@ CompressionOptions read_compression(const Section& distributed, const RunOptions
 
 Overlap read_overlap(const Section& distributed) {
   const std::map<std::string, Overlap> choices{
-      {"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}};
-  return choices.at(distributed.choice_or("overlap", "auto", {"auto", "on", "off"}));
+      {"auto", Overlap::automatic}, {"on", Overlap::on}, {"both", Overlap::both}, {"off", Overlap::off}};
+  return choices.at(distributed.choice_or("overlap", "auto", {"auto", "on", "both", "off"}));
 }
 
 bool rank_0_adds(const std::string& strategy) {
@@ -205,8 +205,10 @@ void settle_overlap(const Section& distributed, RunOptions& run) {
   if (run.algorithm != "mpi") return;
   if (run.strategy.local.delay > 0)
     throw distributed.error("delay", "is above 0, and distributed.algorithm is mpi; remove one of them");
-  if (run.strategy.overlap == Overlap::on)
-    throw distributed.error("overlap", "is on, and distributed.algorithm is mpi; remove one of them");
+  if (is_asked_for(run.strategy.overlap))
+    throw distributed.error("overlap",
+                            fmt::format("is {}, and distributed.algorithm is mpi; remove one of them",
+                                        distributed.text_or("overlap", "auto")));
   run.strategy.overlap = Overlap::off;
 }
 
@@ -216,7 +218,7 @@ std::string read_algorithm(const Section& distributed) {
   return distributed.choice_or("algorithm", "auto", names);
 }
 
-// Devices sum what `allreduce` sums, as it is, and end with the first rank that does.
+// Devices sum what `allreduce` sums, as it is, beside what they compute, and end with the first rank that does.
 void check_device(const Section& distributed, const RunOptions& run) {
   if (run.algorithm != device_algorithm) return;
   const std::string is = fmt::format("is '{}', and ", device_algorithm);
@@ -228,6 +230,9 @@ void check_device(const Section& distributed, const RunOptions& run) {
                                                           run.strategy.compression.name));
   if (run.on_loss != OnLoss::end)
     throw distributed.error("algorithm", is + "on_loss is not end; remove one of them");
+  if (run.strategy.overlap != Overlap::automatic)
+    throw distributed.error(
+        "algorithm", is + "devices sum beside what they compute whatever overlap says; remove one of them");
 }
 
 // Whether steps go on while ranks exchange their weights.

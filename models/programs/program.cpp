@@ -340,6 +340,9 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   if (rebroadcasts)
     report->say(fmt::format("{}, so that rounding may differ: all take the weights of rank 0 every {} steps",
                             unlike, setup.options.rebroadcast_every));
+  if (const std::string& why = trainer.programs().why_not_late(); !why.empty())
+    report->say("distributed.overlap is both, but no exchange overlaps with the forward pass, because " +
+                why);
   if (!keeps_order(exchange, setup.options))
     report->say(fmt::format(
         "distributed.algorithm is '{}', which adds in an order of its own: another number of hosts, "

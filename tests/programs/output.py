@@ -58,7 +58,8 @@ class Log(ProgramTest):
         seconds, rate = r"[\d.]+ m?s", r"[\d.]+ [kMG]B/s"
         begin = rf"(?m)^epoch 1/1  exchanged 50\.0 kB in {seconds} \({rate}\)  sent "
         for name, setting, end in (("shared", "distributed.overlap=off", "nothing  overlap off$"),
-                                   ("apart", "distributed.overlap=on", rf"\d\d\.\d kB  waited {seconds}  overlap \d+ %$")):
+                                   ("apart", "distributed.overlap=on", rf"\d\d\.\d kB  waited {seconds}  overlap \d+ %$"),
+                                   ("both", "distributed.overlap=both", rf"\d\d\.\d kB  waited {seconds}  overlap \d+ %$")):
             memory = f"distributed.shared_memory={'true' if name == 'shared' else 'false'}"
             result = self.mpirun(2, self.command("mlp", *self.iris("training.epochs=1", setting, memory), "--log", name))
             self.assertRegex(result.out, begin + end)
@@ -71,6 +72,13 @@ class Log(ProgramTest):
             else:
                 self.assertGreater(epoch["exchange_bytes_sent"], epoch["exchange_bytes"])  # padding and the tail come on top
                 self.assertTrue(0 <= epoch["exchange_overlap"] <= 1, epoch)
+
+    def test_why_no_exchange_overlaps_with_the_forward_pass(self):
+        cases = (("distributed.verify_every=0", None), ("training.optimizer.max_gradient_norm=1", "training.optimizer.max_gradient_norm limits the norm"))
+        for setting, why in cases if support.HAS_MPI else ():
+            said = self.mpirun(2, self.command("mlp", *self.iris("training.epochs=1", "distributed.overlap=both", setting))).out
+            found = re.findall(r"(?m)^distributed\.overlap is both, but no exchange overlaps with the forward pass, because (.*) of all gradients$", said)
+            self.assertEqual(found, [why] if why else [], said)
 
     @unittest.skipUnless(support.HAS_ONEDNN, "the backend 'paced' is for ranks with oneDNN")
     def test_the_rank_for_which_others_wait(self):
@@ -288,7 +296,7 @@ class Trace(ProgramTest):
         self.assertTrue(any("conv2d" in event["name"] and event["args"]["detail"] for event in events))
 
     def test_an_overlapped_exchange_has_a_track_of_its_own(self):
-        for overlap in ("on", "off") if support.HAS_MPI else ():
+        for overlap in ("on", "both", "off") if support.HAS_MPI else ():
             self.run_ranks(2, "convnet", *self.cnn(f"distributed.overlap={overlap}"), "--profile", "trace.json", "--steps", 3)
             events = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
             for rank in range(2):

@@ -123,7 +123,8 @@ class Tools(ProgramTest):
         self.assertGreater(slow, 0.2)
         self.assertGreater(slow, 2 * seconds(f"times={times}"))
         self.assertGreater(slow, 2 * seconds(f"times={times},slow=4,slow_rank=2"))
-        for options, wanted in (("time=3", "the backend 'paced' has no option 'time'; it has: slow, slow_rank, times"),
+        self.assertGreater(seconds(f"times={4 * times},computes=0"), 0.2)
+        for options, wanted in (("time=3", "the backend 'paced' has no option 'time'; it has: computes, slow, slow_rank, times"),
                                 ("times=-1", "the option 'times' of the backend 'paced' is '-1'; it must be a number, 0 or more"),
                                 ("times=1x", "the option 'times' of the backend 'paced' is '1x'; it must be a number, 0 or more"),
                                 ("slow=3", "the options 'slow' and 'slow_rank' of the backend 'paced' need each other; give both")):

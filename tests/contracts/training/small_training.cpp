@@ -5,6 +5,7 @@
 
 #include "core/compile/link.h"
 #include "core/testing/values.h"
+#include "training/bucket_updates.h"
 
 namespace plexaura::testing {
 
@@ -45,6 +46,9 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
   Graph graph;
   build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets());
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
+  if (options_.strategy != nullptr && options_.strategy->hooks().late_update)
+    step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(),
+                                              step_->border().buckets(), backend_, nullptr));
   std::size_t bytes = update_->arena_bytes;
   std::map<std::int64_t, std::shared_ptr<const Program>> adding;
   for (const std::int64_t samples : options_.sizes) {

@@ -30,6 +30,31 @@ TEST_CASE("exchange thread: buckets are exchanged in order, step by step, while 
   CHECK(exchanged == std::vector<std::size_t>{0, 1, 2, 0, 1, 2, 0, 1, 2});
 }
 
+TEST_CASE("exchange thread: buckets are exchanged in the order that is asked for, each when it has begun") {
+  std::vector<std::size_t> exchanged;
+  std::vector<std::size_t> begun_at;
+  std::promise<void> all_begun;
+  std::shared_future<void> begun = all_begun.get_future().share();
+  ExchangeThread thread([&](std::size_t bucket) { exchanged.push_back(bucket); },
+                        [&](std::size_t place, std::size_t of) {
+                          if (place > 0) begun.wait();
+                          begun_at.push_back(of);
+                          return std::vector<std::size_t>{1, 2, 0}[place];
+                        });
+  for (int step = 0; step < 2; ++step) {
+    thread.begin(0);
+    CHECK_FALSE(thread.is_idle());
+    thread.begin(1);
+    thread.await(1);
+    thread.begin(2);
+    if (step == 0) all_begun.set_value();
+    thread.await(0);
+    thread.await(2);
+  }
+  CHECK(exchanged == std::vector<std::size_t>{1, 2, 0, 1, 2, 0});
+  CHECK(begun_at.front() >= 1);
+}
+
 TEST_CASE("exchange thread: what fails is told for its bucket and all behind it, and nothing follows") {
   std::atomic<int> calls = 0;
   ExchangeThread thread([&](std::size_t bucket) {

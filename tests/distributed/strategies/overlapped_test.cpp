@@ -161,11 +161,12 @@ TEST_CASE("overlapped: made between hosts, and where it is asked for") {
       if (two_hosts) place.host = rank == 0 ? "a" : "b";
       GroupCommunicator ranks(network.transport(rank), {.shared_memory = false}, nullptr, place);
       for (const std::string name : {"allreduce", "reduce-broadcast"})
-        for (const Overlap overlap : {Overlap::automatic, Overlap::on, Overlap::off}) {
+        for (const Overlap overlap : {Overlap::automatic, Overlap::on, Overlap::both, Overlap::off}) {
           const auto strategy = make_strategy({.name = name, .overlap = overlap}, ranks);
           const bool is_overlapped = dynamic_cast<Overlapped*>(strategy.get()) != nullptr;
-          const bool expected = overlap == Overlap::on || (overlap == Overlap::automatic && two_hosts);
-          if (is_overlapped != expected) throw InternalError(name + " overlaps otherwise than asked");
+          const bool expected = is_asked_for(overlap) || (overlap == Overlap::automatic && two_hosts);
+          if (is_overlapped != expected || strategy->hooks().late_update != (overlap == Overlap::both))
+            throw InternalError(name + " overlaps otherwise than asked");
         }
       ranks.leave(0);
     });
@@ -183,8 +184,28 @@ TEST_CASE("overlapped: training gives the same bits") {
                                         std::string("distributed.") + strategy};
       settings.emplace_back("distributed.overlap=off");
       const std::string expected = train_iris(3, settings)[0].weights;
-      settings.back() = "distributed.overlap=on";
-      for (const IrisEnd& end : train_iris(3, settings)) CHECK(end.weights == expected);
+      for (const char* overlap : {"on", "both"}) {
+        settings.back() = std::string("distributed.overlap=") + overlap;
+        for (const IrisEnd& end : train_iris(3, settings)) CHECK(end.weights == expected);
+      }
+    }
+}
+
+TEST_CASE("overlapped: with the forward pass, too, weights are whole wherever a run ends or compares them") {
+  for (const char* other :
+       {"training.precision=float32", "training.optimizer={name: lamb, learning_rate: 0.01}"})
+    for (const int ranks : {2, 4}) {
+      CAPTURE(other);
+      CAPTURE(ranks);
+      std::vector<std::string> settings{"training.epochs=2",
+                                        "training.batch_size=8",
+                                        "distributed.bucket_bytes=500",
+                                        "distributed.verify_every=3",
+                                        other,
+                                        "distributed.overlap=off"};
+      const std::string expected = train_iris(ranks, settings, 23)[0].weights;
+      settings.back() = "distributed.overlap=both";
+      for (const IrisEnd& end : train_iris(ranks, settings, 23)) CHECK(end.weights == expected);
     }
 }
 

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/compile/compile.h"
+#include "core/params/weights_immigration.h"
+#include "training/optimizer_spec.h"
+
+namespace plexaura {
+
+// Why the updates of a strategy that has the hook late_update are not late, to stand behind "because"; empty: they are.
+// `gradients`: any program for them.
+std::string why_not_late(const HookSet& hooks, const OptimizerSpec& optimizer, const ArenaTypes& types,
+                         bool watch, const Program& gradients);
+
+// For TrainingStep::update_late().
+std::vector<std::shared_ptr<const Program>> compile_bucket_updates(const OptimizerSpec& optimizer,
+                                                                   const Placement& placement,
+                                                                   std::span<const Bucket> buckets,
+                                                                   Backend& backend, Tuner* tuner);
+
+}  // namespace plexaura
