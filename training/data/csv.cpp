@@ -42,8 +42,10 @@ std::errc parse_number(const std::string& text, double& value) {
   const auto result = std::from_chars(text.data() + (has_plus ? 1 : 0), last, value);
   const bool is_whole = result.ptr == last && std::isfinite(value);
   if (result.ec == std::errc{} && !is_whole) return std::errc::invalid_argument;
-  const bool fits =
-      std::abs(value) <= std::numeric_limits<float>::max() && (static_cast<float>(value) != 0 || value == 0);
+  // Not whether a float of it is 0: that depends on what this thread does with denormals.
+  constexpr double rounds_to_none = static_cast<double>(std::numeric_limits<float>::denorm_min()) / 2;
+  const bool fits = value == 0 || (std::abs(value) <= std::numeric_limits<float>::max() &&
+                                   std::abs(value) > rounds_to_none);
   return result.ec == std::errc{} && !fits ? std::errc::result_out_of_range : result.ec;
 }
 
