@@ -98,6 +98,7 @@ struct TakenParts {
 class TrainingObserver {
  public:
   virtual ~TrainingObserver();
+  // The weights may be on their way from one step to the next; in epoch() they are whole.
   virtual void step(const StepRecord& /*record*/, std::int64_t /*steps_in_epoch*/) {}
   virtual void epoch(const EpochRecord& /*record*/) {}
 };

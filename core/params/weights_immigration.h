@@ -186,7 +186,7 @@ struct HookSet {
   // With before_update, where all answers are ready: a bucket may be updated as late as the next step needs it, while
   // others are still to be exchanged. before_update is then called for the last bucket at the end of the step, and for
   // each of the others at the first instruction of the next one that reads its weights or writes its gradients, or
-  // before anybody looks at the weights: not in placement order, and not in the same order on all ranks.
+  // before the weights are validated, saved or shown: not in placement order, and not in the same order on all ranks.
   bool late_update = false;
 };
 

@@ -248,7 +248,8 @@ void TrainingStep::update_open(std::size_t bucket) {
   const UpdateAnswer answer = before_update(bucket);
   if (answer.kind != UpdateAnswer::Kind::ready) throw_not_ready();
   border_.stage_in(bucket, answer);
-  if (profile_ != nullptr) border_.await_answers();
+  // A device of its own is waited for when a third update takes the slot of the first: then under no deadline.
+  if (profile_ != nullptr || !backend_.info().host_memory) border_.await_answers();
   exchanging_ = false;
   late_->run(bucket);
   updating_ = false;

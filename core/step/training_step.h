@@ -159,8 +159,8 @@ class PLEXAURA_API TrainingStep {
   bool watch_;
   Profile* profile_;
   std::map<Key, std::unique_ptr<VM>> vms_;
-  WeightsImmigration border_;        // goes first: the device may wait for what its destructor gives up
   std::optional<LateUpdates> late_;  // those of the step before
+  WeightsImmigration border_;        // goes first: the device may wait for what its destructor gives up
   bool divides_loss_scale_ = false;  // the update
   bool sums_in_programs_ = false;    // over all ranks, by an op
   // Of this step.

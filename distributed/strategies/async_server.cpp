@@ -1,5 +1,6 @@
 #include "distributed/strategies/async_server.h"
 
+#include <algorithm>
 #include <exception>
 #include <fmt/format.h>
 #include <string_view>
@@ -13,13 +14,14 @@ namespace {
 
 constexpr std::string_view letters = "the letters of the parameter server";
 
-void check_groups(Communicator& communicator, const AsyncServerOptions& options) {
-  const int training = communicator.size() - options.servers;  // below 1: Roles says so
-  if (training < 1 || training % options.group == 0) return;
+// Where none trains Roles says so.
+void check_groups(Communicator& communicator, int servers, int group) {
+  const int training = communicator.size() - servers;
+  if (training % group == 0) return;
   const UserError error(fmt::format(
       "{} ranks train, and distributed.group makes clients of {} ranks each; start another number of "
       "ranks, or change one of the two",
-      training, options.group));
+      training, group));
   agree_on_error(communicator, std::make_exception_ptr(error), "the groups of clients");
 }
 
@@ -27,8 +29,9 @@ void check_groups(Communicator& communicator, const AsyncServerOptions& options)
 
 AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& options)
     : communicator_(communicator) {
-  check_groups(communicator, options);
-  const int trainer = communicator.rank() - options.servers;  // below 0: it serves
+  const int servers = std::min(options.servers, communicator.size());
+  check_groups(communicator, servers, options.group);
+  const int trainer = communicator.rank() - servers;  // below 0: it serves
   const bool writes = trainer < 0 || trainer % options.group == 0;
   if (options.group == 1) {
     mailbox_ = communicator.mailbox(letters);
@@ -37,14 +40,15 @@ AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& o
     if (writes) mailbox_ = writing->mailbox(letters);
   }
   if (trainer < 0)
-    server_ =
-        std::make_unique<ParameterServer>(*mailbox_, options.servers, options.rule, options.max_staleness);
+    server_ = std::make_unique<ParameterServer>(*mailbox_, servers, options.rule, options.max_staleness);
   else if (writes)
-    client_ = std::make_unique<ParameterClient>(*mailbox_, options.servers, options.rule, options.push_every,
+    client_ = std::make_unique<ParameterClient>(*mailbox_, servers, options.rule, options.push_every,
                                                 options.client, communicator.outlives_ranks());
   if (options.group == 1) return;
   auto trainers = communicator.split(trainer < 0 ? 0 : 1, "the ranks that train");
-  if (trainer >= 0) group_ = std::make_unique<ClientGroup>(std::move(trainers), options.group, client_.get());
+  if (trainer >= 0)
+    group_ = std::make_unique<ClientGroup>(std::move(trainers), options.group, client_.get(),
+                                           options.max_staleness.has_value());
 }
 
 Dealer* AsyncServer::dealer() {

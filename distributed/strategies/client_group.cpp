@@ -16,15 +16,18 @@ namespace {
 
 constexpr std::string_view size_name = "group";
 constexpr int tag = 0;
-// The lowest rank may wait for other clients.
-constexpr double patience_seconds = 3600;
+// For what comes when other clients have done their work.
+constexpr double patience_for_others_seconds = 3600;
 
 }  // namespace
 
-ClientGroup::ClientGroup(std::unique_ptr<Communicator> trainers, int size, ParameterClient* client)
+ClientGroup::ClientGroup(std::unique_ptr<Communicator> trainers, int size, ParameterClient* client,
+                         bool may_wait)
     : trainers_(std::move(trainers)),
       ranks_(trainers_->split(trainers_->rank() / size, "the ranks of a client")),
-      client_(client) {}
+      client_(client),
+      // The lowest rank has its own deadline with the server, and is the one to tell.
+      patience_seconds_(may_wait ? patience_for_others_seconds : 2 * ranks_->deadline_seconds()) {}
 
 void ClientGroup::begin(WeightsImmigration& border) {
   border_ = &border;
@@ -45,10 +48,11 @@ void ClientGroup::take_state(const std::vector<StrategyState>& state) {
 void ClientGroup::check_beginning(const DealtSteps& steps) {
   if (std::exchange(has_drawn_, true) || steps.behind == 0 || saved_size_ % ranks_->size() == 0) return;
   const UserError error(fmt::format(
-      "the checkpoint is of clients of {} and distributed.group is {}, so that ranks of one client might "
-      "have other states of the optimizer; resume with the same group, or start from the weights "
-      "alone with --weights",
-      saved_size_ == 1 ? "one rank" : fmt::format("{} ranks", saved_size_), ranks_->size()));
+      "the checkpoint is {} and distributed.group is {}, so that ranks of one client might have other "
+      "states of the optimizer; resume with the same group, or start from the weights alone with --weights",
+      saved_size_ == 1 ? "not of clients of several ranks"
+                       : fmt::format("of clients of {} ranks", saved_size_),
+      ranks_->size()));
   agree_on_error(*trainers_, std::make_exception_ptr(error), "the groups of clients");
 }
 
@@ -66,6 +70,8 @@ bool ClientGroup::meet(Meeting& meeting) {
 
 Draw ClientGroup::draw(const DealtSteps& steps) {
   check_beginning(steps);
+  if (has_rested_)
+    throw DeviceError("the ranks of a client did not do the same, though none has failed; this is a fault");
   Meeting meeting{.draws = 1};
   if (!meet(meeting)) return end_deal(steps);
   std::array<std::int64_t, 2> drawn{};  // the step, and the block; below 0 where none is left
@@ -73,7 +79,7 @@ Draw ClientGroup::draw(const DealtSteps& steps) {
     const Draw block = client_->draw(blocks_of(steps));
     drawn = {block.step_in_epoch, block.part.value_or(-1)};
   }
-  share(drawn, "the next part of the epoch");
+  share(drawn, patience_seconds_, "the next part of the epoch");
   const auto [step, block] = drawn;
   if (block < 0) return {step};
   return {step, block * ranks_->size() + ranks_->rank()};
@@ -119,7 +125,9 @@ std::size_t ClientGroup::averaged(std::size_t bucket) const {
 }
 
 void ClientGroup::count_step() {
-  if (!has_failed_) share_weights(client_ != nullptr && client_->count_step(), "the weights of the server");
+  if (!has_failed_)
+    share_weights(client_ != nullptr && client_->count_step(), patience_seconds_,
+                  "the weights of the server");
 }
 
 void ClientGroup::rest() {
@@ -127,21 +135,23 @@ void ClientGroup::rest() {
   const bool are_together = meet(meeting);
   if (client_ != nullptr) client_->rest();
   wants_stop_ = false;
-  if (are_together) share_weights(client_ != nullptr, "the weights of all clients");
+  has_rested_ = !are_together;
+  if (are_together)
+    share_weights(client_ != nullptr, patience_for_others_seconds, "the weights of all clients");
 }
 
 // From the lowest rank to the others, which wait until it has it.
 template <class T>
-void ClientGroup::share(T& value, std::string_view what) {
+void ClientGroup::share(T& value, double patience_seconds, std::string_view what) {
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(&value, 1));
   if (client_ == nullptr) return ranks_->receive({0, tag, patience_seconds}, bytes, what);
   for (int rank = 1; rank < ranks_->size(); ++rank) ranks_->send({rank, tag}, bytes, what);
 }
 
 // `are_new`: on the lowest rank, whether it has got some.
-void ClientGroup::share_weights(bool are_new, std::string_view what) {
+void ClientGroup::share_weights(bool are_new, double patience_seconds, std::string_view what) {
   std::int64_t follow = are_new ? 1 : 0;
-  share(follow, what);
+  share(follow, patience_seconds, what);
   if (follow == 0) return;
   const std::span<std::byte> own = weights_->fetch();
   ranks_->broadcast(own.data(), own.size(), 0, what);

@@ -24,13 +24,13 @@ namespace plexaura {
 class ClientGroup final : public Dealer {
  public:
   // Collective over all ranks that train, of which each `size` that follow each other are a group. `client`: of the lowest
-  // of the group, outlives this; null on the others.
-  ClientGroup(std::unique_ptr<Communicator> trainers, int size, ParameterClient* client);
+  // of the group, outlives this; null on the others. `may_wait`: a push may be answered when other clients have come as far.
+  ClientGroup(std::unique_ptr<Communicator> trainers, int size, ParameterClient* client, bool may_wait);
 
   // Throws UserError for gradients of a type other than float64 and float32, as ParameterClient::begin() for weights.
   void begin(WeightsImmigration& border);
   // In a run that goes on, throws UserError on all ranks that train where those of a group may have had other states of
-  // the optimizer.
+  // the optimizer. Throws DeviceError where the ranks of the group did not do the same though none had failed.
   Draw draw(const DealtSteps& steps) override;
   void stop() override { wants_stop_ = true; }
   void gradients_ready(std::size_t bucket, Event& final) { final_[bucket] = &final; }
@@ -58,19 +58,21 @@ class ClientGroup final : public Dealer {
   DealtSteps blocks_of(DealtSteps steps) const;
   Draw end_deal(const DealtSteps& steps);
   template <class T>
-  void share(T& value, std::string_view what);
-  void share_weights(bool are_new, std::string_view what);
+  void share(T& value, double patience_seconds, std::string_view what);
+  void share_weights(bool are_new, double patience_seconds, std::string_view what);
   std::size_t averaged(std::size_t bucket) const;
 
   std::unique_ptr<Communicator> trainers_;
   std::unique_ptr<Communicator> ranks_;  // of the group
   ParameterClient* client_;
+  double patience_seconds_;  // for what the lowest rank hears of a server
   WeightsImmigration* border_ = nullptr;
   std::optional<SharedWeights> weights_;
   std::vector<Event*> final_;  // of each bucket
   double weight_ = 1;          // of this rank in the step under way: its share of the samples
   bool wants_stop_ = false;    // this rank, of the deal
   bool has_failed_ = false;    // a rank of the group
+  bool has_rested_ = false;    // since then
   bool has_drawn_ = false;
   std::int64_t saved_size_ = 1;  // of the groups that a checkpoint is of
 };

@@ -311,7 +311,8 @@ void read_distributed(const Section& distributed, RunOptions& run) {
   if (rank_0_adds(run.strategy.name))
     distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", and rank 0 adds");
   if (has_parameter_server(run.strategy.name))
-    distributed.refuse({"algorithm"}, "the strategy is " + run.strategy.name + ", which makes no sums");
+    distributed.refuse({"algorithm"},
+                       "the strategy is " + run.strategy.name + ", whose servers make no sums");
   run.algorithm = read_algorithm(distributed);
   check_device(distributed, run);
   check_automatic(distributed, run);

@@ -145,7 +145,8 @@ ParameterStore make_store_of(const Setup& setup) {
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
   std::map<std::string, std::string> facts = values_of(setup);
   facts.erase("data.path");
-  facts.erase("data.workers");
+  // The ranks of one client draw together, as many parts ahead as their readers take.
+  if (setup.options.strategy.async_server.group == 1) facts.erase("data.workers");
   facts["output.dir"] = given(!setup.options.trainer.output.empty());
   facts.erase("training.tuning");  // that of rank 0 counts
   facts["the number of samples"] =

@@ -329,7 +329,8 @@ class Sharded(ServerTest):
 
     def test_what_is_refused(self):
         for settings, ranks, said in (((self.TWO, "distributed.on_loss=drop"), 4, "distributed.on_loss is 'drop', and the weights of a server would be lost with it, "),
-                                      ((self.TWO,), 2, "all ranks serve and none trains; start more ranks, ")):
+                                      ((self.TWO,), 2, "all ranks serve and none trains; start more ranks, "),
+                                      (("distributed.servers=3",), 2, "all ranks serve and none trains; start more ranks, ")):
             self.launch("-n", ranks, *self.command("mlp", *self.iris("distributed.strategy=downpour", *settings)), status=2)
             self.assertIn(said, self.all_output)
 

@@ -340,6 +340,20 @@ class DifferentRanks(MistakeTest):
         self.write("other.csv", "".join(table[:1] + table[2:] + table[1:2]))
         self.check_apart("^the ranks differ in 'the samples or their split'", self.command("mlp", *self.iris()), self.command("mlp", *self.iris("data.path=other.csv")))
 
+    def test_other_readers_of_a_client_of_several_ranks(self):
+        """Its ranks draw parts together, as many ahead as the readers take."""
+        settings = ("distributed.strategy=downpour", "distributed.group=2")
+        first, second = (self.command("mlp", *self.iris(*settings, f"data.workers={workers}")) for workers in (1, 0))
+        result = self.mpirun(2, [*first, ":", "-n", "1", *second], status=2, within=30)
+        self.check_sentence("^the ranks differ in 'data.workers': rank 2 has '0', but ranks 0 and 1 have '1'", result)
+
+    def test_other_readers_in_a_client_of_several_ranks(self):
+        """They draw parts together, as many ahead as their readers take."""
+        settings = ("distributed.strategy=downpour", "distributed.group=2")
+        first, second = (self.command("mlp", *self.iris(*settings, f"data.workers={workers}")) for workers in (1, 0))
+        result = self.mpirun(2, [*first, ":", "-n", "1", *second], status=2, within=30)
+        self.check_sentence("^the ranks differ in 'data.workers': rank 2 has '0', but ranks 0 and 1 have '1'", result)
+
     def test_another_seed(self):
         self.check_apart("^the ranks differ in 'training.seed': rank 1 has '2', but rank 0 has '1'", self.command("mlp", *self.iris()),
                          self.command("mlp", *self.iris("training.seed=2")))

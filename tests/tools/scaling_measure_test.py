@@ -180,8 +180,12 @@ class Measuring(unittest.TestCase):
         rows = self.variants('{"two": {"strategy": "downpour", "set": {"distributed.servers": 2}}}', "--trainers", "4", "--batch", "8", "--trace-steps", "0")
         self.assertEqual(rows[0]["ranks"], "6")
         self.assertIn("distributed.servers=2 --set training.batch_size=32 ", self.commands[0])
+        self.measure("--trainers", "4", "--strategies", "downpour", "--trace-steps", "0")
+        self.assertIn("--set distributed.strategy=downpour --set distributed.servers=1 ", self.commands[0])  # whatever the file says
         with self.assertRaisesRegex(Mistake, "--ranks and --trainers exclude each other"):
             self.measure("--trainers", "4", "--ranks", "4")
+        with self.assertRaisesRegex(Mistake, "two with 2 ranks: 2 of them serve, so that none trains; name more in --ranks"):
+            self.variants('{"two": {"strategy": "downpour", "set": {"distributed.servers": 2}}}', "--ranks", "2")
 
     def test_how_long_ranks_wait_and_for_whom(self):
         self.exchange = {"waited_share": 0.25, "straggler": 3, "exchange_bytes": 5_000_000, "exchange_bytes_sent": 2000}

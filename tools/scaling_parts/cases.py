@@ -71,6 +71,9 @@ def make(options):
     for batch in options.batch or options.global_batch or [None]:
         cases += [Case(Variant(ALONE, ""), 1, batch)] if 1 in counts else []
         cases += [Case(variant, count + (variant.servers if options.trainers else 0), batch) for variant in variants for count in counts if count > 1]
+    for case in cases:
+        if case.trainers < 1:
+            raise Mistake(f"{case}: {case.variant.servers} of them serve, so that none trains; name more in {option}")
     if options.slow and max(case.trainers for case in cases) == 1:
         raise Mistake(f"--slow has no effect where one rank trains; leave it out, or name more in {option}")
     return cases
@@ -135,6 +138,8 @@ def settings_of_variant(options, variant):
     yield f"distributed.strategy={strategy}"
     if strategy in SUMMING:
         yield f"distributed.algorithm={algorithm or 'auto'}"
+    if strategy in SERVING and not any(word.startswith("distributed.servers=") for word in variant.overrides):
+        yield f"distributed.servers={variant.servers}"
     if strategy in FREE and options.every:
         yield f"distributed.{'push_every' if strategy in SERVING else 'every'}={options.every}"
     if options.bucket_bytes and strategy in EXACT:

@@ -193,7 +193,7 @@ TEST_CASE("client group: a run goes on from its checkpoint, and not with ranks t
   save("1");
   CHECK_THROWS_WITH_AS(
       resumes("2", 4),
-      doctest::Contains("the checkpoint is of clients of one rank and distributed.group is 2, "),
+      doctest::Contains("the checkpoint is not of clients of several ranks and distributed.group is 2, "),
       InternalError);
 }
 
