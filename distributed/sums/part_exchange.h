@@ -23,7 +23,7 @@ namespace plexaura {
 // data. As many ranks of each group as the
 // smallest has take part, each with a stripe of the data.
 //
-// By hand, for MPI_Allreduce has no deadline, and took 2.7 times as long for 12 MB between three network namespaces of
+// By hand, for MPI_Allreduce has no deadline, and took 3.3 times as long for 12 MB between three network namespaces of
 // 300 Mbit/s (docs/performance.md).
 class PartExchange {
  public:
