@@ -24,20 +24,24 @@ class MessageCallCheck final : public CallCheck {
     arriving_->heard.resize(requests_.size());
   }
 
-  void meet(CallSignature mine, double deadline_seconds) override {
+  std::uint8_t meet(CallSignature mine, double deadline_seconds) override {
     mine.sequence = ++sequence_;
     arriving_->heard[0] = mine;
     const PendingCall call{mine, deadline_seconds, topology_.numbers()};
-    if (transport_.rank() != 0) return ask_root(call);
-    hear_everyone(call);
-    answer_everyone(call);
+    if (transport_.rank() != 0) {
+      ask_root(call);
+    } else {
+      hear_everyone(call);
+      answer_everyone(call);
+    }
+    return std::to_integer<std::uint8_t>(arriving_->answer);
   }
 
  private:
   // Kept by the transport where nobody waits for it any more.
   struct Arriving {
     std::vector<CallSignature> heard;
-    std::byte answer{};
+    std::byte answer{};  // the pace
   };
 
   void hear_everyone(const PendingCall& call) {
@@ -81,6 +85,7 @@ class MessageCallCheck final : public CallCheck {
   }
 
   void answer_everyone(const PendingCall& call) {
+    arriving_->answer = std::byte{call.at.pace};
     for (int rank = 1; rank < transport_.size(); ++rank) {
       outbox_.send(std::span(&arriving_->answer, 1), rank, tag::answer);
     }

@@ -15,10 +15,10 @@ class CallCheck {
  public:
   virtual ~CallCheck();
 
-  // Waits for all ranks. Throws an Error (see speaks()) that names the ranks that did not come in time, or
+  // Waits for all ranks, and gives the pace that rank 0 says. Throws an Error (see speaks()) that names the ranks that did not come in time, or
   // two ranks that mean different calls. What a rank wrote to memory before is visible to
   // all ranks of its node after.
-  virtual void meet(CallSignature mine, double deadline_seconds) = 0;
+  virtual std::uint8_t meet(CallSignature mine, double deadline_seconds) = 0;
 };
 
 // Over messages: rank 0 hears everyone and answers. Transport, topology and alarm must outlive it.

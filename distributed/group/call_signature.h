@@ -37,7 +37,8 @@ struct CallSignature {
   std::int64_t place = 0;  // root of a broadcast, offset in a window
   Call call = Call::barrier;
   DType dtype = DType::uint8;
-  std::array<char, 99> what{};  // cut when longer; ends with a zero
+  std::uint8_t pace = 0;        // of a sum: what rank 0 says; no part of what is compared
+  std::array<char, 98> what{};  // cut when longer; ends with a zero
 
   std::string_view phrase() const { return what.data(); }
 };

@@ -17,7 +17,6 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t broadcast_piece = std::size_t{1} << 20;
 constexpr std::size_t pieces_under_way = 8;  // of a broadcast, from one rank
 
 std::span<std::byte> as_bytes(std::string& text) { return std::as_writable_bytes(std::span(text)); }
@@ -91,8 +90,8 @@ CallCheck& GroupCommunicator::call_check() {
   return *message_call_check_;
 }
 
-void GroupCommunicator::meet(const CallSignature& call) {
-  call_check().meet(call, options_.deadline_seconds);
+std::uint8_t GroupCommunicator::meet(const CallSignature& call) {
+  return call_check().meet(call, options_.deadline_seconds);
 }
 
 template <class Ready>
@@ -163,8 +162,9 @@ void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, con
   const int place = (rank() - root + size()) % size();  // in the tree; the root is 0
   const int reach = place == 0 ? size() : place & -place;
   const auto rank_at = [&](int tree_place) { return (tree_place + root) % size(); };
-  for (std::size_t begin = 0; begin < bytes; begin += broadcast_piece) {
-    const std::span<std::byte> piece(data + begin, std::min(broadcast_piece, bytes - begin));
+  constexpr auto longest = static_cast<std::size_t>(message_bytes);
+  for (std::size_t begin = 0; begin < bytes; begin += longest) {
+    const std::span<std::byte> piece(data + begin, std::min(longest, bytes - begin));
     if (place != 0) {
       take(*transport_, piece, {rank_at(place - reach), tag::broadcast}, at);
     }

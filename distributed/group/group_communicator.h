@@ -86,7 +86,8 @@ class GroupCommunicator final : public Communicator {
   double deadline_of(const Peer& peer) const;
 
   CallCheck& call_check();
-  void meet(const CallSignature& call);
+  std::uint8_t meet(const CallSignature& call);
+  void meet_for_sum(CallSignature& call);
   void find_topology(ProcessPlace own);
   void agree_to_share();
   void share_control_memory();

@@ -50,14 +50,20 @@ void GroupCommunicator::choose_algorithm(std::string_view name) {
   algorithm_ = std::move(chosen);
 }
 
+// What the call is given at its end is the pace that rank 0 has chosen.
+void GroupCommunicator::meet_for_sum(CallSignature& call) {
+  if (rank() == 0) call.pace = algorithm_->pace_of(call);
+  call.pace = meet(call);
+}
+
 void GroupCommunicator::sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) {
   refuse_in_phase(what);
   check_summable(dtype);
   if (size() == 1) return;
   attempt(what, [&] {
-    const CallSignature call = announce(Call::sum, what, dtype, count);
+    CallSignature call = announce(Call::sum, what, dtype, count);
     algorithm_->bring(call, data);
-    meet(call);
+    meet_for_sum(call);
     algorithm_->sum(call, data);
   });
 }
@@ -68,8 +74,8 @@ void GroupCommunicator::reduce_scatter(DType dtype, std::byte* data, std::int64_
   check_summable(dtype);
   if (size() == 1) return;
   attempt(what, [&] {
-    const CallSignature call = announce(Call::reduce_scatter, what, dtype, count);
-    meet(call);
+    CallSignature call = announce(Call::reduce_scatter, what, dtype, count);
+    meet_for_sum(call);
     algorithm_->reduce_scatter(call, data);
   });
 }
@@ -78,8 +84,8 @@ void GroupCommunicator::all_gather(DType dtype, std::byte* data, std::int64_t co
   refuse_in_phase(what);
   if (size() == 1) return;
   attempt(what, [&] {
-    const CallSignature call = announce(Call::all_gather, what, dtype, count);
-    meet(call);
+    CallSignature call = announce(Call::all_gather, what, dtype, count);
+    meet_for_sum(call);
     algorithm_->all_gather(call, data);
   });
 }

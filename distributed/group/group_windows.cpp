@@ -106,10 +106,9 @@ void GroupCommunicator::sum_window(SharedWindow& window, std::size_t offset, DTy
   }
   if (size() == 1) return;
   attempt(what, [&] {
-    const CallSignature call =
-        announce(Call::sum_window, what, dtype, count, static_cast<std::int64_t>(offset));
+    CallSignature call = announce(Call::sum_window, what, dtype, count, static_cast<std::int64_t>(offset));
     algorithm_->bring(call, window.data() + offset);
-    meet(call);
+    meet_for_sum(call);
     if (window.shared() && rendezvous_)
       return algorithm_->sum_windows(call, arrays_at(window, offset), place_.rank);
     algorithm_->sum(call, window.data() + offset);

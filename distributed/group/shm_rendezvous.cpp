@@ -32,7 +32,7 @@ ShmRendezvous::Seat& ShmRendezvous::seat(int node_rank) const {
   return *reinterpret_cast<Seat*>(seats_[static_cast<std::size_t>(node_rank)]);
 }
 
-void ShmRendezvous::meet(CallSignature mine, double deadline_seconds) {
+std::uint8_t ShmRendezvous::meet(CallSignature mine, double deadline_seconds) {
   mine.sequence = ++meetings_;
   Seat& own = seat(topology_.own_node_rank());
   own.signatures[meetings_ % 2] = mine;
@@ -40,6 +40,7 @@ void ShmRendezvous::meet(CallSignature mine, double deadline_seconds) {
   wait_for_all([](const Seat& s) { return s.arrived.load(std::memory_order_acquire); }, meetings_,
                {mine, deadline_seconds, topology_.numbers()});
   check_all_match();
+  return seat(0).at(meetings_).pace;
 }
 
 void ShmRendezvous::barrier(const CallSignature& during) {

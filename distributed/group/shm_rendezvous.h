@@ -22,7 +22,7 @@ class ShmRendezvous final : public CallCheck {
   ShmRendezvous(const SharedWindow& window, const Topology& topology, Alarm& alarm, double deadline_seconds);
 
   // Of the ranks of this node only: a call check of all ranks where there is one node.
-  void meet(CallSignature mine, double deadline_seconds) override;
+  std::uint8_t meet(CallSignature mine, double deadline_seconds) override;
 
   // A barrier of the node in the middle of the call last announced to it or passed here: what the ranks wrote
   // before is visible to all after.

@@ -4,14 +4,11 @@
 #include <cstring>
 #include <utility>
 
+#include "core/clock.h"
 #include "distributed/group/tags.h"
 
 namespace plexaura {
 namespace {
-
-constexpr std::int64_t bytes_ahead = std::int64_t{1} << 19;  // of the segments under way, over all groups
-constexpr std::int64_t least_rounds_ahead = 4;
-constexpr std::int64_t least_segment_bytes = std::int64_t{1} << 14;
 
 PartExchange::Groups single_ranks(int count) {
   PartExchange::Groups groups;
@@ -21,11 +18,15 @@ PartExchange::Groups single_ranks(int count) {
 
 }  // namespace
 
-PartExchange::PartExchange(const SumMeans& means)
-    : PartExchange(means, single_ranks(means.transport.size())) {}
+PartExchange::PartExchange(const SumMeans& means, PaceChoice& paces)
+    : PartExchange(means, paces, single_ranks(means.transport.size())) {}
 
-PartExchange::PartExchange(const SumMeans& means, Groups groups)
-    : means_(means), summands_in_(means.transport), sums_in_(means.transport), outbox_(means.transport) {
+PartExchange::PartExchange(const SumMeans& means, PaceChoice& paces, Groups groups)
+    : means_(means),
+      paces_(paces),
+      summands_in_(means.transport),
+      sums_in_(means.transport),
+      outbox_(means.transport) {
   workers_ = means.transport.size();
   for (std::vector<int>& ranks : groups) {
     const auto found = std::ranges::find(ranks, means.transport.rank());
@@ -71,68 +72,74 @@ std::int64_t PartExchange::rounds(const Job& job) const {
 void PartExchange::run(const CallSignature& call, std::span<std::byte* const> arrays, bool reduces,
                        bool gathers) {
   if (worker_ >= workers_) return;
-  const auto groups = static_cast<std::int64_t>(groups_.size());
-  const std::int64_t segment_bytes =
-      std::clamp(bytes_ahead / least_rounds_ahead / groups, least_segment_bytes, message_bytes);
+  const double begin = seconds_now();
   const Job job{call, arrays, part_of(call.count, call.dtype, worker_, workers_),
-                segment_bytes / static_cast<std::int64_t>(size_of(call.dtype))};
-  const std::int64_t count = rounds(job);
-  const std::int64_t rounds_ahead = std::max(bytes_ahead / segment_bytes / groups, least_rounds_ahead);
-  const std::int64_t added_after = reduces ? rounds_ahead : 0;
-  const std::int64_t taken_after = added_after + (gathers ? rounds_ahead : 0);
-  const auto is_round = [&](std::int64_t round) { return 0 <= round && round < count; };
-  for (std::int64_t round = 0; round < count + taken_after; ++round) {
-    if (is_round(round) && reduces) expect_summands(job, round);
-    if (is_round(round) && gathers) expect_sums(job, round);
-    if (is_round(round) && reduces) send_summands(job, round);
-    if (is_round(round - added_after) && reduces) add_own_part(job, round - added_after);
-    if (is_round(round - added_after) && gathers) send_sums(job, round - added_after);
-    if (is_round(round - taken_after) && gathers) take_sums(job, round - taken_after);
+                PaceChoice::pace(call.pace).message_bytes / static_cast<std::int64_t>(size_of(call.dtype))};
+  const std::int64_t all_rounds = rounds(job);
+  if (others() == 0 && reduces)
+    for (std::int64_t round = 0; round < all_rounds; ++round) add_own_part(job, round);
+  const std::int64_t turns = all_rounds * others();
+  const std::int64_t ahead = std::min(turns_ahead(job), turns);
+  const std::int64_t added_after = reduces ? ahead : 0;
+  const std::int64_t sent_after = added_after + (reduces ? others() - 1 : 0);  // a round is added at its end
+  const std::int64_t taken_after = gathers ? sent_after + ahead : added_after;
+  const auto do_turn = [&](std::int64_t number, const auto& work) {
+    if (0 <= number && number < turns) work(turn(number));
+  };
+  for (std::int64_t number = 0; number < turns + taken_after; ++number) {
+    if (reduces) do_turn(number, [&](const Turn& turn) { send_summands(job, turn); });
+    if (reduces) do_turn(number - added_after, [&](const Turn& turn) { take_summands(job, turn); });
+    if (gathers) do_turn(number - sent_after, [&](const Turn& turn) { send_sums(job, turn); });
+    if (gathers) do_turn(number - taken_after, [&](const Turn& turn) { take_sums(job, turn); });
     if (means_.rendezvous != nullptr) means_.rendezvous->beat();
     outbox_.under_way();
   }
   means_.wait_for(outbox_, call);
+  const int halves = (reduces ? 1 : 0) + (gathers ? 1 : 0);
+  paces_.took(static_cast<std::int64_t>(bytes_of(call.dtype, call.count)), call.pace,
+              (seconds_now() - begin) / halves);
 }
 
-void PartExchange::expect_summands(const Job& job, std::int64_t round) {
-  const std::size_t bytes = job.bytes(segment(job, own_, round));
-  for (int group = 0; group < static_cast<int>(groups_.size()) && bytes > 0; ++group)
-    if (group != own_)
-      summands_in_.expect(bytes * groups_[static_cast<std::size_t>(group)].blocks.size(), rank_in(group),
-                          tag::summands);
+std::int64_t PartExchange::turns_ahead(const Job& job) const {
+  const auto message = std::max<std::int64_t>(static_cast<std::int64_t>(job.bytes(segment(job, 0, 0))), 1);
+  return std::max<std::int64_t>(PaceChoice::pace(job.call.pace).bytes_ahead / message, 1);
 }
 
-void PartExchange::send_summands(const Job& job, std::int64_t round) {
+PartExchange::Turn PartExchange::turn(std::int64_t number) const {
+  const int step = static_cast<int>(number % others()) + 1;
+  const int groups = static_cast<int>(groups_.size());
+  return {number / others(), step, (own_ + step) % groups, (own_ + groups - step) % groups};
+}
+
+void PartExchange::send_summands(const Job& job, const Turn& turn) {
   const Group& mine = groups_[static_cast<std::size_t>(own_)];
-  for (int step = 1; step < static_cast<int>(groups_.size()); ++step) {
-    const Part theirs = segment(job, behind(step), round);
-    if (theirs.count == 0) continue;
-    const std::span<std::byte> message = outbox_.draft(job.bytes(theirs) * mine.blocks.size());
-    for (std::size_t block = 0; block < mine.blocks.size(); ++block) {
-      summands_.clear();
-      for (std::size_t member = 0; member < mine.ranks.size(); ++member) {
-        const ShardRange shards = means_.shards_of(mine.ranks[member]);
-        if (shards.first >= mine.blocks[block].first && shards.first < mine.blocks[block].last)
-          summands_.push_back({shards, job.at(member, theirs)});
-      }
-      std::byte* const sum = message.data() + block * job.bytes(theirs);
-      add_in_order(job.call.dtype, summands_, theirs.count, std::span(&sum, 1));
+  const Group& sender = groups_[static_cast<std::size_t>(turn.from)];
+  if (const Part part = segment(job, own_, turn.round); part.count > 0)
+    summands_in_.expect(job.bytes(part) * sender.blocks.size(), rank_in(turn.from), tag::summands);
+  const Part theirs = segment(job, turn.to, turn.round);
+  if (theirs.count == 0) return;
+  const std::span<std::byte> message = outbox_.draft(job.bytes(theirs) * mine.blocks.size());
+  for (std::size_t block = 0; block < mine.blocks.size(); ++block) {
+    summands_.clear();
+    for (std::size_t member = 0; member < mine.ranks.size(); ++member) {
+      const ShardRange shards = means_.shards_of(mine.ranks[member]);
+      if (shards.first >= mine.blocks[block].first && shards.first < mine.blocks[block].last)
+        summands_.push_back({shards, job.at(member, theirs)});
     }
-    outbox_.post(rank_in(behind(step)), tag::summands);
+    std::byte* const sum = message.data() + block * job.bytes(theirs);
+    add_in_order(job.call.dtype, summands_, theirs.count, std::span(&sum, 1));
   }
+  outbox_.post(rank_in(turn.to), tag::summands);
 }
 
-void PartExchange::expect_sums(const Job& job, std::int64_t round) {
-  for (int group = 0; group < static_cast<int>(groups_.size()); ++group) {
-    const std::size_t bytes = job.bytes(segment(job, group, round));
-    if (group != own_ && bytes > 0) sums_in_.expect(bytes, rank_in(group), tag::sums);
-  }
+void PartExchange::take_summands(const Job& job, const Turn& turn) {
+  if (segment(job, own_, turn.round).count == 0) return;
+  means_.wait_for(summands_in_, static_cast<std::size_t>(turn.step), job.call);
+  if (turn.step == others()) add_own_part(job, turn.round);
 }
 
 void PartExchange::add_own_part(const Job& job, std::int64_t round) {
   const Part mine = segment(job, own_, round);
-  if (mine.count == 0) return;
-  means_.wait_for(summands_in_, groups_.size() - 1, job.call);
   summands_.clear();
   to_.clear();
   for (std::size_t member = 0; member < job.arrays.size(); ++member) {
@@ -140,11 +147,10 @@ void PartExchange::add_own_part(const Job& job, std::int64_t round) {
     summands_.push_back(
         {means_.shards_of(groups_[static_cast<std::size_t>(own_)].ranks[member]), to_.back()});
   }
-  std::size_t message = 0;
-  for (int group = 0; group < static_cast<int>(groups_.size()); ++group) {
-    if (group == own_) continue;
-    const std::byte* data = summands_in_.message(message++).data();
-    for (const ShardRange& block : groups_[static_cast<std::size_t>(group)].blocks) {
+  for (int other = 0; other < others(); ++other) {
+    const std::byte* data = summands_in_.message(static_cast<std::size_t>(other)).data();
+    for (const ShardRange& block :
+         groups_[static_cast<std::size_t>(turn(round * others() + other).from)].blocks) {
       summands_.push_back({block, data});
       data += job.bytes(mine);
     }
@@ -154,21 +160,20 @@ void PartExchange::add_own_part(const Job& job, std::int64_t round) {
   summands_in_.drop(groups_.size() - 1);
 }
 
-void PartExchange::send_sums(const Job& job, std::int64_t round) {
-  const Part mine = segment(job, own_, round);
-  for (int step = 1; step < static_cast<int>(groups_.size()) && mine.count > 0; ++step)
-    outbox_.send(std::span(job.at(0, mine), job.bytes(mine)), rank_in(behind(step)), tag::sums);
+void PartExchange::send_sums(const Job& job, const Turn& turn) {
+  if (const Part theirs = segment(job, turn.from, turn.round); theirs.count > 0)
+    sums_in_.expect(job.bytes(theirs), rank_in(turn.from), tag::sums);
+  if (const Part mine = segment(job, own_, turn.round); mine.count > 0)
+    outbox_.send(std::span(job.at(0, mine), job.bytes(mine)), rank_in(turn.to), tag::sums);
 }
 
-void PartExchange::take_sums(const Job& job, std::int64_t round) {
-  for (int group = 0; group < static_cast<int>(groups_.size()); ++group) {
-    const Part theirs = segment(job, group, round);
-    if (group == own_ || theirs.count == 0) continue;
-    means_.wait_for(sums_in_, 1, job.call);
-    for (std::size_t member = 0; member < job.arrays.size(); ++member)
-      std::memcpy(job.at(member, theirs), sums_in_.message(0).data(), job.bytes(theirs));
-    sums_in_.drop(1);
-  }
+void PartExchange::take_sums(const Job& job, const Turn& turn) {
+  const Part theirs = segment(job, turn.from, turn.round);
+  if (theirs.count == 0) return;
+  means_.wait_for(sums_in_, 1, job.call);
+  for (std::size_t member = 0; member < job.arrays.size(); ++member)
+    std::memcpy(job.at(member, theirs), sums_in_.message(0).data(), job.bytes(theirs));
+  sums_in_.drop(1);
 }
 
 }  // namespace plexaura

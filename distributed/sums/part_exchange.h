@@ -8,6 +8,7 @@
 #include "distributed/group/inbox.h"
 #include "distributed/group/outbox.h"
 #include "distributed/group/reduce.h"
+#include "distributed/sums/pace_choice.h"
 #include "distributed/sums/sum_algorithm.h"
 #include "distributed/sums/sum_order.h"
 
@@ -16,7 +17,8 @@ namespace plexaura {
 // Sums over groups of ranks with messages. The data is cut into one part for each group: all others send the group
 // what they have of it, and it sends the sums back. With n groups each sends 2 (n - 1) / n of the data if its ranks are
 // one block, which is what a ring does, but every sum is made by one that has all its summands, so that they can be
-// added in the order of sum_order.h. Parts travel in segments, several at a time, so that lines are full while segments are added.
+// added in the order of sum_order.h. Parts travel in segments. In each turn a rank sends one to another rank and takes one from a third, all of
+// them in the same order, so that no rank gets more than its share at a time; the next leave while those before them are added.
 //
 // The ranks of a group see each other's arrays. They send only the sums of those blocks that are theirs alone, one
 // where ranks that follow each other are together and as many as a power of two; each further block is (n - 1) / n of the
@@ -28,9 +30,10 @@ namespace plexaura {
 class PartExchange {
  public:
   using Groups = std::vector<std::vector<int>>;  // the ranks of each, ascending
-  PartExchange(const SumMeans& means, Groups groups);
+  // `paces` gets to know what calls take.
+  PartExchange(const SumMeans& means, PaceChoice& paces, Groups groups);
   // Each rank is a group by itself.
-  explicit PartExchange(const SumMeans& means);
+  PartExchange(const SumMeans& means, PaceChoice& paces);
 
   // Each works on `call.count` elements of `arrays`: those of this rank's group, in the order of ranks. What this rank
   // writes it writes to all of them. After reduce() a group has the sums of its part alone, where groups are single
@@ -61,20 +64,30 @@ class PartExchange {
     std::size_t bytes(const Part& segment) const { return bytes_of(call.dtype, segment.count); }
   };
 
+  // A segment goes to one group and comes from another.
+  struct Turn {
+    std::int64_t round;  // of the segments
+    int step;            // of the round, from 1
+    int to;
+    int from;
+  };
+
   void run(const CallSignature& call, std::span<std::byte* const> arrays, bool reduces, bool gathers);
+  std::int64_t turns_ahead(const Job& job) const;
+  Turn turn(std::int64_t number) const;
+  int others() const { return static_cast<int>(groups_.size()) - 1; }
   Part segment(const Job& job, int group, std::int64_t round) const;
   std::int64_t rounds(const Job& job) const;
   std::vector<int> shards_of(std::span<const int> ranks) const;
   int rank_in(int group) const;
-  int behind(int steps) const { return (own_ + steps) % static_cast<int>(groups_.size()); }
-  void expect_summands(const Job& job, std::int64_t round);
-  void send_summands(const Job& job, std::int64_t round);
-  void expect_sums(const Job& job, std::int64_t round);
+  void send_summands(const Job& job, const Turn& turn);
+  void take_summands(const Job& job, const Turn& turn);
   void add_own_part(const Job& job, std::int64_t round);
-  void send_sums(const Job& job, std::int64_t round);
-  void take_sums(const Job& job, std::int64_t round);
+  void send_sums(const Job& job, const Turn& turn);
+  void take_sums(const Job& job, const Turn& turn);
 
   SumMeans means_;
+  PaceChoice& paces_;
   std::vector<Group> groups_;
   int own_ = 0;     // group of this rank
   int worker_ = 0;  // its place there

@@ -58,6 +58,9 @@ class SumAlgorithm {
   // Whether the library that carries messages makes the sums, so that nobody knows what it sends.
   virtual bool is_of_library() const { return false; }
 
+  // Of rank 0: at what pace (pace_choice.h) the ranks make this call, which each then finds in call.pace.
+  virtual std::uint8_t pace_of(const CallSignature&) const { return 0; }
+
   // Called before the ranks have met for sum() or sum_windows(), with this rank's array.
   virtual void bring(const CallSignature& call, const std::byte* data);
 

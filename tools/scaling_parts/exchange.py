@@ -10,8 +10,7 @@ from dataclasses import replace
 MIB = 1 << 20
 SMALL = 8192  # below, ranks of a host read the whole arrays of each other: WindowSum::small_bytes
 MESSAGE = 60 << 10  # sum_algorithm.h: message_bytes
-EXCHANGE_AHEAD, LEAST_SEGMENT, LEAST_ROUNDS = 1 << 19, 1 << 14, 4  # part_exchange.cpp
-UNEVEN = 1.045  # measured between 3 and 4 hosts
+PACES = ((16 << 10, 2), (MESSAGE, 9))  # pace_choice.cpp: bytes of a message, and how many are under way
 RING_TOGETHER = 16  # ring_sum.cpp
 TREE_AHEAD = 16  # tree_sum.cpp
 ROOT_PIECE = MIB  # root_sum.cpp
@@ -65,14 +64,18 @@ def hierarchical(group, size):
     """Every rank exchanges its stripe with those of the other hosts, while others of the host add."""
     if group.hosts == 1:
         return window(group, size)
+    return group.meet() + 2 * group.links.between.latency + min(paced(group, size, *pace) for pace in PACES)
+
+
+def paced(group, size, message, under_way):
+    """One of the two ways in which parts travel: the line, answers, or the work of both ends bounds it."""
     links, others = group.links, group.hosts - 1
     wire = size * others / group.hosts * (1 + blocks_of_a_host(group.ranks, links.ranks_per_host))
     part = size / group.on_host / group.hosts
-    segment = min(max(EXCHANGE_AHEAD / LEAST_ROUNDS / group.hosts, LEAST_SEGMENT), MESSAGE)
-    work = group.inside_seconds(size) + 4 * others * max(math.ceil(part / segment), 1) * links.message
-    # Lines to several hosts are never equally full.
-    uneven = UNEVEN if others > 1 else 1
-    return group.meet() + 2 * links.between.latency + max(wire * uneven / links.between.bandwidth, work)
+    work = group.inside_seconds(size) + 4 * others * max(math.ceil(part / message), 1) * links.message
+    ahead = message * under_way
+    answers = max(wire / group.on_host / ahead - 1, 0) * links.between.latency
+    return max(wire / links.between.bandwidth, answers, work)
 
 
 def ring(group, size):
@@ -120,7 +123,8 @@ def gather_at_root(group, size, adders):
 def broadcast(group, size):
     links, (between, inside) = group.links, group.levels()
     sending = max(between * size / links.between.bandwidth, inside * size / links.inside.bandwidth)
-    return group.meet() + sending + between * links.between.latency + inside * links.inside.latency
+    filling = between * (between - 1) / 2 * min(size, MESSAGE) / links.between.bandwidth  # each level sends all of a piece's copies
+    return group.meet() + sending + filling + between * links.between.latency + inside * links.inside.latency
 
 
 ALGORITHMS = {"window": window, "hierarchical": hierarchical, "ring": ring, "tree": tree, "mpi": mpi}

@@ -26,7 +26,10 @@ TEST_CASE("signatures: what matches, and how it is told") {
   CHECK_FALSE(match(bucket, announce(Call::barrier, "bucket 3 of step 17")));
   CHECK(match(announce(Call::leave, ""), announce(Call::leave_in_error, "")));
   CHECK(describe(bucket) == "'bucket 3 of step 17' (sum of 4096 float32)");
-  CHECK(announce(Call::sum, std::string(500, 'x')).phrase().size() == 98);
+  CHECK(announce(Call::sum, std::string(500, 'x')).phrase().size() == 97);
+  CallSignature paced = bucket;
+  paced.pace = 1;
+  CHECK(match(bucket, paced));
 }
 
 TEST_CASE("topology: nodes are counted by their lowest rank") {

@@ -61,22 +61,51 @@ TEST_CASE("part exchange: each further block that the ranks of a host have is se
   for (const double share : sent_by_hosts({"a", "b", "a", "b"})) CHECK(share <= 1.52);
 }
 
-TEST_CASE("part exchange: segments leave while those before them are not answered") {
+// Of one that hears nothing.
+std::uint64_t sent_unanswered(std::uint8_t pace) {
   ThreadNetwork network(2);
   endings(2, [&](int rank) {
     const std::unique_ptr<Transport> transport = network.transport(rank);
     Alarm alarm(transport->duplicate());
     if (rank == 1) return;
     const Topology topology = on_hosts({"a", "b"}, rank);
-    PartExchange exchange(SumMeans{*transport, topology, alarm, 0.25});
+    PaceChoice paces;
+    PartExchange exchange(SumMeans{*transport, topology, alarm, 0.25}, paces);
+    CallSignature call = announce(Call::sum, "values", DType::float32, element_count);
+    call.pace = pace;
     std::vector<float> values(element_count, 1);
     std::byte* const array = reinterpret_cast<std::byte*>(values.data());
-    CHECK_THROWS_AS(
-        exchange.sum(announce(Call::sum, "values", DType::float32, element_count), std::span(&array, 1)),
-        DeviceError);
+    CHECK_THROWS_AS(exchange.sum(call, std::span(&array, 1)), DeviceError);
   });
-  CHECK(network.bytes_sent(0, 1) > 4 * message_bytes);
   CHECK(network.forgotten() == 0);
+  return network.bytes_sent(0, 1);
+}
+
+TEST_CASE("part exchange: as much leaves unanswered as the pace says") {
+  for (const std::uint8_t pace : {0, 1}) {
+    const auto& [message, ahead] = PaceChoice::pace(pace);
+    CHECK(sent_unanswered(pace) >= static_cast<std::uint64_t>(ahead));
+    CHECK(sent_unanswered(pace) < static_cast<std::uint64_t>(ahead + 2 * message));
+  }
+}
+
+TEST_CASE("part exchange: all ranks take the pace of rank 0, and sums have the same bits") {
+  constexpr std::int64_t count = 100'000;
+  constexpr int calls = 4;
+  const std::vector<std::string> hosts{"a", "b", "b", "c"};
+  const std::vector<float> wanted = sums<float>(4, count);
+  for (const bool shared : {true, false}) {
+    ThreadNetwork network(4);
+    const CommunicatorOptions options{.shared_memory = shared, .algorithm = "hierarchical"};
+    const auto ends = with_hosts(network, hosts, options, [&](Communicator& ranks) {
+      for (int call = 0; call < calls; ++call) {
+        std::vector<float> values = summands<float>(ranks.rank(), count);
+        ranks.sum(DType::float32, reinterpret_cast<std::byte*>(values.data()), count, "values");
+        if (values != wanted) throw InternalError("a sum is wrong");
+      }
+    });
+    CHECK(ends == std::vector<std::string>(4, "fine"));
+  }
 }
 
 TEST_CASE("part exchange: a rank that is lost in the middle is named by one of the others") {
@@ -87,7 +116,8 @@ TEST_CASE("part exchange: a rank that is lost in the middle is named by one of t
     const std::unique_ptr<Transport> transport = network.transport(rank);
     Alarm alarm(transport->duplicate());
     const Topology topology = on_hosts(hosts, rank);
-    PartExchange exchange(SumMeans{*transport, topology, alarm, 0.25});
+    PaceChoice paces;
+    PartExchange exchange(SumMeans{*transport, topology, alarm, 0.25}, paces);
     std::vector<double> values(1000, 1);
     std::byte* const array = reinterpret_cast<std::byte*>(values.data());
     if (rank != 1) exchange.sum(announce(Call::sum, "bucket 3", DType::float64, 1000), std::span(&array, 1));

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace plexaura {
+
+// In what messages an array travels, and how many bytes of it a rank sends before it waits for what others send it.
+struct Pace {
+  std::int64_t message_bytes;
+  std::int64_t bytes_ahead;
+};
+
+// Which pace is the faster one, by what calls with arrays of about the same size have taken: each is tried once, and again
+// now and then. Sums have the same bits at each pace, but all ranks need the same: rank 0 chooses, and says so when
+// ranks meet for a call.
+//
+// Between 2 to 16 hosts with links of 20 Mbit/s to 1 Gbit/s short messages are the faster ones: what leaves waits in no
+// queue, and what several ranks send to one does not overflow that of its link. 12 hosts with 20 Mbit/s took 2.2 times as long with long
+// messages. Between hosts whose links are faster than a core, long ones take half of the time (docs/performance.md).
+class PaceChoice {
+ public:
+  // Of the next call of this size.
+  std::uint8_t next(std::int64_t bytes) const;
+  // Half a call is one that only reduces or only gathers.
+  void took(std::int64_t bytes, std::uint8_t pace, double seconds_of_half);
+
+  static const Pace& pace(std::uint8_t number);
+
+ private:
+  struct Calls {
+    std::int64_t count = 0;
+    std::array<double, 2> seconds{};  // of each pace; later calls count more
+  };
+  static std::size_t size_class(std::int64_t bytes);
+
+  std::array<Calls, 64> calls_;  // by the binary logarithm of the size
+};
+
+}  // namespace plexaura
