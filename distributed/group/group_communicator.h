@@ -119,7 +119,8 @@ class GroupCommunicator final : public Communicator {
   std::unique_ptr<ShmRendezvous> rendezvous_;  // where the ranks of this node share memory
   std::vector<std::byte*> arrays_;             // scratch of arrays_at()
   std::vector<std::byte> arriving_;            // a message of take()
-  std::unique_ptr<SumAlgorithm> algorithm_;    // none where there is one rank
+  PaceChoice paces_;
+  std::unique_ptr<SumAlgorithm> algorithm_;  // none where there is one rank
   AllToAll all_to_all_;
   std::vector<ShardRange> shards_;  // what each rank brings to sums; empty: one each
 };

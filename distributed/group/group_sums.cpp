@@ -22,8 +22,14 @@ void GroupCommunicator::share_control_memory() {
 }
 
 SumMeans GroupCommunicator::sum_means() {
-  return {*transport_,       topology_, *alarm_, options_.deadline_seconds, control_ ? &*control_ : nullptr,
-          rendezvous_.get(), shards_};
+  return {*transport_,
+          topology_,
+          *alarm_,
+          options_.deadline_seconds,
+          paces_,
+          control_ ? &*control_ : nullptr,
+          rendezvous_.get(),
+          shards_};
 }
 
 void GroupCommunicator::bring_shards(int shards) {
@@ -52,7 +58,7 @@ void GroupCommunicator::choose_algorithm(std::string_view name) {
 
 // What the call is given at its end is the pace that rank 0 has chosen.
 void GroupCommunicator::meet_for_sum(CallSignature& call) {
-  if (rank() == 0) call.pace = algorithm_->pace_of(call);
+  if (rank() == 0) call.pace = paces_.next(call);
   call.pace = meet(call);
 }
 

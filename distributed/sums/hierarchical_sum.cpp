@@ -3,7 +3,7 @@
 namespace plexaura {
 
 HierarchicalSum::HierarchicalSum(const SumMeans& means)
-    : rendezvous_(means.rendezvous), ranks_(means, paces_), nodes_(means, paces_, means.topology.by_node()) {}
+    : rendezvous_(means.rendezvous), ranks_(means), nodes_(means, means.topology.by_node()) {}
 
 void HierarchicalSum::reduce_scatter(const CallSignature& call, std::byte* data) {
   ranks_.reduce(call, std::span(&data, 1));

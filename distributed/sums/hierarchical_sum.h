@@ -12,9 +12,6 @@ class HierarchicalSum final : public SumAlgorithm {
   explicit HierarchicalSum(const SumMeans& means);
 
   bool keeps_order() const override { return true; }
-  std::uint8_t pace_of(const CallSignature& call) const override {
-    return paces_.next(static_cast<std::int64_t>(bytes_of(call.dtype, call.count)));
-  }
   void reduce_scatter(const CallSignature& call, std::byte* data) override;
   void all_gather(const CallSignature& call, std::byte* data) override;
   void sum(const CallSignature& call, std::byte* data) override;
@@ -22,7 +19,6 @@ class HierarchicalSum final : public SumAlgorithm {
 
  private:
   ShmRendezvous* rendezvous_;
-  PaceChoice paces_;
   PartExchange ranks_;
   PartExchange nodes_;
 };

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include "distributed/group/call_signature.h"
+
 namespace plexaura {
 
 // In what messages an array travels, and how many bytes of it a rank sends before it waits for what others send it.
@@ -20,19 +22,20 @@ struct Pace {
 // messages. Between hosts whose links are faster than a core, long ones take half of the time (docs/performance.md).
 class PaceChoice {
  public:
-  // Of the next call of this size.
-  std::uint8_t next(std::int64_t bytes) const;
-  // Half a call is one that only reduces or only gathers.
-  void took(std::int64_t bytes, std::uint8_t pace, double seconds_of_half);
+  std::uint8_t next(const CallSignature& call) const;
+  // A sum has two halves; a call that only reduces, or only gathers, has one.
+  void took(const CallSignature& call, double seconds_of_half);
 
   static const Pace& pace(std::uint8_t number);
 
  private:
+  static constexpr std::size_t pace_count = 2;
   struct Calls {
     std::int64_t count = 0;
-    std::array<double, 2> seconds{};  // of each pace; later calls count more
+    std::array<double, pace_count> seconds{};  // of each pace; later calls count more, and short ones
   };
-  static std::size_t size_class(std::int64_t bytes);
+  static const std::array<Pace, pace_count> paces;
+  static std::size_t size_class(const CallSignature& call);
 
   std::array<Calls, 64> calls_;  // by the binary logarithm of the size
 };

@@ -18,15 +18,11 @@ PartExchange::Groups single_ranks(int count) {
 
 }  // namespace
 
-PartExchange::PartExchange(const SumMeans& means, PaceChoice& paces)
-    : PartExchange(means, paces, single_ranks(means.transport.size())) {}
+PartExchange::PartExchange(const SumMeans& means)
+    : PartExchange(means, single_ranks(means.transport.size())) {}
 
-PartExchange::PartExchange(const SumMeans& means, PaceChoice& paces, Groups groups)
-    : means_(means),
-      paces_(paces),
-      summands_in_(means.transport),
-      sums_in_(means.transport),
-      outbox_(means.transport) {
+PartExchange::PartExchange(const SumMeans& means, Groups groups)
+    : means_(means), summands_in_(means.transport), sums_in_(means.transport), outbox_(means.transport) {
   workers_ = means.transport.size();
   for (std::vector<int>& ranks : groups) {
     const auto found = std::ranges::find(ranks, means.transport.rank());
@@ -96,8 +92,7 @@ void PartExchange::run(const CallSignature& call, std::span<std::byte* const> ar
   }
   means_.wait_for(outbox_, call);
   const int halves = (reduces ? 1 : 0) + (gathers ? 1 : 0);
-  paces_.took(static_cast<std::int64_t>(bytes_of(call.dtype, call.count)), call.pace,
-              (seconds_now() - begin) / halves);
+  means_.paces.took(call, (seconds_now() - begin) / halves);
 }
 
 std::int64_t PartExchange::turns_ahead(const Job& job) const {

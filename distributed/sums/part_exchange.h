@@ -8,7 +8,6 @@
 #include "distributed/group/inbox.h"
 #include "distributed/group/outbox.h"
 #include "distributed/group/reduce.h"
-#include "distributed/sums/pace_choice.h"
 #include "distributed/sums/sum_algorithm.h"
 #include "distributed/sums/sum_order.h"
 
@@ -30,10 +29,9 @@ namespace plexaura {
 class PartExchange {
  public:
   using Groups = std::vector<std::vector<int>>;  // the ranks of each, ascending
-  // `paces` gets to know what calls take.
-  PartExchange(const SumMeans& means, PaceChoice& paces, Groups groups);
+  PartExchange(const SumMeans& means, Groups groups);
   // Each rank is a group by itself.
-  PartExchange(const SumMeans& means, PaceChoice& paces);
+  explicit PartExchange(const SumMeans& means);
 
   // Each works on `call.count` elements of `arrays`: those of this rank's group, in the order of ranks. What this rank
   // writes it writes to all of them. After reduce() a group has the sums of its part alone, where groups are single
@@ -87,7 +85,6 @@ class PartExchange {
   void take_sums(const Job& job, const Turn& turn);
 
   SumMeans means_;
-  PaceChoice& paces_;
   std::vector<Group> groups_;
   int own_ = 0;     // group of this rank
   int worker_ = 0;  // its place there

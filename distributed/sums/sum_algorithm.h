@@ -13,6 +13,7 @@
 #include "distributed/group/shm_rendezvous.h"
 #include "distributed/group/topology.h"
 #include "distributed/group/transport.h"
+#include "distributed/sums/pace_choice.h"
 #include "distributed/sums/sum_order.h"
 
 namespace plexaura {
@@ -28,6 +29,7 @@ struct SumMeans {
   const Topology& topology;
   Alarm& alarm;
   double deadline_seconds;
+  PaceChoice& paces;  // gets to know what calls take
   // Both null where the ranks of a node do not share memory.
   const SharedWindow* staging = nullptr;  // its last WindowSum::bytes_per_rank
   ShmRendezvous* rendezvous = nullptr;
@@ -57,9 +59,6 @@ class SumAlgorithm {
 
   // Whether the library that carries messages makes the sums, so that nobody knows what it sends.
   virtual bool is_of_library() const { return false; }
-
-  // Of rank 0: at what pace (pace_choice.h) the ranks make this call, which each then finds in call.pace.
-  virtual std::uint8_t pace_of(const CallSignature&) const { return 0; }
 
   // Called before the ranks have met for sum() or sum_windows(), with this rank's array.
   virtual void bring(const CallSignature& call, const std::byte* data);

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/clock.h"
 #include "distributed/group/reduce.h"
 #include "distributed/group/tags.h"
 
 namespace plexaura {
 namespace {
 
-constexpr std::int64_t pieces_ahead = 16;
+constexpr std::int64_t least_pieces_ahead = 4;  // so that all levels work at the same time
 
 }  // namespace
 
@@ -27,7 +28,10 @@ TreeSum::TreeSum(const SumMeans& means)
 }
 
 void TreeSum::sum(const CallSignature& call, std::byte* data) {
-  const std::int64_t longest = message_bytes / static_cast<std::int64_t>(size_of(call.dtype));
+  const double begin = seconds_now();
+  const Pace& pace = PaceChoice::pace(call.pace);
+  const std::int64_t pieces_ahead = std::max(pace.bytes_ahead / pace.message_bytes, least_pieces_ahead);
+  const std::int64_t longest = pace.message_bytes / static_cast<std::int64_t>(size_of(call.dtype));
   const std::int64_t count = (call.count + longest - 1) / longest;
   const auto piece = [&](std::int64_t i) {
     const std::int64_t length = std::min(longest, call.count - i * longest);
@@ -41,6 +45,7 @@ void TreeSum::sum(const CallSignature& call, std::byte* data) {
     outbox_.under_way();
   }
   means_.wait_for(outbox_, call);
+  means_.paces.took(call, seconds_now() - begin);
 }
 
 void TreeSum::expect(const Piece& piece) {

@@ -8,19 +8,15 @@ namespace plexaura {
 // An algorithm that brings all sums to all ranks at once, and has no halves of its own.
 class WholeSum : public SumAlgorithm {
  public:
-  explicit WholeSum(const SumMeans& means) : parts_(means, paces_) {}
+  explicit WholeSum(const SumMeans& means) : parts_(means) {}
 
   void reduce_scatter(const CallSignature& call, std::byte* data) final { sum(call, data); }
   void all_gather(const CallSignature& call, std::byte* data) final {
     parts_.gather(call, std::span(&data, 1));
   }
   void sum(const CallSignature& call, std::byte* data) override = 0;
-  std::uint8_t pace_of(const CallSignature& call) const final {
-    return paces_.next(static_cast<std::int64_t>(bytes_of(call.dtype, call.count)));
-  }
 
  private:
-  PaceChoice paces_;
   PartExchange parts_;
 };
 

@@ -12,7 +12,6 @@ SMALL = 8192  # below, ranks of a host read the whole arrays of each other: Wind
 MESSAGE = 60 << 10  # sum_algorithm.h: message_bytes
 PACES = ((16 << 10, 2), (MESSAGE, 9))  # pace_choice.cpp: bytes of a message, and how many are under way
 RING_TOGETHER = 16  # ring_sum.cpp
-TREE_AHEAD = 16  # tree_sum.cpp
 ROOT_PIECE = MIB  # root_sum.cpp
 MPI_DOUBLING = 10_000  # Open MPI exchanges whole arrays below, and goes round a ring above
 
@@ -90,16 +89,17 @@ def ring(group, size):
 
 
 def tree(group, size):
-    """Pieces go up and down at the same time; rank 0 has a child on every level. Each level's summands come before the sums of those
-    above: measured to be worth a quarter of the array, up to what may be under way."""
+    """Pieces go up and down at the same time; rank 0 has a child on every level."""
+    return group.meet() + min(paced_tree(group, size, message) for message, _ in PACES)
+
+
+def paced_tree(group, size, message):
     links, (between, inside) = group.links, group.levels()
-    piece = min(size, MESSAGE)
-    pieces = math.ceil(size / MESSAGE)
+    piece = min(size, message)
     way = between * (links.between.latency + piece / links.between.bandwidth) + inside * (links.inside.latency + piece / links.inside.bandwidth)
     messages = 2 * (between + inside) * links.message
     turn = max(between * piece / links.between.bandwidth, inside * piece / links.inside.bandwidth) + messages
-    ahead = between * (between - 1) / 2 * min(size / 4, MESSAGE * TREE_AHEAD) / links.between.bandwidth
-    return group.meet() + 2 * (way + messages) + (pieces - 1) * turn + ahead
+    return 2 * (way + messages) + (math.ceil(size / message) - 1) * turn
 
 
 def mpi(group, size):

@@ -70,7 +70,7 @@ std::uint64_t sent_unanswered(std::uint8_t pace) {
     if (rank == 1) return;
     const Topology topology = on_hosts({"a", "b"}, rank);
     PaceChoice paces;
-    PartExchange exchange(SumMeans{*transport, topology, alarm, 0.25}, paces);
+    PartExchange exchange(SumMeans{*transport, topology, alarm, 0.25, paces});
     CallSignature call = announce(Call::sum, "values", DType::float32, element_count);
     call.pace = pace;
     std::vector<float> values(element_count, 1);
@@ -117,7 +117,7 @@ TEST_CASE("part exchange: a rank that is lost in the middle is named by one of t
     Alarm alarm(transport->duplicate());
     const Topology topology = on_hosts(hosts, rank);
     PaceChoice paces;
-    PartExchange exchange(SumMeans{*transport, topology, alarm, 0.25}, paces);
+    PartExchange exchange(SumMeans{*transport, topology, alarm, 0.25, paces});
     std::vector<double> values(1000, 1);
     std::byte* const array = reinterpret_cast<std::byte*>(values.data());
     if (rank != 1) exchange.sum(announce(Call::sum, "bucket 3", DType::float64, 1000), std::span(&array, 1));
