@@ -312,6 +312,8 @@ class Command(unittest.TestCase):
             profile, links = EXAMPLES / "resnet50_gpu.json", EXAMPLES / "hosts_of_8_gpus.json"
             text = Path(folder) / "text.json"
             text.write_text("{")
+            deep = Path(folder) / "deep.json"
+            deep.write_text("[" * 200_000)
             wrong = [
                 ((), "give one of --predict, --record and --measure; for example"),
                 (("--predict", profile), "--predict needs --links"),
@@ -324,7 +326,11 @@ class Command(unittest.TestCase):
                 (("--predict", profile, "--links", links, "--strategies", "local", "--bucket-bytes", 4), "--bucket-bytes is for allreduce, "),
                 (("--predict", "none.json", "--links", links), "cannot read 'none.json': No such file"),
                 (("--predict", text, "--links", links), "is no JSON"),
+                (("--predict", deep, "--links", links), "too many brackets inside each other"),
                 (("--predict", links, "--links", links), "the key 'gradients' is missing"),
+                (("--predict", file("resnet50_gpu.json", batch=10**400), "--links", links), "write a number between 1e-30 and 1e+30"),
+                (("--predict", file("resnet50_gpu.json", slow=[1e308]), "--links", links), "slow is 1e+308; write a number between 1e-30 and 1e+30"),
+                (("--predict", profile, "--links", file("hosts_of_8_gpus.json", message=1e308)), "message is 1e+308; write a number between"),
                 (("--predict", file("resnet50_gpu.json", foward=1), "--links", links), "unknown key 'foward'; known are"),
                 (("--predict", file("resnet50_gpu.json", batch="64"), "--links", links), "batch is '64'; write a number above 0"),
                 (("--predict", file("resnet50_gpu.json", overlap=1), "--links", links), "overlap is 1; write true or false"),
@@ -344,6 +350,9 @@ class Command(unittest.TestCase):
                 (("--predict", profile, "--links", links, "--strategies", "alreduce"), "there is no strategy 'alreduce'; known are"),
                 (("--predict", profile, "--links", links, "--ranks", "1"), "none of these strategies can work"),
                 (("--predict", profile, "--links", links, "--mtbf", "-1"), "--mtbf must be above 0"),
+                (("--predict", profile, "--links", links, "--ranks", "9" * 5000), "is no list of numbers of ranks"),
+                (("--predict", profile, "--links", links, "--every", "1" + "0" * 400), "--every must be between 1e-30 and 1e+30"),
+                (("--predict", profile, "--links", links, "--batch", "1e-320"), "--batch must be between 1e-30 and 1e+30"),
                 (("--predict", profile, "--links", links, "--every", "nan"), "--every: invalid int value: 'nan'"),
                 (("--predict", profile, "--links", links, "--batch", 2, "--global-batch", 2), "give one of them"),
                 (("--predict", profile, "--links", links, "--out", "/proc/here"), "cannot write '/proc/here'"),

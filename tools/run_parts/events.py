@@ -64,6 +64,9 @@ class Rank:
         for i in range(SLOTS):
             first, second = (SLOT.unpack_from(look, SLOTS_AT + i * SLOT.size) for look in looks)
             if first == second and first[0] > 0:
+                number, kind = first[2:4]
+                if kind >= len(Kind) or (kind == Kind.BACK and not 0 <= number < len(Kind)):
+                    raise ValueError(f"'{file.name}' is damaged: it has an event of an unknown kind; remove it to be told of the others")
                 self.events.append(Event(*first))
                 self.events[-1].time += self.wall_time - start
         self.events.sort(key=lambda event: event.sequence)

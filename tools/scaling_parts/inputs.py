@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 
 MOST_SIGMA = 10
+SMALLEST, LARGEST = 1e-30, 1e30  # what comes of numbers between these is finite
 EXCHANGES = ("hierarchical", "ring", "tree", "mpi", "root")  # between hosts
 
 
@@ -102,7 +103,7 @@ class Links:
 
 def numbers(text, option):
     words = text.split(",")
-    if not all(word.isascii() and word.isdigit() and 0 < int(word) <= 1_000_000 for word in words):
+    if not all(word.isascii() and word.isdigit() and len(word) <= 7 and 0 < int(word) <= 1_000_000 for word in words):
         raise Mistake(f"{option}: '{text}' is no list of numbers of ranks; write 2,4,8")
     return sorted({int(word) for word in words})
 
@@ -127,6 +128,8 @@ def check_above_zero(options, *names):
         values = value if isinstance(value, list) else [] if value is None else [value]
         if not all(0 < number < math.inf for number in values):
             raise Mistake(f"--{name.replace('_', '-')} must be above 0")
+        if not all(SMALLEST <= number <= LARGEST for number in values):
+            raise Mistake(f"--{name.replace('_', '-')} must be between {SMALLEST:g} and {LARGEST:g}")
 
 
 def read(path, make):
@@ -136,6 +139,8 @@ def read(path, make):
         raise Mistake(f"cannot read '{path}': {error.strerror}; name a file") from error
     except ValueError as error:
         raise Mistake(f"'{path}' is no JSON: {error}") from error
+    except RecursionError as error:
+        raise Mistake(f"'{path}' has too many brackets inside each other") from error
     return make(Table(values, str(path)))
 
 
@@ -178,10 +183,12 @@ class Table:
 
 
 def checked_number(value, place, above=None, least=0.0):
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and -math.inf < value < math.inf
     if not is_number or (above is not None and not value > above) or (above is None and value < least):
         rule = f"above {above:g}" if above is not None else f"of {least:g} or more"
         raise Mistake(f"{place} is {value!r}; write a number {rule}")
+    if value != 0 and not SMALLEST <= value <= LARGEST:
+        raise Mistake(f"{place} is {value!r}; write a number between {SMALLEST:g} and {LARGEST:g}")
     return float(value)
 
 
