@@ -22,7 +22,13 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 set(plexaura_compile_options -Wall -Wextra -Wpedantic -Werror -fno-math-errno -fno-trapping-math)
 # Errors and traces name a line of the sources from the root of the project, not from that of the machine that built it.
+# Through cmake/with_ccache the compiler may get paths from the folder of the build on.
 list(APPEND plexaura_compile_options -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+file(RELATIVE_PATH root_from_build ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+if(root_from_build)
+  cmake_path(APPEND root_from_build "")
+  list(APPEND plexaura_compile_options -fmacro-prefix-map=${root_from_build}=)
+endif()
 set(plexaura_link_options "")
 if(PLEXAURA_SANITIZE STREQUAL "address")
   list(APPEND plexaura_compile_options -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
