@@ -22,7 +22,13 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 set(plexaura_compile_options -Wall -Wextra -Wpedantic -Werror -fno-math-errno -fno-trapping-math)
 # Errors and traces name a line of the sources from the root of the project, not from that of the machine that built it.
+# Through cmake/with_ccache the compiler may get paths from the folder of the build on.
 list(APPEND plexaura_compile_options -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+file(RELATIVE_PATH root_from_build ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+if(root_from_build)
+  cmake_path(APPEND root_from_build "")
+  list(APPEND plexaura_compile_options -fmacro-prefix-map=${root_from_build}=)
+endif()
 set(plexaura_link_options "")
 if(PLEXAURA_SANITIZE STREQUAL "address")
   list(APPEND plexaura_compile_options -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
@@ -52,9 +58,9 @@ function(plexaura_configure target)
   target_link_options(${target} PRIVATE ${plexaura_link_options})
 endfunction()
 
-# Several sources of a library or of a test program are compiled as one, in half the time or less. So the names in the anonymous
-# namespaces of a library must differ, and each test file has a namespace of its own. The debug preset compiles each source by itself.
-option(PLEXAURA_UNITY "Compile several sources of a library or of a test program as one" ON)
+# Several sources of a library, of a plugin or of a test program are compiled as one, in half the time or less. So the names in the
+# anonymous namespaces of a library must differ, and each test file has a namespace of its own. The debug preset compiles each source by itself.
+option(PLEXAURA_UNITY "Compile several sources of a library, of a plugin or of a test program as one" ON)
 
 # plexaura_library(NAME TYPE SOURCES...): target plexaura_NAME, alias plexaura::NAME
 function(plexaura_library name type)
@@ -96,7 +102,7 @@ function(plexaura_plugin name)
   add_library(plexaura_${name} MODULE ${ARGN})
   plexaura_configure(plexaura_${name})
   set_target_properties(plexaura_${name} PROPERTIES
-    PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:plexaura_core>)
+    PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:plexaura_core> UNITY_BUILD ${PLEXAURA_UNITY})
   target_include_directories(plexaura_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(plexaura_${name} PRIVATE plexaura::core fmt::fmt)
 endfunction()

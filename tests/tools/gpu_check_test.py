@@ -27,7 +27,7 @@ import packing  # noqa: E402
 import report  # noqa: E402
 import testing  # noqa: E402
 from machine import UserError  # noqa: E402
-from sizes import TINY  # noqa: E402
+from sizes import FULL, TINY  # noqa: E402
 from speed import run_speed  # noqa: E402
 from stage import Row, Stage  # noqa: E402
 from tests_of_build import gpu_tests, moved  # noqa: E402
@@ -134,8 +134,22 @@ class GpuCheckTest(unittest.TestCase):
         self.assertGreater(figures["planned_mb"], 0)
         self.assertTrue(rows["resnet18 float32 2 inference"]["figures"]["inference"])
         self.assertIn("| resnet18 bfloat16 2 | ", said)
+        self.assertRegex(said, r"\n- resnet18 bfloat16 2 without branches: \d+\.\d+ times the \d+\.\d+ ms of the default\n")
         if DESCRIBES_GPUS:
             self.assertAlmostEqual(figures["share_of_roofline"], figures["roofline_ms"] / figures["ms"])
+
+    def test_a_step_is_timed_with_branches_and_without(self):
+        check = gpu_check.Check(machine=None, sizes=FULL, backend="cuda", build=BUILD, data=self.folder)
+        backends = {case.name(): check.backend_for(case) for case in FULL.cases}
+        self.assertEqual(backends["resnet50 bfloat16 256"], "cuda")
+        self.assertEqual(backends["resnet50 bfloat16 256 without branches"], "cuda:branches=0")
+        self.assertEqual(backends["resnet50 tf32 256"], "cuda:tf32=1")
+        self.assertEqual(len(backends), len(FULL.cases))
+        rows = [{"name": f"step {branches}", "figures": {"model": "step", "precision": "bfloat16", "batch": 1, "inference": False,
+                                                         "branches": branches, "ms": ms}} for branches, ms in ((False, 5.0), (True, 4.0))]
+        self.assertEqual(report.timed({"speed": {"rows": rows}}, "step", "bfloat16", 1)["ms"], 4)
+        self.assertEqual(report.branches_lines({"speed": {"rows": rows}}), ["- step False: 1.250 times the 4.000 ms of the default"])
+        self.assertEqual(report.branches_lines({"speed": {"rows": rows[:1]}}), [])
 
     def test_a_case_that_fails_is_told_and_the_others_stay(self):
         self.script("bin/nvidia-smi", NVIDIA_SMI.replace("H200", "unheard-of"))
@@ -346,7 +360,8 @@ class GpuCheckTest(unittest.TestCase):
         programs = {"plexaura, bfloat16": {"median_s": 1.0}, "torch, AMP bfloat16, channels_last": {"median_s": 1.31},
                     "torch, AMP bfloat16, channels_last, compile": {"median_s": 1.05}}
         counts = {"copies_per_step": 2.0, "recorded_copies_per_step": 0.0, "waits_per_step": 3.0}
-        timed = {"model": "resnet50", "precision": "bfloat16", "batch": 256, "inference": False, "share_of_roofline": 0.6, **counts}
+        timed = {"model": "resnet50", "precision": "bfloat16", "batch": 256, "inference": False, "branches": True,
+                 "share_of_roofline": 0.6, **counts}
         stages = {"peers": {"rows": [{"name": "resnet50", "figures": {"programs": programs}}]},
                   "speed": {"rows": [{"name": "resnet50 bfloat16 256", "figures": timed}]},
                   "tests": {"rows": [{"name": "core_tests.cuda", "result": "passed", "detail": ""},

@@ -27,3 +27,26 @@ cp all.hxx.gch first.gch
 check 2
 cp first.gch all.hxx.gch
 check 3
+
+# Two builds of one project by Ninja share what they compile, with their precompiled headers, and errors name sources from its root.
+project=$folder/project
+mkdir -p "$project/cmake" "$project/core"
+cp "$with_ccache" "$project/cmake/with_ccache"
+echo 'inline const char* header() { return __FILE__; }' > "$project/core/name.h"
+printf '#include "core/name.h"\n#include <cstdio>\nint main() { std::printf("%%s %%s", header(), __FILE__); }\n' > "$project/core/name.cpp"
+count() { ccache --print-stats | sed -nE "s/^$1\t//p"; }
+
+for build in first second; do
+  mkdir "$project/$build"
+  cd "$project/$build"
+  touch build.ninja all.cxx
+  echo '#include <vector>' > all.hxx
+  missed=$(count cache_miss)
+  options=(-I"$project" -fmacro-prefix-map="$project/=" -fmacro-prefix-map=../=)
+  "$project/cmake/with_ccache" "$compiler" "${options[@]}" -x c++-header -include "$PWD/all.hxx" -o all.hxx.gch -c "$PWD/all.cxx"
+  "$project/cmake/with_ccache" "$compiler" "${options[@]}" -Winvalid-pch -include "$PWD/all.hxx" -o name.o -c "$project/core/name.cpp"
+  "$compiler" name.o -o name
+  found=$(./name)
+  [ "$found" = "core/name.h core/name.cpp" ] || { echo "the $build build names its sources '$found'"; exit 1; }
+done
+[ "$(count cache_miss)" = "$missed" ] || { echo "the second build found nothing of the first one in the cache"; exit 1; }

@@ -77,10 +77,11 @@ def ratio(stages, model, ours, theirs):
 
 
 def timed(stages, model, precision, batch):
+    """The figures of a training step."""
+    wanted = {"model": model, "precision": precision, "batch": batch, "inference": False, "branches": True}
     for row in row_named(stages, "speed", model):
-        figures = row["figures"]
-        if (figures.get("model"), figures.get("precision"), figures.get("batch"), figures.get("inference")) == (model, precision, batch, False):
-            return figures
+        if wanted.items() <= row["figures"].items():
+            return row["figures"]
     return {}
 
 
@@ -135,6 +136,19 @@ def speed_table(stages):
     return lines
 
 
+def branches_lines(stages):
+    """What it costs to run the kernels of a recorded step one after the other, where both were timed."""
+    lines = []
+    for row in stages["speed"]["rows"]:
+        figures = row["figures"]
+        if figures.get("branches", True):
+            continue
+        default = timed(stages, figures["model"], figures["precision"], figures["batch"])
+        if default:
+            lines.append(f"- {row['name']}: {figures['ms'] / default['ms']:.3f} times the {default['ms']:.3f} ms of the default")
+    return lines
+
+
 def peers_table(stages):
     lines = ["| model, batch | program | ms | ours / this |", "|---|---|---|---|"]
     for row in stages["peers"]["rows"]:
@@ -160,6 +174,8 @@ def markdown(stages):
         lines += [f"- {row['name']}: {row['result']}, {row['detail'] or 'see its log'}" for row in rows if row["result"] != "passed"]
         table = {"speed": speed_table, "peers": peers_table}.get(name)
         lines += [*([""] if lines[-1] else []), *(table(stages) if table else []), *([""] if table else [])]
+        beside = branches_lines(stages) if name == "speed" else []
+        lines += [*beside, *([""] if beside else [])]
     lines += ["The bars for times are meant for an H200.", "", "| claim | found | at least | |", "|---|---|---|---|"]
     lines += [f"| {bar.claim} | {bar.shown()} | {cell(bar.least, '{:g}')} | {bar.result()} |" for bar in bars(stages)]
     return "\n".join(lines) + "\n"

@@ -14,9 +14,15 @@ class Case:
     batch: int
     precision: str
     inference: bool = False
+    branches: bool = True  # False: the kernels of a recorded step run one after the other, to show what two branches gain
 
     def name(self):
-        return f"{self.model} {self.precision} {self.batch}{' inference' if self.inference else ''}"
+        remarks = [*(["inference"] if self.inference else []), *([] if self.branches else ["without branches"])]
+        return " ".join([self.model, self.precision, str(self.batch), *remarks])
+
+    def backend_options(self):
+        """Of the backend cuda."""
+        return [*(["tf32=1"] if self.precision == "tf32" else []), *([] if self.branches else ["branches=0"])]
 
     def settings(self):
         return ["--set", f"training.batch_size={self.batch}", "--set", f"training.precision={PRECISIONS[self.precision]}"]
@@ -28,7 +34,10 @@ def image_cases(depths, pixels, batches):
     for inference in (False, True):
         for depth in depths if not inference else depths[:1]:
             for batch in batches:
-                cases += [Case(f"resnet{depth}", f"3,{pixels},{pixels}", 1000, batch, precision, inference) for precision in PRECISIONS]
+                found = [Case(f"resnet{depth}", f"3,{pixels},{pixels}", 1000, batch, precision, inference) for precision in PRECISIONS]
+                if depth == depths[0] and not inference:
+                    found.insert(1, dataclasses.replace(found[0], branches=False))
+                cases += found
     return cases
 
 
@@ -55,5 +64,5 @@ FULL = Sizes(tests=None, net="resnet50", pixels=224, batch=16, follow_steps=50, 
              cases=digit_cases(128) + image_cases((50, 101, 152), 224, (256, 64)), seconds=3, rounds=3,
              peers={"mnist_cnn": 128, "mnist_mlp": 128, "resnet50": 256}, compression=6)
 TINY = Sizes(tests=r"check\.sizes", net="resnet18", pixels=32, batch=4, follow_steps=2, rerun_steps=2,
-             cases=digit_cases(4)[1:] + image_cases((18,), 32, (2,))[:2] + image_cases((18,), 32, (2,))[-1:], seconds=0.05, rounds=1,
+             cases=digit_cases(4)[1:] + image_cases((18,), 32, (2,))[:3] + image_cases((18,), 32, (2,))[-1:], seconds=0.05, rounds=1,
              peers={"mnist_mlp": 4}, compression=0)

@@ -43,7 +43,7 @@ def rooflines(stage, check, cases):
             return {"why": "there was no time for it"}
         return json.loads(done.stdout) if done.returncode == 0 else {"why": done.stderr.strip()}
 
-    training = [case for case in cases if not case.inference]
+    training = [case for case in cases if not case.inference and case.branches]
     with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
         found = dict(zip((case.name() for case in training), pool.map(describe, training)))
     failed = sorted({entry["why"] for entry in found.values() if "why" in entry})
@@ -54,14 +54,14 @@ def rooflines(stage, check, cases):
 def time_case(stage, check, case, roof):
     more = ["--bytes", "--seconds", str(check.sizes.seconds), *(["--inference"] if case.inference else [])]
     with MemoryWatch() as memory:
-        done = stage.run(case.name(), bench(check, case, check.backend_for(case.precision), *more), at_most=MOST_SECONDS)
+        done = stage.run(case.name(), bench(check, case, check.backend_for(case), *more), at_most=MOST_SECONDS)
     if done.timed_out or done.status != 0:
         why = "it was ended, for it took longer than it may" if done.timed_out else done.last_line()
         stage.add(case.name(), "FAILED", done.seconds, why)
         return
     said = json.loads(done.last_line())
     figures = {"model": case.model, "precision": case.precision, "batch": case.batch, "inference": case.inference,
-               "ms": said["median_s"] * 1000, "images_per_second": said["images_per_second"], "planned_mb": said["arena_mb"],
+               "branches": case.branches, "ms": said["median_s"] * 1000, "images_per_second": said["images_per_second"], "planned_mb": said["arena_mb"],
                "driver_mb": memory.most()}
     if roof:
         figures |= {"roofline_ms": roof["roofline_s"] * 1000, "share_of_roofline": roof["roofline_s"] / said["median_s"],

@@ -11,11 +11,9 @@
 #include "backends/registry.h"
 #include "core/clock.h"
 #include "core/device/transfer_counts.h"
-#include "core/ops/losses.h"
-#include "core/ops/matmul.h"
-#include "core/ops/unary.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/contracts/training/small_training.h"
+#include "tests/contracts/training/two_layers.h"
 #include "tests/support/backend.h"
 #include "tests/support/backend_fixture.h"
 #include "tests/support/error_text.h"
@@ -78,19 +76,6 @@ void on_two_devices(const std::function<void(Backend&, Collective&)>& body) {
   });
 }
 
-const TensorType first{DType::float32, {6, 8}};
-const TensorType second{DType::float32, {8, 2}};
-
-LossOutputs model(Graph& graph, const Node& x, const Node& t) {
-  const Node hidden = tanh(matmul(x, graph.parameter("first", first)));
-  return {squared_error(matmul(hidden, graph.parameter("second", second)), t)};
-}
-
-std::vector<ParameterSpec> specs() {
-  return {{"first", first, ParameterRole::trainable, Initialiser::uniform(0.5)},
-          {"second", second, ParameterRole::trainable, Initialiser::uniform(0.5)}};
-}
-
 // As `allreduce` does where devices sum.
 class OnDevice final : public Strategy {
  public:
@@ -116,8 +101,7 @@ class OnDevice final : public Strategy {
 
 Batch batch_of(int rank) {
   const auto seed = static_cast<std::uint64_t>(rank);
-  return {whole_numbers({DType::float32, {4, 6}}, 1 + seed),
-          whole_numbers({DType::float32, {4, 2}}, 3 + seed)};
+  return two_layers::batch(1 + seed, 3 + seed);
 }
 
 struct End {
@@ -133,7 +117,7 @@ std::uint64_t copies_of(const Backend& backend) {
 
 // Eight steps, of which the last ones replay. What the last one leaves is read before anybody waits for its sums.
 End train(Backend& backend, Strategy* strategy, Collective& ranks) {
-  SmallTraining run(backend, specs(), model, batch_of(0), {.strategy = strategy});
+  SmallTraining run(backend, two_layers::specs(), two_layers::model, batch_of(0), {.strategy = strategy});
   if (strategy != nullptr) strategy->begin(run.steps().border());
   const Batch batch = batch_of(ranks.rank());
   End end;
@@ -252,9 +236,9 @@ TEST_CASE("a rank whose own work fails tells the others by the tail that devices
   on_two_devices([&](Backend& backend, Collective& ranks) {
     const auto sums = join(backend, ranks);
     OnDevice strategy(*sums);
-    ParameterStore store(specs(), 1);
+    ParameterStore store(two_layers::specs(), 1);
     const ModelBuilder build = [](const ModelInputs& inputs) {
-      return model(inputs.graph(), inputs["x"], inputs["t"]);
+      return two_layers::model(inputs.graph(), inputs["x"], inputs["t"]);
     };
     Trainer trainer({.model = build,
                      .store = store,
@@ -276,7 +260,8 @@ TEST_CASE("a step whose sums never end fails within the deadline") {
     const auto sums = join(backend, ranks, soon);
     if (ranks.rank() == 0) {
       OnDevice strategy(*sums);
-      SmallTraining run(backend, specs(), model, batch_of(0), {.strategy = &strategy});
+      SmallTraining run(backend, two_layers::specs(), two_layers::model, batch_of(0),
+                        {.strategy = &strategy});
       strategy.begin(run.steps().border());
       const std::string error = device_error([&] { run.step(batch_of(0), 0.01); });
       CHECK(error.starts_with("a sum over ranks did not end within 1 s"));

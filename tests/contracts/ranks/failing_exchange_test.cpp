@@ -8,12 +8,11 @@
 
 #include "backends/registry.h"
 #include "core/ops/cross_entropy.h"
-#include "core/ops/losses.h"
 #include "core/ops/matmul.h"
-#include "core/ops/unary.h"
 #include "tests/contracts/device/counting_rows.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/contracts/training/small_training.h"
+#include "tests/contracts/training/two_layers.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
@@ -23,22 +22,7 @@ namespace plexaura::testing::failing_exchange_test {
 
 namespace {
 
-const TensorType first{DType::float32, {6, 8}};
-const TensorType second{DType::float32, {8, 2}};
-
-LossOutputs model(Graph& graph, const Node& x, const Node& t) {
-  const Node hidden = tanh(matmul(x, graph.parameter("first", first)));
-  return {squared_error(matmul(hidden, graph.parameter("second", second)), t)};
-}
-
-std::vector<ParameterSpec> specs() {
-  return {{"first", first, ParameterRole::trainable, Initialiser::uniform(0.5)},
-          {"second", second, ParameterRole::trainable, Initialiser::uniform(0.5)}};
-}
-
-Batch some_batch() {
-  return {whole_numbers({DType::float32, {4, 6}}, 1), whole_numbers({DType::float32, {4, 2}}, 2)};
-}
+Batch some_batch() { return two_layers::batch(1, 2); }
 
 // In the second step, the last one of an epoch, its exchange fails on one rank when all is summed.
 class FailingOnRank1 final : public SummingStrategy {
@@ -93,7 +77,7 @@ class Exchanging final : public Strategy {
     return {.event = &done, .deadline_seconds = seconds_};
   }
 
-  void after_update() override { CHECK(border_->emigrate("first").type() == first); }
+  void after_update() override { CHECK(border_->emigrate("first").type() == two_layers::first); }
 
   bool first_fails = false;    // the exchange of bucket 0 in the second step
   bool reads_weights = false;  // after each update
@@ -115,7 +99,8 @@ struct End {
 
 End second_step(const Exchange& exchange, bool agrees, double seconds = 30) {
   Exchanging strategy(exchange, agrees, seconds);
-  SmallTraining run(test_backend(), specs(), model, some_batch(), {.strategy = &strategy});
+  SmallTraining run(test_backend(), two_layers::specs(), two_layers::model, some_batch(),
+                    {.strategy = &strategy});
   strategy.begin(run.steps().border());
   run.step(some_batch(), 0.01);
   const Tensor before = run.value("first");
@@ -153,7 +138,8 @@ TEST_CASE(
   for (const bool watch : {true, false}) {
     Exchanging strategy([](ExchangeEvent&) {}, false, 0.2);
     strategy.reads_weights = !watch;
-    SmallTraining run(test_backend(), specs(), model, some_batch(), {.strategy = &strategy, .watch = watch});
+    SmallTraining run(test_backend(), two_layers::specs(), two_layers::model, some_batch(),
+                      {.strategy = &strategy, .watch = watch});
     strategy.begin(run.steps().border());
     run.step(some_batch(), 0.01);
     CHECK(device_error([&] {
@@ -165,16 +151,18 @@ TEST_CASE(
 TEST_CASE("nobody waits for exchanges that never end behind one that has failed") {
   Exchanging strategy([](ExchangeEvent&) {}, false, 30);
   strategy.first_fails = true;
-  SmallTraining run(test_backend(), specs(), model, some_batch(), {.strategy = &strategy});
+  SmallTraining run(test_backend(), two_layers::specs(), two_layers::model, some_batch(),
+                    {.strategy = &strategy});
   strategy.begin(run.steps().border());
   run.step(some_batch(), 0.01);
   CHECK(device_error([&] { run.step(some_batch(), 0.01); }) == "rank 1 was lost");
-  CHECK(run.value("first").type() == first);
+  CHECK(run.value("first").type() == two_layers::first);
 }
 
 TEST_CASE("a step whose exchange never ends can be given up without reading what it answered") {
   Exchanging strategy([](ExchangeEvent&) {}, false, 0.2);
-  SmallTraining run(test_backend(), specs(), model, some_batch(), {.strategy = &strategy});
+  SmallTraining run(test_backend(), two_layers::specs(), two_layers::model, some_batch(),
+                    {.strategy = &strategy});
   strategy.begin(run.steps().border());
   run.step(some_batch(), 0.01);
   const Batch batch = some_batch();

@@ -1,0 +1,83 @@
+#!/bin/bash
+# test_test.sh TOOLS_TEST: what tools/test builds and tests, and in which order. Scripts stand in for cmake, ctest and the other tools.
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir -p "$folder/tools" "$folder/bin"
+cp "$1" "$folder/tools/test"
+export PATH=$folder/bin:$PATH LOG=$folder/log
+cd "$folder"
+
+stand_in() { printf '#!/bin/bash\n%s\n' "$2" > "$1" && chmod +x "$1"; }
+stand_in tools/check 'echo "checks" >> "$LOG"'
+stand_in tools/install_packages 'echo "install $*" >> "$LOG"; [ -z "${UNREACHABLE:-}" ] || { echo "install_packages: pip could not" >&2; exit 1; }'
+stand_in bin/cmake '
+if [ "$1" != --build ]; then echo "${LACKING:-configured}"; exit; fi
+echo "begin $3" >> "$LOG"
+if [ "${HANGS:-}" = "$3" ]; then echo $$ > hanging; mv hanging hung; exec sleep 600; fi
+sleep 0.3
+echo "end $3" >> "$LOG"
+[ "${FAILS:-}" != "$3" ]'
+stand_in bin/ctest '
+echo "test $2" >> "$LOG"
+for i in {1..600}; do
+  [ -n "${AWAITED:-}" ] && [ -e "$LOG" ] && ! grep -q "^$AWAITED$" "$LOG" || break
+  sleep 0.1
+done
+echo "100% tests passed, 0 tests failed out of 3"'
+
+fail() { echo "$1"; cat said log; exit 1; }
+# check STATUS ARGUMENTS...: what it says is in the file `said`
+check() {
+  local expected=$1 status=0
+  shift
+  : > log
+  tools/test "$@" > said 2>&1 || status=$?
+  [ "$status" = "$expected" ] || fail "tools/test $* ended with status $status instead of $expected"
+}
+# What was done, in its order, without what others did meanwhile.
+done_of() { grep -E "$1" log | paste -sd ' '; }
+expect() { [ "$1" = "$2" ] || fail "there was '$1' instead of '$2'"; }
+
+# The first tests end when all is built: so the others are built meanwhile, one after the other.
+AWAITED="end cuda" check 0 --ci
+expect "$(head -3 log | paste -sd ' ')" "install build checks cuda checks begin release"
+expect "$(done_of 'begin|end')" "begin release end release begin asan end asan begin tsan end tsan begin cuda end cuda"
+expect "$(done_of test)" "test release test asan test tsan test cuda"
+expect "$(tail -1 said)" "17 passed, 0 failed"
+
+# A build ahead that fails is told, and has no tests; the others go on.
+FAILS=asan check 1 --ci
+expect "$(done_of test)" "test release test tsan test cuda"
+grep -q "^asan-build  *FAILED " said || fail "the build that failed is not in the table"
+
+# So does one that is not built ahead.
+FAILS=release check 1 --preset release --preset asan --preset tsan
+expect "$(done_of 'begin|test')" "begin release begin asan test asan begin tsan test tsan"
+
+# The plugin for CUDA is wanted as a whole.
+LACKING="-- The plugin for GPUs is built without NCCL, so that it is found missing" check 1 --preset cuda
+expect "$(done_of 'begin|test')" ""
+grep -q "^test: the preset cuda lacks what CMake has named above$" said || fail "nobody says why"
+
+# What cannot be installed ends all at once.
+UNREACHABLE=1 check 1 --ci
+expect "$(cat said log | paste -sd ' ')" "install_packages: pip could not install build checks cuda"
+
+check 2 --preset none_such
+expect "$(cat said)" "test: no preset 'none_such'; there are release debug asan tsan no-mpi no-onednn onednn3 cuda"
+
+# Whoever ends it ends what it builds.
+: > log
+HANGS=asan AWAITED="end tsan" tools/test --ci > said 2>&1 &
+for i in {1..600}; do
+  [ ! -e hung ] || break
+  sleep 0.1
+done
+kill $!
+wait $! || true
+for i in {1..600}; do
+  kill -0 "$(cat hung)" 2> /dev/null || exit 0
+  sleep 0.1
+done
+fail "a build goes on without tools/test"
