@@ -32,6 +32,7 @@
 #include "models/programs/survivors.h"
 #include "models/programs/use_model.h"
 #include "models/programs/version.h"
+#include "models/programs/visiting.h"
 #include "models/programs/write_profile.h"
 #include "models/zoo/summary.h"
 #include "training/signals.h"
@@ -50,6 +51,7 @@ struct Setup {
   RunOptions options;
   std::unique_ptr<Model> model;
   std::vector<ToldChoice> choices;
+  std::unique_ptr<Visit> visit;  // null: this job has its weights to itself, or from its own ranks
 };
 
 // The keys of the data are those of the rank that has read it.
@@ -85,10 +87,11 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   setup.options.trainer.notes = to_metadata(setup.data.trained);
   if (line.resume && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
-  if (line.dry_run) setup.options.trainer.output.clear();
+  if (line.dry_run || setup.visit) setup.options.trainer.output.clear();  // the server saves
 }
 
-RunData read_data(const CommandLine& line, const Config& config) {
+RunData read_data(const CommandLine& line, const Config& config, const Visit* visit) {
+  if (visit != nullptr) return open_data(config, visit->samples());
   if (!uses_model(line)) return open_data(config);
   const std::optional<TrainedData> trained = trained_data(line, config);
   if (!line.predict.empty())
@@ -114,6 +117,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
     if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
       throw model.error("name",
                         fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
+    check_visiting(line, ranks, *setup.config);
+    if (!line.join.empty()) setup.visit = std::make_unique<Visit>(line, ranks.deadline_seconds());
     return read_strategy_name(setup.config->section("distributed"));
   });
   check_agreement(ranks, {{"the build", build_id()},
@@ -122,7 +127,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
                           {"--predict", given(!line.predict.empty())}});
   setup.data_is_sent = sends_data(strategy) && ranks.size() > 1 && !uses_model(line);
   together(ranks, what, [&] {
-    if (!setup.data_is_sent || ranks.rank() == 0) setup.data = read_data(line, *setup.config);
+    if (!setup.data_is_sent || ranks.rank() == 0)
+      setup.data = read_data(line, *setup.config, setup.visit.get());
   });
   if (setup.data_is_sent) setup.data = share_data(ranks, std::move(setup.data));
   together(ranks, what, [&] { build_from_data(setup, line, ranks, ranks.size() - spares); });
@@ -246,6 +252,9 @@ Work prepare(const CommandLine& line, const Roles& roles, Setup& setup, std::uni
     if (!line.weights.empty() && !roles.is_spare()) load_weights(line.weights, made, line.skip);
     return made;
   });
+  if (setup.visit)
+    report->say(
+        together(ranks, "joining the server", [&] { return setup.visit->join(setup.options, store); }));
   KernelChoice choice = kernel_choice(ranks, line, setup.options);
   setup.options.trainer.number_of_rank = roles.number();
   setup.options.trainer.profile = profile.get();
@@ -414,8 +423,9 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   setup.options.trainer.buckets_change_bits = buckets_change_bits(*exchange, setup.options);
   if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
   settle_choices(*exchange, line, spares > 0, setup);
-  const auto strategy =
-      devices.strategy ? std::move(devices.strategy) : make_strategy(setup.options.strategy, *exchange);
+  const auto strategy = devices.strategy ? std::move(devices.strategy)
+                        : setup.visit    ? setup.visit->strategy(setup.options)
+                                         : make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
   if (roles.trainers() + spares < ranks.size())
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
@@ -440,7 +450,8 @@ Beginning read_beginning(const std::string& kind, int argc, const char* const* a
     beginning.communicator.deadline_seconds = read_deadline(distributed);
     beginning.communicator.shared_memory = read_shared_memory(distributed);
     beginning.communicator.outlive_ranks = read_on_loss(distributed) != OnLoss::end;
-    if (!line.dry_run && !uses_model(line)) beginning.output = read_output_folder(config.section("output"));
+    if (!line.dry_run && !uses_model(line) && line.join.empty())
+      beginning.output = read_output_folder(config.section("output"));
   } catch (const Error&) {
     return {};
   }
@@ -475,6 +486,8 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
     check_agreement(ranks, facts_of(setup, line));
     together(ranks, "reading the configuration",
              [&] { check_spares(spares, line, ranks, *setup.config, setup.options); });
+    if (!line.serve.empty())
+      return serve_visitors(line, setup.options, make_store_of(setup), ranks.deadline_seconds());
     if (uses_model(line)) return use_model(line, ranks, setup.data, setup.options, *setup.model);
     return train_or_serve(line, ranks, std::move(setup), spares);
   });
