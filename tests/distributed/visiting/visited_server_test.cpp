@@ -1,12 +1,14 @@
 #include "distributed/visiting/visited_server.h"
 
 #include <atomic>
+#include <chrono>
 #include <doctest/doctest.h>
 #include <future>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "distributed/server/shared_weights.h"
@@ -184,6 +186,19 @@ TEST_CASE("visited server: one that goes on from the account of another knows it
   CHECK(next.server().version() == 2);
   CHECK(next.server().table().to_text("client").find("       2        2        2             0.00") !=
         std::string::npos);
+}
+
+TEST_CASE("visited server: a client that lives is not lost, however long it has nothing to push") {
+  const TemporaryFolder folder;
+  Served served(folder / "server", {.deadline_seconds = 3});
+  served.start();
+  Visitor visitor(folder / "server", 3);
+  visitor.join(facts(), 16);
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  CHECK(push(visitor, {2, 2, 2}) == Numbers{1, 1, 1});
+  visitor.leave();
+  CHECK(served.end());
+  CHECK(served.said().find("was lost") == std::string::npos);
 }
 
 TEST_CASE("visited server: ends when all were lost for longer than the deadline") {
