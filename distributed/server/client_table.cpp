@@ -63,12 +63,12 @@ void ClientTable::unpack(std::istream& packed) {
   }
 }
 
-std::string ClientTable::to_text() const {
-  std::string text = "  rank    steps   pushes   mean staleness   idle\n";
+std::string ClientTable::to_text(std::string_view who) const {
+  std::string text = fmt::format("  {}    steps   pushes   mean staleness   idle\n", who);
   for (const auto& [number, client] : clients_) {
     const double pushes = static_cast<double>(std::max<std::int64_t>(client.pushes, 1));
-    text += fmt::format("  {:>4} {:>8} {:>8} {:>16.2f} {:>4.1f} %{}\n", number, client.steps, client.pushes,
-                        static_cast<double>(client.staleness) / pushes,
+    text += fmt::format("  {:>{}} {:>8} {:>8} {:>16.2f} {:>4.1f} %{}\n", number, who.size(), client.steps,
+                        client.pushes, static_cast<double>(client.staleness) / pushes,
                         client.elapsed_seconds > 0 ? 100 * client.waited_seconds / client.elapsed_seconds : 0,
                         client.died     ? "  has died"
                         : client.serves ? "  has taken over as server"

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plexaura {
@@ -12,7 +13,8 @@ namespace plexaura {
 // time it waited. A client is the number of its rank at the start.
 class ClientTable {
  public:
-  void add(int client) { clients_[client]; }
+  // It may have been lost before.
+  void add(int client) { clients_[client].died = false; }
   void add_push(int client, std::int64_t steps, std::int64_t staleness);
   void set_times(int client, double waited_seconds, double elapsed_seconds);
   void note_death(int client) { clients_.at(client).died = true; }
@@ -23,8 +25,8 @@ class ClientTable {
   std::string pack() const;
   void unpack(std::istream& packed);
 
-  // A row for each client, and how many pushes had which staleness.
-  std::string to_text() const;
+  // A row for each client, and how many pushes had which staleness. `who`: what the numbers are of.
+  std::string to_text(std::string_view who = "rank") const;
 
  private:
   struct Client {

@@ -53,8 +53,32 @@ void require_file(const std::string& program, const CommandLine& line) {
       fmt::format("{}: no YAML file was named; for example: {} {}", program, program, example_for(program)));
 }
 
+// A server has no steps of its own, and a client takes weights from there.
+void check_visiting(const std::string& program, const CommandLine& line) {
+  if (!line.serve.empty() && !line.join.empty())
+    throw UserError(fmt::format("{}: --serve and --join exclude each other; give one of them", program));
+  if (line.clients != 1 && line.serve.empty())
+    throw UserError(fmt::format("{}: --clients needs --serve", program));
+  const bool serves = !line.serve.empty();
+  const bool joins = !line.join.empty();
+  const std::pair<bool, const char*> without_effect[] = {{line.evaluate, "--evaluate"},
+                                                         {!line.predict.empty(), "--predict"},
+                                                         {line.dry_run, "--dry-run"},
+                                                         {serves && line.steps.has_value(), "--steps"},
+                                                         {serves && !line.log.empty(), "--log"},
+                                                         {serves && !line.profile.empty(), "--profile"},
+                                                         {joins && line.resume, "--resume"},
+                                                         {joins && !line.weights.empty(), "--weights"}};
+  for (const auto& [given, option] : without_effect)
+    if (given && (serves || joins))
+      throw UserError(fmt::format(
+          "{}: {} {}; leave out {}", program, serves ? "--serve" : "--join",
+          serves ? "only serves those that train" : "trains with the weights of its server", option));
+}
+
 // Options that leave each other no work.
 void check_modes(const std::string& program, const CommandLine& line) {
+  check_visiting(program, line);
   if (!line.skip.empty() && line.weights.empty())
     throw UserError(fmt::format("{}: --skip needs --weights", program));
   if (!line.evaluate && !line.dry_run && line.predict.empty()) return;
@@ -120,6 +144,17 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--profile", line.profile,
                  "writes a trace for Perfetto or chrome://tracing; slows down the run")
+      ->type_name("FILE")
+      ->check(not_empty);
+  app.add_option("--serve", line.serve,
+                 "serves weights to clients that are jobs of their own, and writes where into FILE")
+      ->type_name("FILE")
+      ->check(not_empty);
+  app.add_option("--clients", line.clients,
+                 "with --serve: ends when N clients have left, and none is there (1)")
+      ->type_name("N")
+      ->check(at_least_one);
+  app.add_option("--join", line.join, "trains as a client of the server that has written FILE")
       ->type_name("FILE")
       ->check(not_empty);
   app.add_flag("--dry-run", line.dry_run,

@@ -23,7 +23,10 @@ struct CommandLine {
   bool evaluate = false;             // validate and end
   std::vector<std::string> predict;  // files to tell the classes of; empty: train
   std::string profile;               // trace file; empty: none
-  std::string message;               // --help, --version: to be printed instead of anything else
+  std::string serve;    // file by which clients that are jobs of their own find this server; empty: none
+  std::string join;     // file of the server to join; empty: none
+  int clients = 1;      // with serve: ends when so many have left
+  std::string message;  // --help, --version: to be printed instead of anything else
 };
 
 // Throws UserError in one sentence for what is no option, lacks its value, or has one too many.

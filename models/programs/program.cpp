@@ -15,6 +15,7 @@
 #include "models/programs/spares.h"
 #include "models/programs/train_or_serve.h"
 #include "models/programs/use_model.h"
+#include "models/programs/visiting.h"
 
 namespace plexaura {
 
@@ -43,7 +44,8 @@ Beginning read_beginning(const std::string& kind, int argc, const char* const* a
     beginning.communicator.deadline_seconds = read_deadline(distributed);
     beginning.communicator.shared_memory = read_shared_memory(distributed);
     beginning.communicator.outlive_ranks = read_on_loss(distributed) != OnLoss::end;
-    if (!line.dry_run && !uses_model(line)) beginning.output = read_output_folder(config.section("output"));
+    if (!line.dry_run && !uses_model(line) && line.join.empty())
+      beginning.output = read_output_folder(config.section("output"));
   } catch (const Error&) {
     return {};
   }
@@ -78,6 +80,8 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
     check_agreement(ranks, facts_of(setup, line));
     together(ranks, "reading the configuration",
              [&] { check_spares(spares, line, ranks, *setup.config, setup.options); });
+    if (!line.serve.empty())
+      return serve_visitors(line, setup.options, make_store_of(setup), ranks.deadline_seconds());
     if (uses_model(line)) return use_model(line, ranks, setup.data, setup.options, *setup.model);
     return train_or_serve(line, ranks, std::move(setup), spares);
   });

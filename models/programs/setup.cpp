@@ -40,7 +40,8 @@ Settings settings_of(const Setup& setup) {
   return settings;
 }
 
-RunData read_data(const CommandLine& line, const Config& config) {
+RunData read_data(const CommandLine& line, const Config& config, const Visit* visit) {
+  if (visit != nullptr) return open_data(config, visit->samples());
   if (!uses_model(line)) return open_data(config);
   const std::optional<TrainedData> trained = trained_data(line, config);
   if (!line.predict.empty())
@@ -69,7 +70,7 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   setup.options.trainer.notes = to_metadata(setup.data.trained);
   if (line.resume && setup.options.trainer.output.empty())
     throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
-  if (line.dry_run) setup.options.trainer.output.clear();
+  if (line.dry_run || setup.visit) setup.options.trainer.output.clear();  // the server saves
 }
 
 Setup read_setup(const std::string& kind, const CommandLine& line, Communicator& ranks, int spares) {
@@ -81,6 +82,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
     if (const std::string name = model.choice("name", {"convnet", "mlp", "resnet"}); name != kind)
       throw model.error("name",
                         fmt::format("is '{}' and this program trains {} alone; run {}", name, kind, name));
+    check_visiting(line, ranks, *setup.config);
+    if (!line.join.empty()) setup.visit = std::make_unique<Visit>(line, ranks.deadline_seconds());
     return read_strategy_name(setup.config->section("distributed"));
   });
   check_agreement(ranks, {{"the build", build_id()},
@@ -89,7 +92,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
                           {"--predict", given(!line.predict.empty())}});
   setup.data_is_sent = sends_data(strategy) && ranks.size() > 1 && !uses_model(line);
   together(ranks, what, [&] {
-    if (!setup.data_is_sent || ranks.rank() == 0) setup.data = read_data(line, *setup.config);
+    if (!setup.data_is_sent || ranks.rank() == 0)
+      setup.data = read_data(line, *setup.config, setup.visit.get());
   });
   if (setup.data_is_sent) setup.data = share_data(ranks, std::move(setup.data));
   together(ranks, what, [&] { build_from_data(setup, line, ranks, ranks.size() - spares); });

@@ -10,6 +10,7 @@
 #include "models/programs/command_line.h"
 #include "models/programs/run_config.h"
 #include "models/programs/told_choice.h"
+#include "models/programs/visiting.h"
 #include "models/zoo/model.h"
 
 namespace plexaura {
@@ -22,6 +23,7 @@ struct Setup {
   RunOptions options;
   std::unique_ptr<Model> model;
   std::vector<ToldChoice> choices;
+  std::unique_ptr<Visit> visit;  // null: this job has its weights to itself, or from its own ranks
 };
 
 // Reads the configuration and opens the data, on all ranks together, and makes the model, of which `kind` is the model.name. `spares`:

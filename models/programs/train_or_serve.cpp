@@ -104,6 +104,9 @@ Work prepare(const CommandLine& line, const Roles& roles, Setup& setup, std::uni
     if (!line.weights.empty() && !roles.is_spare()) load_weights(line.weights, made, line.skip);
     return made;
   });
+  if (setup.visit)
+    report->say(
+        together(ranks, "joining the server", [&] { return setup.visit->join(setup.options, store); }));
   KernelChoice choice = kernel_choice(ranks, line, setup.options);
   setup.options.trainer.number_of_rank = roles.number();
   setup.options.trainer.profile = profile.get();
@@ -274,8 +277,9 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   setup.options.trainer.buckets_change_bits = buckets_change_bits(*exchange, setup.options);
   if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
   settle_choices(*exchange, line, spares > 0, setup);
-  const auto strategy =
-      devices.strategy ? std::move(devices.strategy) : make_strategy(setup.options.strategy, *exchange);
+  const auto strategy = devices.strategy ? std::move(devices.strategy)
+                        : setup.visit    ? setup.visit->strategy(setup.options)
+                                         : make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
   if (roles.trainers() + spares < ranks.size())
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });

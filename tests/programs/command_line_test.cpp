@@ -41,4 +41,19 @@ TEST_CASE("--predict takes several files, and says so where one of them was to b
         "mlp FILE.yaml --predict a.png");
 }
 
+TEST_CASE("a server and its clients have options of their own, and others have no effect there") {
+  const CommandLine serves = parse({"run.yaml", "--serve", "file", "--clients", "3", "--resume"});
+  CHECK(serves.serve == "file");
+  CHECK(serves.clients == 3);
+  CHECK(parse({"run.yaml", "--join", "file"}).join == "file");
+  const auto error = [](const Words& words) { return user_error([&] { parse(words); }); };
+  CHECK(error({"run.yaml", "--serve", "a", "--join", "a"}) ==
+        "mlp: --serve and --join exclude each other; give one of them");
+  CHECK(error({"run.yaml", "--clients", "2"}) == "mlp: --clients needs --serve");
+  CHECK(error({"run.yaml", "--join", "a", "--resume"}) ==
+        "mlp: --join trains with the weights of its server; leave out --resume");
+  CHECK(error({"run.yaml", "--serve", "a", "--log", "b"}) ==
+        "mlp: --serve only serves those that train; leave out --log");
+}
+
 }  // namespace plexaura::testing::command_line_test

@@ -39,6 +39,16 @@ TEST_CASE("client table: a run without a step has empty rows") {
         "  pushes by staleness \n");
 }
 
+TEST_CASE("client table: clients that are no ranks, and one that has come back") {
+  ClientTable table = table_of({1});
+  table.note_death(1);
+  table.add(1);
+  CHECK(table.to_text("client") ==
+        "  client    steps   pushes   mean staleness   idle\n"
+        "       1        0        0             0.00  0.0 %\n"
+        "  pushes by staleness \n");
+}
+
 TEST_CASE("client table: clients that have died keep their rows") {
   const std::string head = "  rank    steps   pushes   mean staleness   idle\n";
   const std::string end = "  pushes by staleness   0: 1\n";

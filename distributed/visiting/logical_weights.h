@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/params/weights_immigration.h"
+
+namespace plexaura {
+
+// How weights travel between jobs: each parameter row-major, whatever the layouts that its job has chosen, one behind the
+// other: trainables, buffers, frozen, each in the order of their names.
+class LogicalWeights {
+ public:
+  struct Part {
+    std::string name;
+    TensorType type;
+    ParameterRole role;
+  };
+  // All parameters of a model. Throws UserError for a type other than float64 and float32.
+  explicit LogicalWeights(std::vector<Part> parts);
+  explicit LogicalWeights(const std::vector<ParameterSpec>& specs);
+  explicit LogicalWeights(const WeightsImmigration& border);
+
+  DType dtype() const { return dtype_; }
+  std::size_t bytes() const { return bytes_; }
+  std::size_t shared_bytes() const { return shared_bytes_; }  // trainables and buffers
+  std::size_t trainables() const { return trainables_; }      // elements
+
+  // Of as many as the memory has: all, or those that are shared.
+  using Read = std::function<Tensor(std::string_view name)>;
+  void read(const Read& from, std::span<std::byte> weights) const;
+  using Write = std::function<void(std::string_view name, const Tensor& value)>;
+  void write(std::span<const std::byte> weights, const Write& to) const;
+
+  // What two jobs must have alike: type and role of each parameter.
+  std::map<std::string, std::string> facts() const;
+
+ private:
+  std::vector<Part> parts_;
+  DType dtype_;
+  std::size_t bytes_ = 0;
+  std::size_t shared_bytes_ = 0;
+  std::size_t trainables_ = 0;
+};
+
+}  // namespace plexaura

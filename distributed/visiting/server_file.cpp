@@ -1,0 +1,130 @@
+#include "distributed/visiting/server_file.h"
+
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fstream>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <random>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "core/error.h"
+
+namespace plexaura {
+
+namespace {
+
+std::string reason() { return std::generic_category().message(errno); }
+
+std::string name_of_host() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// A host may not know its own name.
+std::string address_of_host(const std::string& host) { return host == name_of_host() ? "127.0.0.1" : host; }
+
+bool is_connected(int socket, double seconds) {
+  pollfd wait{socket, POLLOUT, 0};
+  if (poll(&wait, 1, static_cast<int>(seconds * 1000)) <= 0) return false;
+  int error = 0;
+  socklen_t size = sizeof error;
+  return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+}
+
+}  // namespace
+
+ServerFile::ServerFile(std::filesystem::path path)
+    : path_(std::move(path)), file_(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+  if (file_ < 0)
+    throw UserError(
+        fmt::format("--serve: '{}' cannot be written: {}; name another file", path_.string(), reason()));
+  if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  close(file_);
+  throw UserError(
+      fmt::format("--serve: another server holds '{}'; end it, or name another file", path_.string()));
+}
+
+// Where it was removed meanwhile, another server's may stand there.
+ServerFile::~ServerFile() {
+  std::error_code error;
+  const auto is_own = [&] {
+    const int there = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    if (there < 0) return false;
+    const bool is_locked = flock(there, LOCK_SH | LOCK_NB) != 0;
+    close(there);
+    return is_locked;
+  };
+  const bool removes = ftruncate(file_, 0) == 0 && is_own();
+  if (removes) std::filesystem::remove(path_, error);
+  close(file_);
+}
+
+// The end of the line is what says that all is there.
+void ServerFile::tell(const ServerPlace& place) {
+  const std::string text = fmt::format("{} {} {}\n", place.host, place.port, place.key);
+  if (ftruncate(file_, 0) == 0 && pwrite(file_, text.data(), text.size(), 0) == std::ssize(text)) return;
+  throw UserError(
+      fmt::format("--serve: '{}' cannot be written: {}; name another file", path_.string(), reason()));
+}
+
+std::optional<ServerPlace> read_server_file(const std::filesystem::path& path) {
+  ServerPlace place;
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line) || file.eof()) return std::nullopt;
+  const std::size_t first = line.find(' ');
+  const std::size_t second = line.rfind(' ');
+  if (first == std::string::npos || first == second) return std::nullopt;
+  place.host = line.substr(0, first);
+  place.port = std::atoi(line.substr(first + 1, second - first - 1).c_str());
+  place.key = line.substr(second + 1);
+  return place;
+}
+
+std::string make_key() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+int listen_anywhere(ServerPlace& place) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (listener < 0 || bind(listener, any, size) != 0 || listen(listener, SOMAXCONN) != 0 ||
+      getsockname(listener, any, &size) != 0)
+    throw DeviceError(fmt::format("no connection of TCP can be offered to clients: {}", reason()));
+  place.host = name_of_host();
+  place.port = ntohs(address.sin_port);
+  return listener;
+}
+
+int connect_to(const ServerPlace& place, double seconds) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address_of_host(place.host).c_str(), std::to_string(place.port).c_str(), &hints, &found) !=
+      0)
+    return -1;
+  const int made = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const bool has_begun =
+      made >= 0 && (connect(made, found->ai_addr, found->ai_addrlen) == 0 || errno == EINPROGRESS);
+  freeaddrinfo(found);
+  if (has_begun && is_connected(made, seconds)) return made;
+  if (made >= 0) close(made);
+  return -1;
+}
+
+}  // namespace plexaura

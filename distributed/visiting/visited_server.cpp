@@ -1,0 +1,290 @@
+#include "distributed/visiting/visited_server.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sstream>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/events.h"
+#include "distributed/server/shared_weights.h"
+#include "distributed/texts.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::size_t most_of_strangers = 256;  // bytes, before the key
+constexpr std::size_t most_of_facts = std::size_t{16} << 20;
+constexpr int look_milliseconds = 100;
+
+std::string name_of(const sockaddr_in& address) {
+  std::array<char, INET_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
+  return text.data();
+}
+
+std::string shown(const VisitFacts& facts, const std::string& name) {
+  constexpr std::size_t longest = 100;
+  const auto found = facts.find(name);
+  if (found == facts.end()) return "nothing";
+  return fmt::format("'{}{}'", found->second.substr(0, longest), found->second.size() > longest ? "…" : "");
+}
+
+template <class T>
+bool all_are_finite(std::span<const T> numbers) {
+  return std::ranges::all_of(numbers, [](T number) { return std::isfinite(number); });
+}
+
+}  // namespace
+
+std::string text_of(const VisitFacts& facts) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : facts) texts.insert(texts.end(), {name, value});
+  return pack(texts);
+}
+
+VisitFacts visit_facts(const std::string& text) {
+  VisitFacts facts;
+  const std::vector<std::string> texts = unpack(text);
+  for (std::size_t i = 0; i + 1 < texts.size(); i += 2) facts[texts[i]] = texts[i + 1];
+  return facts;
+}
+
+VisitedServer::VisitedServer(const std::filesystem::path& file, const LogicalWeights& form,
+                             std::vector<std::byte> weights, VisitedServerOptions options,
+                             VisitedServerHost host)
+    : file_(file),
+      form_(form),
+      weights_(std::move(weights)),
+      options_(std::move(options)),
+      host_(std::move(host)),
+      listener_(listen_anywhere(place_)) {
+  options_.facts.merge(form_.facts());
+  place_.key = make_key();
+  file_.tell(place_);
+}
+
+VisitedServer::~VisitedServer() { close(listener_); }
+
+void VisitedServer::go_on_from(std::int64_t version, const std::string& account) {
+  version_ = version;
+  std::istringstream packed(account);
+  std::size_t left = 0;
+  packed >> numbers_ >> left;
+  for (; left > 0; --left) {
+    int number = 0;
+    packed >> number;
+    left_.insert(number);
+  }
+  table_.unpack(packed);
+  std::size_t away = 0;
+  packed >> away;
+  for (; away > 0; --away) {
+    int number = 0;
+    packed >> number;
+    lost_at_[number] = seconds_now();
+    table_.note_death(number);
+  }
+}
+
+// Those that are there are away for who goes on.
+std::string VisitedServer::account() const {
+  std::vector<int> away;
+  for (const Guest& guest : guests_)
+    if (guest.number > 0) away.push_back(guest.number);
+  return fmt::format("{} {} {}\n{}{} {}\n", numbers_, left_.size(), fmt::join(left_, " "), table_.pack(),
+                     away.size(), fmt::join(away, " "));
+}
+
+std::size_t VisitedServer::joined() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(guests_, [](const Guest& guest) { return guest.number > 0; }));
+}
+
+bool VisitedServer::serve() {
+  while (!host_.is_to_end()) {
+    await();
+    receive_guests();
+    for (Guest& guest : guests_) attend(guest);
+    guests_.remove_if([](const Guest& guest) { return guest.is_gone; });
+    if (!is_over()) continue;
+    if (left_.empty())
+      throw DeviceError(
+          fmt::format("all clients were lost, and none has come back within {:g} s; start the server with "
+                      "--resume, and clients",
+                      options_.deadline_seconds));
+    left_.clear();
+    return true;
+  }
+  return false;
+}
+
+bool VisitedServer::is_over() {
+  if (joined() > 0) return false;
+  const double now = seconds_now();
+  const auto given_up = std::ranges::count_if(
+      lost_at_, [&](const auto& lost) { return now - lost.second > options_.deadline_seconds; });
+  // One that may come back is waited for, too.
+  return given_up == std::ssize(lost_at_) && std::ssize(left_) + given_up >= options_.clients;
+}
+
+void VisitedServer::await() {
+  const EventSpan span(EventKind::phase, "the letters of clients");
+  std::vector<pollfd> waits{{listener_, POLLIN, 0}};
+  for (Guest& guest : guests_) {
+    bool sends = false;
+    try {
+      sends = !guest.line.flush();
+    } catch (const LineLost& loss) {
+      lose(guest, loss.what());
+      continue;
+    }
+    waits.push_back({guest.line.socket(), static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0});
+  }
+  poll(waits.data(), waits.size(), look_milliseconds);
+}
+
+void VisitedServer::receive_guests() {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  while (true) {
+    const int socket = accept4(listener_, reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC);
+    if (socket < 0) return;
+    guests_.push_back({Line(socket, most_of_strangers), name_of(address), seconds_now()});
+  }
+}
+
+void VisitedServer::attend(Guest& guest) {
+  if (guest.is_gone) return;
+  try {
+    while (const auto letter = guest.line.take()) {
+      if (guest.is_refused) continue;
+      guest.heard_at = seconds_now();
+      read(guest, *letter);
+      if (guest.is_gone) return;
+    }
+    if (seconds_now() - guest.heard_at > options_.deadline_seconds)
+      lose(guest, fmt::format("it has been silent for {:g} s", options_.deadline_seconds));
+  } catch (const LineLost& loss) {
+    lose(guest, loss.what());
+  }
+}
+
+void VisitedServer::read(Guest& guest, const LineLetter& letter) {
+  const Say say = letter.head.say;
+  if (!guest.has_key) {
+    if (say != Say::ask || text_of(letter) != place_.key) throw LineLost("it does not know the key");
+    return tell_samples(guest);
+  }
+  if (say == Say::join && guest.number == 0) return join(guest, letter);
+  if (say == Say::push && guest.number > 0) return take_push(guest, letter);
+  if (say == Say::beat) return;
+  if (say != Say::leave) throw LineLost("what came was no letter of a client");
+  guest.is_gone = true;
+  if (guest.number == 0) return;
+  left_.insert(guest.number);
+  host_.say(fmt::format("client {} has left; clients that are there: {}", guest.number, joined() - 1));
+  guest.number = 0;
+}
+
+void VisitedServer::tell_samples(Guest& guest) const {
+  guest.has_key = true;
+  guest.line.take_up_to(most_of_facts);
+  guest.line.post({.say = Say::told}, bytes_of(text_of(options_.samples)));
+}
+
+void VisitedServer::join(Guest& guest, const LineLetter& letter) {
+  const std::string difference = this->difference(visit_facts(text_of(letter)));
+  if (!difference.empty()) return refuse(guest, difference);
+  guest.number = number_for(letter.head.number);
+  guest.line.take_up_to(form_.shared_bytes());
+  const bool is_back = lost_at_.erase(guest.number) > 0;
+  table_.add(guest.number);
+  guest.line.post({.say = Say::welcome, .version = version_, .number = guest.number}, weights_);
+  host_.say(fmt::format("client {} has {} from {}; clients that are there: {}", guest.number,
+                        is_back ? "come back" : "joined", guest.from, joined()));
+}
+
+// Nothing where there is none; else what the client is to be told.
+std::string VisitedServer::difference(const VisitFacts& theirs) const {
+  VisitFacts names = options_.facts;
+  names.insert(theirs.begin(), theirs.end());
+  for (const auto& [name, value] : names) {
+    const std::string ours = shown(options_.facts, name);
+    const std::string other = shown(theirs, name);
+    if (ours == other) continue;
+    return fmt::format(
+        "the server and this client differ in '{}': the server has {}, and the client {}; start both with "
+        "the same",
+        name, ours, other);
+  }
+  return {};
+}
+
+// One that comes back keeps its number.
+int VisitedServer::number_for(std::int64_t wish) {
+  const bool is_known = wish > 0 && wish <= numbers_;
+  const bool is_taken =
+      std::ranges::any_of(guests_, [&](const Guest& guest) { return guest.number == wish; });
+  const bool has_left = left_.contains(static_cast<int>(wish));
+  return is_known && !is_taken && !has_left ? static_cast<int>(wish) : ++numbers_;
+}
+
+void VisitedServer::take_push(Guest& guest, const LineLetter& letter) {
+  const std::span<std::byte> weights = std::span(weights_).first(form_.shared_bytes());
+  table_.set_times(guest.number, letter.head.waited_seconds, letter.head.elapsed_seconds);
+  if (letter.head.steps > 0) {
+    if (letter.content.size() != weights.size())
+      throw LineLost("its push is of another size than the weights");
+    const std::span<const std::byte> pushed = letter.content;
+    // A client that comes back to an older snapshot may be ahead of it.
+    const std::int64_t staleness = std::max<std::int64_t>(version_ - letter.head.version, 0);
+    bool is_finite = true;
+    with_elements(form_.dtype(), [&]<class T>(T) {
+      is_finite = all_are_finite(elements_of<const T>(pushed));
+      if (is_finite)
+        mix_in<T>(options_.rule, staleness, static_cast<std::int64_t>(joined()), form_.trainables(),
+                  elements_of<const T>(pushed), elements_of<T>(weights));
+    });
+    if (!is_finite)
+      return refuse(
+          guest,
+          "the server takes in no weights that are not finite: training diverged; lower the learning rate");
+    table_.add_push(guest.number, letter.head.steps, staleness);
+    tell_event(EventKind::step, ++version_);
+    host_.pushed(*this);
+  }
+  guest.line.post({.say = Say::weights, .version = version_}, weights);
+}
+
+// It closes the connection itself when it has read why: what is closed here first may be lost on its way.
+void VisitedServer::refuse(Guest& guest, const std::string& sentence) {
+  guest.line.post({.say = Say::refused}, bytes_of(sentence));
+  guest.is_refused = true;
+  note_loss(guest, sentence);
+}
+
+void VisitedServer::lose(Guest& guest, const std::string& why) {
+  guest.is_gone = true;
+  if (!guest.is_refused) note_loss(guest, why);
+}
+
+void VisitedServer::note_loss(Guest& guest, const std::string& why) {
+  const int number = std::exchange(guest.number, 0);
+  if (number == 0) return host_.warn(fmt::format("a client from {} was turned away: {}", guest.from, why));
+  table_.note_death(number);
+  lost_at_[number] = seconds_now();
+  host_.warn(fmt::format("client {} from {} was lost: {}; the others go on", number, guest.from, why));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "distributed/server/client_table.h"
+#include "distributed/server/server_rule.h"
+#include "distributed/visiting/line.h"
+#include "distributed/visiting/logical_weights.h"
+#include "distributed/visiting/server_file.h"
+
+namespace plexaura {
+
+using VisitFacts = std::map<std::string, std::string>;
+
+struct VisitedServerOptions {
+  ServerRule rule = {};
+  // Ends when so many clients have left, or are lost for longer than the deadline, and none is there.
+  int clients = 1;
+  double deadline_seconds = 60;  // for which a client may be silent, or be away
+  VisitFacts samples = {};       // what a client has to know to read its samples as the others do
+  VisitFacts facts = {};         // what a client has to have alike, beside the parameters
+};
+
+class VisitedServer;
+
+// What the server asks of its program.
+struct VisitedServerHost {
+  std::function<bool()> is_to_end;                        // asked several times a second
+  std::function<void(const VisitedServer&)> pushed;       // behind each push, before it is answered
+  std::function<void(const std::string& sentence)> say;   // who comes and goes
+  std::function<void(const std::string& sentence)> warn;  // who is lost or refused
+};
+
+// An asynchronous parameter server whose clients are jobs of their own: they join while it runs, push as those of
+// ParameterServer, and leave or are lost, and nobody waits for another. It deals out no data. No push of numbers that are
+// not finite is taken in.
+class VisitedServer {
+ public:
+  // Listens, and says so in the file. `weights`: all, to begin with. Throws UserError as ServerFile does.
+  VisitedServer(const std::filesystem::path& file, const LogicalWeights& form, std::vector<std::byte> weights,
+                VisitedServerOptions options, VisitedServerHost host);
+  VisitedServer(const VisitedServer&) = delete;
+  VisitedServer& operator=(const VisitedServer&) = delete;
+  ~VisitedServer();
+
+  // Goes on from the version and the account of another one: its clients may come back.
+  void go_on_from(std::int64_t version, const std::string& account);
+  // Until it is over, or is to end. Whether it is over. Throws DeviceError where all clients were lost.
+  bool serve();
+
+  std::int64_t version() const { return version_; }
+  std::span<const std::byte> weights() const { return weights_; }
+  const ClientTable& table() const { return table_; }
+  // The table and who has left: of nobody where serve() has come to its end, for what goes on then has clients of its own.
+  std::string account() const;
+  const ServerPlace& place() const { return place_; }
+
+ private:
+  struct Guest {
+    Line line;
+    std::string from;
+    double heard_at;
+    bool has_key = false;
+    int number = 0;           // 0: has not joined
+    bool is_refused = false;  // and may read why
+    bool is_gone = false;
+  };
+
+  bool is_over();
+  void await();
+  void receive_guests();
+  void attend(Guest& guest);
+  void read(Guest& guest, const LineLetter& letter);
+  void tell_samples(Guest& guest) const;
+  void join(Guest& guest, const LineLetter& letter);
+  std::string difference(const VisitFacts& theirs) const;
+  int number_for(std::int64_t wish);
+  void take_push(Guest& guest, const LineLetter& letter);
+  void refuse(Guest& guest, const std::string& sentence);
+  void lose(Guest& guest, const std::string& why);
+  void note_loss(Guest& guest, const std::string& why);
+  std::size_t joined() const;
+
+  ServerFile file_;
+  const LogicalWeights& form_;
+  std::vector<std::byte> weights_;
+  VisitedServerOptions options_;
+  VisitedServerHost host_;
+  ServerPlace place_;
+  int listener_;
+  std::list<Guest> guests_;
+  ClientTable table_;
+  int numbers_ = 0;                // given to clients
+  std::set<int> left_;             // at the end of their work
+  std::map<int, double> lost_at_;  // seconds
+  std::int64_t version_ = 0;
+};
+
+// Facts as the content of a letter.
+std::string text_of(const VisitFacts& facts);
+VisitFacts visit_facts(const std::string& text);
+
+}  // namespace plexaura

@@ -1,0 +1,180 @@
+#include "distributed/visiting/visitor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <stop_token>
+#include <utility>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/events.h"
+#include "core/print.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr double look_seconds = 0.1;
+constexpr std::size_t most_of_answers = std::size_t{16} << 20;  // that are no weights
+
+}  // namespace
+
+Visitor::Visitor(std::filesystem::path file, double deadline_seconds)
+    : file_(std::move(file)), deadline_(deadline_seconds) {
+  connect();
+  beats_ = std::jthread([this](const std::stop_token& stop) {
+    const std::chrono::duration<double> pause(std::min(1.0, deadline_ / 4));
+    std::unique_lock lock(mutex_);
+    while (!woken_.wait_for(lock, stop, pause, [&] { return stop.stop_requested(); })) beat();
+  });
+}
+
+Visitor::~Visitor() = default;
+
+// With the lock. That the connection has broken is found where an answer is awaited.
+void Visitor::beat() {
+  if (!line_) return;
+  try {
+    if (!line_->flush()) return;
+    line_->post({.say = Say::beat});
+    line_->flush();
+  } catch (const LineLost&) {
+    return;
+  }
+}
+
+void Visitor::connect() {
+  const double until = seconds_now() + deadline_;
+  while (!try_to_connect(until)) {
+    if (seconds_now() > until) fail(fmt::format("names no server that answered within {:g} s", deadline_));
+    std::this_thread::sleep_for(std::chrono::duration<double>(look_seconds));
+  }
+}
+
+bool Visitor::try_to_connect(double until) {
+  const auto place = read_server_file(file_);
+  if (!place) return false;
+  const int socket = connect_to(*place, std::max(until - seconds_now(), 0.0));
+  if (socket < 0) return false;
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      line_.emplace(socket, most_of_answers);
+    }
+    post({.say = Say::ask}, bytes_of(place->key));
+    samples_ = visit_facts(text_of(await(Say::told, until)));
+    return true;
+  } catch (const LineLost&) {
+    return false;
+  }
+}
+
+LineLetter Visitor::come_in(double until) {
+  post({.say = Say::join, .number = number_}, bytes_of(text_of(facts_)));
+  {
+    const std::lock_guard lock(mutex_);
+    line_->take_up_to(std::max(weight_bytes_, most_of_answers));
+  }
+  LineLetter welcome = await(Say::welcome, until);
+  if (welcome.content.size() != weight_bytes_) throw LineLost("its weights are of another size");
+  number_ = welcome.head.number;
+  return welcome;
+}
+
+std::vector<std::byte> Visitor::join(VisitFacts facts, std::size_t weight_bytes) {
+  facts_ = std::move(facts);
+  weight_bytes_ = weight_bytes;
+  LineLetter welcome;
+  try {
+    welcome = come_in(seconds_now() + deadline_);
+  } catch (const LineLost& loss) {
+    fail(fmt::format("names a server that was lost before this client had joined: {}", loss.what()));
+  }
+  version_ = welcome.head.version;
+  joined_at_ = seconds_now();
+  return std::move(welcome.content);
+}
+
+std::vector<std::byte> Visitor::exchange(std::span<const std::byte> push, std::int64_t steps) {
+  const EventSpan span(EventKind::wait, "the weights of the server");
+  const double begin = seconds_now();
+  while (true) {
+    try {
+      post({.say = Say::push,
+            .version = version_,
+            .steps = steps,
+            .elapsed_seconds = begin - joined_at_,
+            .waited_seconds = waited_},
+           steps > 0 ? push : std::span<const std::byte>());
+      LineLetter answer = await(Say::weights, seconds_now() + deadline_);
+      version_ = answer.head.version;
+      waited_ += seconds_now() - begin;
+      return std::move(answer.content);
+    } catch (const LineLost& loss) {
+      print_error(fmt::format("the server of {} was lost: {}; this client waits {:g} s for it to come back",
+                              file_.string(), loss.what(), deadline_));
+      come_back();
+    }
+  }
+}
+
+// The weights that it is welcomed with are not looked at: what it has learned is pushed again, and answered.
+void Visitor::come_back() {
+  const double until = seconds_now() + deadline_;
+  while (seconds_now() <= until) {
+    try {
+      if (try_to_connect(until)) {
+        come_in(until);
+        print_error(
+            fmt::format("the server of {} is back, and this is its client {}", file_.string(), number_));
+        return;
+      }
+    } catch (const LineLost&) {
+      // it may come yet
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(look_seconds));
+  }
+  fail(fmt::format("names no server any more that answered within {:g} s", deadline_));
+}
+
+void Visitor::leave() {
+  try {
+    post({.say = Say::leave});
+    const double until = seconds_now() + deadline_;
+    const std::lock_guard lock(mutex_);
+    while (!line_->flush() && seconds_now() < until) await_line(*line_, true, look_seconds);
+  } catch (const LineLost&) {
+    return;  // it has all that this client has learned
+  }
+}
+
+void Visitor::post(LineHead head, std::span<const std::byte> content) {
+  const std::lock_guard lock(mutex_);
+  line_->post(head, content);
+}
+
+LineLetter Visitor::await(Say wanted, double until) {
+  while (true) {
+    std::optional<LineLetter> letter;
+    bool sends = false;
+    {
+      const std::lock_guard lock(mutex_);
+      sends = !line_->flush();
+      letter = line_->take();
+    }
+    if (letter && letter->head.say == Say::refused) throw UserError(text_of(*letter));
+    if (letter && letter->head.say == wanted) return *std::move(letter);
+    if (letter) throw LineLost("what came was no answer of a server");
+    if (seconds_now() > until)
+      fail(fmt::format("names a server that has not answered for {:g} s", deadline_));
+    await_line(*line_, sends, look_seconds);
+  }
+}
+
+void Visitor::fail(std::string_view what) const {
+  throw DeviceError(fmt::format("--join: {} {}; see whether the server runs, and start this client again",
+                                file_.string(), what));
+}
+
+}  // namespace plexaura

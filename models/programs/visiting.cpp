@@ -1,0 +1,162 @@
+#include "models/programs/visiting.h"
+
+#include <fmt/format.h>
+#include <utility>
+#include <vector>
+
+#include "core/events.h"
+#include "core/print.h"
+#include "distributed/strategies/strategies.h"
+#include "distributed/strategies/visiting.h"
+#include "distributed/visiting/visited_server.h"
+#include "models/programs/distributed_config.h"
+#include "models/programs/outputs.h"
+#include "training/checkpoint.h"
+#include "training/folder_lock.h"
+#include "training/signals.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::int64_t pushes_between_saves = 100;  // where output.every does not say
+const std::string account_key = "server.account";   // in the metadata of weights
+
+ServerRule rule_of(const RunOptions& options) {
+  ServerRule rule = options.strategy.async_server.rule;
+  rule.push = options.strategy.name == "downpour" ? ServerRule::Push::changes : ServerRule::Push::weights;
+  return rule;
+}
+
+VisitFacts facts_of_run(const RunOptions& options) {
+  VisitFacts facts = options.trainer.settings;
+  facts.insert(options.trainer.notes.begin(), options.trainer.notes.end());
+  facts["distributed.strategy"] = options.strategy.name;
+  return facts;
+}
+
+// What a server keeps: its weights in a checkpoint, whose number counts pushes, and in its metadata who its clients are.
+class Snapshots {
+ public:
+  Snapshots(const RunOptions& options, ParameterStore& store, const LogicalWeights& form)
+      : options_(options.trainer), store_(store), form_(form) {
+    state_.optimizer = "that of each client of " + options.strategy.name;
+    state_.settings = options_.settings;
+    state_.data_origin = options_.data_origin;
+    if (are_kept()) lock_.emplace(options_.output);
+  }
+
+  // Into the store. Nothing where there is none.
+  std::optional<std::pair<std::int64_t, std::string>> load() {
+    const auto state = load_checkpoint(options_.output, store_, state_.optimizer, state_.settings);
+    if (!state) return std::nullopt;
+    const Metadata metadata =
+        read_safetensors_header(*newest_checkpoint(options_.output) / "weights.safetensors").metadata;
+    return std::pair(state->step, metadata.at(account_key));
+  }
+
+  bool are_kept() const { return !options_.output.empty(); }
+
+  void save_if_due(const VisitedServer& server) {
+    if (server.version() % options_.save_every.value_or(pushes_between_saves) == 0) save(server);
+  }
+
+  void save(const VisitedServer& server) {
+    if (!are_kept()) return;
+    form_.write(server.weights(),
+                [&](std::string_view name, const Tensor& value) { store_.write(name, value); });
+    state_.step = server.version();
+    state_.notes = options_.notes;
+    state_.notes[account_key] = server.account();
+    save_checkpoint(options_.output, store_, state_, options_.keep);
+    tell_event(EventKind::saved, state_.step);
+  }
+
+ private:
+  const TrainerOptions& options_;
+  ParameterStore& store_;
+  const LogicalWeights& form_;
+  RunState state_;
+  std::optional<FolderLock> lock_;
+};
+
+// Nobody is to be lost because nothing can be printed.
+void say(const std::string& sentence) noexcept {
+  try {
+    print_output(printable(sentence) + "\n");
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
+}  // namespace
+
+void check_visiting(const CommandLine& line, const Communicator& ranks, const Config& config) {
+  if (line.serve.empty() && line.join.empty()) return;
+  const char* const option = line.serve.empty() ? "--join" : "--serve";
+  if (ranks.size() > 1)
+    throw UserError(
+        fmt::format("{} is for a job of one rank, and there are {}; start it with -n 1, and each client "
+                    "as a job of its own",
+                    option, ranks.size()));
+  const Section distributed = config.section("distributed");
+  if (const std::string name = read_strategy_name(distributed); !has_parameter_server(name))
+    throw distributed.error("strategy",
+                            fmt::format("is '{}', which has no parameter server, and {} is given; choose "
+                                        "async-server or downpour, or leave the option out",
+                                        name, option));
+  distributed.refuse({"servers", "group", "max_staleness", "client", "on_loss"},
+                     fmt::format("with {} each client is a job of its own", option));
+}
+
+int serve_visitors(const CommandLine& line, const RunOptions& options, ParameterStore store,
+                   double deadline_seconds) {
+  const LogicalWeights form(store.specs());
+  prepare_outputs(line, options.trainer.output.string());
+  Snapshots snapshots(options, store, form);
+  if (!line.weights.empty()) load_weights(line.weights, store, line.skip);
+  const auto former = line.resume ? snapshots.load() : std::nullopt;
+  std::vector<std::byte> weights(form.bytes());
+  form.read([&](std::string_view name) { return store.read(name); }, weights);
+  const StopSignals signals;
+  VisitedServer server(line.serve, form, std::move(weights),
+                       {.rule = rule_of(options),
+                        .clients = line.clients,
+                        .deadline_seconds = deadline_seconds,
+                        .samples = options.trainer.notes,
+                        .facts = facts_of_run(options)},
+                       {.is_to_end = [] { return StopSignals::received() != 0; },
+                        .pushed = [&](const VisitedServer& pushed) { snapshots.save_if_due(pushed); },
+                        .say = say,
+                        .warn = [](const std::string& sentence) { print_error(printable(sentence)); }});
+  if (former) server.go_on_from(former->first, former->second);
+  say(fmt::format(
+      "{} at {}, port {}; clients join with --join {}",
+      former ? fmt::format("serving from the checkpoint behind push {}", former->first) : "serving",
+      server.place().host, server.place().port, line.serve));
+  const bool is_over = server.serve();
+  snapshots.save(server);
+  print_output("clients of the parameter server\n" + server.table().to_text("client"));
+  return is_over ? 0 : 128 + StopSignals::received();
+}
+
+Visit::Visit(const CommandLine& line, double deadline_seconds)
+    : file_(line.join), visitor_(line.join, deadline_seconds) {}
+
+std::optional<TrainedData> Visit::samples() const { return trained_data_in(visitor_.samples(), file_); }
+
+std::string Visit::join(RunOptions& options, ParameterStore& store) {
+  const LogicalWeights form(store.specs());
+  VisitFacts facts = facts_of_run(options);
+  facts.merge(form.facts());
+  const std::vector<std::byte> weights = visitor_.join(std::move(facts), form.bytes());
+  form.write(weights, [&](std::string_view name, const Tensor& value) { store.write(name, value); });
+  options.trainer.seed += visitor_.number() - 1;
+  return fmt::format("joined the server of {} as client {}", file_, visitor_.number());
+}
+
+std::unique_ptr<Strategy> Visit::strategy(const RunOptions& options) {
+  return std::make_unique<Visiting>(visitor_, rule_of(options), options.strategy.async_server.push_every);
+}
+
+}  // namespace plexaura

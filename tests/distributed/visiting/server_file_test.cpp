@@ -1,0 +1,60 @@
+#include "distributed/visiting/server_file.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing::server_file_test {
+
+TEST_CASE("server file: tells where the server is as long as that lives") {
+  const TemporaryFolder folder;
+  const auto path = folder / "server";
+  CHECK_FALSE(read_server_file(path).has_value());
+  {
+    ServerFile file(path);
+    CHECK_FALSE(read_server_file(path).has_value());  // nothing was told yet
+    file.tell({"node1", 4711, "abc"});
+    const auto place = read_server_file(path);
+    REQUIRE(place.has_value());
+    CHECK(place->host == "node1");
+    CHECK(place->port == 4711);
+    CHECK(place->key == "abc");
+    CHECK(user_error([&] { ServerFile(path.string()); }) ==
+          "--serve: another server holds '" + path.string() + "'; end it, or name another file");
+  }
+  CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("server file: one that a killed server has left is taken over") {
+  const TemporaryFolder folder;
+  write_text(folder / "server", "node1 4711 abc and more\n");
+  ServerFile file(folder / "server");
+  file.tell({"n", 1, "k"});
+  CHECK(read_text(folder / "server") == "n 1 k\n");
+}
+
+TEST_CASE("server file: what is not all there is nothing") {
+  const TemporaryFolder folder;
+  for (const char* text : {"", "\n", "node1\n", "node1 4711\n", "node1 4711 ab"}) {
+    CAPTURE(text);
+    write_text(folder / "server", text);
+    CHECK_FALSE(read_server_file(folder / "server").has_value());
+  }
+}
+
+TEST_CASE("server file: a place is reached as long as somebody listens there") {
+  ServerPlace place;
+  const int listener = listen_anywhere(place);
+  const int connection = connect_to(place, 10);
+  CHECK(connection >= 0);
+  close(connection);
+  close(listener);
+  CHECK(connect_to(place, 10) < 0);
+  CHECK(connect_to({"no such host.invalid", place.port, ""}, 10) < 0);
+  CHECK(make_key() != make_key());
+  CHECK(make_key().size() == 32);
+}
+
+}  // namespace plexaura::testing::server_file_test

@@ -1,0 +1,219 @@
+#include "distributed/visiting/visited_server.h"
+
+#include <atomic>
+#include <chrono>
+#include <doctest/doctest.h>
+#include <future>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "distributed/server/shared_weights.h"
+#include "distributed/visiting/visitor.h"
+#include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing::visited_server_test {
+
+namespace {
+
+using Numbers = std::vector<float>;
+
+LogicalWeights form() {
+  using Parts = std::vector<LogicalWeights::Part>;
+  return LogicalWeights(Parts{{"weight", {DType::float32, {2}}, ParameterRole::trainable},
+                              {"running", {DType::float32, {1}}, ParameterRole::buffer},
+                              {"frozen", {DType::float32, {1}}, ParameterRole::frozen}});
+}
+
+std::vector<std::byte> bytes_of(const Numbers& numbers) {
+  const auto bytes = std::as_bytes(std::span(numbers));
+  return {bytes.begin(), bytes.end()};
+}
+
+Numbers numbers_of(std::span<const std::byte> bytes) {
+  const auto numbers = elements_of<const float>(bytes);
+  return {numbers.begin(), numbers.end()};
+}
+
+// In a thread, with weights 0, 0, buffer 0 and a frozen 9.
+class Served {
+ public:
+  Served(const std::filesystem::path& file, VisitedServerOptions options) : options_(std::move(options)) {
+    options_.facts["model"] = "a";
+    server_.emplace(
+        file, form_, bytes_of({0, 0, 0, 9}), options_,
+        VisitedServerHost{.is_to_end = [this] { return is_to_end_.load(); },
+                          .pushed = [this](const VisitedServer& server) { saved_ = server.account(); },
+                          .say = [this](const std::string& sentence) { note(sentence); },
+                          .warn = [this](const std::string& sentence) { note(sentence); }});
+  }
+  ~Served() {
+    is_to_end_ = true;
+    if (work_.valid()) work_.wait();
+  }
+  VisitedServer& server() { return *server_; }
+  void start() {
+    work_ = std::async(std::launch::async, [this] { return server_->serve(); });
+  }
+  // Whether it was over.
+  bool end() { return work_.get(); }
+  std::string said() {
+    const std::lock_guard lock(mutex_);
+    return said_;
+  }
+  const std::string& saved() const { return saved_; }
+
+ private:
+  void note(const std::string& sentence) {
+    const std::lock_guard lock(mutex_);
+    said_ += sentence + "\n";
+  }
+
+  LogicalWeights form_ = form();
+  VisitedServerOptions options_;
+  std::atomic<bool> is_to_end_ = false;
+  std::mutex mutex_;
+  std::string said_;
+  std::string saved_;
+  std::optional<VisitedServer> server_;
+  std::future<bool> work_;
+};
+
+VisitFacts facts(const std::string& model = "a") {
+  VisitFacts all = form().facts();
+  all["model"] = model;
+  return all;
+}
+
+Numbers push(Visitor& visitor, const Numbers& numbers, std::int64_t steps = 1) {
+  return numbers_of(visitor.exchange(bytes_of(numbers), steps));
+}
+
+}  // namespace
+
+TEST_CASE("visited server: takes in pushes of those that join and leave, and tells how stale they were") {
+  const TemporaryFolder folder;
+  Served served(folder / "server", {.rule = {.mix = 0.5}, .samples = {{"data.class 0", "setosa"}}});
+  served.start();
+  Visitor first(folder / "server", 60);
+  CHECK(first.samples().at("data.class 0") == "setosa");
+  CHECK(numbers_of(first.join(facts(), 16)) == Numbers{0, 0, 0, 9});
+  CHECK(push(first, {4, 8, 2}) == Numbers{2, 4, 1});
+  {
+    Visitor second(folder / "server", 60);
+    CHECK(numbers_of(second.join(facts(), 16)) == Numbers{2, 4, 1, 9});
+    CHECK(second.number() == 2);
+    CHECK(push(first, {2, 4, 1}) == Numbers{2, 4, 1});
+    CHECK(push(second, {4, 4, 1}, 3) == Numbers{3, 4, 1});
+    CHECK(push(second, {100, 100, 100}, 0) == Numbers{3, 4, 1});
+    second.leave();
+  }
+  first.leave();
+  CHECK(served.end());
+  CHECK(served.server().version() == 3);
+  CHECK(numbers_of(served.server().weights()) == Numbers{3, 4, 1, 9});
+  const std::string table = served.server().table().to_text("client");
+  CHECK(table.find("       1        2        2             0.00") != std::string::npos);
+  CHECK(table.find("       2        3        1             1.00") != std::string::npos);
+  CHECK(served.said().ends_with("client 1 has left; clients that are there: 0\n"));
+}
+
+TEST_CASE("visited server: changes of buffers are divided by the clients that are there") {
+  const TemporaryFolder folder;
+  Served served(folder / "server", {.rule = {.push = ServerRule::Push::changes}, .clients = 2});
+  served.start();
+  Visitor first(folder / "server", 60);
+  first.join(facts(), 16);
+  CHECK(push(first, {1, 2, 4}) == Numbers{1, 2, 4});
+  Visitor second(folder / "server", 60);
+  second.join(facts(), 16);
+  CHECK(push(first, {1, 2, 4}) == Numbers{2, 4, 6});
+  first.leave();
+  second.leave();
+  CHECK(served.end());
+}
+
+TEST_CASE("visited server: refuses who differs and what is not finite, and the others go on") {
+  const TemporaryFolder folder;
+  Served served(folder / "server", {.clients = 1});
+  served.start();
+  Visitor good(folder / "server", 60);
+  good.join(facts(), 16);
+  Visitor other(folder / "server", 60);
+  const std::string difference =
+      "the server and this client differ in 'model': the server has 'a', and the client 'b'; start both with "
+      "the "
+      "same";
+  CHECK(user_error([&] { other.join(facts("b"), 16); }) == difference);
+  const float infinite = std::numeric_limits<float>::infinity();
+  Visitor diverged(folder / "server", 60);
+  diverged.join(facts(), 16);
+  CHECK(user_error([&] {
+          push(diverged, {0, infinite, 0});
+        }) ==
+        "the server takes in no weights that are not finite: training diverged; lower the learning rate");
+  CHECK(push(good, {2, 2, 2}) == Numbers{1, 1, 1});
+  CHECK(served.said().find("was turned away: " + difference) != std::string::npos);
+  CHECK(served.said().find("client 2 from 127.0.0.1 was lost: the server takes in no weights") !=
+        std::string::npos);
+}
+
+TEST_CASE("visited server: one that goes on from the account of another knows its clients") {
+  const TemporaryFolder folder;
+  std::optional<Served> served(std::in_place, folder / "server", VisitedServerOptions{.clients = 2});
+  served->start();
+  Visitor left(folder / "server", 60);
+  left.join(facts(), 16);
+  left.leave();
+  Visitor visitor(folder / "server", 60);
+  visitor.join(facts(), 16);
+  CHECK(visitor.number() == 2);
+  CHECK(push(visitor, {2, 2, 2}) == Numbers{1, 1, 1});
+  const std::string account = served->saved();
+  served.reset();
+
+  Served next(folder / "server", {.rule = {.mix = 1}, .clients = 2});
+  next.server().go_on_from(1, account);
+  next.start();
+  CHECK(push(visitor, {5, 5, 5}) == Numbers{5, 5, 5});
+  CHECK(visitor.number() == 2);
+  visitor.leave();
+  CHECK(next.end());  // the other one had left before
+  CHECK(next.server().version() == 2);
+  CHECK(next.server().table().to_text("client").find("       2        2        2             0.00") !=
+        std::string::npos);
+}
+
+TEST_CASE("visited server: a client that lives is not lost, however long it has nothing to push") {
+  const TemporaryFolder folder;
+  Served served(folder / "server", {.deadline_seconds = 3});
+  served.start();
+  Visitor visitor(folder / "server", 3);
+  visitor.join(facts(), 16);
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  CHECK(push(visitor, {2, 2, 2}) == Numbers{1, 1, 1});
+  visitor.leave();
+  CHECK(served.end());
+  CHECK(served.said().find("was lost") == std::string::npos);
+}
+
+TEST_CASE("visited server: ends when all were lost for longer than the deadline") {
+  const TemporaryFolder folder;
+  Served served(folder / "server", {.deadline_seconds = 0.2});
+  served.start();
+  {
+    Visitor lost(folder / "server", 60);
+    lost.join(facts(), 16);
+  }
+  CHECK(device_error([&] { served.end(); }) ==
+        "all clients were lost, and none has come back within 0.2 s; start the server with --resume, and "
+        "clients");
+  CHECK(served.said().ends_with(
+      "client 1 from 127.0.0.1 was lost: the connection was closed; the others go on\n"));
+}
+
+}  // namespace plexaura::testing::visited_server_test

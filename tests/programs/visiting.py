@@ -1,0 +1,268 @@
+"""Clients of a parameter server that are jobs of their own: they join while it runs, are killed, come back and leave."""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+import support
+
+MLP = support.BUILD / "models/mlp"
+ACCURACY = 0.9  # of 30 flowers
+ENDLESS = "training.epochs=1000000"  # until a signal comes, on which a client leaves
+ROW = re.compile(r"(?m)^ +(\d+) +(\d+) +(\d+) +[\d.]+ +[\d.]+ %(?:  (has died))?$")
+
+
+class VisitTest(support.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.logs = 0
+
+    def tearDown(self):
+        """No process is left, where the test has not failed."""
+        self.wait_for(lambda: not self.processes(), within=20)
+
+    def processes(self, *words):
+        """Those that were started in the folder of the test, and have these words among their arguments."""
+        found = []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                is_here = os.readlink(process / "cwd") == str(self.folder) and (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+                arguments = (process / "cmdline").read_text().split("\0")
+                if is_here and set(words) <= set(arguments):
+                    found.append((int(process.name), arguments))
+        return found
+
+    def settings_of_run(self, *settings, deadline=30):
+        return self.iris("distributed.strategy=async-server", "distributed.push_every=4", "training.optimizer.learning_rate=0.01",
+                         f"distributed.deadline_seconds={deadline}", *settings)
+
+    def start(self, *command, program=(MLP,)):
+        self.logs += 1
+        log = self.folder / f"log{self.logs}"
+        with log.open("w") as out:
+            process = subprocess.Popen([*map(str, program), *map(str, command)], cwd=self.folder, env=support.environment(), stdout=out, stderr=out)
+        process.log = log
+        self.addCleanup(lambda: (process.kill(), process.wait()))
+        return process
+
+    def serve(self, *settings, options=(), program=(MLP,), deadline=30):
+        return self.start(*self.settings_of_run("output.dir=run", *settings, deadline=deadline), "--serve", "server", *options, program=program)
+
+    def join(self, *settings, options=(), deadline=30):
+        return self.start(*self.settings_of_run(*settings, deadline=deadline), "--join", "server", *options)
+
+    def said(self, process):
+        return process.log.read_text()
+
+    def wait_until_said(self, process, text, within=60):
+        end = time.monotonic() + within
+        while text not in self.said(process):
+            self.assertLess(time.monotonic(), end, f"'{text}' was not said\n{self.said(process)}")
+            time.sleep(0.02)
+
+    def wait_for_pushes(self, more):
+        """To a server that saves behind each of them."""
+        first = self.newest()
+        self.wait_for(lambda: self.newest() >= first + more)
+
+    def newest(self):
+        return max((int(path.name.split("-")[1]) for path in (self.folder / "run").glob("checkpoint-*")), default=0)
+
+    def end(self, process, status, within=60):
+        self.assertEqual(process.wait(within), status, self.said(process))
+        return self.said(process)
+
+    def stop(self, client):
+        """A client that is to stop pushes what it has learned, and leaves."""
+        client.send_signal(signal.SIGTERM)
+        self.end(client, 143)
+
+    def rows(self, server):
+        return {int(number): (int(pushes), remark) for number, _, pushes, remark in ROW.findall(self.said(server))}
+
+    def check_learned(self):
+        evaluated = self.run_one("mlp", *self.settings_of_run("output.dir=run"), "--evaluate").out
+        self.assertGreaterEqual(float(re.search(r"validation accuracy ([\d.]+) %", evaluated)[1]), 100 * ACCURACY)
+
+
+class ComeAndGo(VisitTest):
+    def test_one_is_killed_and_one_comes_late(self):
+        for strategy in ("async-server", "downpour"):
+            chosen = f"distributed.strategy={strategy}"
+            server = self.serve(chosen, options=("--clients", 3), deadline=2)
+            first, killed = self.join(chosen, ENDLESS), self.join(chosen, ENDLESS)
+            self.wait_until_said(server, "clients that are there: 2")
+            killed.kill()
+            self.wait_until_said(server, "was lost: the connection")
+            late = self.join(chosen, "training.epochs=100")
+            self.assertIn("joined the server of server as client 3", self.end(late, 0))
+            self.assertIsNone(first.poll())
+            self.stop(first)
+            self.end(server, 0)
+            rows = self.rows(server)
+            self.assertEqual(sorted(remark for _, remark in rows.values()), ["", "", "has died"])
+            self.assertEqual(rows[3], (100 * 4, ""))  # 15 steps of an epoch: three pushes, and one at its end
+            self.assertIn("pushes by staleness   0: ", self.said(server))
+            self.assertFalse((self.folder / "server").exists())
+            self.check_learned()
+
+    def test_each_client_has_its_own_rows(self):
+        """They are scaled as those of the server."""
+        head, *rows = (support.SOURCE / "models/iris.csv").read_text().splitlines()
+        server = self.serve(options=("--clients", 2))
+        paths = [self.write(f"part{part}.csv", "\n".join([head, *rows[part::2]]) + "\n") for part in range(2)]
+        clients = [self.join(f"data.path={path}", "data.validation_share=0", "training.epochs=100") for path in paths]
+        for client in clients:
+            self.assertIn("75 samples of 3 classes, 0 for validation", self.end(client, 0))
+        self.end(server, 0)
+        self.check_learned()
+
+    def test_the_weights_of_a_convolutional_net_with_buffers(self):
+        """Whatever layouts its programs choose."""
+        arguments = [*self.cnn("distributed.strategy=async-server", "distributed.mix=1"), "--set",
+                     "model.layers=[{type: conv, channels: 4, kernel: 3}, {type: batch_norm}, {type: relu}, {type: flatten}, {type: linear}]"]
+        convnet = (support.BUILD / "models/convnet",)
+        server = self.start(*arguments, "--serve", "server", program=convnet)
+        told = self.end(self.start(*arguments, "--set", "training.epochs=20", "--join", "server", program=convnet), 0)
+        self.end(server, 0)
+        evaluated = self.run_one("convnet", *arguments, "--evaluate").out
+        losses = [re.findall(r"validation loss +([\d.]+)", text)[-1] for text in (told, evaluated)]
+        self.assertEqual(losses[0], losses[1])
+
+    def test_a_client_that_is_stopped_comes_back(self):
+        server = self.serve(options=("--clients", 2), deadline=2)
+        going, stopped = self.join(ENDLESS), self.join(ENDLESS)
+        self.wait_until_said(server, "clients that are there: 2")
+        stopped.send_signal(signal.SIGSTOP)
+        self.wait_until_said(server, "was lost: it has been silent for 2 s; the others go on")
+        stopped.send_signal(signal.SIGCONT)
+        self.wait_until_said(server, "has come back from")
+        self.stop(stopped)
+        self.stop(going)
+        self.end(server, 0)
+        self.assertEqual([remark for _, remark in self.rows(server).values()], ["", ""])
+
+    def test_the_only_client_is_killed(self):
+        server = self.serve(deadline=1)
+        client = self.join(ENDLESS, deadline=1)
+        self.wait_until_said(server, "clients that are there: 1")
+        client.kill()
+        self.assertIn("all clients were lost, and none has come back within 1 s; ", self.end(server, 1))
+
+
+class ServerAway(VisitTest):
+    @unittest.skipUnless(support.HAS_MPI, "built without MPI")
+    def test_it_is_killed_and_starts_again_from_its_checkpoint(self):
+        server = self.serve("output.every=1", options=("--clients", 2), program=(support.SOURCE / "tools/run", "-n", 1, "--restarts", 1, MLP))
+        clients = [self.join(ENDLESS), self.join(ENDLESS)]
+        self.wait_until_said(server, "clients that are there: 2")
+        self.wait_for_pushes(30)
+        before = self.newest()
+        serving, = [process for process, arguments in self.processes("--serve") if arguments[0] == str(MLP)]
+        os.kill(serving, signal.SIGKILL)
+        for client in clients:
+            self.wait_until_said(client, "the server of server is back, and this is its client")
+        self.assertGreaterEqual(int(re.search(r"serving from the checkpoint behind push (\d+)", self.said(server))[1]), before)
+        self.wait_for_pushes(30)
+        for client in clients:
+            self.stop(client)
+        self.end(server, 0)
+        self.assertEqual(self.rows(server).keys(), {1, 2})
+        self.assertEqual(sum(pushes for pushes, _ in self.rows(server).values()), self.newest())
+        self.check_learned()
+
+    def test_it_is_told_to_end_and_goes_on_later(self):
+        server = self.serve()
+        client = self.join(ENDLESS)
+        self.wait_until_said(server, "clients that are there: 1")
+        self.wait_for(lambda: self.newest() > 0)
+        server.send_signal(signal.SIGTERM)
+        self.end(server, 143)
+        saved = self.newest()
+        server = self.serve(options=("--resume",))
+        self.wait_until_said(server, f"serving from the checkpoint behind push {saved} at ")
+        self.wait_until_said(server, "client 1 has come back from ")
+        self.stop(client)
+        self.end(server, 0)
+        self.assertGreaterEqual(self.newest(), saved)
+        self.check_learned()
+
+    def test_it_does_not_come_back(self):
+        server = self.serve()
+        client = self.join(ENDLESS, deadline=2)
+        self.wait_until_said(server, "clients that are there: 1")
+        server.kill()
+        said = self.end(client, 1, within=20)
+        self.assertIn("the server of server was lost: the connection", said)
+        self.assertTrue(said.endswith("--join: server names no server any more that answered within 2 s; see whether the server runs, and start this client again\n"), said)
+
+    def test_it_is_stopped(self):
+        server = self.serve()
+        client = self.join(ENDLESS, deadline=2)
+        self.wait_until_said(server, "clients that are there: 1")
+        server.send_signal(signal.SIGSTOP)
+        self.assertIn("--join: server names a server that has not answered for 2 s; ", self.end(client, 1, within=20))
+        server.kill()
+        server.wait()
+
+    def test_there_is_none(self):
+        self.assertIn("--join: server names no server that answered within 1 s; ", self.end(self.join(deadline=1), 1, within=20))
+
+
+class Refused(VisitTest):
+    def test_clients_that_differ(self):
+        server = self.serve()
+        for settings, name in ((("model.hidden=[7]",), "model.hidden"), (("distributed.strategy=downpour",), "distributed.strategy"),
+                               (("training.precision=float64",), "parameter fc1.bias"), (("training.freeze=['fc1.*']",), "parameter fc1.bias")):
+            said = self.end(self.join(*settings), 2)
+            self.assertRegex(said, f"(?m)^the server and this client differ in '{re.escape(name)}': the server has .*, and the client .*; start both with the same$")
+            self.wait_until_said(server, f"was turned away: the server and this client differ in '{name}'")
+        self.end(self.join("training.epochs=20"), 0)
+        self.end(server, 0)
+        self.assertEqual(self.rows(server).keys(), {1})
+
+    def test_who_does_not_know_the_key(self):
+        server = self.serve()
+        self.wait_for(lambda: (self.folder / "server").is_file() and (self.folder / "server").read_text().endswith("\n"))
+        port = (self.folder / "server").read_text().split()[1]
+        self.assertEqual((self.folder / "server").stat().st_mode & 0o777, 0o600)
+        for letter in (b"GET / HTTP/1.1\r\n\r\n" * 10, b"\x70\x6c\x78\x31" + bytes(4) + (32).to_bytes(8, "little") + bytes(40) + b"0" * 32):
+            with socket.create_connection(("127.0.0.1", int(port))) as stranger:
+                stranger.settimeout(30)
+                stranger.sendall(letter)
+                with contextlib.suppress(ConnectionResetError):
+                    self.assertEqual(stranger.recv(1), b"")
+        self.wait_until_said(server, "was turned away: what came was no letter of a server or its client")
+        self.wait_until_said(server, "was turned away: it does not know the key")
+        self.end(self.join("training.epochs=2"), 0)
+        self.end(server, 0)
+
+    def test_a_second_server(self):
+        server = self.serve()
+        self.wait_for(lambda: (self.folder / "server").is_file() and (self.folder / "server").read_text().endswith("\n"))
+        other = self.start(*self.settings_of_run(), "--serve", "server")
+        self.assertIn("--serve: another server holds 'server'; end it, or name another file\n", self.end(other, 2))
+        self.end(self.join("training.epochs=2"), 0)
+        self.end(server, 0)
+
+    def test_settings(self):
+        for options, settings, said in ((("--serve", "a"), ("distributed.strategy=allreduce",), "distributed.strategy is 'allreduce', which has no parameter server, "),
+                                        (("--join", "a"), ("distributed.max_staleness=3",), "distributed.max_staleness has no effect here, because with --join each client is a job of its own; "),
+                                        (("--serve", "no/such/folder"), (), "--serve: 'no/such/folder' cannot be written: No such file or directory; ")):
+            arguments = self.iris("distributed.strategy=async-server", *settings)
+            self.assertIn(said, self.run_one("mlp", *arguments, *options, status=2).err)
+
+    @unittest.skipUnless(support.HAS_MPI, "built without MPI")
+    def test_several_ranks(self):
+        said = self.mpirun(2, self.command("mlp", *self.iris("distributed.strategy=async-server"), "--serve", "a"), status=2).text
+        self.assertIn("--serve is for a job of one rank, and there are 2; ", said)
+
+
+if __name__ == "__main__":
+    support.main()
