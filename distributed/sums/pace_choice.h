@@ -15,10 +15,10 @@ struct Pace {
 
 // Which pace is the faster one, by what calls with arrays of about the same size have taken: each is tried once, and again
 // now and then. Sums have the same bits at each pace, but all ranks need the same: rank 0 chooses, and says so when
-// ranks meet for a call.
+// ranks meet for a call. What the others note is not asked for.
 //
-// Between 2 to 16 hosts with links of 20 Mbit/s to 1 Gbit/s short messages are the faster ones: what leaves waits in no
-// queue, and what several ranks send to one does not overflow that of its link. 12 hosts with 20 Mbit/s took 2.2 times as long with long
+// Among 2 to 16 hosts with links of 20 Mbit/s to 1 Gbit/s short messages are the faster ones: what leaves waits in no
+// queue, and what several ranks send to one does not overflow that of its link. 12 hosts with 20 Mbit/s took twice as long with long
 // messages. Between hosts whose links are faster than a core, long ones take half of the time (docs/performance.md).
 class PaceChoice {
  public:
