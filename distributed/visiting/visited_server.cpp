@@ -60,11 +60,11 @@ VisitFacts visit_facts(const std::string& text) {
   return facts;
 }
 
-VisitedServer::VisitedServer(const std::filesystem::path& file, const LogicalWeights& form,
+VisitedServer::VisitedServer(const std::filesystem::path& file, LogicalWeights form,
                              std::vector<std::byte> weights, VisitedServerOptions options,
                              VisitedServerHost host)
     : file_(file),
-      form_(form),
+      form_(std::move(form)),
       weights_(std::move(weights)),
       options_(std::move(options)),
       host_(std::move(host)),

@@ -46,7 +46,7 @@ struct VisitedServerHost {
 class VisitedServer {
  public:
   // Listens, and says so in the file. `weights`: all, to begin with. Throws UserError as ServerFile does.
-  VisitedServer(const std::filesystem::path& file, const LogicalWeights& form, std::vector<std::byte> weights,
+  VisitedServer(const std::filesystem::path& file, LogicalWeights form, std::vector<std::byte> weights,
                 VisitedServerOptions options, VisitedServerHost host);
   VisitedServer(const VisitedServer&) = delete;
   VisitedServer& operator=(const VisitedServer&) = delete;
@@ -91,7 +91,7 @@ class VisitedServer {
   std::size_t joined() const;
 
   ServerFile file_;
-  const LogicalWeights& form_;
+  LogicalWeights form_;
   std::vector<std::byte> weights_;
   VisitedServerOptions options_;
   VisitedServerHost host_;
