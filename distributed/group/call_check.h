@@ -15,9 +15,9 @@ class CallCheck {
  public:
   virtual ~CallCheck();
 
-  // Waits for all ranks, and gives the pace that rank 0 says. Throws an Error (see speaks()) that names the ranks that did not come in time, or
-  // two ranks that mean different calls. What a rank wrote to memory before is visible to
-  // all ranks of its node after.
+  // Waits for all ranks, and gives the pace that rank 0 says. Throws an Error (see speaks()) that names the ranks that
+  // did not come in time, or two ranks that mean different calls. What a rank wrote to memory before is visible to all
+  // ranks of its node after.
   virtual std::uint8_t meet(CallSignature mine, double deadline_seconds) = 0;
 };
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -91,7 +93,7 @@ class GroupCommunicator final : public Communicator {
   void find_topology(ProcessPlace own);
   void agree_to_share();
   void share_control_memory();
-  SumMeans sum_means();
+  SumMeans sum_means(PaceChoice& paces);
   void check_room(std::size_t bytes, std::string_view what);
   std::optional<SharedWindow> try_to_share(std::size_t bytes, const CallSignature& at);
   std::vector<SharedSegment> open_segments(std::size_t bytes, const CallSignature& at, std::string& problem);
@@ -119,8 +121,8 @@ class GroupCommunicator final : public Communicator {
   std::unique_ptr<ShmRendezvous> rendezvous_;  // where the ranks of this node share memory
   std::vector<std::byte*> arrays_;             // scratch of arrays_at()
   std::vector<std::byte> arriving_;            // a message of take()
-  PaceChoice paces_;
-  std::unique_ptr<SumAlgorithm> algorithm_;  // none where there is one rank
+  std::map<std::string, PaceChoice, std::less<>> paces_;  // of each algorithm that has been chosen
+  std::unique_ptr<SumAlgorithm> algorithm_;               // none where there is one rank
   AllToAll all_to_all_;
   std::vector<ShardRange> shards_;  // what each rank brings to sums; empty: one each
 };

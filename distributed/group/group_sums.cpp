@@ -21,12 +21,12 @@ void GroupCommunicator::share_control_memory() {
   rendezvous_ = std::make_unique<ShmRendezvous>(*control_, topology_, *alarm_, options_.deadline_seconds);
 }
 
-SumMeans GroupCommunicator::sum_means() {
+SumMeans GroupCommunicator::sum_means(PaceChoice& paces) {
   return {*transport_,
           topology_,
           *alarm_,
           options_.deadline_seconds,
-          paces_,
+          paces,
           control_ ? &*control_ : nullptr,
           rendezvous_.get(),
           shards_};
@@ -47,7 +47,7 @@ void GroupCommunicator::choose_algorithm(std::string_view name) {
   std::unique_ptr<SumAlgorithm> chosen;
   std::exception_ptr error;
   try {
-    chosen = make_sum_algorithm(name, sum_means());
+    chosen = make_sum_algorithm(name, sum_means(paces_[std::string(name)]));
   } catch (const UserError&) {
     error = std::current_exception();
   }
@@ -58,7 +58,7 @@ void GroupCommunicator::choose_algorithm(std::string_view name) {
 
 // What the call is given at its end is the pace that rank 0 has chosen.
 void GroupCommunicator::meet_for_sum(CallSignature& call) {
-  if (rank() == 0) call.pace = paces_.next(call);
+  if (rank() == 0) call.pace = paces_.find(options_.algorithm)->second.next(call);
   call.pace = meet(call);
 }
 

@@ -19,7 +19,7 @@ struct Pace {
 //
 // Among 2 to 16 hosts with links of 20 Mbit/s to 1 Gbit/s short messages are the faster ones: what leaves waits in no
 // queue, and what several ranks send to one does not overflow that of its link. 12 hosts with 20 Mbit/s took twice as long with long
-// messages. Between hosts whose links are faster than a core, long ones take half of the time (docs/performance.md).
+// messages. Between hosts whose links are faster than a core, long ones take less than half of the time (docs/performance.md).
 class PaceChoice {
  public:
   std::uint8_t next(const CallSignature& call) const;

@@ -45,7 +45,7 @@ void TreeSum::sum(const CallSignature& call, std::byte* data) {
     outbox_.under_way();
   }
   means_.wait_for(outbox_, call);
-  means_.paces.took(call, seconds_now() - begin);
+  means_.paces.took(call, (seconds_now() - begin) / 2);
 }
 
 void TreeSum::expect(const Piece& piece) {

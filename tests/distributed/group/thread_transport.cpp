@@ -143,6 +143,7 @@ class ThreadNetwork::Member final : public Transport {
     if (!network_.cut_.contains(self_) && !network_.cut_.contains(member(to))) {
       network_.messages_[{group_, self_, member(to), tag}].emplace_back(data.begin(), data.end());
       network_.bytes_sent_[{self_, member(to)}] += data.size();
+      ++network_.messages_sent_[{self_, member(to)}];
     }
     return {};
   }
@@ -172,6 +173,11 @@ std::map<int, int>& ThreadNetwork::colours_of(const std::string& call) {
 std::size_t ThreadNetwork::bytes_sent(int from, int to) {
   const std::lock_guard lock(mutex_);
   return bytes_sent_[{from, to}];
+}
+
+int ThreadNetwork::messages_sent(int from, int to) {
+  const std::lock_guard lock(mutex_);
+  return messages_sent_[{from, to}];
 }
 
 int ThreadNetwork::forgotten() {

@@ -37,6 +37,7 @@ class ThreadNetwork {
 
   // What has been sent from one rank to another.
   std::size_t bytes_sent(int from, int to);
+  int messages_sent(int from, int to);
 
   // Messages that were to be received, and had neither arrived nor been given up when their transport went.
   int forgotten();
@@ -61,6 +62,7 @@ class ThreadNetwork {
   std::set<int> dead_;
   std::map<std::string, std::map<int, int>> colours_;  // of each split, by rank
   std::map<std::pair<int, int>, std::size_t> bytes_sent_;
+  std::map<std::pair<int, int>, int> messages_sent_;
   int forgotten_ = 0;
 };
 

@@ -108,6 +108,30 @@ TEST_CASE("part exchange: all ranks take the pace of rank 0, and sums have the s
   }
 }
 
+// The second call of one algorithm is tried with longer messages, the first of another is not.
+TEST_CASE("algorithms: each finds its own pace") {
+  constexpr std::int64_t count = 100'000;
+  constexpr auto short_messages =
+      static_cast<int>(count * static_cast<std::int64_t>(sizeof(float)) / (std::int64_t{16} << 10));
+  ThreadNetwork network(2);
+  const auto ends = with_hosts(network, {"a", "b"}, {}, [&](Communicator& ranks) {
+    std::vector<float> values(count, 1);
+    const auto messages_of_sum = [&] {
+      const int before = network.messages_sent(1, 0);
+      ranks.sum(DType::float32, reinterpret_cast<std::byte*>(values.data()), count, "values");
+      return network.messages_sent(1, 0) - before;
+    };
+    ranks.choose_algorithm("hierarchical");
+    messages_of_sum();
+    ranks.choose_algorithm("tree");
+    const int of_first = messages_of_sum();
+    const int of_second = messages_of_sum();
+    if (ranks.rank() == 1 && (of_first < short_messages || of_second > short_messages / 2))
+      throw InternalError("of another pace");
+  });
+  CHECK(ends == std::vector<std::string>(2, "fine"));
+}
+
 TEST_CASE("part exchange: a rank that is lost in the middle is named by one of the others") {
   constexpr int rank_count = 5;
   const std::vector<std::string> hosts{"a", "a", "b", "a", "b"};
