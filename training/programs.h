@@ -68,7 +68,8 @@ class TrainingPrograms {
   // Of the kernels and layouts chosen for the update and for the sizes of micro-batches that all ranks have:
   // equal where the kinds of the backends are.
   std::uint64_t kernels_hash() const { return kernels_hash_; }
-  // The same for all sizes of this rank; without those of the update where it is cut into other buckets to the same bits.
+  // The same for the sizes of this rank's first part of a batch, and of all parts where one rank deals them out; without those of
+  // the update where it is cut into other buckets to the same bits. On the lowest rank it stays what it was where others are lost.
   std::uint64_t own_kernels_hash() const { return own_kernels_hash_; }
   // The times by which the kernels of all ranks were chosen, for a Tuner: with these the same programs get the
   // same kernels again.

@@ -45,8 +45,9 @@ class VisitTest(support.ProgramTest):
     def start(self, *command, program=(MLP,)):
         self.logs += 1
         log = self.folder / f"log{self.logs}"
+        environment = support.environment() if len(program) == 1 else support.mpi_environment()  # tools/run calls mpirun
         with log.open("w") as out:
-            process = subprocess.Popen([*map(str, program), *map(str, command)], cwd=self.folder, env=support.environment(), stdout=out, stderr=out)
+            process = subprocess.Popen([*map(str, program), *map(str, command)], cwd=self.folder, env=environment, stdout=out, stderr=out)
         process.log = log
         self.addCleanup(lambda: (process.kill(), process.wait()))
         return process
