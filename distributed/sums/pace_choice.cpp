@@ -1,5 +1,6 @@
 #include "distributed/sums/pace_choice.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "distributed/sums/sum_algorithm.h"
@@ -7,19 +8,21 @@
 namespace plexaura {
 namespace {
 
+constexpr std::int64_t short_bytes = std::int64_t{16} << 10;
 constexpr std::int64_t calls_between_trials = 500;
 constexpr double weight_of_newest = 0.25;
 
 }  // namespace
 
 const std::array<Pace, PaceChoice::pace_count> PaceChoice::paces{
-    {{std::int64_t{16} << 10, std::int64_t{16} << 10}, {message_bytes, 8 * message_bytes}}};
+    {{short_bytes, short_bytes}, {message_bytes, 8 * message_bytes}, {short_bytes, 4 * short_bytes}}};
 
 std::uint8_t PaceChoice::next(const CallSignature& call) const {
   const Calls& calls = calls_[size_class(call)];
-  if (calls.count < static_cast<std::int64_t>(pace_count)) return static_cast<std::uint8_t>(calls.count);
-  const bool is_trial = calls.count % calls_between_trials == 0;
-  return (calls.seconds[1] < calls.seconds[0]) != is_trial ? 1 : 0;
+  if (calls.count < pace_count) return static_cast<std::uint8_t>(calls.count);
+  if (calls.count % calls_between_trials == 0)
+    return static_cast<std::uint8_t>(calls.count / calls_between_trials % pace_count);
+  return static_cast<std::uint8_t>(std::ranges::min_element(calls.seconds) - calls.seconds.begin());
 }
 
 // One that was disturbed counts little when an undisturbed one follows.

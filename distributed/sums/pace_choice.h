@@ -13,13 +13,15 @@ struct Pace {
   std::int64_t bytes_ahead;
 };
 
-// Which pace is the faster one, by what calls with arrays of about the same size have taken: each is tried once, and again
+// Which pace is the fastest, by what calls with arrays of about the same size have taken: each is tried once, and again
 // now and then. Sums have the same bits at each pace, but all ranks need the same: rank 0 chooses, and says so when
 // ranks meet for a call. What the others note is not asked for.
 //
 // Among 2 to 16 hosts with links of 20 Mbit/s to 1 Gbit/s short messages are the faster ones: what leaves waits in no
 // queue, and what several ranks send to one does not overflow that of its link. 12 hosts with 20 Mbit/s took twice as long with long
-// messages. Between hosts whose links are faster than a core, long ones take less than half of the time (docs/performance.md).
+// messages. With few hosts and links that carry a message in less than a millisecond, more of them bridge the moments in which a
+// rank does not come to its turn: 3 hosts with 240 Mbit/s took 9 % less time. Between hosts whose links are faster than a core,
+// long ones take less than half of the time (docs/performance.md).
 class PaceChoice {
  public:
   std::uint8_t next(const CallSignature& call) const;
@@ -29,7 +31,7 @@ class PaceChoice {
   static const Pace& pace(std::uint8_t number);
 
  private:
-  static constexpr std::size_t pace_count = 2;
+  static constexpr std::int64_t pace_count = 3;
   struct Calls {
     std::int64_t count = 0;
     std::array<double, pace_count> seconds{};  // of each pace; later calls count more, and short ones

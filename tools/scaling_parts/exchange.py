@@ -10,7 +10,7 @@ from dataclasses import replace
 MIB = 1 << 20
 SMALL = 8192  # below, ranks of a host read the whole arrays of each other: WindowSum::small_bytes
 MESSAGE = 60 << 10  # sum_algorithm.h: message_bytes
-PACES = ((16 << 10, 2), (MESSAGE, 9))  # pace_choice.cpp: bytes of a message, and how many are under way
+PACES = ((16 << 10, 2), (MESSAGE, 9), (16 << 10, 5))  # pace_choice.cpp: bytes of a message, and how many are under way
 RING_TOGETHER = 16  # ring_sum.cpp
 ROOT_PIECE = MIB  # root_sum.cpp
 MPI_DOUBLING = 10_000  # Open MPI exchanges whole arrays below, and goes round a ring above
