@@ -140,8 +140,9 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
     make_machines(strategy, train.micro_batches);
     plan_hash_ = hash_of_plan(largest_size(train));
     kernels_hash_ = hash_of_kernels(sizes_of_all(train), true);
-    own_kernels_hash_ = hash_of_kernels(is_dealt_ ? own_sizes(train) : sizes_of(train, options_.own_parts.first),
-                                        options_.buckets_change_bits);
+    own_kernels_hash_ =
+        hash_of_kernels(is_dealt_ ? own_sizes(train) : sizes_of(train, options_.own_parts.first),
+                        options_.buckets_change_bits);
   });
   kernel_times_ = times_in_use();
   if (options_.tuner != nullptr) options_.tuner->freeze();

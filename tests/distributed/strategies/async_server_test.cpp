@@ -380,7 +380,7 @@ TEST_CASE(
 
 TEST_CASE(
     "async-server: one client that draws all is one rank, where the server takes its weights as they are") {
-  const std::vector<std::string> brief{"training.epochs=6", "training.precision=float64"};
+  const std::vector<std::string> brief{few_epochs, "training.precision=float64"};
   const auto alone = train_iris(1, brief);
   for (const char* client : {"serial", "threaded"})
     for (const char* every : {"1", "4", "epoch"}) {
@@ -443,7 +443,7 @@ TEST_CASE("async-server, downpour: one client of several servers has the bits th
     const std::vector<std::string> brief{
         "training.epochs=3", fmt::format("distributed.strategy={}", strategy), "distributed.push_every=4"};
     const std::string one = train_iris(2, brief)[0].weights;
-    for (const int servers : {2, 5})
+    for (const int servers : sanitized ? std::vector{2} : std::vector{2, 5})
       CHECK(
           train_iris(servers + 1, with(brief, {fmt::format("distributed.servers={}", servers)}))[0].weights ==
           one);

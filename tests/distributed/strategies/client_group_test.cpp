@@ -156,11 +156,11 @@ TEST_CASE("client group: where a rank draws and the other makes a step, they par
 }
 
 TEST_CASE("client group: trains as one rank, also with parts of unequal size and with none") {
-  for (const char* batch : {"8", "7"}) {
+  for (const char* batch : sanitized ? std::vector{"7"} : std::vector{"8", "7"}) {
     const std::vector<std::string> sized{std::string("training.batch_size=") + batch};
     const auto alone = train_iris(1, with({brief[0], brief[1]}, sized));
     for (const char* every : {"1", "4", "epoch"})
-      for (const int ranks : {2, 3}) {
+      for (const int ranks : sanitized ? std::vector{3} : std::vector{2, 3}) {
         CAPTURE(every);
         CAPTURE(ranks);
         const auto grouped =

@@ -82,8 +82,7 @@ TEST_CASE("compressed allreduce: a resumed run ends as one that was never stoppe
   for (const Settings& compression : compressions)
     for (const std::int64_t stop : sanitized ? std::vector{20} : std::vector{20, 30}) {
       CAPTURE(compression[0]);
-      const Settings settings =
-          with(compression, {"training.epochs=4", "output.dir=" + (folder / "run").string()});
+      const Settings settings = with(compression, {few_epochs, "output.dir=" + (folder / "run").string()});
       const auto whole = train_iris(3, with(settings, {"output.dir="}));
       train_iris(3, settings, stop);
       const auto resumed = train_iris(3, settings, {}, true);

@@ -6,8 +6,12 @@
 #include <vector>
 
 #include "core/params/exchange_record.h"
+#include "tests/support/sanitized.h"
 
 namespace plexaura::testing {
+
+// As many epochs as show that runs have the same weights; step 20 is behind the first.
+inline constexpr const char* few_epochs = sanitized ? "training.epochs=2" : "training.epochs=6";
 
 // How a rank that trains has ended.
 struct IrisEnd {

@@ -305,7 +305,7 @@ TEST_CASE("local: a resumed run takes the average that was under way") {
       "distributed.strategy=local", "distributed.every=6", "distributed.fragments=2",
       "distributed.delay=2",        "training.epochs=4",   "output.dir=" + (folder / "run").string()};
   const auto whole = train_iris(3, with(settings, {"output.dir="}));
-  for (const std::int64_t stop : {18, 19, 20, 21, 22, 30}) {
+  for (const std::int64_t stop : sanitized ? std::vector{20, 22} : std::vector{18, 19, 20, 21, 22, 30}) {
     CAPTURE(stop);
     train_iris(3, settings, stop);
     const auto resumed = train_iris(3, settings, {}, true);

@@ -179,10 +179,12 @@ TEST_CASE("overlapped: training gives the same bits") {
     for (const char* other : {"training.micro_batches=2", "training.optimizer.max_gradient_norm=0.1"}) {
       CAPTURE(strategy);
       CAPTURE(other);
-      std::vector<std::string> settings{"training.epochs=2", "training.batch_size=7", other,
+      std::vector<std::string> settings{sanitized ? "training.epochs=1" : "training.epochs=2",
+                                        "training.batch_size=7",
+                                        other,
                                         "distributed.bucket_bytes=500",
-                                        std::string("distributed.") + strategy};
-      settings.emplace_back("distributed.overlap=off");
+                                        std::string("distributed.") + strategy,
+                                        "distributed.overlap=off"};
       const std::string expected = train_iris(3, settings)[0].weights;
       for (const char* overlap : {"on", "both"}) {
         settings.back() = std::string("distributed.overlap=") + overlap;
@@ -194,7 +196,7 @@ TEST_CASE("overlapped: training gives the same bits") {
 TEST_CASE("overlapped: with the forward pass, too, weights are whole wherever a run ends or compares them") {
   for (const char* other :
        {"training.precision=float32", "training.optimizer={name: lamb, learning_rate: 0.01}"})
-    for (const int ranks : {2, 4}) {
+    for (const int ranks : sanitized ? std::vector{3} : std::vector{2, 4}) {
       CAPTURE(other);
       CAPTURE(ranks);
       std::vector<std::string> settings{"training.epochs=2",

@@ -15,8 +15,8 @@ namespace {
 
 const std::string scattered = "distributed.strategy=scatter-gather";
 // In the last step of an epoch one sample is left, and all ranks but the first have none.
-const std::vector<std::string> brief{"training.epochs=6", "training.precision=float64",
-                                     "training.batch_size=7", "distributed.bucket_bytes=500"};
+const std::vector<std::string> brief{few_epochs, "training.precision=float64", "training.batch_size=7",
+                                     "distributed.bucket_bytes=500"};
 
 std::vector<std::string> with(std::vector<std::string> settings, const std::vector<std::string>& more) {
   settings.insert(settings.end(), more.begin(), more.end());

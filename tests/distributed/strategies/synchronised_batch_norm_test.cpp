@@ -29,7 +29,7 @@ TEST_CASE("synchronised batch norm: any number of ranks trains as one rank does"
   const std::vector<double> alone = train_iris(1, settings(true))[0].values;
   CHECK(distance(alone, plain) < 1e-10);
   for (const std::string strategy : {"allreduce", "reduce-broadcast", "send-recv", "scatter-gather"})
-    for (const int trainers : {2, 3, 4}) {
+    for (const int trainers : sanitized ? std::vector{3} : std::vector{2, 3, 4}) {
       CAPTURE(strategy);
       const int ranks = strategy == "send-recv" ? trainers + 1 : trainers;  // with the server
       const auto ends = train_iris(ranks, settings(true, {"distributed.strategy=" + strategy}));
