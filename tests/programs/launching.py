@@ -143,6 +143,7 @@ class Launch(LaunchTest):
         self.write("hosts", "h0 slots=2\n# a remark\n\nh1 places=3\n")
         self.write("empty", "# nothing\n")
         for words, says in ((["-n", 2], "no program was named; "), (["-n", 2, "no/such/program"], "'no/such/program' is no program that can be started; "), (["-n", 0, "true"], "-n and --deadline must be above 0, "),
+                            (["-n", 99999999999, "true"], "a run has at most 10000 ranks, spares included; lower -n"),
                             (["-n", 2, "--host", "a", "--hosts", "hosts", "true"], "--host and --hosts exclude each other; give one of them"),
                             (["-n", 2, "--host", "", "true"], "--host: '' is no list of hosts; "),
                             (["-n", 2, "--host", "a:b", "true"], "--host: 'a:b' is no list of hosts; "),

@@ -314,6 +314,8 @@ class Command(unittest.TestCase):
             text.write_text("{")
             deep = Path(folder) / "deep.json"
             deep.write_text("[" * 200_000)
+            twins = Path(folder) / "twins.json"
+            twins.write_text('{"batch": 1, "batch": 2}')
             wrong = [
                 ((), "give one of --predict, --record and --measure; for example"),
                 (("--predict", profile), "--predict needs --links"),
@@ -326,6 +328,7 @@ class Command(unittest.TestCase):
                 (("--predict", profile, "--links", links, "--strategies", "local", "--bucket-bytes", 4), "--bucket-bytes is for allreduce, "),
                 (("--predict", "none.json", "--links", links), "cannot read 'none.json': No such file"),
                 (("--predict", text, "--links", links), "is no JSON"),
+                (("--predict", twins, "--links", links), "the key 'batch' is there twice; remove one"),
                 (("--predict", deep, "--links", links), "too many brackets inside each other"),
                 (("--predict", links, "--links", links), "the key 'gradients' is missing"),
                 (("--predict", file("resnet50_gpu.json", batch=10**400), "--links", links), "write a number between 1e-30 and 1e+30"),

@@ -134,7 +134,7 @@ def check_above_zero(options, *names):
 
 def read(path, make):
     try:
-        values = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        values = json.loads(pathlib.Path(path).read_text(encoding="utf-8"), object_pairs_hook=without_twins)
     except OSError as error:
         raise Mistake(f"cannot read '{path}': {error.strerror}; name a file") from error
     except ValueError as error:
@@ -142,6 +142,15 @@ def read(path, make):
     except RecursionError as error:
         raise Mistake(f"'{path}' has too many brackets inside each other") from error
     return make(Table(values, str(path)))
+
+
+def without_twins(pairs):
+    table = {}
+    for key, value in pairs:
+        if key in table:
+            raise ValueError(f"the key '{key}' is there twice; remove one")
+        table[key] = value
+    return table
 
 
 class Table:
