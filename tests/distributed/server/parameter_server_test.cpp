@@ -178,7 +178,11 @@ void answer_and_die(Communicator& all, ThreadNetwork& network) {
   std::ranges::copy(content, answer.content().begin());
   mailbox->post(pushed->from, weights_tag,
                 answer.seal_all({.word = Word::weights, .version = 1, .number = 1}, account_of(deal, table)));
-  mailbox->take(deal_tag, 60);  // that client has got it
+  for (int drawing = 0; drawing != pushed->from;) {  // the client that has pushed has got it when it draws
+    const auto drawn = mailbox->take(deal_tag, 60);
+    REQUIRE(drawn);
+    drawing = drawn->from;
+  }
   network.bury(server_rank);
 }
 
