@@ -148,7 +148,7 @@ class ProgramTest(unittest.TestCase):
 
     @contextlib.contextmanager
     def case(self, kind, name):
-        """A line of the table that tools/test --faults prints, and a subtest."""
+        """A subtest, and a line of the table that tools/test --faults prints, which it reads in the file PLEXAURA_FAULT_LOG."""
         begin, result = time.monotonic(), "FAILED"
         with self.subTest(f"{kind}: {name}"):
             try:
@@ -158,7 +158,11 @@ class ProgramTest(unittest.TestCase):
                 result = "skipped"
                 raise
             finally:
-                print(f"fault: {kind:<14} {name:<90} {time.monotonic() - begin:6.1f} s  {result}", flush=True)
+                line = f"{kind:<14} {name:<90} {time.monotonic() - begin:6.1f} s  {result}"
+                print(f"fault: {line}", flush=True)
+                if log := os.environ.get("PLEXAURA_FAULT_LOG"):
+                    with open(log, "a") as file:  # which other tests write at the same time, a line at once
+                        file.write(line + "\n")
 
     def wait_for(self, done, within=60):
         end = time.monotonic() + within

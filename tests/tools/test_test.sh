@@ -24,6 +24,7 @@ for i in {1..600}; do
   [ -n "${AWAITED:-}" ] && [ -e "$LOG" ] && ! grep -q "^$AWAITED$" "$LOG" || break
   sleep 0.1
 done
+[ -z "${PLEXAURA_FAULT_LOG:-}" ] || printf "%s\n" "a rank dies  passed" "a rank stops  FAILED" "a disk is full  passed" >> "$PLEXAURA_FAULT_LOG"
 echo "100% tests passed, 0 tests failed out of 3"'
 
 fail() { echo "$1"; cat said log; exit 1; }
@@ -54,6 +55,11 @@ grep -q "^asan-build  *FAILED " said || fail "the build that failed is not in th
 # So does one that is not built ahead.
 FAILS=release check 1 --preset release --preset asan --preset tsan
 expect "$(done_of 'begin|test')" "begin release begin asan test asan begin tsan test tsan"
+
+# The faults that tests bring about are listed, and counted, of one run alone.
+for _ in 1 2; do check 0 --faults --preset release; done
+grep -q "^release-faults 2 of 3 faults ended as promised$" said || fail "the faults are not counted"
+grep -q "^a rank stops  FAILED$" said || fail "the faults are not listed"
 
 # The plugin for CUDA is wanted as a whole.
 LACKING="-- The plugin for GPUs is built without NCCL, so that it is found missing" check 1 --preset cuda
