@@ -241,7 +241,8 @@ class PLEXAURA_API Strategy {
   // model itself calls all ranks in each step, behind backward.
   virtual void gradients_ready(std::size_t /*bucket*/, Event& /*final*/) {}
 
-  // A step has thrown, and this strategy makes no other one: when this returns, no thread of it uses the border.
+  // A step has thrown, or a rank was lost, and this strategy makes no other step: when this returns, no thread of it uses the
+  // border or calls other ranks.
   virtual void give_up() noexcept {}
 
   // Before the update of each bucket, in placement order unless the hook late_update is declared. Answers other than `ready` are legal for bucket 0

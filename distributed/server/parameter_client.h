@@ -50,6 +50,8 @@ class ParameterClient final : public Dealer {
   void rest();
   // After the last rest.
   void leave();
+  // No letter is driven by another thread any more.
+  void give_up() noexcept { driver_.reset(); }
   // The times that it tells the server go on behind those of another client of this rank.
   void go_on_from(const ParameterClient& former);
   // Before begin(): the weights to begin with.

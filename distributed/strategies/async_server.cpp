@@ -66,6 +66,10 @@ UpdateAnswer AsyncServer::before_update(std::size_t bucket) {
   return {};
 }
 
+void AsyncServer::give_up() noexcept {
+  if (client_) client_->give_up();
+}
+
 void AsyncServer::after_update() {
   if (group_)
     group_->count_step();

@@ -49,6 +49,7 @@ class AsyncServer final : public Strategy {
   void begin(WeightsImmigration& border) override;
   void gradients_ready(std::size_t bucket, Event& final) override { group_->gradients_ready(bucket, final); }
   UpdateAnswer before_update(std::size_t bucket) override;
+  void give_up() noexcept override;
   void after_update() override;
   void show_weights() override;
   std::vector<StrategyState> state() const override;

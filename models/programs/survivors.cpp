@@ -165,6 +165,8 @@ TrainingResult Survivors::outlive(const Work& work) {
   if (!all.outlives_ranks()) return work(false);
   for (bool is_lost = false;; is_lost = true) {
     const std::optional<TrainingResult> end = attempt(work, is_lost);
+    // While ranks agree, Open MPI 5 bears no other thread: its agreements would fail, or crash.
+    if (strategy() != nullptr) strategy()->give_up();
     // A rank that has come to the end may be needed by one that has not, as others have died before they could tell it.
     if (all.agree(end.has_value(), patience())) return *end;
   }
@@ -265,7 +267,8 @@ std::string Survivors::note_who_is_left() {
   const std::vector<int> at_work = first_of(group_->numbers, seats);
   std::vector<int> new_ones = without(at_work, first_of(numbers_, seats));
   if (!roles().serving().empty() && at_work.front() != numbers_.front()) new_ones = {at_work.front()};
-  std::string sentence = ending(without(numbers_, group_->numbers), "has died", "have died");
+  const std::vector<int> dead = without(numbers_, group_->numbers);
+  std::string sentence = dead.empty() ? "no rank has died" : ending(dead, "has died", "have died");
   if (!new_ones.empty()) sentence += "; " + ending(new_ones, "takes over", "take over");
   sentence += "; " + ending(at_work, "goes on", "go on");
   numbers_ = group_->numbers;
