@@ -194,17 +194,11 @@ class DyingBetweenReports(DyingApart):
 class StartingTest(SurvivalTest):
     """Before training begins nobody goes on: the others end with one sentence that names the rank."""
 
-    def start_dying(self, rank, point, *options):
+    def check(self, rank, point, *options):
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         self.environment["PLEXAURA_FAULTS"] = death(rank, point)
         program = [BUILD / "tests/programs/faulty_mlp", *self.iris("distributed.deadline_seconds=20", "output.dir=run")]
-        return self.start("-n", RANKS, "--survive", *options, *program)
-
-    def check(self, rank, point, *options):
-        self.end(self.start_dying(rank, point, *options), 1)
-        self.check_named(rank)
-
-    def check_named(self, rank):
+        self.launch("-n", RANKS, "--survive", *options, *program, status=1)
         said = [line for line in self.all_output.splitlines() if "has died" in line]
         self.assertEqual(len(said), 1, self.all_output)
         self.assertRegex(said[0], rf"^rank {rank} (on \S+ )?has died while rank {0 if rank else 1} waited ")

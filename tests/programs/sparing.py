@@ -303,22 +303,14 @@ class Replaced(dying.DyingTest):
 
 
 class Starting(dying.StartingTest):
+    """Not where training begins: there the others may have begun before the spare."""
+
     POINTS = [*dying.Starting.POINTS[:4], "the roles of the ranks", "opening the backend"]
 
     def test_at_a_named_point(self):
         for rank, point in chosen([(rank, point) for point in self.POINTS for rank in (0, 1, SPARE)]):
             with self.case("start", f"rank {rank} of a run with a spare at '{point}'"):
                 self.check(rank, point, "--spares", 1)
-
-    def test_a_spare_where_training_begins(self):
-        """The others may have begun: then they go on."""
-        with self.case("start", "a spare at 'the beginning of training'"):
-            run = self.start_dying(SPARE, "the beginning of training", "--spares", 1)
-            self.end(run, 0, 1)
-            if run.returncode == 0:
-                self.assertRegex(self.all_output, rf"(?m)^rank {SPARE} has died; ranks 0, 1, 2 and 3 go on from step \d+$")
-            else:
-                self.check_named(SPARE)
 
 
 if __name__ == "__main__":
