@@ -6,6 +6,7 @@ trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/tools" "$folder/bin"
 cp "$1" "$folder/tools/test"
 export PATH=$folder/bin:$PATH LOG=$folder/log
+unset PLEXAURA_FAULT_LOG  # of the run that this test is part of
 cd "$folder"
 
 stand_in() { printf '#!/bin/bash\n%s\n' "$2" > "$1" && chmod +x "$1"; }
