@@ -20,7 +20,7 @@ struct Pace {
 // Among 2 to 16 hosts with links of 20 Mbit/s to 1 Gbit/s short messages are the faster ones: what leaves waits in no
 // queue, and what several ranks send to one does not overflow that of its link. 12 hosts with 20 Mbit/s took twice as long with long
 // messages. With few hosts and links that carry a message in less than a millisecond, more of them bridge the moments in which a
-// rank does not come to its turn: 3 hosts with 240 Mbit/s took 9 % less time. Between hosts whose links are faster than a core,
+// rank does not come to its turn: 3 hosts with 240 Mbit/s took 8 % less time. Between hosts whose links are faster than a core,
 // long ones take less than half of the time (docs/performance.md).
 class PaceChoice {
  public:

@@ -10,7 +10,7 @@
 
 namespace plexaura::testing {
 
-// As many epochs as show that runs have the same weights; step 20 is behind the first.
+// As many epochs as show that runs have the same weights. At least two: tests stop runs behind step 20, within the second.
 inline constexpr const char* few_epochs = sanitized ? "training.epochs=2" : "training.epochs=6";
 
 // How a rank that trains has ended.
