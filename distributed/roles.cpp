@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "distributed/group/tags.h"
 #include "distributed/long_text.h"
 
 namespace plexaura {
@@ -13,8 +14,6 @@ namespace {
 constexpr std::string_view placement_message = "the placement of the parameters, for the ranks that serve";
 constexpr std::string_view weights_message = "the weights to begin with, for the ranks that serve";
 constexpr std::string_view status_message = "how the run ends, for the ranks that serve";
-// Of the messages to ranks that serve; users of the communicator count theirs from 0.
-constexpr int tag = 30'001;
 // Compiling, or the last checkpoint, may take longer than ranks wait for each other.
 constexpr double patience_seconds = 3600;
 
@@ -42,12 +41,12 @@ Roles::Roles(Communicator& all, const Strategy* strategy, bool is_spare) : all_(
 // From the lowest rank that trains.
 void Roles::tell_serving(std::string_view text, std::string_view what) const {
   if (all_.rank() != first_trainer_) return;
-  for (const int rank : serving_) send_text(all_, {rank, tag}, text, what);
+  for (const int rank : serving_) send_text(all_, {rank, tag::roles}, text, what);
 }
 
 std::string Roles::hear(std::string_view what) const {
   std::string text;
-  const Peer trainer{first_trainer_, tag, patience_seconds};
+  const Peer trainer{first_trainer_, tag::roles, patience_seconds};
   receive_text(
       all_, trainer, [&](std::string_view piece) { text += piece; }, what);
   return text;

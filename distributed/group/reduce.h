@@ -2,7 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <fmt/format.h>
+#include <span>
 
+#include "core/error.h"
 #include "core/tensor/dtype.h"
 
 namespace plexaura {
@@ -13,6 +16,21 @@ inline std::size_t bytes_of(DType dtype, std::int64_t count) {
 
 // Throws UserError for a type that is not summed over ranks: float64, float32 and int64 are.
 void check_summable(DType dtype);
+
+// Calls `work` with an element of the type that weights have. UserError for one that ranks do not train with.
+template <class Work>
+void with_elements(DType dtype, Work&& work) {
+  if (dtype == DType::float64) return work(double{});
+  if (dtype == DType::float32) return work(float{});
+  throw UserError(
+      fmt::format("ranks exchange weights of float64 or float32, not {}: cast them first", name_of(dtype)));
+}
+
+// Bytes as elements of the type T.
+template <class T, class Byte>
+std::span<T> elements_of(std::span<Byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
 
 // sum[i] += more[i]
 void add(DType dtype, std::byte* sum, const std::byte* more, std::int64_t count);

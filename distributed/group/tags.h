@@ -12,4 +12,10 @@ inline constexpr int summands = 6;
 inline constexpr int sums = 7;
 inline constexpr int blocks = 8;
 
+// Of messages that parts of this module send as users of a communicator; other users count theirs from 0.
+inline constexpr int gradients_to_root = 30'000;
+inline constexpr int roles = 30'001;
+inline constexpr int steps_of_server = 30'002;
+inline constexpr int spares = 30'003;
+
 }  // namespace plexaura::tag

@@ -3,23 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <fmt/format.h>
 #include <span>
 
-#include "core/error.h"
 #include "core/params/weights_immigration.h"
 #include "distributed/group/reduce.h"
 
 namespace plexaura {
-
-// Calls `work` with an element of the type that weights have. UserError for one that a parameter server does not take in.
-template <class Work>
-void with_elements(DType dtype, Work&& work) {
-  if (dtype == DType::float64) return work(double{});
-  if (dtype == DType::float32) return work(float{});
-  throw UserError(fmt::format(
-      "a parameter server takes weights of float64 or float32, not {}: cast them first", name_of(dtype)));
-}
 
 // What one of several servers holds of the shared weights: contiguous, and cut at a cache line, also within a parameter.
 struct Shard {
@@ -64,11 +53,5 @@ class SharedWeights {
 
   WeightsImmigration* border_;
 };
-
-// Bytes as elements of the type T.
-template <class T, class Byte>
-std::span<T> elements_of(std::span<Byte> bytes) {
-  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
 
 }  // namespace plexaura

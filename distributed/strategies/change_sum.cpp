@@ -52,17 +52,18 @@ std::size_t ChangeSum::compress(std::size_t slice, std::span<float> changes, std
 }
 
 void ChangeSum::settle(std::size_t slice) {
-  if (compression_) std::ranges::copy(part_of(left_, slices_[slice]), part_of(owed_, slices_[slice]).begin());
+  if (compression_ && owes_)
+    std::ranges::copy(part_of(left_, slices_[slice]), part_of(owed_, slices_[slice]).begin());
 }
 
 void ChangeSum::keep(bool is_settled, std::vector<StrategyState>& state) const {
-  if (!compression_) return;
+  if (!compression_ || !owes_) return;
   keep_arena(*placement_, owed_, owed_change_prefix, true, state);
   if (!is_settled) keep_arena(*placement_, left_, left_change_prefix, true, state);
 }
 
 void ChangeSum::take(const StrategyState& part) {
-  if (!compression_) return;
+  if (!compression_ || !owes_) return;
   take_arena(*placement_, owed_, owed_change_prefix, part);
   take_arena(*placement_, left_, left_change_prefix, part);
 }

@@ -14,12 +14,12 @@
 namespace plexaura {
 
 // Sums how the weights of the ranks have changed: as it is, or with fewer bytes. What does not cross then is owed by the
-// rank, and added to what it brings the next time (see Compression).
+// rank, and added to what it brings the next time (see Compression), unless the change that it brings then contains it anyway.
 class ChangeSum {
  public:
   // `ranks` must outlive it. Without a compression everything crosses as it is.
-  ChangeSum(Collective& ranks, std::unique_ptr<Compression> compression)
-      : ranks_(ranks), compression_(std::move(compression)) {}
+  ChangeSum(Collective& ranks, std::unique_ptr<Compression> compression, bool owes = true)
+      : ranks_(ranks), compression_(std::move(compression)), owes_(owes) {}
 
   // `slices`: what is summed at once, as slices of the trainables in the value arena. Throws UserError where it cannot
   // compress.
@@ -39,6 +39,7 @@ class ChangeSum {
 
   Collective& ranks_;
   std::unique_ptr<Compression> compression_;
+  bool owes_;
   const Placement* placement_ = nullptr;
   std::vector<Bucket> slices_;
   // As trainables lie in the value arena; empty without a compression.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "distributed/group/reduce.h"
 #include "distributed/strategies/bucket_name.h"
 
 namespace plexaura {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "distributed/server/shared_weights.h"
+#include "distributed/group/reduce.h"
 #include "distributed/strategies/arena_state.h"
 
 namespace plexaura {

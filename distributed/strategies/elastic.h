@@ -27,7 +27,7 @@ class Elastic final : public Strategy {
   Elastic(Collective& ranks, const ElasticOptions& options, bool may_lose_ranks = false,
           std::unique_ptr<Compression> compression = nullptr)
       : ranks_(ranks),
-        centre_(ranks, {.may_lose_ranks = may_lose_ranks}, std::move(compression)),
+        centre_(ranks, {.may_lose_ranks = may_lose_ranks, .owes_what_stays = false}, std::move(compression)),
         options_(options) {}
 
   HookSet hooks() const override { return {.after_update = true, .show_weights = true}; }

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "distributed/server/shared_weights.h"
+#include "distributed/group/reduce.h"
 #include "distributed/strategies/arena_state.h"
 
 namespace plexaura {

@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "core/events.h"
 #include "distributed/group/reduce.h"
-#include "distributed/server/shared_weights.h"
 #include "distributed/strategies/arena_state.h"
 
 namespace plexaura {
@@ -42,7 +41,10 @@ Tensor to_tensor(const std::vector<std::int64_t>& numbers) {
 
 MeanChange::MeanChange(Collective& ranks, const MeanOptions& options,
                        std::unique_ptr<Compression> compression)
-    : ranks_(ranks), options_(options), sum_(ranks, std::move(compression)), meter_(ranks) {
+    : ranks_(ranks),
+      options_(options),
+      sum_(ranks, std::move(compression), options.owes_what_stays),
+      meter_(ranks) {
   if (options_.delay == 0) return;
   try {
     thread_ = std::make_unique<ExchangeThread>(
@@ -58,6 +60,7 @@ void MeanChange::begin(WeightsImmigration& border) {
   const DType dtype = placement.dtype(ArenaKind::value);
   check_summable(dtype);
   border_ = &border;
+  is_first_ = ranks_.rank() == 0;
   fragments_ = cut(placement);
   std::vector<Bucket> slices;
   for (const Fragment& fragment : fragments_) slices.push_back(fragment.trainables);
@@ -279,7 +282,8 @@ void MeanChange::keep_counts(std::vector<StrategyState>& state) const {
   Tensor mean(anchor_.type());
   std::memcpy(mean.data(), changes_.data(), mean.bytes());
   keep_arena(border_->placement(), mean, mean_prefix, false, state);
-  keep_arena(border_->placement(), own_, moved_prefix, true, state);
+  // Ranks that go on with the weights of rank 0 have moved as it has.
+  keep_arena(border_->placement(), own_, moved_prefix, !is_first_, state);
 }
 
 // Null for one that does not fit, of a run with other fragments, or of one with a delay where this has none. What was

@@ -27,6 +27,9 @@ struct MeanOptions {
   // For how many steps a thread of its own makes an exchange, before its mean is taken; 0: the thread that trains makes
   // it, and waits. Not at the end of an epoch, and not where the next exchange would come first.
   std::int64_t delay = 0;
+  // With a compression, what of a change does not cross is added to the next one. Not where ranks keep their own weights
+  // behind a mean: there the next change contains it.
+  bool owes_what_stays = true;
 };
 
 // A mean over the ranks: how a fragment of the weights has moved away from the anchor.
@@ -124,6 +127,7 @@ class MeanChange {
   ChangeSum sum_;
   mutable ExchangeMeter meter_;
   WeightsImmigration* border_ = nullptr;
+  bool is_first_ = false;  // of the ranks, which may have gone when the state is kept
   std::vector<Fragment> fragments_;
   Tensor anchor_;
   Tensor changes_;  // what is summed, and behind it the samples

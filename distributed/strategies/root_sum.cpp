@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "distributed/group/tags.h"
+
 namespace plexaura {
 namespace {
 
-constexpr int values_tag = 30'000;  // users of the communicator count theirs from 0
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
 // Calls `work` with one piece of the bytes after the other, the same pieces on all ranks.
@@ -41,7 +42,7 @@ void RootSum::gather(DType dtype, std::span<std::byte> values, std::string_view 
 
 void RootSum::send(std::span<const std::byte> values, std::string_view what) {
   for_each_piece(values, [&](std::span<const std::byte> piece) {
-    communicator_.send({.rank = root_, .tag = values_tag}, piece, what);
+    communicator_.send({.rank = root_, .tag = tag::gradients_to_root}, piece, what);
   });
 }
 
@@ -55,7 +56,7 @@ void RootSum::add_from_all(DType dtype, std::span<std::byte> values, std::string
         if (root_adds_) (summand++)->data = sum;
         continue;
       }
-      communicator_.receive({.rank = rank, .tag = values_tag}, {theirs, piece.size()}, what);
+      communicator_.receive({.rank = rank, .tag = tag::gradients_to_root}, {theirs, piece.size()}, what);
       (summand++)->data = theirs;
       theirs += piece.size();
     }

@@ -1,12 +1,12 @@
 #include "distributed/strategies/send_receive.h"
 
+#include "distributed/group/tags.h"
 #include "distributed/strategies/bucket_name.h"
 
 namespace plexaura {
 
 namespace {
 
-constexpr int step_tag = 30'002;  // users of the communicator count theirs from 0
 constexpr std::int64_t no_step = 0;
 // Validation and checkpoints come between two steps. Ranks that are lost are found before.
 constexpr double patience_seconds = 86'400;
@@ -25,13 +25,13 @@ RankRole SendReceive::role() const {
 // The lowest rank that trains tells the server that another step comes, or that none does.
 void SendReceive::announce(std::int64_t step) {
   if (communicator().rank() != lowest_but(server_)) return;
-  communicator().send({.rank = server_, .tag = step_tag}, std::as_bytes(std::span(&step, 1)),
+  communicator().send({.rank = server_, .tag = tag::steps_of_server}, std::as_bytes(std::span(&step, 1)),
                       "the number of the next step");
 }
 
 std::int64_t SendReceive::hear_step() {
   std::int64_t step = no_step;
-  communicator().receive({lowest_but(server_), step_tag, patience_seconds},
+  communicator().receive({lowest_but(server_), tag::steps_of_server, patience_seconds},
                          std::as_writable_bytes(std::span(&step, 1)), "the number of the next step");
   return step;
 }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "distributed/server/shared_weights.h"
+#include "distributed/group/reduce.h"
 
 namespace plexaura {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "distributed/server/shared_weights.h"
+#include "distributed/group/reduce.h"
 
 namespace plexaura {
 

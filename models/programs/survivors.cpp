@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/events.h"
 #include "distributed/failure/failure.h"
+#include "distributed/group/tags.h"
 #include "distributed/handshake.h"
 #include "distributed/strategies/rebroadcast.h"
 #include "distributed/strategies/strategies.h"
@@ -24,8 +25,6 @@
 namespace plexaura {
 namespace {
 
-// Of the messages to spares; users of the communicator count theirs from 0.
-constexpr int tag = 30'002;
 constexpr double as_long_as_it_takes = 1e8;  // seconds
 // What a spare waits for while the others make their programs, or compute what they are at.
 constexpr double patience_seconds = 3600;
@@ -213,12 +212,12 @@ void Survivors::tell_spares(int signal, std::string_view what) {
   if (living.rank() != 0) return;
   const std::array<std::int32_t, 1> message{signal};
   for (int spare = trainers_; spare < living.size(); ++spare)
-    living.send({spare, tag}, std::as_bytes(std::span(message)), what);
+    living.send({spare, tag::spares}, std::as_bytes(std::span(message)), what);
 }
 
 int Survivors::hear(double deadline_seconds, std::string_view what) {
   std::array<std::int32_t, 1> message{};
-  roles().all().receive({0, tag, deadline_seconds}, std::as_writable_bytes(std::span(message)), what);
+  roles().all().receive({0, tag::spares, deadline_seconds}, std::as_writable_bytes(std::span(message)), what);
   return message[0];
 }
 

@@ -28,8 +28,7 @@ TEST_CASE("shared weights: have elements of two types, and others are a mistake"
   with_elements(DType::float32, note);
   CHECK(bytes == sizeof(float));
   CHECK_THROWS_WITH_AS(with_elements(DType::int64, note),
-                       "a parameter server takes weights of float64 or float32, not int64: cast them first",
-                       UserError);
+                       "ranks exchange weights of float64 or float32, not int64: cast them first", UserError);
 }
 
 // In cache lines of 8 elements, 13 of the trainable and 3 of the buffer are shared.

@@ -132,6 +132,28 @@ TEST_CASE("local: what a rank learns while an average is made stays in its weigh
         std::vector<Numbers>{{8, 8, 8}, {8, 8, 8}, {12, 12, 8}, {8, 8, 8}, {8 + 0 + 4, 12, 8}});
 }
 
+// So it takes rank 0's part out of the average that it gets on top, and not twice into its weights.
+TEST_CASE(
+    "local: a rank that begins with the weights of rank 0 while an average is made has brought what rank 0 "
+    "has") {
+  std::vector<StrategyState> shared;
+  const LocalOptions late{.every = 2, .delay = 1};
+  ThreadRanks(2).run([&](Collective& ranks) {
+    Local strategy(ranks, late);
+    MovedRank rank(strategy);
+    for (std::int64_t step = 1; step <= 2; ++step)
+      rank.step({.number = step, .samples = 4}, ranks.rank() == 0 ? 8 : 16);
+    for (StrategyState& part : strategy.state())
+      if (ranks.rank() == 0 && !part.of_rank) shared.push_back(std::move(part));
+  });
+  SingleProcess alone;
+  Local strategy(alone, late);
+  MovedRank rank(strategy);
+  strategy.take_state(std::move(shared));
+  rank.step({.number = 3, .samples = 4}, 8);
+  CHECK(rank.values() == Numbers{12, 12, 8});
+}
+
 TEST_CASE("local: an average under way is taken where the epoch ends, and another one is made there") {
   const LocalOptions late{.every = 3, .delay = 2};
   const std::vector<StepPlace> steps{{1}, {2}, {3}, {4, 0, true}, {5, 1}, {6, 1}, {7, 1}, {8, 1}};

@@ -51,7 +51,7 @@ TEST_CASE("logical weights: the facts of each parameter, and what no server take
   CHECK(facts.at("parameter frozen") == "float32[1], frozen");
   const std::vector<ParameterSpec> half{{"w", {DType::float16, {1}}, ParameterRole::trainable, {}}};
   CHECK(user_error([&] { LogicalWeights{half}; }) ==
-        "a parameter server takes weights of float64 or float32, not float16: cast them first");
+        "ranks exchange weights of float64 or float32, not float16: cast them first");
 }
 
 }  // namespace plexaura::testing::logical_weights_test
