@@ -37,7 +37,9 @@ Line::Line(Line&& other) noexcept
       left_(other.left_),
       arriving_(std::move(other.arriving_)),
       head_filled_(other.head_filled_),
-      content_filled_(other.content_filled_) {}
+      content_filled_(other.content_filled_),
+      is_full_(other.is_full_),
+      moved_(other.moved_) {}
 
 Line& Line::operator=(Line&& other) noexcept {
   std::swap(socket_, other.socket_);
@@ -47,6 +49,8 @@ Line& Line::operator=(Line&& other) noexcept {
   arriving_ = std::move(other.arriving_);
   head_filled_ = other.head_filled_;
   content_filled_ = other.content_filled_;
+  is_full_ = other.is_full_;
+  moved_ = other.moved_;
   return *this;
 }
 
@@ -65,24 +69,30 @@ bool Line::flush() {
   while (!leaving_.empty()) {
     const auto rest = std::span(leaving_.front()).subspan(left_);
     const ssize_t sent = send(socket_, rest.data(), rest.size(), MSG_NOSIGNAL);
-    if (sent < 0 && has_to_wait()) return false;
+    if (sent < 0 && has_to_wait()) {
+      is_full_ = true;
+      return false;
+    }
     if (sent < 0) throw_broken();
     left_ += static_cast<std::size_t>(sent);
+    if (is_full_) moved_ += static_cast<std::uint64_t>(sent);
     if (left_ < leaving_.front().size()) continue;
     leaving_.pop_front();
     left_ = 0;
   }
+  is_full_ = false;
   return true;
 }
 
 // Whether it is whole.
-bool Line::fill(std::span<std::byte> whole, std::size_t& filled) const {
+bool Line::fill(std::span<std::byte> whole, std::size_t& filled) {
   while (filled < whole.size()) {
     const ssize_t got = recv(socket_, whole.data() + filled, whole.size() - filled, 0);
     if (got < 0 && has_to_wait()) return false;
     if (got < 0) throw_broken();
     if (got == 0) throw LineLost("the connection was closed");
     filled += static_cast<std::size_t>(got);
+    moved_ += static_cast<std::uint64_t>(got);
   }
   return true;
 }

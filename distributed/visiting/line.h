@@ -73,9 +73,12 @@ class Line {
   bool flush();
   // The next letter that has come whole. Throws LineLost.
   std::optional<LineLetter> take();
+  // Bytes that the other end is known to have moved so far: those that came, and those for which it made room while the system took
+  // no more.
+  std::uint64_t moved() const { return moved_; }
 
  private:
-  bool fill(std::span<std::byte> whole, std::size_t& filled) const;
+  bool fill(std::span<std::byte> whole, std::size_t& filled);
 
   int socket_;
   std::size_t most_bytes_;
@@ -84,6 +87,8 @@ class Line {
   LineLetter arriving_;
   std::size_t head_filled_ = 0;
   std::size_t content_filled_ = 0;
+  bool is_full_ = false;  // the system took no more of what is leaving
+  std::uint64_t moved_ = 0;
 };
 
 // Waits until a letter may have come, or, where `sends`, something can leave; so long at most.

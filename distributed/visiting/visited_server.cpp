@@ -16,7 +16,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/events.h"
-#include "distributed/server/shared_weights.h"
+#include "distributed/group/reduce.h"
 #include "distributed/texts.h"
 
 namespace plexaura {
@@ -97,11 +97,12 @@ void VisitedServer::go_on_from(std::int64_t version, const std::string& account)
   }
 }
 
-// Those that are there are away for who goes on.
+// For who goes on, those that are there are away like those that were lost.
 std::string VisitedServer::account() const {
   std::vector<int> away;
   for (const Guest& guest : guests_)
     if (guest.number > 0) away.push_back(guest.number);
+  for (const auto& [number, at] : lost_at_) away.push_back(number);
   return fmt::format("{} {} {}\n{}{} {}\n", numbers_, left_.size(), fmt::join(left_, " "), table_.pack(),
                      away.size(), fmt::join(away, " "));
 }
@@ -169,10 +170,10 @@ void VisitedServer::attend(Guest& guest) {
   try {
     while (const auto letter = guest.line.take()) {
       if (guest.is_refused) continue;
-      guest.heard_at = seconds_now();
       read(guest, *letter);
       if (guest.is_gone) return;
     }
+    if (std::exchange(guest.moved, guest.line.moved()) != guest.line.moved()) guest.heard_at = seconds_now();
     if (seconds_now() - guest.heard_at > options_.deadline_seconds)
       lose(guest, fmt::format("it has been silent for {:g} s", options_.deadline_seconds));
   } catch (const LineLost& loss) {

@@ -60,7 +60,7 @@ class VisitedServer {
   std::int64_t version() const { return version_; }
   std::span<const std::byte> weights() const { return weights_; }
   const ClientTable& table() const { return table_; }
-  // The table and who has left: of nobody where serve() has come to its end, for what goes on then has clients of its own.
+  // The table, and who has left or was lost: of nobody where serve() has come to its end, for what goes on then has clients of its own.
   std::string account() const;
   const ServerPlace& place() const { return place_; }
 
@@ -68,7 +68,8 @@ class VisitedServer {
   struct Guest {
     Line line;
     std::string from;
-    double heard_at;
+    double heard_at;          // the last time that bytes moved
+    std::uint64_t moved = 0;  // bytes, until then
     bool has_key = false;
     int number = 0;           // 0: has not joined
     bool is_refused = false;  // and may read why

@@ -154,7 +154,9 @@ void Visitor::post(LineHead head, std::span<const std::byte> content) {
   line_->post(head, content);
 }
 
+// As long as bytes move the server is not given up, however long a letter takes on a slow link.
 LineLetter Visitor::await(Say wanted, double until) {
+  std::uint64_t moved = 0;
   while (true) {
     std::optional<LineLetter> letter;
     bool sends = false;
@@ -162,6 +164,8 @@ LineLetter Visitor::await(Say wanted, double until) {
       const std::lock_guard lock(mutex_);
       sends = !line_->flush();
       letter = line_->take();
+      if (std::exchange(moved, line_->moved()) != line_->moved())
+        until = std::max(until, seconds_now() + deadline_);
     }
     if (letter && letter->head.say == Say::refused) throw UserError(text_of(*letter));
     if (letter && letter->head.say == wanted) return *std::move(letter);

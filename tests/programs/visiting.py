@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -14,6 +15,12 @@ import support
 
 MLP = support.BUILD / "models/mlp"
 ACCURACY = 0.9  # of 30 flowers
+FAKE_HOSTS = support.SOURCE / "tests/support/fake_hosts.sh"
+# Each host of FAKE_HOSTS gets to know the names of all.
+NAMES_OF_HOSTS = """IFS=, read -ra hosts <<< "${FAKE_HOSTS//:1/}"
+for host in "${hosts[@]}"; do echo "$(ip -n $host -4 -o address show eth0 | sed 's|.* inet \\([0-9.]*\\).*|\\1|') $host"; done > names
+cat /etc/hosts >> names
+mount --bind names /etc/hosts"""
 ENDLESS = "training.epochs=1000000"  # until a signal comes, on which a client leaves
 ROW = re.compile(r"(?m)^ +(\d+) +(\d+) +(\d+) +[\d.]+ +[\d.]+ %(?:  (has died))?$")
 
@@ -122,6 +129,26 @@ class ComeAndGo(VisitTest):
         for client in clients:
             self.assertIn("75 samples of 3 classes, 0 for validation", self.end(client, 0))
         self.end(server, 0)
+        self.check_learned()
+
+    def test_unequal_rows_on_hosts_with_slow_links(self):
+        """Federated averaging: 15, 45 and 90 flowers that no other host sees."""
+        head, *rows = (support.SOURCE / "models/iris.csv").read_text().splitlines()
+        rows = rows[0::3] + rows[1::3] + rows[2::3]  # each part has all species
+        commands = [[MLP, *self.settings_of_run("output.dir=run"), "--serve", "server", "--clients", 3]]
+        for part, (first, last) in enumerate(((0, 15), (15, 60), (60, 150))):
+            path = self.write(f"part{part}.csv", "\n".join([head, *rows[first:last]]) + "\n")
+            commands.append([MLP, *self.settings_of_run(f"data.path={path}", "data.validation_share=0", "training.epochs=60"), "--join", "server"])
+        starts = [f'"$1" ${{hosts[{i}]}} \'cd {self.folder} && exec {shlex.join(map(str, command))} > host{i} 2>&1\' & jobs+=($!)' for i, command in enumerate(commands)]
+        script = self.write("start", "\n".join((NAMES_OF_HOSTS, *starts, 'for job in "${jobs[@]}"; do wait $job || status=$?; done; exit ${status:-0}')))
+        done = subprocess.run([FAKE_HOSTS, "--hosts", "4", "--rate", "500kbit", "-n", "4", "--no-mpirun", "--", "unshare", "-m", "bash", script, FAKE_HOSTS],
+                              cwd=self.folder, env=support.environment(), stdout=subprocess.PIPE, text=True)
+        if done.returncode == 77:
+            self.skipTest("no network namespaces here")
+        said = [(self.folder / f"host{i}").read_text() for i in range(4)]
+        self.assertEqual(done.returncode, 0, said)
+        for client, samples in zip(said[1:], (15, 45, 90)):
+            self.assertIn(f"{samples} samples of 3 classes, 0 for validation", client)
         self.check_learned()
 
     def test_the_weights_of_a_convolutional_net_with_buffers(self):

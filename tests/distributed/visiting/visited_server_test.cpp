@@ -13,6 +13,7 @@
 
 #include "distributed/server/shared_weights.h"
 #include "distributed/visiting/visitor.h"
+#include "tests/distributed/visiting/slow_letter.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 
@@ -190,6 +191,28 @@ TEST_CASE("visited server: one that goes on from the account of another knows it
         std::string::npos);
 }
 
+TEST_CASE(
+    "visited server: one that goes on knows which clients were lost, and does not wait for them for ever") {
+  const TemporaryFolder folder;
+  std::optional<Served> served(std::in_place, folder / "server", VisitedServerOptions{.clients = 2});
+  served->start();
+  Visitor visitor(folder / "server", 60);
+  visitor.join(facts(), 16);
+  Visitor(folder / "server", 60).join(facts(), 16);
+  while (served->said().find("client 2 from 127.0.0.1 was lost") == std::string::npos)
+    std::this_thread::yield();
+  push(visitor, {2, 2, 2});
+  const std::string account = served->saved();
+  served.reset();
+
+  Served next(folder / "server", {.clients = 2, .deadline_seconds = 0.2});
+  next.server().go_on_from(1, account);
+  next.start();
+  push(visitor, {5, 5, 5});
+  visitor.leave();
+  CHECK(next.end());
+}
+
 TEST_CASE("visited server: a client that lives is not lost, however long it has nothing to push") {
   const TemporaryFolder folder;
   Served served(folder / "server", {.deadline_seconds = 3});
@@ -201,6 +224,22 @@ TEST_CASE("visited server: a client that lives is not lost, however long it has 
   visitor.leave();
   CHECK(served.end());
   CHECK(served.said().find("was lost") == std::string::npos);
+}
+
+TEST_CASE("visited server: a client whose push takes longer than the deadline is not lost while it comes") {
+  const TemporaryFolder folder;
+  Served served(folder / "server", {.deadline_seconds = 1});
+  served.start();
+  const auto place = read_server_file(folder / "server");
+  Line line(connect_to(*place, 1), 1 << 10);
+  post_letter(line, {.say = Say::ask}, plexaura::bytes_of(place->key));
+  take_letter(line);
+  post_letter(line, {.say = Say::join}, plexaura::bytes_of(text_of(facts())));
+  take_letter(line);
+  post_slowly(line, {.say = Say::push, .steps = 1}, bytes_of({2, 2, 2}), std::chrono::milliseconds(500));
+  CHECK(numbers_of(take_letter(line).content) == Numbers{1, 1, 1});
+  post_letter(line, {.say = Say::leave});
+  CHECK(served.end());
 }
 
 TEST_CASE("visited server: ends when all were lost for longer than the deadline") {

@@ -1,9 +1,13 @@
 #include "distributed/visiting/visitor.h"
 
 #include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "distributed/visiting/server_file.h"
+#include "tests/distributed/visiting/slow_letter.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 
@@ -21,6 +25,31 @@ TEST_CASE("visitor: gives up after the deadline where there is no server, or one
   file.tell(place);
   CHECK(device_error([&] { Visitor(path, 0.2); }) ==
         "--join: " + path + " names a server that has not answered for 0.2 s" + end);
+  close(listener);
+}
+
+TEST_CASE("visitor: waits for an answer of which something comes within each deadline") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "server").string();
+  ServerPlace place;
+  const int listener = listen_anywhere(place);
+  ServerFile file(path);
+  file.tell(place);
+  const std::vector<std::byte> weights(16, std::byte{7});
+  std::jthread server([&] {
+    while (true) {
+      const int socket = accept(listener, nullptr, nullptr);
+      if (socket < 0) continue;
+      Line line(socket, 1 << 10);
+      take_letter(line);
+      post_letter(line, {.say = Say::told});
+      take_letter(line);
+      post_slowly(line, {.say = Say::welcome, .number = 1}, weights, std::chrono::milliseconds(300));
+      return;
+    }
+  });
+  Visitor visitor(path, 1);
+  CHECK(visitor.join({}, weights.size()) == weights);
   close(listener);
 }
 
