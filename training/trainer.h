@@ -185,6 +185,7 @@ class Trainer {
 
  private:
   Collective& ranks() const { return *parts_.collective; }
+  int number() const { return options_.number_of_rank.value_or(ranks().rank()); }
   void share_out();
   void make_programs();
   void drop_programs();

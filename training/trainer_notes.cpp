@@ -83,8 +83,7 @@ std::optional<ExchangeRecord> Trainer::take_exchange_record() const {
 
 std::optional<RankWaits> Trainer::take_waits(double seconds, double waited_seconds) {
   if (ranks().size() == 1 || runs_ahead_) return std::nullopt;
-  RankWaits waits =
-      gather_waits(ranks(), {options_.number_of_rank.value_or(ranks().rank()), waited_seconds}, seconds);
+  RankWaits waits = gather_waits(ranks(), {number(), waited_seconds}, seconds);
   waits.meet_in_steps = dealer() == nullptr;
   return waits;
 }

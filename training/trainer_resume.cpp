@@ -168,7 +168,7 @@ bool Trainer::ranks_stay_equal() {
 void Trainer::verify() {
   if (!verifies_) return;
   programs_->step().await_weights();
-  verify_ranks(ranks(), parts_.store, state_.step);
+  verify_ranks(ranks(), parts_.store, state_.step, number());
 }
 
 void Trainer::drop_programs() {

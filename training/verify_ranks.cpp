@@ -107,7 +107,8 @@ void check_majority(Collective& ranks, const Difference& difference, std::int64_
 }
 
 // The ranks that hold other bits than the majority take its tensor.
-void mend(Collective& ranks, ParameterStore& store, const Difference& difference, std::int64_t step) {
+void mend(Collective& ranks, ParameterStore& store, const Difference& difference, std::int64_t step,
+          const std::vector<std::string>& names) {
   const std::vector<int>& right = *difference.majority(ranks.size());
   Tensor value = together(ranks, compared, [&] { return difference.held.read(store); });
   ranks.broadcast(value.data(), value.bytes(), right.front(), compared);
@@ -116,9 +117,9 @@ void mend(Collective& ranks, ParameterStore& store, const Difference& difference
     if (!is_right(ranks.rank())) difference.held.write(store, value);
   });
   if (ranks.rank() != 0) return;
-  std::vector<int> wrong;
+  std::vector<std::string> wrong;
   for (int rank = 0; rank < ranks.size(); ++rank)
-    if (!is_right(rank)) wrong.push_back(rank);
+    if (!is_right(rank)) wrong.push_back(names[static_cast<std::size_t>(rank)]);
   print_error(
       fmt::format("after step {} {} {} held other bits than the rest in {}, and {} taken theirs: check the "
                   "memory and the processor there",
@@ -128,14 +129,15 @@ void mend(Collective& ranks, ParameterStore& store, const Difference& difference
 
 }  // namespace
 
-void verify_ranks(Collective& ranks, ParameterStore& store, std::int64_t step) {
+void verify_ranks(Collective& ranks, ParameterStore& store, std::int64_t step, int number) {
   const std::vector<Held> held = held_by(store);
   const std::string mine = together(ranks, compared, [&] { return hashes_of(store, held); });
   if (all_equal(ranks.gather_all(fmt::format("{:016x}", fnv(mine)), compared))) return;
   const std::vector<std::string> hashes = ranks.gather_all(mine, compared);
   const std::vector<Difference> found = differences(held, hashes);
   for (const Difference& difference : found) check_majority(ranks, difference, step);
-  for (const Difference& difference : found) mend(ranks, store, difference, step);
+  const std::vector<std::string> names = ranks.gather_all(std::to_string(number), compared);
+  for (const Difference& difference : found) mend(ranks, store, difference, step, names);
 }
 
 }  // namespace plexaura

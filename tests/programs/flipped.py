@@ -40,9 +40,9 @@ class Flip:
 
 
 class Flipped(ProgramTest):
-    def run_flipped(self, ranks, flips, epochs, status=0, output="run", steps=()):
+    def run_flipped(self, ranks, flips, epochs, status=0, output="run", steps=(), more=()):
         self.let_go_wrong(*(flip.fault() for flip in flips))
-        settings = self.iris(f"training.epochs={epochs}", f"distributed.verify_every={INTERVAL}", f"output.dir={output}")
+        settings = self.iris(f"training.epochs={epochs}", f"distributed.verify_every={INTERVAL}", f"output.dir={output}", *more)
         return self.mpirun(ranks, [BUILD / "tests/programs/faulty_mlp", *settings, *steps], status).text
 
     def leaves_no_trace(self, flips, flip, epochs):
@@ -65,6 +65,12 @@ class Flipped(ProgramTest):
                     gone.append(flip)
         self.assertLessEqual(len(gone), len(flips) // 10)
         self.assertEqual({(step, rank) for step, rank, _ in found}, {(flip.last_step(), flip.rank) for flip in flips if flip not in gone})
+
+    def test_a_rank_behind_a_server_is_named_as_its_job_numbers_it(self):
+        flip = Flip("server", 3, 0)
+        flip.rank, flip.tensor, flip.state, flip.place = 2, "fc2.weight", -1, 22
+        said = self.run_flipped(4, [flip], 1, more=("distributed.strategy=send-recv",))
+        self.assertIn(f"after step {flip.last_step()} rank 2 held other bits than the rest in fc2.weight, and has taken theirs: ", said)
 
     def test_two_ranks_end(self):
         for seed in range(FAULT_SEEDS):

@@ -104,7 +104,7 @@ TEST_CASE("ranks that hold the same are left alone") {
   ThreadRanks(3).run([&](Collective& ranks) {
     ParameterStore store = placed_store();
     const std::uint64_t version = store.version();
-    verify_ranks(ranks, store, 5);
+    verify_ranks(ranks, store, 5, ranks.rank());
     CHECK(store.version() == version);
   });
 }
@@ -118,7 +118,7 @@ TEST_CASE("a rank that holds other bits than the majority takes those of the maj
         flip(store, "second");
         flip(store, "first", 1);
       }
-      verify_ranks(ranks, store, 5);
+      verify_ranks(ranks, store, 5, ranks.rank());
       CHECK(holds(store, right));
     });
 }
@@ -129,7 +129,7 @@ TEST_CASE("a loss scale that differs is that of the majority again") {
     store.set_types(ArenaTypes::mixed(DType::float16));
     store.place({}, test_backend());
     if (ranks.rank() == 2) store.write_loss_scale({.scale = 32});
-    verify_ranks(ranks, store, 5);
+    verify_ranks(ranks, store, 5, ranks.rank());
     CHECK(store.read_loss_scale() == LossScale{});
   });
 }
@@ -140,7 +140,7 @@ TEST_CASE("several ranks may hold wrong bits, each in another tensor") {
     ParameterStore store = placed_store();
     if (ranks.rank() == 0) flip(store, "first");
     if (ranks.rank() >= 3) flip(store, "second");
-    verify_ranks(ranks, store, 5);
+    verify_ranks(ranks, store, 5, ranks.rank());
     CHECK(holds(store, right));
   });
 }
@@ -156,7 +156,7 @@ TEST_CASE("where no majority agrees the run ends, and nothing is changed") {
       if (ranks.rank() == 1) flip(before, "first");
       if (ranks.rank() >= 2) flip(before, "second", 0);
       try {
-        verify_ranks(ranks, store, 70);
+        verify_ranks(ranks, store, 70, ranks.rank());
       } catch (const DeviceError&) {
         if (holds(store, before)) ++unchanged;
         throw;
