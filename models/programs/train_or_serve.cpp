@@ -261,12 +261,17 @@ void settle_choices(Communicator& exchange, const CommandLine& line, bool has_sp
   if (!has_spares) setup.choices.push_back(settle_exchange(exchange, parameters, setup.options));
 }
 
+// What the options of a run take from these ranks, and not from the file.
+void fit_to_ranks(const Communicator& ranks, const Communicator& exchange, RunOptions& options) {
+  if (ranks.outlives_ranks()) options.strategy.update = BucketSum::Update::by_step;
+  options.trainer.parts_may_move = ranks.outlives_ranks() && options.on_loss == OnLoss::exact;
+  options.trainer.buckets_change_bits = buckets_change_bits(exchange, options);
+}
+
 }  // namespace
 
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
   together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
-  if (ranks.outlives_ranks()) setup.options.strategy.update = BucketSum::Update::by_step;
-  setup.options.trainer.parts_may_move = ranks.outlives_ranks() && setup.options.on_loss == OnLoss::exact;
   // Not the communicator of collective ops within a graph: neither has to keep its order with the other.
   const bool is_spare = ranks.rank() >= ranks.size() - spares;
   const auto exchange = spares == 0 ? ranks.duplicate("the exchange of gradients")
@@ -274,15 +279,17 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   exchange->choose_algorithm(algorithm_of_hosts(setup.options));
   OnDevices devices = is_spare ? OnDevices{} : settle_devices(*exchange, line, setup);
   // A spare may write a checkpoint, too, and hears of no choice that is settled below.
-  setup.options.trainer.buckets_change_bits = buckets_change_bits(*exchange, setup.options);
+  fit_to_ranks(ranks, *exchange, setup.options);
   if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
   settle_choices(*exchange, line, spares > 0, setup);
   const auto strategy = devices.strategy ? std::move(devices.strategy)
                         : setup.visit    ? setup.visit->strategy(setup.options)
                                          : make_strategy(setup.options.strategy, *exchange);
   const Roles roles(ranks, strategy.get());
-  if (roles.trainers() + spares < ranks.size())
+  if (roles.trainers() + spares < ranks.size()) {
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
+    fit_to_ranks(ranks, *exchange, setup.options);
+  }
   if (roles.serves()) return serve(line, roles, *strategy, setup);
   return train(line, roles, *exchange, strategy.get(), std::move(setup), std::move(devices.backend));
 }

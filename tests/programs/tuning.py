@@ -121,6 +121,14 @@ class Tuning(MeasuringTest):
             (self.assertIn if changes_bits else self.assertNotIn)("the run that wrote this checkpoint had another distributed.bucket_bytes, which cuts updates into other pieces, or took other kernels", said)
             shutil.rmtree(self.folder / "run")
 
+    @unittest.skipUnless(support.HAS_MPI, "built without MPI")
+    def test_another_size_of_a_bucket_is_not_named_behind_a_server_that_keeps_the_bits(self):
+        arguments = self.cnn("training.epochs=2", "distributed.strategy=send-recv")
+        self.run_ranks(3, "convnet", *arguments, "--steps", 3)
+        said = self.run_ranks(3, "convnet", *arguments, *self.settings("distributed.bucket_bytes=65536"), "--resume").out
+        self.assertIn("resumed", said)
+        self.assertNotIn("had another distributed.bucket_bytes", said)
+
     def test_a_wrong_word(self):
         result = self.run_one("convnet", *self.cnn("training.tuning=always"), status=2)
         self.assertIn("training.tuning", result.err)
