@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/error.h"
 #include "core/print.h"
 #include "models/programs/terminal.h"
 #include "models/zoo/summary.h"
@@ -89,7 +90,11 @@ RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
 
 void RunReport::speak(const std::string& log) {
   if (std::exchange(speaks_, true) || log.empty()) return;
-  log_.emplace(log);
+  try {
+    log_.emplace(log);
+  } catch (const Error& error) {
+    print_error(fmt::format("{}; the run goes on without --log", error.what()));
+  }
 }
 
 void RunReport::log(std::span<const JsonField> fields) {

@@ -23,7 +23,8 @@ class RunReport final : public TrainingObserver {
 
   void step(const StepRecord& record, std::int64_t steps_in_epoch) override;
   void epoch(const EpochRecord& record) override;
-  // From now on this rank is the one that speaks: another one did before, and was lost.
+  // From now on this rank is the one that speaks: another one did before, and was lost. Where it cannot open the log it says so, and
+  // goes on without.
   void speak(const std::string& log);
   void say(const std::string& line);  // as printable() shows it
   void log(std::span<const JsonField> fields);
