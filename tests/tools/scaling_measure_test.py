@@ -16,6 +16,7 @@ import tempfile
 import unittest
 import xml.dom.minidom
 from pathlib import Path
+from types import SimpleNamespace
 
 ROOT = Path(sys.argv[1])
 sys.path.insert(0, str(ROOT / "tools" / "scaling_parts"))
@@ -245,6 +246,11 @@ class Measuring(unittest.TestCase):
                                     (("--pace", "2"), "--pace needs plexaura_paced.so in the folder tools of the build that PROGRAM belongs to")):
             with self.assertRaisesRegex(Mistake, expected):
                 self.measure(*arguments)
+
+    def test_a_target_that_some_rounds_have_not_reached(self):
+        for reached, expected in (((3, 5, 4), 4), ((3, None, 4), 4), ((3, None, None), None), ((3, None), None)):
+            case = SimpleNamespace(rounds=[{"seconds_to_target": seconds} for seconds in reached])
+            self.assertEqual(measuring.seconds_to_target_of(case), expected)
 
     def test_a_key_that_a_measurement_sets_is_not_set_otherwise(self):
         for arguments, words in (((), ("--set", "distributed.strategy=local")), ((), ("--set=distributed.algorithm=ring",)), ((), ("--set", "output.dir=run")),

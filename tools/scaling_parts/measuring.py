@@ -1,6 +1,7 @@
 """Runs a program over numbers of ranks and strategies, and compares speed and accuracy."""
 
 import json
+import math
 import os
 import pathlib
 import re
@@ -166,9 +167,15 @@ def rows_of(options, cases):
         rate, rate_of_base = (median_of(found.rounds, "samples_per_second") for found in (case, base))
         speed_up = base.ranks * rate / rate_of_base
         of_ideal = pacing.of_ideal(options, rate, alone and rate_of_base, case.trainers)
-        same = ("seconds", "exchange", "overlap", "idle", "exchanged", "sent", "accuracy", "validation_loss", "seconds_to_target")
+        same = ("seconds", "exchange", "overlap", "idle", "exchanged", "sent", "accuracy", "validation_loss")
         yield Row(strategy=case.choice, ranks=case.ranks, batch=case.batch, samples_per_second=rate, speed_up=speed_up, efficiency=speed_up / case.ranks,
-                  straggler=straggler_of(case), of_ideal=of_ideal, **{key: median_of(case.rounds, key) for key in same})
+                  straggler=straggler_of(case), of_ideal=of_ideal, seconds_to_target=seconds_to_target_of(case), **{key: median_of(case.rounds, key) for key in same})
+
+
+def seconds_to_target_of(case):
+    """The median of all rounds, also of those that have not reached it; None where that is one of these."""
+    median = statistics.median(math.inf if one_round["seconds_to_target"] is None else one_round["seconds_to_target"] for one_round in case.rounds)
+    return median if math.isfinite(median) else None
 
 
 def straggler_of(case):
