@@ -342,6 +342,8 @@ class Told(VerdictTest):
         self.rank(0, (3, Kind.LOST, 1, "rank 1 on h0 has died while rank 0 waited at 'bucket 0 of step 12'"))
         self.rank(1, (4, Kind.STEP, 12, ""), oom_kills=-1)
         self.assertEqual(self.judged()[:3], ("out of memory", 1, 12))
+        self.rank(1, (4, Kind.STEP, 12, ""), oom_kills=-1, place="another machine")  # of whose memory nothing is known here
+        self.assertEqual(self.judged()[:3], ("killed", 1, 12))
 
     def test_out_of_memory(self):
         for said in ("out of memory: this machine has less than the run asks for", "a tensor float32[6000,6000] needs 144000000 bytes, and there is not so much memory",

@@ -66,7 +66,7 @@ def of_exit(rank, event):
 
 
 def of_death(rank):
-    if oom_kills() > rank.oom_kills:
+    if rank.is_here and oom_kills() > rank.oom_kills:  # each machine has a count of its own
         return of("out of memory", rank, f"{name(rank)} was killed {place(rank)}, and the system has killed for want of memory since it started")
     asked = rank.last(Kind.SIGNAL)
     if asked:
