@@ -231,13 +231,13 @@ class Run(VerdictTest):
 class Told(VerdictTest):
     """Of events that are hard to bring about, and were written by hand. All ranks are this process, which lives."""
 
-    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None, count=1000):
+    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None, count=1000, ranks=3):
         """told: (seconds ago, kind, number, text)"""
         now, clock = time.time_ns(), time.monotonic_ns()
         stat = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
         begin = int(started * 1e9)
         text = lambda value, size: value.encode().ljust(size, b"\0")
-        data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, 3, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
+        data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, ranks, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
                                   int(started if beat is None else started - beat), step, 0, count, text(host, 64),
                                   text(events.own_place() if place is None else place, 128), text("", 64),
                                   0 if survived is None else clock - int(survived * 1e9), 0)
@@ -305,6 +305,21 @@ class Told(VerdictTest):
         self.why("running", "ranks 0 and 2 at step 12; rank 1 died before, and the others went on")
         self.rank(2, (300, Kind.STEP, 40, ""), survived=400, **gone | {"beat": 300})  # a second one, later
         self.assertEqual(self.judged()[:2], ("killed", 2))
+
+    def test_ranks_that_are_cut_off(self):
+        """Rank 1 dies, and then rank 2, which had gone on. That it did says nothing of whether anybody goes on without ranks 0 and 3."""
+        here = dict(started=1000, ranks=4)
+        gone = dict(here, place="another boot")
+        cut_off = [(60, Kind.ERROR, 1, "ranks 0 and 3 were cut off from the others, and from mpirun, which decides who goes on"), (60, Kind.END, 1, "")]
+        self.rank(1, (500, Kind.WAIT, 0, "bucket 0 of step 12"), **gone, beat=500)
+        for number in (0, 3):
+            self.rank(number, *cut_off, **gone, beat=60, survived=300)
+        self.rank(2, (310, Kind.STEP, 12, ""), **gone, beat=310, survived=490)
+        self.why("exception", "rank 0 on h0 ended in step 12 with the error: ranks 0 and 3 were cut off .*; ranks 1 and 2 died before, and the others went on")
+        self.rank(2, (0.1, Kind.STEP, 40, ""), **here, survived=250)
+        self.why("running", "rank 2 at step 12; rank 1 died before, and the others went on; ranks 0 and 3 were cut off, and the others went on")
+        self.rank(2, (200, Kind.STEP, 12, ""), **gone, beat=200, survived=250)
+        self.why("killed", "rank 2 on h0 was killed, or crashed, in step 12, computing; rank 1 died before, .*; ranks 0 and 3 were cut off, and the others went on")
 
     def test_spares(self):
         waits = ((900, Kind.SPARE, 1, ""), (900, Kind.WAIT, 0, "the death of another rank"))

@@ -153,17 +153,22 @@ def of_start(ranks):
     return of_missing(missing, waiting) if missing else of("start-up", slowest, waiting)
 
 
+def those_lost(ranks):
+    """Dead when others went on for the last time."""
+    went_on = max((rank.survived for rank in ranks), default=0)
+    return [rank for rank in ranks if rank.last_sign < went_on and not rank.process_state()]
+
+
 def those_cut_off(ranks):
-    """From others, which went on."""
-    found = [rank for rank in ranks if rank.is_cut_off]
-    return found if any(rank.survived for rank in ranks if rank not in found) else []
+    """From others, which went on. One that had gone on once and died before does not count."""
+    found, lost = [rank for rank in ranks if rank.is_cut_off], those_lost(ranks)
+    return found if any(rank.survived for rank in ranks if rank not in found and rank not in lost) else []
 
 
 def judge(ranks):
     """`ranks`: at least one."""
-    went_on = max(rank.survived for rank in ranks)
     cut_off = those_cut_off(ranks)
-    dead = [rank for rank in ranks if rank.last_sign < went_on and not rank.process_state() and rank not in cut_off]
+    dead = [rank for rank in those_lost(ranks) if rank not in cut_off]
     left = [rank for rank in ranks if rank not in dead and rank not in cut_off]
     verdict = of_those_left(left)
     remarks = [verdict.sentence]
