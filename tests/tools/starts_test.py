@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(sys.argv[1]) / "tools/run_parts"))
 
-from hosts import hosts_of_list  # noqa: E402
+from hosts import hosts_of_list, ranks_without  # noqa: E402
 from starts import MISTAKE, Starts, resuming  # noqa: E402
 
 KILLED, ENDED_BY_SIGNAL = 137, 143
@@ -69,6 +69,13 @@ class StartsTest(unittest.TestCase):
         self.assertEqual(starts.refusal(self.job, starts.hosts), "no host answers any more")
         self.assertEqual(starts.prepare(self.job, starts.hosts[2:]), "cause; starting again from the beginning with 3 ranks without c (restart 1 of 2)")
         self.assertEqual((starts.ranks, starts.spares, [host.name for host in starts.hosts_left]), (3, 0, ["a", "b"]))
+
+    def test_slots_that_were_free_take_ranks_of_hosts_that_are_gone(self):
+        for text, ranks, gone, left in (("a:4,b:4", 4, "b", 4), ("a:4,b:4", 4, "a", 4), ("a:4,b:4", 6, "a", 4), ("a:4,b:4", 8, "b", 4), ("a:3,b:1", 4, "a", 1),
+                                        ("a:4,b:4", 4, "", 4), ("a:4,b:4", 4, "ab", 0),
+                                        ("a:2,b:2", 8, "b", 4), ("a:3,b:1", 8, "b", 6), ("a:2,b:1", 4, "b", 3)):  # more ranks than slots
+            hosts = hosts_of_list(text)
+            self.assertEqual(ranks_without([host for host in hosts if host.name in gone], hosts, ranks), left, f"{ranks} on {text} without '{gone}'")
 
     def test_not_over_a_checkpoint_of_ranks_that_are_not_seen(self):
         starts = self.make(hosts="a:3,b:2")

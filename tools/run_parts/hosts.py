@@ -68,6 +68,9 @@ def without_answer(hosts, environment):
 
 
 def ranks_without(gone, hosts, ranks):
-    """The ranks that are left, by the slots of the hosts."""
+    """As many ranks as the slots that are left can take. Where there are more ranks than slots, a host that is gone costs its share."""
+    if not gone:
+        return ranks
     slots = sum(host.slots for host in hosts)
-    return math.ceil(ranks * (slots - sum(host.slots for host in gone)) / slots) if gone else ranks
+    left = slots - sum(host.slots for host in gone)
+    return min(ranks, left) if ranks <= slots else math.ceil(ranks * left / slots)
