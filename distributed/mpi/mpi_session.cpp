@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -38,6 +40,17 @@ void end_job(const std::string& sentence) {
 // Open MPI 4 may read a long message right from the sender's memory. A sender that dies in the meantime would
 // end the reader too, before it can name the dead one.
 void keep_from_reading_others() { setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0); }
+
+// Ranks that are killed leave the files through which Open MPI 5 shares memory, whose names do not tell the job for certain.
+// On its own machine tools/run has made a folder for them, which it removes.
+void keep_shared_files_where_launcher_cleans_up() {
+  const char* const run = std::getenv("PLEXAURA_RUN");
+  if (run == nullptr) return;
+  const auto folder = "/dev/shm" / std::filesystem::path(run).filename();
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error))
+    setenv("OMPI_MCA_btl_sm_backing_directory", folder.c_str(), 0);
+}
 
 // Of the components of Open MPI that the user has not named.
 std::string without_slow_one(std::string_view chosen) {
@@ -91,6 +104,7 @@ MpiSession::MpiSession(double deadline_seconds)
     const Watchdog::Guard guard(watchdog_, "MPI_Init, where all ranks come together",
                                 std::max(deadline_, seconds_to_start));
     keep_from_reading_others();
+    keep_shared_files_where_launcher_cleans_up();
     leave_out_slow_component();
     Ulfm::prepare();
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");

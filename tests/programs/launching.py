@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -64,11 +65,18 @@ class LaunchTest(ProgramTest):
             run = self.start("-n", 2, *options, *self.command("mlp", *self.iris(*ENDLESS)))
             self.wait_for_step(2, 10)
             self.assertNotEqual(self.files_left(), [])
+            shared = self.shared_files()
             for process in [run.pid, *(rank.process for rank in self.ranks() if also_ranks)]:
                 os.kill(process, signal.SIGKILL)
             run.wait()
             self.wait_for(lambda: self.processes() == [])
             self.assertEqual(self.files_left(), [])
+            self.assertEqual([name for name in shared if os.path.exists(name)], [])
+
+    def shared_files(self):
+        """Through which the ranks share memory now. Their names do not always tell the job."""
+        maps = "".join(pathlib.Path(f"/proc/{rank.process}/maps").read_text() for rank in self.ranks())
+        return set(re.findall(r" (/dev/shm/\S+)$", maps, re.MULTILINE))
 
     def files_left(self):
         """By tools/run or Open MPI."""

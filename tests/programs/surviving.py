@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import support
 from launching import LaunchTest
@@ -67,6 +68,20 @@ class OpenMpi5(SurvivalTest):
 
     def test_nothing_is_left_when_the_launcher_is_killed(self):
         self.check_killed("--survive")
+
+    def test_nor_where_mpirun_is_killed_on_hosts_that_are_named(self):
+        """As by a second signal."""
+        run = self.start("-n", 2, "--host", "localhost:2", *self.command("mlp", *self.iris("output.dir=run", "training.epochs=1000000")))
+        self.wait_for_step(2, 100)
+        shared = self.shared_files()
+        self.assertNotEqual(shared, set())
+        for rank in self.ranks():
+            os.kill(rank.process, signal.SIGSTOP)
+        for _ in range(2):
+            run.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        self.end(run, 130)
+        self.assertEqual([name for name in shared if os.path.exists(name)], [])
 
 
 class Exact(SurvivalTest):

@@ -57,9 +57,8 @@ class Job:
             path.unlink()
         self.environment = dict(mpi_environment(), PLEXAURA_RUN=str(folder), PLEXAURA_SPARES=str(starts.spares))
         self.leftovers = Leftovers(folder)
-        if not starts.hosts and os.access(SHARED_MEMORY, os.W_OK):  # on another machine there would be no such folder
-            self.leftovers.shared.mkdir(mode=0o700, exist_ok=True)
-            self.environment.setdefault("OMPI_MCA_btl_sm_backing_directory", str(self.leftovers.shared))
+        if os.access(SHARED_MEMORY, os.W_OK):
+            self.leftovers.shared.mkdir(mode=0o700, exist_ok=True)  # of which ranks on this machine make use: distributed/mpi/mpi_session.cpp
         places = ["--host", ",".join(map(str, starts.hosts_left))] if starts.hosts else []
         # The value that nothing reads marks the daemons of this job, too.
         surviving = SURVIVING if options.survive else ()
