@@ -21,10 +21,10 @@ FROM_MPIRUN = "and from mpirun, which decides who goes on"
 IMPATIENT = {"PRTE_MCA_oob_tcp_keepalive_time": "8", "PRTE_MCA_oob_tcp_keepalive_intvl": "2", "PRTE_MCA_oob_tcp_keepalive_probes": "3"}
 
 
-class Parting(SurvivalTest):
-    def start_on_hosts(self, hosts, ranks, *settings, deadline=60):
+class HostsTest(SurvivalTest):
+    def start_on_hosts(self, hosts, ranks, *settings, deadline=60, list_of_hosts="$FAKE_HOSTS", options=""):
         program = self.command("mlp", *self.iris("distributed.deadline_seconds=3", "output.dir=run", *settings))
-        launcher = ["bash", "-c", f'exec {SOURCE}/tools/run -n {ranks} --survive --deadline {deadline} --host "$FAKE_HOSTS" "$@"', "-"]
+        launcher = ["bash", "-c", f'exec {SOURCE}/tools/run -n {ranks} --survive --deadline {deadline} --host "{list_of_hosts}" {options} "$@"', "-"]
         run = self.start(*launcher, *program, launcher=[FAKE_HOSTS, "--hosts", hosts, "-n", ranks, "--no-mpirun", "--"])
         self.addCleanup(self.end_all_of, run)
         self.wait_for(lambda: run.poll() == 77 or len(self.ranks()) == ranks and all(rank.step >= 20 for rank in self.ranks()))
@@ -39,6 +39,12 @@ class Parting(SurvivalTest):
                 os.killpg(run.pid, signal.SIGTERM)
                 time.sleep(0.5)
 
+    def end_by_signal(self, run, number):
+        os.kill(self.ranks()[number].process, signal.SIGTERM)
+        return self.end(run, 143)
+
+
+class Parting(HostsTest):
     def set_link(self, number, *words):
         """Of the host of a rank."""
         subprocess.run(["ip", "link", "set", self.ranks()[number].host.replace("-", "v"), *words], check=True)
@@ -62,10 +68,6 @@ class Parting(SurvivalTest):
     def check_training(self, numbers):
         steps = {number: self.ranks()[number].step for number in numbers}
         self.wait_for(lambda: all(self.ranks()[number].step > steps[number] + 10 for number in numbers))
-
-    def end_by_signal(self, run, number):
-        os.kill(self.ranks()[number].process, signal.SIGTERM)
-        return self.end(run, 143)
 
     def test_the_side_of_mpirun_trains_on(self):
         """To the bits of an undisturbed run. mpirun does not hear of the end of the others."""
@@ -116,6 +118,36 @@ class Parting(SurvivalTest):
         self.assertEqual(len(self.end(run, 1)), 1)
         for ended in ([0, 1], [2, 3]):
             self.check_ended(ended, FROM_MPIRUN)
+
+
+class Unseen(HostsTest):
+    """Ranks on hosts that have folders for temporary files of their own, as other machines have. Only their folder of output is shared."""
+
+    def setUp(self):
+        super().setUp()
+        agent = self.write("agent", f'#!/bin/sh\nexec unshare --mount sh -c \'mount -t tmpfs none "$TMPDIR" && exec {FAKE_HOSTS} "$@"\' - "$@"\n')
+        agent.chmod(0o755)
+        self.environment |= {"OMPI_MCA_plm_rsh_agent": str(agent)}
+
+    def start_with_one_seen(self, *settings):
+        run = self.start_on_hosts(1, 4, *settings, deadline=4, list_of_hosts="$(hostname):1,$FAKE_HOSTS", options="--restarts 1")
+        self.kill(0)
+        return run
+
+    def test_the_one_that_is_seen_has_died(self):
+        self.assertEqual(self.end(self.start_with_one_seen("training.epochs=60"), 0), [])
+
+    def test_the_others_show_no_sign_of_life_here(self):
+        run = self.start_with_one_seen(*ENDLESS)
+        time.sleep(6)
+        self.assertIsNone(run.poll(), "killed while the others worked")
+        self.assertEqual(self.end_by_signal(run, 1), [])
+
+    def test_all_are_killed_that_are_not_seen(self):
+        run = self.start_on_hosts(2, 2, *ENDLESS)
+        for number in range(2):
+            self.kill(number)
+        self.end(run, 1)
 
 
 if __name__ == "__main__":

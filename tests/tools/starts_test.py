@@ -21,10 +21,11 @@ class StartsTest(unittest.TestCase):
     def make(self, limit=2, rejoins=False, hosts="", program=("mlp", "iris.yaml")):
         return Starts(list(program), 4, 1, hosts_of_list(hosts) if hosts else [], limit, rejoins)
 
-    def end(self, starts, status, saved=(0, 0), has_made_room=False, are_unseen=False):
+    def end(self, starts, status, saved=(0, 0), has_made_room=False, are_unseen=False, has_seen_ranks=True):
         """A start ends so. Returns whether another one follows, and prepares it."""
         ranks = [types.SimpleNamespace(saved=step) for step in saved]
-        self.job = types.SimpleNamespace(ranks=ranks, started=starts.ranks, cause="cause", has_made_room=has_made_room, may_have_saved=lambda: are_unseen)
+        self.job = types.SimpleNamespace(ranks=ranks, started=starts.ranks, cause="cause", has_made_room=has_made_room, has_seen_ranks=has_seen_ranks,
+                                         may_have_saved=lambda: are_unseen)
         starts.note_end(self.job)
         if starts.is_last(self.job, status):
             return False
@@ -62,6 +63,13 @@ class StartsTest(unittest.TestCase):
     def test_a_job_of_which_nothing_has_started(self):
         self.assertFalse(self.end(self.make(), 1, saved=()))
         self.assertTrue(self.end(self.make(hosts="a:5"), 1, saved=()))
+
+    def test_ranks_that_were_found_when_all_was_over_are_not_waited_for(self):
+        """In the next start, of which nothing may be seen either."""
+        starts = self.make(hosts="a:5")
+        for sees in (False, True):
+            self.assertTrue(self.end(starts, KILLED, has_seen_ranks=sees))
+            self.assertEqual(starts.are_seen, sees)
 
     def test_without_hosts_that_are_gone(self):
         starts = self.make(hosts="a:2,b:1,c:2")

@@ -48,6 +48,8 @@ def oom_kills():
 class Rank:
     """What the file of one rank says. Times are nanoseconds since 1970."""
 
+    is_over = False  # its process is known to be gone
+
     def __init__(self, file):
         # Who writes meanwhile changes a slot between the two looks.
         looks = [os.pread(file.fileno(), FILE_BYTES, 0) for _ in range(2)]
@@ -124,6 +126,8 @@ class Rank:
 
     def process_state(self):
         """A letter of proc(5), or "" where the process is gone. On other machines what its beat tells."""
+        if self.is_over:
+            return ""
         if not self.is_here:
             return "R" if time.time_ns() - self.last_sign < SECONDS_OF_NEWS * 10**9 else ""
         try:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+from elsewhere import read_others
 from events import Kind, Rank
 from leftovers import SHARED_MEMORY, Leftovers
 from links import keep_waiting
@@ -49,7 +50,8 @@ class Job:
         self.makes_room = self.has_made_room = False  # whether the ranks were asked to end for a start of all, and have
         self.files, self.seen, self.ranks, self.life, self.alive_at = {}, {}, [], None, time.monotonic()
         self.lost_at = None  # when a rank was missed before all had started
-        self.has_hosts = bool(starts.hosts)
+        self.program, self.begun, self.has_hosts = starts.program, time.time_ns(), bool(starts.hosts)
+        self.has_seen_ranks = False  # while they were at work
         self.keeps_waiting = False  # mpirun, for hosts that are cut off
         self.ended_at = None  # when all ranks that went on without others were seen to have ended
         self.cause = ""
@@ -109,9 +111,11 @@ class Job:
                 return self.give_up(f"no rank has shown a sign of life for {self.options.deadline:g} s while mpirun went on")
         self.look()
         self.leftovers.clean_up([self.mpirun.pid], self.ranks)
+        if self.has_hosts:
+            self.ranks += read_others(self.folder.glob("rank-*"), self.program, self.ranks, self.mpirun.pid, self.begun)
         status = self.mpirun.returncode if self.mpirun.returncode >= 0 else 128 - self.mpirun.returncode
-        if status == 0 and self.options.survive and self.ranks:
-            status = self.status_of_ranks()  # it is of no account to mpirun then how ranks have ended that a signal has killed
+        if status == 0 and self.options.survive:
+            status = self.status_of_those_that_ended()
         self.cause = f"mpirun returned {status}" + self.verdict()
         return status
 
@@ -168,6 +172,15 @@ class Job:
             return 1
         return max((end.number for end in ends if end), default=1)
 
+    def status_of_those_that_ended(self):
+        """It is of no account to mpirun how ranks have ended that a signal has killed. What nobody has seen is as mpirun says."""
+        are_all_seen = len(self.ranks) >= self.started if self.has_hosts else self.ranks
+        if are_all_seen or any(rank.last(Kind.END) for rank in self.ranks):
+            return self.status_of_ranks()
+        if self.has_hosts:
+            say(f"mpirun returned 0, as it also does where a signal has killed all ranks; {len(self.ranks)} of {self.started} are seen from here, and none that has come to its end")
+        return 0
+
     def may_have_saved(self):
         """A checkpoint of which the ranks that are seen here do not tell. Nobody saves before all have started."""
         return len(self.ranks) < self.started and not any(rank.is_starting for rank in self.ranks)
@@ -185,6 +198,7 @@ class Job:
             with contextlib.suppress(OSError, ValueError):  # where it cannot be read now, what it said before counts
                 self.seen[name] = Rank(file)
         self.ranks = [self.seen[name] for name in sorted(self.seen)]
+        self.has_seen_ranks = bool(self.ranks)
         life = [(rank.rank, rank.process, rank.is_starting or rank.beat) for rank in self.ranks]
         if life != self.life:
             self.life, self.alive_at = life, time.monotonic()
@@ -195,6 +209,9 @@ class Job:
         # They may be on machines whose files are not seen here, or keep no events.
         if not self.ranks and (not self.are_seen or any(b"OMPI_COMM_WORLD_RANK=" in environ for _, environ in self.leftovers.processes())):
             self.alive_at = time.monotonic()
+            return False
+        if self.options.survive and self.ranks and len(self.ranks) < self.started and not any(rank.has_ended or rank.process_state() for rank in self.ranks):
+            self.alive_at = time.monotonic()  # the others may go on without these
             return False
         return True
 

@@ -48,7 +48,7 @@ class Starts:
         self.has_saved = any(rank.saved for rank in job.ranks)
         self.failures = 0 if job.has_made_room else 1 if self.rejoins and self.has_saved else self.failures + 1
         self.has_begun = self.has_begun or bool(job.ranks)
-        self.are_seen = self.are_seen or bool(job.ranks)
+        self.are_seen = self.are_seen or job.has_seen_ranks
 
     def is_last(self, job, status):
         is_over = status in FINAL and not job.has_made_room
