@@ -1,7 +1,9 @@
 #include "training/signals.h"
 
+#include <array>
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <mutex>
 
 #include "core/events.h"
@@ -16,15 +18,15 @@ static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may write
 // Ranks of a test are threads of one process.
 std::mutex mutex;  // of what follows
 int living = 0;
-struct sigaction previous_interrupt;
-struct sigaction previous_terminate;
+constexpr std::array numbers{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+std::array<struct sigaction, numbers.size()> previous;
 
-void note(int signal) {
-  tell_event(EventKind::signal, signal);
+void note(int number) {
+  const int meant = number == SIGINT || number == SIGUSR2 ? SIGINT : SIGTERM;
+  tell_event(EventKind::signal, meant);
   int none = 0;
-  noted.compare_exchange_strong(none, signal);
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  noted.compare_exchange_strong(none, meant);
+  for (const int each : numbers) std::signal(each, SIG_DFL);
 }
 
 }  // namespace
@@ -37,15 +39,13 @@ StopSignals::StopSignals() {
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &previous_interrupt);
-  sigaction(SIGTERM, &action, &previous_terminate);
+  for (std::size_t i = 0; i < numbers.size(); ++i) sigaction(numbers[i], &action, &previous[i]);
 }
 
 StopSignals::~StopSignals() {
   const std::lock_guard lock(mutex);
   if (--living > 0) return;
-  sigaction(SIGINT, &previous_interrupt, nullptr);
-  sigaction(SIGTERM, &previous_terminate, nullptr);
+  for (std::size_t i = 0; i < numbers.size(); ++i) sigaction(numbers[i], &previous[i], nullptr);
 }
 
 int StopSignals::received() { return noted.load(); }

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,12 +23,12 @@ IMPATIENT = {"PRTE_MCA_oob_tcp_keepalive_time": "8", "PRTE_MCA_oob_tcp_keepalive
 
 
 class HostsTest(SurvivalTest):
-    def start_on_hosts(self, hosts, ranks, *settings, deadline=60, list_of_hosts="$FAKE_HOSTS", options=""):
+    def start_on_hosts(self, hosts, ranks, *settings, deadline=60, list_of_hosts="$FAKE_HOSTS", options="", serving=0):
         program = self.command("mlp", *self.iris("distributed.deadline_seconds=3", "output.dir=run", *settings))
         launcher = ["bash", "-c", f'exec {SOURCE}/tools/run -n {ranks} --survive --deadline {deadline} --host "{list_of_hosts}" {options} "$@"', "-"]
         run = self.start(*launcher, *program, launcher=[FAKE_HOSTS, "--hosts", hosts, "-n", ranks, "--no-mpirun", "--"])
         self.addCleanup(self.end_all_of, run)
-        self.wait_for(lambda: run.poll() == 77 or len(self.ranks()) == ranks and all(rank.step >= 20 for rank in self.ranks()))
+        self.wait_for(lambda: run.poll() == 77 or len(self.ranks()) == ranks and all(rank.step >= 20 for rank in self.ranks()[serving:]))
         if run.poll() == 77:
             self.skipTest("no network namespaces here")
         return run
@@ -142,6 +143,16 @@ class Unseen(HostsTest):
         time.sleep(6)
         self.assertIsNone(run.poll(), "killed while the others worked")
         self.assertEqual(self.end_by_signal(run, 1), [])
+
+    def test_a_signal_for_the_launcher_reaches_those_that_are_not_seen(self):
+        """The server, which is seen, leaves it to them."""
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+            run = self.start_on_hosts(1, 3, *ENDLESS, "distributed.strategy=async-server", list_of_hosts="$(hostname):1,$FAKE_HOSTS", serving=1)
+            launcher, = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True).stdout.split()
+            os.kill(int(launcher), number)
+            self.assertEqual(self.end(run, status), [f"run: {number.name}: the ranks finish their step and save; a second one ends them at once"])
+            self.assertTrue((self.checkpoint("run") / "weights.safetensors").exists())
 
     def test_all_are_killed_that_are_not_seen(self):
         run = self.start_on_hosts(2, 2, *ENDLESS)

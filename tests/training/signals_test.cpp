@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace plexaura::testing::signals_test {
@@ -37,6 +38,18 @@ TEST_CASE("the first signal is noted") {
   }
   const StopSignals signals;
   CHECK(StopSignals::received() == 0);
+}
+
+TEST_CASE("signals that mpirun passes on count as those") {
+  for (const auto& [number, meant] : {std::pair{SIGUSR1, SIGTERM}, std::pair{SIGUSR2, SIGINT}}) {
+    const int status = child_status([number = number, meant = meant] {
+      const StopSignals signals;
+      std::raise(number);
+      return StopSignals::received() == meant ? 0 : 1;
+    });
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+  }
 }
 
 TEST_CASE("one within another neither forgets what was noted nor ends it") {

@@ -19,6 +19,7 @@ TOOLS = pathlib.Path(__file__).resolve().parents[1]
 SURVIVING = ("--with-ft", "ulfm")  # of mpirun: the other ranks live on when one dies
 LOOK = 0.25  # seconds between looks at what the ranks tell
 LONG_TURN = 2  # seconds, by which is known that this process, or the machine, was stopped
+PASSED_ON = {signal.SIGINT: signal.SIGUSR2, signal.SIGTERM: signal.SIGUSR1}  # what mpirun takes for the ranks, and not for itself
 TO_END = 10  # seconds that mpirun has to end when ranks that went on without others have ended
 GRACE = 3  # seconds in which the other ranks end by themselves, with a sentence of their own, where they know of a death
 
@@ -52,6 +53,7 @@ class Job:
         self.lost_at = None  # when a rank was missed before all had started
         self.program, self.begun, self.has_hosts = starts.program, time.time_ns(), bool(starts.hosts)
         self.has_seen_ranks = False  # while they were at work
+        self.passed_on = 0  # the signal that went to the ranks by way of mpirun
         self.keeps_waiting = False  # mpirun, for hosts that are cut off
         self.ended_at = None  # when all ranks that went on without others were seen to have ended
         self.cause = ""
@@ -114,7 +116,10 @@ class Job:
         if self.has_hosts:
             self.ranks += read_others(self.folder.glob("rank-*"), self.program, self.ranks, self.mpirun.pid, self.begun)
         status = self.mpirun.returncode if self.mpirun.returncode >= 0 else 128 - self.mpirun.returncode
-        if status == 0 and self.options.survive:
+        is_told = status != 0 or not self.options.survive
+        if self.passed_on and not any(rank.last(Kind.END) for rank in self.ranks) and (not is_told or status == 128 + PASSED_ON[self.passed_on]):
+            status = 128 + self.passed_on  # it came before the ranks could note it
+        elif not is_told:
             status = self.status_of_those_that_ended()
         self.cause = f"mpirun returned {status}" + self.verdict()
         return status
@@ -216,9 +221,13 @@ class Job:
         return True
 
     def forward(self, number):
-        """To the ranks themselves: mpirun would give them no more than a few seconds. To all, for one that serves leaves it to the others."""
+        """To the ranks themselves: mpirun would give them no more than a few seconds. To all, for one that serves leaves it to the others.
+        Those that are not seen here get it from mpirun, which passes on signals that mean nothing to itself (training/signals.h)."""
         number = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
         self.look()
+        if self.has_hosts and len(self.ranks) < self.started:
+            self.passed_on = number
+            return self.mpirun.send_signal(PASSED_ON[number])
         here = [rank.process for rank in self.ranks if rank.is_here and rank.process_state()]
         for process in here or [self.mpirun.pid]:
             with contextlib.suppress(ProcessLookupError):
