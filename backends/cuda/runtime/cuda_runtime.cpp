@@ -17,9 +17,18 @@ namespace plexaura::cuda {
 
 namespace {
 
+// The runtime keeps the last error of each thread: what is told here is not to be told again behind the next launch.
+void forget_error() { cudaGetLastError(); }
+
 void check(cudaError_t result, const char* call) {
-  if (result != cudaSuccess)
-    throw DeviceError(fmt::format("CUDA: {} failed: {}", call, cudaGetErrorString(result)));
+  if (result == cudaSuccess) return;
+  forget_error();
+  throw DeviceError(fmt::format("CUDA: {} failed: {}", call, cudaGetErrorString(result)));
+}
+
+// Of what gives something back: a failure that matters shows in all calls behind it.
+void ignore(cudaError_t result) {
+  if (result != cudaSuccess) forget_error();
 }
 
 cudaStream_t stream_of(runtime::Stream* stream) { return reinterpret_cast<cudaStream_t>(stream); }
@@ -50,10 +59,12 @@ std::string version_text(int version) { return fmt::format("{}.{}", version / 10
 
 void require_driver() {
   int version = 0;
-  if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0)
+  if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) {
+    forget_error();
     throw UserError(
         "the backend 'cuda' needs NVIDIA's driver, and this machine does not have its library libcuda.so.1; "
         "install the driver, or use the backend 'cpu'");
+  }
   if (version / 1000 < CUDART_VERSION / 1000)
     throw UserError(fmt::format(
         "the backend 'cuda' was built with CUDA {}, and the driver of this machine knows {} at most; "
@@ -92,10 +103,10 @@ int device_count() {
   int devices = 0;
   cudaError_t result = cudaGetDeviceCount(&devices);
   if (result == cudaSuccess && devices == 0) result = cudaErrorNoDevice;
-  if (result != cudaSuccess)
-    throw UserError(fmt::format("the backend 'cuda' finds no GPU that it can use ({}); use the backend 'cpu'",
-                                cudaGetErrorString(result)));
-  return devices;
+  if (result == cudaSuccess) return devices;
+  forget_error();
+  throw UserError(fmt::format("the backend 'cuda' finds no GPU that it can use ({}); use the backend 'cpu'",
+                              cudaGetErrorString(result)));
 }
 
 Device open_device(int index) {
@@ -122,14 +133,14 @@ std::byte* allocate_device(std::size_t bytes) {
     check(result, "cudaMalloc");
     return static_cast<std::byte*>(address);
   }
-  cudaGetLastError();  // a failed allocation is no failure of what runs
+  forget_error();
   std::size_t available = 0;
   std::size_t all = 0;
   check(cudaMemGetInfo(&available, &all), "cudaMemGetInfo");
   throw OutOfMemoryError<DeviceError>(out_of_memory_text(bytes, available, all));
 }
 
-void free_device(std::byte* address) noexcept { cudaFree(address); }
+void free_device(std::byte* address) noexcept { ignore(cudaFree(address)); }
 
 std::byte* allocate_pinned(std::size_t bytes) {
   void* address = nullptr;
@@ -137,7 +148,7 @@ std::byte* allocate_pinned(std::size_t bytes) {
   return static_cast<std::byte*>(address);
 }
 
-void free_pinned(std::byte* address) noexcept { cudaFreeHost(address); }
+void free_pinned(std::byte* address) noexcept { ignore(cudaFreeHost(address)); }
 
 Stream* make_stream() {
   cudaStream_t stream = nullptr;
@@ -145,7 +156,7 @@ Stream* make_stream() {
   return reinterpret_cast<Stream*>(stream);
 }
 
-void destroy(Stream* stream) noexcept { cudaStreamDestroy(stream_of(stream)); }
+void destroy(Stream* stream) noexcept { ignore(cudaStreamDestroy(stream_of(stream))); }
 
 void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t bytes) {
   check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream_of(stream)), "cudaMemcpyAsync");
@@ -160,7 +171,7 @@ static Event* make_event(unsigned flags) {
 Event* make_event() { return make_event(cudaEventDisableTiming); }
 Event* make_timed_event() { return make_event(cudaEventDefault); }
 
-void destroy(Event* event) noexcept { cudaEventDestroy(event_of(event)); }
+void destroy(Event* event) noexcept { ignore(cudaEventDestroy(event_of(event))); }
 
 void record(Event* event, Stream* stream) {
   check(cudaEventRecord(event_of(event), stream_of(stream)), "cudaEventRecord");
@@ -177,7 +188,10 @@ void hold(Stream* stream, Event* event) {
 
 bool passed(const Event* event) {
   const cudaError_t result = cudaEventQuery(event_of(event));
-  if (result == cudaErrorNotReady) return false;
+  if (result == cudaErrorNotReady) {
+    forget_error();
+    return false;
+  }
   check(result, "cudaEventQuery");
   return true;
 }
@@ -224,14 +238,14 @@ void drop_capture(Stream* stream) noexcept {
   cudaGraph_t graph = nullptr;
   cudaStreamEndCapture(stream_of(stream), &graph);
   if (graph != nullptr) cudaGraphDestroy(graph);
-  cudaGetLastError();
+  forget_error();
 }
 
 void launch(Graph* graph, Stream* stream) {
   check(cudaGraphLaunch(graph_of(graph), stream_of(stream)), "cudaGraphLaunch");
 }
 
-void destroy(Graph* graph) noexcept { cudaGraphExecDestroy(graph_of(graph)); }
+void destroy(Graph* graph) noexcept { ignore(cudaGraphExecDestroy(graph_of(graph))); }
 
 }  // namespace runtime
 
