@@ -87,6 +87,18 @@ std::string pci_bus_id(int index) {
   return text.data();
 }
 
+std::atomic<int> opened_device = 0;
+
+// Each thread has a current device of its own, at first number 0: calls that other threads make than the one that has
+// opened a device would make a context on that one, or events that its streams refuse.
+void use_opened_device() {
+  thread_local int used = -1;
+  const int wanted = opened_device.load();
+  if (used == wanted) return;
+  check(cudaSetDevice(wanted), "cudaSetDevice");
+  used = wanted;
+}
+
 using OnFlag = CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned);
 
 }  // namespace
@@ -112,7 +124,8 @@ int device_count() {
 Device open_device(int index) {
   if (const int devices = device_count(); index >= devices)
     throw UserError(fmt::format("there is no GPU {}; this machine has {}, counted from 0", index, devices));
-  check(cudaSetDevice(index), "cudaSetDevice");
+  opened_device = index;
+  use_opened_device();
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
   require_capability(properties, index);
@@ -163,6 +176,7 @@ void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t byte
 }
 
 static Event* make_event(unsigned flags) {
+  use_opened_device();
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags");
   return reinterpret_cast<Event*>(event);
@@ -174,6 +188,7 @@ Event* make_timed_event() { return make_event(cudaEventDefault); }
 void destroy(Event* event) noexcept { ignore(cudaEventDestroy(event_of(event))); }
 
 void record(Event* event, Stream* stream) {
+  use_opened_device();
   check(cudaEventRecord(event_of(event), stream_of(stream)), "cudaEventRecord");
 }
 
@@ -187,6 +202,7 @@ void hold(Stream* stream, Event* event) {
 }
 
 bool passed(const Event* event) {
+  use_opened_device();
   const cudaError_t result = cudaEventQuery(event_of(event));
   if (result == cudaErrorNotReady) {
     forget_error();
@@ -196,7 +212,10 @@ bool passed(const Event* event) {
   return true;
 }
 
-void synchronize(Event* event) { check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize"); }
+void synchronize(Event* event) {
+  use_opened_device();
+  check(cudaEventSynchronize(event_of(event)), "cudaEventSynchronize");
+}
 
 double seconds_between(const Event* begin, const Event* end) {
   float milliseconds = 0;

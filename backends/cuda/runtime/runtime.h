@@ -6,7 +6,7 @@
 
 // All that the plugin asks of CUDA's runtime, so that it can run without a GPU: the tests have a simulation of
 // these functions. A function that fails throws DeviceError with CUDA's words, unless a comment says otherwise. Only
-// passed(), synchronize() and raise() may be called from any thread.
+// make_event(), record(), passed(), synchronize() and raise() may be called from any thread.
 
 namespace plexaura::cuda::runtime {
 
