@@ -157,14 +157,16 @@ std::vector<Descriptor> configurations(const Descriptor& graph, cudnnBackendHeur
 }
 
 // What an engine must not do: give other results from run to run, or calculate in fewer bits than it is asked to. One
-// with tensor cores rounds factors of type float32 to TF32.
+// with tensor cores rounds factors of type float32 to TF32, and one with Fourier transforms errs by the largest elements of
+// an image in all of them.
 bool is_allowed(const Descriptor& engine, DType dtype, const Options& options) {
   const auto notes = engine.values<cudnnBackendNumericalNote_t>(
       CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
   std::vector<cudnnBackendNumericalNote_t> refused{
       CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
       CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_WINOGRAD};
-  if (dtype == DType::float32 && !options.tf32) refused.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  if (dtype == DType::float32 && !options.tf32)
+    refused.insert(refused.end(), {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_FFT});
   return std::ranges::find_first_of(notes, refused) == notes.end();
 }
 

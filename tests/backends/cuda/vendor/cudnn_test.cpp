@@ -219,7 +219,8 @@ TEST_CASE("engines of cuDNN that calculate in fewer bits, or otherwise each time
       CHECK_FALSE(is_taken(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, dtype, tf32));
       CHECK_FALSE(is_taken(CUDNN_NUMERICAL_NOTE_WINOGRAD, dtype, tf32));
       CHECK(is_taken(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP, dtype, tf32));
-      CHECK(is_taken(CUDNN_NUMERICAL_NOTE_TENSOR_CORE, dtype, tf32) == (dtype != DType::float32 || tf32));
+      for (const auto note : {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_FFT})
+        CHECK(is_taken(note, dtype, tf32) == (dtype != DType::float32 || tf32));
     }
 }
 
