@@ -20,7 +20,7 @@ struct EventState {
   // It was recorded in the stream, which releases those that wait for the flag.
   void recorded_in(runtime::Stream* stream);
 
-  const EventHandle event{runtime::make_event()};
+  const EventHandle event{runtime::make_awaited_event()};
   EventHandle mark;  // of captures; null while none has recorded the event
   std::mutex mutex;  // of what follows
   std::condition_variable changed;

@@ -162,6 +162,7 @@ void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t byte
 
 // All that entered a stream before is done, so that events have nothing to do.
 Event* make_event() { return new Event; }
+Event* make_awaited_event() { return make_event(); }
 Event* make_timed_event() { return make_event(); }
 void destroy(Event* event) noexcept { delete event; }
 void record(Event* event, Stream* stream) {

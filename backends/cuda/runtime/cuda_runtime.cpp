@@ -183,6 +183,7 @@ static Event* make_event(unsigned flags) {
 }
 
 Event* make_event() { return make_event(cudaEventDisableTiming); }
+Event* make_awaited_event() { return make_event(cudaEventDisableTiming | cudaEventBlockingSync); }
 Event* make_timed_event() { return make_event(cudaEventDefault); }
 
 void destroy(Event* event) noexcept { ignore(cudaEventDestroy(event_of(event))); }

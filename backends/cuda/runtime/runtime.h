@@ -37,6 +37,7 @@ void destroy(Stream* stream) noexcept;
 void copy(Stream* stream, std::byte* dst, const std::byte* src, std::size_t bytes);
 
 Event* make_event();
+Event* make_awaited_event();  // for synchronize(), which then leaves the core to others
 Event* make_timed_event();
 void destroy(Event* event) noexcept;
 // While the stream is captured: a mark for hold() in the same capture.
@@ -46,7 +47,7 @@ void record_in_graph(Event* event, Stream* stream);
 // What enters the stream from now on starts after what was recorded last.
 void hold(Stream* stream, Event* event);
 bool passed(const Event* event);
-void synchronize(Event* event);
+void synchronize(Event* event);  // of make_awaited_event()
 double seconds_between(const Event* begin, const Event* end);  // timed ones, both passed
 
 // What enters the stream from now on starts when the flag has reached the value.

@@ -95,6 +95,12 @@ Event* make_event() {
   return new Event;
 }
 
+Event* make_awaited_event() {
+  Event* const event = make_event();
+  event->awaited = true;
+  return event;
+}
+
 Event* make_timed_event() {
   Event* const event = make_event();
   event->timed = true;
@@ -130,6 +136,8 @@ bool passed(const Event* event) {
 
 void synchronize(Event* event) {
   auto lock = device().lock();
+  if (!event->awaited)
+    throw InternalError("CUDA: cudaEventSynchronize of an event without cudaEventBlockingSync would spin");
   const simulation::EventHandle state = event->state;
   device().synchronize(state, lock);
 }

@@ -147,6 +147,7 @@ struct Stream {
 
 struct Event {
   bool timed = false;
+  bool awaited = false;  // the host may wait for it
   simulation::EventHandle state = std::make_shared<simulation::EventState>();
 };
 
