@@ -237,6 +237,29 @@ TEST_CASE("what CUDA forbids in a capture is refused") {
       "replaying while a segment is recorded for CUDA");
 }
 
+TEST_CASE("memory that comes or goes while a stream waits for the host is found") {
+  if (!has_simulated_cuda()) return;
+  const auto while_held = [](const Work& work) {
+    return what_ends([&](Negation&) {
+      setenv("PLEXAURA_SIMULATED_CUDA_PATIENCE", "100", 1);
+      Negation of;
+      const auto open = of.backend->make_event();
+      open->hold(Stream::copy);
+      work(of);
+      open->signal();
+      wait_for(*of.backend, Stream::copy);
+    });
+  };
+  constexpr auto words = " waits for a stream that waits for a flag, which nobody raises";
+  CHECK(while_held([](Negation&) {}).empty());
+  CHECK(while_held([](Negation& of) { of.source.reset(); }) == std::string("CUDA: cudaFreeHost") + words);
+  CHECK(while_held([](Negation& of) { of.input.reset(); }) == std::string("CUDA: cudaFree") + words);
+  CHECK(while_held([](Negation& of) { of.backend->allocate(1, MemoryUse::staging); }) ==
+        std::string("CUDA: cudaMallocHost") + words);
+  CHECK(while_held([](Negation& of) { of.backend->allocate(1, MemoryUse::device); }) ==
+        std::string("CUDA: cudaMalloc") + words);
+}
+
 TEST_CASE("a replay finds memory that is gone since the capture") {
   if (!has_simulated_cuda()) return;
   check_ends(

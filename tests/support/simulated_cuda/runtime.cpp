@@ -40,38 +40,45 @@ Device open_device(int index) {
 }
 
 std::byte* allocate_device(std::size_t bytes) {
-  const auto lock = device().lock();
-  device().throw_failure();
+  auto lock = device().lock();
   device().forbid_in_capture("cudaMalloc");
+  device().wait_for_flags("cudaMalloc", lock);
+  device().throw_failure();
   return device().allocate(bytes);
 }
 
 void free_device(std::byte* address) noexcept {
-  const auto lock = device().lock();
+  auto lock = device().lock();
+  device().wait_for_flags("cudaFree", lock);
   device().free(address);
 }
 
 std::byte* allocate_pinned(std::size_t bytes) {
-  const auto lock = device().lock();
-  device().throw_failure();
+  auto lock = device().lock();
   device().forbid_in_capture("cudaMallocHost");
+  device().wait_for_flags("cudaMallocHost", lock);
+  device().throw_failure();
   return device().memory().allocate_staging(bytes);
 }
 
 void free_pinned(std::byte* address) noexcept {
-  const auto lock = device().lock();
+  auto lock = device().lock();
+  device().wait_for_flags("cudaFreeHost", lock);
   device().memory().free_staging(address);
 }
 
 Stream* make_stream() {
   const auto lock = device().lock();
   device().throw_failure();
-  return new Stream;
+  auto* const stream = new Stream;
+  device().add(stream);
+  return stream;
 }
 
 void destroy(Stream* stream) noexcept {
   {
-    const auto lock = device().lock();
+    auto lock = device().lock();
+    device().wait_for_flags("the memory of flags", lock);
     device().drop(stream);
   }
   delete stream;

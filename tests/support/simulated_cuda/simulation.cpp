@@ -33,7 +33,8 @@ Faults Faults::of_environment() {
                                           std::numeric_limits<std::size_t>::max()),
           .refused_launch = number_in_environment("PLEXAURA_SIMULATED_CUDA_REFUSES", 0),
           .deadly_work = number_in_environment("PLEXAURA_SIMULATED_CUDA_DIES_IN", 0),
-          .forgotten_hold = number_in_environment("PLEXAURA_SIMULATED_CUDA_FORGETS", 0)};
+          .forgotten_hold = number_in_environment("PLEXAURA_SIMULATED_CUDA_FORGETS", 0),
+          .patience = number_in_environment("PLEXAURA_SIMULATED_CUDA_PATIENCE", Faults().patience)};
 }
 
 Device& Device::get() {
@@ -183,7 +184,24 @@ void Device::synchronize(const EventHandle& event, std::unique_lock<std::mutex>&
   throw_failure();
 }
 
+bool Device::waits_for_host(const runtime::Stream& stream) const {
+  return std::ranges::any_of(stream.tasks, [this](const Task& task) {
+    const auto* flag = std::get_if<HoldByFlag>(&task);
+    return flag != nullptr && !has_reached(*flag) && raise_to(*flag) == nullptr;
+  });
+}
+
+void Device::wait_for_flags(const char* call, std::unique_lock<std::mutex>& lock) {
+  const auto are_free = [this] {
+    return !failure_.empty() ||
+           std::ranges::none_of(streams_, [this](const auto* stream) { return waits_for_host(*stream); });
+  };
+  if (!changed_.wait_for(lock, std::chrono::milliseconds(faults_.patience), are_free))
+    failure_ = fmt::format("CUDA: {} waits for a stream that waits for a flag, which nobody raises", call);
+}
+
 void Device::drop(runtime::Stream* stream) {
+  std::erase(streams_, stream);
   stream->done += stream->tasks.size();
   stream->tasks.clear();
   changed_.notify_all();

@@ -60,11 +60,12 @@ struct Faults {
   static Faults of_environment();
   bool operator==(const Faults&) const = default;
 
-  std::size_t memory;                // PLEXAURA_SIMULATED_CUDA_MEMORY: so many bytes are all that there is
+  std::size_t memory = std::numeric_limits<std::size_t>::max();  // PLEXAURA_SIMULATED_CUDA_MEMORY: so many bytes are all that there is
   std::uint64_t refused_launch = 0;  // PLEXAURA_SIMULATED_CUDA_REFUSES: this launch fails at once; from 1
   std::uint64_t deadly_work = 0;     // PLEXAURA_SIMULATED_CUDA_DIES_IN: the device is lost in it; from 1
   std::uint64_t forgotten_hold =
       0;  // PLEXAURA_SIMULATED_CUDA_FORGETS: this one of captures holds nothing; from 1
+  std::uint64_t patience = 20000;  // PLEXAURA_SIMULATED_CUDA_PATIENCE: milliseconds that are for ever
 };
 
 // The one device of the process. Its lock guards all of it; work runs under it.
@@ -101,7 +102,11 @@ class Device {
   void launch(runtime::Graph& graph, runtime::Stream* stream);
   void synchronize(const EventHandle& event, std::unique_lock<std::mutex>& lock);
   void flag_changed() { changed_.notify_all(); }
+  void add(runtime::Stream* stream) { streams_.push_back(stream); }
   void drop(runtime::Stream* stream);
+  // CUDA may wait for all that stands in streams when memory comes or goes. Where a stream waits for a flag that nobody
+  // raises meanwhile, this would take for ever: then the device is lost.
+  void wait_for_flags(const char* call, std::unique_lock<std::mutex>& lock);
 
   void begin_capture(runtime::Stream* stream);
   CapturedGraph end_capture();
@@ -114,6 +119,7 @@ class Device {
   void capture(runtime::Stream* stream, GraphNode node);
   void run_up_to(runtime::Stream& stream, std::uint64_t position, std::unique_lock<std::mutex>& lock);
   const Raise* raise_to(const HoldByFlag& hold) const;
+  bool waits_for_host(const runtime::Stream& stream) const;
   bool start(runtime::Stream& stream, std::unique_lock<std::mutex>& lock);
   void run(const std::function<void()>& work);
   void run(const CapturedGraph& graph, const std::vector<std::uint64_t>& uses, bool checks_races);
@@ -122,9 +128,10 @@ class Device {
   std::condition_variable changed_;
   far_device::FarMemoryMap memory_;
   std::map<std::thread::id, Capturing> capturing_;
+  std::vector<runtime::Stream*> streams_;
   std::vector<Raise> raises_;  // not done yet
   std::string failure_;
-  Faults faults_{.memory = std::numeric_limits<std::size_t>::max()};
+  Faults faults_;
   std::map<std::byte*, std::size_t> pieces_;  // of the device's memory
   std::size_t bytes_used_ = 0;
   std::uint64_t launches_ = 0;
