@@ -7,6 +7,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/error.h"
 #include "core/ops/pool2d.h"
+#include "core/ops/unary.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
@@ -184,6 +185,43 @@ TEST_CASE("of negative numbers the largest is negative, of positive ones the sma
     CHECK(results[0].to_doubles()[0] == -2);
     CHECK(results[1].to_doubles()[0] == static_cast<double>(count - 1));
     CHECK(results[2].to_doubles()[0] == 2);
+  }
+}
+
+// All numbers are whole, so that sums are right in any order.
+TEST_CASE("few results of many elements each") {
+  for (const auto& [rows, count] : {std::pair{1, 8191}, {1, 8192}, {1, 100003}, {3, 20011}, {515, 8200}}) {
+    CAPTURE(rows);
+    CAPTURE(count);
+    const std::int64_t largest = count - 4000;
+    Tensor in_rows(TensorType{DType::float32, {rows, count}});
+    Tensor in_columns(TensorType{DType::float32, {count, rows}});
+    double of_row = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float value = i == largest ? 1000 : static_cast<float>(i * 7 % 31);
+      of_row += value;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        in_rows.as<float>()[static_cast<std::size_t>(row * count + i)] = value;
+        in_columns.as<float>()[static_cast<std::size_t>(i * rows + row)] = value;
+      }
+    }
+    Graph graph;
+    const Node x = graph.input("x", in_rows.type());
+    const Node columns = graph.input("columns", in_columns.type());
+    Runner runner(
+        graph,
+        {sum(x, {.axes = {1}}), sum(columns, {.axes = {0}}), sum(cast(x, DType::int64), {.axes = {1}}),
+         mean(x, {.axes = {1}}), max(x, {.axes = {1}}), argmax(x, 1), min(columns, {.axes = {0}}), sum(x)},
+        test_backend());
+    const auto results = runner({in_rows, in_columns});
+    const double mean_of_row = static_cast<float>(of_row / count);
+    const double expected[] = {of_row, of_row, of_row, mean_of_row, 1000, static_cast<double>(largest), 0};
+    for (std::size_t i = 0; i < std::size(expected); ++i) {
+      CAPTURE(i);
+      CHECK(results[i].to_doubles() == std::vector(static_cast<std::size_t>(rows), expected[i]));
+    }
+    CHECK(results.back().to_doubles()[0] == static_cast<double>(static_cast<float>(rows * of_row)));
+    CHECK(runner({in_rows, in_columns}) == results);
   }
 }
 

@@ -1,19 +1,15 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/joins.h"
+#include "backends/cuda/kernels/splits.h"
 #include "backends/cuda/kernels/strides.h"
 
-// Two sums over the elements of each channel. The elements are cut into `splits`, each of which a block sums up by itself;
-// the block that comes last adds these up, in an order that does not depend on which it is.
+// Two sums over the elements of each channel, in splits.
 
 namespace plexaura::cuda {
-
-// Of a launch. What has fewer tiles is cut into splits.
-constexpr std::int64_t enough_blocks = 2 * most_arrivals;
 
 // x as [samples, channels, run]: the elements of a channel are runs, one for each sample.
 struct Channels {
@@ -22,9 +18,7 @@ struct Channels {
       : samples(channels_last ? x[0] * stride_of(x, 1) : x[0]),
         channels(x[1]),
         run(channels_last ? 1 : stride_of(x, 1)) {
-    constexpr std::int64_t rounds = 16;  // of a block, so that a split is worth its while
-    const std::int64_t most = std::max<std::int64_t>(enough_blocks / std::max<std::int64_t>(tiles(), 1), 1);
-    splits = std::clamp<std::int64_t>(count() / (rounds * elements_at_once()), 1, most);
+    splits = splits_of(tiles(), count(), elements_at_once());
   }
 
   PLEXAURA_HD std::int64_t count() const { return samples * run; }  // elements of a channel
@@ -42,7 +36,9 @@ struct Channels {
     return run == 1 ? (channels + channels_at_once - 1) / channels_at_once : channels;
   }
 
-  PLEXAURA_HD std::int64_t first_of(std::int64_t split) const { return count() * split / splits; }
+  PLEXAURA_HD std::int64_t first_of(std::int64_t split) const {
+    return first_of_split(count(), split, splits);
+  }
 
   std::int64_t samples;
   std::int64_t channels;

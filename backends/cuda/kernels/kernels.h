@@ -30,6 +30,7 @@ bool knows_channels_last(std::string_view op_name);
 // Bytes of scratch memory that an op's kernel wants.
 std::size_t workspace_of(std::string_view op_name, const std::vector<TensorType>& inputs, bool channels_last);
 std::size_t channel_sums_workspace(const Shape& x, bool channels_last);
+std::size_t reduce_workspace(std::int64_t elements);
 std::size_t gather_grad_workspace(std::int64_t indices);
 
 }  // namespace plexaura::cuda

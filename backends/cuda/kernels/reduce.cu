@@ -1,4 +1,5 @@
-// Sums, means and extremes along axes: a block for each result, or a thread where a result has few elements.
+// Sums, means and extremes along axes: a block for each result or, where few results have many elements, for each split of one;
+// a thread where a result has few elements.
 
 #include <numeric>
 
@@ -6,6 +7,7 @@
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/joins.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/splits.h"
 #include "backends/cuda/kernels/strides.h"
 #include "core/ops/reduce.h"
 
@@ -71,20 +73,47 @@ struct ReduceKernel {
   Strides<1> kept;
   Strides<1> reduced;
   Reducer reducer;
+  std::int64_t splits;
+  Global<Part> parts_of_splits;  // [splits, results]; null where there is one split
+  Global<std::uint32_t> arrived;
 
-  PLEXAURA_DEVICE Part part_of(std::int64_t result, std::int64_t begin, std::int64_t step) const {
+  PLEXAURA_DEVICE Part part_of(std::int64_t result, std::int64_t begin, std::int64_t end,
+                               std::int64_t step) const {
     const std::int64_t first = kept.place(result);
     Part part = reducer.none();
-    for (std::int64_t i = begin; i < count; i += step)
+    for (std::int64_t i = begin; i < end; i += step)
       part = reducer.join(part, reducer.of(src[first + reduced.place(i)], i));
+    return part;
+  }
+
+  PLEXAURA_DEVICE Part part_of_splits(std::int64_t result, std::int64_t begin, std::int64_t step) const {
+    Part part = reducer.none();
+    for (std::int64_t split = begin; split < splits; split += step)
+      part = reducer.join(part, parts_of_splits[split * dst.count() + result]);
     return part;
   }
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     PLEXAURA_SHARED(block, Part, parts, threads);
-    for (std::int64_t result = block.index(); result < dst.count(); result += block.blocks()) {
-      block.each_thread([&](int thread) { parts[thread] = part_of(result, thread, threads); });
-      join_all<Part>(block, parts, [&](Part a, Part b) { return reducer.join(a, b); });
+    PLEXAURA_SHARED(block, bool, last, 1);
+    const auto join = [&](Part a, Part b) { return reducer.join(a, b); };
+    for (std::int64_t item = block.index(); item < dst.count() * splits; item += block.blocks()) {
+      const std::int64_t split = quotient(item, dst.count());
+      const std::int64_t result = item - split * dst.count();
+      const std::int64_t begin = first_of_split(count, split, splits);
+      const std::int64_t end = first_of_split(count, split + 1, splits);
+      block.each_thread([&](int thread) { parts[thread] = part_of(result, begin + thread, end, threads); });
+      join_all<Part>(block, parts, join);
+      if (splits > 1) {
+        block.each_thread([&](int thread) {
+          if (thread > 0) return;
+          parts_of_splits[item] = parts[0];
+          last[0] = arrive(arrived.shared(result), static_cast<std::uint32_t>(splits));
+        });
+        if (!last[0]) continue;
+        block.each_thread([&](int thread) { parts[thread] = part_of_splits(result, thread, threads); });
+        join_all<Part>(block, parts, join);
+      }
       block.each_thread([&](int thread) {
         if (thread == 0) dst[result] = reducer.finish(parts[0]);
       });
@@ -98,7 +127,7 @@ struct ShortReduceKernel {
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(of.dst.count(),
-                    [&](std::int64_t i) { of.dst[i] = of.reducer.finish(of.part_of(i, 0, 1)); });
+                    [&](std::int64_t i) { of.dst[i] = of.reducer.finish(of.part_of(i, 0, of.count, 1)); });
   }
 };
 
@@ -128,17 +157,21 @@ void reduce(const Call& call, const std::vector<std::int64_t>& axes, const Reduc
                                1,
                                {},
                                {},
-                               reducer};
+                               reducer,
+                               1,
+                               {nullptr, 0},
+                               {call.arrivals, most_arrivals}};
   for (const std::int64_t axis : axes_in_order(call)) {
     const bool goes = std::ranges::find(axes, axis) != axes.end();
     const std::int64_t stride = call.channels_last ? stride_channels_last(from, axis) : stride_of(from, axis);
     (goes ? kernel.reduced : kernel.kept).add_axis(from[axis], {stride});
     if (goes) kernel.count *= from[axis];
   }
-  if (kernel.count <= few)
-    enqueue(call, blocks_for(result.elements()), ShortReduceKernel<Reducer>{kernel});
-  else
-    enqueue(call, blocks_of_sums(result.elements()), kernel);
+  const std::int64_t results = result.elements();
+  if (kernel.count <= few) return enqueue(call, blocks_for(results), ShortReduceKernel<Reducer>{kernel});
+  kernel.splits = splits_of(results, kernel.count, threads);
+  if (kernel.splits > 1) kernel.parts_of_splits = {call.workspace, kernel.splits * results};
+  enqueue(call, blocks_of_sums(results * kernel.splits), kernel);
 }
 
 template <bool largest>
@@ -149,6 +182,12 @@ void extreme(const Call& call) {
 }
 
 }  // namespace
+
+// As many parts as any axes of so many elements take.
+std::size_t reduce_workspace(std::int64_t elements) {
+  const std::int64_t splits = std::min(elements / (rounds_of_split * threads), enough_blocks);
+  return splits > 1 ? static_cast<std::size_t>(splits) * sizeof(Found<double>) : 0;
+}
 
 void cuda_sum(const Call& call) {
   dispatch(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {

@@ -13,6 +13,12 @@ namespace plexaura::cuda {
 // A value with more axes is offered no kernel.
 constexpr int most_axes = 8;
 
+// a / b of what is not negative. 32 bits, which are nearly always enough, take a GPU a fraction of the time.
+PLEXAURA_HD inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
+  if (((a | b) >> 32) != 0) return a / b;
+  return static_cast<std::int64_t>(static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b));
+}
+
 // From the place of an element in a row-major shape to its places in several operands, each of which lies behind it by a
 // stride per axis (0 where it is broadcast). Neighbouring axes are merged where all operands allow.
 template <int operands>
@@ -37,11 +43,12 @@ struct Strides {
   template <int operand = 0>
   PLEXAURA_DEVICE std::int64_t place(std::int64_t element) const {
     std::int64_t place = 0;
-    for (int axis = rank; axis-- > 0;) {
-      place += element % extents[axis] * strides[axis][operand];
-      element /= extents[axis];
+    for (int axis = rank; axis-- > 1;) {
+      const std::int64_t rest = quotient(element, extents[axis]);
+      place += (element - rest * extents[axis]) * strides[axis][operand];
+      element = rest;
     }
-    return place;
+    return rank == 0 ? 0 : place + element * strides[0][operand];
   }
 
  private:
