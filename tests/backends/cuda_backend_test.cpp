@@ -156,25 +156,29 @@ TEST_CASE("images for tensor cores stay channels last on CUDA from convolution t
 TEST_CASE("regions of batch norm on CUDA give the bits of their ops") {
   if (!has_simulated_cuda()) return;
   const auto cuda = open_backend("simulated_cuda");
+  const auto check = [](Backend& backend, DType dtype, int bits, const Shape& shape) {
+    const Around around{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+    CAPTURE(name_of(dtype));
+    CAPTURE(bits);
+    Layer layer(dtype, around, shape);
+    // Moments, normalise, perhaps add, relu; perhaps the sum of two gradients, the mask, the gradients of both, and their
+    // sum with that of another use.
+    const std::size_t backward = 5U + (around.forks ? 1 : 0) + (around.sums ? 1 : 0);
+    CHECK(layer.regions(backend) == std::vector<std::size_t>{around.adds ? 4U : 3U, backward});
+    const auto together = layer.run(backend, true);
+    const auto one_by_one = layer.run(backend, false);
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      CAPTURE(i);
+      CHECK(together[i].to_doubles() == one_by_one[i].to_doubles());
+    }
+  };
   for (const LayoutOfRank layout_of : {in_blocks, in_channels_last}) {
     LayoutBackend backend(*cuda, layout_of);
-    for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
-      for (int bits = 0; bits < 8; ++bits) {
-        const Around around{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
-        CAPTURE(name_of(dtype));
-        CAPTURE(bits);
-        Layer layer(dtype, around);
-        // Moments, normalise, perhaps add, relu; perhaps the sum of two gradients, the mask, the gradients of both, and their
-        // sum with that of another use.
-        const std::size_t backward = 5U + (around.forks ? 1 : 0) + (around.sums ? 1 : 0);
-        CHECK(layer.regions(backend) == std::vector<std::size_t>{around.adds ? 4U : 3U, backward});
-        const auto together = layer.run(backend, true);
-        const auto one_by_one = layer.run(backend, false);
-        for (std::size_t i = 0; i < together.size(); ++i) {
-          CAPTURE(i);
-          CHECK(together[i].to_doubles() == one_by_one[i].to_doubles());
-        }
-      }
+    for (int bits = 0; bits < 8; ++bits) {
+      for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
+        check(backend, dtype, bits, {3, 5, 7, 6});
+      check(backend, DType::bfloat16, bits, {2, 5, 32, 33});  // of which a thread takes several
+    }
   }
 }
 
@@ -184,8 +188,8 @@ TEST_CASE("sums over channels on CUDA that are cut into parts are finished, in e
   const auto portable = open_backend("portable");
   for (const LayoutOfRank layout_of : {in_blocks, in_channels_last}) {
     LayoutBackend backend(*cuda, layout_of);
-    // Of more channels than a block takes at once, and of as many elements as two blocks take.
-    for (const Shape& shape : {Shape{3, 40, 20, 20}, Shape{2, 3, 96, 96}}) {
+    // Of more channels than a block takes at once, of as many elements as two blocks take, and of planes that are a block's.
+    for (const Shape& shape : {Shape{3, 40, 20, 20}, Shape{2, 3, 96, 96}, Shape{4, 128, 18, 15}}) {
       Layer layer(DType::float64, {.adds = true, .sums = true}, shape);
       const auto expected = layer.run(*portable, true);
       for (int run = 0; run < 2; ++run) {

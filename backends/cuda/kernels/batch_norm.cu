@@ -7,47 +7,57 @@
 namespace plexaura::cuda {
 
 template <class T>
-struct MomentsGradKernel {
+struct MomentsGradTerms {
   Global<const T> src;
-  Global<const Statistic<T>> mean;
-  Global<const Statistic<T>> inverse;
-  Global<const Statistic<T>> diff_mean;
-  Global<const Statistic<T>> diff_inverse;
+  MomentsGrad<T> grad;
   Global<T> diff_src;
   Channels of;
 
-  PLEXAURA_DEVICE void operator()(Block& block) const {
-    const auto count = static_cast<double>(of.count());
-    block.each_item(diff_src.count(), [&](std::int64_t i) {
-      const std::int64_t c = of.channel_of(i);
-      diff_src[i] = moments_grad<T>(src[i], mean[c], inverse[c], diff_mean[c], diff_inverse[c], count);
-    });
+  struct OfChannel {
+    const MomentsGradTerms& terms;
+    typename MomentsGrad<T>::OfChannel grad;
+
+    PLEXAURA_DEVICE T read(std::int64_t place) const { return terms.src[place]; }
+    PLEXAURA_DEVICE void operator()(std::int64_t place, T x) const { terms.diff_src[place] = grad(x); }
+  };
+
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const {
+    return {*this, grad.of_channel(c, static_cast<double>(of.count()))};
   }
 };
 
 template <class T>
-struct NormaliseKernel {
+struct NormaliseTerms {
   Global<const T> src;
   Normal<T> normal;
   Global<T> dst;
-  Channels of;
 
-  PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(dst.count(), [&](std::int64_t i) { dst[i] = normal(src[i], of.channel_of(i)); });
-  }
+  struct OfChannel {
+    const NormaliseTerms& terms;
+    typename Normal<T>::OfChannel normal;
+
+    PLEXAURA_DEVICE T read(std::int64_t place) const { return terms.src[place]; }
+    PLEXAURA_DEVICE void operator()(std::int64_t place, T x) const { terms.dst[place] = normal(x); }
+  };
+
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const { return {*this, normal.of_channel(c)}; }
 };
 
 template <class T>
-struct NormaliseInputGradKernel {
+struct NormaliseInputGradTerms {
   NormalGrad<T> normal;
   Global<const T> diff_dst;
   Global<T> diff_src;
-  Channels of;
 
-  PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(diff_src.count(),
-                    [&](std::int64_t i) { diff_src[i] = normal.of_x(diff_dst[i], of.channel_of(i)); });
-  }
+  struct OfChannel {
+    const NormaliseInputGradTerms& terms;
+    typename NormalGrad<T>::OfX of_x;
+
+    PLEXAURA_DEVICE T read(std::int64_t place) const { return terms.diff_dst[place]; }
+    PLEXAURA_DEVICE void operator()(std::int64_t place, T grad) const { terms.diff_src[place] = of_x(grad); }
+  };
+
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const { return {*this, normal.of_x(c)}; }
 };
 
 namespace {
@@ -74,10 +84,11 @@ void cuda_moments(const Call& call) {
 void cuda_moments_grad(const Call& call) {
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     using S = Statistic<T>;
-    enqueue(call, blocks_for(call.outputs[0].elements()),
-            MomentsGradKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<S>(), call.inputs[2].in<S>(),
-                                 call.inputs[3].in<S>(), call.inputs[4].in<S>(), call.outputs[0].out<T>(),
-                                 channels(call)});
+    const Channels of = channels(call);
+    const MomentsGrad<T> grad{call.inputs[1].in<S>(), call.inputs[2].in<S>(), call.inputs[3].in<S>(),
+                              call.inputs[4].in<S>()};
+    enqueue_by_channel(call, of,
+                       MomentsGradTerms<T>{call.inputs[0].in<T>(), grad, call.outputs[0].out<T>(), of});
   });
 }
 
@@ -86,8 +97,8 @@ void cuda_normalise(const Call& call) {
     using S = Statistic<T>;
     const Normal<T> normal{call.inputs[1].in<S>(), call.inputs[2].in<S>(), call.inputs[3].in<S>(),
                            call.inputs[4].in<S>()};
-    enqueue(call, blocks_for(call.outputs[0].elements()),
-            NormaliseKernel<T>{call.inputs[0].in<T>(), normal, call.outputs[0].out<T>(), channels(call)});
+    enqueue_by_channel(call, channels(call),
+                       NormaliseTerms<T>{call.inputs[0].in<T>(), normal, call.outputs[0].out<T>()});
   });
 }
 
@@ -102,8 +113,7 @@ void cuda_normalise_grad(const Call& call) {
     enqueue_channel_sums(call, of,
                          NormaliseGradTerms<T, GivenGrad<T>>{call.inputs[0].in<T>(), normal, {grad}, grads});
     if (call.outputs[0].address != nullptr)
-      enqueue(call, blocks_for(call.outputs[0].elements()),
-              NormaliseInputGradKernel<T>{normal, grad, call.outputs[0].out<T>(), of});
+      enqueue_by_channel(call, of, NormaliseInputGradTerms<T>{normal, grad, call.outputs[0].out<T>()});
   });
 }
 

@@ -22,14 +22,21 @@ struct MomentsTerms {
   double epsilon;
   Channels of;
 
-  PLEXAURA_DEVICE double first_of(std::int64_t channel) const {
-    return static_cast<double>(widen(src[of.place(channel, 0)]));
-  }
+  struct OfChannel {
+    const MomentsTerms& terms;
+    double first;
 
-  PLEXAURA_DEVICE TwoSums operator()(std::int64_t place, std::int64_t channel) const {
-    const double centred = static_cast<double>(widen(src[place])) - first_of(channel);
-    return {centred, centred * centred};
+    PLEXAURA_DEVICE T read(std::int64_t place) const { return terms.src[place]; }
+    PLEXAURA_DEVICE TwoSums operator()(std::int64_t, T x) const {
+      const double centred = static_cast<double>(widen(x)) - first;
+      return {centred, centred * centred};
+    }
+  };
+
+  PLEXAURA_DEVICE double first_of(std::int64_t channel) const {
+    return of.count() > 0 ? static_cast<double>(widen(src[channel * of.run])) : 0.0;
   }
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t channel) const { return {*this, first_of(channel)}; }
 
   PLEXAURA_DEVICE void finish(std::int64_t c, const TwoSums& sum) const {
     const bool exists = of.count() > 0;
@@ -37,7 +44,7 @@ struct MomentsTerms {
     const double moved = sum.first / count;
     const double spread = sum.second / count - moved * moved;
     const double positive = spread < 0 ? 0.0 : spread;
-    if (mean) mean[c] = static_cast<Statistic<T>>((exists ? first_of(c) : 0.0) + moved);
+    if (mean) mean[c] = static_cast<Statistic<T>>(first_of(c) + moved);
     if (variance) variance[c] = static_cast<Statistic<T>>(positive);
     if (inverse) inverse[c] = static_cast<Statistic<T>>(1 / Math::sqrt(positive + epsilon));
   }
@@ -51,9 +58,18 @@ struct Normal {
   Global<const Statistic<T>> mean;
   Global<const Statistic<T>> inverse;
 
-  PLEXAURA_DEVICE T operator()(T x, std::int64_t c) const {
-    const double factor = static_cast<double>(scale[c]) * static_cast<double>(inverse[c]);
-    return narrow<T>((static_cast<double>(widen(x)) - mean[c]) * factor + shift[c]);
+  struct OfChannel {
+    double mean;
+    double factor;
+    double shift;
+
+    PLEXAURA_DEVICE T operator()(T x) const {
+      return narrow<T>((static_cast<double>(widen(x)) - mean) * factor + shift);
+    }
+  };
+
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const {
+    return {mean[c], static_cast<double>(scale[c]) * static_cast<double>(inverse[c]), shift[c]};
   }
 };
 
@@ -64,9 +80,16 @@ struct NormalGrad {
   Global<const Statistic<T>> mean;
   Global<const Statistic<T>> inverse;
 
-  PLEXAURA_DEVICE T of_x(T grad, std::int64_t c) const {
-    const double factor = static_cast<double>(scale[c]) * static_cast<double>(inverse[c]);
-    return narrow<T>(static_cast<double>(widen(grad)) * factor);
+  struct OfX {
+    double factor;
+
+    PLEXAURA_DEVICE T operator()(T grad) const {
+      return narrow<T>(static_cast<double>(widen(grad)) * factor);
+    }
+  };
+
+  PLEXAURA_DEVICE OfX of_x(std::int64_t c) const {
+    return {static_cast<double>(scale[c]) * static_cast<double>(inverse[c])};
   }
   PLEXAURA_DEVICE Statistic<T> of_scale(const TwoSums& sum, std::int64_t c) const {
     return static_cast<Statistic<T>>(inverse[c] * sum.second);
@@ -91,7 +114,7 @@ struct ChannelGrads {
   Global<Statistic<T>> inverse;
 };
 
-// Their sums. `grad`: of the result at a place, grad(place, channel, x).
+// Their sums. `grad`: of the result, as the terms of ByChannelKernel, but for x: grad.of_channel(channel)(place, read, x).
 template <class T, class Grad>
 struct NormaliseGradTerms {
   Global<const T> src;
@@ -99,10 +122,25 @@ struct NormaliseGradTerms {
   Grad grad;
   ChannelGrads<T> grads;
 
-  PLEXAURA_DEVICE TwoSums operator()(std::int64_t place, std::int64_t channel) const {
-    const T x = src[place];
-    const auto of_element = static_cast<double>(widen(grad(place, channel, x)));
-    return {of_element, of_element * (static_cast<double>(widen(x)) - normal.mean[channel])};
+  struct OfChannel {
+    const NormaliseGradTerms& terms;
+    typename Grad::OfChannel grad;
+    double mean;
+
+    struct Read {
+      T x;
+      typename Grad::Read grad;
+    };
+
+    PLEXAURA_DEVICE Read read(std::int64_t place) const { return {terms.src[place], grad.read(place)}; }
+    PLEXAURA_DEVICE TwoSums operator()(std::int64_t place, const Read& read) const {
+      const auto of_element = static_cast<double>(widen(grad(place, read.grad, read.x)));
+      return {of_element, of_element * (static_cast<double>(widen(read.x)) - mean)};
+    }
+  };
+
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const {
+    return {*this, grad.of_channel(c), normal.mean[c]};
   }
 
   PLEXAURA_DEVICE void finish(std::int64_t c, const TwoSums& sum) const {
@@ -118,17 +156,40 @@ template <class T>
 struct GivenGrad {
   Global<const T> grad;
 
-  PLEXAURA_DEVICE T operator()(std::int64_t place, std::int64_t, T) const { return grad[place]; }
+  using Read = T;
+  struct OfChannel {
+    const GivenGrad& of;
+
+    PLEXAURA_DEVICE Read read(std::int64_t place) const { return of.grad[place]; }
+    PLEXAURA_DEVICE T operator()(std::int64_t, Read read, T) const { return read; }
+  };
+
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t) const { return {*this}; }
 };
 
-// The gradient of moments() of one element x of `count`.
+// The gradient of moments() of the elements of a channel.
 template <class T>
-PLEXAURA_DEVICE inline T moments_grad(T x, Statistic<T> mean, Statistic<T> inverse, Statistic<T> diff_mean,
-                                      Statistic<T> diff_inverse, double count) {
-  const double scale = inverse;
-  const double tilt = scale * scale * scale * diff_inverse / count;
-  const double centred = static_cast<double>(widen(x)) - mean;
-  return narrow<T>(diff_mean / count - centred * tilt);
-}
+struct MomentsGrad {
+  Global<const Statistic<T>> mean;
+  Global<const Statistic<T>> inverse;
+  Global<const Statistic<T>> diff_mean;
+  Global<const Statistic<T>> diff_inverse;
+
+  struct OfChannel {
+    double mean;
+    double level;
+    double tilt;
+
+    PLEXAURA_DEVICE T operator()(T x) const {
+      const double centred = static_cast<double>(widen(x)) - mean;
+      return narrow<T>(level - centred * tilt);
+    }
+  };
+
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c, double count) const {
+    const double scale = inverse[c];
+    return {mean[c], diff_mean[c] / count, scale * scale * scale * diff_inverse[c] / count};
+  }
+};
 
 }  // namespace plexaura::cuda

@@ -13,23 +13,39 @@ PLEXAURA_DEVICE inline T rounded_sum(T a, T b) {
   return narrow<T>(widen(a) + widen(b));
 }
 
+// An element that is read where there is one.
 template <class T>
-struct NormaliseAddReluKernel {
+PLEXAURA_DEVICE inline T element_if(const Global<const T>& values, std::int64_t place) {
+  if (values) return values[place];
+  return T();
+}
+
+template <class T>
+struct NormaliseAddReluTerms {
   Global<const T> src;
   Normal<T> normal;
   Global<const T> addend;  // null: none
   bool relu;
   Global<T> dst;
-  Channels of;
 
-  PLEXAURA_DEVICE void operator()(Block& block) const {
-    const functors::Relu<Compute<T>, Math> clipped(nullptr);
-    block.each_item(dst.count(), [&](std::int64_t i) {
-      T y = normal(src[i], of.channel_of(i));
-      if (addend) y = rounded_sum(y, addend[i]);
-      dst[i] = relu ? narrow<T>(clipped(widen(y))) : y;
-    });
-  }
+  struct Read {
+    T x;
+    T addend;
+  };
+  struct OfChannel {
+    const NormaliseAddReluTerms& terms;
+    typename Normal<T>::OfChannel normal;
+
+    PLEXAURA_DEVICE Read read(std::int64_t i) const { return {terms.src[i], element_if(terms.addend, i)}; }
+    PLEXAURA_DEVICE void operator()(std::int64_t i, const Read& read) const {
+      const functors::Relu<Compute<T>, Math> clipped(nullptr);
+      T y = normal(read.x);
+      if (terms.addend) y = rounded_sum(y, read.addend);
+      terms.dst[i] = terms.relu ? narrow<T>(clipped(widen(y))) : y;
+    }
+  };
+
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const { return {*this, normal.of_channel(c)}; }
 };
 
 // The gradient of the result: of the relu behind it, if any, and perhaps the sum of two.
@@ -41,21 +57,38 @@ struct MaskedGrad {
   Normal<T> clipped;       // that; its shift is null where it is not
   Global<T> kept;          // null: nobody wants it
 
-  PLEXAURA_DEVICE bool passes(std::int64_t i, std::int64_t c, T x) const {
-    if (clipped.shift) return widen(clipped(x, c)) > 0;
-    return !result || widen(result[i]) > 0;
-  }
+  struct Read {
+    T grad;
+    T more;
+    T result;
+  };
+  struct OfChannel {
+    const MaskedGrad& of;
+    typename Normal<T>::OfChannel clipped;
 
-  PLEXAURA_DEVICE T operator()(std::int64_t i, std::int64_t c, T x) const {
-    const T sum = more ? rounded_sum(grad[i], more[i]) : grad[i];
-    const T masked = passes(i, c, x) ? sum : narrow<T>(Compute<T>(0));
-    if (kept) kept[i] = masked;
-    return masked;
+    PLEXAURA_DEVICE Read read(std::int64_t i) const {
+      return {of.grad[i], element_if(of.more, i), element_if(of.result, i)};
+    }
+    PLEXAURA_DEVICE bool passes(const Read& read, T x) const {
+      if (of.clipped.shift) return widen(clipped(x)) > 0;
+      return !of.result || widen(read.result) > 0;
+    }
+    PLEXAURA_DEVICE T operator()(std::int64_t i, const Read& read, T x) const {
+      const T sum = of.more ? rounded_sum(read.grad, read.more) : read.grad;
+      const T masked = passes(read, x) ? sum : narrow<T>(Compute<T>(0));
+      if (of.kept) of.kept[i] = masked;
+      return masked;
+    }
+  };
+
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const {
+    if (clipped.shift) return {*this, clipped.of_channel(c)};
+    return {*this, {}};
   }
 };
 
 template <class T, class Grad>
-struct TotalGradKernel {
+struct TotalGradTerms {
   Global<const T> src;
   NormalGrad<T> normal;
   Global<const Statistic<T>> diff_mean;
@@ -65,16 +98,31 @@ struct TotalGradKernel {
   Global<T> diff_src;
   Channels of;
 
-  PLEXAURA_DEVICE void operator()(Block& block) const {
-    const auto count = static_cast<double>(of.count());
-    block.each_item(src.count(), [&](std::int64_t i) {
-      const std::int64_t c = of.channel_of(i);
-      const T x = src[i];
-      T sum = normal.of_x(grad(i, c, x), c);
-      if (addend) sum = rounded_sum(addend[i], sum);
-      diff_src[i] = rounded_sum(
-          sum, moments_grad<T>(x, normal.mean[c], normal.inverse[c], diff_mean[c], diff_inverse[c], count));
-    });
+  struct Read {
+    T x;
+    typename Grad::Read grad;
+    T addend;
+  };
+  struct OfChannel {
+    const TotalGradTerms& terms;
+    typename Grad::OfChannel grad;
+    typename NormalGrad<T>::OfX of_x;
+    typename MomentsGrad<T>::OfChannel of_moments;
+
+    PLEXAURA_DEVICE Read read(std::int64_t i) const {
+      return {terms.src[i], grad.read(i), element_if(terms.addend, i)};
+    }
+    PLEXAURA_DEVICE void operator()(std::int64_t i, const Read& read) const {
+      T sum = of_x(grad(i, read.grad, read.x));
+      if (terms.addend) sum = rounded_sum(read.addend, sum);
+      terms.diff_src[i] = rounded_sum(sum, of_moments(read.x));
+    }
+  };
+
+  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const {
+    const MomentsGrad<T> moments{normal.mean, normal.inverse, diff_mean, diff_inverse};
+    return {*this, grad.of_channel(c), normal.of_x(c),
+            moments.of_channel(c, static_cast<double>(of.count()))};
   }
 };
 
@@ -120,9 +168,10 @@ void forward(const Call& call, const BatchNormRegion& region) {
   const Normal<T> normal{
       call.inputs[1].in<S>(), call.inputs[2].in<S>(), {mean, of.channels}, {inverse, of.channels}};
   if (call.outputs[0].address != nullptr)
-    enqueue(call, blocks_for(x.count()),
-            NormaliseAddReluKernel<T>{x, normal, input_if<T>(call, region.adds, region.addend_input()),
-                                      region.relu, call.outputs[0].out<T>(), of});
+    enqueue_by_channel(
+        call, of,
+        NormaliseAddReluTerms<T>{x, normal, input_if<T>(call, region.adds, region.addend_input()),
+                                 region.relu, call.outputs[0].out<T>()});
 }
 
 // Where the masked gradient is wanted, the first kernel writes it, and the second one reads that.
@@ -148,16 +197,16 @@ void backward(const Call& call, const FusedBatchNorm& region) {
   enqueue_channel_sums(call, of, NormaliseGradTerms<T, MaskedGrad<T>>{x, normal, grad, grads});
   if (call.outputs[0].address == nullptr) return;
   const auto enqueue_total = [&](const auto& grad_again) {
-    enqueue(call, blocks_for(x.count()),
-            TotalGradKernel<T, std::remove_cvref_t<decltype(grad_again)>>{
-                x,
-                normal,
-                {spare.first, of.channels},
-                {spare.second, of.channels},
-                grad_again,
-                input_if<T>(call, region.of.adds, region.of.addend_input()),
-                call.outputs[0].out<T>(),
-                of});
+    enqueue_by_channel(call, of,
+                       TotalGradTerms<T, std::remove_cvref_t<decltype(grad_again)>>{
+                           x,
+                           normal,
+                           {spare.first, of.channels},
+                           {spare.second, of.channels},
+                           grad_again,
+                           input_if<T>(call, region.of.adds, region.of.addend_input()),
+                           call.outputs[0].out<T>(),
+                           of});
   };
   if (kept.address != nullptr)
     enqueue_total(GivenGrad<T>{kept.in<T>()});

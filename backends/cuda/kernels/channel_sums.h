@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/joins.h"
 #include "backends/cuda/kernels/splits.h"
 #include "backends/cuda/kernels/strides.h"
 
-// Two sums over the elements of each channel, in splits.
+// Two sums over the elements of each channel, in splits, and what is done with each element by its channel.
 
 namespace plexaura::cuda {
 
@@ -23,9 +24,13 @@ struct Channels {
 
   PLEXAURA_HD std::int64_t count() const { return samples * run; }  // elements of a channel
   PLEXAURA_DEVICE std::int64_t place(std::int64_t channel, std::int64_t i) const {
-    return (i / run * channels + channel) * run + i % run;
+    const std::int64_t sample = quotient(i, run);
+    return (sample * channels + channel) * run + i - sample * run;
   }
-  PLEXAURA_DEVICE std::int64_t channel_of(std::int64_t place) const { return place / run % channels; }
+  PLEXAURA_DEVICE std::int64_t channel_of(std::int64_t place) const {
+    const std::int64_t plane = quotient(place, run);
+    return plane - quotient(plane, channels) * channels;
+  }
 
   // Where channels lie beside each other a block sums up several at once.
   bool innermost() const { return run == 1; }
@@ -92,8 +97,37 @@ PLEXAURA_DEVICE inline TwoSums sum_from(Firsts& firsts, Seconds& seconds, int fi
   return sum;
 }
 
-// Terms: terms(place, channel) gives the two terms of the element at a place, once for each element, and terms.finish(channel,
-// sums) does what is to be done with the sums, once for each channel.
+// of(place, of.read(place)) for the places place_of(i), i from `begin` in steps. Several are read before the first one is
+// used, so that a thread waits for memory once.
+template <class OfChannel, class PlaceOf>
+PLEXAURA_DEVICE inline void visit(OfChannel& of, std::int64_t begin, std::int64_t end, std::int64_t step,
+                                  const PlaceOf& place_of) {
+  constexpr int at_once = 4;
+  std::int64_t i = begin;
+  for (; i + (at_once - 1) * step < end; i += at_once * step) {
+    decltype(of.read(0)) read[at_once];
+    for (int k = 0; k < at_once; ++k) read[k] = of.read(place_of(i + k * step));
+    for (int k = 0; k < at_once; ++k) of(place_of(i + k * step), read[k]);
+  }
+  for (; i < end; i += step) of(place_of(i), of.read(place_of(i)));
+}
+
+// Adds up the terms of the elements that it visits.
+template <class OfChannel>
+struct SumOfTerms {
+  OfChannel terms;
+  TwoSums sum;
+
+  PLEXAURA_DEVICE auto read(std::int64_t place) const { return terms.read(place); }
+  template <class Read>
+  PLEXAURA_DEVICE void operator()(std::int64_t place, const Read& read) {
+    sum += terms(place, read);
+  }
+};
+
+// Terms: terms.of_channel(channel) has what is the same for a channel. By that, of(place, of.read(place)) gives the two terms
+// of the element at a place, once for each element. terms.finish(channel, sums) does what is to be done with the sums, once for
+// each channel.
 template <class Terms>
 struct SumsOfRunsKernel {
   Terms terms;
@@ -102,10 +136,10 @@ struct SumsOfRunsKernel {
   static constexpr int finishers = 32;  // threads that add up splits
 
   PLEXAURA_DEVICE TwoSums sum_of_run(std::int64_t split, int thread, std::int64_t channel) const {
-    TwoSums sum;
-    for (std::int64_t i = sums.of.first_of(split) + thread; i < sums.of.first_of(split + 1); i += threads)
-      sum += terms(sums.of.place(channel, i), channel);
-    return sum;
+    SumOfTerms<decltype(terms.of_channel(0))> sum{terms.of_channel(channel), {}};
+    visit(sum, sums.of.first_of(split) + thread, sums.of.first_of(split + 1), threads,
+          [&](std::int64_t i) { return sums.of.place(channel, i); });
+    return sum.sum;
   }
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
@@ -149,12 +183,11 @@ struct SumsOfRowsKernel {
   ChannelSums sums;
 
   PLEXAURA_DEVICE TwoSums sum_of_rows(std::int64_t split, int first, std::int64_t channel) const {
-    TwoSums sum;
+    SumOfTerms<decltype(terms.of_channel(0))> sum{terms.of_channel(channel), {}};
     const Channels& of = sums.of;
-    const std::int64_t end = of.first_of(split + 1);
-    for (std::int64_t row = of.first_of(split) + first; row < end; row += Channels::rows_at_once)
-      sum += terms(row * of.channels + channel, channel);
-    return sum;
+    visit(sum, of.first_of(split) + first, of.first_of(split + 1), Channels::rows_at_once,
+          [&](std::int64_t row) { return row * of.channels + channel; });
+    return sum.sum;
   }
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
@@ -193,6 +226,64 @@ struct SumsOfRowsKernel {
     }
   }
 };
+
+// Does what terms.of_channel(channel) does with each element of x. Wherever it can, a thread stays in one channel.
+template <class Terms>
+struct ByChannelKernel {
+  Terms terms;
+  Channels of;
+
+  static constexpr std::int64_t fewest_elements = threads / 2;  // of a plane that is a block's
+  static constexpr std::int64_t fewest_planes = most_arrivals;  // fewer would not fill a GPU
+
+  PLEXAURA_HD bool takes_planes() const {
+    return of.run >= fewest_elements && of.samples * of.channels >= fewest_planes;
+  }
+
+  std::int64_t blocks() const {
+    if (takes_planes()) return blocks_of_sums(of.samples * of.channels);
+    constexpr std::int64_t of_a_thread = 8;
+    const std::int64_t most = blocks_for((of.count() * of.channels + of_a_thread - 1) / of_a_thread);
+    const std::int64_t in_turn = of.channels / std::gcd(of.channels, std::int64_t{threads});
+    return most < in_turn ? most : most - most % in_turn;
+  }
+
+  PLEXAURA_DEVICE void visit_planes(std::int64_t first_plane, std::int64_t step, int thread) const {
+    for (std::int64_t plane = first_plane; plane < of.samples * of.channels; plane += step) {
+      const auto element = terms.of_channel(plane - quotient(plane, of.channels) * of.channels);
+      visit(element, plane * of.run + thread, (plane + 1) * of.run, threads,
+            [](std::int64_t i) { return i; });
+    }
+  }
+
+  PLEXAURA_DEVICE void visit_each(std::int64_t first, std::int64_t step) const {
+    const std::int64_t end = of.count() * of.channels;
+    if (first >= end) return;
+    if (of.run == 1 && step % of.channels == 0) {
+      const auto element = terms.of_channel(of.channel_of(first));
+      return visit(element, first, end, step, [](std::int64_t i) { return i; });
+    }
+    for (std::int64_t i = first; i < end; i += step) {
+      const auto element = terms.of_channel(of.channel_of(i));
+      element(i, element.read(i));
+    }
+  }
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    block.each_thread([&](int thread) {
+      if (takes_planes())
+        visit_planes(block.index(), block.blocks(), thread);
+      else
+        visit_each(block.index() * threads + thread, block.blocks() * threads);
+    });
+  }
+};
+
+template <class Terms>
+void enqueue_by_channel(const Call& call, const Channels& of, const Terms& terms) {
+  const ByChannelKernel<Terms> kernel{terms, of};
+  if (of.count() * of.channels > 0) enqueue(call, kernel.blocks(), kernel);
+}
 
 // Enqueues what makes the sums, whose parts lie in the workspace, and finishes them.
 template <class Terms>
