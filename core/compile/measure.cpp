@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/device/transfer.h"
@@ -19,31 +23,49 @@ constexpr int most_rounds = 20;
 constexpr double enough = 0.05;  // seconds of runs
 constexpr double noise = 1e-3;   // seconds by which a run may be slower because of other programs
 
-std::unique_ptr<Memory> zeros(Backend& backend, std::int64_t count) {
-  const auto bytes = static_cast<std::size_t>(count);
-  auto memory = backend.allocate(bytes, MemoryUse::device);
-  const std::vector<std::byte> zero(bytes);
-  copy_to_device(backend, memory->address(), zero.data(), bytes);
-  return memory;
-}
+// Memory of zeros for the kernels of all candidates, which run one after the other: inputs stay zeros, outputs and scratch
+// memory do not.
+class Operands {
+ public:
+  explicit Operands(Backend& backend) : backend_(backend) {}
 
-// A candidate's kernel with operands of its own.
+  // The one at this place, by its name and number; where it has fewer bytes so far, another one.
+  Address at(std::string_view name, std::size_t number, std::size_t bytes) {
+    auto& pieces = pieces_[{name, number}];
+    if (pieces.empty() || pieces.back()->bytes() < bytes) {
+      auto memory = backend_.allocate(bytes, MemoryUse::device);
+      write_zeros(backend_, memory->address(), bytes);
+      pieces.push_back(std::move(memory));
+    }
+    return pieces.back()->address();
+  }
+
+ private:
+  Backend& backend_;
+  std::map<std::pair<std::string_view, std::size_t>, std::vector<std::unique_ptr<Memory>>> pieces_;
+};
+
+// A candidate's kernel.
 class Trial {
  public:
-  Trial(Backend& backend, const RegionQuery& query, const Candidate& candidate)
-      : backend_(backend), done_(backend.make_event()) {
+  Trial(Backend& backend, Operands& operands, const RegionQuery& query, const Candidate& candidate)
+      : done_(backend.make_event()) {
     const Region& region = query.region;
+    const auto bytes = [&](Value value, const Layout& layout) {
+      return static_cast<std::size_t>(layout.bytes(query.type(value)));
+    };
     Binding binding;
     for (std::size_t i = 0; i < region.inputs.size(); ++i) {
       const bool read = candidate.reads.empty() || candidate.reads[i];
-      binding.inputs.push_back(read ? hold(candidate.inputs[i].bytes(query.type(region.inputs[i])))
+      binding.inputs.push_back(read ? operands.at("input", i, bytes(region.inputs[i], candidate.inputs[i]))
                                     : nullptr);
     }
     for (std::size_t i = 0; i < region.outputs.size(); ++i)
-      binding.outputs.push_back(
-          query.wanted[i] ? hold(candidate.outputs[i].bytes(query.type(region.outputs[i]))) : nullptr);
+      binding.outputs.push_back(query.wanted[i]
+                                    ? operands.at("output", i, bytes(region.outputs[i], candidate.outputs[i]))
+                                    : nullptr);
     const auto kernel = candidate.make();
-    if (kernel->workspace() > 0) binding.workspace = hold(static_cast<std::int64_t>(kernel->workspace()));
+    if (kernel->workspace() > 0) binding.workspace = operands.at("workspace", 0, kernel->workspace());
     binding.name = &name_;
     launch_ = kernel->bind(binding);
   }
@@ -57,14 +79,7 @@ class Trial {
   }
 
  private:
-  Address hold(std::int64_t bytes) {
-    held_.push_back(zeros(backend_, bytes));
-    return held_.back()->address();
-  }
-
-  Backend& backend_;
   std::unique_ptr<Event> done_;
-  std::vector<std::unique_ptr<Memory>> held_;
   std::string name_ = "a kernel that is being measured";
   std::unique_ptr<Launch> launch_;
 };
@@ -73,9 +88,9 @@ class Trial {
 class Contest {
  public:
   Contest(Backend& backend, const RegionQuery& query, std::span<const Candidate> candidates)
-      : trials_(candidates.size()), least_(candidates.size(), never) {
+      : operands_(backend), trials_(candidates.size()), least_(candidates.size(), never) {
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      attempt(i, [&] { trials_[i] = std::make_unique<Trial>(backend, query, candidates[i]); });
+      attempt(i, [&] { trials_[i] = std::make_unique<Trial>(backend, operands_, query, candidates[i]); });
   }
 
   void run(int repeats) {
@@ -122,6 +137,7 @@ class Contest {
     }
   }
 
+  Operands operands_;
   std::vector<std::unique_ptr<Trial>> trials_;  // null: out
   std::vector<double> least_;
   std::exception_ptr failure_;

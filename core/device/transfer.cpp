@@ -1,6 +1,8 @@
 #include "core/device/transfer.h"
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace plexaura {
 
@@ -62,6 +64,19 @@ void copy_to_device(Backend& backend, Address dst, const std::byte* src, std::si
   StagedCopy staging(backend, bytes);
   std::memcpy(staging.host(), src, bytes);
   staging.to_device(dst, bytes);
+}
+
+void write_zeros(Backend& backend, Address dst, std::size_t bytes) {
+  if (backend.info().host_memory) {
+    std::fill_n(dst, bytes, std::byte{0});
+    return;
+  }
+  constexpr std::size_t from_host = 1 << 16;
+  const std::vector<std::byte> zeros(std::min(bytes, from_host));
+  copy_to_device(backend, dst, zeros.data(), zeros.size());
+  for (std::size_t done = zeros.size(); done < bytes; done += std::min(done, bytes - done))
+    backend.copy(Stream::compute, dst + done, dst, std::min(done, bytes - done));
+  wait_for(backend);
 }
 
 Tensor read_value(Backend& backend, Address src, const TensorType& type, const Layout& layout) {

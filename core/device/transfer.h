@@ -24,6 +24,8 @@ class PLEXAURA_API StagedCopy {
 // The same for the time between runs; they allocate staging memory of their own.
 PLEXAURA_API void copy_to_host(Backend& backend, std::byte* dst, Address src, std::size_t bytes);
 PLEXAURA_API void copy_to_device(Backend& backend, Address dst, const std::byte* src, std::size_t bytes);
+// Zeros, of which few come from the host.
+PLEXAURA_API void write_zeros(Backend& backend, Address dst, std::size_t bytes);
 
 // Whole values: row-major on the host, in `layout` on the device.
 PLEXAURA_API Tensor read_value(Backend& backend, Address src, const TensorType& type, const Layout& layout);

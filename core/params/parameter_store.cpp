@@ -269,8 +269,7 @@ void ParameterStore::write_value_of(std::string_view name, const Tensor& value) 
 std::unique_ptr<Memory> ParameterStore::zeroed(std::size_t bytes, const MemoryProvider& provider) {
   std::unique_ptr<Memory> memory = provider ? provider(bytes) : nullptr;
   if (!memory) memory = backend_->allocate(bytes, MemoryUse::device);
-  const std::vector<std::byte> zeros(bytes);
-  copy_to_device(*backend_, memory->address(), zeros.data(), bytes);
+  write_zeros(*backend_, memory->address(), bytes);
   return memory;
 }
 

@@ -52,6 +52,21 @@ TEST_CASE("blocking copies bring back what they brought there") {
   settle(backend);
 }
 
+TEST_CASE("zeros fill what they were asked to, and no more") {
+  Backend& backend = test_backend();
+  for (const std::size_t bytes : {0, 1, 1000, 65536, 65537, 300001}) {
+    CAPTURE(bytes);
+    std::vector<std::byte> expected(bytes + 2, std::byte{7});
+    const auto memory = backend.allocate(expected.size(), MemoryUse::device);
+    copy_to_device(backend, memory->address(), expected.data(), expected.size());
+    write_zeros(backend, memory->address() + 1, bytes);
+    std::vector<std::byte> found(expected.size());
+    copy_to_host(backend, found.data(), memory->address(), found.size());
+    std::fill(expected.begin() + 1, expected.end() - 1, std::byte{0});
+    CHECK(found == expected);
+  }
+}
+
 TEST_CASE("memory of any size has an address of its own") {
   for (const MemoryUse use : {MemoryUse::device, MemoryUse::staging}) {
     const auto nothing = test_backend().allocate(0, use);
