@@ -116,6 +116,16 @@ TEST_CASE("a kernel that waits takes at least so long, another one less") {
   CHECK(seconds[1] < 3e-3);
 }
 
+TEST_CASE("where steps are recorded, what the host takes to launch a kernel does not count") {
+  if (test_backend().record([] {}) == nullptr) return;
+  constexpr double seconds_of_host = 500e-6;
+  TwoSpeeds backend(test_backend(), "mul", 500us, 0us);
+  const Product product;
+  const std::vector<double> seconds = measure(backend, product.query, backend.propose(product.query));
+  REQUIRE(seconds.size() == 2);
+  CHECK(seconds[0] < seconds_of_host);
+}
+
 TEST_CASE("kernels with scratch memory and outputs that nobody wants can be measured") {
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {4, 16, 5, 5}});
