@@ -47,7 +47,7 @@ void record_in_graph(Event* event, Stream* stream);
 // What enters the stream from now on starts after what was recorded last.
 void hold(Stream* stream, Event* event);
 bool passed(const Event* event);
-void synchronize(Event* event);  // of make_awaited_event()
+void synchronize(Event* event);                                // of make_awaited_event()
 double seconds_between(const Event* begin, const Event* end);  // timed ones, both passed
 
 // What enters the stream from now on starts when the flag has reached the value.

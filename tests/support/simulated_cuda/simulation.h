@@ -60,7 +60,8 @@ struct Faults {
   static Faults of_environment();
   bool operator==(const Faults&) const = default;
 
-  std::size_t memory = std::numeric_limits<std::size_t>::max();  // PLEXAURA_SIMULATED_CUDA_MEMORY: so many bytes are all that there is
+  // PLEXAURA_SIMULATED_CUDA_MEMORY: so many bytes are all that there is
+  std::size_t memory = std::numeric_limits<std::size_t>::max();
   std::uint64_t refused_launch = 0;  // PLEXAURA_SIMULATED_CUDA_REFUSES: this launch fails at once; from 1
   std::uint64_t deadly_work = 0;     // PLEXAURA_SIMULATED_CUDA_DIES_IN: the device is lost in it; from 1
   std::uint64_t forgotten_hold =
