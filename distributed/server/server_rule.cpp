@@ -27,12 +27,12 @@ void carry_on(std::span<const T> answer, std::span<const T> pushed, std::span<T>
 template <class T>
 void mix_in(const ServerRule& rule, std::int64_t staleness, std::int64_t clients, std::size_t trainables,
             std::span<const T> pushed, std::span<T> weights) {
+  const T share = static_cast<T>(rule.share(staleness));
   if (rule.push == ServerRule::Push::weights) {
-    const T share = static_cast<T>(rule.share(staleness));
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += share * (pushed[i] - weights[i]);
     return;
   }
-  for (std::size_t i = 0; i < trainables; ++i) weights[i] += pushed[i];
+  for (std::size_t i = 0; i < trainables; ++i) weights[i] += share * pushed[i];
   for (std::size_t i = trainables; i < weights.size(); ++i) weights[i] += pushed[i] / static_cast<T>(clients);
 }
 

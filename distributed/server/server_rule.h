@@ -10,11 +10,11 @@ namespace plexaura {
 struct ServerRule {
   enum class Push : std::uint8_t {
     weights,  // the server's weights go a share of their way to the client's
-    changes   // those since the client got its weights are added to the server's
+    changes   // a share of those since the client got its weights is added to the server's
   };
   Push push = Push::weights;
-  // With weights: the share, above 0 and at most 1, for a push of staleness s multiplied by (1 + s)^-damping. The
-  // staleness is the number of pushes that the server took in since the client got its weights.
+  // The share, above 0 and at most 1, for a push of staleness s multiplied by (1 + s)^-damping. The staleness is the number
+  // of pushes that the server took in since the client got its weights.
   double mix = 0.5;
   double damping = 0;
 
@@ -31,8 +31,8 @@ void compose_push(const ServerRule& rule, std::span<const T> weights, std::span<
 template <class T>
 void carry_on(std::span<const T> answer, std::span<const T> pushed, std::span<T> weights);
 
-// Takes in a push. Of changes, those of buffers, which lie behind the trainables, are divided by the number of clients:
-// each follows the statistics of its own samples, and their sum would go too far.
+// Takes in a push. Changes of buffers, which lie behind the trainables, are divided by the number of clients, whatever the
+// share: each follows the statistics of its own samples, and their sum would go too far.
 template <class T>
 void mix_in(const ServerRule& rule, std::int64_t staleness, std::int64_t clients, std::size_t trainables,
             std::span<const T> pushed, std::span<T> weights);

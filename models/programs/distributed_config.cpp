@@ -88,7 +88,7 @@ bool rank_0_adds(const std::string& strategy) {
   return strategy == "reduce-broadcast" || strategy == "send-recv" || strategy == "scatter-gather";
 }
 
-AsyncServerOptions read_async_server(const Section& distributed, bool mixes) {
+AsyncServerOptions read_async_server(const Section& distributed, double mix) {
   AsyncServerOptions server;
   server.servers = static_cast<int>(distributed.integer_or(
       "servers", server.servers, {.minimum = 1, .maximum = std::numeric_limits<int>::max()}));
@@ -101,8 +101,7 @@ AsyncServerOptions read_async_server(const Section& distributed, bool mixes) {
     server.max_staleness = distributed.integer("max_staleness", {.minimum = 0});
   const bool is_threaded = distributed.choice_or("client", "serial", {"serial", "threaded"}) == "threaded";
   server.client = is_threaded ? ClientKind::threaded : ClientKind::serial;
-  if (!mixes) return server;
-  server.rule.mix = distributed.number_or("mix", server.rule.mix, {.maximum = 1, .above = 0});
+  server.rule.mix = distributed.number_or("mix", mix, {.maximum = 1, .above = 0});
   server.rule.damping = distributed.number_or("damping", server.rule.damping, {.minimum = 0});
   return server;
 }
@@ -124,7 +123,6 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   const std::string because = "the strategy is " + run.strategy.name;
   const bool is_local = run.strategy.name == "local";
   const bool is_elastic = run.strategy.name == "elastic";
-  const bool mixes = run.strategy.name == "async-server";
   const bool has_server = has_parameter_server(run.strategy.name);
   const bool all_update_alike = !is_local && !is_elastic && !has_server && !sends_data(run.strategy.name);
   if (run.types.scales_loss() && !all_update_alike)
@@ -144,10 +142,12 @@ void read_strategy(const Section& distributed, RunOptions& run) {
   else
     distributed.refuse({"compression", "compression_ratio", "compression_rank"}, because);
   if (!is_local) distributed.refuse({"first_epochs", "outer", "fragments", "delay"}, because);
-  if (has_server) run.strategy.async_server = read_async_server(distributed, mixes);
+  if (has_server)
+    run.strategy.async_server = read_async_server(distributed, run.strategy.name == "downpour" ? 1 : 0.5);
   if (!is_elastic) distributed.refuse({"elasticity"}, because);
-  if (!has_server) distributed.refuse({"servers", "group", "push_every", "max_staleness", "client"}, because);
-  if (!mixes) distributed.refuse({"mix", "damping"}, because);
+  if (!has_server)
+    distributed.refuse({"servers", "group", "push_every", "max_staleness", "client", "mix", "damping"},
+                       because);
   if (is_local || is_elastic)
     run.trainer.report_seconds =
         distributed.number_or("report_seconds", run.trainer.report_seconds, {.minimum = 0});

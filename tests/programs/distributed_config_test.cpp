@@ -52,6 +52,12 @@ TEST_CASE("all end with a rank that dies where clients have several ranks, and '
                        "distributed.group is above 1; remove one of them"));
 }
 
+TEST_CASE("changes of clients are added whole, unless distributed.mix says otherwise") {
+  CHECK(server_of("").rule.mix == 1);
+  CHECK(server_of(", mix: 0.25, damping: 1").rule.mix == 0.25);
+  CHECK(server_of(", mix: 0.25, damping: 1").rule.damping == 1);
+}
+
 TEST_CASE("as many ranks serve as distributed.servers says, and a client has as many as distributed.group") {
   CHECK(server_of("").servers == 1);
   CHECK(server_of("").group == 1);

@@ -41,9 +41,15 @@ TEST_CASE("server rule: damping takes less of what is stale") {
 }
 
 TEST_CASE("server rule: changes are added, those of buffers divided among the clients") {
-  const ServerRule rule{.push = ServerRule::Push::changes};
+  const ServerRule rule{.push = ServerRule::Push::changes, .mix = 1};
   CHECK(pushed(rule) == Numbers{1, -2, 0});
   CHECK(taken(rule, 7, {1, -2, 8}) == Numbers{9, 14, 34});
+}
+
+TEST_CASE("server rule: a share of changes is added, and less of what is stale") {
+  const ServerRule rule{.push = ServerRule::Push::changes, .mix = 0.5, .damping = 1};
+  CHECK(taken(rule, 0, {4, -8, 8}) == Numbers{10, 12, 34});
+  CHECK(taken(rule, 1, {4, -8, 8}) == Numbers{9, 14, 34});
 }
 
 TEST_CASE("server rule: a client that has gone on keeps what it has learned since its push") {

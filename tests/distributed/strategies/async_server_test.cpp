@@ -178,7 +178,7 @@ TEST_CASE("async-server: weights are mixed, stale ones less, and all have those 
 
 TEST_CASE("downpour: changes are added, and those of buffers averaged") {
   const Pushed pushed =
-      push_one_after_the_other({.rule = {.push = ServerRule::Push::changes}, .push_every = 1});
+      push_one_after_the_other({.rule = {.push = ServerRule::Push::changes, .mix = 1}, .push_every = 1});
   CHECK(pushed.behind[0] == Numbers{8, 4, 8});
   CHECK(pushed.behind[1] == Numbers{24, 12, 16});
   CHECK(pushed.rested[0] == Numbers{24, 12, 8});
@@ -191,7 +191,7 @@ TEST_CASE("downpour: a client adds what it has changed since it got its weights"
     behind = client.values();
     client.rest();
   };
-  account_of({.rule = {.push = ServerRule::Push::changes}, .push_every = 2}, {moving, idle});
+  account_of({.rule = {.push = ServerRule::Push::changes, .mix = 1}, .push_every = 2}, {moving, idle});
   CHECK(behind == Numbers{11, 7.75, 11});  // the buffer from 4.5, by (11 - 4.5) / 2
 }
 
@@ -281,7 +281,7 @@ TEST_CASE("async-server: a threaded client goes on while its push travels, and k
 }
 
 TEST_CASE("downpour: a threaded client pushes what it has changed since its last push, and nothing twice") {
-  const Pushed pushed = go_on_behind_a_push({.push = ServerRule::Push::changes});
+  const Pushed pushed = go_on_behind_a_push({.push = ServerRule::Push::changes, .mix = 1});
   CHECK(pushed.behind[0] == Numbers{9, 9, 9});
   CHECK(pushed.behind[1] == Numbers{28, 12, 12});  // the server has gone from 8 to 24
   CHECK(pushed.rested[0] == Numbers{28, 14, 12});
@@ -409,7 +409,7 @@ TEST_CASE("async-server, downpour: servers of a shard each take in a push as one
     CHECK(mixed.rested[0] == Numbers{7, 7, 8});
     CHECK(tells(mixed.account, fmt::format("     {}        1        1             0.00", servers)));
     CHECK(tells(mixed.account, "  pushes by staleness   0: 1  1: 1\n"));
-    const ServerRule adding{.push = ServerRule::Push::changes};
+    const ServerRule adding{.push = ServerRule::Push::changes, .mix = 1};
     const Pushed added = push_one_after_the_other({.servers = servers, .rule = adding, .push_every = 1});
     CHECK(added.behind[1] == Numbers{24, 12, 16});
     CHECK(added.rested[0] == Numbers{24, 12, 8});

@@ -56,7 +56,7 @@ std::vector<Numbers> values_of_client(const ServerRule& rule, std::optional<std:
 TEST_CASE("visiting: goes on with the weights of the server behind each push") {
   CHECK(values_of_client({.mix = 0.5}, 1) ==
         std::vector<Numbers>{{4, 4, 0}, {6, 6, 8}, {7, 7, 8}, {7.5, 7.5, 8}, {7.5, 7.5, 8}});
-  CHECK(values_of_client({.push = ServerRule::Push::changes}, 1) ==
+  CHECK(values_of_client({.push = ServerRule::Push::changes, .mix = 1}, 1) ==
         std::vector<Numbers>{{4, 4, 0}, {8, 8, 8}, {8, 8, 8}, {8, 8, 8}, {8, 8, 8}});
 }
 

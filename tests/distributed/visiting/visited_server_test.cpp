@@ -127,7 +127,7 @@ TEST_CASE("visited server: takes in pushes of those that join and leave, and tel
 
 TEST_CASE("visited server: changes of buffers are divided by the clients that are there") {
   const TemporaryFolder folder;
-  Served served(folder / "server", {.rule = {.push = ServerRule::Push::changes}, .clients = 2});
+  Served served(folder / "server", {.rule = {.push = ServerRule::Push::changes, .mix = 1}, .clients = 2});
   served.start();
   Visitor first(folder / "server", 60);
   first.join(facts(), 16);
