@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <functional>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,15 +41,13 @@ std::string answer_to(const BackendOptions& options) {
   return "opened";
 }
 
-// In a process of its own, because a driver is loaded once.
-template <class Before>
-std::string answer_after(const Before& before) {
+// In a process of its own, because a driver is loaded once: whoever opens the plugin loads it, for cuBLASLt does.
+std::string said_by_child(const std::function<std::string()>& say) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const pid_t child = fork();
   if (child == 0) {
-    before();
-    const std::string answer = answer_to({});
+    const std::string answer = say();
     _exit(write(ends[1], answer.data(), answer.size()) == static_cast<ssize_t>(answer.size()) ? 0 : 1);
   }
   close(ends[1]);
@@ -64,22 +63,23 @@ std::string answer_after(const Before& before) {
 }
 
 std::string answer_with_driver(const char* version, const char* init) {
-  return answer_after([=] {
+  return said_by_child([=] {
     setenv("FAKE_DRIVER_VERSION", version, 1);
     setenv("FAKE_DRIVER_INIT", init, 1);
     if (dlopen(PLEXAURA_FAKE_CUDA_DRIVER, RTLD_NOW | RTLD_GLOBAL) == nullptr) _exit(2);
+    return answer_to({});
   });
 }
 
 }  // namespace
 
 TEST_CASE("the plugin of CUDA is opened where there is no GPU") {
-  CHECK(std::string(plugin().stamp) == plugin_stamp);
+  CHECK(said_by_child([] { return std::string(plugin().stamp); }) == plugin_stamp);
 }
 
 TEST_CASE("without a driver CUDA's plugin names the library that is missing") {
   if (has_driver()) return;
-  CHECK(answer_after([] {}) ==
+  CHECK(said_by_child([] { return answer_to({}); }) ==
         "the backend 'cuda' needs NVIDIA's driver, and this machine does not have its library libcuda.so.1; "
         "install the driver, or use the backend 'cpu'");
 }
@@ -102,10 +102,12 @@ TEST_CASE("a driver without a GPU is told from no driver") {
 }
 
 TEST_CASE("a wrong option of CUDA's plugin is refused before it asks for a driver") {
-  CHECK(answer_to({{"lazy", "1"}}) ==
-        "the backend 'cuda' has no option 'lazy'; it has: branches, device, fuse, tf32");
-  CHECK(answer_to({{"device", "-1"}}) ==
-        "the option 'device' of the backend 'cuda' is '-1'; it must be the number of a GPU, from 0");
+  CHECK(said_by_child([] {
+          return answer_to({{"lazy", "1"}});
+        }) == "the backend 'cuda' has no option 'lazy'; it has: branches, device, fuse, tf32");
+  CHECK(said_by_child([] {
+          return answer_to({{"device", "-1"}});
+        }) == "the option 'device' of the backend 'cuda' is '-1'; it must be the number of a GPU, from 0");
 }
 
 }  // namespace plexaura::testing::cuda_plugin_test
