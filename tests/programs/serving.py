@@ -195,14 +195,14 @@ class Killed(ServerTest):
         for seed in range(support.FAULT_SEEDS):
             step = random.Random(seed).randrange(1, 1000)
             with self.case("server comes back", f"killed behind step {step}, {', '.join(settings_of(seed))}"):
-                run = self.start_clients(*settings_of(seed), options=("--rejoin",), epochs=1000)
+                run = self.start_clients(*settings_of(seed), options=("--rejoin",), epochs=300)
                 self.wait_for_step(step)
                 first = self.ranks()[0].process
                 self.kill(0)
                 self.wait_for_new_start(first)
                 self.assertRegex(self.end(run, 0)[-1], f"starting again from the last checkpoint with {CLIENTS + 1} ranks$")
-                self.check_all_are_back(1000)
-                self.check_learned(1000)
+                self.check_all_are_back(300)
+                self.check_learned(300)
 
     def check_all_are_back(self, epochs):
         """The tables of all starts together have all parts."""
