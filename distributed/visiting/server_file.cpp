@@ -29,8 +29,19 @@ std::string name_of_host() {
   return name.data();
 }
 
+std::string text_of(const ServerPlace& place) {
+  return fmt::format("{} {} {}\n", place.host, place.port, place.key);
+}
+
 // A host may not know its own name.
 std::string address_of_host(const std::string& host) { return host == name_of_host() ? "127.0.0.1" : host; }
+
+// Nothing yet, or what a server has left that was killed.
+bool is_for_servers(const std::filesystem::path& path) {
+  const auto bytes = std::filesystem::file_size(path);
+  const auto place = read_server_file(path);
+  return bytes == 0 || (place && place->port > 0 && bytes == text_of(*place).size());
+}
 
 bool is_connected(int socket, double seconds) {
   pollfd wait{socket, POLLOUT, 0};
@@ -47,8 +58,12 @@ ServerFile::ServerFile(std::filesystem::path path)
   if (file_ < 0)
     throw UserError(
         fmt::format("--serve: '{}' cannot be written: {}; name another file", path_.string(), reason()));
-  if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  const bool is_held = flock(file_, LOCK_EX | LOCK_NB) != 0;
+  if (!is_held && is_for_servers(path_)) return;
   close(file_);
+  if (!is_held)
+    throw UserError(fmt::format("--serve: '{}' is there and no server has written it; name a file of its own",
+                                path_.string()));
   throw UserError(
       fmt::format("--serve: another server holds '{}'; end it, or name another file", path_.string()));
 }
@@ -70,7 +85,7 @@ ServerFile::~ServerFile() {
 
 // The end of the line is what says that all is there.
 void ServerFile::tell(const ServerPlace& place) {
-  const std::string text = fmt::format("{} {} {}\n", place.host, place.port, place.key);
+  const std::string text = text_of(place);
   if (ftruncate(file_, 0) == 0 && pwrite(file_, text.data(), text.size(), 0) == std::ssize(text)) return;
   throw UserError(
       fmt::format("--serve: '{}' cannot be written: {}; name another file", path_.string(), reason()));

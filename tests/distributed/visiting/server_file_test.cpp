@@ -1,6 +1,9 @@
 #include "distributed/visiting/server_file.h"
 
 #include <doctest/doctest.h>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <unistd.h>
 
 #include "tests/support/error_text.h"
@@ -27,9 +30,20 @@ TEST_CASE("server file: tells where the server is as long as that lives") {
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
+TEST_CASE("server file: what no server has written stays as it is") {
+  const TemporaryFolder folder;
+  const auto path = folder / "mine.csv";
+  for (const std::string text : {"a,b\n1,2\n", "one 2 three\nmore\n", "no port here\n"}) {
+    std::ofstream(path) << text;
+    CHECK(user_error([&] { ServerFile(path.string()); }) ==
+          "--serve: '" + path.string() + "' is there and no server has written it; name a file of its own");
+    CHECK(std::filesystem::file_size(path) == text.size());
+  }
+}
+
 TEST_CASE("server file: one that a killed server has left is taken over") {
   const TemporaryFolder folder;
-  write_text(folder / "server", "node1 4711 abc and more\n");
+  write_text(folder / "server", "node1 4711 abcabcabc\n");
   ServerFile file(folder / "server");
   file.tell({"n", 1, "k"});
   CHECK(read_text(folder / "server") == "n 1 k\n");
