@@ -38,6 +38,7 @@ std::string address_of_host(const std::string& host) { return host == name_of_ho
 
 // Nothing yet, or what a server has left that was killed.
 bool is_for_servers(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path)) return false;
   const auto bytes = std::filesystem::file_size(path);
   const auto place = read_server_file(path);
   return bytes == 0 || (place && place->port > 0 && bytes == text_of(*place).size());

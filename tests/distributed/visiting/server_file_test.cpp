@@ -41,6 +41,11 @@ TEST_CASE("server file: what no server has written stays as it is") {
   }
 }
 
+TEST_CASE("server file: a device is none, and is not read") {
+  CHECK(user_error([] { ServerFile("/dev/null"); }) ==
+        "--serve: '/dev/null' is there and no server has written it; name a file of its own");
+}
+
 TEST_CASE("server file: one that a killed server has left is taken over") {
   const TemporaryFolder folder;
   write_text(folder / "server", "node1 4711 abcabcabc\n");
