@@ -2,10 +2,12 @@
 // 0.1 --backward 0.2 --bucket 4000000@0.05. So a few cores carry many ranks, whose links are used as in training.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -39,11 +41,15 @@ struct Plan {
   double update = 0;
   std::vector<PlannedBucket> buckets;
   std::vector<SlowRank> slow;
+  double spread = 0;     // of what a rank computes in a step: the sigma of a log-normal distribution
   bool overlap = false;  // buckets are exchanged when they are ready, instead of behind the backward pass
   std::string strategy = "allreduce";
   std::string algorithm = "auto";
   std::int64_t steps = 5;
 };
+
+constexpr double most_seconds = 3600;
+constexpr double most_spread = 2;  // one rank in a thousand then takes some 500 times as long as the median
 
 using Clock = std::chrono::steady_clock;
 
@@ -81,9 +87,10 @@ void read_slow(const std::vector<std::string>& texts, Plan& plan) {
 
 class Replay {
  public:
-  Replay(Communicator& ranks, const Plan& plan) : ranks_(ranks), plan_(plan), root_(ranks, 0, true) {
+  Replay(Communicator& ranks, const Plan& plan)
+      : ranks_(ranks), plan_(plan), root_(ranks, 0, true), draws_(static_cast<unsigned>(ranks.rank())) {
     for (const SlowRank& slow : plan.slow)
-      if (slow.rank == ranks.rank()) factor_ = slow.factor;
+      if (slow.rank == ranks.rank()) factor_of_rank_ = slow.factor;
     std::int64_t most = 1;
     for (const PlannedBucket& bucket : plan.buckets) {
       most = std::max(most, bucket.bytes);
@@ -94,6 +101,7 @@ class Replay {
   }
 
   void step() {
+    factor_ = factor_of_rank_ * std::exp(plan_.spread * normal_(draws_));
     begin_ = computed_ = Clock::now();
     compute(plan_.forward);
     const Clock::time_point backward = computed_;
@@ -132,7 +140,10 @@ class Replay {
   const Plan& plan_;
   RootSum root_;
   std::optional<SharedWindow> window_;
-  double factor_ = 1;
+  std::mt19937 draws_;
+  std::normal_distribution<double> normal_;
+  double factor_of_rank_ = 1;
+  double factor_ = 1;  // of this step
   double all_bytes_ = 0;
   Clock::time_point begin_;
   Clock::time_point computed_;  // when all that was begun will have been computed
@@ -177,13 +188,16 @@ int main(int argc, char** argv) {
       "step of rank 0 "
       "as JSON. Start it with mpirun.",
       "replay_step");
-  app.add_option("--forward", plan.forward, "seconds")->check(CLI::NonNegativeNumber);
-  app.add_option("--backward", plan.backward, "seconds")->check(CLI::NonNegativeNumber);
-  app.add_option("--update", plan.update, "seconds")->check(CLI::NonNegativeNumber);
+  app.add_option("--forward", plan.forward, "seconds")->check(number(0, most_seconds));
+  app.add_option("--backward", plan.backward, "seconds")->check(number(0, most_seconds));
+  app.add_option("--update", plan.update, "seconds")->check(number(0, most_seconds));
   app.add_option("--bucket", buckets,
                  "BYTES@SECONDS: since the beginning of the backward pass; may be repeated")
       ->required();
   app.add_option("--slow", slow, "RANK:FACTOR: a rank that computes so many times as long");
+  app.add_option("--spread", plan.spread,
+                 "of what each rank computes in each step: the sigma of a log-normal distribution")
+      ->check(number(0, most_spread));
   app.add_flag("--overlap", plan.overlap, "exchanges buckets when they are ready, as on a device");
   app.add_option("--strategy", plan.strategy, "allreduce or reduce-broadcast")
       ->check(CLI::IsMember({"allreduce", "reduce-broadcast"}));

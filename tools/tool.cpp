@@ -58,6 +58,11 @@ CLI::Validator above_zero() {
   return number_check<double>("a number above 0", [](double number) { return number > 0; });
 }
 
+CLI::Validator number(double from, double to) {
+  return number_check<double>(fmt::format("a number from {:g} to {:g}", from, to),
+                              [=](double number) { return number >= from && number <= to; });
+}
+
 CLI::Validator whole_number(std::int64_t from, std::int64_t to) {
   return number_check<std::int64_t>(fmt::format("a whole number from {} to {}", from, to),
                                     [=](std::int64_t number) { return number >= from && number <= to; });

@@ -13,6 +13,7 @@ int run_tool(CLI::App& app, int argc, const char* const* argv, const std::functi
 
 // For options that take a number.
 CLI::Validator above_zero();
+CLI::Validator number(double from, double to);
 CLI::Validator whole_number(std::int64_t from, std::int64_t to = 1'000'000'000);
 
 }  // namespace plexaura

@@ -181,6 +181,13 @@ class Tools(ProgramTest):
             self.assertEqual((found["ranks"], found["hosts"], len(found["seconds"])), (2, 1, 3))
             self.assertGreaterEqual(min(found["seconds"]), 0.1049)
 
+    def test_replay_step_varies_what_it_computes(self):
+        """The draws are the same in each run. Of eight steps of two ranks, one at least takes twice as long as the median would."""
+        plan = ["--forward", 0.01, "--backward", 0.02, "--update", 0.005, "--bucket", "4000@0.01", "--spread", 2, "--steps", 8]
+        said = self.mpirun(2, [BUILD / "tools/replay_step", *plan]).out
+        found = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+        self.assertGreaterEqual(max(found["seconds"]), 0.07)
+
     def test_tcp_streams_between_two_hosts(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
@@ -203,6 +210,8 @@ class Tools(ProgramTest):
             (["replay_step", "--bucket", "4000"], "--bucket: '4000' must be BYTES@SECONDS"),
             (["replay_step", "--bucket", "4000@0", "--slow", "1"], "--slow: '1' must be RANK:FACTOR"),
             (["replay_step", "--bucket", "4000@0", "--steps", "0"], "--steps: '0' must be a whole number from 1"),
+            (["replay_step", "--bucket", "4000@0", "--spread", "-1"], "--spread: '-1' must be a number from 0 to 2"),
+            (["replay_step", "--bucket", "4000@0", "--forward", "1e9"], "--forward: '1e9' must be a number from 0 to 3600"),
             (["replay_step", "--bucket", "4000@0", "--slow", "1:2"], "--slow: there is no rank 1; the last is 0"),
             (["replay_step", "--bucket", "4000@0", "--slow", "0:2", "--slow", "0:3"], "--slow: rank 0 has two factors; give it one"),
             (["replay_step", "--bucket", "4000@0", "--strategy", "reduce-broadcast", "--algorithm", "tree"], "--algorithm is for the strategy allreduce; leave it out"),

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares what tools/scaling predicts with steps that build/tools/replay_step replays over fake hosts: compute is slept, buckets are
 sent over links of a known speed. Links are fitted on two hosts at one rate; all cases are others: some that are written below, and
-some that are drawn. Needs root, and takes 20 minutes.
+some that are drawn. Then it counts the steps of ranks whose compute varies that lie within the predicted bounds of 90 %. Needs root, and
+takes 30 minutes; the second part alone, with --bounds, takes 8.
 
-usage: scaling_validate.py BUILD
+usage: scaling_validate.py BUILD [--bounds]
 """
 
 import json
@@ -17,7 +18,7 @@ ROOT, BUILD = Path(__file__).resolve().parents[2], Path(sys.argv[1]).resolve()
 sys.path.insert(0, str(ROOT / "tools" / "scaling_parts"))
 
 import report  # noqa: E402
-from inputs import Bucket, Link, Links, Profile, Step  # noqa: E402
+from inputs import Bucket, Link, Links, Profile, Spread, Step  # noqa: E402
 from step import Setting, predict  # noqa: E402
 
 FITTED_MBIT = 100
@@ -28,25 +29,26 @@ MB = 1_000_000
 class Scenario:
     """Ranks on hosts with links of this rate, that compute for 0.3 s and have so many buckets of one size."""
 
-    def __init__(self, hosts, on_host, mbit, count, size, overlap=False, slow=None, steps=5):
-        self.hosts, self.on_host, self.mbit, self.overlap, self.slow, self.steps = hosts, on_host, mbit, overlap, slow, steps
+    def __init__(self, hosts, on_host, mbit, count, size, overlap=False, slow=None, spread=0, steps=5):
+        self.hosts, self.on_host, self.mbit, self.overlap, self.slow, self.spread, self.steps = hosts, on_host, mbit, overlap, slow, spread, steps
         self.count, self.size = count, size
         buckets = tuple(Bucket(size, 0.2 * (i + 1) / count) for i in range(count))
         self.profile = Profile(batch=1, forward=0.1, backward=0.2, update=0.02, gradients=buckets, weight_bytes=size * count,
-                               overlap=overlap, slow=(slow,) if slow else ())
+                               overlap=overlap, slow=(slow,) if slow else (), spread=Spread(sigma=spread))
 
     def __str__(self):
         words = [f"{self.hosts} × {self.on_host}", f"{self.mbit} Mbit/s", f"{self.count} × {self.size / MB:g} MB"]
         words += ["overlap"] if self.overlap else []
+        words += [f"spread {self.spread:g}"] if self.spread else []
         return ", ".join(words + ([f"one rank {self.slow:g} times as slow"] if self.slow else []))
 
 
 def measure(scenario, choice):
-    """The median of the steps, in seconds."""
+    """The seconds of each step."""
     strategy, _, algorithm = choice.partition("/")
     profile = scenario.profile
     words = ["--forward", profile.forward, "--backward", profile.backward, "--update", profile.update, "--steps", scenario.steps,
-             "--strategy", strategy, *(["--algorithm", algorithm] if algorithm else []), *(["--overlap"] if scenario.overlap else [])]
+             "--spread", profile.spread.sigma, "--strategy", strategy, *(["--algorithm", algorithm] if algorithm else []), *(["--overlap"] if scenario.overlap else [])]
     for bucket in profile.gradients:
         words += ["--bucket", f"{bucket.bytes:.0f}@{bucket.ready:.6f}"]
     if scenario.slow:
@@ -58,29 +60,37 @@ def measure(scenario, choice):
         sys.exit(f"{scenario}, {choice}: {done.stdout}{done.stderr}")
     found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     assert found["hosts"] == scenario.hosts, found
-    return statistics.median(found["seconds"])
+    return found["seconds"]
+
+
+def median_seconds(scenario, choice):
+    return statistics.median(measure(scenario, choice))
+
+
+def prediction(scenario, choice, links):
+    return predict(Step([scenario.profile]), choice, scenario.hosts * scenario.on_host, links, Setting(bucket_bytes=1), 1, 1)
 
 
 def predicted_seconds(scenario, choice, links):
-    return predict(Step([scenario.profile]), choice, scenario.hosts * scenario.on_host, links, Setting(bucket_bytes=1), 1, 1).seconds
+    return prediction(scenario, choice, links).seconds
 
 
 def fit_inside():
     """Latency and bandwidth of two ranks on one host."""
     small, large = (Scenario(1, 2, FITTED_MBIT, count, size) for count, size in ((20, 4000), (1, 8 * MB)))
     calls = 21 * 2  # latencies of the call check
-    latency = max((measure(small, CHOICES[0]) - small.profile.compute) / calls, 0)
-    return Link(latency, 8 * MB / max(measure(large, CHOICES[0]) - large.profile.compute - 4 * latency, 0.001))
+    latency = max((median_seconds(small, CHOICES[0]) - small.profile.compute) / calls, 0)
+    return Link(latency, 8 * MB / max(median_seconds(large, CHOICES[0]) - large.profile.compute - 4 * latency, 0.001))
 
 
 def fit_between(inside):
     """Latency from small buckets on two hosts, and the share of the line that each exchange reaches from large ones."""
     tiny = Scenario(2, 1, FITTED_MBIT, 20, 4000)
-    latency = max((measure(tiny, CHOICES[0]) - tiny.profile.compute) / (21 * 4), 0)  # of the call check, and of the exchange
+    latency = max((median_seconds(tiny, CHOICES[0]) - tiny.profile.compute) / (21 * 4), 0)  # of the call check, and of the exchange
     links, reached = Links(1, inside, Link(latency, FITTED_MBIT * MB / 8)), {}
     for choice in CHOICES:
         fitted = [Scenario(2, 1, FITTED_MBIT, count, 8 * MB / count) for count in (4, 2, 1)]
-        shares = [(predicted_seconds(each, choice, links) - each.profile.compute) / (measure(each, choice) - each.profile.compute) for each in fitted]
+        shares = [(predicted_seconds(each, choice, links) - each.profile.compute) / (median_seconds(each, choice) - each.profile.compute) for each in fitted]
         reached[choice.partition("/")[2] or "root"] = statistics.median(shares)  # one that was disturbed does not count
     return latency, reached
 
@@ -110,16 +120,26 @@ SCENARIOS = (
 )
 
 
-def main():
-    inside = fit_inside()
-    latency, reached = fit_between(inside)
-    print(f"fitted on one host: {inside}; on two hosts at {FITTED_MBIT} Mbit/s: latency {report.seconds(latency)}, {reached}", flush=True)
+VARYING = (
+    Scenario(2, 1, 100, 2, 1 * MB, spread=0.1, steps=100),
+    Scenario(4, 1, 150, 3, 1 * MB, spread=0.2, steps=100),
+    Scenario(4, 2, 100, 2, 0.5 * MB, overlap=True, spread=0.1, steps=100),
+    Scenario(8, 1, 80, 1, 0.5 * MB, spread=0.3, steps=100),
+    Scenario(16, 1, 40, 1, 0.25 * MB, overlap=True, spread=0.1, steps=100),
+)
+
+
+def links_of(scenario, inside, latency, reached):
+    return Links(scenario.on_host, inside, Link(latency, scenario.mbit * MB / 8), reached=reached)
+
+
+def compare_medians(fitted):
     rows, errors, right = [], [], 0
     for scenario in SCENARIOS:
-        links = Links(scenario.on_host, inside, Link(latency, scenario.mbit * MB / 8), reached=reached)
+        links = links_of(scenario, *fitted)
         predicted, measured = {}, {}
         for choice in CHOICES:
-            predicted[choice], measured[choice] = predicted_seconds(scenario, choice, links), measure(scenario, choice)
+            predicted[choice], measured[choice] = predicted_seconds(scenario, choice, links), median_seconds(scenario, choice)
             errors.append(predicted[choice] / measured[choice] - 1)
             rows.append((scenario, choice, f"{predicted[choice]:.3f}", f"{measured[choice]:.3f}", f"{errors[-1] * 100:+.1f} %"))
             print(*rows[-1], sep=" | ", flush=True)
@@ -128,6 +148,28 @@ def main():
     print("\n" + report.table(("hosts × ranks", "exchange", "predicted s", "measured s", "error"), rows))
     print(f"{len(rows)} cases: median error {sizes[len(sizes) // 2] * 100:.1f} %, 95th percentile {sizes[int(len(sizes) * 0.95)] * 100:.1f} %; "
           f"the fastest is right in {right} of {len(SCENARIOS)}")
+
+
+def count_within_bounds(fitted):
+    rows, within, of_all = [], 0, 0
+    for scenario in VARYING:
+        expected, steps = prediction(scenario, CHOICES[0], links_of(scenario, *fitted)), measure(scenario, CHOICES[0])
+        inside = sum(expected.low <= step <= expected.high for step in steps)
+        within, of_all = within + inside, of_all + len(steps)
+        rows.append((scenario, f"{expected.seconds:.3f}", f"{statistics.fmean(steps):.3f}", f"{expected.low:.3f} to {expected.high:.3f}", f"{inside} of {len(steps)}"))
+        print(*rows[-1], sep=" | ", flush=True)
+    print("\n" + report.table(("hosts × ranks", "predicted mean s", "measured mean s", "bounds s", "steps within"), rows))
+    print(f"{within / of_all * 100:.0f} % of the steps lie within the bounds of 90 %")
+
+
+def main():
+    inside = fit_inside()
+    latency, reached = fit_between(inside)
+    print(f"fitted on one host: {inside}; on two hosts at {FITTED_MBIT} Mbit/s: latency {report.seconds(latency)}, {reached}", flush=True)
+    fitted = inside, latency, reached
+    if sys.argv[2:] != ["--bounds"]:
+        compare_medians(fitted)
+    count_within_bounds(fitted)
 
 
 if __name__ == "__main__":
