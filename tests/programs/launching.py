@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
@@ -335,66 +334,6 @@ class Hang(LaunchTest):
                 os.kill(process, signal.SIGCONT)
                 time.sleep(1)
         self.check_long("run", disturb, deadline=5)
-
-
-class Signals(LaunchTest):
-    def check(self, number, status):
-        run = self.start("-n", 2, "--restarts", 2, *self.command("mlp", *self.iris(*ENDLESS)))
-        self.wait_for_step(2, 100)
-        run.send_signal(number)
-        said = self.end(run, status)
-        self.assertEqual(said, [f"run: {signal.Signals(number).name}: the ranks finish their step and save; a second one ends them at once"])
-        steps = int(self.checkpoint("run").name.split("-")[1])
-        self.assertEqual({rank.step for rank in self.ranks()}, {steps})
-        self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", steps + 3).out)
-
-    def test_a_run_with_a_server(self):
-        run = self.start("-n", 3, *self.command("mlp", *self.iris(*ENDLESS, "distributed.strategy=async-server")))
-        self.wait_for(lambda: len(self.ranks()) == 3 and all(rank.step >= 100 for rank in self.ranks()[1:]))
-        run.send_signal(signal.SIGTERM)
-        self.assertEqual(len(self.end(run, 143)), 1)
-        self.assertTrue((self.checkpoint("run") / "weights.safetensors").exists())
-
-    def test_interrupted(self):
-        self.check(signal.SIGINT, 130)
-
-    def test_terminated(self):
-        self.check(signal.SIGTERM, 143)
-
-    def test_the_terminal_is_closed(self):
-        self.check(signal.SIGHUP, 143)
-
-    def test_a_second_signal(self):
-        """The first one finds a rank that does not answer."""
-        run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
-        self.wait_for_step(2, 100)
-        for rank in self.ranks():
-            os.kill(rank.process, signal.SIGSTOP)
-        for _ in range(2):
-            run.send_signal(signal.SIGINT)
-            time.sleep(0.5)
-        self.assertEqual(len(self.end(run, 130)), 1)
-
-    def test_a_second_one_at_any_moment(self):
-        """While the ranks finish their step, save, leave or have left."""
-        for seed in range(support.FAULT_SEEDS):
-            shutil.rmtree(self.folder / "run", ignore_errors=True)
-            run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
-            self.wait_for_step(2, 50)
-            run.send_signal(signal.SIGINT)
-            time.sleep(random.Random(seed).uniform(0, 0.25))
-            run.send_signal(signal.SIGINT)
-            self.end(run, 130)
-            self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", 60).out)
-
-    def test_before_anything_was_started(self):
-        """Where mpirun is asked whether it can outlive ranks."""
-        self.stub("touch asked; exec sleep 1000")
-        run = self.start("-n", 2, "--survive", "true")
-        self.wait_for(lambda: (self.folder / "asked").exists())
-        run.send_signal(signal.SIGINT)
-        self.assertEqual(self.end(run, 130), [])
-        self.assertEqual(self.all_output, "")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import sys
 import time
 
 import support
-from launching import LaunchTest
+from launching import ENDLESS, LaunchTest
 
 OPEN_MPI_5 = support.open_mpi_5() if support.HAS_MPI else None
 
@@ -35,6 +35,33 @@ class SurvivalTest(LaunchTest):
 
     def who_went_on(self):
         return re.findall(r"^(.*) from step (\d+)$", self.all_output, re.MULTILINE)
+
+
+class AtStart(SurvivalTest):
+    """A signal before the ranks note it themselves: to mpirun it is of no account that it kills them."""
+
+    def test_while_a_rank_waits_for_another_in_mpi_init(self):
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            run = self.start("-n", 1, "--survive", *self.command("mlp", *self.iris(*ENDLESS)), ":", "-n", 1, "sleep", 1000)
+            self.wait_for(lambda: self.ranks() and self.ranks()[0].activity()[1].startswith("MPI_Init"))
+            run.send_signal(number)
+            self.assertEqual(self.end(run, status), [f"run: {signal.Signals(number).name}: the ranks have nothing to save yet; the job is ended at once"])
+            shutil.rmtree(self.folder / "run")
+
+    def test_ranks_of_which_nothing_is_known(self):
+        run = self.start("-n", 2, "--survive", "bash", "-c", "touch started.$OMPI_COMM_WORLD_RANK; exec sleep 1000")
+        self.wait_for(lambda: len(list(self.folder.glob("started.*"))) == 2)
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(len(self.end(run, 143)), 1)
+
+    def test_at_any_moment(self):
+        for seed in range(support.FAULT_SEEDS):
+            run = self.start("-n", 2, "--survive", *self.command("mlp", *self.iris(*ENDLESS)))
+            self.wait_for(lambda: list((self.folder / "tmp").glob("plexaura-run-*")))
+            time.sleep(random.Random(seed).uniform(0, 3))
+            run.send_signal(signal.SIGINT)
+            self.assertEqual(len(self.end(run, 130)), 1)
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
 
 
 class OpenMpi5(SurvivalTest):
@@ -293,7 +320,7 @@ class Mistakes(SurvivalTest):
         loader.exec_module(tool)
         tool.PROBE = 0.2
         with self.assertRaisesRegex(tool.Mistake, "mpirun did not start a single process within 0.2 s; try mpirun --with-ft ulfm -n 1 true"):
-            tool.can_survive(self.environment | {"PATH": f"{self.folder}:{os.environ['PATH']}"})
+            tool.can_survive(self.environment | {"PATH": f"{self.folder}:{os.environ['PATH']}"}, [])
 
 
 if __name__ == "__main__":

@@ -28,8 +28,14 @@ def say(sentence):
     print(f"run: {sentence}", file=sys.stderr, flush=True)
 
 
+def status_after(number):
+    """Of a run that was asked to end by this signal."""
+    return 128 + (signal.SIGINT if number == signal.SIGINT else signal.SIGTERM)
+
+
 def mpi_environment():
-    sourced = subprocess.run(["bash", "-c", '. "$0" && env -0', TOOLS / "mpi_environment"], stdout=subprocess.PIPE, check=True).stdout
+    command = ["bash", "-c", '. "$0" && env -0', TOOLS / "mpi_environment"]
+    sourced = subprocess.run(command, stdout=subprocess.PIPE, check=True, start_new_session=True).stdout  # Ctrl-C does not reach it
     return dict(entry.split("=", 1) for entry in os.fsdecode(sourced).split("\0") if entry)
 
 
@@ -53,7 +59,9 @@ class Job:
         self.lost_at = None  # when a rank was missed before all had started
         self.program, self.begun, self.has_hosts = starts.program, time.time_ns(), bool(starts.hosts)
         self.has_seen_ranks = False  # while they were at work
-        self.passed_on = 0  # the signal that went to the ranks by way of mpirun
+        self.asked = 0  # the signal that was sent to the ranks
+        self.has_asked_mpirun = False  # to end, for there was no rank to be asked
+        self.is_asked = False  # whether the ranks were asked to end for a signal
         self.keeps_waiting = False  # mpirun, for hosts that are cut off
         self.ended_at = None  # when all ranks that went on without others were seen to have ended
         self.cause = ""
@@ -82,10 +90,10 @@ class Job:
         if not self.makes_room or status != 128 + signal.SIGTERM:
             return status
         self.has_made_room = not self.signals
-        return 128 + (signal.SIGINT if self.signals[:1] == [signal.SIGINT] else signal.SIGTERM)
+        return status_after(self.signals[0]) if self.signals else status
 
     def watch(self):
-        looked = forwarded = 0
+        looked = 0
         turn = time.monotonic()
         while self.mpirun.poll() is None:
             time.sleep(0.05)
@@ -93,36 +101,59 @@ class Job:
             if turn - last > LONG_TURN:
                 self.alive_at += turn - last
             if len(self.signals) > 1:
-                self.kill()
-                return 128 + self.signals[0]
-            if len(self.signals) > forwarded:
-                say(f"{signal.Signals(self.signals[0]).name}: the ranks finish their step and save; a second one ends them at once")
-                if not self.makes_room:  # they were told, and one more would end them before they have saved
-                    self.forward(self.signals[0])
-                forwarded = 1
-            if time.monotonic() - looked > LOOK:
+                return self.end_at_once()
+            if time.monotonic() - looked > LOOK or self.signals and not self.is_asked:
                 looked = time.monotonic()
-                self.look()
-                self.make_room()
-                self.let_mpirun_wait()
-                if self.waits_in_vain():
-                    return self.give_up("mpirun waits for ranks that are cut off")
-                if self.has_lost_one_at_start():
-                    return self.give_up("a rank has died before all had started")
+                status = self.take_turn()
+                if status is not None:
+                    return status
             if self.hangs():
                 return self.give_up(f"no rank has shown a sign of life for {self.options.deadline:g} s while mpirun went on")
         self.look()
         self.leftovers.clean_up([self.mpirun.pid], self.ranks)
         if self.has_hosts:
             self.ranks += read_others(self.folder.glob("rank-*"), self.program, self.ranks, self.mpirun.pid, self.begun)
-        status = self.mpirun.returncode if self.mpirun.returncode >= 0 else 128 - self.mpirun.returncode
-        is_told = status != 0 or not self.options.survive
-        if self.passed_on and not any(rank.last(Kind.END) for rank in self.ranks) and (not is_told or status == 128 + PASSED_ON[self.passed_on]):
-            status = 128 + self.passed_on  # it came before the ranks could note it
-        elif not is_told:
-            status = self.status_of_those_that_ended()
+        status = self.status_by_mpirun()
         self.cause = f"mpirun returned {status}" + self.verdict()
         return status
+
+    def take_turn(self):
+        """Returns the exit status where it ends the job."""
+        self.look()
+        if self.signals and self.has_nothing_to_save():
+            if not self.is_asked:
+                say(f"{signal.Signals(self.signals[0]).name}: the ranks have nothing to save yet; the job is ended at once")
+            return self.end_at_once()
+        self.ask_to_end()
+        self.make_room()
+        self.let_mpirun_wait()
+        if self.waits_in_vain():
+            return self.give_up("mpirun waits for ranks that are cut off")
+        if self.has_lost_one_at_start():
+            return self.give_up("a rank has died before all had started")
+        return None
+
+    def has_nothing_to_save(self):
+        """Before all ranks have come together in MPI_Init."""
+        if self.ranks or self.has_hosts:
+            return any(rank.is_starting for rank in self.ranks)
+        return not self.has_rank_processes()
+
+    def has_rank_processes(self):
+        return any(b"OMPI_COMM_WORLD_RANK=" in environ for _, environ in self.leftovers.processes())
+
+    def end_at_once(self):
+        self.kill()
+        return status_after(self.signals[0])
+
+    def ask_to_end(self):
+        """Once."""
+        if not self.signals or self.is_asked:
+            return
+        self.is_asked = True
+        say(f"{signal.Signals(self.signals[0]).name}: the ranks finish their step and save; a second one ends them at once")
+        if not self.makes_room:  # they were told, and one more would end them before they have saved
+            self.forward(self.signals[0])
 
     def give_up(self, cause):
         self.cause = cause + self.verdict()
@@ -169,6 +200,15 @@ class Job:
             self.ended_at = time.monotonic()
         return self.ended_at is not None and time.monotonic() - self.ended_at > TO_END
 
+    def status_by_mpirun(self):
+        """What mpirun has returned, unless the ranks or a signal tell more."""
+        status = self.mpirun.returncode if self.mpirun.returncode >= 0 else 128 - self.mpirun.returncode
+        is_told = status != 0 or not self.options.survive
+        is_of_signal = self.asked and (not is_told or status == 128 + PASSED_ON[self.asked] or self.has_asked_mpirun and status != 0)
+        if is_of_signal and not any(rank.last(Kind.END) for rank in self.ranks):
+            return 128 + self.asked  # it came before the ranks could note it
+        return status if is_told else self.status_of_those_that_ended()
+
     def status_of_ranks(self):
         """That of the ranks which have come to their end. Where none may be missing, all must have."""
         cut_off = those_cut_off(self.ranks)
@@ -212,7 +252,7 @@ class Job:
         if time.monotonic() - self.alive_at <= self.options.deadline:
             return False
         # They may be on machines whose files are not seen here, or keep no events.
-        if not self.ranks and (not self.are_seen or any(b"OMPI_COMM_WORLD_RANK=" in environ for _, environ in self.leftovers.processes())):
+        if not self.ranks and (not self.are_seen or self.has_rank_processes()):
             self.alive_at = time.monotonic()
             return False
         if self.options.survive and self.ranks and len(self.ranks) < self.started and not any(rank.has_ended or rank.process_state() for rank in self.ranks):
@@ -223,15 +263,18 @@ class Job:
     def forward(self, number):
         """To the ranks themselves: mpirun would give them no more than a few seconds. To all, for one that serves leaves it to the others.
         Those that are not seen here get it from mpirun, which passes on signals that mean nothing to itself (training/signals.h)."""
-        number = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
+        self.asked = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
         self.look()
         if self.has_hosts and len(self.ranks) < self.started:
-            self.passed_on = number
-            return self.mpirun.send_signal(PASSED_ON[number])
+            return self.mpirun.send_signal(PASSED_ON[self.asked])
         here = [rank.process for rank in self.ranks if rank.is_here and rank.process_state()]
-        for process in here or [self.mpirun.pid]:
+        for process in here:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(process, number)
+                os.kill(process, self.asked)
+        have_ended = self.ranks and all(rank.last(Kind.END) for rank in self.ranks)
+        if not here and not have_ended:
+            self.has_asked_mpirun = True
+            self.mpirun.send_signal(self.asked)
 
     def kill(self):
         self.mpirun.kill()  # one that hangs does not answer to less

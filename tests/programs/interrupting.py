@@ -1,0 +1,148 @@
+"""tools/run is asked to end by a signal, at any moment."""
+
+import os
+import random
+import shutil
+import signal
+import time
+
+import support
+from launching import ENDLESS, LaunchTest
+
+AT_ONCE = "the ranks have nothing to save yet; the job is ended at once"
+LATER = "the ranks finish their step and save; a second one ends them at once"
+
+
+class Signals(LaunchTest):
+    """While they train."""
+
+    def check(self, number, status):
+        run = self.start("-n", 2, "--restarts", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(2, 100)
+        run.send_signal(number)
+        said = self.end(run, status)
+        self.assertEqual(said, [f"run: {signal.Signals(number).name}: {LATER}"])
+        steps = int(self.checkpoint("run").name.split("-")[1])
+        self.assertEqual({rank.step for rank in self.ranks()}, {steps})
+        self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", steps + 3).out)
+
+    def test_a_run_with_a_server(self):
+        run = self.start("-n", 3, *self.command("mlp", *self.iris(*ENDLESS, "distributed.strategy=async-server")))
+        self.wait_for(lambda: len(self.ranks()) == 3 and all(rank.step >= 100 for rank in self.ranks()[1:]))
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(len(self.end(run, 143)), 1)
+        self.assertTrue((self.checkpoint("run") / "weights.safetensors").exists())
+
+    def test_interrupted(self):
+        self.check(signal.SIGINT, 130)
+
+    def test_terminated(self):
+        self.check(signal.SIGTERM, 143)
+
+    def test_the_terminal_is_closed(self):
+        self.check(signal.SIGHUP, 143)
+
+    def test_a_second_signal(self):
+        """The first one finds a rank that does not answer."""
+        run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(2, 100)
+        for rank in self.ranks():
+            os.kill(rank.process, signal.SIGSTOP)
+        for _ in range(2):
+            run.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        self.assertEqual(len(self.end(run, 130)), 1)
+
+    def test_a_second_one_at_any_moment(self):
+        """While the ranks finish their step, save, leave or have left."""
+        for seed in range(support.FAULT_SEEDS):
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+            run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+            self.wait_for_step(2, 50)
+            run.send_signal(signal.SIGINT)
+            time.sleep(random.Random(seed).uniform(0, 0.25))
+            run.send_signal(signal.SIGINT)
+            self.end(run, 130)
+            self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", 60).out)
+
+
+class AtStart(LaunchTest):
+    """Before the ranks note signals themselves."""
+
+    SIGNALS = ((signal.SIGINT, 130), (signal.SIGTERM, 143))
+
+    def check(self, run, number, status, sentence=AT_ONCE):
+        run.send_signal(number)
+        self.assertEqual(self.end(run, status), [f"run: {signal.Signals(number).name}: {sentence}"])
+
+    def test_while_python_imports(self):
+        """Nothing was started yet, and nobody is told where Python was."""
+        self.write("modules/argparse.py", "import pathlib, time\npathlib.Path('importing').touch()\ntime.sleep(1000)\n")
+        self.environment["PYTHONPATH"] = str(self.folder / "modules")
+        for number, status in self.SIGNALS:
+            run = self.start("-n", 2, "true")
+            self.wait_for((self.folder / "importing").exists)
+            run.send_signal(number)
+            self.assertEqual(self.end(run, status), [])
+            self.assertEqual(self.all_output, "")
+            (self.folder / "importing").unlink()
+
+    def test_while_mpirun_is_asked_whether_it_can_outlive_ranks(self):
+        self.stub("touch asked; exec sleep 1000")
+        for number, status in self.SIGNALS:
+            run = self.start("-n", 2, "--survive", "true")
+            self.wait_for((self.folder / "asked").exists)
+            run.send_signal(number)
+            self.assertEqual(self.end(run, status), [])
+            self.assertEqual(self.all_output, "")
+            (self.folder / "asked").unlink()
+
+    def test_while_mpirun_has_started_nobody(self):
+        """It may not answer then."""
+        self.stub('trap "" INT TERM; touch started; sleep 1000 & wait; sleep 1000')
+        for number, status in self.SIGNALS:
+            run = self.start("-n", 2, "true")
+            self.wait_for((self.folder / "started").exists)
+            self.check(run, number, status)
+            (self.folder / "started").unlink()
+
+    def test_while_a_rank_waits_for_another_in_mpi_init(self):
+        for number, status in self.SIGNALS:
+            run = self.start("-n", 1, *self.command("mlp", *self.iris(*ENDLESS)), ":", "-n", 1, "sleep", 1000)
+            self.wait_for(lambda: self.ranks() and self.ranks()[0].activity()[1].startswith("MPI_Init"))
+            self.check(run, number, status)
+            shutil.rmtree(self.folder / "run")
+
+    def test_ranks_of_which_nothing_is_known(self):
+        """mpirun ends them, and does not tell that a signal has."""
+        for number, status in self.SIGNALS:
+            run = self.start("-n", 2, "bash", "-c", "touch started.$OMPI_COMM_WORLD_RANK; exec sleep 1000")
+            self.wait_for(lambda: len(list(self.folder.glob("started.*"))) == 2)
+            self.check(run, number, status, LATER)
+            for path in self.folder.glob("started.*"):
+                path.unlink()
+
+    def test_while_hosts_are_asked_whether_they_can_start_again(self):
+        self.stub("exit 137")
+        agent = self.write("agent", "#!/bin/sh\ntouch asked; sleep 1\n")
+        agent.chmod(0o755)
+        self.environment["OMPI_MCA_plm_rsh_agent"] = str(agent)
+        run = self.start("-n", 2, "--restarts", 1, "--host", "h0:1,h1:1", "program", "--resume")
+        self.wait_for((self.folder / "asked").exists)
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(self.end(run, 130), ["run: mpirun returned 137; it is not started again, for SIGINT has come"])
+
+    def test_at_any_moment(self):
+        """As soon as there is something to clean up."""
+        for seed in range(support.FAULT_SEEDS):
+            run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+            self.wait_for(lambda: list((self.folder / "tmp").glob("plexaura-run-*")))
+            time.sleep(random.Random(seed).uniform(0, 2))
+            run.send_signal(signal.SIGINT)
+            said = self.end(run, 130)
+            self.assertIn(said, ([f"run: SIGINT: {sentence}"] for sentence in (AT_ONCE, LATER)))
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+
+
+if __name__ == "__main__":
+    support.main()
