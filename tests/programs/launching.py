@@ -162,6 +162,45 @@ class Launch(LaunchTest):
             self.assertTrue(said[0].startswith(f"run: {says}"), said)
 
 
+class Room(LaunchTest):
+    """In the folder for temporary files. Each has a file system of its own."""
+
+    def check(self, options, fill, says):
+        script = f'mount -t tmpfs -o {options} none "$TMPDIR" && cd "$TMPDIR" && {fill} && cd "$OLDPWD" && exec "$@"'
+        launcher = ["unshare", "--mount", "bash", "-c", script, "-", SOURCE / "tools/run"]
+        run = self.start("-n", 2, *self.command("mlp", *self.iris("training.epochs=1")), launcher=launcher)
+        said = self.end(run, 2 if says else 0)
+        temporary = f"'{self.folder}/tmp', the folder for temporary files,"
+        self.assertEqual(said, [f"run: {temporary} {says}, or name another folder in TMPDIR"] if says else [])
+        self.assertEqual(self.all_output.count("\n") == 1, bool(says), self.all_output)
+
+    def test_of_a_folder(self):
+        if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
+            self.skipTest("a file system of its own needs root")
+        full = "has less than the 10 MB left that mpirun needs; free space there"
+        self.check("size=64m", "true", "")
+        self.check("size=1m", "true", full)
+        self.check("size=1m", "{ head -c 2m /dev/zero > big 2> /dev/null || true; }", full)
+        self.check("size=64m,nr_inodes=3", "touch a b", "has no inodes left; remove files there")
+        self.check("size=64m,nr_inodes=20", "touch a", "has 17 inodes left, and the run needs 36; remove files there")
+        self.check("size=64m", 'mount -o remount,ro "$TMPDIR"', "is read-only; mount it to be written")
+
+    def test_of_no_folder(self):
+        """It is made, as by mpirun."""
+        self.environment["TMPDIR"] += "/made/for/it"
+        self.assertEqual(self.launch("-n", 2, *self.command("mlp", *self.iris("training.epochs=1"))), [])
+
+    def test_of_a_folder_that_is_named_from_where_it_starts(self):
+        self.environment["TMPDIR"] = "tmp"
+        self.assertEqual(self.launch("-n", 2, "bash", "-c", "[[ $PLEXAURA_RUN = /* ]]"), [])
+
+    def test_of_a_file(self):
+        self.write("tmp/file", "")
+        self.environment["TMPDIR"] += "/file"
+        said = self.launch("-n", 2, "true", status=2)
+        self.assertEqual(said, [f"run: '{self.folder}/tmp/file', the folder for temporary files, cannot be used: File exists; mend that, or name another folder in TMPDIR"])
+
+
 class Restart(LaunchTest):
     def test_a_killed_rank_changes_nothing(self):
         arguments = self.iris("training.epochs=250")
