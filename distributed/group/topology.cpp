@@ -21,28 +21,43 @@ bool is_one_node(const ProcessPlace& a, const ProcessPlace& b) {
   return a.host == b.host && a.machine == b.machine;
 }
 
-// /proc/N/stat: its number, its name in parentheses, and the letter of its state
-bool is_stopped_process(int process) {
+struct ProcessState {
+  char letter = '?';
+  std::int64_t start = 0;
+};
+
+// Of /proc/N/stat: its number, its name in brackets, which may hold spaces and brackets itself, and more fields.
+ProcessState state_of(int process) {
   std::string stat;
-  std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), stat);
-  return stat.substr(stat.rfind(')') + 1).starts_with(" T");
+  std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), stat, '\0');
+  std::istringstream fields(stat.substr(stat.rfind(')') + 1));
+  ProcessState state;
+  fields >> state.letter;
+  std::string skipped;
+  for (int field = 4; field < 22; ++field) fields >> skipped;
+  fields >> state.start;
+  return state;
 }
 
 }  // namespace
 
-ProcessPlace this_place() {
+ProcessPlace this_place() { return place_of(getpid()); }
+
+ProcessPlace place_of(int process) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   struct stat space {};
   const bool known = stat("/proc/self/ns/pid", &space) == 0;
   std::string machine;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), machine);
-  return {host.data(), static_cast<int>(getpid()), known ? std::to_string(space.st_ino) : "unknown", machine};
+  ProcessPlace place{host.data(), process, known ? std::to_string(space.st_ino) : "unknown", machine};
+  place.process_start = state_of(process).start;
+  return place;
 }
 
 std::string encode(const ProcessPlace& place) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", place.host, place.process, place.process_space,
-                     place.machine, place.number, place.started_as);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", place.host, place.process, place.process_start,
+                     place.process_space, place.machine, place.number, place.started_as);
 }
 
 ProcessPlace decode_place(const std::string& text) {
@@ -52,12 +67,15 @@ ProcessPlace decode_place(const std::string& text) {
   std::string number;
   std::getline(lines, place.host);
   std::getline(lines, process);
+  std::string process_start;
+  std::getline(lines, process_start);
   std::getline(lines, place.process_space);
   std::getline(lines, place.machine);
   std::getline(lines, number);
   std::string started_as;
   std::getline(lines, started_as);
   place.process = std::stoi(process);
+  place.process_start = std::stoll(process_start);
   place.number = std::stoi(number);
   place.started_as = std::stoi(started_as);
   return place;
@@ -89,8 +107,11 @@ bool Topology::is_dead(int rank) const {
   return sees_process_of(rank) && kill(of(rank).process, 0) != 0 && errno == ESRCH;
 }
 
+// Another process may bear its number by now.
 bool Topology::is_stopped(int rank) const {
-  return sees_process_of(rank) && is_stopped_process(of(rank).process);
+  if (!sees_process_of(rank)) return false;
+  const ProcessState state = state_of(of(rank).process);
+  return state.letter == 'T' && state.start == of(rank).process_start;
 }
 
 bool Topology::kill_if_stopped(int rank) const {

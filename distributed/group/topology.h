@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,11 +9,12 @@ namespace plexaura {
 // Where one rank runs. Ranks are on one node when both host and machine are equal.
 struct ProcessPlace {
   std::string host;
-  int process = 0;            // its process id
-  std::string process_space;  // ids mean the same to two processes only within one space (container)
-  std::string machine;        // drawn by the kernel when it started: two machines may bear one name
-  int number = 0;             // its rank among all that are left; -1: not known
-  int started_as = -1;        // its rank when all were there; -1: that number
+  int process = 0;                 // its process id
+  std::string process_space;       // ids mean the same to two processes only within one space (container)
+  std::string machine;             // drawn by the kernel when it started: two machines may bear one name
+  int number = 0;                  // its rank among all that are left; -1: not known
+  int started_as = -1;             // its rank when all were there; -1: that number
+  std::int64_t process_start = 0;  // since the machine has started: ids are used again
 };
 
 // Where all ranks of a communicator run.
@@ -58,6 +60,8 @@ class Topology {
 };
 
 ProcessPlace this_place();
+// Of another process of this machine.
+ProcessPlace place_of(int process);
 std::string encode(const ProcessPlace& place);
 ProcessPlace decode_place(const std::string& text);
 

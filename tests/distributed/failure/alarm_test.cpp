@@ -63,7 +63,7 @@ class Sleeper {
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
 
-  int id() const { return id_; }
+  ProcessPlace place() const { return place_of(id_); }
   void stop() const {
     kill(id_, SIGSTOP);
     waitpid(id_, nullptr, WUNTRACED);
@@ -84,9 +84,8 @@ std::vector<std::string> without_process(const Sleeper& process) {
   ThreadNetwork network(3);
   std::atomic<int> waiting = 2;
   return endings(3, [&](int rank) {
-    std::vector<ProcessPlace> places(3, this_place());
+    std::vector<ProcessPlace> places{this_place(), this_place(), process.place()};
     for (int other = 0; other < 3; ++other) places[static_cast<std::size_t>(other)].number = other;
-    places[2].process = process.id();
     Alarm alarm(network.transport(rank), true);
     alarm.set_topology({places, rank});
     if (rank == 2) {
@@ -160,9 +159,8 @@ TEST_CASE("alarm: a rank that was asked before is asked again") {
   ThreadNetwork network(3);
   std::atomic<bool> is_over = false;
   const auto ends = endings(3, [&](int rank) {
-    std::vector<ProcessPlace> places(3, this_place());
+    std::vector<ProcessPlace> places{this_place(), this_place(), stopped.place()};
     for (int other = 0; other < 3; ++other) places[static_cast<std::size_t>(other)].number = other;
-    places[2].process = stopped.id();
     Alarm alarm(network.transport(rank), true);
     alarm.set_topology({places, rank});
     if (rank == 2) {

@@ -1,9 +1,12 @@
 // The pieces that communicators are made of, as far as they need no ranks.
+#include <csignal>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <set>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "distributed/communicator.h"
@@ -40,6 +43,8 @@ TEST_CASE("topology: nodes are counted by their lowest rank") {
   CHECK(topology.own_node_rank() == 1);
   const ProcessPlace here = decode_place(encode(this_place()));
   CHECK(here.process == this_place().process);
+  CHECK(here.process_start > 0);
+  CHECK(here.process_start == this_place().process_start);
   CHECK(here.host == this_place().host);
   CHECK(here.machine == this_place().machine);
   std::string host;
@@ -56,6 +61,27 @@ TEST_CASE("topology: two machines that bear one name are two nodes, and do not s
   const Topology topology({there, here}, 1);
   CHECK(topology.nodes() == 2);
   CHECK_FALSE(topology.is_dead(0));
+}
+
+TEST_CASE("topology: a stopped process is killed only if it is still that of the rank") {
+  const pid_t process = fork();
+  REQUIRE(process >= 0);
+  if (process == 0) {
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  waitpid(process, nullptr, WUNTRACED);
+  const ProcessPlace there = place_of(process);
+  ProcessPlace former = there;
+  former.process_start -= 1;
+  const Topology topology({this_place(), there, former}, 0);
+  CHECK_FALSE(topology.is_stopped(2));
+  CHECK_FALSE(topology.kill_if_stopped(2));
+  CHECK(topology.is_stopped(1));
+  CHECK(topology.kill_if_stopped(1));
+  int status = 0;
+  waitpid(process, &status, 0);
+  CHECK(WIFSIGNALED(status));
 }
 
 TEST_CASE("topology: ranks are named with their hosts where there are several") {
