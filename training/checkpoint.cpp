@@ -18,6 +18,7 @@
 #include "training/file.h"
 #include "training/folder_lock.h"
 #include "training/safetensors.h"
+#include "training/shortage.h"
 
 namespace plexaura {
 
@@ -102,8 +103,11 @@ std::optional<std::int64_t> number_of(const fs::path& path) {
 }
 
 [[noreturn]] void cannot(const char* what, const fs::path& path, const std::error_code& error) {
-  const std::string text = fmt::format("cannot {} {}: {}; name a folder that can be written in output.dir",
-                                       what, path.string(), error.message());
+  const Shortage shortage = shortage_at(path, error.value()).value_or(Shortage{error.message(), ""});
+  const std::string remedy = shortage.remedy.empty() ? "name a folder that can be written"
+                                                     : shortage.remedy + " or name another folder";
+  const std::string text =
+      fmt::format("cannot {} {}: {}; {} in output.dir", what, path.string(), shortage.reason, remedy);
   if (error == std::errc::no_such_file_or_directory) throw RemovedError(text);
   if (user_can_mend(error.value())) throw UserError(text);
   throw DeviceError(text);

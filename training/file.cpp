@@ -6,10 +6,13 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <optional>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
+
+#include "training/shortage.h"
 
 namespace plexaura {
 namespace {
@@ -167,8 +170,11 @@ void throw_write_error(const fs::path& path, int error) {
 }
 
 void throw_create_error(const fs::path& path, int error) {
+  const std::optional<Shortage> shortage = shortage_at(path, error);
   const std::string text =
-      failure("create", path, error, "name a file in a folder that exists and can be written");
+      shortage ? fmt::format("cannot create '{}': {}; {} or name another place", path.string(),
+                             shortage->reason, shortage->remedy)
+               : failure("create", path, error, "name a file in a folder that exists and can be written");
   if (error == ENOENT) throw RemovedError(text);
   if (user_can_mend(error)) throw UserError(text);
   throw DeviceError(text);

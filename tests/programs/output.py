@@ -111,6 +111,27 @@ class Log(ProgramTest):
         self.assertTrue(epoch["val_accuracy"] <= epoch["val_accuracy_top5"] <= 1)
         self.assertRegex(result.out, r"validation accuracy [\d.]+ %  validation accuracy_top5 [\d.]+ %")
 
+    def run_with_inodes(self, inodes, *settings):
+        """In a file system for so many files, `small`. Returns what was said of the failure, by the program and by tools/why."""
+        script = f'mount -t tmpfs -o size=16m,nr_inodes={inodes} none small && {{ "$@"; status=$?; {SOURCE}/tools/why small; exit $status; }}'
+        command = ["unshare", "--mount", "bash", "-c", script, "-", *self.command("mlp", *self.iris("training.epochs=1"), *settings)]
+        done = subprocess.run(command, cwd=self.folder, env=support.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        return done.stdout
+
+    def test_a_file_system_without_inodes(self):
+        """Neither a log nor a checkpoint finds room there, whatever was made before."""
+        if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
+            self.skipTest("a file system of its own needs root")
+        (self.folder / "small").mkdir()
+        self.assertIn("cannot create 'small/log': no inodes left; remove files there or name another place\n", self.run_with_inodes(1, "--log", "small/log"))
+        says = "no inodes left; remove files there or name another"
+        self.assertIn(f"cannot create small/run: {says} folder in output.dir\n", self.run_with_inodes(1, *self.settings("output.dir=small/run")))
+        for inodes in range(1, 7):
+            said = self.run_with_inodes(inodes, *self.settings("output.dir=small"))
+            self.assertRegex(said, rf"(?m)^cannot create \S+: {says} (place|folder in output.dir)$")
+            self.assertEqual("disk full: " in said, inodes > 2, said)  # where it has left its events
+
     def test_nothing_to_validate_on(self):
         for ranks, setting in (((1, "data.validation_share=0"), (2, "data.validation_limit=0")) if support.HAS_MPI else ((1, "data.validation_share=0"),)):
             result = self.run_ranks(ranks, "mlp", *self.iris(setting, "training.epochs=1"), "--log", f"log{ranks}")

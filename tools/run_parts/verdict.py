@@ -15,7 +15,7 @@ QUIET = 2.5  # seconds without a beat, of one a second, by which a process that 
 
 # How errors are told apart: the first that is found in the sentence.
 ERRORS = [("out of memory", r"out of memory|which may have .* MB together|was asked for .* of memory|needs \d+ bytes, and (this machine|there)|no memory for it"),
-          ("disk full", r"No space left on device|Disk quota exceeded|File too large"),
+          ("disk full", r"No space left on device|no inodes left|Disk quota exceeded|File too large"),
           ("mismatch", r"the ranks differ in|all ranks must make the same calls"),
           ("start-up", r"has waited .* in MPI_Init"),
           ("exception", r"")]

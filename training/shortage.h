@@ -1,0 +1,19 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace plexaura {
+
+// Of what a file system has too little, in words, and what its user can do: "no inodes left", "remove files there".
+struct Shortage {
+  std::string reason;
+  std::string remedy;
+};
+
+// What was missing when `path` could not be created; nothing where `error` (an errno) has another cause. The system has
+// one error for space and for inodes.
+std::optional<Shortage> shortage_at(const std::filesystem::path& path, int error);
+
+}  // namespace plexaura
