@@ -1,14 +1,11 @@
 """tools/why says what a run does, or why it ended: its kind, rank and step."""
 
 import os
-import pathlib
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import time
 
 import support
 from support import BUILD, SOURCE, ProgramTest
@@ -17,7 +14,6 @@ sys.path.insert(0, str(SOURCE / "tools/run_parts"))
 
 import events  # noqa: E402
 from events import Kind  # noqa: E402
-from verdict import judge  # noqa: E402
 
 ENDLESS = ("output.dir=run", "training.epochs=1000000", "distributed.deadline_seconds=3")
 
@@ -206,194 +202,6 @@ class Run(VerdictTest):
             (self.folder / part).chmod(0o755)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, rf"\Awhy: '.*/{part}' may not be read; ask as the user who has started the run\n\Z")
-
-    def test_no_run(self):
-        (self.folder / "run/events").mkdir(parents=True)
-        strange = "'.*/rank-0000' holds no events that this version of Plexaura has written"
-
-        def holding(number, kind):
-            header = b"PLXEVENT" + struct.pack("<IIii", 1, events.SLOTS, 0, 2)
-            return (header.ljust(events.SLOTS_AT, b"\0") + events.SLOT.pack(1, 1, number, kind, 1, b"")).ljust(events.FILE_BYTES, b"\0")
-
-        unknown = "'.*/rank-0000' is damaged: it has an event of an unknown kind; remove it to be told of the others"
-        for content, says in ((None, "there are no events in '.*/run': they were removed, or no run has kept any; name the folder output.dir of a run"),
-                              (b"x" * 65536, strange),
-                              (b"PLXEVENT" + struct.pack("<II", 1, 2**32 - 1) + b"x" * 65520, strange),
-                              (holding(0, 255), unknown), (holding(-1, 7), unknown), (holding(1 << 40, 7), unknown),
-                              (b"PLXEVENT" + bytes(300), "'.*/rank-0000' is cut off: it has fewer than 65536 bytes")):
-            if content:
-                (self.folder / "run/events/rank-0000").write_bytes(content)
-            done = subprocess.run([SOURCE / "tools/why", self.folder / "run"], capture_output=True, text=True, timeout=60)
-            self.assertEqual(done.returncode, 2)
-            self.assertRegex(done.stderr, rf"\Awhy: {says}\n\Z")
-
-
-class Told(VerdictTest):
-    """Of events that are hard to bring about, and were written by hand. All ranks are this process, which lives."""
-
-    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None, count=1000, ranks=3):
-        """told: (seconds ago, kind, number, text)"""
-        now, clock = time.time_ns(), time.monotonic_ns()
-        stat = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
-        begin = int(started * 1e9)
-        text = lambda value, size: value.encode().ljust(size, b"\0")
-        data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, ranks, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
-                                  int(started if beat is None else started - beat), step, 0, count, text(host, 64),
-                                  text(events.own_place() if place is None else place, 128), text("", 64),
-                                  0 if survived is None else clock - int(survived * 1e9), 0)
-        data = data.ljust(events.HEADER_BYTES, b"\0") + text("fc1.weight, fc1.bias", 128)
-        data = data.ljust(events.SLOTS_AT, b"\0")
-        for i, (ago, kind, value, words) in enumerate(told):
-            data += events.SLOT.pack(i + 1, clock - int(ago * 1e9), value, kind, os.getpid(), text(words, 480))
-        path = self.write(f"run/events/rank-{number:04}", "")
-        path.write_bytes(data.ljust(65536, b"\0"))
-
-    def judged(self):
-        return judge(self.ranks())
-
-    def test_a_slow_loader(self):
-        waits = (40, Kind.WAIT, 0, "bucket 0 of step 12")
-        self.rank(0, waits)
-        self.rank(1, (43, Kind.STEP, 12, ""), (43, Kind.DATA, 0, "samples"))
-        self.rank(2, waits)
-        self.assertEqual(self.judged()[:3], ("slow loader", 1, 12))
-        self.why("slow loader", "rank 1 on h0 waits for samples for 43 s, in step 12")
-
-    def test_a_loader_that_is_slow_in_each_step(self):
-        for number in range(3):
-            told = [(20 - i * 0.5 - (0 if kind == Kind.DATA else 0.4), kind, 0, "") for i in range(40) for kind in (Kind.DATA, Kind.BACK)]
-            self.rank(number, *told)
-        self.why("slow loader", "rank 0 on h0 waits for samples for 80% of the time, in step 12")
-
-    def test_slow_validation_is_no_fault(self):
-        waits = (500, Kind.WAIT, 0, "validation")
-        self.rank(0, waits, started=1000)
-        self.rank(1, (600, Kind.PHASE, 0, "validation"), (0.2, Kind.BACK, Kind.PHASE, "validation"), started=1000)
-        self.rank(2, waits, started=1000)
-        self.assertEqual(self.judged().kind, "running")
-
-    def test_ranks_of_which_no_event_is_left(self):
-        for number in range(3):
-            self.rank(number)
-        self.assertEqual(self.judged().kind, "running")
-
-    def test_an_older_run_with_more_ranks(self):
-        for number in range(3):
-            self.rank(number, (0.1, Kind.STEP, 12, ""))
-        self.rank(3, (400, Kind.ERROR, 1, "an old error"), started=500)
-        self.assertEqual(self.judged().kind, "running")
-
-    def test_ranks_whose_files_are_elsewhere(self):
-        self.rank(0, (0.1, Kind.STEP, 12, ""))
-        self.why("running", "rank 0 at step 12")
-
-    def test_the_tensors_of_a_bucket(self):
-        for number in range(3):
-            self.rank(number, (30, Kind.WAIT, 0, "bucket 0 of step 12"))
-        self.why("running", "rank 0 on h0 has been in step 12, in 'bucket 0 of step 12' \\(fc1.weight, fc1.bias\\) with the other ranks for 30 s")
-
-    def test_saving_takes_long(self):
-        for number, kind in enumerate((Kind.PHASE, Kind.WAIT, Kind.WAIT)):
-            self.rank(number, (30, kind, 0, "saving a checkpoint"))
-        self.why("running", "rank 0 on h0 has been in step 12, at 'saving a checkpoint' for 30 s")
-
-    def test_a_death_that_the_others_outlive(self):
-        gone = dict(place="another boot", started=1000, beat=500)
-        self.rank(0, (0.1, Kind.STEP, 40, ""), survived=400)
-        self.rank(1, (500, Kind.WAIT, 0, "bucket 0 of step 12"), **gone)
-        self.rank(2, (0.1, Kind.STEP, 40, ""), survived=400)
-        self.why("running", "ranks 0 and 2 at step 12; rank 1 died before, and the others went on")
-        self.rank(2, (300, Kind.STEP, 40, ""), survived=400, **gone | {"beat": 300})  # a second one, later
-        self.assertEqual(self.judged()[:2], ("killed", 2))
-
-    def test_ranks_that_are_cut_off(self):
-        """Rank 1 dies, and then rank 2, which had gone on. That it did says nothing of whether anybody goes on without ranks 0 and 3."""
-        here = dict(started=1000, ranks=4)
-        gone = dict(here, place="another boot")
-        cut_off = [(60, Kind.ERROR, 1, "ranks 0 and 3 were cut off from the others, and from mpirun, which decides who goes on"), (60, Kind.END, 1, "")]
-        self.rank(1, (500, Kind.WAIT, 0, "bucket 0 of step 12"), **gone, beat=500)
-        for number in (0, 3):
-            self.rank(number, *cut_off, **gone, beat=60, survived=300)
-        self.rank(2, (310, Kind.STEP, 12, ""), **gone, beat=310, survived=490)
-        self.why("exception", "rank 0 on h0 ended in step 12 with the error: ranks 0 and 3 were cut off .*; ranks 1 and 2 died before, and the others went on")
-        self.rank(2, (0.1, Kind.STEP, 40, ""), **here, survived=250)
-        self.why("running", "rank 2 at step 12; rank 1 died before, and the others went on; ranks 0 and 3 were cut off, and the others went on")
-        self.rank(2, (200, Kind.STEP, 12, ""), **gone, beat=200, survived=250)
-        self.why("killed", "rank 2 on h0 was killed, or crashed, in step 12, computing; rank 1 died before, .*; ranks 0 and 3 were cut off, and the others went on")
-
-    def test_spares(self):
-        waits = ((900, Kind.SPARE, 1, ""), (900, Kind.WAIT, 0, "the death of another rank"))
-        for number in range(2):
-            self.rank(number, (30, Kind.WAIT, 0, "bucket 0 of step 12"), started=1000)
-        self.rank(2, *waits, step=0, started=1000)
-        self.why("running", r"rank 0 on h0 has been in step 12, in 'bucket 0 of step 12' .* for 30 s; rank 2 is a spare")
-        self.rank(2, *waits, step=0, started=1000, beat=500, place="another boot")
-        self.why("killed", "rank 2 on h0 was killed, or crashed, as a spare")
-        end = (1, Kind.END, 143, "")
-        for number in range(2):
-            self.rank(number, end)
-        self.rank(2, *waits, (2, Kind.SIGNAL, signal.SIGTERM, ""), end, step=0, started=1000)
-        self.assertEqual(self.judged()[:3], ("signal", 2, 12))
-        self.why("signal", "rank 2 on h0 was asked to end by SIGTERM, and all ranks ended after step 12")
-        self.rank(0, (500, Kind.WAIT, 0, "bucket 0 of step 12"), started=1000, beat=500, place="another boot")
-        self.rank(1, (0.1, Kind.STEP, 12, ""), started=1000, survived=400)
-        self.rank(2, *waits, (400, Kind.SPARE, 0, ""), (0.1, Kind.STEP, 12, ""), started=1000)
-        self.why("running", "ranks 1 and 2 at step 12; rank 0 died before, and the others went on")
-
-    def test_ranks_that_ended_as_others_did_not_start(self):
-        """mpirun, or tools/run, has killed those that waited."""
-        gone = dict(place="another boot", started=1000, beat=500, step=0)
-        waits = (900, Kind.WAIT, 0, "MPI_Init")
-        self.rank(0, waits, count=1, **gone)
-        self.rank(2, waits, count=1, **gone)
-        self.why("start-up", "rank 1 did not start, .*; rank 0 on h0 was killed, or crashed, in start-up, in 'MPI_Init' with the other ranks")
-        self.rank(2, waits, (800, Kind.READY, 3, ""), count=2, **gone)  # all had started, and rank 1 keeps its events elsewhere
-        self.assertEqual(self.judged()[:2], ("killed", 0))
-        self.rank(2, waits, count=1, **gone)
-        self.rank(1, waits, count=1, **gone)
-        self.assertEqual(self.judged()[:2], ("killed", 0))
-
-    def test_killed_for_want_of_memory(self):
-        self.rank(0, (3, Kind.LOST, 1, "rank 1 on h0 has died while rank 0 waited at 'bucket 0 of step 12'"))
-        self.rank(1, (4, Kind.STEP, 12, ""), oom_kills=-1)
-        self.assertEqual(self.judged()[:3], ("out of memory", 1, 12))
-        self.rank(1, (4, Kind.STEP, 12, ""), oom_kills=-1, place="another machine")  # of whose memory nothing is known here
-        self.assertEqual(self.judged()[:3], ("killed", 1, 12))
-
-    def test_out_of_memory(self):
-        for said in ("out of memory: this machine has less than the run asks for", "a tensor float32[6000,6000] needs 144000000 bytes, and there is not so much memory",
-                     "a tensor float32[6000,6000] needs 144000000 bytes, and this machine, or its container, has 9 left", "the CPU was asked for 99.0 MiB of memory and has 9.0 MiB",
-                     "the GPU was asked for 99 bytes of memory and has 9 of its 50 bytes left",
-                     "the order of 99 samples takes 8 bytes for each of them, and there is no memory for it"):
-            self.rank(0, (3, Kind.ERROR, 1, said))
-            self.assertEqual(self.judged()[:3], ("out of memory", 0, 12), said)
-
-    def test_a_link_that_is_down(self):
-        did_not_come = "on {} did not come to 'bucket 0 of step 12' within 60 s: stopped, stuck, still at work elsewhere, or the link to {} is down"
-        self.rank(0, (3, Kind.LOST, 2, "rank 2 " + did_not_come.format("h1", "h1")))
-        self.rank(1, (2.9, Kind.ECHO, 1, "rank 2 " + did_not_come.format("h1", "h1")))
-        self.rank(2, (2.8, Kind.LOST, 0, "ranks 0 and 1 " + did_not_come.format("h0", "h0")), host="h1")
-        self.assertEqual(self.judged()[:3], ("dropped link", 2, 12))
-        os.remove(self.folder / "run/events/rank-0002")  # the other host has a disk of its own
-        self.assertEqual(self.judged()[:3], ("dropped link", 2, 12))
-
-    def test_given_up_ranks(self):
-        for told, beat, kind in (([(70, Kind.DATA, 0, "samples")], 0, "slow loader"), ([(70, Kind.PHASE, 0, "saving a checkpoint")], 0, "stuck"),
-                                 ([(70, Kind.STEP, 12, "")], 65, "stopped"),
-                                 ([(70, Kind.STEP, 12, ""), (2.5, Kind.PAUSED, 66, ""), (2, Kind.STEP, 13, "")], 0, "stopped")):
-            self.rank(0, (3, Kind.LOST, 1, "rank 1 did not come to 'bucket 0 of step 12' within 60 s: stopped, stuck, or still at work elsewhere"))
-            self.rank(1, *told)
-            if beat:
-                self.rank(1, *told, beat=beat)
-            self.assertEqual(self.judged()[:3], (kind, 1, 12))
-
-    def test_ranks_that_cannot_be_seen_live_by_their_beat(self):
-        elsewhere = dict(place="another boot", started=1000)
-        for number in range(3):
-            self.rank(number, (0.1, Kind.STEP, 12, ""), **elsewhere)
-        self.assertEqual(self.judged().kind, "running")
-        self.rank(1, (500, Kind.STEP, 12, ""), **elsewhere, beat=500)
-        self.assertEqual(self.judged()[:3], ("killed", 1, 12))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,61 @@
+"""Ranks of a run whose events were written by hand, for tests of what is said of them. Each test is called with ROOT as first argument."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(ROOT / "tools/run_parts"))
+
+import events  # noqa: E402
+
+
+class WrittenRanks(unittest.TestCase):
+    """All ranks are this process, which lives."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        (self.folder / "run/events").mkdir(parents=True)
+
+    def path(self, number):
+        return self.folder / f"run/events/rank-{number:04}"
+
+    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None, count=1000, ranks=3):
+        """told: (seconds ago, kind, number, text)"""
+        now, clock = time.time_ns(), time.monotonic_ns()
+        stat = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
+        begin = int(started * 1e9)
+        text = lambda value, size: value.encode().ljust(size, b"\0")
+        data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, ranks, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
+                                  int(started if beat is None else started - beat), step, 0, count, text(host, 64),
+                                  text(events.own_place() if place is None else place, 128), text("", 64),
+                                  0 if survived is None else clock - int(survived * 1e9), 0)
+        data = data.ljust(events.HEADER_BYTES, b"\0") + text("fc1.weight, fc1.bias", 128)
+        data = data.ljust(events.SLOTS_AT, b"\0")
+        for i, (ago, kind, value, words) in enumerate(told):
+            data += events.SLOT.pack(i + 1, clock - int(ago * 1e9), value, kind, os.getpid(), text(words, 480))
+        path = self.path(number)
+        path.write_bytes(data.ljust(65536, b"\0"))
+        return path
+
+    def ranks(self):
+        return events.read_ranks(self.folder / "run")
+
+    def ask(self):
+        """tools/why."""
+        return subprocess.run([ROOT / "tools/why", self.folder / "run"], capture_output=True, text=True, timeout=60)
+
+    def why(self, kind, pattern):
+        done = self.ask()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, rf"\A{kind}: {pattern}.*\n\Z")
+
+
+def main():
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
