@@ -277,6 +277,13 @@ class Command(unittest.TestCase):
                 drawing = xml.dom.minidom.parse(str(out / name))
                 self.assertEqual(len(drawing.getElementsByTagName("polyline")), 6)
 
+    def test_nothing_is_printed_where_results_cannot_be_written(self):
+        command = [ROOT / "tools/scaling", "--predict", EXAMPLES / "resnet50_gpu.json", "--links", EXAMPLES / "hosts_of_8_gpus.json", "--ranks", "2"]
+        with tempfile.NamedTemporaryFile() as file:
+            for out, says in ((file.name, f"cannot write '{file.name}': File exists"), ("/proc", "cannot write '/proc/scaling.csv': No such file or directory")):
+                done = subprocess.run([*map(str, command), "--out", out], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"scaling: {says}; name another place\n"))
+
     def test_strong_scaling(self):
         said = self.predict("--global-batch", 65536, "--ranks", "1024,2048", "--strategies", "allreduce/hierarchical")
         weak = self.predict("--ranks", "1024", "--strategies", "allreduce/hierarchical")

@@ -58,9 +58,9 @@ def run(options):
     if not found:
         raise Mistake("none of these strategies can work with these numbers of ranks; window needs all on one host, and each two ranks")
     text = "\n".join(part for part in (describe(found), strategies_table(found), goodput_table(options, found)) if part)
-    print(text, end="")
     if options.out:
         write_all(pathlib.Path(options.out), found, text)
+    print(text, end="")
 
 
 def describe(found):
