@@ -99,7 +99,7 @@ class LaunchTest(ProgramTest):
         return found
 
     def ranks(self):
-        return events.read_ranks(self.folder / "run")
+        return events.read_ranks(self.folder / "run").ranks
 
     def wait_for_step(self, ranks, step, process=0, serving=0):
         """Of ranks that have saved a checkpoint, and are others than those of `process`. The first `serving` make no steps."""

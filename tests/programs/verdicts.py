@@ -26,7 +26,7 @@ class VerdictTest(ProgramTest):
         return done.stdout
 
     def ranks(self):
-        return events.read_ranks(self.folder / "run")
+        return events.read_ranks(self.folder / "run").ranks
 
     def wait_for_step(self, ranks, step):
         self.wait_for(lambda: len(self.ranks()) == ranks and all(rank.step >= step for rank in self.ranks()))

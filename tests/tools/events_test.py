@@ -1,35 +1,68 @@
 #!/usr/bin/env python3
-"""What tools/run_parts/events.py reads of files that no rank has written so.
+"""What tools/run_parts/events.py reads of files that no rank has written so, and tools/why then says.
 
 usage: events_test.py ROOT
 """
 
+import os
 import struct
 
 import written_ranks  # finds what follows
-import events
+from events import Kind
 from written_ranks import WrittenRanks
+
+STEP = (0.1, Kind.STEP, 12, "")
 
 
 class EventsTest(WrittenRanks):
+    def check(self, says):
+        """Of the file of rank 0: if there are no others, and if there are."""
+        done = self.ask()
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, rf"\Awhy: '.*/rank-0000' {says}; no other file there tells of a run\n\Z")
+        for number in (1, 2):
+            self.rank(number, STEP)
+        self.why("running", f"ranks 1 and 2 at step 12; '.*/rank-0000' {says}, and is left out")
+        for number in (1, 2):
+            self.path(number).unlink()
+
     def test_no_run(self):
-        strange = "'.*/rank-0000' holds no events that this version of Plexaura has written"
+        done = self.ask()
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"\Awhy: there are no events in '.*/run': they were removed, or no run has kept any; name the folder output.dir of a run\n\Z")
 
-        def holding(number, kind):
-            header = b"PLXEVENT" + struct.pack("<IIii", 1, events.SLOTS, 0, 2)
-            return (header.ljust(events.SLOTS_AT, b"\0") + events.SLOT.pack(1, 1, number, kind, 1, b"")).ljust(events.FILE_BYTES, b"\0")
+    def test_a_file_that_holds_something_else(self):
+        strange = "holds no events that this version of Plexaura has written"
+        for content, says in ((b"x" * 65536, strange), (b"PLXEVENT" + struct.pack("<II", 1, 2**32 - 1) + b"x" * 65520, strange),
+                              (b"PLXEVENT" + bytes(300), "is cut off: it has fewer than 65536 bytes")):
+            self.path(0).write_bytes(content)
+            self.check(says)
 
-        unknown = "'.*/rank-0000' is damaged: it has an event of an unknown kind; remove it to be told of the others"
-        for content, says in ((None, "there are no events in '.*/run': they were removed, or no run has kept any; name the folder output.dir of a run"),
-                              (b"x" * 65536, strange),
-                              (b"PLXEVENT" + struct.pack("<II", 1, 2**32 - 1) + b"x" * 65520, strange),
-                              (holding(0, 255), unknown), (holding(-1, 7), unknown), (holding(1 << 40, 7), unknown),
-                              (b"PLXEVENT" + bytes(300), "'.*/rank-0000' is cut off: it has fewer than 65536 bytes")):
-            if content:
-                self.path(0).write_bytes(content)
-            done = self.ask()
-            self.assertEqual(done.returncode, 2)
-            self.assertRegex(done.stderr, rf"\Awhy: {says}\n\Z")
+    def test_a_file_that_is_damaged(self):
+        kind, number = "it has an event of an unknown kind", "it has an event of an unknown signal"
+        for told, fields, says in (((0.1, 255, 0, ""), {}, kind), ((0.1, Kind.BACK, -1, ""), {}, kind), ((0.1, Kind.BACK, 1 << 40, ""), {}, kind),
+                                   ((0.1, Kind.SIGNAL, 999, ""), {}, number), (STEP, {"ranks": 1 << 30}, "a run has at most 10000 ranks"),
+                                   (STEP, {"ranks": -1}, "a run has at most 10000 ranks")):
+            self.rank(0, told, **fields)
+            self.check(f"is damaged: {says}")
+
+    def test_a_rank_that_has_gone_on_when_it_did_not_run(self):
+        for ago in (-1e9, -1000, 101):
+            self.rank(0, STEP, survived=ago)
+            self.check("is damaged: it has gone on without others at a time at which it did not run")
+
+    def test_what_is_no_file(self):
+        """A pipe would be waited for."""
+        for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
+            make(self.path(0))
+            self.check("is no regular file")
+            self.path(0).rename(self.folder / make.__name__)
+
+    def test_a_rank_whose_file_is_damaged_has_started(self):
+        for number in range(2):
+            self.rank(number, (30, Kind.WAIT, 0, "MPI_Init"), step=0, count=1)
+        self.path(2).write_bytes(b"")
+        self.why("start-up", "rank 0 on h0 has been in start-up, in 'MPI_Init' with the other ranks for 30 s; '.*/rank-0002' is cut off: ")
 
 
 if __name__ == "__main__":

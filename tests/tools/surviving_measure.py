@@ -53,7 +53,7 @@ def start(build, folder, model, ranks, on_loss, *words):
 def await_ranks(folder, run, are_there):
     while run.poll() is None:
         time.sleep(0.05)
-        ranks = [rank for kept in Path(folder).glob("plexaura-run-*") for rank in read_ranks(kept)]
+        ranks = [rank for kept in Path(folder).glob("plexaura-run-*") for rank in read_ranks(kept).ranks]
         if are_there(ranks):
             return ranks
     sys.exit(Path(folder, "said").read_text())

@@ -65,12 +65,19 @@ class VerdictTest(WrittenRanks):
 
     def test_a_death_that_the_others_outlive(self):
         gone = dict(place="another boot", started=1000, beat=500)
-        self.rank(0, (0.1, Kind.STEP, 40, ""), survived=400)
+        self.rank(0, (0.1, Kind.STEP, 40, ""), started=1000, survived=400)
         self.rank(1, (500, Kind.WAIT, 0, "bucket 0 of step 12"), **gone)
-        self.rank(2, (0.1, Kind.STEP, 40, ""), survived=400)
+        self.rank(2, (0.1, Kind.STEP, 40, ""), started=1000, survived=400)
         self.why("running", "ranks 0 and 2 at step 12; rank 1 died before, and the others went on")
         self.rank(2, (300, Kind.STEP, 40, ""), survived=400, **gone | {"beat": 300})  # a second one, later
         self.assertEqual(self.judged()[:2], ("killed", 2))
+
+    def test_a_rank_that_dies_as_it_goes_on(self):
+        """Before it counts the next second."""
+        gone = dict(place="another boot", started=1000)
+        self.rank(0, **gone, beat=500, survived=470)
+        self.rank(1, **gone, beat=600)
+        self.why("killed", "rank 0 on h0 was killed, or crashed, in step 12, computing; rank 1 died before, and the others went on")
 
     def test_ranks_that_are_cut_off(self):
         """Rank 1 dies, and then rank 2, which had gone on. That it did says nothing of whether anybody goes on without ranks 0 and 3."""

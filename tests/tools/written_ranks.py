@@ -45,7 +45,7 @@ class WrittenRanks(unittest.TestCase):
         return path
 
     def ranks(self):
-        return events.read_ranks(self.folder / "run")
+        return events.read_ranks(self.folder / "run").ranks
 
     def ask(self):
         """tools/why."""

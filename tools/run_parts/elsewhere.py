@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 
-from events import SECONDS_OF_NEWS, Rank
+from events import SECONDS_OF_NEWS, Rank, open_events
 
 
 def folders_of_output(links, program):
@@ -25,7 +25,7 @@ def read_others(links, program, seen, launcher, begun):
     jobs = {rank.job for rank in seen}
     numbers, found = {rank.rank for rank in seen}, []
     for path in sorted(path for folder in folders_of_output(links, program) for path in folder.glob("rank-????")):
-        with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
+        with contextlib.suppress(OSError, ValueError), open_events(path) as file:
             rank = Rank(file)
             is_of_job = rank.job in jobs if jobs else re.fullmatch(rf".+-{launcher}@\d+", rank.job)
             if is_of_job and rank.rank not in numbers and rank.wall_time > begun - SECONDS_OF_NEWS * 10**9:

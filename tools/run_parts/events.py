@@ -1,5 +1,6 @@
 """Reads the last events of the ranks of a run. training/event_file.h describes the files, core/events.h the events."""
 
+import collections
 import contextlib
 import copy
 import enum
@@ -7,6 +8,8 @@ import functools
 import os
 import pathlib
 import re
+import signal
+import stat
 import struct
 import time
 
@@ -18,6 +21,11 @@ BUCKETS, BUCKET_BYTES = 32, 128
 SLOTS_AT = HEADER_BYTES + BUCKETS * BUCKET_BYTES
 SLOT = struct.Struct("<QqqIi480s")
 SLOTS = (FILE_BYTES - SLOTS_AT) // SLOT.size
+MOST_RANKS = 10_000  # the files have numbers of four digits
+LATE_BEAT = 60 * 10**9  # nanoseconds that a machine which is busy may keep a rank from counting
+
+# `faults`: what is wrong with the files that tell of no rank, by their paths.
+Found = collections.namedtuple("Found", "ranks faults")
 
 
 class Kind(enum.IntEnum):
@@ -53,25 +61,40 @@ class Rank:
     def __init__(self, file):
         # Who writes meanwhile changes a slot between the two looks.
         looks = [os.pread(file.fileno(), FILE_BYTES, 0) for _ in range(2)]
+        self.file = file.name
         if any(len(look) < FILE_BYTES for look in looks):
-            raise ValueError(f"'{file.name}' is cut off: it has fewer than {FILE_BYTES} bytes")
-        (magic, version, slots, self.rank, self.ranks, self.process, self.process_start, self.wall_time, start,
-         self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job, survived, self.left) = HEADER.unpack_from(looks[1])
-        if magic != b"PLXEVENT" or version != 1 or slots != SLOTS:
-            raise ValueError(f"'{file.name}' holds no events that this version of Plexaura has written")
-        self.host, self.place, self.job = plain(host), plain(place), plain(job)
-        self.survived = survived + self.wall_time - start if survived else 0
+            raise ValueError(f"'{self.file}' is cut off: it has fewer than {FILE_BYTES} bytes")
+        start, survived = self.read_header(looks[1])
         self.buckets = [plain(looks[1][i:i + BUCKET_BYTES]) for i in range(HEADER_BYTES, SLOTS_AT, BUCKET_BYTES)]
-        self.events = []
+        self.events = sorted(self.read_events(looks, self.wall_time - start), key=lambda event: event.sequence)
+        self.survived = survived + self.wall_time - start if survived else 0
+        if survived and not self.wall_time <= self.survived <= self.last_sign + LATE_BEAT:
+            self.fail("it has gone on without others at a time at which it did not run")
+
+    def fail(self, why):
+        raise ValueError(f"'{self.file}' is damaged: {why}")
+
+    def read_header(self, look):
+        """Returns the times by another clock: of the start, and when it last went on without others."""
+        (magic, version, slots, self.rank, self.ranks, self.process, self.process_start, self.wall_time, start,
+         self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job, survived, self.left) = HEADER.unpack_from(look)
+        if magic != b"PLXEVENT" or version != 1 or slots != SLOTS:
+            raise ValueError(f"'{self.file}' holds no events that this version of Plexaura has written")
+        if not (0 <= self.rank < MOST_RANKS and 0 <= self.ranks <= MOST_RANKS):
+            self.fail(f"a run has at most {MOST_RANKS} ranks")
+        self.host, self.place, self.job = plain(host), plain(place), plain(job)
+        return start, survived
+
+    def read_events(self, looks, to_wall_time):
         for i in range(SLOTS):
             first, second = (SLOT.unpack_from(look, SLOTS_AT + i * SLOT.size) for look in looks)
             if first == second and first[0] > 0:
-                number, kind = first[2:4]
+                sequence, moment, number, kind, thread, text = first
                 if kind >= len(Kind) or (kind == Kind.BACK and not 0 <= number < len(Kind)):
-                    raise ValueError(f"'{file.name}' is damaged: it has an event of an unknown kind; remove it to be told of the others")
-                self.events.append(Event(*first))
-                self.events[-1].time += self.wall_time - start
-        self.events.sort(key=lambda event: event.sequence)
+                    self.fail("it has an event of an unknown kind")
+                if kind == Kind.SIGNAL and number not in signal.valid_signals():
+                    self.fail("it has an event of an unknown signal")
+                yield Event(sequence, moment + to_wall_time, number, kind, thread, text)
 
     def last(self, *kinds):
         return next((event for event in reversed(self.events) if event.kind in kinds), None)
@@ -137,16 +160,26 @@ class Rank:
         return "" if int(fields[19]) != self.process_start or fields[0] in "ZX" else fields[0]
 
 
+def open_events(path):
+    """Of a rank. Nothing but a regular file is opened: a pipe would be waited for."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError(f"'{path}' is no regular file")
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+
+
 def read_ranks(folder):
-    """The ranks of the newest run that has kept its events in the folder, or in its folder "events"."""
-    ranks = []
+    """What is found of the newest run that has kept its events in the folder, or in its folder "events"."""
+    ranks, faults = [], {}
     for path in sorted((*folder.glob("events/rank-????"), *folder.glob("rank-????"))):
-        with path.open("rb") as file:
-            ranks.append(Rank(file))
-    for part in () if ranks else (folder, folder / "events"):
+        try:
+            with open_events(path) as file:
+                ranks.append(Rank(file))
+        except ValueError as error:
+            faults[path] = str(error)
+    for part in () if ranks or faults else (folder, folder / "events"):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.listdir(part)  # raises PermissionError where glob() finds nothing for want of a permission
-    return of_newest_run(ranks)
+    return Found(of_newest_run(ranks), faults)
 
 
 def read_removed_ranks(folder):
@@ -157,9 +190,9 @@ def read_removed_ranks(folder):
         with contextlib.suppress(OSError):  # it is another user's, or ends meanwhile
             for link in (process / "fd").iterdir():
                 if name.fullmatch(os.readlink(link)):
-                    with link.open("rb") as file:
+                    with contextlib.suppress(ValueError), open_events(link) as file:
                         rank = Rank(file)
-                    found[rank.job, rank.rank] = rank  # the launcher holds it, too
+                        found[rank.job, rank.rank] = rank  # the launcher holds it, too
     return of_newest_run([found[key] for key in sorted(found)])
 
 

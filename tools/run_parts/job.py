@@ -10,7 +10,7 @@ import sys
 import time
 
 from elsewhere import read_others
-from events import Kind, Rank
+from events import Kind, Rank, open_events
 from leftovers import SHARED_MEMORY, Leftovers
 from links import keep_waiting
 from verdict import judge, those_cut_off
@@ -236,9 +236,9 @@ class Job:
     def look(self):
         """A rank that starts lives by what it tells, any other one by its beat."""
         for path in self.folder.glob("rank-*"):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):
                 if path.name not in self.files:
-                    self.files[path.name] = path.open("rb")  # kept open: somebody may remove the folder of output
+                    self.files[path.name] = open_events(path)  # kept open: somebody may remove the folder of output
         for name, file in self.files.items():
             with contextlib.suppress(OSError, ValueError):  # where it cannot be read now, what it said before counts
                 self.seen[name] = Rank(file)

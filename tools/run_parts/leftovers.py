@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from events import Rank
+from events import Rank, open_events
 
 SHARED_MEMORY = pathlib.Path("/dev/shm")  # where Open MPI 5 would leave files that do not tell their job
 PATIENCE = 20  # seconds that mpirun has at least to end its ranks, which first finish a step and save
@@ -72,7 +72,7 @@ class Leftovers:
             time.sleep(0.2)
         ranks = []
         for path in self.folder.glob("rank-*"):
-            with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
+            with contextlib.suppress(OSError, ValueError), open_events(path) as file:
                 ranks.append(Rank(file))
         self.clean_up(launchers, ranks)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -138,16 +138,16 @@ def of_living(ranks):
     return of("running", slowest, f"{name(slowest)} has been {place(slowest)} for {age(since):.0f} s")
 
 
-def missing_of(ranks):
-    return set(range(max(rank.ranks for rank in ranks))) - {rank.rank for rank in ranks}
+def missing_of(ranks, unread):
+    return set(range(max(rank.ranks for rank in ranks))) - {rank.rank for rank in ranks} - unread
 
 
 def of_missing(missing, rest):
     return Verdict("start-up", min(missing), 0, f"{list_ranks(missing)} did not start, or not with this folder as output; {rest}")
 
 
-def of_start(ranks):
-    missing = missing_of(ranks)
+def of_start(ranks, unread):
+    missing = missing_of(ranks, unread)
     slowest = ranks[0] if missing else next(rank for rank in ranks if rank.is_starting)
     waiting = f"{name(slowest)} has been {place(slowest)} for {age(slowest.activity()[2]):.0f} s"
     return of_missing(missing, waiting) if missing else of("start-up", slowest, waiting)
@@ -156,7 +156,7 @@ def of_start(ranks):
 def those_lost(ranks):
     """Dead when others went on for the last time."""
     went_on = max((rank.survived for rank in ranks), default=0)
-    return [rank for rank in ranks if rank.last_sign < went_on and not rank.process_state()]
+    return [rank for rank in ranks if rank.last_sign < went_on and rank.survived < went_on and not rank.process_state()]
 
 
 def those_cut_off(ranks):
@@ -165,12 +165,12 @@ def those_cut_off(ranks):
     return found if any(rank.survived for rank in ranks if rank not in found and rank not in lost) else []
 
 
-def judge(ranks):
-    """`ranks`: at least one."""
+def judge(ranks, unread=frozenset()):
+    """`ranks`: at least one. `unread`: the numbers of those that have started, and of whom no more is known."""
     cut_off = those_cut_off(ranks)
     dead = [rank for rank in those_lost(ranks) if rank not in cut_off]
     left = [rank for rank in ranks if rank not in dead and rank not in cut_off]
-    verdict = of_those_left(left)
+    verdict = of_those_left(left, unread)
     remarks = [verdict.sentence]
     spares = [rank for rank in left if rank.is_spare and rank.rank != verdict.rank]
     if spares:
@@ -183,7 +183,7 @@ def judge(ranks):
     return verdict._replace(sentence="; ".join(remarks))
 
 
-def of_those_left(ranks):
+def of_those_left(ranks, unread):
     ends = [(event.time, rank, event) for rank in ranks for event in rank.events if event.kind in (Kind.ERROR, Kind.LOST, Kind.EXIT)]
     if ends:
         _, rank, event = min(ends, key=lambda end: end[0])
@@ -197,7 +197,7 @@ def of_those_left(ranks):
         return of("stopped", stopped[0], f"{list_ranks(rank.rank for rank in stopped)} on {stopped[0].host} is stopped {place(stopped[0])}")
     dead = [rank for rank in at_work if not rank.process_state()]
     if dead:
-        death, missing = of_death(min(dead, key=lambda rank: rank.last_sign)), missing_of(ranks)
+        death, missing = of_death(min(dead, key=lambda rank: rank.last_sign)), missing_of(ranks, unread)
         # The launcher ends the ranks that wait for one that does not start.
         return of_missing(missing, death.sentence) if missing and all(rank.is_starting for rank in ranks) else death
-    return of_start(ranks) if any(rank.is_starting for rank in ranks) else of_living(ranks)
+    return of_start(ranks, unread) if any(rank.is_starting for rank in ranks) else of_living(ranks)
