@@ -79,6 +79,17 @@ class VerdictTest(WrittenRanks):
         self.rank(1, **gone, beat=600)
         self.why("killed", "rank 0 on h0 was killed, or crashed, in step 12, computing; rank 1 died before, and the others went on")
 
+    def test_a_rank_that_is_stopped_at_the_start(self):
+        """The others wait for it, and do not know for whom. Where mpirun lets it go on before it ends it, it says the same as they do."""
+        wait = "MPI_Init, where all ranks come together"
+        said = f"process 7 has waited 60.0 s in {wait}: another rank has died, is stopped or is stuck; look for its output"
+        for number in range(3):
+            self.rank(number, (70, Kind.WAIT, 0, wait), (1, Kind.ERROR, 1, said), step=0, count=2)
+        self.assertEqual(self.judged()[:2], ("start-up", 0))
+        for more in ((), ((0.9, Kind.ERROR, 1, said),)):
+            self.rank(1, (70, Kind.WAIT, 0, wait), *more, step=0, count=1 + len(more), beat=66)
+            self.why("stopped", f"rank 1 on h0 was stopped in start-up, in '{wait}' with the other ranks, until the other ranks gave it up")
+
     def test_ranks_that_are_cut_off(self):
         """Rank 1 dies, and then rank 2, which had gone on. That it did says nothing of whether anybody goes on without ranks 0 and 3."""
         here = dict(started=1000, ranks=4)

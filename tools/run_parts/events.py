@@ -103,6 +103,7 @@ class Rank:
         """What the file said at that time."""
         then = copy.copy(self)
         then.events = [event for event in self.events if event.time <= moment]
+        then.count -= len(self.events) - len(then.events)
         begun = then.last(Kind.STEP)
         then.step = begun.number if begun else self.step
         return then

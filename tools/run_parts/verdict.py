@@ -61,6 +61,18 @@ def of_error(rank, event):
     return of(kind, rank, f"{name(rank)} ended{step} with the error: {event.text}")
 
 
+def of_stop(rank, moment):
+    then = rank.until(moment)
+    return of("stopped", then, f"{name(rank)} was stopped {place(then)}, until the other ranks gave it up")
+
+
+def of_own_error(ranks, rank, event):
+    """One that has waited in MPI_Init does not know for whom."""
+    verdict = of_error(rank, event)
+    stopped = [other for other in ranks if other.is_starting and was_stopped(other, event.time)]
+    return of_stop(stopped[0], event.time) if verdict.kind == "start-up" and stopped else verdict
+
+
 def of_exit(rank, event):
     return of("exit", rank, f"{name(rank)} was left by exit({event.number}) {place(rank)}")
 
@@ -77,7 +89,7 @@ def of_death(rank):
 def was_stopped(rank, moment):
     """A process that was stopped says so when it goes on, as mpirun lets it before it ends it."""
     pauses = [event for event in rank.events if event.kind == Kind.PAUSED]
-    return ((moment - rank.last_sign) / SECOND > QUIET or rank.process_state() in ("T", "t")
+    return ((moment - rank.until(moment).last_sign) / SECOND > QUIET or rank.process_state() in ("T", "t")
             or any(event.time - event.number * SECOND < moment < event.time + SECOND for event in pauses))
 
 
@@ -92,7 +104,7 @@ def of_loss(ranks, reporter, event):
         return of_death(rank)
     then = rank.until(event.time)
     if was_stopped(rank, event.time):
-        return of("stopped", then, f"{name(rank)} was stopped {place(then)}, until the other ranks gave it up")
+        return of_stop(rank, event.time)
     if rank.last(Kind.LOST, Kind.ECHO) and rank.host != reporter.host:
         return of("dropped link", then, f"{name(rank)} and {name(reporter)} did not reach each other: {event.text}")
     kind = "slow loader" if then.activity()[0] == Kind.DATA else "stuck"
@@ -187,8 +199,9 @@ def of_those_left(ranks, unread):
     ends = [(event.time, rank, event) for rank in ranks for event in rank.events if event.kind in (Kind.ERROR, Kind.LOST, Kind.EXIT)]
     if ends:
         _, rank, event = min(ends, key=lambda end: end[0])
-        by_kind = {Kind.ERROR: of_error, Kind.EXIT: of_exit, Kind.LOST: lambda *end: of_loss(ranks, *end)}
-        return by_kind[event.kind](rank, event)
+        if event.kind == Kind.EXIT:
+            return of_exit(rank, event)
+        return (of_own_error if event.kind == Kind.ERROR else of_loss)(ranks, rank, event)
     at_work = [rank for rank in ranks if not rank.last(Kind.END)]
     if not at_work:
         return of_end(ranks)
