@@ -4,13 +4,14 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fstream>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <random>
+#include <string_view>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -20,6 +21,8 @@
 namespace plexaura {
 
 namespace {
+
+constexpr std::size_t most_bytes = 512;  // of a server's file; the name of a host has 255 at most
 
 std::string reason() { return std::generic_category().message(errno); }
 
@@ -36,12 +39,50 @@ std::string text_of(const ServerPlace& place) {
 // A host may not know its own name.
 std::string address_of_host(const std::string& host) { return host == name_of_host() ? "127.0.0.1" : host; }
 
+// A pipe is opened without waiting for whoever would write into it.
+int open_to_read(const std::filesystem::path& path) {
+  return open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+// Of a regular file, as much as shows whether a server has written it. Closes it.
+std::optional<std::string> take_text(int file) {
+  struct stat status {};
+  std::array<char, most_bytes> text{};
+  const bool is_regular = file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+  const ssize_t count = is_regular ? pread(file, text.data(), text.size(), 0) : -1;
+  if (file >= 0) close(file);
+  if (count < 0) return std::nullopt;
+  return std::string(text.data(), static_cast<std::size_t>(count));
+}
+
+// None where no line has come to its end.
+std::optional<ServerPlace> place_in(const std::string& text) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos) return std::nullopt;
+  const std::string line = text.substr(0, end);
+  const std::size_t first = line.find(' ');
+  const std::size_t second = line.rfind(' ');
+  if (first == std::string::npos || first == second) return std::nullopt;
+  return ServerPlace{.host = line.substr(0, first),
+                     .port = std::atoi(line.substr(first + 1, second - first - 1).c_str()),
+                     .key = line.substr(second + 1)};
+}
+
+bool is_whole(const std::string& text) {
+  const auto place = place_in(text);
+  return place && place->port > 0 && text == text_of(*place);
+}
+
+// What may become whole: a copy of the file may be under way.
+bool is_beginning(std::string_view text) {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_ ";
+  return text.size() < most_bytes && text.find_first_not_of(letters) == std::string_view::npos;
+}
+
 // Nothing yet, or what a server has left that was killed.
 bool is_for_servers(const std::filesystem::path& path) {
-  if (!std::filesystem::is_regular_file(path)) return false;
-  const auto bytes = std::filesystem::file_size(path);
-  const auto place = read_server_file(path);
-  return bytes == 0 || (place && place->port > 0 && bytes == text_of(*place).size());
+  const auto text = take_text(open_to_read(path));
+  return text && (text->empty() || is_whole(*text));
 }
 
 bool is_connected(int socket, double seconds) {
@@ -73,7 +114,7 @@ ServerFile::ServerFile(std::filesystem::path path)
 ServerFile::~ServerFile() {
   std::error_code error;
   const auto is_own = [&] {
-    const int there = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    const int there = open_to_read(path_);
     if (there < 0) return false;
     const bool is_locked = flock(there, LOCK_SH | LOCK_NB) != 0;
     close(there);
@@ -93,17 +134,22 @@ void ServerFile::tell(const ServerPlace& place) {
 }
 
 std::optional<ServerPlace> read_server_file(const std::filesystem::path& path) {
-  ServerPlace place;
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line) || file.eof()) return std::nullopt;
-  const std::size_t first = line.find(' ');
-  const std::size_t second = line.rfind(' ');
-  if (first == std::string::npos || first == second) return std::nullopt;
-  place.host = line.substr(0, first);
-  place.port = std::atoi(line.substr(first + 1, second - first - 1).c_str());
-  place.key = line.substr(second + 1);
-  return place;
+  const auto text = take_text(open_to_read(path));
+  return text ? place_in(*text) : std::nullopt;
+}
+
+void check_server_file(const std::filesystem::path& path) {
+  const int file = open_to_read(path);
+  if (file < 0 && errno == ENOENT) return;
+  if (file < 0)
+    throw UserError(
+        fmt::format("--join: '{}' cannot be read: {}; name the file of --serve, and let this "
+                    "user read it",
+                    path.string(), reason()));
+  const auto text = take_text(file);
+  if (text && (is_beginning(*text) || is_whole(*text))) return;
+  throw UserError(fmt::format("--join: '{}' is no file that a server has written; name the one of --serve",
+                              path.string()));
 }
 
 std::string make_key() {

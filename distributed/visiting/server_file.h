@@ -33,6 +33,8 @@ class ServerFile {
 
 // What a server has told there; none where it has not yet, or the file is not there.
 std::optional<ServerPlace> read_server_file(const std::filesystem::path& path);
+// UserError where something else is there than what a server has written, or may be writing.
+void check_server_file(const std::filesystem::path& path);
 
 // A new key, of 128 random bits.
 std::string make_key();

@@ -46,7 +46,7 @@ void Visitor::beat() {
 
 void Visitor::connect() {
   const double until = seconds_now() + deadline_;
-  while (!try_to_connect(until)) {
+  for (check_server_file(file_); !try_to_connect(until); check_server_file(file_)) {
     if (seconds_now() > until) fail(fmt::format("names no server that answered within {:g} s", deadline_));
     std::this_thread::sleep_for(std::chrono::duration<double>(look_seconds));
   }

@@ -23,7 +23,8 @@ namespace plexaura {
 // checkpoint. It waits for so many seconds each time, and then throws DeviceError.
 class Visitor {
  public:
-  // Connects, and hears how the server's samples are; waits for a server to be there.
+  // Connects, and hears how the server's samples are; waits for a server to be there. UserError where the file is not
+  // that of a server.
   Visitor(std::filesystem::path file, double deadline_seconds);
   Visitor(const Visitor&) = delete;
   Visitor& operator=(const Visitor&) = delete;

@@ -286,6 +286,15 @@ class Refused(VisitTest):
             arguments = self.iris("distributed.strategy=async-server", *settings)
             self.assertIn(said, self.run_one("mlp", *arguments, *options, status=2).err)
 
+    def test_files_of_no_server(self):
+        """Nothing is waited for."""
+        (self.folder / "folder").mkdir()
+        os.mkfifo(self.folder / "pipe")
+        self.write("mine.csv", "a,b\n1,2\n")
+        for name in ("folder", "pipe", "mine.csv"):
+            arguments = self.settings_of_run(deadline=3600)
+            self.assertEqual(self.run_one("mlp", *arguments, "--join", name, status=2).text, f"--join: '{name}' is no file that a server has written; name the one of --serve\n")
+
     @unittest.skipUnless(support.HAS_MPI, "built without MPI")
     def test_several_ranks(self):
         said = self.mpirun(2, self.command("mlp", *self.iris("distributed.strategy=async-server"), "--serve", "a"), status=2).text

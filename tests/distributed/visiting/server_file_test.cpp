@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/error_text.h"
@@ -61,6 +62,52 @@ TEST_CASE("server file: what is not all there is nothing") {
     write_text(folder / "server", text);
     CHECK_FALSE(read_server_file(folder / "server").has_value());
   }
+}
+
+TEST_CASE("server file: what comes to be one is waited for, and nothing else") {
+  const TemporaryFolder folder;
+  const auto path = folder / "server";
+  const std::string strange =
+      "--join: '" + path.string() + "' is no file that a server has written; name the one of --serve";
+  check_server_file(path);
+  for (const char* text : {"", "node-1.net_", "node1 4711 ab", "node1 4711 abcabcabc\n"}) {
+    CAPTURE(text);
+    write_text(path, text);
+    CHECK(user_error([&] { check_server_file(path); }).empty());
+  }
+  for (const std::string text :
+       {"\n", "node1 4711\n", "node1 port abc\n", "node1 4711 abc\nmore", "a,b", "{"}) {
+    CAPTURE(text);
+    write_text(path, text);
+    CHECK(user_error([&] { check_server_file(path); }) == strange);
+  }
+  write_text(path, std::string(512, 'a'));
+  CHECK(user_error([&] { check_server_file(path); }) == strange);
+  CHECK(user_error([&] { check_server_file(path / "below"); }) ==
+        "--join: '" + (path / "below").string() +
+            "' cannot be read: Not a directory; name the file of --serve, and let this user read it");
+}
+
+TEST_CASE("server file: a folder, a pipe and a device are none, and are not waited for") {
+  const TemporaryFolder folder;
+  const auto pipe = folder / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::filesystem::path& path : {folder.path(), pipe, std::filesystem::path("/dev/zero")}) {
+    CHECK_FALSE(read_server_file(path).has_value());
+    CHECK(user_error([&] { check_server_file(path); }) ==
+          "--join: '" + path.string() + "' is no file that a server has written; name the one of --serve");
+  }
+}
+
+TEST_CASE("server file: a pipe that has taken its place is left alone") {
+  const TemporaryFolder folder;
+  const auto path = folder / "server";
+  {
+    const ServerFile file(path);
+    std::filesystem::remove(path);
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  }
+  CHECK(std::filesystem::is_fifo(path));
 }
 
 TEST_CASE("server file: a place is reached as long as somebody listens there") {

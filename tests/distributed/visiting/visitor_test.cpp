@@ -28,6 +28,14 @@ TEST_CASE("visitor: gives up after the deadline where there is no server, or one
   close(listener);
 }
 
+TEST_CASE("visitor: does not wait where the file is not that of a server") {
+  const TemporaryFolder folder;
+  write_text(folder / "mine.csv", "a,b\n1,2\n");
+  CHECK(user_error([&] { Visitor(folder / "mine.csv", 3600); }) ==
+        "--join: '" + (folder / "mine.csv").string() +
+            "' is no file that a server has written; name the one of --serve");
+}
+
 TEST_CASE("visitor: waits for an answer of which something comes within each deadline") {
   const TemporaryFolder folder;
   const std::string path = (folder / "server").string();
