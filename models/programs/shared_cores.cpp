@@ -15,21 +15,21 @@ namespace plexaura {
 namespace {
 
 std::string text_of(const RankCores& rank) {
-  std::vector<std::string> words{std::to_string(rank.node), rank.host, std::to_string(rank.threads),
-                                 std::to_string(rank.cores_of_machine)};
+  std::vector<std::string> words{std::to_string(rank.rank), std::to_string(rank.node), rank.host,
+                                 std::to_string(rank.threads), std::to_string(rank.cores_of_machine)};
   for (const int core : rank.cores) words.push_back(std::to_string(core));
   return pack(words);
 }
 
-RankCores read_cores(int rank, const std::string& text) {
+RankCores read_cores(const std::string& text) {
   const std::vector<std::string> words = unpack(text);
-  RankCores read{.rank = rank,
-                 .node = std::stoi(words[0]),
-                 .host = words[1],
-                 .threads = std::stoi(words[2]),
-                 .cores_of_machine = std::stoi(words[3]),
+  RankCores read{.rank = std::stoi(words[0]),
+                 .node = std::stoi(words[1]),
+                 .host = words[2],
+                 .threads = std::stoi(words[3]),
+                 .cores_of_machine = std::stoi(words[4]),
                  .cores = {}};
-  for (std::size_t i = 4; i < words.size(); ++i) read.cores.push_back(std::stoi(words[i]));
+  for (std::size_t i = 5; i < words.size(); ++i) read.cores.push_back(std::stoi(words[i]));
   return read;
 }
 
@@ -88,16 +88,17 @@ std::string remark_on_shared_cores(std::span<const RankCores> ranks) {
   return {};
 }
 
-std::string remark_on_shared_cores(Communicator& ranks, bool computes_on_cpu) {
+std::string remark_on_shared_cores(Communicator& ranks, int number, bool computes_on_cpu) {
   const bool tells = computes_on_cpu && !openmp_binds_threads();
-  const RankCores mine{.node = ranks.place().index,
+  const RankCores mine{.rank = number,
+                       .node = ranks.place().index,
                        .host = ranks.place().host,
                        .threads = threads_in_use(),
                        .cores_of_machine = cores_of_machine(),
                        .cores = tells ? usable_cores() : std::vector<int>()};
   const std::vector<std::string> texts = ranks.gather_all(text_of(mine), "the cores of the ranks");
   std::vector<RankCores> all;
-  for (const std::string& text : texts) all.push_back(read_cores(static_cast<int>(all.size()), text));
+  for (const std::string& text : texts) all.push_back(read_cores(text));
   return remark_on_shared_cores(all);
 }
 

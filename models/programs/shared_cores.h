@@ -10,7 +10,7 @@ namespace plexaura {
 
 // What a rank computes with.
 struct RankCores {
-  int rank = 0;
+  int rank = 0;  // as the user counts, with those that serve
   int node = 0;  // as NodePlace counts them
   std::string host;
   int threads = 1;
@@ -25,6 +25,7 @@ struct RankCores {
 std::string remark_on_shared_cores(std::span<const RankCores> ranks);
 
 // The same of these ranks, to be called behind use_cores(). Nothing where OpenMP binds threads. Collective.
-std::string remark_on_shared_cores(Communicator& ranks, bool computes_on_cpu);
+// `number`: of this rank among all.
+std::string remark_on_shared_cores(Communicator& ranks, int number, bool computes_on_cpu);
 
 }  // namespace plexaura

@@ -165,7 +165,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   if (rebroadcasts) strategy = &realigning.emplace(*strategy, ranks, setup.options.rebroadcast_every);
   say_if_any(*report, choice.remark);
   say_if_any(*report, remark_on_speed(setup.options.types, *backend));
-  say_if_any(*report, remark_on_shared_cores(ranks, backend->info().host_memory));
+  say_if_any(*report, remark_on_shared_cores(ranks, roles.number(), backend->info().host_memory));
   for (const ToldChoice& choice : setup.choices) tell(*report, choice);
   Survivors survivors(roles, strategy, setup.options, backend->info().kind, line.log);
   TrainerParts parts = parts_of(setup, work);

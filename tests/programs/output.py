@@ -141,6 +141,13 @@ class Log(ProgramTest):
             self.assertEqual((epoch["val_loss"], epoch["val_accuracy"]), (None, None))
             self.assertEqual(lasting(epoch), EPOCH_KEYS + (EXCHANGE_KEYS if ranks > 1 else []))
 
+    @unittest.skipUnless(support.HAS_MPI, "built without MPI")
+    def test_ranks_that_share_a_core(self):
+        """They are named as everywhere, also where rank 0 serves and does not train."""
+        core = min(os.sched_getaffinity(0))
+        program = ["taskset", "-c", str(core), *self.command("mlp", *self.iris("distributed.strategy=async-server"), "--steps", 2)]
+        self.assertIn("ranks 1 and 2 have 2 threads on one core of ", self.mpirun(3, program).out)
+
 
 class Validation(ProgramTest):
     """Validation is a program of its own, in inference mode, and leaves training as it was."""

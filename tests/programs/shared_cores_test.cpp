@@ -58,7 +58,7 @@ TEST_CASE("shared cores: a machine that is too small has no more to give") {
 
 namespace {
 
-// Of three ranks, of which the last two are on one host: what each is told.
+// Of three ranks, of which the last two are on one host, where another one serves them: what each is told.
 std::vector<std::string> told(bool compute_on_cpu) {
   std::vector<std::string> said(3);
   ThreadNetwork network(3);
@@ -66,7 +66,7 @@ std::vector<std::string> told(bool compute_on_cpu) {
     const std::string host = rank == 0 ? "a" : "b";
     GroupCommunicator all(network.transport(rank), {.shared_memory = false}, nullptr,
                           {host, rank + 1, "unknown", host});
-    said[static_cast<std::size_t>(rank)] = remark_on_shared_cores(all, compute_on_cpu);
+    said[static_cast<std::size_t>(rank)] = remark_on_shared_cores(all, rank + 1, compute_on_cpu);
     all.leave(0);
   });
   CHECK(ends == std::vector<std::string>(3, "fine"));
@@ -78,7 +78,7 @@ std::vector<std::string> told(bool compute_on_cpu) {
 TEST_CASE("shared cores: ranks tell each other, by node") {
   const std::vector<std::string> said = told(true);
   CHECK(said == std::vector<std::string>(3, said[0]));
-  CHECK((said[0].empty() || said[0].starts_with("ranks 1 and 2 have ")));  // by the cores of this machine
+  CHECK((said[0].empty() || said[0].starts_with("ranks 2 and 3 have ")));  // by the cores of this machine
 }
 
 TEST_CASE("shared cores: nothing is said of ranks that compute on a device") {
