@@ -27,7 +27,8 @@ enum class EventKind : std::uint32_t {
   paused = 15,    // the process has not run; for how many seconds
   bucket = 16,    // of gradients: its number, the tensors in it
   survived = 17,  // goes on although ranks have died; how many are left, with the spares; sentence
-  spare = 18      // 1: waits outside the training for a rank to die; 0: has taken the place of one
+  spare = 18,     // 1: waits outside the training for a rank to die; 0: has taken the place of one
+  serves = 19     // from now on keeps the weights or sums for the others, and makes no steps of its own
 };
 
 // Where events go. May be called from any thread, and from a signal handler: neither locks nor allocates.

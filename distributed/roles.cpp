@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/events.h"
 #include "distributed/group/tags.h"
 #include "distributed/long_text.h"
 
@@ -64,6 +65,7 @@ void Roles::share_parameters(const ParameterStore& store) const {
 
 void Roles::serve(Strategy& strategy, ParameterStore& store, Backend& backend,
                   std::int64_t bucket_bytes) const {
+  tell_event(EventKind::serves);
   store.place(parse_placement(hear(placement_message)), backend);
   for (const ParameterSpec& spec : store.specs()) {
     Tensor value(spec.type);

@@ -166,6 +166,7 @@ void EventFile::event(EventKind kind, std::int64_t number, std::string_view text
   // What is registered last is called first: here before what the libraries of MPI have registered.
   if (kind == EventKind::step && header_->step.exchange(number, std::memory_order_relaxed) == 0) await_exit();
   if (kind == EventKind::saved) header_->saved.store(number, std::memory_order_relaxed);
+  if (kind == EventKind::serves) header_->serves.store(1, std::memory_order_relaxed);
   const std::uint64_t index = header_->next.fetch_add(1, std::memory_order_relaxed);
   Slot& slot = slots_[index % slot_count];
   slot.sequence.exchange(0, std::memory_order_acq_rel);  // before anything that follows is written

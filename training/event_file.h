@@ -39,6 +39,7 @@ class EventFile final : public EventSink {
     char job[64] = {};     // as the launcher calls it; empty without one
     std::atomic<std::int64_t> survived = 0;  // when it last went on although ranks had died; 0: never
     std::atomic<std::int64_t> left = 0;      // how many ranks were left then, with the spares
+    std::atomic<std::int64_t> serves = 0;  // 1: keeps the weights or sums for the others, and makes no steps
   };
   struct Bucket {
     char tensors[128] = {};

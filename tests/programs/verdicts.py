@@ -170,6 +170,16 @@ class Run(VerdictTest):
         self.start(3, *self.command("mlp", *self.iris(*ENDLESS, "distributed.strategy=async-server")))
         self.wait_for(lambda: self.ranks() and self.ranks()[0].activity()[:2] == (Kind.WAIT, "the end of the epoch"))
 
+    def test_a_server_is_killed(self):
+        """It makes no steps itself."""
+        for strategy in ("async-server", "send-recv"):
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+            run = self.start(3, *self.command("mlp", *self.iris(*ENDLESS, f"distributed.strategy={strategy}")))
+            self.wait_for(lambda: len(self.ranks()) == 3 and all(rank.step >= 100 for rank in self.ranks()[1:]))
+            os.kill(self.ranks()[0].process, signal.SIGKILL)
+            self.end(run)
+            self.why("killed", r"rank 0 on \S+ was killed, or crashed, as a server, ")
+
     def test_the_kinds_are_those_of_the_programs(self):
         kinds = re.findall(r"^  (\w+) = (\d+)", (SOURCE / "core/events.h").read_text(), re.MULTILINE)
         self.assertEqual([(name, int(number)) for name, number in kinds], [(kind.name.lower(), kind) for kind in Kind if kind])

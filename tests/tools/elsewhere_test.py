@@ -36,7 +36,7 @@ class ElsewhereTest(unittest.TestCase):
     def write(self, number, status=None, job=JOB, age=0):
         """`status`: with which it has come to its end."""
         path = self.output / f"events/rank-{number:04}"
-        header = events.HEADER.pack(b"PLXEVENT", 1, events.SLOTS, number, 4, 9, 9, self.begun - age, 0, 0, 0, 7, 0, 1, b"node2", b"another boot", job.encode(), 0, 0)
+        header = events.HEADER.pack(b"PLXEVENT", 1, events.SLOTS, number, 4, 9, 9, self.begun - age, 0, 0, 0, 7, 0, 1, b"node2", b"another boot", job.encode(), 0, 0, 0)
         end = b"" if status is None else events.SLOT.pack(1, 0, status, events.Kind.END, 9, b"")
         path.write_bytes((header.ljust(events.SLOTS_AT, b"\0") + end).ljust(events.FILE_BYTES, b"\0"))
         return path

@@ -79,6 +79,12 @@ class VerdictTest(WrittenRanks):
         self.rank(1, **gone, beat=600)
         self.why("killed", "rank 0 on h0 was killed, or crashed, in step 12, computing; rank 1 died before, and the others went on")
 
+    def test_a_server_makes_no_steps(self):
+        self.rank(0, (500, Kind.WAIT, 0, "the letters"), step=0, serves=1, place="another boot", started=1000, beat=500)
+        for number in (1, 2):
+            self.rank(number, (0.1, Kind.STEP, 12, ""))
+        self.why("killed", "rank 0 on h0 was killed, or crashed, as a server, in 'the letters' with the other ranks$")
+
     def test_a_rank_that_is_stopped_at_the_start(self):
         """The others wait for it, and do not know for whom. Where mpirun lets it go on before it ends it, it says the same as they do."""
         wait = "MPI_Init, where all ranks come together"

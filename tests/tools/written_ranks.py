@@ -26,7 +26,7 @@ class WrittenRanks(unittest.TestCase):
     def path(self, number):
         return self.folder / f"run/events/rank-{number:04}"
 
-    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None, count=1000, ranks=3):
+    def rank(self, number, *told, step=12, host="h0", started=100.0, beat=None, place=None, oom_kills=2**62, survived=None, serves=0, count=1000, ranks=3):
         """told: (seconds ago, kind, number, text)"""
         now, clock = time.time_ns(), time.monotonic_ns()
         stat = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
@@ -35,7 +35,7 @@ class WrittenRanks(unittest.TestCase):
         data = events.HEADER.pack(b"PLXEVENT", 1, 119, number, ranks, os.getpid(), int(stat[19]), now - begin, clock - begin, oom_kills,
                                   int(started if beat is None else started - beat), step, 0, count, text(host, 64),
                                   text(events.own_place() if place is None else place, 128), text("", 64),
-                                  0 if survived is None else clock - int(survived * 1e9), 0)
+                                  0 if survived is None else clock - int(survived * 1e9), 0, serves)
         data = data.ljust(events.HEADER_BYTES, b"\0") + text("fc1.weight, fc1.bias", 128)
         data = data.ljust(events.SLOTS_AT, b"\0")
         for i, (ago, kind, value, words) in enumerate(told):

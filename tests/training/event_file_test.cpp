@@ -88,13 +88,16 @@ TEST_CASE("a process that is killed leaves its last events") {
   CHECK(found.header().next == 3);
 }
 
-TEST_CASE("the number of ranks and the last checkpoint stand in the header") {
+TEST_CASE("what would be pushed out of the events stands in the header") {
   const TemporaryFolder folder;
   const EventFile file(folder.path(), 0, 0, "");
   tell_event(EventKind::ready, 4);
   tell_event(EventKind::saved, 120);
   tell_event(EventKind::survived, 3);
+  CHECK(Contents(folder / "rank-0000").header().serves == 0);
+  tell_event(EventKind::serves);
   const Contents found(folder / "rank-0000");
+  CHECK(found.header().serves == 1);
   CHECK(found.header().ranks == 4);
   CHECK(found.header().saved == 120);
   CHECK(found.header().survived >= found.header().time);

@@ -13,7 +13,7 @@ import stat
 import struct
 import time
 
-HEADER = struct.Struct("<8sIIii8qQ64s128s64s2q")
+HEADER = struct.Struct("<8sIIii8qQ64s128s64s3q")
 SECONDS_OF_NEWS = 120  # that a file system may keep back what another machine has written
 FILE_BYTES = 64 << 10
 HEADER_BYTES = 512
@@ -29,7 +29,7 @@ Found = collections.namedtuple("Found", "ranks faults")
 
 
 class Kind(enum.IntEnum):
-    NOTHING, START, READY, STEP, DATA, PHASE, WAIT, BACK, SAVED, ERROR, ECHO, LOST, SIGNAL, EXIT, END, PAUSED, BUCKET, SURVIVED, SPARE = range(19)
+    NOTHING, START, READY, STEP, DATA, PHASE, WAIT, BACK, SAVED, ERROR, ECHO, LOST, SIGNAL, EXIT, END, PAUSED, BUCKET, SURVIVED, SPARE, SERVES = range(20)
 
 
 class Event:
@@ -77,7 +77,7 @@ class Rank:
     def read_header(self, look):
         """Returns the times by another clock: of the start, and when it last went on without others."""
         (magic, version, slots, self.rank, self.ranks, self.process, self.process_start, self.wall_time, start,
-         self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job, survived, self.left) = HEADER.unpack_from(look)
+         self.oom_kills, self.beat, self.step, self.saved, self.count, host, place, job, survived, self.left, self.serves) = HEADER.unpack_from(look)
         if magic != b"PLXEVENT" or version != 1 or slots != SLOTS:
             raise ValueError(f"'{self.file}' holds no events that this version of Plexaura has written")
         if not (0 <= self.rank < MOST_RANKS and 0 <= self.ranks <= MOST_RANKS):

@@ -36,7 +36,7 @@ def place(rank):
     if rank.is_spare:
         return "as a spare"
     kind, text, _ = rank.activity()
-    step = f"in step {rank.step}" if rank.step else "in start-up" if rank.is_starting else "before the first step"
+    step = "as a server" if rank.serves else f"in step {rank.step}" if rank.step else "in start-up" if rank.is_starting else "before the first step"
     return f"{step}, {DOING[kind].format(call(rank, text))}"
 
 
