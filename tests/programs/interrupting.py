@@ -42,6 +42,16 @@ class Signals(LaunchTest):
     def test_the_terminal_is_closed(self):
         self.check(signal.SIGHUP, 143)
 
+    def test_the_terminal_of_nohup_is_closed(self):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.SIG_DFL)
+        run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
+        self.wait_for_step(2, 100)
+        run.send_signal(signal.SIGHUP)
+        self.wait_for_step(2, max(rank.step for rank in self.ranks()) + 1000)
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(self.end(run, 143), [f"run: SIGTERM: {LATER}"])
+
     def test_a_second_signal(self):
         """The first one finds a rank that does not answer."""
         run = self.start("-n", 2, *self.command("mlp", *self.iris(*ENDLESS)))
