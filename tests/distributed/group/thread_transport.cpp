@@ -78,7 +78,7 @@ class ThreadNetwork::Member final : public Transport {
     std::vector<int> same;
     for (const int other : members_)
       if (colours.at(other) == colour) same.push_back(other);
-    return std::make_unique<Member>(network_, call, std::move(same), self_);
+    return std::make_unique<Member>(network_, call + ":" + std::to_string(colour), std::move(same), self_);
   }
 
   bool outlives_ranks() const override { return true; }
