@@ -99,26 +99,31 @@ void draw_gradients(std::span<float> values) {
   }
 }
 
-// What a method computes in a step, where nobody else is to be waited for.
+// What a method computes in a step, where no other host is to be waited for.
 class Workbench {
  public:
-  Workbench(std::span<const Bucket> buckets, Communicator& ranks)
-      : buckets_(buckets), ranks_(ranks), alone_(ranks.split(ranks.rank(), probing)) {
+  Workbench(std::span<const Bucket> buckets, const RankPlaces& places, Communicator& ranks)
+      : buckets_(buckets),
+        compressing_(places_that_compress(places)),
+        ranks_(ranks),
+        host_(ranks.split(hosts_add_first(places.hosts(), ranks.size()) ? ranks.place().index : ranks.rank(),
+                          probing)) {
     for (const Bucket& bucket : buckets) owed_.resize(owed_.size() + static_cast<std::size_t>(bucket.count));
     values_.resize(owed_.size());
   }
 
   // None where the method has no use for these parameters.
   std::optional<MethodWork> work_of(const CompressionOptions& options, const Placement& placement) {
-    const auto method = make_compression(options, *alone_);
+    const auto method = make_host_compression(options, *host_);
     try {
       method->begin(placement, buckets_);
     } catch (const UserError&) {
       return std::nullopt;
     }
-    MethodWork work{.name = options.name};
+    MethodWork work{.name = options.name, .places = compressing_};
+    const auto parties = static_cast<int>(compressing_.host_of.size());
     for (std::size_t i = 0; i < buckets_.size(); ++i)
-      work.buckets.push_back(method->crossings(i, buckets_[i].count, ranks_.size()));
+      work.buckets.push_back(method->crossings(i, buckets_[i].count, parties));
     std::ranges::fill(owed_, 0.0F);
     const double first = time_of(ranks_, 1, [&] { return seconds_of(*method); });
     const int times =
@@ -144,28 +149,30 @@ class Workbench {
   }
 
   std::span<const Bucket> buckets_;
+  RankPlaces compressing_;
   Communicator& ranks_;
-  std::unique_ptr<Communicator> alone_;
+  std::unique_ptr<Communicator> host_;  // the ranks that add up before one of them compresses
   std::vector<float> owed_;
   std::vector<float> values_;
 };
 
-MethodWork plain_work(std::span<const Bucket> buckets) {
-  MethodWork work{.name = "none"};
+MethodWork plain_work(std::span<const Bucket> buckets, const RankPlaces& places) {
+  MethodWork work{.name = "none", .places = places};
   for (const Bucket& bucket : buckets)
     work.buckets.push_back({in_windows(bucket.count * static_cast<std::int64_t>(sizeof(float)))});
   return work;
 }
 
 std::vector<MethodWork> measure_methods(const CompressionOptions& options, const Placement& placement,
-                                        std::span<const Bucket> buckets, Communicator& ranks) {
-  Workbench bench(buckets, ranks);
+                                        std::span<const Bucket> buckets, const RankPlaces& places,
+                                        Communicator& ranks) {
+  Workbench bench(buckets, places, ranks);
   std::vector<MethodWork> methods;
   for (const std::string& name : compression_names()) {
     CompressionOptions method = options;
     method.name = name;
     if (name == "none")
-      methods.push_back(plain_work(buckets));
+      methods.push_back(plain_work(buckets, places));
     else if (std::optional<MethodWork> work = bench.work_of(method, placement))
       methods.push_back(*std::move(work));
   }
@@ -183,8 +190,8 @@ CompressionChoice choose_compression(const CompressionOptions& options, const Pl
   const auto largest = std::ranges::max_element(buckets, {}, &Bucket::count);
   const Link link = measure_link(ranks, largest->count * static_cast<std::int64_t>(sizeof(float)));
   CompressionChoice choice{.bytes_per_second = link.speed.sum_bytes_per_second};
-  for (const MethodWork& work : measure_methods(options, placement, buckets, ranks))
-    choice.expected.push_back(expected_seconds(work, link.places, link.speed, overlaps));
+  for (const MethodWork& work : measure_methods(options, placement, buckets, link.places, ranks))
+    choice.expected.push_back(expected_seconds(work, link.speed, overlaps));
   choice.name = ranks.gather_all(choice.expected[choose(choice.expected)].name, probing).front();
   return choice;
 }

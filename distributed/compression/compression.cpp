@@ -8,13 +8,12 @@
 #include "core/did_you_mean.h"
 #include "core/error.h"
 #include "distributed/compression/half_precision.h"
+#include "distributed/compression/host_compression.h"
 #include "distributed/compression/power_sgd.h"
 #include "distributed/compression/top_k.h"
 
 namespace plexaura {
 namespace {
-
-std::unique_ptr<Compression> make_none(const CompressionOptions&, Communicator&) { return nullptr; }
 
 template <class Half>
 std::unique_ptr<Compression> make_half(const CompressionOptions&, Communicator& communicator) {
@@ -31,12 +30,21 @@ std::unique_ptr<Compression> make_power_sgd(const CompressionOptions& options, C
 
 struct Known {
   std::string_view name;
-  std::unique_ptr<Compression> (*make)(const CompressionOptions&, Communicator&);
+  std::unique_ptr<Compression> (*make)(const CompressionOptions&, Communicator&);  // null for `none`
 };
 
-constexpr std::array known_compressions{Known{"none", make_none}, Known{"fp16", make_half<float16>},
+constexpr std::array known_compressions{Known{"none", nullptr}, Known{"fp16", make_half<float16>},
                                         Known{"bf16", make_half<bfloat16>}, Known{"top-k", make_top_k},
                                         Known{"powersgd", make_power_sgd}};
+
+const Known& find(const std::string& name) {
+  const auto known = std::ranges::find(known_compressions, name, &Known::name);
+  if (known == known_compressions.end())
+    throw UserError(fmt::format("there is no compression '{}'; known are {}{}", name,
+                                fmt::join(compression_names(), ", "),
+                                did_you_mean(name, compression_names())));
+  return *known;
+}
 
 }  // namespace
 
@@ -51,13 +59,22 @@ const std::vector<std::string>& compression_names() {
   return names;
 }
 
+bool hosts_add_first(int hosts, int ranks) { return hosts > 1 && ranks > hosts; }
+
 std::unique_ptr<Compression> make_compression(const CompressionOptions& options, Communicator& communicator) {
-  const auto known = std::ranges::find(known_compressions, options.name, &Known::name);
-  if (known == known_compressions.end())
-    throw UserError(fmt::format("there is no compression '{}'; known are {}{}", options.name,
-                                fmt::join(compression_names(), ", "),
-                                did_you_mean(options.name, compression_names())));
-  return known->make(options, communicator);
+  const Known& known = find(options.name);
+  if (known.make == nullptr) return nullptr;
+  if (hosts_add_first(communicator.place().count, communicator.size()))
+    return make_host_compression(options, communicator);
+  return known.make(options, communicator);
+}
+
+std::unique_ptr<Compression> make_host_compression(const CompressionOptions& options,
+                                                   Communicator& communicator) {
+  const Known& known = find(options.name);
+  if (known.make == nullptr) return nullptr;
+  return std::make_unique<HostCompression>(
+      communicator, [&](Communicator& first_ranks) { return known.make(options, first_ranks); });
 }
 
 }  // namespace plexaura

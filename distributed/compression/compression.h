@@ -37,8 +37,12 @@ class Compression {
   virtual void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
                         std::string_view what) = 0;
 
-  // What one exchange of a bucket of so many elements moves between so many ranks, call by call. Behind begin().
+  // What one exchange of a bucket of so many elements moves between so many ranks that compress, call by call. Behind
+  // begin().
   virtual std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const = 0;
+
+  // The bytes that this rank has sent to other hosts, through communicators that belong to this object.
+  virtual std::int64_t bytes_sent() const { return 0; }
 
   // What a checkpoint keeps of it, beside what is owed; and one of these parts back.
   virtual void keep(std::vector<StrategyState>& /*state*/) const {}
@@ -51,6 +55,10 @@ struct CompressionOptions {
   std::int64_t rank = 2;  // of `powersgd`: of the matrices that cross
 };
 
+// Whether the ranks of each host add what they owe before it is compressed: where there are several hosts, and one of
+// them at least has several ranks.
+bool hosts_add_first(int hosts, int ranks);
+
 // The values of distributed.compression, but for `auto`, which stands for one of them (choose_compression.h): from the one that
 // changes gradients least to the one that changes them most.
 const std::vector<std::string>& compression_names();
@@ -58,7 +66,11 @@ const std::vector<std::string>& compression_names();
 //   fp16, bf16  each element crosses in 16 bits
 //   top-k       a few elements cross, those of largest magnitude
 //   powersgd    of each matrix one of low rank crosses, as two factors
-// Null for `none`. The communicator must outlive it. Throws UserError for an unknown name.
+// Where hosts_add_first(), one rank of each host compresses for all of them (host_compression.h).
+// Null for `none`. Collective. The communicator must outlive it. Throws UserError for an unknown name.
 std::unique_ptr<Compression> make_compression(const CompressionOptions& options, Communicator& communicator);
+// The same, but one rank compresses for each host wherever the ranks run.
+std::unique_ptr<Compression> make_host_compression(const CompressionOptions& options,
+                                                   Communicator& communicator);
 
 }  // namespace plexaura

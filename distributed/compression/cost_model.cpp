@@ -47,6 +47,13 @@ double seconds_of(const std::vector<Crossing>& bucket, const RankPlaces& places,
 
 int RankPlaces::hosts() const { return 1 + std::ranges::max(host_of); }
 
+RankPlaces places_that_compress(const RankPlaces& places) {
+  if (!hosts_add_first(places.hosts(), static_cast<int>(places.host_of.size()))) return places;
+  RankPlaces first_ranks;
+  for (int host = 0; host < places.hosts(); ++host) first_ranks.host_of.push_back(host);
+  return first_ranks;
+}
+
 double bytes_leaving(const RankPlaces& places, const Crossing& crossing) {
   const auto bytes = static_cast<double>(crossing.bytes);
   const auto ranks = static_cast<double>(places.host_of.size());
@@ -65,12 +72,11 @@ double bytes_leaving(const RankPlaces& places, const Crossing& crossing) {
   return most;
 }
 
-ExpectedSeconds expected_seconds(const MethodWork& work, const RankPlaces& places, const LinkSpeed& links,
-                                 bool overlaps) {
+ExpectedSeconds expected_seconds(const MethodWork& work, const LinkSpeed& links, bool overlaps) {
   double all = 0;
   double last = 0;
   for (const std::vector<Crossing>& bucket : work.buckets) {
-    last = seconds_of(bucket, places, links);
+    last = seconds_of(bucket, work.places, links);
     all += last;
   }
   return {work.name, work.compute_seconds + (overlaps ? last : all), work.compute_seconds + all};

@@ -26,13 +26,17 @@ struct RankPlaces {
   int hosts() const;
 };
 
+// Those that compress: all ranks, or where hosts_add_first() one rank of each host.
+RankPlaces places_that_compress(const RankPlaces& places);
+
 // The bytes that leave the host which sends most. Sums are those of the algorithm `hierarchical`.
 double bytes_leaving(const RankPlaces& places, const Crossing& crossing);
 
 // What a method does in a step.
 struct MethodWork {
   std::string name = {};
-  double compute_seconds = 0;  // of a rank's processor: to compress and to put together again
+  RankPlaces places = {};      // of the ranks that make its calls
+  double compute_seconds = 0;  // within a host: to add up, to compress and to put together again
   // What crosses of each bucket of gradients, in the order in which they are final.
   std::vector<std::vector<Crossing>> buckets = {};
 };
@@ -47,8 +51,7 @@ struct ExpectedSeconds {
 
 // With overlap the backward pass can hide what the ranks wait for each other: that of all buckets but the last one. It hides
 // nothing of what the processor computes, which takes the cores of the backward pass itself.
-ExpectedSeconds expected_seconds(const MethodWork& work, const RankPlaces& places, const LinkSpeed& links,
-                                 bool overlaps);
+ExpectedSeconds expected_seconds(const MethodWork& work, const LinkSpeed& links, bool overlaps);
 
 // A method is clearly faster than another one that takes at most this share of its seconds, and saves so many of them.
 inline constexpr double clearly_faster = 0.75;

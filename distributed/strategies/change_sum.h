@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -27,6 +28,8 @@ class ChangeSum {
   // Collective, in place: the changes of a slice, and behind them what crosses as it is. T is that of the value arena.
   template <class T>
   void sum(std::size_t slice, std::span<T> changes, std::string_view what);
+  // See Compression.
+  std::int64_t bytes_sent() const { return compression_ ? compression_->bytes_sent() : 0; }
   // What the sum of a slice has left is what this rank owes of it. Until then it owes what it owed before.
   void settle(std::size_t slice);
 

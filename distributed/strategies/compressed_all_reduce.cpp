@@ -32,7 +32,9 @@ void CompressedAllReduce::sum(std::size_t bucket, DType dtype, std::span<std::by
   const std::span<float> owed =
       owed_.as<float>().subspan(static_cast<std::size_t>(slice.offset), values.size());
   for (std::size_t i = 0; i < owed.size(); ++i) owed[i] += values[i];
+  const std::int64_t sent_before = compression_->bytes_sent();
   compression_->exchange(bucket, owed, values, what);
+  meter().add_sent(compression_->bytes_sent() - sent_before);
 }
 
 std::vector<StrategyState> CompressedAllReduce::state() const {

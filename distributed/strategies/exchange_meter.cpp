@@ -18,6 +18,11 @@ ExchangeMeter::Exchange::~Exchange() {
   meter_.sent_bytes_ += meter_.sent_so_far() - sent_before_;
 }
 
+void ExchangeMeter::add_sent(std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  sent_bytes_ += bytes;
+}
+
 ExchangeMeter::Wait::~Wait() {
   const double now = meter_.seconds_so_far();
   const std::lock_guard lock(meter_.mutex_);

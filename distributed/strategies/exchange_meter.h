@@ -32,6 +32,9 @@ class ExchangeMeter {
     std::int64_t sent_before_;
   };
 
+  // Beside what `ranks` has sent: bytes of the exchange that is under way.
+  void add_sent(std::int64_t bytes);
+
   // While one lives, the thread that trains waits for an exchange that another thread makes. What it waits before the
   // exchange begins does not count.
   class Wait {

@@ -182,7 +182,9 @@ void MeanChange::exchange() {
                                                         static_cast<std::size_t>(of.slice.count) + 1);
   {
     const ExchangeMeter::Exchange exchange(meter_, of.bytes);
+    const std::int64_t sent_before = sum_.bytes_sent();
     sum_.sum(exchange_->fragment, changes, exchange_->what);
+    meter_.add_sent(sum_.bytes_sent() - sent_before);
   }
   const T all = std::max(changes.back(), T{1});  // none where each rank fails in its first step
   for (T& change : changes) change /= all;

@@ -61,7 +61,9 @@ double counted(const std::vector<std::string>& hosts, const CompressionOptions& 
     host_of[rank] = communicator.place().index;
     if (rank == 0) {
       crossings = {{Call::sum_in_windows, elements * 4}};
-      if (compression) crossings = compression->crossings(0, elements, ranks);
+      const bool hosts_add = hosts_add_first(communicator.place().count, ranks);
+      const int parties = hosts_add ? communicator.place().count : ranks;
+      if (compression) crossings = compression->crossings(0, elements, parties);
     }
   });
   for (const std::string& end : ends)
@@ -99,19 +101,28 @@ TEST_CASE("cost model: without it, and for other arrays, each rank sends what it
   CHECK(bytes_leaving(two_hosts, {Call::sum, 1200}) == 1200);
 }
 
+TEST_CASE("cost model: where hosts have several ranks, one rank of each host compresses") {
+  CHECK(places_that_compress(pairs).host_of == std::vector{0, 1});
+  CHECK(places_that_compress(dealt).host_of == std::vector{0, 1});
+  CHECK(places_that_compress(three_hosts).host_of == three_hosts.host_of);
+  CHECK(places_that_compress({.host_of = {0, 0, 0}}).host_of == std::vector{0, 0, 0});
+}
+
 TEST_CASE("cost model: the bytes are those that cross") {
   for (const std::vector<std::string>& hosts : {std::vector<std::string>{"a", "b"},
                                                 {"a", "b", "c"},
                                                 {"a", "a", "b", "b"},
                                                 {"a", "b", "a", "b"},
-                                                {"a", "a", "a", "b"}})
+                                                {"a", "a", "a", "b"},
+                                                {"a", "b", "b", "c", "c", "c"}})
     for (const std::string& name : compression_names()) {
       CAPTURE(name);
       CAPTURE(hosts.size());
       CAPTURE(hosts[1]);
       std::vector<Crossing> crossings;
-      RankPlaces places{.shares_memory = hosts.size() == 4};
+      RankPlaces places{.shares_memory = hosts.size() > 3};
       const double bytes = counted(hosts, {.name = name, .ratio = 0.1}, crossings, places.host_of);
+      if (name != "none") places = places_that_compress(places);
       double expected = 0;
       for (const Crossing& crossing : crossings) expected += bytes_leaving(places, crossing);
       CHECK(bytes >= 0.98 * expected);         // parts are cut at whole cache lines
@@ -121,8 +132,9 @@ TEST_CASE("cost model: the bytes are those that cross") {
 
 TEST_CASE("cost model: a step without overlap waits for all buckets") {
   // Of 2,000 and 1,000 bytes from each of two hosts: 0.125 + 2 and 0.125 + 1 seconds.
-  const MethodWork plain{"none", 0, {{{Call::sum_in_windows, 2000}}, {{Call::sum_in_windows, 1000}}}};
-  const ExpectedSeconds expected = expected_seconds(plain, two_hosts, links, false);
+  const MethodWork plain{
+      "none", two_hosts, 0, {{{Call::sum_in_windows, 2000}}, {{Call::sum_in_windows, 1000}}}};
+  const ExpectedSeconds expected = expected_seconds(plain, links, false);
   CHECK(expected.name == "none");
   CHECK(expected.least == 3.25);
   CHECK(expected.most == 3.25);
@@ -130,8 +142,8 @@ TEST_CASE("cost model: a step without overlap waits for all buckets") {
 
 TEST_CASE("cost model: with overlap it waits for the last bucket at least, and computes all the same") {
   // Twice 0.125 + 0.5 and twice 0.125 + 0.25 seconds, and half a second of the processor.
-  const MethodWork half{"bf16", 0.5, {{2, {Call::blocks, 1000}}, {2, {Call::blocks, 500}}}};
-  const ExpectedSeconds hidden = expected_seconds(half, two_hosts, links, true);
+  const MethodWork half{"bf16", two_hosts, 0.5, {{2, {Call::blocks, 1000}}, {2, {Call::blocks, 500}}}};
+  const ExpectedSeconds hidden = expected_seconds(half, links, true);
   CHECK(hidden.least == 0.5 + 0.75);
   CHECK(hidden.most == 0.5 + 1.25 + 0.75);
 }

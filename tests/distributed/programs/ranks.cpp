@@ -19,6 +19,7 @@
 #include "core/ranks/rank_lost.h"
 #include "distributed/handshake.h"
 #include "distributed/run_ranks.h"
+#include "tests/distributed/programs/compressed_sums.h"
 #include "tests/distributed/programs/sums.h"
 
 namespace plexaura {
@@ -268,6 +269,7 @@ const std::map<std::string, std::function<void(Communicator&)>>& scenarios() {
   static const std::map<std::string, std::function<void(Communicator&)>> all{
       {"sums", sums},
       {"collectives", collectives},
+      {"compressed-sums", check_compressed_sums},
       {"messages", messages},
       {"letters", letters},
       {"threads", threads},

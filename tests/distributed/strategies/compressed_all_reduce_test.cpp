@@ -91,6 +91,41 @@ TEST_CASE("compressed allreduce: a resumed run ends as one that was never stoppe
     }
 }
 
+// One rank of each host owes what its host does.
+TEST_CASE("compressed allreduce: so does one on hosts with several ranks") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> hosts{"a", "b", "b"};
+  for (const Settings& compression : compressions) {
+    CAPTURE(compression[0]);
+    const Settings settings = with(compression, {few_epochs, "output.dir=" + (folder / "run").string()});
+    const auto whole = train_iris(hosts, with(settings, {"output.dir="}));
+    train_iris(hosts, settings, 20);
+    const auto resumed = train_iris(hosts, settings, {}, true);
+    CHECK(whole[0].weights != train_iris(3, with(settings, {"output.dir="}))[0].weights);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      CHECK(whole[rank].weights == whole[0].weights);
+      CHECK(resumed[rank].weights == whole[rank].weights);
+    }
+    std::filesystem::remove_all(folder / "run");
+  }
+}
+
+// Ranks that have not compressed before do so then.
+TEST_CASE("compressed allreduce: a run goes on where its ranks share hosts in another way") {
+  const TemporaryFolder folder;
+  const Settings settings{"training.epochs=4", "output.dir=" + (folder / "run").string()};
+  const std::vector<std::string> first{"a", "a", "b"};
+  for (const Settings& compression : compressions)
+    for (const std::vector<std::string>& next : {std::vector<std::string>{"a", "b", "b"}, {"a", "a", "a"}}) {
+      CAPTURE(compression[0]);
+      train_iris(first, with(compression, settings), 20);
+      const auto end = train_iris(next, with(compression, settings), {}, true);
+      for (const IrisEnd& rank : end) CHECK(rank.weights == end[0].weights);
+      CHECK(end[0].steps == 60);
+      std::filesystem::remove_all(folder / "run");
+    }
+}
+
 // Without it, or with another number of ranks, nothing that an earlier run owed is known.
 TEST_CASE("compressed allreduce: a run goes on with another compression, or with none") {
   const TemporaryFolder folder;

@@ -46,13 +46,14 @@ TEST_CASE("exchange meter: counts bytes, messages and seconds, and begins anew")
   for (int i = 0; i < 2; ++i) {
     const ExchangeMeter::Exchange exchange(meter, 300);
     *ranks.sent += 200;
+    meter.add_sent(30);
     fake_seconds += 2;
   }
   *ranks.sent += 5000;  // of another exchange
   fake_seconds += 7;
   const ExchangeRecord record = meter.take(false).value();
   CHECK(record.bytes == 600);
-  CHECK(record.sent_bytes == 400);
+  CHECK(record.sent_bytes == 460);
   CHECK(record.seconds == 4);
   CHECK(record.gb_per_second() == doctest::Approx(150e-9));
   CHECK(record.waited_seconds == 4.0);
@@ -142,6 +143,19 @@ TEST_CASE("exchange meter: compression sends less than it exchanges, and shared 
   CHECK(plain < 1.2 * iris_bytes * iris_steps);  // with padding, the tail and the words before each call
   CHECK(privately("distributed.compression=bf16") < 0.7 * static_cast<double>(plain));
   CHECK(privately("distributed.compression=top-k") < 0.3 * static_cast<double>(plain));
+}
+
+// Of 16 bits for each element half goes to the other host, twice.
+TEST_CASE("exchange meter: what the first rank of a host sends for its host counts") {
+  const std::vector<std::string> hosts{"a", "a", "b", "b"};
+  for (const std::string strategy : {"allreduce", "local"}) {
+    CAPTURE(strategy);
+    const auto ends = train_iris(
+        hosts, {"training.epochs=2", "distributed.strategy=" + strategy, "distributed.compression=bf16"});
+    const std::int64_t exchanges = ends[0].exchange->bytes / iris_bytes;
+    CHECK(*ends[0].exchange->sent_bytes >= exchanges * iris_bytes / 2);
+    CHECK(*ends[1].exchange->sent_bytes < exchanges * iris_bytes / 4);
+  }
 }
 
 }  // namespace plexaura::testing::exchange_meter_test

@@ -86,12 +86,22 @@ IrisEnd train(const Roles& roles, Strategy* strategy, IrisSetup& setup, bool res
 
 std::vector<IrisEnd> train_iris(int ranks, std::vector<std::string> settings,
                                 std::optional<std::int64_t> steps, bool resume) {
+  const std::vector<std::string> hosts(static_cast<std::size_t>(ranks), this_place().host);
+  return train_iris(hosts, std::move(settings), steps, resume);
+}
+
+std::vector<IrisEnd> train_iris(const std::vector<std::string>& hosts, std::vector<std::string> settings,
+                                std::optional<std::int64_t> steps, bool resume) {
   settings.insert(settings.begin(), {"data.path=" PLEXAURA_SOURCE "/models/iris.csv", "output.dir="});
+  const auto ranks = static_cast<int>(hosts.size());
   ThreadNetwork network(ranks);
-  std::vector<std::optional<IrisEnd>> ends(static_cast<std::size_t>(ranks));
+  std::vector<std::optional<IrisEnd>> ends(hosts.size());
   const std::vector<std::string> said = endings(ranks, [&](int rank) {
     const bool shares = read_shared_memory(load_iris(settings).section("distributed"));
-    GroupCommunicator all(network.transport(rank), {.deadline_seconds = 60, .shared_memory = shares});
+    ProcessPlace place = this_place();
+    place.host = hosts[static_cast<std::size_t>(rank)];
+    GroupCommunicator all(network.transport(rank), {.deadline_seconds = 60, .shared_memory = shares}, nullptr,
+                          place);
     IrisSetup setup = read_iris(settings, all);
     setup.options.trainer.steps = steps;
     const auto exchange = all.duplicate("the exchange of gradients");

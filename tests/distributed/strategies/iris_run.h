@@ -23,9 +23,12 @@ struct IrisEnd {
 };
 
 // Trains models/iris.yaml on so many ranks, which are threads with a communicator as under mpirun, each with its part of
-// the strategy. `settings` overrides keys of the file, whose checkpoints go nowhere. Gives the ends of those that
+// the strategy. They are on one host. `settings` overrides keys of the file, whose checkpoints go nowhere. Gives the ends of those that
 // train, in the order of ranks. InternalError where a rank fails.
 std::vector<IrisEnd> train_iris(int ranks, std::vector<std::string> settings,
+                                std::optional<std::int64_t> steps = {}, bool resume = false);
+// The same on a rank for each of these hosts, which it believes to run on.
+std::vector<IrisEnd> train_iris(const std::vector<std::string>& hosts, std::vector<std::string> settings,
                                 std::optional<std::int64_t> steps = {}, bool resume = false);
 
 // The largest distance between two numbers in the same place.

@@ -384,6 +384,9 @@ TEST_CASE("local: averages of compressed changes learn the flowers, with the sam
       const auto ends = train_iris(3, settings);
       for (const IrisEnd& end : ends) CHECK(end.weights == ends[0].weights);
       CHECK(train_iris(3, settings)[0].weights == ends[0].weights);
+      const auto apart = train_iris({"a", "b", "b"}, settings);
+      for (const IrisEnd& end : apart) CHECK(end.weights == apart[0].weights);
+      CHECK(apart[0].accuracy >= alone - 0.04);
       CHECK(ends[0].accuracy >= alone - 0.04);
     }
 }
@@ -407,10 +410,13 @@ TEST_CASE("local: a resumed run with compressed changes ends as one that was nev
                                           "training.epochs=4",
                                           "distributed.delay=3",
                                           "output.dir=" + (folder / "run").string()};
-  const auto whole = train_iris(3, with(settings, {"output.dir="}));
-  train_iris(3, settings, 20);
-  const auto resumed = train_iris(3, settings, {}, true);
-  for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
+  for (const std::vector<std::string>& hosts : {std::vector<std::string>{"a", "a", "a"}, {"a", "b", "b"}}) {
+    const auto whole = train_iris(hosts, with(settings, {"output.dir="}));
+    train_iris(hosts, settings, 20);
+    const auto resumed = train_iris(hosts, settings, {}, true);
+    for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
+    std::filesystem::remove_all(folder / "run");
+  }
 }
 
 }  // namespace plexaura::testing::local_test

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "distributed/communicator.h"
+#include "distributed/compression/compression.h"
+
+namespace plexaura {
+
+// Compresses what hosts send to each other, where they have several ranks. The ranks of a host add what they owe, in float32.
+// The first of them compresses the sum, and exchanges it with the first ranks of the other hosts. Then it hands the sums
+// to the other ranks of its host. What does not cross is owed by the first rank, and the others owe nothing.
+class HostCompression final : public Compression {
+ public:
+  // How the first ranks of all hosts compress. Not null.
+  using Make = std::function<std::unique_ptr<Compression>(Communicator& first_ranks)>;
+
+  // Collective.
+  HostCompression(Communicator& ranks, const Make& make);
+
+  void begin(const Placement& placement, std::span<const Bucket> buckets) override;
+  void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
+                std::string_view what) override;
+  std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const override;
+  std::int64_t bytes_sent() const override;
+  void keep(std::vector<StrategyState>& state) const override;
+  void take(const StrategyState& part) override;
+
+ private:
+  bool is_first() const { return host_->rank() == 0; }
+  void await_first(std::string_view what);
+
+  std::unique_ptr<Communicator> host_;  // all ranks of this one
+  // Those that have the same number on their hosts. Only the first ranks use theirs.
+  std::unique_ptr<Communicator> peers_;
+  std::unique_ptr<Compression> compression_;  // between them
+};
+
+}  // namespace plexaura
