@@ -161,7 +161,7 @@ void PowerSgd::keep(std::vector<StrategyState>& state) const {
     for (const Parameter& parameter : parameters)
       if (parameter.columns > 0)
         state.push_back({fmt::format("{}{}", right_prefix, parameter.entry->name),
-                         Tensor::of<float>(Shape{vectors_, parameter.columns}, parameter.right)});
+                         Tensor::of<float>(Shape{vectors_, parameter.columns}, parameter.right), true});
 }
 
 void PowerSgd::take(const StrategyState& part) {

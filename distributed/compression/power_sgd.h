@@ -29,8 +29,9 @@ class PowerSgd final : public Compression {
   void exchange(std::size_t bucket, std::span<float> owed, std::span<float> sums,
                 std::string_view what) override;
   std::vector<Crossing> crossings(std::size_t bucket, std::int64_t elements, int ranks) const override;
-  // The right vectors of the last step. They are the same on all ranks that compress, of which rank 0 is always one. So those
-  // of rank 0 are kept, and come back to all ranks, wherever these run then.
+  // The right vectors of the last step. They are the same on all ranks that compress, but like what is owed they come back
+  // only to as many ranks as there were. A rank that has not compressed so far has others, and may compress then: any
+  // vectors do, and behind the first exchange all have the same.
   void keep(std::vector<StrategyState>& state) const override;
   void take(const StrategyState& part) override;
 

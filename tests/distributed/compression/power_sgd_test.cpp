@@ -161,21 +161,6 @@ TEST_CASE("powersgd: a model of which nothing would be smaller is refused") {
                        UserError);
 }
 
-// A rank that has not compressed so far may do so when a run goes on.
-TEST_CASE("powersgd: a checkpoint keeps the right vectors of rank 0 for all ranks") {
-  const std::unique_ptr<Communicator> alone = make_communicator();
-  PowerSgd compression(*alone, 2);
-  Placement placement{ArenaTypes::all(DType::float32), {}};
-  placement.append("weight", {DType::float32, {rows, columns}}, ParameterRole::trainable,
-                   Layout::row_major(2));
-  const std::array buckets{Bucket{0, rows * columns, DType::float32}};
-  compression.begin(placement, buckets);
-  std::vector<StrategyState> state;
-  compression.keep(state);
-  CHECK(state.size() == 1);
-  for (const StrategyState& part : state) CHECK_FALSE(part.of_rank);
-}
-
 TEST_CASE("powersgd: what is not finite stays so") {
   const auto seen = exchange(
       of_rank(1), 2, 1,
