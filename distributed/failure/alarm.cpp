@@ -136,9 +136,10 @@ bool Alarm::settle(const PendingCall& call) {
   return true;
 }
 
-// Throws when ranks are dead.
+// Throws when ranks are dead. Where all have come to this call, one of them may wait elsewhere for a rank that does not answer.
 void Alarm::bury_absent(const PendingCall& call) {
-  const std::vector<int> missing = absent(call);
+  std::vector<int> missing = absent(call);
+  if (missing.empty()) missing = silent(others_, call);
   if (missing.empty()) return;
   const std::string list = fmt::format("{}", fmt::join(missing, " "));
   if (list.size() >= sizeof(Note::text)) return;

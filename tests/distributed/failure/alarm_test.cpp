@@ -79,8 +79,9 @@ class Sleeper {
   pid_t id_;
 };
 
-// What three ranks of one host end with that outlive others, if the last, which is this process, does not come.
-std::vector<std::string> without_process(const Sleeper& process) {
+// What three ranks of one host end with that outlive others, if the last, which is this process, does not come. `members`: of
+// the call at which the others wait.
+std::vector<std::string> without_process(const Sleeper& process, const std::vector<int>& members = {}) {
   ThreadNetwork network(3);
   std::atomic<int> waiting = 2;
   return endings(3, [&](int rank) {
@@ -94,7 +95,7 @@ std::vector<std::string> without_process(const Sleeper& process) {
       return;
     }
     try {
-      wait_in_vain(alarm, "bucket 3", rank == 0 ? 60 : test_deadline);
+      wait_in_vain(alarm, "bucket 3", rank == 0 ? 60 : test_deadline, members);
     } catch (...) {
       --waiting;
       throw;
@@ -119,6 +120,16 @@ TEST_CASE("alarm: ranks that outlive others kill one that is stopped, and none t
       "rank 2 did not come to 'bucket 3' (barrier) within 0.25 s: stopped, stuck, or still at work elsewhere";
   CHECK(ends == std::vector<std::string>{"hears " + text, "says " + text, "fine"});
   CHECK(at_work.death() == 0);
+}
+
+// A rank of the call may wait for it in another call.
+TEST_CASE("alarm: ranks that outlive others kill one that is stopped and does not belong to their call") {
+  const Sleeper stopped;
+  stopped.stop();
+  const auto ends = without_process(stopped, {0, 1});
+  CHECK(ends[1] ==
+        "hears rank 2 on " + this_place().host + " has died while rank 1 waited at 'bucket 3' (barrier)");
+  CHECK(stopped.death() == SIGKILL);
 }
 
 TEST_CASE("alarm: a rank that outlives others gives up those that it does not reach, together") {
