@@ -34,7 +34,7 @@ struct CallSignature {
   std::uint64_t what_hash = 0;
   std::int64_t count =
       0;  // elements, or bytes where there is no element type, or of each block; of an error its exit status
-  std::int64_t place = 0;  // root of a broadcast, offset in a window
+  std::int64_t place = 0;  // offset in a window, or number of the other rank
   Call call = Call::barrier;
   DType dtype = DType::uint8;
   std::uint8_t pace = 0;        // of a sum: what rank 0 says; no part of what is compared

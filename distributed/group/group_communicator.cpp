@@ -130,8 +130,8 @@ void GroupCommunicator::broadcast(std::byte* data, std::size_t bytes, int root, 
   check_peer({root});
   if (size() == 1) return;
   attempt(what, [&] {
-    const CallSignature call =
-        announce(Call::broadcast, what, DType::uint8, static_cast<std::int64_t>(bytes), root);
+    const CallSignature call = announce(Call::broadcast, what, DType::uint8, static_cast<std::int64_t>(bytes),
+                                        topology_.number(root));
     meet(call);
     spread(data, bytes, root, call);
   });
@@ -228,8 +228,8 @@ double GroupCommunicator::deadline_of(const Peer& peer) const {
 void GroupCommunicator::send(const Peer& to, std::span<const std::byte> data, std::string_view what) {
   check_peer(to);
   attempt(what, [&] {
-    const CallSignature at =
-        announce(Call::send, what, DType::uint8, static_cast<std::int64_t>(data.size()), to.rank);
+    const CallSignature at = announce(Call::send, what, DType::uint8, static_cast<std::int64_t>(data.size()),
+                                      topology_.number(to.rank));
     users_outbox_.send(data, to.rank, to.tag);
     empty(users_outbox_, at, deadline_of(to));
   });
@@ -238,8 +238,8 @@ void GroupCommunicator::send(const Peer& to, std::span<const std::byte> data, st
 void GroupCommunicator::receive(const Peer& from, std::span<std::byte> data, std::string_view what) {
   check_peer(from);
   attempt(what, [&] {
-    const CallSignature at =
-        announce(Call::receive, what, DType::uint8, static_cast<std::int64_t>(data.size()), from.rank);
+    const CallSignature at = announce(Call::receive, what, DType::uint8,
+                                      static_cast<std::int64_t>(data.size()), topology_.number(from.rank));
     std::optional<Envelope> envelope;
     wait_for([&] { return (envelope = messages_->waiting(from.rank, from.tag)).has_value(); }, at,
              deadline_of(from));
