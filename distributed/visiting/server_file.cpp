@@ -140,7 +140,8 @@ std::optional<ServerPlace> read_server_file(const std::filesystem::path& path) {
 
 void check_server_file(const std::filesystem::path& path) {
   const int file = open_to_read(path);
-  if (file < 0 && errno == ENOENT) return;
+  const bool can_be_mended = errno == EACCES || errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG;
+  if (file < 0 && !can_be_mended) return;  // it may be there later
   if (file < 0)
     throw UserError(
         fmt::format("--join: '{}' cannot be read: {}; name the file of --serve, and let this "
