@@ -58,6 +58,13 @@ class EventsTest(WrittenRanks):
             self.check("is no regular file")
             self.path(0).rename(self.folder / make.__name__)
 
+    def test_what_cannot_be_read(self):
+        os.symlink("nothing", self.path(0))
+        self.check("cannot be read: No such file or directory")
+        self.path(0).rename(self.path(1))
+        self.rank(0, STEP)
+        self.why("running", "rank 0 .*; '.*/rank-0001' cannot be read: No such file or directory, and is left out")
+
     def test_a_rank_whose_file_is_damaged_has_started(self):
         for number in range(2):
             self.rank(number, (30, Kind.WAIT, 0, "MPI_Init"), step=0, count=1)

@@ -170,13 +170,17 @@ def open_events(path):
 
 def read_ranks(folder):
     """What is found of the newest run that has kept its events in the folder, or in its folder "events"."""
-    ranks, faults = [], {}
+    ranks, faults, unread = [], {}, None
     for path in sorted((*folder.glob("events/rank-????"), *folder.glob("rank-????"))):
         try:
             with open_events(path) as file:
                 ranks.append(Rank(file))
         except ValueError as error:
             faults[path] = str(error)
+        except OSError as error:
+            unread, faults[path] = error, f"'{path}' cannot be read: {error.strerror}"
+    if not ranks and isinstance(unread, PermissionError):
+        raise unread
     for part in () if ranks or faults else (folder, folder / "events"):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.listdir(part)  # raises PermissionError where glob() finds nothing for want of a permission
