@@ -58,9 +58,9 @@ class Signals(LaunchTest):
         self.wait_for_step(2, 100)
         for rank in self.ranks():
             os.kill(rank.process, signal.SIGSTOP)
-        for _ in range(2):
-            run.send_signal(signal.SIGINT)
-            time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        self.wait_for_word(run, "SIGINT")
+        run.send_signal(signal.SIGINT)
         self.assertEqual(len(self.end(run, 130)), 1)
 
     def test_a_second_one_at_any_moment(self):
@@ -134,12 +134,13 @@ class AtStart(LaunchTest):
 
     def test_while_hosts_are_asked_whether_they_can_start_again(self):
         self.stub("exit 137")
-        agent = self.write("agent", "#!/bin/sh\ntouch asked; sleep 1\n")
+        agent = self.write("agent", "#!/bin/sh\ntouch asked; while [ ! -e has_come ]; do sleep 0.1; done; sleep 1\n")
         agent.chmod(0o755)
         self.environment["OMPI_MCA_plm_rsh_agent"] = str(agent)
         run = self.start("-n", 2, "--restarts", 1, "--host", "h0:1,h1:1", "program", "--resume")
         self.wait_for((self.folder / "asked").exists)
         run.send_signal(signal.SIGINT)
+        (self.folder / "has_come").touch()
         self.assertEqual(self.end(run, 130), ["run: mpirun returned 137; it is not started again, for SIGINT has come"])
 
     def test_at_any_moment(self):

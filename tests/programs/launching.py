@@ -180,6 +180,9 @@ class Room(LaunchTest):
         full = "has less than the 10 MB left that mpirun needs; free space there"
         self.check("size=64m", "true", "")
         self.check("size=1m", "true", full)
+        self.environment["OMPI_MCA_orte_tmpdir_base"] = str(self.folder)
+        self.check("size=1m", "true", "")
+        del self.environment["OMPI_MCA_orte_tmpdir_base"]
         self.check("size=1m", "{ head -c 2m /dev/zero > big 2> /dev/null || true; }", full)
         self.check("size=64m,nr_inodes=3", "touch a b", "has no inodes left; remove files there")
         self.check("size=64m,nr_inodes=20", "touch a", "has 17 inodes left, and the run needs 36; remove files there")
@@ -197,8 +200,9 @@ class Room(LaunchTest):
     def test_of_a_file(self):
         self.write("tmp/file", "")
         self.environment["TMPDIR"] += "/file"
-        said = self.launch("-n", 2, "true", status=2)
-        self.assertEqual(said, [f"run: '{self.folder}/tmp/file', the folder for temporary files, cannot be used: File exists; mend that, or name another folder in TMPDIR"])
+        for options in ((), ("--survive",)):
+            said = self.launch("-n", 2, *options, "true", status=2)
+            self.assertEqual(said, [f"run: '{self.folder}/tmp/file', the folder for temporary files, cannot be used: File exists; mend that, or name another folder in TMPDIR"])
 
 
 class Restart(LaunchTest):

@@ -136,8 +136,8 @@ class Job:
     def has_nothing_to_save(self):
         """Before all ranks have come together in MPI_Init."""
         if self.ranks or self.has_hosts:
-            return any(rank.is_starting for rank in self.ranks)
-        return not self.has_rank_processes()
+            return any(rank.is_starting and rank.is_here for rank in self.ranks)
+        return not self.is_asked and not self.has_rank_processes()
 
     def has_rank_processes(self):
         return any(b"OMPI_COMM_WORLD_RANK=" in environ for _, environ in self.leftovers.processes())

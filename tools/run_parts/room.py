@@ -8,6 +8,8 @@ from hosts import Mistake
 
 BYTES = 10 << 20  # of the files of Open MPI 4; those of Open MPI 5 are smaller
 FILES, FILES_PER_RANK = 30, 3
+ELSEWHERE = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")  # mpirun is told to keep its files in another folder
+TOO_SMALL = f"has less than the {BYTES >> 20} MB left that mpirun needs", "free space there"  # and what mends it
 
 
 def folder_for_temporary_files():
@@ -21,11 +23,10 @@ def make_run_folder(ranks):
     try:
         os.makedirs(folder, exist_ok=True)  # as mpirun does
         made = tempfile.TemporaryDirectory(prefix="plexaura-run-", dir=folder)
-        with tempfile.TemporaryFile(dir=made.name) as file:
-            os.posix_fallocate(file.fileno(), 0, BYTES)
     except OSError as error:
         raise refusal(folder, *explain(folder, error)) from error
-    check_files(folder, FILES + FILES_PER_RANK * ranks)
+    if not any(os.environ.get(name) for name in ELSEWHERE):
+        check_room(folder, FILES + FILES_PER_RANK * ranks)
     return made
 
 
@@ -38,7 +39,7 @@ def explain(folder, error):
     if error.errno == errno.ENOSPC and files_left(folder) == 0:
         return "has no inodes left", "remove files there"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"has less than the {BYTES >> 20} MB left that mpirun needs", "free space there"
+        return TOO_SMALL
     if error.errno == errno.EROFS:
         return "is read-only", "mount it to be written"
     return f"cannot be used: {error.strerror}", "mend that"
@@ -53,7 +54,10 @@ def files_left(folder):
     return system.f_favail if system.f_files else None
 
 
-def check_files(folder, needed):
+def check_room(folder, files):
     left = files_left(folder)
-    if left is not None and left < needed:
-        raise refusal(folder, f"has {left or 'no'} inodes left, and the run needs {needed}", "remove files there")
+    if left is not None and left < files:
+        raise refusal(folder, f"has {left or 'no'} inodes left, and the run needs {files}", "remove files there")
+    system = os.statvfs(folder)
+    if system.f_bavail * system.f_frsize < BYTES:
+        raise refusal(folder, *TOO_SMALL)
