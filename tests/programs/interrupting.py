@@ -85,27 +85,25 @@ class AtStart(LaunchTest):
         run.send_signal(number)
         self.assertEqual(self.end(run, status), [f"run: {signal.Signals(number).name}: {sentence}"])
 
+    def check_nothing_is_said(self, marker, *options):
+        """By a launcher that has come to where that file is made."""
+        for number, status in self.SIGNALS:
+            run = self.start("-n", 2, *options, "true")
+            self.wait_for((self.folder / marker).exists)
+            run.send_signal(number)
+            self.assertEqual(self.end(run, status), [])
+            self.assertEqual(self.all_output, "")
+            (self.folder / marker).unlink()
+
     def test_while_python_imports(self):
         """Nothing was started yet, and nobody is told where Python was."""
         self.write("modules/argparse.py", "import pathlib, time\npathlib.Path('importing').touch()\ntime.sleep(1000)\n")
         self.environment["PYTHONPATH"] = str(self.folder / "modules")
-        for number, status in self.SIGNALS:
-            run = self.start("-n", 2, "true")
-            self.wait_for((self.folder / "importing").exists)
-            run.send_signal(number)
-            self.assertEqual(self.end(run, status), [])
-            self.assertEqual(self.all_output, "")
-            (self.folder / "importing").unlink()
+        self.check_nothing_is_said("importing")
 
     def test_while_mpirun_is_asked_whether_it_can_outlive_ranks(self):
         self.stub("touch asked; exec sleep 1000")
-        for number, status in self.SIGNALS:
-            run = self.start("-n", 2, "--survive", "true")
-            self.wait_for((self.folder / "asked").exists)
-            run.send_signal(number)
-            self.assertEqual(self.end(run, status), [])
-            self.assertEqual(self.all_output, "")
-            (self.folder / "asked").unlink()
+        self.check_nothing_is_said("asked", "--survive")
 
     def test_while_mpirun_has_started_nobody(self):
         """It may not answer then."""
