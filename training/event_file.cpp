@@ -12,12 +12,12 @@
 #include <memory>
 #include <new>
 #include <span>
-#include <sstream>
 #include <string>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/process_state.h"
 #include "training/folder_lock.h"
 
 namespace plexaura {
@@ -41,16 +41,6 @@ void copy_text(std::span<char> to, std::string_view text) noexcept {
   to[count] = '\0';
 }
 
-// The name of the process stands in brackets, and may hold spaces itself.
-std::int64_t start_of_this_process() {
-  std::string stat;
-  std::getline(std::ifstream("/proc/self/stat"), stat);
-  std::istringstream fields(stat.substr(stat.rfind(')') + 1));
-  std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;
-  return std::strtoll(field.c_str(), nullptr, 10);
-}
-
 std::int64_t count_oom_kills() {
   std::ifstream counters("/proc/vmstat");
   std::string name;
@@ -68,7 +58,7 @@ std::string place_of_this_process() {
 
 void describe(EventFile::Header& header) {
   header.process = ::getpid();
-  header.process_start = start_of_this_process();
+  header.process_start = process_state(::getpid()).start;
   header.wall_time = nanoseconds(CLOCK_REALTIME);
   header.time = nanoseconds(CLOCK_MONOTONIC);
   header.oom_kills = count_oom_kills();

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "core/process_state.h"
 #include "distributed/failure/failure.h"
 
 namespace plexaura {
@@ -19,24 +20,6 @@ namespace {
 
 bool is_one_node(const ProcessPlace& a, const ProcessPlace& b) {
   return a.host == b.host && a.machine == b.machine;
-}
-
-struct ProcessState {
-  char letter = '?';
-  std::int64_t start = 0;
-};
-
-// Of /proc/N/stat: its number, its name in brackets, which may hold spaces and brackets itself, and more fields.
-ProcessState state_of(int process) {
-  std::string stat;
-  std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), stat, '\0');
-  std::istringstream fields(stat.substr(stat.rfind(')') + 1));
-  ProcessState state;
-  fields >> state.letter;
-  std::string skipped;
-  for (int field = 4; field < 22; ++field) fields >> skipped;
-  fields >> state.start;
-  return state;
 }
 
 }  // namespace
@@ -51,7 +34,7 @@ ProcessPlace place_of(int process) {
   std::string machine;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), machine);
   ProcessPlace place{host.data(), process, known ? std::to_string(space.st_ino) : "unknown", machine};
-  place.process_start = state_of(process).start;
+  place.process_start = process_state(process).start;
   return place;
 }
 
@@ -110,7 +93,7 @@ bool Topology::is_dead(int rank) const {
 // Another process may bear its number by now.
 bool Topology::is_stopped(int rank) const {
   if (!sees_process_of(rank)) return false;
-  const ProcessState state = state_of(of(rank).process);
+  const ProcessState state = process_state(of(rank).process);
   return state.letter == 'T' && state.start == of(rank).process_start;
 }
 

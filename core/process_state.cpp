@@ -1,0 +1,23 @@
+#include "core/process_state.h"
+
+#include <fmt/format.h>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace plexaura {
+
+// Behind the number of the process stands its name in brackets, which may hold spaces and brackets itself.
+ProcessState process_state(int process) {
+  std::string stat;
+  std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), stat, '\0');
+  std::istringstream fields(stat.substr(stat.rfind(')') + 1));
+  ProcessState state;
+  fields >> state.letter;
+  std::string skipped;
+  for (int field = 4; field < 22; ++field) fields >> skipped;
+  fields >> state.start;
+  return state;
+}
+
+}  // namespace plexaura
