@@ -7,6 +7,7 @@
 #include <queue>
 #include <set>
 
+#include "core/compile/region_order.h"
 #include "core/error.h"
 
 namespace plexaura {
@@ -18,7 +19,7 @@ constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 class Selection {
  public:
   Selection(const Graph& graph, std::span<const Value> kept)
-      : graph_(graph), uses_(graph, kept), owner_(graph.size(), nobody) {
+      : graph_(graph), uses_(graph, kept), order_(graph, uses_), owner_(graph.size(), nobody) {
     for (NodeId id = 0; id < graph.size(); ++id)
       if (graph.record(id).op->traits().collective) collectives_.push_back(id);
   }
@@ -27,7 +28,7 @@ class Selection {
     std::vector<Offer> offers = offers_of(backend);
     std::ranges::stable_sort(offers, std::ranges::greater{}, &Offer::saving);
     for (Offer& offer : offers)
-      if (is_free(offer.region) && !closes_cycle(offer.region)) take(std::move(offer.region));
+      if (is_free(offer.region) && order_.join(offer.region.nodes)) take(std::move(offer.region));
   }
 
   void take_the_rest() {
@@ -122,40 +123,6 @@ class Selection {
     return true;
   }
 
-  // Whether something outside reads the region and feeds it again. Regions already taken count as one node,
-  // so that the way may lead over nodes behind the end of the region and come back.
-  bool closes_cycle(const Region& region) const {
-    std::set<NodeId> seen(region.nodes.begin(), region.nodes.end());
-    std::vector<NodeId> open(region.nodes.begin(), region.nodes.end());
-    while (!open.empty()) {
-      const NodeId id = open.back();
-      open.pop_back();
-      const bool outside = std::ranges::find(region.nodes, id) == region.nodes.end();
-      for (const NodeId reader : readers_of(id)) {
-        const bool reader_inside = std::ranges::find(region.nodes, reader) != region.nodes.end();
-        if (outside && reader_inside) return true;
-        if (!reader_inside && seen.insert(reader).second) open.push_back(reader);
-      }
-    }
-    return false;
-  }
-
-  std::vector<NodeId> readers_of(NodeId id) const {
-    std::vector<NodeId> readers;
-    const auto add = [&](NodeId reader) {
-      readers.push_back(reader);
-      if (owner_[reader] == nobody) return;
-      const auto& partners = regions_[owner_[reader]].nodes;
-      readers.insert(readers.end(), partners.begin(), partners.end());
-    };
-    for (std::uint32_t output = 0; output < graph_.record(id).types.size(); ++output)
-      for (const NodeId reader : uses_.readers({id, output})) add(reader);
-    if (const auto next = std::ranges::upper_bound(collectives_, id);
-        next != collectives_.end() && graph_.record(id).op->traits().collective)
-      add(*next);
-    return readers;
-  }
-
   void take(Region region) {
     for (const NodeId id : region.nodes) owner_[id] = regions_.size();
     regions_.push_back(std::move(region));
@@ -163,6 +130,7 @@ class Selection {
 
   const Graph& graph_;
   Uses uses_;
+  RegionOrder order_;
   std::vector<std::size_t> owner_;  // node -> index of its region
   std::vector<Region> regions_;
   std::vector<NodeId> collectives_;  // run in this order on every rank, whatever it fuses
