@@ -1,12 +1,20 @@
 #include "core/compile/memory_plan.h"
 
 #include <algorithm>
-#include <functional>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 
 namespace plexaura {
 
 namespace {
+
+// The work of Packing grows with the square of the number of pieces. This many take it some tens of milliseconds.
+constexpr std::size_t most_pieces_packed = 8192;
 
 bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
@@ -81,28 +89,115 @@ class Packing {
   std::vector<std::size_t> placed_;
 };
 
+// Places pieces in the order in which they come to life, each in the tightest gap between those that live then. What Packing would
+// plan in this order, without a look at the pieces that are dead by then.
+class Sweep {
+ public:
+  explicit Sweep(std::span<const Lifetime> lifetimes)
+      : lifetimes_(lifetimes), plan_{std::vector<std::size_t>(lifetimes.size(), 0), 0, 0} {}
+
+  MemoryPlan plan() && {
+    const std::vector<std::size_t> births = sorted(&Lifetime::first);
+    const std::vector<std::size_t> deaths = sorted(&Lifetime::last);
+    auto dying = deaths.begin();
+    for (const std::size_t piece : births) {
+      if (lifetimes_[piece].bytes == 0) continue;
+      for (; lifetimes_[*dying].last < lifetimes_[piece].first; ++dying)
+        if (lifetimes_[*dying].bytes > 0) release(*dying);
+      plan_.offsets[piece] = take(bytes_of(piece));
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  std::size_t bytes_of(std::size_t piece) const { return whole_granules(lifetimes_[piece].bytes); }
+
+  std::vector<std::size_t> sorted(std::size_t Lifetime::*key) const {
+    std::vector<std::size_t> order(lifetimes_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t piece) { return lifetimes_[piece].*key; });
+    return order;
+  }
+
+  std::size_t take(std::size_t bytes) {
+    const auto tightest = by_bytes_.lower_bound({bytes, 0});
+    if (tightest == by_bytes_.end()) {
+      top_ += bytes;
+      plan_.peak = std::max(plan_.peak, top_);
+      return top_ - bytes;
+    }
+    const auto [gap, start] = *tightest;
+    remove_gap(gaps_.find(start));
+    if (gap > bytes) add_gap(start + bytes, gap - bytes);
+    return start;
+  }
+
+  // Joins the gap that the piece leaves with those on both sides.
+  void release(std::size_t piece) {
+    std::size_t start = plan_.offsets[piece];
+    std::size_t bytes = bytes_of(piece);
+    auto next = gaps_.upper_bound(start);
+    if (next != gaps_.begin())
+      if (const auto previous = std::prev(next); previous->first + previous->second == start) {
+        start = previous->first;
+        bytes += previous->second;
+        remove_gap(previous);
+      }
+    if (next != gaps_.end() && next->first == start + bytes) {
+      bytes += next->second;
+      remove_gap(next);
+    }
+    if (start + bytes == top_)
+      top_ = start;
+    else
+      add_gap(start, bytes);
+  }
+
+  void add_gap(std::size_t start, std::size_t bytes) {
+    gaps_.emplace(start, bytes);
+    by_bytes_.emplace(bytes, start);
+  }
+
+  void remove_gap(std::map<std::size_t, std::size_t>::iterator gap) {
+    by_bytes_.erase({gap->second, gap->first});
+    gaps_.erase(gap);
+  }
+
+  std::span<const Lifetime> lifetimes_;
+  MemoryPlan plan_;
+  std::map<std::size_t, std::size_t> gaps_;                 // start -> bytes, below top_
+  std::set<std::pair<std::size_t, std::size_t>> by_bytes_;  // (bytes, start) of the same gaps
+  std::size_t top_ = 0;                                     // nothing that lives lies here or above
+};
+
+std::int64_t duration(const Lifetime& lifetime) {
+  return static_cast<std::int64_t>(lifetime.last - lifetime.first + 1);
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
-  const auto duration = [](const Lifetime& l) { return l.last - l.first + 1; };
-  using Key = std::function<double(const Lifetime&)>;
-  const std::vector<Key> orders{
+  using Key = double (*)(const Lifetime&);
+  constexpr std::array<Key, 3> keys{
       [](const Lifetime& l) { return -static_cast<double>(l.bytes); },
-      [&](const Lifetime& l) { return -static_cast<double>(l.bytes) * static_cast<double>(duration(l)); },
-      [&](const Lifetime& l) { return -static_cast<double>(duration(l)); },
-      [](const Lifetime& l) { return static_cast<double>(l.first); },
+      [](const Lifetime& l) { return -static_cast<double>(l.bytes) * static_cast<double>(duration(l)); },
+      [](const Lifetime& l) { return -static_cast<double>(duration(l)); },
   };
   MemoryPlan best;
   best.peak = static_cast<std::size_t>(-1);
-  for (const Key& key : orders) {
+  const auto keep_less = [&](MemoryPlan plan) {
+    if (plan.peak < best.peak) best = std::move(plan);
+  };
+  for (const Key key : keys) {
+    if (lifetimes.size() > most_pieces_packed) break;
     std::vector<std::size_t> order(lifetimes.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, {}, [&](std::size_t piece) { return key(lifetimes[piece]); });
     Packing packing(lifetimes);
     for (const std::size_t piece : order) packing.place(piece);
-    MemoryPlan plan = std::move(packing).plan();
-    if (plan.peak < best.peak) best = std::move(plan);
+    keep_less(std::move(packing).plan());
   }
+  keep_less(Sweep(lifetimes).plan());
   best.lower_bound = most_of(alive_at(lifetimes));
   return best;
 }

@@ -28,8 +28,8 @@ struct MemoryPlan {
 };
 
 // Gives each lifetime an offset in one arena so that pieces alive at the same time do not overlap. A pure
-// function: equal input, equal plan. Tries a few greedy orders (by size, by size x duration, by time) and
-// takes the least peak.
+// function: equal input, equal plan. Tries a few greedy orders (by size, by size x duration, by duration, by time)
+// and takes the least peak; of more than 8,192 pieces only the order by time, whose cost is all but linear.
 PLEXAURA_API MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
 
 // The same, but where it costs little memory, a hundredth at most, nothing takes the place of a piece for `instructions` behind its

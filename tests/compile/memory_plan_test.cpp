@@ -1,6 +1,8 @@
 #include "core/compile/memory_plan.h"
 
+#include <algorithm>
 #include <doctest/doctest.h>
+#include <numeric>
 
 #include "core/testing/values.h"
 
@@ -57,6 +59,32 @@ TEST_CASE("pieces that live at the same time never overlap") {
     CHECK(plan.peak >= plan.lower_bound);
     CHECK(static_cast<double>(plan.peak) < 1.25 * static_cast<double>(plan.lower_bound));
   }
+}
+
+TEST_CASE(
+    "many pieces are planned in the order of time, with no piece over another and little memory between "
+    "them") {
+  constexpr std::size_t instructions = 20'000;
+  const auto spread = random_lifetimes(3, 9000, 60);
+  std::vector<Lifetime> lifetimes;  // short ones, and nested ones as of values that the backward pass reads
+  for (std::size_t i = 0; i < 6000; ++i)
+    lifetimes.push_back({spread[i].bytes, 3 * i, std::min(3 * i + spread[i].last, instructions)});
+  for (std::size_t i = 6000; i < 9000; ++i)
+    lifetimes.push_back({spread[i].bytes, i - 6000, instructions - (i - 6000)});
+  const MemoryPlan plan = plan_memory(lifetimes);
+  std::vector<std::size_t> by_offset(lifetimes.size());
+  std::iota(by_offset.begin(), by_offset.end(), std::size_t{0});
+  std::ranges::sort(by_offset, {}, [&](std::size_t piece) { return plan.offsets[piece]; });
+  bool apart = true;
+  for (std::size_t a = 0; a < by_offset.size(); ++a)
+    for (std::size_t b = a + 1; b < by_offset.size(); ++b) {
+      const Lifetime &lower = lifetimes[by_offset[a]], &upper = lifetimes[by_offset[b]];
+      if (plan.offsets[by_offset[b]] >= plan.offsets[by_offset[a]] + lower.bytes) break;
+      apart = apart && (upper.bytes == 0 || lower.last < upper.first || upper.last < lower.first);
+    }
+  CHECK(apart);
+  CHECK(plan.lower_bound == most_alive(lifetimes, instructions + 1));
+  CHECK(static_cast<double>(plan.peak) < 1.05 * static_cast<double>(plan.lower_bound));
 }
 
 TEST_CASE("equal lifetimes give equal plans") {
