@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "core/compile/cheapest.h"
 #include "core/compile/rebuild.h"
@@ -21,7 +23,12 @@ class Binder {
     result_.graph = std::move(request_.graph.graph);
     result_.roots = std::move(request_.graph.roots);
     kept_.insert(result_.roots.begin(), result_.roots.end());
-    for (const auto& [value, target] : request_.gradient_targets) kept_.insert(value);
+    for (std::size_t i = 0; i < request_.gradient_targets.size(); ++i) {
+      kept_.insert(request_.gradient_targets[i].first);
+      targets_of_value_[request_.gradient_targets[i].first].push_back(i);
+    }
+    if (request_.placement != nullptr)
+      for (const Placement::Entry& entry : request_.placement->entries) entries_.emplace(entry.name, &entry);
     for (const Update& update : result_.graph->updates()) kept_.insert(update.next);
   }
 
@@ -30,11 +37,11 @@ class Binder {
     const std::vector<Value> kept(kept_.begin(), kept_.end());
     const std::vector<Region> regions = select_regions(*result_.graph, kept, backend_, request_.fuse);
     find_wanted(regions);
-    copy_targets([&](Value value) { return as_leaf(op(value.node)) != nullptr; });
+    for (const auto& [value, target] : request_.gradient_targets)
+      if (as_leaf(op(value.node)) != nullptr) copy_to_target(value, target);
     for (const Region& region : regions) {
       bind(region);
-      copy_targets(
-          [&](Value value) { return std::ranges::find(region.outputs, value) != region.outputs.end(); });
+      copy_targets(region);
     }
     fix_unread();
     for (const auto& [copy, parameter] : result_.shadows) result_.layouts[copy] = *layout_of(parameter);
@@ -70,7 +77,7 @@ class Binder {
   void bind_stored(const Leaf& leaf, Value value) {
     result_.stored[leaf.label()] = value;
     if (request_.placement != nullptr) {
-      const Placement::Entry* entry = request_.placement->find(leaf.label());
+      const Placement::Entry* entry = entry_of(leaf.label());
       if (entry == nullptr || entry->type != leaf.type())
         throw UserError(fmt::format(
             "{}: the placement that was given {}; give that of the store which make_store() made of this "
@@ -83,6 +90,12 @@ class Binder {
     } else if (leaf.kind() == LeafKind::buffer) {
       fix_layout(value, Layout::row_major(leaf.type().shape.rank()));
     }
+  }
+
+  // Of the placement that was given; null where it has none of this name.
+  const Placement::Entry* entry_of(const std::string& name) const {
+    const auto found = entries_.find(name);
+    return found == entries_.end() ? nullptr : found->second;
   }
 
   // A parameter and its shadow lie alike.
@@ -205,11 +218,9 @@ class Binder {
   // The home of each output, null where it has none.
   std::vector<Target*> targets_of(const Region& region) {
     std::vector<Target*> targets(region.outputs.size(), nullptr);
-    for (auto& [value, target] : request_.gradient_targets) {
-      const auto output = std::ranges::find(region.outputs, value);
-      if (output != region.outputs.end())
-        targets[static_cast<std::size_t>(output - region.outputs.begin())] = &target;
-    }
+    for (std::size_t i = 0; i < region.outputs.size(); ++i)
+      if (const auto found = targets_of_value_.find(region.outputs[i]); found != targets_of_value_.end())
+        targets[i] = &request_.gradient_targets[found->second.back()].second;
     return targets;
   }
 
@@ -220,7 +231,7 @@ class Binder {
     const auto found = result_.parameter_layouts.find(target.gradient_of);
     if (found != result_.parameter_layouts.end()) return found->second;
     if (request_.placement != nullptr)
-      if (const Placement::Entry* entry = request_.placement->find(target.gradient_of)) return entry->layout;
+      if (const Placement::Entry* entry = entry_of(target.gradient_of)) return entry->layout;
     return std::nullopt;
   }
 
@@ -317,10 +328,14 @@ class Binder {
   }
 
   // As soon as a value is there, so that it need not live on and its bucket is final.
-  template <class F>
-  void copy_targets(F&& is_there) {
-    for (const auto& [value, target] : request_.gradient_targets)
-      if (is_there(value)) copy_to_target(value, target);
+  void copy_targets(const Region& region) {
+    std::vector<std::size_t> ready;
+    for (const Value output : region.outputs)
+      if (const auto found = targets_of_value_.find(output); found != targets_of_value_.end())
+        ready.insert(ready.end(), found->second.begin(), found->second.end());
+    std::ranges::sort(ready);
+    for (const std::size_t i : ready)
+      copy_to_target(request_.gradient_targets[i].first, request_.gradient_targets[i].second);
   }
 
   // What was not written straight to its home is copied there.
@@ -357,10 +372,11 @@ class Binder {
         next = add_reorder(next, *layout_of(next), nullptr);
       pending.emplace_back(update.buffer, next);
     }
+    const Steps steps = steps_of_values();
     std::vector<std::pair<Value, Value>> late;
     for (const auto& [buffer, next] : pending) {
       const Target home{.gradient_of = {}, .tail = {}, .updated_leaf = buffer, .layout = *layout_of(buffer)};
-      if (can_write_early(buffer, next))
+      if (can_write_early(buffer, next, steps))
         result_.targets[next] = home;
       else
         late.emplace_back(buffer, next);
@@ -371,24 +387,36 @@ class Binder {
     }
   }
 
-  bool can_write_early(Value buffer, Value next) const {
+  // Which step writes a value, and which is the last one that reads its memory.
+  struct Steps {
+    std::map<Value, std::size_t> writer;
+    std::map<Value, std::size_t> last_reader;
+  };
+
+  Steps steps_of_values() const {
+    Steps steps;
+    for (std::size_t index = 0; index < result_.steps.size(); ++index) {
+      const BoundInstruction& step = result_.steps[index];
+      for (const Value output : step.region.outputs) steps.writer.emplace(output, index);
+      for (std::size_t i = 0; i < step.inputs.size(); ++i)
+        if (step.reads(i)) steps.last_reader[result_.storage_of(step.inputs[i])] = index;
+    }
+    return steps;
+  }
+
+  bool can_write_early(Value buffer, Value next, const Steps& steps) const {
     if (result_.alias_of.contains(next) || result_.targets.contains(next)) return false;
-    const auto writer = std::ranges::find_if(result_.steps, [&](const BoundInstruction& step) {
-      return std::ranges::find(step.region.outputs, next) != step.region.outputs.end();
-    });
-    if (writer == result_.steps.end()) return false;
-    const auto reads_buffer = [&](const BoundInstruction& step, std::size_t input) {
-      return step.reads(input) && result_.storage_of(step.inputs[input]) == buffer;
-    };
-    for (auto later = writer + 1; later != result_.steps.end(); ++later)
-      for (std::size_t i = 0; i < later->inputs.size(); ++i)
-        if (reads_buffer(*later, i)) return false;
-    const auto output = static_cast<std::size_t>(std::ranges::find(writer->region.outputs, next) -
-                                                 writer->region.outputs.begin());
-    for (std::size_t i = 0; i < writer->inputs.size(); ++i) {
-      const bool in_place = std::ranges::find(writer->candidate.in_place, std::pair(output, i)) !=
-                            writer->candidate.in_place.end();
-      if (reads_buffer(*writer, i) && !in_place) return false;
+    const auto writer = steps.writer.find(next);
+    if (writer == steps.writer.end()) return false;
+    const auto reader = steps.last_reader.find(buffer);
+    if (reader != steps.last_reader.end() && reader->second > writer->second) return false;
+    const BoundInstruction& step = result_.steps[writer->second];
+    const auto output =
+        static_cast<std::size_t>(std::ranges::find(step.region.outputs, next) - step.region.outputs.begin());
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      const bool in_place =
+          std::ranges::find(step.candidate.in_place, std::pair(output, i)) != step.candidate.in_place.end();
+      if (step.reads(i) && result_.storage_of(step.inputs[i]) == buffer && !in_place) return false;
     }
     return std::ranges::find(result_.roots, next) == result_.roots.end();
   }
@@ -398,6 +426,9 @@ class Binder {
   Lowered result_;
   std::set<Value> kept_;
   std::set<Value> wanted_;
+  std::map<Value, std::vector<std::size_t>>
+      targets_of_value_;  // value -> indices in gradient_targets, ascending
+  std::unordered_map<std::string_view, const Placement::Entry*> entries_;  // of the placement that was given
   std::set<Value> from_parameters_;
   std::map<std::pair<Value, std::string>, Value> reorders_;
 };

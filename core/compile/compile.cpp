@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "core/compile/assign_memory.h"
 #include "core/compile/bind_kernels.h"
@@ -31,12 +34,17 @@ class Compiler {
                                                                                       : options.placement),
         program_(std::make_shared<Program>()) {
     program_->backend = backend.info().name;
+    for (NodeId id = 0; id < source_.size(); ++id)
+      if (const Leaf* leaf = as_leaf(*source_.record(id).op);
+          leaf != nullptr && (leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::buffer))
+        stored_leaves_.emplace(leaf->label(), leaf);
   }
 
   std::shared_ptr<const Program> run() {
     lowered_ = bind_kernels(run_passes(), backend_);
     log_binding();
     program_->placement = placement_ != nullptr ? *placement_ : make_placement();
+    for (const Placement::Entry& entry : program_->placement.entries) entries_.emplace(entry.name, &entry);
     program_->reorders = lowered_.reorders;
     find_homes();
     // A device of its own may run instructions side by side that use other memory.
@@ -84,18 +92,8 @@ class Compiler {
   ArenaTypes types() const {
     if (options_.placement != nullptr) return options_.placement->types;
     if (options_.types) return *options_.types;
-    const Leaf* leaf = stored_leaf();
-    return leaf != nullptr ? ArenaTypes::all(leaf->type().dtype) : ArenaTypes{};
-  }
-
-  // The parameter or buffer of this name; of no name, the first; null: none.
-  const Leaf* stored_leaf(std::string_view name = {}) const {
-    for (NodeId id = 0; id < source_.size(); ++id)
-      if (const Leaf* leaf = as_leaf(*source_.record(id).op);
-          leaf != nullptr && (leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::buffer) &&
-          (name.empty() || leaf->label() == name))
-        return leaf;
-    return nullptr;
+    return stored_leaves_.empty() ? ArenaTypes{}
+                                  : ArenaTypes::all(stored_leaves_.begin()->second->type().dtype);
   }
 
   // What goes to the gradient arena gets the dtype that is held there.
@@ -104,7 +102,8 @@ class Compiler {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const std::string& name = outputs_[i].gradient_of;
       if (name.empty() && !outputs_[i].tail) continue;
-      const bool is_gradient = !name.empty() && stored_leaf(name)->kind() == LeafKind::parameter;
+      const bool is_gradient =
+          !name.empty() && stored_leaves_.find(name)->second->kind() == LeafKind::parameter;
       graph.roots[i] = as_dtype(*graph.graph, graph.roots[i], is_gradient ? arenas.gradients : arenas.values);
     }
   }
@@ -259,9 +258,9 @@ class Compiler {
   }
 
   const Placement::Entry& entry_of(const std::string& name) const {
-    const Placement::Entry* entry = program_->placement.find(name);
-    if (entry == nullptr) throw InternalError(fmt::format("the placement lacks '{}'", name));
-    return *entry;
+    const auto found = entries_.find(name);
+    if (found == entries_.end()) throw InternalError(fmt::format("the placement lacks '{}'", name));
+    return *found->second;
   }
 
   std::int64_t add_constant(const Tensor& tensor) {
@@ -310,6 +309,8 @@ class Compiler {
   const CompileOptions& options_;
   const Placement* placement_;  // null: the program makes it
   std::shared_ptr<Program> program_;
+  std::map<std::string_view, const Leaf*> stored_leaves_;  // of the user's graph: parameters and buffers
+  std::unordered_map<std::string_view, const Placement::Entry*> entries_;
   Lowered lowered_;
   std::map<std::string, std::int64_t> feed_offsets_;
   std::map<Value, Place> homes_;

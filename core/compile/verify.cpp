@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "core/compile/compile.h"
 #include "core/compile/passes.h"
@@ -39,20 +41,22 @@ std::vector<const Leaf*> stored_leaves(const Graph& graph) {
   return leaves;
 }
 
-void verify_gradient(const ProgramOutput& output, const std::vector<const Leaf*>& leaves) {
+using LeavesByName = std::map<std::string_view, const Leaf*>;
+
+void verify_gradient(const ProgramOutput& output, const LeavesByName& leaves) {
   const std::string& name = output.gradient_of;
-  const auto leaf = std::ranges::find(leaves, name, &Leaf::label);
+  const auto leaf = leaves.find(name);
   if (leaf == leaves.end()) {
     std::vector<std::string> known;
-    for (const Leaf* other : leaves) known.push_back(other->label());
+    for (const auto& [other, of] : leaves) known.emplace_back(other);
     throw UserError(
         fmt::format("compile: an output is the gradient of '{}', and the graph has no such parameter{}", name,
                     did_you_mean(name, known)));
   }
-  if (output.node.type() != (*leaf)->type())
+  if (const TensorType& type = leaf->second->type(); output.node.type() != type)
     throw UserError(
         fmt::format("compile: the gradient of '{}' is {} and must be {} like it; reduce or cast() it", name,
-                    to_string(output.node.type()), to_string((*leaf)->type())));
+                    to_string(output.node.type()), to_string(type)));
 }
 
 // The tail has the dtype of the parameters: see ArenaTypes.
@@ -74,11 +78,13 @@ void verify_tail(const ProgramOutput& output, const std::vector<const Leaf*>& le
 
 void verify_outputs(const Graph& graph, std::span<const ProgramOutput> outputs) {
   const std::vector<const Leaf*> leaves = stored_leaves(graph);
+  LeavesByName by_name;
+  for (const Leaf* leaf : leaves) by_name.emplace(leaf->label(), leaf);
   std::set<std::string> gradients;
   std::set<TailSlot> slots;
   for (const ProgramOutput& output : outputs) {
     if (&output.node.graph() != &graph) throw UserError("compile: an output belongs to another graph");
-    if (!output.gradient_of.empty()) verify_gradient(output, leaves);
+    if (!output.gradient_of.empty()) verify_gradient(output, by_name);
     if (output.tail) verify_tail(output, leaves);
     const bool twice = (!output.gradient_of.empty() && !gradients.insert(output.gradient_of).second) ||
                        (output.tail && !slots.insert(*output.tail).second);
