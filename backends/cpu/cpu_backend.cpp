@@ -21,35 +21,38 @@ namespace plexaura {
 
 namespace {
 
-// What every launch on the CPU does first: waits for what holds its stream, and flushes denormals.
+// A launch that waits for what holds its stream, and gives back the calling thread as it was.
 class CpuLaunch final : public Launch {
  public:
-  CpuLaunch(std::shared_ptr<HostStreams> streams, std::unique_ptr<Launch> launch)
-      : streams_(std::move(streams)), launch_(std::move(launch)) {}
+  CpuLaunch(std::shared_ptr<HostStreams> streams, Denormals denormals, std::unique_ptr<Launch> launch)
+      : streams_(std::move(streams)), denormals_(denormals), launch_(std::move(launch)) {}
 
   void run() override {
     streams_->settle(Stream::compute);
-    flush_denormals();
+    const DenormalScope of_kernel(denormals_);
+    if (denormals_ == Denormals::flushed) flush_in_workers();
     launch_->run();
   }
 
  private:
   std::shared_ptr<HostStreams> streams_;
+  Denormals denormals_;
   std::unique_ptr<Launch> launch_;
 };
 
 class CpuKernel final : public Kernel {
  public:
-  CpuKernel(std::shared_ptr<HostStreams> streams, std::shared_ptr<const Kernel> kernel)
-      : streams_(std::move(streams)), kernel_(std::move(kernel)) {}
+  CpuKernel(std::shared_ptr<HostStreams> streams, Denormals denormals, std::shared_ptr<const Kernel> kernel)
+      : streams_(std::move(streams)), denormals_(denormals), kernel_(std::move(kernel)) {}
 
   std::size_t workspace() const override { return kernel_->workspace(); }
   std::unique_ptr<Launch> bind(const Binding& binding) const override {
-    return std::make_unique<CpuLaunch>(streams_, kernel_->bind(binding));
+    return std::make_unique<CpuLaunch>(streams_, denormals_, kernel_->bind(binding));
   }
 
  private:
   std::shared_ptr<HostStreams> streams_;
+  Denormals denormals_;
   std::shared_ptr<const Kernel> kernel_;
 };
 
@@ -77,7 +80,6 @@ class CpuBackend final : public Backend {
               kernel_code_stamp()},
         sources_(std::move(sources)) {
     register_portable_kernels();
-    flush_denormals();
   }
 
   const BackendInfo& info() const override { return info_; }
@@ -104,19 +106,26 @@ class CpuBackend final : public Backend {
   // estimate.
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> all;
-    for (const auto& source : sources_) std::ranges::move(source->propose(query), std::back_inserter(all));
+    const auto add = [&](std::vector<Candidate> offers, Denormals denormals) {
+      for (Candidate& candidate : offers) {
+        candidate.make = made_once(query, candidate, denormals);
+        all.push_back(std::move(candidate));
+      }
+    };
+    for (const auto& source : sources_) add(source->propose(query), source->denormals());
     if (std::ranges::none_of(all, &Candidate::has_estimate) && query.region.nodes.size() == 1)
-      std::ranges::move(propose_host_kernel(query), std::back_inserter(all));
-    for (Candidate& candidate : all) candidate.make = made_once(query, candidate);
+      add(propose_host_kernel(query), Denormals::kept);
     return all;
   }
 
  private:
   std::function<std::shared_ptr<const Kernel>()> made_once(const RegionQuery& query,
-                                                           const Candidate& candidate) const {
-    return [cache = cache_, streams = streams_, query, candidate] {
-      return cache->get(query, candidate,
-                        [&] { return std::make_shared<const CpuKernel>(streams, candidate.make()); });
+                                                           const Candidate& candidate,
+                                                           Denormals denormals) const {
+    return [cache = cache_, streams = streams_, query, candidate, denormals] {
+      return cache->get(query, candidate, [&] {
+        return std::make_shared<const CpuKernel>(streams, denormals, candidate.make());
+      });
     };
   }
 

@@ -1,13 +1,19 @@
 #include "backends/cpu/denormals.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 namespace plexaura {
 
-void flush_denormals() {
-  if (flushes_denormals()) return;
-#ifdef _OPENMP
+void flush_in_workers() {
+#if defined(_OPENMP) && defined(__SSE__)
+  thread_local int flushing = 1;
+  if (omp_get_max_threads() <= flushing) return;
+  flushing = omp_get_max_threads();
 #pragma omp parallel
+  _mm_setcsr(_mm_getcsr() | flushing_bits);
 #endif
-  flush_denormals_here();
 }
 
 }  // namespace plexaura

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "backends/cpu/denormals.h"
 #include "core/error.h"
 #include "core/machine_memory.h"
 
@@ -57,6 +58,7 @@ void touch(Address address, std::size_t bytes) {
   const auto step = static_cast<std::int64_t>(page_bytes());
   const auto end = static_cast<std::int64_t>(bytes);
 #ifdef _OPENMP
+  const DenormalScope of_new_threads(Denormals::flushed);
 #pragma omp parallel for schedule(static) if (end > (1 << 20))
 #endif
   for (std::int64_t offset = 0; offset < end; offset += step) address[offset] = std::byte{0};

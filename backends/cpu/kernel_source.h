@@ -3,14 +3,14 @@
 #include <memory>
 #include <vector>
 
+#include "backends/cpu/denormals.h"
 #include "core/device/backend.h"
 
 namespace plexaura {
 
 // A family of CPU kernels: oneDNN, fused elementwise chains, ... The CPU backend asks its sources in order.
 // Their functions mean what those of Backend mean; kernels are cached by the backend, so Candidate::make may
-// take its time. Launches run on host addresses, are done when run() returns, find denormals flushed, and use the
-// OpenMP threads.
+// take its time. Launches run on host addresses, are done when run() returns, and use the OpenMP threads.
 class KernelSource {
  public:
   virtual ~KernelSource() = default;
@@ -21,6 +21,9 @@ class KernelSource {
   }
 
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
+
+  // What the calling thread does with denormals while a kernel runs. Kernels that multiply a lot of float32 may flush them.
+  virtual Denormals denormals() const { return Denormals::kept; }
 };
 
 }  // namespace plexaura

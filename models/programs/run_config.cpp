@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 constexpr std::int64_t most_epochs = 1'000'000'000;
 
-// How kernels take a number of the update that the precision has not: as "0", which they take denormal numbers for, or as
+// How kernels take a number of the update that the precision has not: as "0", which they may take denormal numbers for, or as
 // "infinite". Empty for any other.
 std::string_view lost_as(double value, DType precision) {
   const bool is_narrow = precision == DType::float32;

@@ -10,7 +10,6 @@
 #include <thread>
 #include <unistd.h>
 
-#include "backends/cpu/denormals.h"
 #include "core/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/reorder.h"
@@ -59,11 +58,6 @@ TEST_CASE("where a limit refuses memory that is there, the sentence says so") {
   CHECK(status == 0);
 }
 #endif
-
-TEST_CASE("the CPU flushes denormals") {
-  const auto backend = make_cpu_backend();
-  CHECK(flushes_denormals());
-}
 
 TEST_CASE("a recorded event has passed; a signalled one passes from another thread") {
   const auto backend = make_cpu_backend();

@@ -6,6 +6,8 @@
 #include <omp.h>
 #endif
 
+#include "backends/cpu/denormals.h"
+
 namespace plexaura::fast {
 
 // Work below this many nanoseconds is done by the calling thread: forking costs about a microsecond, and more
@@ -24,7 +26,7 @@ inline int thread_count(std::int64_t items, double nanoseconds_per_item) {
 }
 
 // Calls body(begin, end) for one contiguous piece of [0, items) per thread. Pieces begin at multiples of
-// `granule`.
+// `granule`. All threads do with denormals what the calling one does.
 template <class Body>
 void parallel_pieces(std::int64_t items, double nanoseconds_per_item, [[maybe_unused]] std::int64_t granule,
                      const Body& body) {
@@ -35,8 +37,11 @@ void parallel_pieces(std::int64_t items, double nanoseconds_per_item, [[maybe_un
   }
 #ifdef _OPENMP
   const std::int64_t granules = (items + granule - 1) / granule;
+  const Denormals denormals = denormals_here();
+  const DenormalScope of_new_threads(Denormals::flushed);
 #pragma omp parallel num_threads(threads)
   {
+    const DenormalScope of_body(denormals);
     const std::int64_t thread = omp_get_thread_num();
     const std::int64_t team = omp_get_num_threads();
     const std::int64_t begin = granules * thread / team * granule;

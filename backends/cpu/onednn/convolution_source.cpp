@@ -91,6 +91,8 @@ bool is_in_whole_blocks(const RegionQuery& query, const Candidate& candidate) {
 
 class ConvolutionSource final : public KernelSource {
  public:
+  Denormals denormals() const override { return Denormals::flushed; }
+
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
     if (!multiplies(graph.type({last, 0}).dtype) || !has_elements(graph, {last, 0})) return {};
     if (is_op(graph, last, "add")) return match_add(graph, last, uses);

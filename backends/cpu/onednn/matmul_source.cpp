@@ -70,6 +70,8 @@ std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query) {
 
 class MatMulSource final : public KernelSource {
  public:
+  Denormals denormals() const override { return Denormals::flushed; }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (!is_matmul(query) || !multiplies(dtype_of_product(query)) ||
         !is_dense(query, dtype_of_product(query)))

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/denormals.h"
 #include "core/error.h"
 #include "core/tensor/shape.h"
 
@@ -12,16 +13,23 @@ namespace plexaura::portable {
 
 // Calls body(i) for i in [0, count), which must be independent of each other, on several threads where that
 // pays: `cost` is about how many elementary operations one call takes. Results are the same for any number of
-// threads.
+// threads, which all do with denormals what the calling one does.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t cost, const Body& body) {
 #ifdef _OPENMP
   constexpr std::int64_t worth_a_team = 1 << 15;
-#pragma omp parallel for schedule(static) if (count > 1 && count * cost > worth_a_team)
+  const Denormals denormals = denormals_here();
+  const DenormalScope of_new_threads(Denormals::flushed);
+#pragma omp parallel if (count > 1 && count * cost > worth_a_team)
+  {
+    const DenormalScope of_body(denormals);
+#pragma omp for schedule(static)
+    for (std::int64_t i = 0; i < count; ++i) body(i);
+  }
 #else
   static_cast<void>(cost);
-#endif
   for (std::int64_t i = 0; i < count; ++i) body(i);
+#endif
 }
 
 // Calls body(begin, end) for consecutive pieces of [0, count).

@@ -8,7 +8,6 @@
 #include <omp.h>
 #endif
 
-#include "backends/cpu/denormals.h"
 #include "core/error.h"
 
 namespace plexaura::far_device {
@@ -17,7 +16,6 @@ namespace {
 
 // Host kernels shall give the bits of one thread.
 void prepare_thread() {
-  flush_denormals_here();
 #ifdef _OPENMP
   omp_set_num_threads(1);
 #endif

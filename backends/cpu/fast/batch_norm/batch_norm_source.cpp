@@ -126,6 +126,8 @@ Candidate candidate_for(const RegionQuery& query, const Layout& layout) {
 
 class BatchNormSource final : public KernelSource {
  public:
+  Denormals denormals() const override { return Denormals::flushed; }
+
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
     if (!is_float32(graph, {last, 0}) || !has_elements(graph, {last, 0})) return {};
     return match_batch_norm(graph, last, uses);

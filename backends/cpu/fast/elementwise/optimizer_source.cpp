@@ -185,6 +185,8 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
 
 class OptimizerSource final : public KernelSource {
  public:
+  Denormals denormals() const override { return Denormals::flushed; }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     const std::string& kind = query.region.kind;
     if (kind != "sgd_step" && kind != "adam_step") return {};

@@ -11,8 +11,7 @@ namespace plexaura::fast {
 
 // The functions of float32 that loops need, without branches or tables, so that the loops around them
 // vectorise. Errors against the exact value, in units of the last place: exp 1.5, log 2, log1p 3, tanh 3,
-// sigmoid 3, erf 1.5. Results below the smallest normal number are 0. A function that is not here is that of the
-// standard library, one element at a time.
+// sigmoid 3, erf 1.5. A function that is not here is that of the standard library, one element at a time.
 struct VectorMath : StdMath {
   static PLEXAURA_INLINE float abs(float x) { return std::fabs(x); }
   static PLEXAURA_INLINE float sqrt(float x) { return std::sqrt(x); }
@@ -40,9 +39,11 @@ struct VectorMath : StdMath {
 
   // log(2^e m) with m in [sqrt(1/2), sqrt(2)): log(m) = 2 artanh(s), s = (m - 1) / (m + 1).
   static PLEXAURA_INLINE float log(float x) {
+    const bool is_small = x < 1.17549435e-38F;  // below the smallest normal number
+    const float normal = is_small ? x * 0x1p23F : x;
     // Wraps for x < 0.
-    const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(x) - 0x3f3504f3U);
-    const std::int32_t exponent = bits >> 23;
+    const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(normal) - 0x3f3504f3U);
+    const std::int32_t exponent = (bits >> 23) - (is_small ? 23 : 0);
     const float m = std::bit_cast<float>((bits & 0x007fffff) + 0x3f3504f3);
     const float s = (m - 1.F) / (m + 1.F);
     const float z = s * s;
@@ -50,7 +51,7 @@ struct VectorMath : StdMath {
     const auto e = static_cast<float>(exponent);
     float result = e * 0.693359375F + (2.F * s + (s * tail - e * 2.12194440e-4F));
     result = x == std::bit_cast<float>(0x7f800000) ? x : result;
-    result = x < 1.17549435e-38F ? std::bit_cast<float>(0xff800000) : result;
+    result = normal == 0.F ? std::bit_cast<float>(0xff800000) : result;
     return x >= 0.F ? result : std::bit_cast<float>(0x7fc00000);
   }
 

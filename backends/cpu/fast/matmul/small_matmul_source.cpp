@@ -47,6 +47,8 @@ std::shared_ptr<const Kernel> make_for(const MatrixProduct& product) {
 // Of two matrices: calling a library takes longer than the product of small ones.
 class SmallMatMulSource final : public KernelSource {
  public:
+  Denormals denormals() const override { return Denormals::flushed; }
+
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
     if (!is_op(graph, last, "add") || !is_float32(graph, {last, 0}) || !has_elements(graph, {last, 0}))
       return {};

@@ -118,6 +118,8 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query, const Layout& l
 
 class PoolSource final : public KernelSource {
  public:
+  Denormals denormals() const override { return Denormals::flushed; }
+
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;
     if (!is_known(query.region.kind)) return candidates;
