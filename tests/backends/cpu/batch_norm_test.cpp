@@ -119,6 +119,25 @@ TEST_CASE("the statistics of a large mean and a small deviation are exact") {
   CHECK(result.worst() < 1e-6);
 }
 
+TEST_CASE("one value far from all others costs the statistics no digits, wherever it lies") {
+  constexpr std::int64_t size = 64;
+  for (const std::int64_t place : {0, 5, 63, 64, 4095})
+    for (const double far : {30.0, 3000.0}) {
+      CAPTURE(place);
+      CAPTURE(far);
+      Tensor is_far({DType::boolean, {1, 1, size, size}});
+      std::ranges::fill(is_far.as<bool>(), false);
+      is_far.as<bool>()[static_cast<std::size_t>(place)] = true;
+      const Agreement result = agreement([&](Graph& graph, DType dtype) -> std::vector<Node> {
+        const auto [x, scale, shift] = operands(graph, dtype, {3, 17, size, size});
+        const BatchNormResult normal = batch_norm(where(graph.constant(is_far), far, x), scale, shift);
+        return {normal.mean, normal.variance, normal.y};
+      });
+      CHECK(result.uses("fast"));
+      CHECK(result.worst() < 1e-6);
+    }
+}
+
 TEST_CASE("batch norm at inference takes addition and ReLU along") {
   for (const bool adds : {false, true}) {
     const Agreement result = agreement(

@@ -17,13 +17,13 @@ constexpr std::int64_t bytes_to_stream = std::int64_t{8} << 20;
 
 Rows rows_of(const ChannelView& view) { return {view.rows, view.row_stride}; }
 
-// Two sums per lane for each block and sample.
+// Two numbers per lane for each block and sample.
 struct Partials {
-  double* sums;
+  double* numbers;
   const ChannelView& view;
 
   double* first(std::int64_t block, std::int64_t sample) const {
-    return sums + (block * view.samples + sample) * 2 * view.lanes;
+    return numbers + (block * view.samples + sample) * 2 * view.lanes;
   }
   double* second(std::int64_t block, std::int64_t sample) const { return first(block, sample) + view.lanes; }
 };
@@ -67,25 +67,20 @@ struct Moments {
   double variance;
 };
 
-// Joins the samples' sums: of x - shift with another shift for each sample.
-Moments moments_of(const ChannelView& view, const Partials& partials, const float* src, std::int64_t block,
-                   std::int64_t lane) {
+// Joins means and spreads of the samples.
+Moments moments_of(const ChannelView& view, const Partials& partials, std::int64_t block, std::int64_t lane) {
   const auto rows = static_cast<double>(view.rows);
   double mean = 0;
-  double squares = 0;  // of the distances to the mean
+  double spread = 0;
   double count = 0;
   for (std::int64_t sample = 0; sample < view.samples; ++sample) {
-    const double shift = static_cast<double>(src[view.offset(sample, block) + lane]);
-    const double sum = partials.first(block, sample)[lane];
-    const double own_mean = shift + sum / rows;
-    const double own_squares = partials.second(block, sample)[lane] - sum * sum / rows;
-    const double distance = own_mean - mean;
+    const double distance = partials.first(block, sample)[lane] - mean;
     const double total = count + rows;
     mean += distance * rows / total;
-    squares += own_squares + distance * distance * count * rows / total;
+    spread += partials.second(block, sample)[lane] + distance * distance * count * rows / total;
     count = total;
   }
-  return {mean, std::max(squares, 0.0) / count};
+  return {mean, std::max(spread, 0.0) / count};
 }
 
 double wide(float value) { return static_cast<double>(value); }
@@ -128,16 +123,14 @@ void BatchNormForward::train(const Operands& of, double epsilon, double* workspa
   const bool streams =
       view.samples * view.sample_stride * 4 > bytes_to_stream && of.addend != of.dst && of.src != of.dst;
   const auto collect = [&](std::int64_t block, std::int64_t sample) {
-    double* sum = partials.first(block, sample);
-    std::fill(sum, sum + 2 * view.lanes, 0.0);
-    sum_moments(view.lanes, of.src + view.offset(sample, block), rows_of(view), sum,
-                partials.second(block, sample));
+    find_moments(view.lanes, of.src + view.offset(sample, block), rows_of(view),
+                 partials.first(block, sample), partials.second(block, sample));
   };
   const auto prepare = [&](std::int64_t block, bool writes) {
     NormaliseBy by{};
     for (std::int64_t lane = 0; lane < view.lanes_of(block); ++lane) {
       const std::int64_t channel = block * view.lanes + lane;
-      const Moments moments = moments_of(view, partials, of.src, block, lane);
+      const Moments moments = moments_of(view, partials, block, lane);
       const double inverse = 1 / std::sqrt(moments.variance + epsilon);
       if (writes && of.mean != nullptr) of.mean[channel] = static_cast<float>(moments.mean);
       if (writes && of.variance != nullptr) of.variance[channel] = static_cast<float>(moments.variance);

@@ -18,9 +18,24 @@ PLEXAURA_INLINE void add_to(double* sums, const float* values) {
 }
 
 template <int lanes>
-PLEXAURA_INLINE void moments_body(const float* src, Rows rows, double* sum, double* square) {
-  float first[lanes];
-  for (int lane = 0; lane < lanes; ++lane) first[lane] = src[lane];
+PLEXAURA_INLINE void mean_of_rows(const float* src, Rows rows, float* mean) {
+  const float share = 1.F / static_cast<float>(rows.count);
+  float sums[lanes] = {};
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) sums[lane] += src[row * rows.stride + lane] * share;
+  }
+  for (int lane = 0; lane < lanes; ++lane) mean[lane] = sums[lane];
+}
+
+// Squares in float are exact only near a mean: the terms of each chunk are shifted by the mean of all rows before it, and those of
+// the first by their own.
+template <int lanes>
+PLEXAURA_INLINE void moments_body(const float* src, Rows rows, double* mean, double* spread) {
+  float shift[lanes];
+  mean_of_rows<lanes>(src, {std::min(rows.count, chunk), rows.stride}, shift);
+  double means[lanes] = {};
+  double spreads[lanes] = {};
   for (std::int64_t begin = 0; begin < rows.count; begin += chunk) {
     const std::int64_t end = std::min(rows.count, begin + chunk);
     float sums[lanes] = {};
@@ -29,13 +44,26 @@ PLEXAURA_INLINE void moments_body(const float* src, Rows rows, double* sum, doub
       const float* x = src + row * rows.stride;
 #pragma omp simd
       for (int lane = 0; lane < lanes; ++lane) {
-        const float centred = x[lane] - first[lane];
+        const float centred = x[lane] - shift[lane];
         sums[lane] += centred;
         squares[lane] += centred * centred;
       }
     }
-    add_to<lanes>(sum, sums);
-    add_to<lanes>(square, squares);
+    const double share = 1.0 / static_cast<double>(end - begin);
+    const double part = static_cast<double>(end - begin) / static_cast<double>(end);  // of the rows so far
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) {
+      const double offset = static_cast<double>(sums[lane]) * share;
+      const double distance = static_cast<double>(shift[lane]) + offset - means[lane];
+      spreads[lane] += static_cast<double>(squares[lane]) - offset * static_cast<double>(sums[lane]) +
+                       distance * distance * part * static_cast<double>(begin);
+      means[lane] += distance * part;
+      shift[lane] = static_cast<float>(means[lane]);
+    }
+  }
+  for (int lane = 0; lane < lanes; ++lane) {
+    mean[lane] = means[lane];
+    spread[lane] = spreads[lane];
   }
 }
 
@@ -163,8 +191,8 @@ PLEXAURA_INLINE void backward_any(const BackwardArrays& arrays, Rows rows, const
 }
 
 #define PLEXAURA_FOR_LANES(lanes)                                                                           \
-  PLEXAURA_CLONES void moments_##lanes(const float* src, Rows rows, double* sum, double* square) {          \
-    moments_body<lanes>(src, rows, sum, square);                                                            \
+  PLEXAURA_CLONES void moments_##lanes(const float* src, Rows rows, double* mean, double* spread) {         \
+    moments_body<lanes>(src, rows, mean, spread);                                                           \
   }                                                                                                         \
   PLEXAURA_CLONES void normalise_##lanes(const NormaliseArrays& arrays, Rows rows, const NormaliseBy& by) { \
     normalise_any<lanes>(arrays, rows, by);                                                                 \
@@ -182,8 +210,8 @@ PLEXAURA_FOR_LANES(16)
 
 }  // namespace
 
-void sum_moments(std::int64_t lanes, const float* src, Rows rows, double* sum, double* square) {
-  lanes == 16 ? moments_16(src, rows, sum, square) : moments_8(src, rows, sum, square);
+void find_moments(std::int64_t lanes, const float* src, Rows rows, double* mean, double* spread) {
+  lanes == 16 ? moments_16(src, rows, mean, spread) : moments_8(src, rows, mean, spread);
 }
 
 void normalise(std::int64_t lanes, const NormaliseArrays& arrays, Rows rows, const NormaliseBy& by) {

@@ -46,8 +46,8 @@ struct Rows {
   std::int64_t stride;
 };
 
-// Sums per lane of x - x[first row] and of its square.
-void sum_moments(std::int64_t lanes, const float* src, Rows rows, double* sum, double* square);
+// Per lane the mean of the rows, and their spread: the sum of the squares of their distances to it.
+void find_moments(std::int64_t lanes, const float* src, Rows rows, double* mean, double* spread);
 void normalise(std::int64_t lanes, const NormaliseArrays& arrays, Rows rows, const NormaliseBy& by);
 // Sums per lane of the masked gradient and of its product with x - mean; writes the masked gradient where it
 // is wanted.
