@@ -1,3 +1,4 @@
+#include "backends/cpu/onednn/bias_grad.h"
 #include "backends/cpu/onednn/convolution_plan.h"
 #include "backends/cpu/onednn/sources.h"
 #include "backends/cpu/region_match.h"
@@ -61,7 +62,9 @@ std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, 
 std::optional<Candidate> propose_with_bias_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   Region region = query.region;
   region.nodes = {region.outputs[0].node, region.outputs[1].node};
-  return propose_weight_grad({query.graph, region, query.given, query.wanted}, layouts);
+  auto candidate = propose_weight_grad({query.graph, region, query.given, query.wanted}, layouts);
+  if (!candidate) return std::nullopt;
+  return with_exact_bias_grad(query, std::move(*candidate));
 }
 
 std::optional<Candidate> candidate_of(const RegionQuery& query, ConvolutionLayouts layouts) {

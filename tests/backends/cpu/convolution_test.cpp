@@ -100,6 +100,35 @@ TEST_CASE("the weights' gradient takes that of the bias along") {
   CHECK(result.uses("conv2d_weight_grad+bias") == has_onednn());
 }
 
+TEST_CASE("the gradient of a bias is added up as exactly as a sum by itself, by every kernel") {
+  const std::vector<Case> large{{{8, 4, 32, 32}, 16, {1, 1}, {}},
+                                {{8, 17, 32, 32}, 20, {1, 1}, {}},
+                                {{8, 16, 64, 64}, 16, {1, 1}, {.stride = {2, 2}}},
+                                {{8, 1, 32, 32}, 16, {3, 3}, {.padding = {1, 1}}},
+                                {{8, 16, 32, 32}, 16, {3, 3}, {.padding = {1, 1}}},
+                                {{8, 17, 32, 32}, 20, {3, 3}, {.padding = {1, 1}}},
+                                {{8, 3, 64, 64}, 16, {7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
+                                {{8, 12, 32, 32}, 18, {3, 3}, {.padding = {1, 1}, .groups = 3}},
+                                {{8, 16, 32, 32}, 16, {3, 3}, {.padding = {1, 1}, .groups = 16}}};
+  for (const Case& of : large) {
+    CAPTURE(to_string(of.x));
+    CAPTURE(of.kernel.h);
+    CAPTURE(of.options.groups);
+    const Agreement result = agreement(
+        [&](Graph& graph, DType dtype) -> std::vector<Node> {
+          const Node x = graph.input("x", {dtype, of.x});
+          const Node weights = graph.input(
+              "weights", {dtype, {of.outputs, of.x[1] / of.options.groups, of.kernel.h, of.kernel.w}});
+          const Node y = conv2d(x, weights, of.options);
+          const Node grad = graph.input("grad", {dtype, y.shape()});
+          return {conv2d_weight_grad(x, grad, of.kernel, of.options), sum(grad, {.axes = {0, 2, 3}})};
+        },
+        {.low = 0});
+    CAPTURE(result.program);
+    CHECK(result.errors[1] < 2e-7);
+  }
+}
+
 // Channels, groups and windows that the library's fastest kernels refuse, one or the other.
 std::vector<Case> awkward_cases() {
   std::vector<Case> all;
