@@ -1,6 +1,7 @@
 #include "backends/cpu/onednn/dnnl_compat.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <string>
@@ -118,10 +119,21 @@ bool same_strides(const Layout& layout, const Shape& shape, const Blocking& bloc
   return true;
 }
 
+// To those of this build, where the environment has no limit of its own. To be called before the library makes anything.
+void limit_instructions() {
+#ifdef PLEXAURA_ONEDNN_ISA
+  if (std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr && std::getenv("DNNL_MAX_CPU_ISA") == nullptr)
+    dnnl::set_max_cpu_isa(dnnl::cpu_isa::PLEXAURA_ONEDNN_ISA);
+#endif
+}
+
 }  // namespace
 
 const dnnl::engine& cpu_engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    limit_instructions();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
@@ -224,6 +236,7 @@ std::string version_text() {
 }
 
 std::string instruction_set() {
+  cpu_engine();
   return std::string("oneDNN ") + dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
 }
 
