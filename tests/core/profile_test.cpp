@@ -134,9 +134,11 @@ TEST_CASE("times grow") {
 }
 
 TEST_CASE("a profile that cannot be created is the user's to mend, and so is a full disk") {
-  CHECK(user_error([] { TraceFile("/nowhere/at/all/trace.json"); }) ==
-        "cannot create '/nowhere/at/all/trace.json': No such file or directory; name a file in a folder that "
-        "exists and can be written");
+  const TemporaryFolder folder;
+  const std::string absent = (folder / "absent/trace.json").string();
+  CHECK(user_error([&] { TraceFile{absent}; }) ==
+        "cannot create '" + absent +
+            "': No such file or directory; name a file in a folder that exists and can be written");
   CHECK(user_error([] { TraceFile("/dev/full").finish(); }) ==
         "cannot write '/dev/full': No space left on device; free space or name another place");
 }

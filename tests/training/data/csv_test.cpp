@@ -245,8 +245,10 @@ TEST_CASE("errors of a whole table say what it lacks") {
   CHECK(contains(error_in("a,k\n1,x\n", {.label = std::int64_t{2}}), "column 2 does not exist"));
   CHECK(
       contains(error_in("a,k\n1,x\n", {.class_names = {"y", "z"}}), ":2:3: 'x' is none of the classes y, z"));
-  CHECK(contains(testing::error_of([] { const CsvDataset dataset("/nowhere/t.csv"); }),
-                 "cannot read '/nowhere/t.csv': No such file"));
+  const testing::TempFolder folder;
+  const std::string absent = (folder.path / "t.csv").string();
+  CHECK(contains(testing::error_of([&] { const CsvDataset dataset(absent); }),
+                 "cannot read '" + absent + "': No such file"));
   CHECK(contains(testing::error_of([] { const CsvDataset dataset("/"); }), "cannot read '/'"));
 }
 

@@ -93,8 +93,10 @@ TEST_CASE("broken IDX files are refused in a sentence that names them") {
                "holds 0 images of 2x3"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 9}), "labels: record 1 has label 9"));
   CHECK(contains(error_of_pair(image_text(), label_text(), {.classes = 0}), "must be positive"));
-  CHECK(contains(testing::error_of([] { const IdxDataset dataset("/nowhere/i", "/nowhere/l"); }),
-                 "cannot read '/nowhere/i': No such file"));
+  const testing::TempFolder folder;
+  const std::string absent = (folder.path / "absent").string();
+  CHECK(contains(testing::error_of([&] { const IdxDataset dataset(absent, absent); }),
+                 "cannot read '" + absent + "': No such file"));
 }
 
 TEST_CASE("a file that is called .gz and is neither gzip data nor an IDX file is told apart") {

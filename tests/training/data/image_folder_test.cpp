@@ -147,8 +147,8 @@ TEST_CASE("a folder that is no data set is refused in a sentence that names it")
   CHECK(contains(error(), "the folder of class 'eel' holds not an image"));
   folder.write("eel/notes.jpg", "not an image");
   CHECK(contains(error(), "the folder of class 'eel' holds not an image"));
-  CHECK(contains(testing::error_of([] { const ImageFolderDataset dataset("/nowhere"); }),
-                 "/nowhere: cannot be listed"));
+  CHECK(contains(testing::error_of([&] { const ImageFolderDataset dataset(folder.path / "absent"); }),
+                 "/absent: cannot be listed"));
 }
 
 TEST_CASE("a broken image and a file that is none are named when they are read") {
@@ -172,7 +172,7 @@ TEST_CASE(
     "what is called an image and is a folder, a pipe or a link that leads nowhere is an error when read") {
   const testing::TempFolder folder;
   write_pets(folder);
-  std::filesystem::create_symlink("/nowhere", folder.path / "cat/c.jpg");
+  std::filesystem::create_symlink("absent", folder.path / "cat/c.jpg");
   std::filesystem::create_directory(folder.path / "cat/d.jpg");
   REQUIRE(mkfifo((folder.path / "cat/e.png").c_str(), 0600) == 0);
   std::filesystem::create_symlink("f.jpg", folder.path / "cat/f.jpg");
@@ -193,7 +193,7 @@ TEST_CASE("a class that is a link that leads nowhere is an error") {
   write_pets(folder);
   std::filesystem::create_directory_symlink("cat", folder.path / "eel");
   CHECK(ImageFolderDataset(folder.path).class_names().size() == 3);
-  std::filesystem::create_directory_symlink("/nowhere", folder.path / "fox");
+  std::filesystem::create_directory_symlink("absent", folder.path / "fox");
   CHECK(testing::error_of([&] { const ImageFolderDataset dataset(folder.path); }) ==
         (folder.path / "fox").string() + ": is a link that leads nowhere; mend or remove it");
 }
