@@ -35,7 +35,7 @@ std::optional<std::size_t> number_in(const fs::path& file) {
 }
 
 // The sum of the numbers behind these words, which begin a line each.
-std::size_t sum_of(const fs::path& file, std::initializer_list<std::string_view> words) {
+std::size_t sum_of_lines(const fs::path& file, std::initializer_list<std::string_view> words) {
   std::ifstream stream(file);
   std::size_t sum = 0;
   std::string word;
@@ -53,7 +53,8 @@ void lower(std::optional<std::size_t>& least, std::size_t value) {
 void take_group(const fs::path& group, const GroupFiles& files, GroupMemory& memory) {
   const std::optional<std::size_t> limit = number_in(group / files.limit);
   if (!limit) return;
-  const std::size_t of_files = sum_of(group / "memory.stat", {files.inactive_files, files.active_files});
+  const std::size_t of_files =
+      sum_of_lines(group / "memory.stat", {files.inactive_files, files.active_files});
   const std::size_t used = less(number_in(group / files.usage).value_or(0), of_files);
   lower(memory.limit, *limit);
   lower(memory.available, less(*limit, used));
@@ -73,7 +74,7 @@ GroupMemory memory_of_own_groups() {
 
 // The least of what a group says and what the system says, in kibibytes, of itself.
 std::size_t least(std::optional<std::size_t> of_groups, std::initializer_list<std::string_view> words) {
-  const std::size_t of_system = 1024 * sum_of("/proc/meminfo", words);
+  const std::size_t of_system = 1024 * sum_of_lines("/proc/meminfo", words);
   return std::min(of_groups.value_or(unlimited), of_system == 0 ? unlimited : of_system);
 }
 

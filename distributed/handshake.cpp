@@ -14,13 +14,13 @@ namespace {
 
 using Facts = std::map<std::string, std::string>;
 
-std::string encode(const Facts& facts) {
+std::string encoded_facts(const Facts& facts) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : facts) texts.insert(texts.end(), {name, value});
   return pack(texts);
 }
 
-Facts decode(const std::string& text) {
+Facts decoded_facts(const std::string& text) {
   Facts facts;
   const std::vector<std::string> texts = unpack(text);
   for (std::size_t i = 0; i + 1 < texts.size(); i += 2) facts[texts[i]] = texts[i + 1];
@@ -67,8 +67,8 @@ std::optional<std::string> describe_difference(const std::vector<Facts>& all, co
 
 std::vector<Facts> exchange(Collective& collective, const Facts& facts) {
   std::vector<Facts> all;
-  for (const std::string& text : collective.gather_all(encode(facts), "the comparison of the ranks"))
-    all.push_back(decode(text));
+  for (const std::string& text : collective.gather_all(encoded_facts(facts), "the comparison of the ranks"))
+    all.push_back(decoded_facts(text));
   return all;
 }
 

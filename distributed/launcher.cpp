@@ -30,7 +30,7 @@ void end_sleeps_of(pid_t launcher, pid_t rank) {
     std::this_thread::sleep_for(pause_between_tries);
 }
 
-std::string text_of(std::initializer_list<const char*> variables) {
+std::string text_of_variables(std::initializer_list<const char*> variables) {
   for (const char* variable : variables)
     if (const char* text = std::getenv(variable)) return text;
   return {};
@@ -39,10 +39,11 @@ std::string text_of(std::initializer_list<const char*> variables) {
 }  // namespace
 
 std::optional<LaunchedRank> launched_rank() {
-  const std::string rank = text_of({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
-  const std::string ranks = text_of({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
+  const std::string rank = text_of_variables({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
+  const std::string ranks = text_of_variables({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
   if (rank.empty() && ranks.empty()) return std::nullopt;
-  return LaunchedRank{std::atoi(rank.c_str()), std::atoi(ranks.c_str()), text_of({"PMIX_NAMESPACE"})};
+  return LaunchedRank{std::atoi(rank.c_str()), std::atoi(ranks.c_str()),
+                      text_of_variables({"PMIX_NAMESPACE"})};
 }
 
 void hurry_launcher() {

@@ -223,7 +223,7 @@ void check_optimizer(bool holds, std::string_view option, double value, std::str
 
 bool is_share(double value) { return value >= 0 && value < 1; }
 
-void check(const OptimizerSpec& optimizer) {
+void check_spec(const OptimizerSpec& optimizer) {
   constexpr std::string_view share = "at least 0 and less than 1";
   check_optimizer(optimizer.kind <= Kind::lamb, "kind", static_cast<double>(optimizer.kind),
                   "sgd, adam, adamw, lars or lamb");
@@ -258,7 +258,7 @@ std::int64_t state_count(const OptimizerSpec& optimizer) {
 
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets) {
-  check(optimizer);
+  check_spec(optimizer);
   UpdateBuilder builder(graph, optimizer, placement);
   const std::span<const Bucket> trainables = buckets.first(buckets.size() - 1);
   const bool scales_loss = placement.types.scales_loss() && !trainables.empty();
@@ -271,7 +271,7 @@ void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement&
 
 void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                          const Bucket& bucket) {
-  check(optimizer);
+  check_spec(optimizer);
   UpdateBuilder builder(graph, optimizer, placement);
   if (bucket.offset < placement.count(ParameterRole::trainable)) return builder.step(bucket);
   builder.update_buffers();

@@ -35,7 +35,7 @@ std::string_view name_in_file(DType dtype) {
 // Foreign text in an error is not shown at any length.
 constexpr std::size_t longest_shown = 200;
 
-std::string shown(const Json& value) {
+std::string shown_json(const Json& value) {
   return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, longest_shown);
 }
 
@@ -45,7 +45,7 @@ class HeaderPlace {
   explicit HeaderPlace(const std::filesystem::path& path) : text_(fmt::format("'{}'", path.string())) {}
   HeaderPlace tensor(const std::string& name) const {
     HeaderPlace place = *this;
-    place.text_ += ": tensor " + shown(name);
+    place.text_ += ": tensor " + shown_json(name);
     return place;
   }
   [[noreturn]] void refuse(std::string_view what) const {
@@ -98,19 +98,19 @@ Json parse_json(std::string_view text, KeyWatch& watch, const HeaderPlace& place
 std::int64_t read_count(const Json& value, std::string_view what, const HeaderPlace& place) {
   constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > largest)
-    place.fail(fmt::format("{} is {}, not a whole number of at most 63 bits", what, shown(value)));
+    place.fail(fmt::format("{} is {}, not a whole number of at most 63 bits", what, shown_json(value)));
   return value.get<std::int64_t>();
 }
 
 DType read_dtype(const Json& value, const HeaderPlace& place) {
-  if (!value.is_string()) place.fail(fmt::format("the dtype is {}, not a text", shown(value)));
+  if (!value.is_string()) place.fail(fmt::format("the dtype is {}, not a text", shown_json(value)));
   const auto* found = std::ranges::find(dtype_names, value.get_ref<const std::string&>(),
                                         &std::pair<DType, std::string_view>::second);
   if (found == dtype_names.end())
     place.refuse(
         fmt::format("the dtype is {}, not one of F64, F32, BF16, F16, I64, I32, U8, BOOL; convert the tensor "
                     "to one of these",
-                    shown(value)));
+                    shown_json(value)));
   return found->first;
 }
 

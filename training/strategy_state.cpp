@@ -41,7 +41,7 @@ SavedStrategy parts_of(const ParameterStore& store, bool with_values) {
   return parts;
 }
 
-void check_names(const std::vector<StrategyState>& state) {
+void check_state_names(const std::vector<StrategyState>& state) {
   std::set<std::pair<bool, std::string_view>> names;
   for (const StrategyState& part : state)
     if (!is_parameter_name(part.name) || !names.insert({part.of_rank, part.name}).second)
@@ -52,7 +52,7 @@ void check_names(const std::vector<StrategyState>& state) {
 }
 
 // A line for each tensor, "name dtype sizes...", and its bytes behind it.
-std::string pack(const SavedStrategy& state) {
+std::string packed_strategy(const SavedStrategy& state) {
   std::string packed;
   for (const auto& [name, value] : state) {
     packed += fmt::format("{} {}", name, static_cast<int>(value.dtype()));
@@ -89,14 +89,14 @@ SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<Strateg
   const bool with_values = own_store != nullptr && weights_differ(ranks, *own_store);
   SavedStrategy saved;
   const std::string packed = together(ranks, what, [&] {
-    check_names(mine);
+    check_state_names(mine);
     SavedStrategy own;
     for (const StrategyState& part : mine)
       if (part.of_rank) own.emplace_back(prefix_of(ranks.rank()) + part.name, part.value);
     if (ranks.rank() != 0 && own_store != nullptr)
       for (auto& [name, value] : parts_of(*own_store, with_values))
         own.emplace_back(prefix_of(ranks.rank()) + name, std::move(value));
-    if (ranks.rank() != 0) return pack(own);
+    if (ranks.rank() != 0) return packed_strategy(own);
     for (const StrategyState& part : mine)
       if (!part.of_rank) saved.emplace_back(std::string(shared_prefix) + part.name, part.value);
     saved.insert(saved.end(), own.begin(), own.end());

@@ -51,7 +51,7 @@ void enqueue(Device& device, const std::vector<Part>& parts, const std::vector<T
   }
 }
 
-GraphHandle graph_of(Device& device, const std::vector<Part>& parts, const std::vector<Turn>& turns) {
+GraphHandle graph_of_parts(Device& device, const std::vector<Part>& parts, const std::vector<Turn>& turns) {
   const std::vector<EventHandle> ends = ends_of(turns);
   runtime::Stream* const compute = device.compute.get();
   runtime::begin_capture(compute);
@@ -90,12 +90,12 @@ class CudaRecording final : public Recording {
 };
 
 FasterGraph faster_graph_of(Device& device, const std::vector<Part>& parts, bool branches) {
-  GraphHandle one = graph_of(device, parts, place_on_one_branch(parts));
+  GraphHandle one = graph_of_parts(device, parts, place_on_one_branch(parts));
   if (!branches) return FasterGraph(std::move(one));
   const std::vector<Turn> turns = place(parts);
   const bool forks = std::ranges::any_of(turns, [](const Turn& turn) { return turn.branch > 0; });
   if (!forks) return FasterGraph(std::move(one));
-  return {std::move(one), graph_of(device, parts, turns)};
+  return {std::move(one), graph_of_parts(device, parts, turns)};
 }
 
 }  // namespace

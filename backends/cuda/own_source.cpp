@@ -83,7 +83,7 @@ std::vector<TensorType> types_of(const RegionQuery& query, const std::vector<Val
   return types;
 }
 
-std::vector<Layout> layouts_of(const std::vector<TensorType>& types, bool channels_last) {
+std::vector<Layout> own_layouts(const std::vector<TensorType>& types, bool channels_last) {
   std::vector<Layout> layouts;
   for (const TensorType& type : types)
     layouts.push_back(channels_last ? layout_with_channels_last(type) : Layout::row_major(type.shape.rank()));
@@ -119,8 +119,8 @@ Offer offer(Code code, bool channels_last) {
   code.channels_last = channels_last;
   if (!code.inputs.empty()) code.workspace = workspace_of(code.op->name(), code.inputs, channels_last);
   return {.code = code,
-          .inputs = layouts_of(code.inputs, channels_last),
-          .outputs = layouts_of(code.outputs, channels_last)};
+          .inputs = own_layouts(code.inputs, channels_last),
+          .outputs = own_layouts(code.outputs, channels_last)};
 }
 
 bool are_images(const std::vector<TensorType>& types) {
@@ -175,8 +175,8 @@ std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
 // x, and going back the gradient of the result, is read once for sums over it, and once more for the result.
 Offer of_batch_norm(const Code& of, const FusedBatchNorm& region, bool channels_last) {
   Offer offer{.code = of,
-              .inputs = layouts_of(of.inputs, channels_last),
-              .outputs = layouts_of(of.outputs, channels_last)};
+              .inputs = own_layouts(of.inputs, channels_last),
+              .outputs = own_layouts(of.outputs, channels_last)};
   offer.code.enqueue = [region](const Call& call) { enqueue_batch_norm_region(call, region); };
   offer.code.channels_last = channels_last;
   offer.code.workspace = batch_norm_region_workspace(of.inputs[0].shape, channels_last);
@@ -201,7 +201,7 @@ bool is_cast_of_padded(const RegionQuery& query, const Chain& chain) {
 
 // All values of a chain lie alike, one after the other.
 Offer of_chains(const RegionQuery& query, const Code& of, const std::vector<Chain>& chains, bool follows) {
-  Offer offer{.code = of, .inputs = layouts_of(of.inputs, false), .outputs = layouts_of(of.outputs, false)};
+  Offer offer{.code = of, .inputs = own_layouts(of.inputs, false), .outputs = own_layouts(of.outputs, false)};
   for (std::size_t i = 0; i < chains.size(); ++i) {
     const bool takes_padding = follows && is_cast_of_padded(query, chains[i]);
     const bool moves = takes_padding || (follows && comes_in(query, chains[i], channels_last()));

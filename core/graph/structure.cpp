@@ -8,7 +8,7 @@ namespace plexaura {
 
 namespace {
 
-std::string text_of(const Value& value) { return fmt::format("%{}.{} ", value.node, value.output); }
+std::string input_text(const Value& value) { return fmt::format("%{}.{} ", value.node, value.output); }
 
 // Their text shows no more of a tensor than its type.
 std::uint64_t hash_of_tensors(const Description& description, std::uint64_t hash) {
@@ -26,12 +26,12 @@ std::uint64_t structure_hash(const Graph& graph) {
     const NodeRecord& record = graph.record(id);
     const Description description = describe(*record.op);
     std::string text = fmt::format("{} {} of ", record.op->name(), to_string(description));
-    for (const Value& input : record.inputs) text += text_of(input);
+    for (const Value& input : record.inputs) text += input_text(input);
     for (const TensorType& type : record.types) text += to_string(type);
     hash = hash_of_tensors(description, fnv(text + '\n', hash));
   }
   for (const Update& update : graph.updates())
-    hash = fnv(text_of(update.buffer) + text_of(update.next), hash);
+    hash = fnv(input_text(update.buffer) + input_text(update.next), hash);
   return hash;
 }
 

@@ -10,7 +10,7 @@ namespace plexaura {
 namespace {
 
 template <class Options>
-Window2d window_of(const Options& options) {
+Window2d pool_window(const Options& options) {
   return {options.kernel, options.stride.value_or(options.kernel), options.padding, {}};
 }
 
@@ -129,25 +129,25 @@ std::vector<Node> AvgPool2dGrad::vjp(const VjpRequest& request) const {
 }
 
 Node max_pool2d(Operand x, MaxPool2dOptions options) {
-  return apply(std::make_shared<MaxPool2d>(PoolOptions{window_of(options)}), {x});
+  return apply(std::make_shared<MaxPool2d>(PoolOptions{pool_window(options)}), {x});
 }
 
 Node max_pool2d_grad(Operand grad_out, Operand index, Size2d input, MaxPool2dOptions options) {
-  return apply(std::make_shared<MaxPool2dGrad>(PoolOptions{window_of(options), input}), {grad_out, index});
+  return apply(std::make_shared<MaxPool2dGrad>(PoolOptions{pool_window(options), input}), {grad_out, index});
 }
 
 Node max_pool2d_gather(Operand x, Operand index, MaxPool2dOptions options) {
-  return apply(std::make_shared<MaxPool2dGather>(PoolOptions{window_of(options)}), {x, index});
+  return apply(std::make_shared<MaxPool2dGather>(PoolOptions{pool_window(options)}), {x, index});
 }
 
 Node avg_pool2d(Operand x, AvgPool2dOptions options) {
   return apply(
-      std::make_shared<AvgPool2d>(PoolOptions{window_of(options), {0, 0}, options.count_include_pad}), {x});
+      std::make_shared<AvgPool2d>(PoolOptions{pool_window(options), {0, 0}, options.count_include_pad}), {x});
 }
 
 Node avg_pool2d_grad(Operand grad_out, Size2d input, AvgPool2dOptions options) {
   return apply(
-      std::make_shared<AvgPool2dGrad>(PoolOptions{window_of(options), input, options.count_include_pad}),
+      std::make_shared<AvgPool2dGrad>(PoolOptions{pool_window(options), input, options.count_include_pad}),
       {grad_out});
 }
 

@@ -64,7 +64,7 @@ double flops_of(const Program& program, const Instruction& instruction) {
   return 0;
 }
 
-double bytes_of(const Instruction& instruction) {
+double operand_bytes(const Instruction& instruction) {
   double bytes = 0;
   for (const auto& input : instruction.inputs)
     if (input) bytes += static_cast<double>(input->layout.bytes(input->type));
@@ -97,7 +97,7 @@ std::string detail_of(const Program& program, const Instruction& instruction, do
     if (input) shapes += (shapes.empty() ? "" : ", ") + to_string(input->type);
   const double seconds = std::max(microseconds, 1e-3) * 1e-6;
   std::string text = fmt::format("{} ({}) {:.1f} GB/s", instruction.implementation, shapes,
-                                 bytes_of(instruction) / seconds * 1e-9);
+                                 operand_bytes(instruction) / seconds * 1e-9);
   if (const double flops = flops_of(program, instruction); flops > 0)
     text += fmt::format(" {:.1f} GFLOP/s", flops / seconds * 1e-9);
   return text;

@@ -37,7 +37,7 @@ constexpr std::array known_compressions{Known{"none", nullptr}, Known{"fp16", ma
                                         Known{"bf16", make_half<bfloat16>}, Known{"top-k", make_top_k},
                                         Known{"powersgd", make_power_sgd}};
 
-const Known& find(const std::string& name) {
+const Known& known_compression(const std::string& name) {
   const auto known = std::ranges::find(known_compressions, name, &Known::name);
   if (known == known_compressions.end())
     throw UserError(fmt::format("there is no compression '{}'; known are {}{}", name,
@@ -62,7 +62,7 @@ const std::vector<std::string>& compression_names() {
 bool hosts_add_first(int hosts, int ranks) { return hosts > 1 && ranks > hosts; }
 
 std::unique_ptr<Compression> make_compression(const CompressionOptions& options, Communicator& communicator) {
-  const Known& known = find(options.name);
+  const Known& known = known_compression(options.name);
   if (known.make == nullptr) return nullptr;
   if (hosts_add_first(communicator.place().count, communicator.size()))
     return make_host_compression(options, communicator);
@@ -71,7 +71,7 @@ std::unique_ptr<Compression> make_compression(const CompressionOptions& options,
 
 std::unique_ptr<Compression> make_host_compression(const CompressionOptions& options,
                                                    Communicator& communicator) {
-  const Known& known = find(options.name);
+  const Known& known = known_compression(options.name);
   if (known.make == nullptr) return nullptr;
   return std::make_unique<HostCompression>(
       communicator, [&](Communicator& first_ranks) { return known.make(options, first_ranks); });

@@ -33,7 +33,7 @@ bool is_among(const std::string& some, std::string_view others) {
   return true;
 }
 
-std::string text_of(const char* variable) {
+std::string variable_text(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? "" : text;
 }
@@ -43,7 +43,7 @@ std::string text_of(const char* variable) {
 std::optional<bool> ask(const std::string& left) {
   if (left.size() >= MPI_MAX_PORT_NAME) return std::nullopt;
   for (int turn = 1;; ++turn) {
-    const std::string name = fmt::format("plexaura {} {}", text_of("PMIX_NAMESPACE"), turn);
+    const std::string name = fmt::format("plexaura {} {}", variable_text("PMIX_NAMESPACE"), turn);
     std::array<char, MPI_MAX_PORT_NAME> first{};
     if (MPI_Publish_name(name.c_str(), MPI_INFO_NULL, left.c_str()) != MPI_SUCCESS ||
         MPI_Lookup_name(name.c_str(), MPI_INFO_NULL, first.data()) != MPI_SUCCESS)
@@ -66,8 +66,8 @@ std::optional<bool> ask_to_go_on(const std::string& left, double seconds) {
 }
 
 bool is_one_host() {
-  const std::string here = text_of("OMPI_COMM_WORLD_LOCAL_SIZE");
-  return !here.empty() && here == text_of("OMPI_COMM_WORLD_SIZE");
+  const std::string here = variable_text("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return !here.empty() && here == variable_text("OMPI_COMM_WORLD_SIZE");
 }
 
 }  // namespace plexaura

@@ -81,7 +81,7 @@ constexpr std::array known_strategies{Known{"allreduce", make_all_reduce},
                                       Known{"async-server", make_async_server},
                                       Known{"downpour", make_async_server}};
 
-const Known* find(std::string_view name) {
+const Known* known_strategy(std::string_view name) {
   const auto known = std::ranges::find(known_strategies, name, &Known::name);
   return known == known_strategies.end() ? nullptr : &*known;
 }
@@ -93,7 +93,7 @@ bool is_compression(const std::string& name) {
 
 // Null where there is none.
 std::exception_ptr mistake_in(const StrategyOptions& options) {
-  if (find(options.name) == nullptr)
+  if (known_strategy(options.name) == nullptr)
     return std::make_exception_ptr(UserError(fmt::format("there is no strategy '{}'; known are {}{}",
                                                          options.name, fmt::join(strategy_names(), ", "),
                                                          did_you_mean(options.name, strategy_names()))));
@@ -157,7 +157,7 @@ bool has_parameter_server(std::string_view strategy) {
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communicator& communicator) {
   agree_on_error(communicator, mistake_in(options), "the choice of a strategy");
   if (communicator.size() == 1 && !options.even_alone) return nullptr;
-  return find(options.name)->make(options, communicator);
+  return known_strategy(options.name)->make(options, communicator);
 }
 
 }  // namespace plexaura

@@ -32,7 +32,7 @@ std::string name_of_host() {
   return name.data();
 }
 
-std::string text_of(const ServerPlace& place) {
+std::string place_text(const ServerPlace& place) {
   return fmt::format("{} {} {}\n", place.host, place.port, place.key);
 }
 
@@ -70,7 +70,7 @@ std::optional<ServerPlace> place_in(const std::string& text) {
 
 bool is_whole(const std::string& text) {
   const auto place = place_in(text);
-  return place && place->port > 0 && text == text_of(*place);
+  return place && place->port > 0 && text == place_text(*place);
 }
 
 // What may become whole: a copy of the file may be under way.
@@ -127,7 +127,7 @@ ServerFile::~ServerFile() {
 
 // The end of the line is what says that all is there.
 void ServerFile::tell(const ServerPlace& place) {
-  const std::string text = text_of(place);
+  const std::string text = place_text(place);
   if (ftruncate(file_, 0) == 0 && pwrite(file_, text.data(), text.size(), 0) == std::ssize(text)) return;
   throw UserError(
       fmt::format("--serve: '{}' cannot be written: {}; name another file", path_.string(), reason()));

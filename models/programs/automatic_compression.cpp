@@ -29,7 +29,7 @@ std::string stored_compression(Communicator& ranks, const CommandLine& line, con
 }
 
 // "none 2.31 s", or "none 0.21 to 0.84 s" where it depends on what the backward pass hides.
-std::string text_of(const ExpectedSeconds& method) {
+std::string method_text(const ExpectedSeconds& method) {
   const std::string most = seconds_text(method.most);
   const std::string least = seconds_text(method.least);
   return least == most ? fmt::format("{} {}", method.name, most)
@@ -39,7 +39,7 @@ std::string text_of(const ExpectedSeconds& method) {
 std::string reason_of(const CompressionChoice& choice) {
   if (choice.expected.empty()) return "all ranks run on one host";
   std::string text = "expected of each step: ";
-  for (const ExpectedSeconds& method : choice.expected) text += text_of(method) + ", ";
+  for (const ExpectedSeconds& method : choice.expected) text += method_text(method) + ", ";
   return text + fmt::format("with {}/s between hosts", bytes_text(choice.bytes_per_second));
 }
 

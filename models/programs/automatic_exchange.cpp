@@ -63,13 +63,13 @@ std::uint64_t key_of(Communicator& exchange, const ExchangeQuestion& question, c
   return fnv(to_text(gradients), key);
 }
 
-std::string text_of(const ExchangeWay& way) { return fmt::format("{} {}", way.bucket_bytes, way.algorithm); }
+std::string way_text(const ExchangeWay& way) { return fmt::format("{} {}", way.bucket_bytes, way.algorithm); }
 
 // Nothing where it is none of those to choose from.
 std::optional<ExchangeWay> parse_way(const std::string& text, const ExchangeQuestion& question) {
   for (const std::string& algorithm : question.algorithms)
     for (const std::int64_t bytes : question.bucket_bytes)
-      if (const ExchangeWay way{algorithm, bytes}; text == text_of(way)) return way;
+      if (const ExchangeWay way{algorithm, bytes}; text == way_text(way)) return way;
   return std::nullopt;
 }
 
@@ -84,7 +84,7 @@ std::optional<ExchangeWay> kept_way(Communicator& exchange, const ExchangeQuesti
 
 // One rank of each host, for that. Returns a sentence where it cannot be kept.
 std::string keep_way(const Communicator& exchange, const ExchangeWay& way, std::uint64_t key) {
-  return exchange.place().rank == 0 ? keep_choice(cache_file("exchanges"), key, text_of(way)) : "";
+  return exchange.place().rank == 0 ? keep_choice(cache_file("exchanges"), key, way_text(way)) : "";
 }
 
 struct Found {
@@ -109,7 +109,7 @@ Found find_way(Communicator& exchange, const ExchangeQuestion& question, const P
 }
 
 // That of rank 0 counts.
-Tuning tuning_of(Communicator& exchange, const RunOptions& options) {
+Tuning exchange_tuning(Communicator& exchange, const RunOptions& options) {
   const std::string mine = std::to_string(static_cast<int>(options.tuning));
   return static_cast<Tuning>(std::stoi(exchange.gather_all(mine, choosing).front()));
 }
@@ -132,7 +132,7 @@ ToldChoice settle_exchange(Communicator& exchange, const std::vector<ParameterSp
   const std::int64_t bytes =
       gradients.bytes_before(ArenaKind::gradient, gradients.count(ParameterRole::trainable));
   if (!question.is_open() || bytes < few_bytes) return {};
-  const Tuning tuning = tuning_of(exchange, options);
+  const Tuning tuning = exchange_tuning(exchange, options);
   if (tuning == Tuning::off) return {};
   const Found found = find_way(exchange, question, gradients, tuning);
   exchange.choose_algorithm(found.way.algorithm);

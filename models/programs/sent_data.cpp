@@ -18,7 +18,7 @@ namespace {
 constexpr int reader = 0;  // the rank that has the data
 
 template <class T>
-std::string text_of(const std::vector<T>& numbers) {
+std::string bytes_as_text(const std::vector<T>& numbers) {
   return fmt::format("{}", fmt::join(numbers, " "));
 }
 
@@ -44,9 +44,9 @@ std::string to_text(const RunData& data) {
   const Shape sample = data.train->sample_shape();
   return pack({std::to_string(data.train->size()), std::to_string(data.validation->size()),
                std::to_string(static_cast<int>(data.train->sample_dtype())),
-               text_of(std::vector<std::int64_t>(sample.begin(), sample.end())),
-               pack(data.train->class_names()), text_of(data.pixels.mean), text_of(data.pixels.stddev),
-               std::to_string(data.origin), pack(texts_of(data.keys))});
+               bytes_as_text(std::vector<std::int64_t>(sample.begin(), sample.end())),
+               pack(data.train->class_names()), bytes_as_text(data.pixels.mean),
+               bytes_as_text(data.pixels.stddev), std::to_string(data.origin), pack(texts_of(data.keys))});
 }
 
 RunData parse(const std::string& text) {

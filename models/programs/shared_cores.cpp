@@ -14,7 +14,7 @@
 namespace plexaura {
 namespace {
 
-std::string text_of(const RankCores& rank) {
+std::string cores_text(const RankCores& rank) {
   std::vector<std::string> words{std::to_string(rank.rank), std::to_string(rank.node), rank.host,
                                  std::to_string(rank.threads), std::to_string(rank.cores_of_machine)};
   for (const int core : rank.cores) words.push_back(std::to_string(core));
@@ -96,7 +96,7 @@ std::string remark_on_shared_cores(Communicator& ranks, int number, bool compute
                        .threads = threads_in_use(),
                        .cores_of_machine = cores_of_machine(),
                        .cores = tells ? usable_cores() : std::vector<int>()};
-  const std::vector<std::string> texts = ranks.gather_all(text_of(mine), "the cores of the ranks");
+  const std::vector<std::string> texts = ranks.gather_all(cores_text(mine), "the cores of the ranks");
   std::vector<RankCores> all;
   for (const std::string& text : texts) all.push_back(read_cores(text));
   return remark_on_shared_cores(all);

@@ -18,7 +18,7 @@ constexpr double patience = 600;  // seconds, for rank 0 may have to do with oth
 constexpr const char* clocks = "the clocks of the ranks";
 constexpr int questions = 10;  // of which the one counts that was answered first
 
-void tell(Communicator& ranks, int to, double number) {
+void send_number(Communicator& ranks, int to, double number) {
   ranks.send({.rank = to}, std::as_bytes(std::span(&number, 1)), clocks);
 }
 
@@ -35,7 +35,7 @@ double ask(Communicator& ranks, int rank, const Profile& profile) {
   double later = 0;
   for (int i = 0; i < questions; ++i) {
     const double asked = profile.now();
-    tell(ranks, rank, 0);
+    send_number(ranks, rank, 0);
     const double theirs = hear(ranks, rank);
     const double answered = profile.now();
     if (answered - asked >= least) continue;
@@ -61,12 +61,12 @@ void write_all_events(Communicator& messages, TraceFile& file, const std::string
 
 void align_clocks(Communicator& ranks, Profile& profile) {
   if (ranks.rank() == 0) {
-    for (int rank = 1; rank < ranks.size(); ++rank) tell(ranks, rank, ask(ranks, rank, profile));
+    for (int rank = 1; rank < ranks.size(); ++rank) send_number(ranks, rank, ask(ranks, rank, profile));
     return;
   }
   for (int i = 0; i < questions; ++i) {
     hear(ranks, 0);
-    tell(ranks, 0, profile.now());
+    send_number(ranks, 0, profile.now());
   }
   profile.begin_after(hear(ranks, 0));
 }

@@ -28,7 +28,7 @@ struct JpegErrors {
   std::array<char, JMSG_LENGTH_MAX> message{};
 };
 
-[[noreturn]] void fail(j_common_ptr info) {
+[[noreturn]] void fail_in_jpeg(j_common_ptr info) {
   auto* errors = reinterpret_cast<JpegErrors*>(info->err);
   errors->manager.format_message(info, errors->message.data());
   std::longjmp(errors->escape, 1);
@@ -43,12 +43,12 @@ bool is_damage(int code) {
 
 void on_message(j_common_ptr info, int level) {
   constexpr int warning = -1;
-  if (level == warning && is_damage(info->err->msg_code)) fail(info);
+  if (level == warning && is_damage(info->err->msg_code)) fail_in_jpeg(info);
 }
 
 void set_up(JpegErrors& errors) {
   jpeg_std_error(&errors.manager);
-  errors.manager.error_exit = fail;
+  errors.manager.error_exit = fail_in_jpeg;
   errors.manager.emit_message = on_message;
 }
 

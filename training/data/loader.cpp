@@ -32,7 +32,7 @@ void require(bool holds, const char* what, std::int64_t found, const std::string
   if (!holds) throw UserError(fmt::format("the loader's {} is {}; it must be {}", what, found, rule));
 }
 
-void check_options(const LoaderOptions& options, const BatchPlan& plan) {
+void check_loader_options(const LoaderOptions& options, const BatchPlan& plan) {
   require(options.rank >= 0 && options.rank < options.ranks, "rank", options.rank,
           fmt::format("from 0 to {}", options.ranks - 1));
   require(options.own_parts >= 1 && options.rank + options.own_parts <= options.ranks, "number of parts",
@@ -73,7 +73,7 @@ Loader::Loader(std::shared_ptr<const SampleSource> source, const LoaderOptions& 
       epoch_(options.first_epoch),
       step_(options.first_step),
       part_(options.parts == Parts::all ? 0 : options.rank) {
-  check_options(options_, plan_);
+  check_loader_options(options_, plan_);
   if (is_copied_at_once(*source_, fields_, plan_)) options_.workers = 0;
   if (step_ == plan_.steps_per_epoch()) {
     step_ = 0;

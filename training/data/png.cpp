@@ -17,7 +17,7 @@ struct PngErrors {
   std::array<char, 256> message{};
 };
 
-[[noreturn]] void fail(png_structp png, png_const_charp message) {
+[[noreturn]] void fail_in_png(png_structp png, png_const_charp message) {
   auto& errors = *static_cast<PngErrors*>(png_get_error_ptr(png));
   const std::string_view text(message);
   text.copy(errors.message.data(), errors.message.size() - 1);
@@ -53,7 +53,7 @@ class PngReader {
 
  private:
   PngReader() {
-    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &errors_, fail, ignore_warning);
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &errors_, fail_in_png, ignore_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
       png_destroy_read_struct(&png_, nullptr, nullptr);
