@@ -1,4 +1,6 @@
+#include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "core/compile/passes.h"
 #include "core/error.h"
@@ -8,6 +10,7 @@
 #include "core/ops/gather.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
+#include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 
@@ -73,6 +76,39 @@ TEST_CASE("kernels of the backend fold, whatever layout they like") {
   const auto left = constant_of(result, 0)->value()->to_doubles();
   const auto right = constant_of(reference, 0)->value()->to_doubles();
   for (std::size_t i = 0; i < left.size(); ++i) CHECK(left[i] == doctest::Approx(right[i]).epsilon(1e-5));
+}
+
+TEST_CASE("what is no number, infinite or a negative zero folds to what a run gives") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16}) {
+    CAPTURE(std::string(name_of(dtype)));
+    const auto build = [&](Graph& graph) {
+      const Node c = graph.constant(
+          Tensor::of<double>({6}, {-1, 0, -0.0, infinity, -infinity, std::nan("")}).cast(dtype));
+      return std::vector{log(c), c / c, c - c, 1 / c, sqrt(c), relu(c), c * 0, cast(c, DType::float32)};
+    };
+    Graph graph;
+    const std::vector<Node> nodes = build(graph);
+    const PassGraph result = folded(graph, nodes);
+    const std::vector<Tensor> run = Runner(graph, nodes, test_backend(), {.optimise = false})({});
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      CAPTURE(i);
+      REQUIRE(constant_of(result, i) != nullptr);
+      const std::vector<double> constants = constant_of(result, i)->value()->to_doubles();
+      const std::vector<double> expected = run[i].to_doubles();
+      for (std::size_t k = 0; k < expected.size(); ++k) {
+        CAPTURE(constants[k]);
+        CAPTURE(expected[k]);
+        CHECK(std::isnan(constants[k]) == std::isnan(expected[k]));
+        if (std::isnan(expected[k])) continue;
+        CHECK(constants[k] == expected[k]);
+        CHECK(std::signbit(constants[k]) == std::signbit(expected[k]));
+      }
+    }
+    CHECK(std::isnan(run[0].to_doubles()[0]));
+    CHECK(std::isnan(run[1].to_doubles()[1]));
+    CHECK(std::isnan(run[2].to_doubles()[3]));
+  }
 }
 
 TEST_CASE("draws, parameters and what is large are left alone") {

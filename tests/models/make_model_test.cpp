@@ -312,4 +312,24 @@ TEST_CASE("losses are means over the samples, and hits are counted") {
             .name == "accuracy_top5");
 }
 
+TEST_CASE("accuracy_top5 counts a label that is the fifth, and not one that is the sixth") {
+  Mlp model({{4}, 7}, {});
+  Graph graph;
+  const LossOutputs built =
+      build_loss(model, graph.input("y", {DType::float64, {3, 7}}), graph.input("t", {DType::int64, {3}}));
+  REQUIRE(built.metrics.size() == 2);
+  const Tensor outputs = Tensor::of<double>({3, 7}, {7, 6, 5, 4, 3, 2, 1,  //
+                                                     1, 2, 3, 4, 5, 6, 7,  //
+                                                     3, 7, 1, 5, 2, 6, 4});
+  ParameterStore store(std::vector<ParameterSpec>{});
+  const auto hits = [&](std::int64_t first, std::int64_t second, std::int64_t third) {
+    const Tensor labels = Tensor::of<std::int64_t>({3}, {first, second, third});
+    return run_graph(graph, store, {built.metrics[1].sum}, {{"y", outputs}, {"t", labels}})[0]
+        .to_doubles()[0];
+  };
+  CHECK(hits(4, 2, 0) == 3);  // each the fifth
+  CHECK(hits(5, 1, 4) == 0);  // each the sixth
+  CHECK(hits(4, 1, 0) == 2);
+}
+
 }  // namespace plexaura::testing::make_model_test

@@ -1,5 +1,6 @@
 #include "core/ops/batch_norm.h"
 
+#include <cmath>
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gradients.h"
@@ -276,6 +277,33 @@ TEST_CASE("batch norm of 16-bit inputs keeps its statistics in float32") {
   const std::vector<Node> second = gradients(sum(first[0] * first[0]), {x, scale});
   CHECK(second[0].dtype() == DType::bfloat16);
   CHECK(second[1].dtype() == DType::float32);
+}
+
+TEST_CASE("no gradient passes the ReLU behind batch norm where it has no number") {
+  const Shape shape{3, 2, 4, 4};
+  for (const DType dtype : {DType::float64, DType::float32})
+    for (const bool adds : {false, true})
+      for (const bool keeps_result : {false, true}) {
+        Graph graph;
+        const Node x = graph.input("x", {dtype, shape});
+        const Node scale = graph.input("scale", {dtype, {2}});
+        const Node shift = graph.input("shift", {dtype, {2}});
+        const Node side = graph.input("side", {dtype, shape});
+        const Node normal = batch_norm(x, scale, shift).y;
+        const Node y = relu(adds ? normal + side : normal);
+        std::vector<Node> outputs = gradients(sum(y), {x, shift});
+        if (adds) outputs.push_back(gradients(sum(y), {side})[0]);
+        if (keeps_result) outputs.push_back(y);
+        Tensor values = pattern(shape);
+        values.as<double>()[5] = std::nan("");  // in the first channel
+        const auto results = Runner(graph, outputs, test_backend())(
+            {values.cast(dtype), Tensor::of<double>({2}, {1, 1}).cast(dtype),
+             Tensor::of<double>({2}, {3, 3}).cast(dtype), pattern(shape, 0, 5).cast(dtype)});
+        CHECK(results[1].to_doubles() == std::vector<double>{0, 48});
+        if (!adds) continue;
+        const std::vector<double> of_side = results[2].to_doubles();
+        for (std::size_t i = 0; i < of_side.size(); ++i) CHECK(of_side[i] == (i / 16 % 2 == 0 ? 0 : 1));
+      }
 }
 
 TEST_CASE("batch norm of no samples has mean and variance 0, so that running statistics stay finite") {

@@ -8,6 +8,7 @@
 
 #include "core/autodiff/gradients.h"
 #include "core/error.h"
+#include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
@@ -259,6 +260,18 @@ TEST_CASE("relu keeps a NaN, so that nobody misses it") {
   CHECK(std::isnan(y[0]));
   CHECK(y[1] == 0);
   CHECK(y[2] == 2);
+}
+
+TEST_CASE("the gradient of relu is 0 where its input is no number") {
+  for (const DType dtype : {DType::float64, DType::float32}) {
+    Graph graph;
+    const Node x = graph.input("x", {dtype, {4}});
+    const Node grad = gradients(sum(relu(x) * graph.input("grad", {dtype, {4}})), {x})[0];
+    Runner run(graph, {grad}, test_backend());
+    const Tensor values = Tensor::of<double>({4}, {1, std::nan(""), -1, 2}).cast(dtype);
+    CHECK(run({values, Tensor::of<double>({4}, {5, 6, 7, 8}).cast(dtype)})[0].to_doubles() ==
+          std::vector<double>{5, 0, 0, 8});
+  }
 }
 
 TEST_CASE("a cast to integers truncates, and takes the nearest value where there is no room") {
