@@ -42,15 +42,15 @@ done_of() { grep -E "$1" log | paste -sd ' '; }
 expect() { [ "$1" = "$2" ] || fail "there was '$1' instead of '$2'"; }
 
 # The first tests end when all is built: so the others are built meanwhile, one after the other.
-AWAITED="end cuda" check 0 --ci
+AWAITED="end avx2" check 0 --ci
 expect "$(head -3 log | paste -sd ' ')" "install build checks cuda checks begin release"
-expect "$(done_of 'begin|end')" "begin release end release begin asan end asan begin tsan end tsan begin cuda end cuda"
-expect "$(done_of test)" "test release test asan test tsan test cuda"
-expect "$(tail -1 said)" "17 passed, 0 failed"
+expect "$(done_of 'begin|end')" "begin release end release begin asan end asan begin tsan end tsan begin cuda end cuda begin avx2 end avx2"
+expect "$(done_of test)" "test release test asan test tsan test cuda test avx2"
+expect "$(tail -1 said)" "21 passed, 0 failed"
 
 # A build ahead that fails is told, and has no tests; the others go on.
 FAILS=asan check 1 --ci
-expect "$(done_of test)" "test release test tsan test cuda"
+expect "$(done_of test)" "test release test tsan test cuda test avx2"
 grep -q "^asan-build  *FAILED " said || fail "the build that failed is not in the table"
 
 # So does one that is not built ahead.
@@ -62,6 +62,12 @@ for _ in 1 2; do check 0 --faults --preset release; done
 grep -q "^release-faults 2 of 3 faults ended as promised$" said || fail "the faults are not counted"
 grep -q "^a rank stops  FAILED$" said || fail "the faults are not listed"
 
+# What is run now and then leaves when that was, and how it ended.
+check 0 --extended
+expect "$(done_of 'begin|test')" "begin baseline test baseline"
+expect "$(tail -1 build/test-logs/extended.log)" "4 passed, 0 failed"
+grep -qE "^$(date -u +%Y)-[0-9-]+T[0-9:]+Z " build/test-logs/extended.log || fail "there is no date"
+
 # The plugin for CUDA is wanted as a whole.
 LACKING="-- The plugin for GPUs is built without NCCL, so that it is found missing" check 1 --preset cuda
 expect "$(done_of 'begin|test')" ""
@@ -72,7 +78,7 @@ UNREACHABLE=1 check 1 --ci
 expect "$(cat said log | paste -sd ' ')" "install_packages: pip could not install build checks cuda"
 
 check 2 --preset none_such
-expect "$(cat said)" "test: no preset 'none_such'; there are release debug asan tsan no-mpi no-onednn onednn3 cuda"
+expect "$(cat said)" "test: no preset 'none_such'; there are release debug asan tsan no-mpi no-onednn onednn3 avx2 baseline cuda"
 
 # Whoever ends it ends what it builds.
 : > log
