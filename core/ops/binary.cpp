@@ -169,11 +169,30 @@ Node pow(Operand a, Operand b) {
   return binary(
       "pow",
       [](const Operands& of, const Node& grad) -> std::vector<Node> {
-        const Node slope = where(eq(of.b, 0), 0, of.b * pow(of.a, of.b - 1));
-        const Node at_zero = eq(of.a, 0);
-        return {grad * slope, where(at_zero, 0, grad * of.y * log(where(at_zero, 1, of.a)))};
+        const Node base = where(le(of.b, 0), where(eq(of.a, 0), 1, of.a), of.a);
+        return {grad * mul_no_nan(of.b, pow_log(of.a, of.b - 1, 0)), grad * pow_log(base, of.b, 1)};
       },
       a, b, true, {}, Precision::wide);
+}
+
+Node pow_log(Operand a, Operand b, int order) {
+  return binary(
+      "pow_log",
+      [order](const Operands& of, const Node& grad) -> std::vector<Node> {
+        Node slope = mul_no_nan(of.b, pow_log(of.a, of.b - 1, order));
+        if (order > 0) slope = slope + order * pow_log(of.a, of.b - 1, order - 1);
+        return {mul_no_nan(grad, slope), mul_no_nan(grad, pow_log(of.a, of.b, order + 1))};
+      },
+      a, b, true, {{"order"}, {static_cast<double>(order)}}, Precision::wide);
+}
+
+Node mul_no_nan(Operand a, Operand b) {
+  return binary(
+      "mul_no_nan",
+      [](const Operands& of, const Node& grad) -> std::vector<Node> {
+        return {mul_no_nan(grad, of.b), mul_no_nan(of.a, grad)};
+      },
+      a, b, true);
 }
 
 Node sigmoid_cross_entropy(Operand logits, Operand targets) {

@@ -22,6 +22,11 @@ PLEXAURA_API Node maximum(Operand a, Operand b);
 PLEXAURA_API Node minimum(Operand a, Operand b);
 // a to the power of b. Floating. The gradient by b is 0 where a is 0, and that by a where b is 0.
 PLEXAURA_API Node pow(Operand a, Operand b);
+// a^b (log a)^order, the derivative of a^b by b of that order, which is 0 wherever a^b is. Floating.
+PLEXAURA_API Node pow_log(Operand a, Operand b, int order);
+
+// a * b, but 0 where a is 0, even if b is infinite or NaN. Floating.
+PLEXAURA_API Node mul_no_nan(Operand a, Operand b);
 
 // The cross-entropy of sigmoid(logit) against a target from 0 to 1: softplus(logit) - logit * target, without
 // loss of digits for any logit. Floating.

@@ -119,6 +119,7 @@ PLEXAURA_BINARY_FUNCTOR(Add, T, return wrapping_add(a, b);)
 PLEXAURA_BINARY_FUNCTOR(Sub, T, return wrapping_sub(a, b);)
 PLEXAURA_BINARY_FUNCTOR(Mul, T, return wrapping_mul(a, b);)
 PLEXAURA_BINARY_FUNCTOR(Div, T, return divide(a, b);)
+PLEXAURA_BINARY_FUNCTOR(MulNoNan, T, return a == T(0) ? a : a * b;)
 // A NaN in either operand is the result.
 PLEXAURA_BINARY_FUNCTOR(Maximum, T, return a > b || a != a ? a : b;)
 PLEXAURA_BINARY_FUNCTOR(Minimum, T, return a < b || a != a ? a : b;)
@@ -141,6 +142,19 @@ struct WeightedSum {
   PLEXAURA_HD explicit WeightedSum(const double* options)
       : weight_a(static_cast<T>(options[0])), weight_b(static_cast<T>(options[1])) {}
   PLEXAURA_HD T operator()(T a, T b) const { return weight_a * a + weight_b * b; }
+};
+
+template <class T, class Math>
+struct PowLog {
+  int order;
+  PLEXAURA_HD explicit PowLog(const double* options) : order(static_cast<int>(options[0])) {}
+  PLEXAURA_HD T operator()(T a, T b) const {
+    const T power = Math::pow(a, b);
+    const T logarithm = Math::log(a);
+    T factor = T(1);
+    for (int i = 0; i < order; ++i) factor *= logarithm;
+    return power == T(0) ? power : power * factor;
+  }
 };
 
 }  // namespace plexaura::functors

@@ -10,6 +10,7 @@
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
+#include "tests/support/pattern.h"
 #include "tests/support/reference/reference.h"
 
 namespace plexaura::testing::binary_test {
@@ -44,6 +45,11 @@ OpCase binary(const std::string& op, Function function, Expectation expected, Sh
           elementwise(expected)};
 }
 
+double pow_and_log(double a, double b) { return std::pow(a, b) * std::log(a); }
+double pow_and_square_of_log(double a, double b) { return pow_and_log(a, b) * std::log(a); }
+
+Node first_pow_log(Operand a, Operand b) { return pow_log(a, b, 1); }
+Node second_pow_log(Operand a, Operand b) { return pow_log(a, b, 2); }
 Node quarter_less(Operand a, Operand b) { return weighted_sum(a, 0.25, b, -1.5); }
 
 // Equal operands, unequal ones and NaN on either side.
@@ -112,6 +118,10 @@ const Cases cases({
     binary("minimum", minimum, smaller, {3, 5}, {3, 1}),
     with_positive_base(binary("pow", pow, std::pow, {3, 5}, {3, 5})),
     with_positive_base(binary("pow", pow, std::pow, {3, 1}, {4})),
+    with_positive_base(binary("pow_log", first_pow_log, pow_and_log, {3, 1}, {4})),
+    with_positive_base(binary("pow_log", second_pow_log, pow_and_square_of_log, {3, 5}, {3, 5})),
+    binary("mul_no_nan", mul_no_nan, times, {3, 5}, {3, 1}),
+    binary("mul_no_nan", mul_no_nan, times, {5}, {3, 5}),
     {"pow, a whole exponent",
      "pow",
      [](Graph&, auto x) { return std::vector{pow(x[0], 3)}; },
@@ -155,6 +165,8 @@ WrongCase of_whole_numbers(const std::string& op, Function function) {
 
 const WrongCases wrong({
     of_whole_numbers("pow", pow),
+    of_whole_numbers("pow_log", first_pow_log),
+    of_whole_numbers("mul_no_nan", mul_no_nan),
     of_whole_numbers("weighted_sum", quarter_less),
     of_whole_numbers("sigmoid_cross_entropy", sigmoid_cross_entropy),
     mixed("add", add),
@@ -166,6 +178,8 @@ const WrongCases wrong({
     mixed("maximum", maximum),
     mixed("minimum", minimum),
     mixed("pow", pow),
+    mixed("pow_log", first_pow_log),
+    mixed("mul_no_nan", mul_no_nan),
     mixed("eq", eq),
     mixed("ne", ne),
     mixed("lt", lt),
@@ -247,6 +261,90 @@ TEST_CASE("the gradient of pow by its exponent is 0 where the base is 0, even if
   const auto results = Runner(graph, gradients(sum(pow(a, b)), {b}), test_backend())(
       {Tensor::of<double>({2}, {0, 0}), Tensor::of<double>({2}, {-1, 2})});
   CHECK(results[0].to_doubles() == std::vector<double>{0, 0});
+}
+
+namespace {
+
+struct At {
+  double a;
+  double b;
+};
+
+// The derivative of the sum of a^b by a ('a') or b ('b'), one after the other.
+double derivative_of_pow(const std::string& by, At at) {
+  Graph graph;
+  const Node a = input(graph, "a", DType::float64, {});
+  const Node b = input(graph, "b", DType::float64, {});
+  Node y = pow(a, b);
+  for (const char which : by) y = gradients(y, {which == 'a' ? a : b})[0];
+  return Runner(graph, {y}, test_backend())({Tensor::scalar(at.a), Tensor::scalar(at.b)})[0].to_doubles()[0];
+}
+
+}  // namespace
+
+TEST_CASE("the second derivatives of pow are right where the exponent is 0, in both orders") {
+  for (const At at :
+       {At{2, 0}, At{3, 0}, At{1, 0}, At{2, 1}, At{0.5, -1}, At{2, 2}, At{2, 0.5}, At{0, 2}, At{0, 3}}) {
+    CAPTURE(at.a);
+    CAPTURE(at.b);
+    const double logarithm = at.a > 0 ? std::log(at.a) : 0;
+    const double mixed_one = std::pow(at.a, at.b - 1) * (1 + at.b * logarithm);
+    CHECK(derivative_of_pow("ab", at) == doctest::Approx(mixed_one));
+    CHECK(derivative_of_pow("ba", at) == doctest::Approx(mixed_one));
+    CHECK(derivative_of_pow("aa", at) == doctest::Approx(at.b * (at.b - 1) * std::pow(at.a, at.b - 2)));
+    CHECK(derivative_of_pow("bb", at) == doctest::Approx(std::pow(at.a, at.b) * logarithm * logarithm));
+  }
+}
+
+TEST_CASE("the second derivatives of pow are infinite where they should be") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(derivative_of_pow("ab", {0, 1}) == -infinity);
+  CHECK(derivative_of_pow("ba", {0, 1}) == -infinity);
+  CHECK(derivative_of_pow("ab", {0, 0}) == infinity);
+  CHECK(derivative_of_pow("aa", {0, 0}) == 0);
+}
+
+TEST_CASE("the third derivatives of pow") {
+  for (const At at : {At{2, 0}, At{3, 1}, At{0.5, 2}, At{2, -1}}) {
+    CAPTURE(at.a);
+    CAPTURE(at.b);
+    const double logarithm = std::log(at.a);
+    const double aab = std::pow(at.a, at.b - 2) * (2 * at.b - 1 + at.b * (at.b - 1) * logarithm);
+    const double abb = std::pow(at.a, at.b - 1) * logarithm * (2 + at.b * logarithm);
+    for (const char* order : {"aab", "aba", "baa"})
+      CHECK(derivative_of_pow(order, at) == doctest::Approx(aab));
+    for (const char* order : {"abb", "bab", "bba"})
+      CHECK(derivative_of_pow(order, at) == doctest::Approx(abb));
+    CHECK(derivative_of_pow("bbb", at) == doctest::Approx(std::pow(at.a, at.b) * std::pow(logarithm, 3)));
+  }
+}
+
+TEST_CASE("the derivatives of x to the power of x at 1") {
+  Graph graph;
+  const Node x = input(graph, "x", DType::float64, {});
+  std::vector<Node> derivatives{pow(x, x)};
+  for (int order = 1; order <= 3; ++order) derivatives.push_back(gradients(derivatives.back(), {x})[0]);
+  const auto results = Runner(graph, derivatives, test_backend())({Tensor::scalar(1.0)});
+  check_close(results[1], {1});
+  check_close(results[2], {2});
+  check_close(results[3], {3});
+}
+
+TEST_CASE("mul_no_nan is 0 where the first operand is, and its derivatives are those of a product") {
+  Graph graph;
+  const Node a = input(graph, "a", DType::float64, {4});
+  const Node b = input(graph, "b", DType::float64, {4});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Node y = mul_no_nan(a, b);
+  const std::vector<Node> first = gradients(sum(y), {a, b});
+  const auto results = Runner(graph, {y, first[0], first[1]}, test_backend())(
+      {Tensor::of<double>({4}, {0, 0, 0, 2}), Tensor::of<double>({4}, {nan, infinity, 3, 5})});
+  CHECK(results[0].to_doubles() == std::vector<double>{0, 0, 0, 10});
+  CHECK(std::isnan(results[1].to_doubles()[0]));
+  CHECK(results[1].to_doubles()[2] == 3);
+  CHECK(results[1].to_doubles()[3] == 5);
+  CHECK(results[2].to_doubles() == std::vector<double>{0, 0, 0, 2});
 }
 
 TEST_CASE("a number takes the other operand's type") {
