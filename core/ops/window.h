@@ -1,16 +1,21 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
 #include "core/graph/op.h"
 
 namespace plexaura {
 
-// A pair of numbers along the axes H and W.
+// A pair of numbers along the axes H and W. One number stands for both: `.padding = 1` and `Size2d{3}` are square.
 struct Size2d {
   std::int64_t h = 1;
   std::int64_t w = 1;
-  bool operator==(const Size2d&) const = default;
+
+  constexpr Size2d() = default;
+  constexpr Size2d(std::integral auto both) : h(both), w(both) {}
+  constexpr Size2d(std::integral auto along_h, std::integral auto along_w) : h(along_h), w(along_w) {}
+  constexpr bool operator==(const Size2d&) const = default;
 };
 
 // How a window moves over the axes H and W of a value [N, C, H, W]: what convolution and pooling have in

@@ -28,8 +28,6 @@ IntegerRange outputs_of(std::int64_t each) {
 
 std::int64_t channels_of(const Shape& x) { return x.rank() > 1 ? x[1] : 1; }
 
-Size2d square_of(std::int64_t extent) { return {extent, extent}; }
-
 // What a layer is called unless it says so: its kind and a number, as in "conv2".
 std::string prefix_of(const std::string& type) {
   if (type == "linear") return "fc";
@@ -39,9 +37,9 @@ std::string prefix_of(const std::string& type) {
 template <class Options>
 Options pool_options(const Section& yaml) {
   const std::int64_t kernel = yaml.integer("kernel", window);
-  return {.kernel = square_of(kernel),
-          .stride = square_of(yaml.integer_or("stride", kernel, window)),
-          .padding = square_of(yaml.integer_or("padding", 0, border))};
+  return {.kernel = kernel,
+          .stride = yaml.integer_or("stride", kernel, window),
+          .padding = yaml.integer_or("padding", 0, border)};
 }
 
 std::unique_ptr<layers::Layer> make_batch_norm(const Section& yaml, const Shape& x) {
@@ -120,9 +118,9 @@ std::unique_ptr<layers::Layer> LayerList::make_conv(const Section& yaml, const S
   const std::int64_t kernel = yaml.integer("kernel", window);
   const std::int64_t out = yaml.integer("channels", outputs_of(in * kernel * kernel));
   layers::Conv2dOptions options{.weight = weight_, .bias_start = bias_start()};
-  options.stride = square_of(yaml.integer_or("stride", 1, window));
-  options.padding = square_of(yaml.integer_or("padding", 0, border));
-  options.dilation = square_of(yaml.integer_or("dilation", 1, window));
+  options.stride = yaml.integer_or("stride", 1, window);
+  options.padding = yaml.integer_or("padding", 0, border);
+  options.dilation = yaml.integer_or("dilation", 1, window);
   options.groups = yaml.integer_or("groups", 1, count);
   options.bias = yaml.flag_or("bias", true);
   if (in % options.groups != 0 || out % options.groups != 0)
@@ -130,7 +128,7 @@ std::unique_ptr<layers::Layer> LayerList::make_conv(const Section& yaml, const S
         "groups",
         fmt::format("is {}, which must divide the {} channels that come in and the {} that go out evenly",
                     options.groups, in, out));
-  return std::make_unique<layers::Conv2d>(in, out, square_of(kernel), options);
+  return std::make_unique<layers::Conv2d>(in, out, kernel, options);
 }
 
 std::unique_ptr<layers::Layer> LayerList::make_residual(const Section& yaml, const Node& x,

@@ -84,6 +84,20 @@ TEST_CASE("a tied weight is one entry, and its gradient is the sum over both use
         }).find("[2,4]") != std::string::npos);
 }
 
+TEST_CASE("one number makes a square kernel, stride and padding") {
+  layers::Conv2d plain(3, 4, 3, {.padding = 1});
+  layers::Conv2d braced(3, 4, {3}, {.stride = {2}, .padding = {2}});
+  layers::MaxPool2d pool({.kernel = 2});
+  const auto shape_of = [](layers::Layer& layer, Shape input) {
+    make_store(layer, DType::float32);
+    Graph graph;
+    return layer(graph.input("x", {DType::float32, std::move(input)})).shape();
+  };
+  CHECK(shape_of(plain, {1, 3, 8, 8}) == Shape{1, 4, 8, 8});
+  CHECK(shape_of(braced, {1, 3, 8, 8}) == Shape{1, 4, 5, 5});
+  CHECK(shape_of(pool, {1, 3, 8, 8}) == Shape{1, 3, 4, 4});
+}
+
 TEST_CASE("convolution declares OIHW weights and refuses groups that do not divide the channels") {
   layers::Conv2d conv(4, 6, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2, .bias = false});
   const auto specs = specs_of(conv, real);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <limits>
+#include <type_traits>
 
 #include "core/error.h"
 #include "core/graph/graph.h"
@@ -9,6 +10,16 @@
 #include "core/ops/pool2d.h"
 
 namespace plexaura::testing::window_test {
+
+// One number is square; two are height and width.
+static_assert(Size2d{3} == Size2d{3, 3});
+static_assert(Size2d{} == Size2d{1, 1});
+static_assert(Conv2dOptions{.padding = {2}}.padding == Size2d{2, 2});
+static_assert(Conv2dOptions{.padding = 2}.padding == Size2d{2, 2});
+static_assert(MaxPool2dOptions{.kernel = 3, .stride = 2}.stride == Size2d{2, 2});
+static_assert(MaxPool2dOptions{.kernel = {3}, .stride = {2}}.stride == Size2d{2, 2});
+static_assert(!std::is_constructible_v<Size2d, double>);
+static_assert(!std::is_constructible_v<Size2d, int, double>);
 
 TEST_CASE("a window reaches over one element or more, and moves, along both axes") {
   Graph graph;
