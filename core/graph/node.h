@@ -42,28 +42,38 @@ class PLEXAURA_API Node {
   const Shape& shape() const { return type().shape; }
   DType dtype() const { return type().dtype; }
 
-  bool operator==(const Node&) const = default;
+  // Two values are compared element by element with eq() and ne() of core/ops/binary.h, which make a node of bool.
+  bool operator==(const Node&) const = delete;
+  bool operator!=(const Node&) const = delete;
+  // Whether both are handles of one value, or both empty.
+  friend bool same_value(const Node& a, const Node& b) {
+    return a.graph_ == b.graph_ && a.value_ == b.value_;
+  }
 
  private:
   Graph* graph_ = nullptr;
   Value value_;
 };
 
+// A number that stands in an expression. A bool is none.
+template <class T>
+concept WrittenNumber = !std::same_as<T, bool> && (std::integral<T> || std::floating_point<T>);
+
 // What operators and builder functions take: a node or a number, and the line that it was written on. Made
 // implicitly, by value, at the call: that is how an error can name the user's line. A number takes the dtype
-// of the other operand; beside an integer it is whole and below 2^53, where a double holds it exactly.
+// of the other operand, which must hold it: beside an integer it is whole and below 2^53, where a double holds it
+// exactly, and beside a float it is no larger than the largest number of its dtype, or infinite.
 // Layers pass the Operand that they were given on to the builders, so that the line is that of their caller.
 class PLEXAURA_API Operand {
  public:
   Operand(Node node, std::source_location where = std::source_location::current())
       : content_(node), where_(where) {}
-  template <class Number>
-  requires std::integral<Number> || std::floating_point<Number> Operand(
-      Number number, std::source_location where = std::source_location::current())
+  template <WrittenNumber Number>
+  Operand(Number number, std::source_location where = std::source_location::current())
       : content_(static_cast<double>(number)), where_(where) {}
 
-  // The node, or for a number a constant scalar of the dtype of `like`; throws UserError where that is an
-  // integer or bool which cannot hold the number.
+  // The node, or for a number a constant scalar of the dtype of `like`; throws UserError where that cannot hold the
+  // number.
   Node node_like(const Node& like) const;
   // The node; throws UserError for a number.
   Node node() const;

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <limits>
 #include <source_location>
+#include <type_traits>
 
 #include "core/graph/print.h"
 #include "core/ops/binary.h"
@@ -18,6 +19,27 @@ namespace plexaura::testing::graph_test {
 namespace {
 
 const TensorType row{DType::float32, {3}};
+
+// == of nodes would be one bool, where a mask is meant, and a bool is no number: x * (x == y) does not compile.
+template <class A, class B>
+concept HaveEqual = requires(A a, B b) {
+  a == b;
+};
+template <class A, class B>
+concept HaveUnequal = requires(A a, B b) {
+  a != b;
+};
+template <class A, class B>
+concept HaveProduct = requires(A a, B b) {
+  a* b;
+};
+static_assert(!HaveEqual<Node, Node>);
+static_assert(!HaveUnequal<Node, Node>);
+static_assert(HaveProduct<Node, Node>);
+static_assert(HaveProduct<Node, double>);
+static_assert(HaveProduct<Node, std::int64_t>);
+static_assert(!HaveProduct<Node, bool>);
+static_assert(!std::is_constructible_v<Operand, bool>);
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -57,14 +79,26 @@ TEST_CASE("a YAML place takes the place of the C++ line, and scopes make a path"
 TEST_CASE("asking for a parameter again ties it; another type is an error") {
   Graph graph;
   const Node first = graph.parameter("weight", row);
-  CHECK(graph.parameter("weight", row) == first);
-  CHECK(graph.buffer("mean", row) == graph.buffer("mean", row));
+  CHECK(same_value(graph.parameter("weight", row), first));
+  CHECK(same_value(graph.buffer("mean", row), graph.buffer("mean", row)));
   const std::string text = user_error([&] { graph.parameter("weight", {DType::float32, {4}}); });
   CHECK(holds(text, "'weight' was a parameter of float32[3] before and is now asked for as float32[4]"));
   CHECK(holds(user_error([&] { graph.buffer("weight", row); }), "a name stands for one leaf"));
   graph.input("x", row);
   CHECK(holds(user_error([&] { graph.input("x", row); }), "already a leaf named 'x'"));
   CHECK(holds(user_error([&] { graph.buffer("x", row); }), "'x' was an input of float32[3] before"));
+}
+
+TEST_CASE("same_value compares handles") {
+  Graph graph;
+  Graph other;
+  const Node x = graph.input("x", row);
+  const Node again = x;
+  CHECK(same_value(x, again));
+  CHECK(!same_value(x, graph.input("y", row)));
+  CHECK(!same_value(x, other.input("x", row)));
+  CHECK(!same_value(x, Node()));
+  CHECK(same_value(Node(), Node()));
 }
 
 TEST_CASE("updates: of buffers only, of their type, one for each") {
