@@ -37,9 +37,9 @@ Tensor Predictor::operator()(const Tensor& samples) {
   const DType dtype = is_floating(samples.dtype()) ? store_.dtype() : samples.dtype();
   VM& machine = machine_for({dtype, samples.shape()});
   if (samples.dtype() == dtype)
-    machine.run({{samples_name, samples}});
+    machine.run({{samples_name, samples}}, StepBlock{});
   else
-    machine.run({{samples_name, samples.cast(dtype)}});
+    machine.run({{samples_name, samples.cast(dtype)}}, StepBlock{});
   return machine.output();
 }
 

@@ -24,7 +24,8 @@ struct DropoutGradOptions {
 // Sets elements of x to 0 with probability p and divides the others by 1 - p. In Mode::inference, or with p =
 // 0, x itself. Floating. What is drawn is a function of the run's seed, the step, this op's stream and the
 // element's place in the global batch, so that any number of ranks and micro-batches draws what one rank with
-// the whole batch draws.
+// the whole batch draws. In a loop of one's own over a VM, each run draws anew, also without a StepBlock; with one, it
+// must name the step: vm.run(feeds, {.step = n, .seed = s}).
 PLEXAURA_API Node dropout(Operand x, DropoutOptions options = {});
 
 // grad / (1 - p) where the mask is true, else 0. `p` is the dropout's.

@@ -12,8 +12,8 @@ struct RandomOptions {
 
 // Random values of a floating type, in both modes. What is drawn is a function of the run's seed, the step, this op's
 // stream and the element's place in the global batch, so that any number of ranks and micro-batches draws what one
-// rank with the whole batch draws. Training draws anew in each step; validation draws the same for a sample each time;
-// and so does a run that is given no StepBlock, such as a Predictor's: as in step 1 of seed 0.
+// rank with the whole batch draws. Training draws anew in each step; validation draws the same for a sample each time,
+// and so does a Predictor. A VM that is given no StepBlock draws anew in each run: see VM::run.
 
 // Evenly from `low` to `high`: low + (high - low) u with u of 32 bits, 0 <= u < 1, rounded to the dtype. Both finite
 // in the dtype, their distance in float64; low not above high.

@@ -71,6 +71,7 @@ struct VM::Implementation {
   std::uint64_t prologue_version = 0;  // of the store
   bool writes_values = false;          // applies updates
   bool failed = false;                 // the last run, so that there is nothing to read
+  double steps = 0;                    // the runs that were given no StepBlock
 
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions options)
       : program(std::move(the_program)),
@@ -268,6 +269,10 @@ VM::VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions optio
 VM::~VM() { settle(implementation_->backend); }
 
 void VM::run(std::span<const Feed> feeds, const StepBlock& block) { implementation_->run(feeds, block); }
+
+void VM::run(std::span<const Feed> feeds) { run(feeds, {.step = ++implementation_->steps}); }
+
+void VM::run(std::initializer_list<Feed> feeds) { run(std::span(feeds.begin(), feeds.size())); }
 
 void VM::run(std::initializer_list<Feed> feeds, const StepBlock& block) {
   run(std::span(feeds.begin(), feeds.size()), block);

@@ -38,8 +38,11 @@ class PLEXAURA_API VM {
   // Every input of the program exactly once, of its type; UserError otherwise. With `watch`, throws
   // another one naming op, node and source line of the first instruction that produced a NaN or Inf, and the
   // range of its inputs.
-  void run(std::span<const Feed> feeds, const StepBlock& block = {});
-  void run(std::initializer_list<Feed> feeds, const StepBlock& block = {});
+  void run(std::span<const Feed> feeds, const StepBlock& block);
+  void run(std::initializer_list<Feed> feeds, const StepBlock& block);
+  // The n-th run of these is step n of seed 0, so that dropout draws anew in each.
+  void run(std::span<const Feed> feeds);
+  void run(std::initializer_list<Feed> feeds);
 
   // Waits for the last run; rethrows its failure.
   void wait();

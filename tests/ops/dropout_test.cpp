@@ -1,12 +1,15 @@
 #include "core/ops/dropout.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <doctest/doctest.h>
 
+#include "core/compile/compile.h"
 #include "core/ops/philox.h"
 #include "core/ops/reduce.h"
 #include "core/testing/run.h"
+#include "core/vm/vm.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"
@@ -128,6 +131,26 @@ TEST_CASE("dropout draws anew for each step, seed and op, and alike on every bac
   const Node b = dropout(x);
   const auto results = Runner(graph, {output_of(a, 1), output_of(b, 1)}, test_backend())({Tensor(x.type())});
   CHECK(results[0].to_doubles() != results[1].to_doubles());
+}
+
+TEST_CASE("dropout draws anew in each run that is given no step, and the same in a second VM") {
+  Graph graph;
+  const std::vector<ProgramOutput> outputs{{.node = dropout(graph.input("x", {DType::float32, {64}}))}};
+  const auto program = compile(graph, outputs, test_backend());
+  Tensor ones(TensorType{DType::float32, {64}});
+  std::ranges::fill(ones.as<float>(), 1.F);
+  VM vm(program, test_backend());
+  VM other(program, test_backend());
+  const auto drawn = [&](VM& by, auto... block) {
+    by.run({{"x", ones}}, block...);
+    return by.output();
+  };
+  const Tensor first = drawn(vm);
+  const Tensor second = drawn(vm);
+  CHECK(!(first == second));
+  CHECK(drawn(other) == first);
+  CHECK(drawn(other) == second);
+  CHECK(drawn(other, StepBlock{.step = 1}) == first);
 }
 
 TEST_CASE("dropout keeps the mean, and as many elements as it says") {
