@@ -1,6 +1,7 @@
 #include "core/compile/mixed_precision.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -59,6 +60,7 @@ class Narrowing {
       if (!is_float32(input)) return false;
       const bool is_narrow = target.type(inputs[i]).dtype == narrow_;
       has_narrow = has_narrow || is_narrow;
+      if (is_beyond_range(input)) return false;
       if (precision == Precision::follows && !is_narrow && !weights_.contains(input.node)) return false;
     }
     return has_narrow;
@@ -69,6 +71,17 @@ class Narrowing {
       return leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::constant;
     return !record.inputs.empty() &&
            std::ranges::all_of(record.inputs, [&](Value input) { return weights_.contains(input.node); });
+  }
+
+  // A constant with a finite number that `narrow` does not hold.
+  bool is_beyond_range(Value value) const {
+    const Leaf* leaf = as_leaf(*source_.record(value.node).op);
+    if (leaf == nullptr || leaf->kind() != LeafKind::constant) return false;
+    const std::span<const float> wide = std::as_const(*leaf->value()).as<float>();
+    const std::vector<double> held = leaf->value()->cast(narrow_).to_doubles();
+    for (std::size_t i = 0; i < held.size(); ++i)
+      if (std::isfinite(wide[i]) && !std::isfinite(held[i])) return true;
+    return false;
   }
 
   bool is_float32(Value value) const { return source_.type(value).dtype == DType::float32; }

@@ -37,6 +37,15 @@ void check_whole(double number, const Node& like, std::source_location where) {
   });
 }
 
+// A finite number stays one.
+void check_finite(double number, const Tensor& held, const Node& like, std::source_location where) {
+  if (!std::isfinite(number) || std::isfinite(held.to_doubles()[0])) return;
+  throw UserError(fmt::format(
+      "{}: {} beside {}: a number takes the type of the other operand, and this one is beyond the "
+      "largest number of {}; cast() the node to a wider type, or write infinity",
+      to_string(like.graph().origin_of(where)), number, to_string(like.type()), name_of(like.dtype())));
+}
+
 }  // namespace
 
 Graph& Node::graph() const {
@@ -57,7 +66,9 @@ Node Operand::node_like(const Node& like) const {
   const double* number = std::get_if<double>(&content_);
   if (number == nullptr) return node();
   if (!is_floating(like.dtype())) check_whole(*number, like, where_);
-  return like.graph().constant(Tensor::scalar(*number).cast(like.dtype()), where_);
+  Tensor held = Tensor::scalar(*number).cast(like.dtype());
+  check_finite(*number, held, like, where_);
+  return like.graph().constant(std::move(held), where_);
 }
 
 std::vector<Node> apply_all(std::shared_ptr<const Op> op, std::span<const Operand> operands) {

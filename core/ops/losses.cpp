@@ -24,13 +24,21 @@ void require_same_type(std::string_view loss, const Operand& a, const Operand& b
       to_string(b.node().type())));
 }
 
+// The sum over `count`, or over 1 if that is 0. It is made in float32 where the sum of 16-bit elements may leave the
+// range of their dtype.
+Node sum_over(Operand elements, std::int64_t count) {
+  const auto where = elements.where();
+  const DType dtype = elements.node().dtype();
+  const bool is_short = size_of(dtype) == 2;
+  const Operand wide = is_short ? Operand(cast(elements, DType::float32), where) : elements;
+  const Node quotient = div({sum(wide), where}, std::max<std::int64_t>(count, 1));
+  return is_short ? cast({quotient, where}, dtype) : quotient;
+}
+
 Node join_samples(Operand elements, Reduction reduction) {
   const Shape& shape = elements.node().shape();
-  if (reduction != Reduction::none) {
-    const Node total = sum(elements);
-    if (reduction == Reduction::sum) return total;
-    return div({total, elements.where()}, static_cast<double>(std::max<std::int64_t>(shape[0], 1)));
-  }
+  if (reduction == Reduction::sum) return sum(elements);
+  if (reduction == Reduction::mean) return sum_over(elements, shape[0]);
   std::vector<std::int64_t> axes(static_cast<std::size_t>(shape.rank() - 1));
   std::iota(axes.begin(), axes.end(), 1);
   return axes.empty() ? elements.node() : sum(elements, {.axes = axes});
@@ -51,8 +59,9 @@ Node binary_cross_entropy_with_logits(Operand logits, Operand targets, Reduction
 
 Node mse(Operand prediction, Operand target) {
   require_same_type("mse", prediction, target);
-  const Node squares = square(sub(prediction, target));
-  return sum(squares) / std::max<std::int64_t>(squares.shape().elements(), 1);
+  const auto where = prediction.where();
+  const Node squares = square({sub(prediction, target), where});
+  return sum_over({squares, where}, squares.shape().elements());
 }
 
 }  // namespace plexaura

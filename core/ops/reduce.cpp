@@ -78,7 +78,7 @@ std::vector<Node> Reduce::vjp(const VjpRequest& request) const {
   if (kind_ == Kind::sum) return {broadcast_to(grad, x.shape())};
   if (kind_ == Kind::mean) {
     const std::int64_t averaged = x.shape().elements() / std::max<std::int64_t>(kept.elements(), 1);
-    return {broadcast_to(grad / std::max<std::int64_t>(averaged, 1), x.shape())};
+    return {broadcast_to(divide_by_count(grad, std::max<std::int64_t>(averaged, 1)), x.shape())};
   }
   const Node chosen = cast(eq(x, reshape(request.outputs[0], kept.extents())), x.dtype());
   return {grad / sum(chosen, {.axes = options().axes, .keepdims = true}) * chosen};
@@ -101,6 +101,14 @@ Node argmax(Operand x, std::int64_t axis, bool keepdims) {
 
 Node sum(Operand x, ReduceOptions options) { return reduce(Reduce::Kind::sum, x, std::move(options)); }
 Node mean(Operand x, ReduceOptions options) { return reduce(Reduce::Kind::mean, x, std::move(options)); }
+
+Node divide_by_count(Operand x, std::int64_t count) {
+  const DType dtype = x.node().dtype();
+  const Tensor number = Tensor::scalar(count);
+  if (size_of(dtype) > 2 || number.cast(dtype).cast(DType::int64) == number) return div(x, count);
+  const Node quotient = div({cast(x, DType::float32), x.where()}, count);
+  return cast({quotient, x.where()}, dtype);
+}
 
 Node sum_to(Operand x, const Shape& shape) {
   const Node node = x.node();

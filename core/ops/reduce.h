@@ -29,6 +29,9 @@ PLEXAURA_API Node min(Operand x, ReduceOptions options = {});
 PLEXAURA_API Node argmax(Operand x, std::int64_t axis, bool keepdims = false);
 
 // x summed down to a shape that broadcasts to x's: the adjoint of broadcasting. x itself where the shapes are
+// x / count, divided in float32 where x has 16 bits and its dtype does not hold the count. Floating.
+Node divide_by_count(Operand x, std::int64_t count);
+
 // equal.
 PLEXAURA_API Node sum_to(Operand x, const Shape& shape);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "core/autodiff/gradients.h"
 #include "core/compile/compile.h"
@@ -71,6 +72,22 @@ TEST_CASE("what nothing narrow comes to stays wide, and so does an op that says 
   CHECK(dtypes_of(*made.graph, "exp") == DTypes{wide});
   CHECK(dtypes_of(*made.graph, "mul") == DTypes{wide, wide});
   CHECK(dtypes_of(*made.graph, "sum") == DTypes{wide});
+}
+
+TEST_CASE("what takes a constant that 16 bits do not hold stays wide") {
+  Graph graph;
+  const Node x = graph.input("x", rows);
+  const Node product = matmul(x, graph.parameter("w", weights));
+  const std::vector<Node> after{product / 70000, product * 60000, where(gt(product, 0), product, -1e9),
+                                product * std::numeric_limits<double>::infinity()};
+  std::vector<Value> roots;
+  for (const Node& node : after) roots.push_back(node.value());
+  const PassGraph halves = in_mixed_precision(graph, roots, DType::float16);
+  CHECK(dtypes_of(*halves.graph, "div") == DTypes{wide});
+  CHECK(dtypes_of(*halves.graph, "mul") == DTypes{DType::float16, DType::float16});
+  CHECK(dtypes_of(*halves.graph, "where") == DTypes{wide});
+  const PassGraph brains = in_mixed_precision(graph, roots, DType::bfloat16);
+  CHECK(dtypes_of(*brains.graph, "div") == DTypes{DType::bfloat16});
 }
 
 TEST_CASE("a sum of something narrow and something wide is wide") {

@@ -171,6 +171,20 @@ TEST_CASE("a number beside integers is one of them, or an error that names the l
   CHECK(holds(user_error([&] { x / 2.5; }), "models/mlp.yaml:12:3: 2.5 beside"));
 }
 
+TEST_CASE("a number beside floats is within their range, or an error that names the line") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float16, {3}});
+  const auto here = std::source_location::current();
+  const std::string text = user_error([&] { x / 70000; });
+  CHECK(holds(text, "graph_test.cpp:" + std::to_string(here.line() + 1)));
+  CHECK(holds(text, "70000 beside float16[3]"));
+  CHECK(holds(text, "cast() the node to a wider type"));
+  CHECK(holds(user_error([&] { graph.input("y", row) * 1e39; }), "the largest number of float32"));
+  CHECK_NOTHROW(x * 65504);
+  CHECK_NOTHROW(x * -std::numeric_limits<double>::infinity());
+  CHECK_NOTHROW(x * 1e-20);
+}
+
 TEST_CASE("streams are fixed by scope path and ordinal") {
   Graph one;
   Graph two;

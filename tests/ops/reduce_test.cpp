@@ -1,5 +1,6 @@
 #include "core/ops/reduce.h"
 
+#include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
 #include <limits>
@@ -7,6 +8,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/error.h"
 #include "core/ops/pool2d.h"
+#include "core/ops/slice.h"
 #include "core/ops/unary.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
@@ -222,6 +224,26 @@ TEST_CASE("few results of many elements each") {
     }
     CHECK(results.back().to_doubles()[0] == static_cast<double>(static_cast<float>(rows * of_row)));
     CHECK(runner({in_rows, in_columns}) == results);
+  }
+}
+
+TEST_CASE("the mean of more elements than a 16-bit float counts has a gradient") {
+  constexpr std::int64_t count = 70000;
+  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+    Graph graph;
+    const Node x = graph.input("x", {dtype, {2, count}});
+    const Node of_all = mean(slice(x, {.axis = 0, .start = 0, .stop = 1}));
+    const Node of_rows = sum(mean(x, {.axes = {1}}));
+    Tensor ones(TensorType{DType::float64, x.shape()});
+    std::ranges::fill(ones.as<double>(), 1.0);
+    const auto results =
+        Runner(graph, {of_all, gradients(of_all, {x})[0], of_rows, gradients(of_rows, {x})[0]},
+               test_backend())({ones.cast(dtype)});
+    const double share = Tensor::scalar(1.0 / count).cast(dtype).to_doubles()[0];
+    CHECK(results[0].to_doubles()[0] == 1);
+    CHECK(results[1].to_doubles()[0] == share);
+    CHECK(results[2].to_doubles()[0] == 2);
+    CHECK(results[3].to_doubles()[2 * count - 1] == share);
   }
 }
 
