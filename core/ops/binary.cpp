@@ -199,7 +199,7 @@ Node sigmoid_cross_entropy(Operand logits, Operand targets) {
   return binary(
       "sigmoid_cross_entropy",
       [](const Operands& of, const Node& grad) -> std::vector<Node> {
-        return {grad * (sigmoid(of.a) - of.b), -(grad * of.a)};
+        return {mul_no_nan(grad, sigmoid(of.a) - of.b), -mul_no_nan(grad, of.a)};
       },
       logits, targets, true, {}, Precision::wide);
 }

@@ -45,7 +45,10 @@ PLEXAURA_API Node le(Operand a, Operand b);
 PLEXAURA_API Node gt(Operand a, Operand b);
 PLEXAURA_API Node ge(Operand a, Operand b);
 
-// a where `condition` (bool), else b; all three broadcast.
+// a where `condition` (bool), else b; all three broadcast. The gradient is 0 for the one that is not chosen, and stays
+// so only where the ops before have a finite derivative: where(gt(x, 0), sqrt(x), x) has a NaN gradient for x < 0, since
+// 0 times the NaN of sqrt's derivative is NaN. Choose the operand of such an op instead: sqrt(where(gt(x, 0), x, 1)).
+// The losses of losses.h and cross_entropy.h need no such care.
 PLEXAURA_API Node where(Operand condition, Operand a, Operand b);
 
 }  // namespace plexaura

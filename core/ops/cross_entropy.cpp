@@ -10,6 +10,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/softmax.h"
+#include "core/ops/unary.h"
 
 namespace plexaura {
 
@@ -19,9 +20,34 @@ Shape loss_shape(const Shape& logits, Reduction reduction) {
   return reduction == Reduction::none ? Shape{logits[0]} : Shape{};
 }
 
-// One over the number of samples for a mean, else 1.
-double weight_of_sample(const Shape& logits, Reduction reduction) {
-  return reduction == Reduction::mean ? 1.0 / static_cast<double>(std::max<std::int64_t>(logits[0], 1)) : 1.0;
+void require_no_mean_that_ignores(const CrossEntropyOptions& options) {
+  if (options.ignore && options.reduction == Reduction::mean)
+    throw RuleError("a mean that ignores a label has no op of its own; call softmax_cross_entropy()");
+}
+
+// The mean of losses [N] over the samples whose label is another than `ignored`; 0 where there are none. Added up in
+// float32 where the losses have 16 bits.
+Node mean_of_others(const Operand& losses, const Node& labels, std::int64_t ignored) {
+  const auto where = losses.where();
+  const DType dtype = losses.node().dtype();
+  const DType wide = size_of(dtype) == 2 ? DType::float32 : dtype;
+  const Node others = cast({ne({labels, where}, ignored), where}, wide);
+  const Node count = maximum({sum({others, where}), where}, 1);
+  const Node total = sum({cast(losses, wide), where});
+  return cast({div({total, where}, count), where}, dtype);
+}
+
+// w g: [N, 1], or a scalar where all samples share one.
+Node weighted_cotangent(const Node& grad_out, std::int64_t samples, Reduction reduction) {
+  if (reduction == Reduction::none) return reshape(grad_out, {samples, 1});
+  return reduction == Reduction::mean ? divide_by_count(grad_out, std::max<std::int64_t>(samples, 1))
+                                      : grad_out;
+}
+
+// Of values [N], one for each sample.
+Node join(const Node& x, Reduction reduction) {
+  if (reduction == Reduction::none) return x;
+  return reduction == Reduction::mean && x.shape()[0] > 0 ? mean(x) : sum(x);
 }
 
 }  // namespace
@@ -31,8 +57,14 @@ std::string_view name_of(Reduction reduction) {
   return names.at(static_cast<std::size_t>(reduction));
 }
 
+void CrossEntropyOptions::describe(Description& to) const {
+  to.add("reduction", std::string(name_of(reduction)));
+  if (ignore) to.add("ignore", *ignore);
+}
+
 std::vector<TensorType> SoftmaxCrossEntropy::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 2);
+  require_no_mean_that_ignores(options());
   require_logits_and_labels(inputs[0], inputs[1]);
   return {{inputs[0].dtype, loss_shape(inputs[0].shape, options().reduction)}, inputs[0]};
 }
@@ -48,6 +80,7 @@ std::vector<Node> SoftmaxCrossEntropy::vjp(const VjpRequest& request) const {
 
 std::vector<TensorType> SoftmaxCrossEntropyGrad::infer(std::span<const TensorType> inputs) const {
   require_inputs(inputs, 4);
+  require_no_mean_that_ignores(options());
   require_logits_and_labels(inputs[0], inputs[1]);
   if (inputs[2] != inputs[0]) throw RuleError("the probabilities must have the type and shape of the logits");
   if (inputs[3] != TensorType{inputs[0].dtype, loss_shape(inputs[0].shape, options().reduction)})
@@ -55,30 +88,35 @@ std::vector<TensorType> SoftmaxCrossEntropyGrad::infer(std::span<const TensorTyp
   return {inputs[0]};
 }
 
-// With p = softmax(logits), w the weight of a sample and g its cotangent this op is d = w g (p -
+// With p = softmax(logits), w the weight of a sample and g its cotangent, 0 for an ignored one, this op is d = w g (p -
 // one_hot(labels)). Against a cotangent u of d: the derivative to the logits is w g p (u - sum(p u)), that to
 // g is w sum(u (p - one_hot)).
 std::vector<Node> SoftmaxCrossEntropyGrad::vjp(const VjpRequest& request) const {
   const Node& logits = request.inputs[0];
   const Node& grad_out = request.inputs[3];
-  const Node& u = request.grad_outputs[0];
   const Shape& shape = logits.shape();
-  const double weight = weight_of_sample(shape, options().reduction);
+  Node u = request.grad_outputs[0];
+  if (options().ignore) u = where(reshape(ne(request.inputs[1], *options().ignore), {shape[0], 1}), u, 0);
   const Node p = softmax(logits, 1);
   Node grad_logits;
   Node grad_grad_out;
   if (request.wanted[0]) {
-    const Node g = options().reduction == Reduction::none ? reshape(grad_out, {shape[0], 1}) : grad_out;
-    grad_logits = weight * g * p * (u - sum(p * u, {.axes = {1}, .keepdims = true}));
+    const Node weight = weighted_cotangent(grad_out, shape[0], options().reduction);
+    grad_logits = mul_no_nan(weight, p * (u - sum(p * u, {.axes = {1}, .keepdims = true})));
   }
   if (request.wanted[3]) {
-    const Node by_sample = sum(u * (p - one_hot(request.inputs[1], shape[1], logits.dtype())), {.axes = {1}});
-    grad_grad_out = sum_to(weight * by_sample, grad_out.shape());
+    const Node excess = p - one_hot(request.inputs[1], shape[1], logits.dtype());
+    grad_grad_out = join(sum(mul_no_nan(u, excess), {.axes = {1}}), options().reduction);
   }
   return {grad_logits, Node(), Node(), grad_grad_out};
 }
 
 Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options) {
+  if (options.ignore && options.reduction == Reduction::mean) {
+    const Node losses =
+        softmax_cross_entropy(logits, labels, {.reduction = Reduction::none, .ignore = options.ignore});
+    return mean_of_others({losses, logits.where()}, labels.node(), *options.ignore);
+  }
   return apply(std::make_shared<SoftmaxCrossEntropy>(options), {logits, labels});
 }
 

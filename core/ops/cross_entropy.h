@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "core/export.h"
 #include "core/graph/op.h"
 
@@ -12,16 +14,21 @@ PLEXAURA_API std::string_view name_of(Reduction reduction);
 
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
-  void describe(Description& to) const { to.add("reduction", std::string(name_of(reduction))); }
+  // Samples of this label have the loss 0 and the gradient 0, and a mean is over the others. It may be a class or not.
+  std::optional<std::int64_t> ignore = {};
+  PLEXAURA_API void describe(Description& to) const;
 };
 
 // The cross-entropy of softmax(logits) against class numbers: -log softmax(logits)[n, labels[n]].
-//   logits [N, C], floating; labels int64 [N], each from 0 to C - 1.
-// The loss is a scalar, or [N] for Reduction::none, of the logits' dtype. A label out of range makes the loss
-// and the gradient of its sample NaN: whoever reads data checks labels before.
+//   logits [N, C], floating; labels int64 [N], each from 0 to C - 1, or the label to ignore.
+// The loss is a scalar, or [N] for Reduction::none, of the logits' dtype. Any other label makes the loss and the
+// gradient of its sample NaN: whoever reads data checks labels before. Where the gradient of a sample's loss is 0, as
+// behind where(valid, losses, 0), that of its logits is 0, whatever its label and logits are.
+// A mean is over the samples of one rank and micro-batch that are not ignored; a step weighs these means by all of
+// their samples.
 PLEXAURA_API Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions options = {});
 
-// Outputs: loss; saved: softmax(logits) [N, C].
+// Outputs: loss; saved: softmax(logits) [N, C]. A mean that ignores a label is made of other ops, not of this one.
 class PLEXAURA_API SoftmaxCrossEntropy final : public OpWith<CrossEntropyOptions> {
  public:
   using OpWith::OpWith;

@@ -8,7 +8,8 @@ namespace plexaura {
 
 // Losses that are made of other ops. Axis 0 is the batch: a sample's loss is the sum over all other axes, and
 // `reduction` joins the samples; so a mean is over samples, and not over samples times outputs. The mean of
-// zero samples is 0.
+// zero samples is 0. A sample whose loss takes no part, as in where(valid, squared_error(x, y, Reduction::none), 0),
+// has the gradient 0, even if its target is NaN.
 
 // The sum of (prediction - target)^2. Both of one type and shape, of one axis or more.
 PLEXAURA_API Node squared_error(Operand prediction, Operand target, Reduction reduction = Reduction::mean);

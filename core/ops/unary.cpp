@@ -110,7 +110,7 @@ Node sqrt(Operand x) {
 
 Node square(Operand x) {
   return unary(
-      "square", [](const Node& x, const Node&, const Node& grad) { return grad * (2 * x); }, x,
+      "square", [](const Node& x, const Node&, const Node& grad) { return mul_no_nan(grad, 2 * x); }, x,
       Precision::wide);
 }
 

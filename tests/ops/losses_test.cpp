@@ -1,12 +1,19 @@
 #include "core/ops/losses.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <doctest/doctest.h>
 #include <limits>
 
 #include "core/autodiff/gradients.h"
+#include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/labels.h"
 #include "core/ops/reduce.h"
+#include "core/ops/shape.h"
+#include "core/ops/slice.h"
+#include "core/ops/unary.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
@@ -200,6 +207,148 @@ TEST_CASE("a label out of range makes the loss and the gradient of its sample Na
   CHECK(std::isnan(results[0].to_doubles()[2]));
   CHECK(results[1].to_doubles()[0] == doctest::Approx(-0.5));
   CHECK(std::isnan(results[1].to_doubles()[2]));
+}
+
+namespace {
+
+const double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+// The gradient of a mean over the samples of which `valid` holds.
+std::vector<double> masked_gradient(Graph& graph, const Node& losses, const Node& valid, const Node& by,
+                                    const std::vector<Tensor>& inputs) {
+  const Node loss = sum(where(valid, losses, 0)) / sum(cast(valid, losses.dtype()));
+  const auto results = Runner(graph, {loss, gradients(loss, {by})[0]}, test_backend())(inputs);
+  CHECK(std::isfinite(results[0].to_doubles()[0]));
+  return results[1].to_doubles();
+}
+
+Tensor ones_of(const TensorType& type) {
+  Tensor ones(TensorType{DType::float64, type.shape});
+  std::ranges::fill(ones.as<double>(), 1.0);
+  return ones.cast(type.dtype);
+}
+
+bool all_finite(const std::vector<double>& values) {
+  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+}
+
+const std::array kept_floats{DType::float64, DType::float32, DType::bfloat16, DType::float16};
+
+}  // namespace
+
+TEST_CASE("a sample of a wrong label that is left out of the loss has the gradient 0") {
+  for (const DType dtype : kept_floats) {
+    CAPTURE(name_of(dtype));
+    Graph graph;
+    const Node logits = graph.input("logits", {dtype, {3, 4}});
+    const Node labels = labels_of(graph, {3});
+    const Node losses = softmax_cross_entropy(logits, labels, {.reduction = Reduction::none});
+    const std::vector<double> grad =
+        masked_gradient(graph, losses, ge(labels, 0), logits,
+                        {Tensor(logits.type()), Tensor::of<std::int64_t>({3}, {1, -1, 2})});
+    CHECK(grad == std::vector<double>{0.125, -0.375, 0.125, 0.125, 0, 0, 0, 0, 0.125, 0.125, -0.375, 0.125});
+  }
+}
+
+TEST_CASE("a sample of logits that are no numbers and is left out of the loss has the gradient 0") {
+  Graph graph;
+  const Node logits = graph.input("logits", {DType::float64, {2, 2}});
+  const Node labels = labels_of(graph, {2});
+  const Node losses = softmax_cross_entropy(logits, labels, {.reduction = Reduction::none});
+  const std::vector<double> grad = masked_gradient(
+      graph, losses, eq(labels, 1), logits,
+      {Tensor::of<double>({2, 2}, {0, 0, not_a_number, 1}), Tensor::of<std::int64_t>({2}, {1, 0})});
+  CHECK(grad == std::vector<double>{0.5, -0.5, 0, 0});
+}
+
+TEST_CASE("a sample without a target that is left out of the loss has the gradient 0") {
+  using Loss = Node (*)(Operand, Operand, Reduction);
+  for (const Loss loss : {Loss{squared_error}, Loss{binary_cross_entropy_with_logits}})
+    for (const DType dtype : kept_floats) {
+      CAPTURE(name_of(dtype));
+      Graph graph;
+      const Node outputs = graph.input("outputs", {dtype, {2, 2}});
+      const Node targets = graph.input("targets", {dtype, {2, 2}});
+      const Node valid = graph.input("valid", {DType::boolean, {2}});
+      const std::vector<double> grad =
+          masked_gradient(graph, loss(outputs, targets, Reduction::none), valid, outputs,
+                          {Tensor::of<double>({2, 2}, {0, 0, 0, 0}).cast(dtype),
+                           Tensor::of<double>({2, 2}, {1, 0, not_a_number, 1}).cast(dtype),
+                           Tensor::of<double>({2}, {1, 0}).cast(DType::boolean)});
+      CHECK(grad[0] < 0);
+      CHECK(grad[2] == 0);
+      CHECK(grad[3] == 0);
+    }
+}
+
+TEST_CASE("second derivatives of a loss are 0 for the samples that are left out") {
+  using Build = Node (*)(const Node& outputs, const Node& targets);
+  const std::vector<Build> losses{
+      [](const Node& outputs, const Node& targets) {
+        return squared_error(outputs, targets, Reduction::none);
+      },
+      [](const Node& outputs, const Node& targets) {
+        return binary_cross_entropy_with_logits(outputs, targets, Reduction::none);
+      },
+      [](const Node& outputs, const Node& targets) {
+        const Node labels =
+            reshape(slice(cast(targets, DType::int64), {.axis = 1, .start = 0, .stop = 1}), {2});
+        const Node valid = eq(targets, targets);
+        const Node wrong = where(reshape(slice(valid, {.axis = 1, .start = 0, .stop = 1}), {2}), labels, -1);
+        return softmax_cross_entropy(outputs, wrong, {.reduction = Reduction::none});
+      }};
+  for (const Build& build : losses) {
+    Graph graph;
+    const Node outputs = graph.input("outputs", {DType::float64, {2, 2}});
+    const Node targets = graph.input("targets", {DType::float64, {2, 2}});
+    const Node valid = graph.input("valid", {DType::boolean, {2}});
+    const Node loss = sum(where(valid, build(outputs, targets), 0));
+    const Node grad = gradients(loss, {outputs})[0];
+    const Node by_square = gradients(sum(square(grad)), {outputs})[0];
+    const Node along = gradients(sum(grad * graph.constant(pattern(outputs.shape()))), {outputs})[0];
+    const auto results = Runner(graph, {by_square, along}, test_backend())(
+        {Tensor::of<double>({2, 2}, {0.5, -1, 2, 3}),
+         Tensor::of<double>({2, 2}, {1, 0, not_a_number, not_a_number}),
+         Tensor::of<double>({2}, {1, 0}).cast(DType::boolean)});
+    for (const Tensor& result : results) {
+      CHECK(all_finite(result.to_doubles()));
+      CHECK(result.to_doubles()[0] != 0);
+      CHECK(result.to_doubles()[2] == 0);
+      CHECK(result.to_doubles()[3] == 0);
+    }
+  }
+}
+
+TEST_CASE("mean losses of more samples than a 16-bit float counts") {
+  constexpr std::int64_t count = 70000;
+  const double sigmoid_of_1 = 1 / (1 + std::exp(-1.0));
+  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+    CAPTURE(name_of(dtype));
+    Graph graph;
+    const Node x = graph.input("x", {dtype, {count, 1}});
+    const Node zeros = graph.constant(Tensor(x.type()));
+    const Node labels = graph.constant(Tensor(TensorType{DType::int64, {count}}));
+    const Node pairs = concat({x, x}, 1);
+    const std::vector<Node> losses{
+        mse(x, zeros), squared_error(x, zeros), binary_cross_entropy_with_logits(x, zeros),
+        softmax_cross_entropy(pairs, labels), softmax_cross_entropy(pairs, labels, {.ignore = -1})};
+    std::vector<Node> wanted = losses;
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      wanted.push_back(gradients(losses[i], {i < 3 ? x : pairs})[0]);
+    const auto results = Runner(graph, wanted, test_backend())({ones_of(x.type())});
+    const auto first = [&](std::size_t i) { return results[i].to_doubles()[0]; };
+    const auto near = [](double value) { return doctest::Approx(value).epsilon(0.01); };
+    CHECK(first(0) == 1);
+    CHECK(first(1) == 1);
+    CHECK(first(2) == near(-std::log(1 - sigmoid_of_1)));
+    CHECK(first(3) == near(std::log(2.0)));
+    CHECK(first(4) == near(std::log(2.0)));
+    CHECK(count * first(5) == near(2));
+    CHECK(count * first(6) == near(2));
+    CHECK(count * first(7) == near(sigmoid_of_1));
+    CHECK(count * first(8) == near(-0.5));
+    CHECK(count * first(9) == near(-0.5));
+  }
 }
 
 TEST_CASE("the mean loss of no samples is 0") {

@@ -65,6 +65,22 @@ TEST_CASE("a metric before the first step, and a store of which all is frozen, a
         }).starts_with("all parameters are frozen, so that nothing would be trained"));
 }
 
+TEST_CASE("a label to be ignored is no error, and any other that names no class is") {
+  ParameterStore store{{{"w", {DType::float64, {2, 3}}, ParameterRole::trainable, Initialiser::zeros()}}};
+  Graph graph;
+  const Node logits = graph.parameter("w", {DType::float64, {2, 3}});
+  const Node labels = graph.input("labels", {DType::int64, {2}});
+  Optimizer optimizer({.loss = softmax_cross_entropy(logits, labels, {.ignore = -1})}, store, test_backend());
+  CHECK(optimizer.step({{"labels", Tensor::of<std::int64_t>({2}, {-1, 1})}}) ==
+        doctest::Approx(std::log(3.0)));
+  CHECK(user_error([&] {
+          optimizer.step({{"labels", Tensor::of<std::int64_t>({2}, {0, -2})}});
+        }) ==
+        "element 1 of 'labels' is the label -2 and there are 3 classes, so that labels go from 0 to 2, or "
+        "are -1 to "
+        "be ignored; correct the data");
+}
+
 TEST_CASE("a label that names no class is refused, and nothing is updated") {
   Graph graph;
   const Node logits = graph.parameter("logits", {DType::float64, {2, 3}});

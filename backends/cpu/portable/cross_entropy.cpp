@@ -1,5 +1,6 @@
 #include "core/ops/cross_entropy.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -31,7 +32,8 @@ double sample_loss(const T* logits, std::int64_t label, T* probabilities, std::i
 }
 
 template <class T>
-void forward(const HostCall& call, Reduction reduction) {
+void forward(const HostCall& call, const CrossEntropyOptions& options) {
+  const Reduction reduction = options.reduction;
   const std::int64_t samples = call.inputs[0].shape()[0];
   const std::int64_t classes = call.inputs[0].shape()[1];
   const T* logits = call.inputs[0].as<T>();
@@ -44,7 +46,8 @@ void forward(const HostCall& call, Reduction reduction) {
   parallel_for(groups, (samples / groups + 1) * classes * cost_of_exp, [&](std::int64_t group) {
     for (std::int64_t n = samples * group / groups; n < samples * (group + 1) / groups; ++n) {
       T* row = probabilities == nullptr ? nullptr : probabilities + n * classes;
-      const double of_sample = sample_loss(logits + n * classes, labels[n], row, classes);
+      const double known = sample_loss(logits + n * classes, labels[n], row, classes);
+      const double of_sample = options.ignore == labels[n] ? 0 : known;
       if (reduction == Reduction::none && loss != nullptr) loss[n] = T(of_sample);
       totals[static_cast<std::size_t>(group)] += of_sample;
     }
@@ -57,7 +60,8 @@ void forward(const HostCall& call, Reduction reduction) {
 }
 
 template <class T>
-void backward(const HostCall& call, Reduction reduction) {
+void backward(const HostCall& call, const CrossEntropyOptions& options) {
+  const Reduction reduction = options.reduction;
   const std::int64_t samples = call.outputs[0].shape()[0];
   const std::int64_t classes = call.outputs[0].shape()[1];
   const auto* labels = call.inputs[1].as<std::int64_t>();
@@ -66,9 +70,13 @@ void backward(const HostCall& call, Reduction reduction) {
   T* diff_logits = call.outputs[0].as<T>();
   const double weight = reduction == Reduction::mean ? 1.0 / static_cast<double>(samples) : 1.0;
   parallel_for(samples, classes, [&](std::int64_t n) {
+    const auto of_loss = static_cast<double>(diff_loss[reduction == Reduction::none ? n : 0]);
+    if (of_loss == 0 || options.ignore == labels[n]) {
+      std::fill_n(diff_logits + n * classes, classes, T(0.F));
+      return;
+    }
     const bool known = labels[n] >= 0 && labels[n] < classes;
-    const double scale = known ? weight * static_cast<double>(diff_loss[reduction == Reduction::none ? n : 0])
-                               : std::numeric_limits<double>::quiet_NaN();
+    const double scale = known ? weight * of_loss : std::numeric_limits<double>::quiet_NaN();
     for (std::int64_t c = 0; c < classes; ++c) {
       const double excess =
           static_cast<double>(probabilities[n * classes + c]) - (c == labels[n] ? 1.0 : 0.0);
@@ -80,16 +88,16 @@ void backward(const HostCall& call, Reduction reduction) {
 }  // namespace
 
 void portable_softmax_cross_entropy(const HostCall& call) {
-  const Reduction reduction = op_cast<SoftmaxCrossEntropy>(call.op).options().reduction;
+  const CrossEntropyOptions& options = op_cast<SoftmaxCrossEntropy>(call.op).options();
   dispatch_floating(call.inputs[0].dtype(),
-                    [&]<class T>(std::type_identity<T>) { forward<T>(call, reduction); });
+                    [&]<class T>(std::type_identity<T>) { forward<T>(call, options); });
 }
 
 void portable_softmax_cross_entropy_grad(const HostCall& call) {
   if (call.outputs[0].data == nullptr) return;
-  const Reduction reduction = op_cast<SoftmaxCrossEntropyGrad>(call.op).options().reduction;
+  const CrossEntropyOptions& options = op_cast<SoftmaxCrossEntropyGrad>(call.op).options();
   dispatch_floating(call.outputs[0].dtype(),
-                    [&]<class T>(std::type_identity<T>) { backward<T>(call, reduction); });
+                    [&]<class T>(std::type_identity<T>) { backward<T>(call, options); });
 }
 
 }  // namespace plexaura

@@ -55,6 +55,14 @@ struct SoftmaxKernel {
   }
 };
 
+// The label whose samples take no part, if there is one.
+struct Ignored {
+  bool any;
+  std::int64_t label;
+
+  PLEXAURA_DEVICE bool is(std::int64_t of_sample) const { return any && of_sample == label; }
+};
+
 // A block a sample.
 template <class T>
 struct CrossEntropyKernel {
@@ -65,6 +73,7 @@ struct CrossEntropyKernel {
   std::int64_t samples;
   std::int64_t classes;
   Reduction reduction;
+  Ignored ignored;
   RowSum sum;
 
   // What the threads of a block share.
@@ -75,6 +84,7 @@ struct CrossEntropyKernel {
 
   PLEXAURA_DEVICE double loss_of(std::int64_t sample, const Line<T>& line, const Of& of) const {
     const std::int64_t label = labels[sample];
+    if (ignored.is(label)) return 0;
     if (label < 0 || label >= classes) return std::numeric_limits<double>::quiet_NaN();
     return Math::log(of.total) - (line.at(label) - of.largest);
   }
@@ -142,20 +152,26 @@ struct CrossEntropyGradKernel {
   std::int64_t classes;
   double weight;
   bool apart;
+  Ignored ignored;
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(diff_logits.count(), [&](std::int64_t i) {
       const std::int64_t sample = i / classes;
       const std::int64_t label = labels[sample];
+      const double of_loss = widen(diff_loss[apart ? sample : 0]);
       const bool known = label >= 0 && label < classes;
-      const double scale =
-          known ? weight * widen(diff_loss[apart ? sample : 0]) : std::numeric_limits<double>::quiet_NaN();
-      diff_logits[i] = narrow<T>(scale * (widen(probabilities[i]) - (i % classes == label ? 1.0 : 0.0)));
+      const double scale = known ? weight * of_loss : std::numeric_limits<double>::quiet_NaN();
+      const double excess = widen(probabilities[i]) - (i % classes == label ? 1.0 : 0.0);
+      diff_logits[i] = narrow<T>(of_loss == 0 || ignored.is(label) ? 0.0 : scale * excess);
     });
   }
 };
 
 namespace {
+
+Ignored ignored_of(const CrossEntropyOptions& options) {
+  return {options.ignore.has_value(), options.ignore.value_or(0)};
+}
 
 void softmax(const Call& call, bool logarithm) {
   const View& result = call.outputs[0];
@@ -177,25 +193,25 @@ void cuda_log_softmax(const Call& call) { softmax(call, true); }
 
 void cuda_softmax_cross_entropy(const Call& call) {
   const Shape& logits = call.inputs[0].shape();
-  const Reduction reduction = op_cast<SoftmaxCrossEntropy>(call.op).options().reduction;
+  const CrossEntropyOptions& options = op_cast<SoftmaxCrossEntropy>(call.op).options();
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_of_rows(logits[0]),
             CrossEntropyKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<std::int64_t>(),
                                   call.outputs[0].out<T>(), call.outputs[1].out<T>(), logits[0], logits[1],
-                                  reduction, row_sum_of(call, logits[0])});
+                                  options.reduction, ignored_of(options), row_sum_of(call, logits[0])});
   });
 }
 
 void cuda_softmax_cross_entropy_grad(const Call& call) {
   const View& result = call.outputs[0];
-  const Reduction reduction = op_cast<SoftmaxCrossEntropyGrad>(call.op).options().reduction;
+  const CrossEntropyOptions& options = op_cast<SoftmaxCrossEntropyGrad>(call.op).options();
   const auto samples = static_cast<double>(result.shape()[0]);
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(result.elements()),
             CrossEntropyGradKernel<T>{call.inputs[1].in<std::int64_t>(), call.inputs[2].in<T>(),
                                       call.inputs[3].in<T>(), result.out<T>(), result.shape()[1],
-                                      reduction == Reduction::mean ? 1 / samples : 1.0,
-                                      reduction == Reduction::none});
+                                      options.reduction == Reduction::mean ? 1 / samples : 1.0,
+                                      options.reduction == Reduction::none, ignored_of(options)});
   });
 }
 

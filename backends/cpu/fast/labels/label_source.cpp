@@ -30,7 +30,8 @@ const std::int64_t* labels_at(Address address) { return reinterpret_cast<const s
 
 bool is_class(std::int64_t label, const Logits& of) { return label >= 0 && label < of.classes; }
 
-void cross_entropy(const Logits& of, Reduction reduction, const Binding& at) {
+void cross_entropy(const Logits& of, const CrossEntropyOptions& options, const Binding& at) {
+  const Reduction reduction = options.reduction;
   const float* logits = floats(at.inputs[0]);
   const std::int64_t* labels = labels_at(at.inputs[1]);
   float* loss = floats(at.outputs[0]);
@@ -44,7 +45,8 @@ void cross_entropy(const Logits& of, Reduction reduction, const Binding& at) {
                       for (std::int64_t n = of.samples * group / groups;
                            n < of.samples * (group + 1) / groups; ++n) {
                         float* row = probabilities == nullptr ? nullptr : probabilities + n * of.classes;
-                        const double own = loss_of_row(logits + n * of.classes, of.classes, labels[n], row);
+                        const double known = loss_of_row(logits + n * of.classes, of.classes, labels[n], row);
+                        const double own = options.ignore == labels[n] ? 0 : known;
                         if (keeps_rows) loss[n] = static_cast<float>(own);
                         totals[static_cast<std::size_t>(group)] += own;
                       }
@@ -56,22 +58,27 @@ void cross_entropy(const Logits& of, Reduction reduction, const Binding& at) {
   *loss = static_cast<float>(total);
 }
 
-void cross_entropy_grad(const Logits& of, Reduction reduction, const Binding& at) {
+void cross_entropy_grad(const Logits& of, const CrossEntropyOptions& options, const Binding& at) {
+  const Reduction reduction = options.reduction;
   const std::int64_t* labels = labels_at(at.inputs[1]);
   const float* probabilities = floats(at.inputs[2]);
   const float* diff_loss = floats(at.inputs[3]);
   float* diff_logits = floats(at.outputs[0]);
   const float weight = reduction == Reduction::mean ? 1.F / static_cast<float>(of.samples) : 1.F;
-  parallel_pieces(of.samples, of.row_cost(nanoseconds_per_element),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    for (std::int64_t n = begin; n < end; ++n) {
-                      const bool known = is_class(labels[n], of);
-                      const float scale = weight * diff_loss[reduction == Reduction::none ? n : 0];
-                      loss_grad_of_row(probabilities + n * of.classes, of.classes, known ? labels[n] : 0,
-                                       known ? scale : std::numeric_limits<float>::quiet_NaN(),
-                                       diff_logits + n * of.classes);
-                    }
-                  });
+  parallel_pieces(
+      of.samples, of.row_cost(nanoseconds_per_element), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t n = begin; n < end; ++n) {
+          float* row = diff_logits + n * of.classes;
+          const float of_loss = diff_loss[reduction == Reduction::none ? n : 0];
+          if (of_loss == 0 || options.ignore == labels[n]) {
+            std::fill_n(row, of.classes, 0.F);
+            continue;
+          }
+          const bool known = is_class(labels[n], of);
+          loss_grad_of_row(probabilities + n * of.classes, of.classes, known ? labels[n] : 0,
+                           known ? weight * of_loss : std::numeric_limits<float>::quiet_NaN(), row);
+        }
+      });
 }
 
 void count_correct(const Logits& of, std::int64_t k, const Binding& at) {
@@ -123,11 +130,12 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
   const Logits of{matrix.elements() / classes, classes};
   const std::string& kind = query.region.kind;
   if (kind == loss)
-    return make_kernel([of, reduction = op_cast<SoftmaxCrossEntropy>(query.op()).options().reduction](
-                           const Binding& at) { cross_entropy(of, reduction, at); });
+    return make_kernel([of, options = op_cast<SoftmaxCrossEntropy>(query.op()).options()](const Binding& at) {
+      cross_entropy(of, options, at);
+    });
   if (kind == loss_grad)
-    return make_kernel([of, reduction = op_cast<SoftmaxCrossEntropyGrad>(query.op()).options().reduction](
-                           const Binding& at) { cross_entropy_grad(of, reduction, at); });
+    return make_kernel([of, options = op_cast<SoftmaxCrossEntropyGrad>(query.op()).options()](
+                           const Binding& at) { cross_entropy_grad(of, options, at); });
   if (kind == hits)
     return make_kernel([of, k = op_cast<TopKCorrect>(query.op()).options().k](const Binding& at) {
       count_correct(of, k, at);
