@@ -28,6 +28,14 @@ void require_window(const Window2d& window) {
     throw RuleError("the padding may be at most half the kernel, so that every window sees the input");
 }
 
+void require_pixels(Size2d input) {
+  if (input.h < 1 || input.w < 1)
+    throw RuleError(fmt::format(
+        "the image must have a height and a width of 1 or more (here {} x {}): a window over nothing has no "
+        "largest element and no mean",
+        input.h, input.w));
+}
+
 void require_small(const Window2d& window) {
   window.check();
   if (window.kernel.h * window.kernel.w > 255)
@@ -57,6 +65,7 @@ TensorType PoolOp::pooled(const TensorType& x) const {
   require_floating(x);
   require_nchw(x);
   require_window(window());
+  require_pixels(spatial(x.shape));
   const Size2d out = window().outputs(spatial(x.shape));
   return {x.dtype, Shape{x.shape[0], x.shape[1], out.h, out.w}};
 }
@@ -65,6 +74,7 @@ TensorType PoolOp::unpooled(const TensorType& y) const {
   require_floating(y);
   require_nchw(y);
   require_window(window());
+  require_pixels(options().input);
   const Size2d expected = window().outputs(options().input);
   if (spatial(y.shape) != expected)
     throw RuleError(fmt::format("the gradient must have the height and width of the output, {} x {}",

@@ -14,8 +14,8 @@ struct MaxPool2dOptions {
   Size2d padding{0, 0};               // at most half the kernel; what lies outside is never the largest
 };
 
-// The largest element of each window: x [N, C, H, W] -> [N, C, OH, OW] with OH = (H + 2 padding - KH) /
-// stride + 1. The first of several largest receives the gradient; a NaN in the window is the result. Windows
+// The largest element of each window: x [N, C, H, W], H and W not 0 -> [N, C, OH, OW] with OH = (H + 2 padding - KH)
+// / stride + 1. The first of several largest receives the gradient; a NaN in the window is the result. Windows
 // have at most 255 elements. Floating.
 PLEXAURA_API Node max_pool2d(Operand x, MaxPool2dOptions options);
 

@@ -139,6 +139,44 @@ const WrongCases wrong({
        avg_pool2d(x_of(graph, {1, 1, 4, 2}), {.kernel = {3, 3}});
      },
      {"along W", "padded input has 2"}},
+    {"max_pool2d of no rows",
+     "max_pool2d",
+     [](Graph& graph) {
+       max_pool2d(x_of(graph, {1, 1, 0, 4}), {.kernel = {2, 2}, .padding = {1, 1}});
+     },
+     {"height and a width of 1 or more", "0 x 4"}},
+    {"max_pool2d of no columns",
+     "max_pool2d",
+     [](Graph& graph) {
+       max_pool2d(x_of(graph, {1, 1, 4, 0}), {.kernel = {2, 2}, .padding = {1, 1}});
+     },
+     {"height and a width of 1 or more", "4 x 0"}},
+    {"avg_pool2d of no rows",
+     "avg_pool2d",
+     [](Graph& graph) {
+       avg_pool2d(x_of(graph, {1, 1, 0, 4}), {.kernel = {2, 2}, .padding = {1, 1}});
+     },
+     {"height and a width of 1 or more", "0 x 4"}},
+    {"avg_pool2d_grad to no columns",
+     "avg_pool2d_grad",
+     [](Graph& graph) {
+       avg_pool2d_grad(x_of(graph, {1, 1, 3, 1}), {4, 0}, {.kernel = {2, 2}, .padding = {1, 1}});
+     },
+     {"height and a width of 1 or more", "4 x 0"}},
+    {"max_pool2d_grad to no rows",
+     "max_pool2d_grad",
+     [](Graph& graph) {
+       max_pool2d_grad(x_of(graph, {1, 1, 1, 3}), graph.input("i", {DType::uint8, {1, 1, 1, 3}}), {0, 4},
+                       {.kernel = {2, 2}, .padding = {1, 1}});
+     },
+     {"height and a width of 1 or more", "0 x 4"}},
+    {"max_pool2d_gather of no rows",
+     "max_pool2d_gather",
+     [](Graph& graph) {
+       max_pool2d_gather(x_of(graph, {1, 1, 0, 4}), graph.input("i", {DType::uint8, {1, 1, 1, 3}}),
+                         {.kernel = {2, 2}, .padding = {1, 1}});
+     },
+     {"height and a width of 1 or more", "0 x 4"}},
     {"avg_pool2d_grad, another shape",
      "avg_pool2d_grad",
      [](Graph& graph) {
