@@ -35,8 +35,9 @@ PLEXAURA_API Node leaky_relu(Operand x, double slope = 0.01);
 // infinite. The gradient passes where low <= x <= high.
 PLEXAURA_API Node clip(Operand x, double low, double high);
 
-// The same values as another dtype. Floats to integers truncate; anything but zero is true. Floats pass
-// gradients on, cast back.
+// The same values as another dtype. Floats to integers truncate; what does not fit becomes the nearest value that does,
+// and NaN becomes 0. Integers to smaller ones wrap around. Anything but zero is true. Floats pass gradients on, cast
+// back.
 PLEXAURA_API Node cast(Operand x, DType dtype);
 
 // x itself, through which no gradient flows.

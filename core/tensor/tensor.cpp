@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/machine_memory.h"
+#include "core/tensor/convert.h"
 #include "core/tensor/dispatch.h"
 
 namespace plexaura {
@@ -88,7 +89,7 @@ Tensor Tensor::cast(DType target) const {
   dispatch(dtype(), [&]<class From>(std::type_identity<From>) {
     dispatch(target, [&]<class To>(std::type_identity<To>) {
       std::ranges::transform(as<From>(), result.as<To>().begin(),
-                             [](From value) { return static_cast<To>(value); });
+                             [](From value) { return convert<To>(value); });
     });
   });
   return result;

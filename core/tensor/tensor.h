@@ -58,7 +58,7 @@ class PLEXAURA_API Tensor {
 
   // Every element converted, whatever the dtype; for reading results and for tests.
   std::vector<double> to_doubles() const;
-  // A copy with every element converted to another dtype.
+  // A copy with every element converted to another dtype, as by the op cast: see convert() of core/tensor/convert.h.
   Tensor cast(DType target) const;
   // A copy with another shape of as many elements.
   Tensor reshaped(Shape shape) const;

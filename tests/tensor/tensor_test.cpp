@@ -42,6 +42,26 @@ TEST_CASE("cast and reshape make copies") {
   CHECK(tensor.reshaped({4}).shape() == Shape{4});
 }
 
+TEST_CASE("cast takes what does not fit to the nearest value, and NaN to 0") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor tensor = Tensor::of<double>({6}, {nan, infinity, -infinity, 1e30, 300, -1});
+  for (const DType from : {DType::float64, DType::float32, DType::bfloat16}) {
+    const Tensor wide = tensor.cast(from);
+    CHECK(wide.cast(DType::uint8).to_doubles() == std::vector<double>{0, 255, 0, 255, 255, 0});
+    CHECK(wide.cast(DType::int32).to_doubles() ==
+          std::vector<double>{0, 2147483647, -2147483648.0, 2147483647, 300, -1});
+    const Tensor whole = wide.cast(DType::int64);
+    CHECK(whole.as<std::int64_t>()[0] == 0);
+    CHECK(whole.as<std::int64_t>()[1] == std::numeric_limits<std::int64_t>::max());
+    CHECK(whole.as<std::int64_t>()[2] == std::numeric_limits<std::int64_t>::min());
+    CHECK(whole.as<std::int64_t>()[3] == std::numeric_limits<std::int64_t>::max());
+  }
+  CHECK(Tensor::scalar(255.9).cast(DType::bfloat16).cast(DType::uint8).to_doubles()[0] == 255);
+  CHECK(Tensor::scalar(nan).cast(DType::boolean).to_doubles()[0] == 1);
+  CHECK(Tensor::scalar(std::int64_t{300}).cast(DType::uint8).to_doubles()[0] == 44);
+}
+
 TEST_CASE("what a tensor refuses") {
   Tensor tensor(TensorType{DType::float32, {3}});
   CHECK(user_error([&] { tensor.as<double>(); }).find("read as float64") != std::string::npos);

@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
 #include "backends/cpu/std_math.h"
+#include "core/tensor/convert.h"
 #include "core/tensor/dispatch.h"
 
 namespace plexaura::portable {
@@ -31,28 +31,6 @@ bool is_nan(T value) {
     return false;
   else
     return std::isnan(static_cast<Compute<T>>(value));
-}
-
-// One element as another type. Floats to integers truncate; what does not fit becomes the nearest value that
-// does, NaN becomes 0.
-template <class To, class From>
-To convert(From value) {
-  if constexpr (std::is_same_v<To, From>) {
-    return value;
-  } else if constexpr (std::is_same_v<To, bool>) {
-    return static_cast<Compute<From>>(value) != Compute<From>(0);
-  } else if constexpr (is_half<To>) {
-    return To(static_cast<float>(value));
-  } else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
-    constexpr To smallest = std::numeric_limits<To>::min();
-    constexpr To largest = std::numeric_limits<To>::max();
-    const auto wide = static_cast<double>(value);
-    if (wide != wide) return 0;
-    if (wide <= static_cast<double>(smallest)) return smallest;
-    return wide >= static_cast<double>(largest) ? largest : static_cast<To>(wide);
-  } else {
-    return static_cast<To>(value);
-  }
 }
 
 // Calls f(std::type_identity<T>{}) for a floating dtype. The shape rules have refused all others.
