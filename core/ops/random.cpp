@@ -2,16 +2,33 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 
 #include "core/ops/elementwise.h"
+#include "core/tensor/dispatch.h"
 
 namespace plexaura {
 
 namespace {
 
 // Once it is rounded to the dtype.
-bool is_finite(double number, DType dtype) {
-  return std::isfinite(Tensor::scalar(number).cast(dtype).to_doubles()[0]);
+double held(double number, DType dtype) { return Tensor::scalar(number).cast(dtype).to_doubles()[0]; }
+bool is_finite(double number, DType dtype) { return std::isfinite(held(number, dtype)); }
+
+// The next smaller number.
+double below(double number, DType dtype) {
+  return dispatch(dtype, [&]<class T>(std::type_identity<T>) -> double {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::nextafter(static_cast<T>(number), -std::numeric_limits<T>::infinity());
+    } else if constexpr (std::is_integral_v<T>) {
+      throw InternalError("below() of a dtype that is not floating");
+    } else {
+      T result(static_cast<float>(number));
+      const bool is_zero = number == 0;
+      result.bits = static_cast<std::uint16_t>(is_zero ? 0x8001 : result.bits + (number > 0 ? -1 : 1));
+      return static_cast<double>(result);
+    }
+  });
 }
 
 Node draw(Graph& graph, RandomValues::Kind kind, RandomDraws draws, std::source_location where) {
@@ -25,6 +42,11 @@ Node draw(Graph& graph, RandomValues::Kind kind, RandomDraws draws, std::source_
 void RandomDraws::describe(Description& to) const {
   to.add("dtype", type.dtype).add("shape", type.shape).add("first", first).add("second", second);
   to.add("batch", batch).add("stream", stream);
+}
+
+double RandomDraws::largest() const {
+  const double high = held(second, type.dtype);
+  return held(first, type.dtype) < high ? below(high, type.dtype) : high;
 }
 
 std::vector<TensorType> RandomValues::infer(std::span<const TensorType> inputs) const {

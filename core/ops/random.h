@@ -15,7 +15,8 @@ struct RandomOptions {
 // rank with the whole batch draws. Training draws anew in each step; validation draws the same for a sample each time,
 // and so does a Predictor. A VM that is given no StepBlock draws anew in each run: see VM::run.
 
-// Evenly from `low` to `high`: low + (high - low) u with u of 32 bits, 0 <= u < 1, rounded to the dtype. Both finite
+// Evenly from `low` to `high`: low + (high - low) u with u of 32 bits, 0 <= u < 1, rounded to the dtype, or where that
+// gives `high` the number below it. So `high` is never drawn, unless no number of the dtype lies between. Both finite
 // in the dtype, their distance in float64; low not above high.
 PLEXAURA_API Node uniform(Graph& graph, const TensorType& type, double low = 0, double high = 1,
                           RandomOptions options = {},
@@ -33,6 +34,8 @@ struct RandomDraws : RandomOptions {
   double second = 1;  // the upper bound, or the deviation
   std::int64_t stream = 0;
   PLEXAURA_API void describe(Description& to) const;
+  // The largest number of the dtype that uniform() draws.
+  PLEXAURA_API double largest() const;
 };
 
 // The class behind both. Input: StepScalar::random.

@@ -1,5 +1,6 @@
 #include "core/ops/random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
 #include <limits>
@@ -155,6 +156,33 @@ TEST_CASE("random values are new for each step, seed and op, and the same in a s
   const std::vector<Node> both{noise(graph), noise(graph)};
   const auto results = Runner(graph, both, test_backend())({}, {.step = 1, .seed = 1});
   CHECK(!(results[0] == results[1]));
+}
+
+TEST_CASE("uniform values are below the upper bound in every dtype, also where rounding would reach it") {
+  for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32, DType::float64})
+    for (const double high : {1.0, 0.0, -1.0}) {
+      const Tensor values = values_of(
+          [&](Graph& graph) {
+            return uniform(graph, {dtype, {1 << 14}}, high - 1, high);
+          },
+          {});
+      const std::vector<double> drawn = values.to_doubles();
+      CHECK(std::ranges::all_of(drawn, [&](double value) { return value >= high - 1 && value < high; }));
+    }
+}
+
+TEST_CASE("the largest uniform value is the one below the upper bound, if the lower one is below it") {
+  const auto largest = [](DType dtype, double low, double high) {
+    return RandomDraws{{}, {dtype, {}}, low, high, 0}.largest();
+  };
+  CHECK(largest(DType::float16, 0, 1) == 1 - 0x1p-11);
+  CHECK(largest(DType::bfloat16, 0, 1) == 1 - 0x1p-8);
+  CHECK(largest(DType::float32, 0, 1) == 1 - 0x1p-24);
+  CHECK(largest(DType::float64, 0, 1) == 1 - 0x1p-53);
+  CHECK(largest(DType::float16, -2, -1) == -1 - 0x1p-10);
+  CHECK(largest(DType::float16, -1, 0) == -0x1p-24);
+  CHECK(largest(DType::float16, 3, 3) == 3);
+  CHECK(largest(DType::float16, 1, 1.0001) == 1);
 }
 
 TEST_CASE("a later part of the batch has the values that the whole batch has there") {

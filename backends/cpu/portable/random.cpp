@@ -1,5 +1,6 @@
 #include "core/ops/random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -37,8 +38,9 @@ void fill(const HostCall& call, const Value& value) {
 
 void portable_uniform(const HostCall& call) {
   const RandomDraws& of = op_cast<RandomValues>(call.op).options();
-  fill(call, [low = of.first, width = of.second - of.first](const philox::Block& block, std::int64_t lane) {
-    return low + width * (block.words[lane] * 0x1p-32);
+  fill(call, [low = of.first, width = of.second - of.first, largest = of.largest()](
+                 const philox::Block& block, std::int64_t lane) {
+    return std::min(low + width * (block.words[lane] * 0x1p-32), largest);
   });
 }
 

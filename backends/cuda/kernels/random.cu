@@ -54,10 +54,12 @@ struct UniformKernel {
   DrawsOf draws;
   double low;
   double width;
+  double largest;
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(dst.count(), [&](std::int64_t i) {
-      dst[i] = narrow<T>(static_cast<Compute<T>>(low + width * (draws.at(i).word() * 0x1p-32)));
+      const double value = low + width * (draws.at(i).word() * 0x1p-32);
+      dst[i] = narrow<T>(static_cast<Compute<T>>(value < largest ? value : largest));
     });
   }
 };
@@ -109,7 +111,7 @@ void cuda_uniform(const Call& call) {
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
     enqueue(call, blocks_for(result.elements()),
             UniformKernel<T>{result.out<T>(), draws_of(call.inputs[0], result.shape(), of.stream, of.batch),
-                             of.first, of.second - of.first});
+                             of.first, of.second - of.first, of.largest()});
   });
 }
 

@@ -44,10 +44,13 @@ PLEXAURA_INLINE SineAndCosine sine_and_cosine(std::uint32_t word) {
 
 }  // namespace
 
-PLEXAURA_CLONES void uniform_loop(const std::uint32_t* words, double low, double width, float* values) {
+PLEXAURA_CLONES void uniform_loop(const std::uint32_t* words, double low, double width, double largest,
+                                  float* values) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < draws_at_once; ++i)
-    values[i] = static_cast<float>(low + width * (static_cast<double>(words[i]) * 0x1p-32));
+  for (std::int64_t i = 0; i < draws_at_once; ++i) {
+    const double value = low + width * (static_cast<double>(words[i]) * 0x1p-32);
+    values[i] = static_cast<float>(value < largest ? value : largest);
+  }
 }
 
 PLEXAURA_CLONES void normal_loop(const std::uint32_t* words, float mean, float deviation, float* values) {

@@ -31,10 +31,10 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query) {
   const RandomDraws& of = op_cast<RandomValues>(query.op()).options();
   const DrawnElements drawn(of.type.shape, of.batch, of.stream);
   if (query.region.kind == "uniform")
-    return make_random(drawn, nanoseconds_per_uniform,
-                       [low = of.first, width = of.second - of.first](const std::uint32_t* words, float* y) {
-                         uniform_loop(words, low, width, y);
-                       });
+    return make_random(
+        drawn, nanoseconds_per_uniform,
+        [low = of.first, width = of.second - of.first, largest = of.largest()](
+            const std::uint32_t* words, float* y) { uniform_loop(words, low, width, largest, y); });
   return make_random(drawn, nanoseconds_per_normal,
                      [mean = static_cast<float>(of.first), deviation = static_cast<float>(of.second)](
                          const std::uint32_t* words, float* y) { normal_loop(words, mean, deviation, y); });
