@@ -29,7 +29,13 @@ Node ratio_or_one(const Node& numerator, const Node& denominator) {
   return where(has_meaning, numerator, 1) / where(has_meaning, denominator, 1);
 }
 
-Node norm(const Node& vector) { return sqrt(sum(square(vector))); }
+// The elements are divided by the sum of their sizes before they are squared: squares of float32 numbers below 1e-23
+// are 0, and those above 1e19 infinite.
+Node norm(const Node& vector) {
+  const Node size = sum(abs(vector));
+  const Node scale = where(gt(size, 0), size, 1);
+  return scale * sqrt(sum(square(vector / scale)));
+}
 
 class UpdateBuilder {
  public:

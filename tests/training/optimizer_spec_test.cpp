@@ -176,6 +176,17 @@ TEST_CASE("LARS and LAMB step as far whatever the length of the gradient, and st
   }
 }
 
+TEST_CASE("LARS and LAMB step as far where the squares of the gradient are too small for its dtype") {
+  for (const Kind kind : {Kind::lars, Kind::lamb}) {
+    Updates small({.kind = kind});
+    Updates plain({.kind = kind});
+    small.step({1e-200, -1e-200, 0}, 0.1);
+    plain.step({1, -1, 0}, 0.1);
+    CHECK(small.value()[0] == doctest::Approx(plain.value()[0]).epsilon(1e-7));
+    CHECK(small.value()[0] < 1 - 1e-5);
+  }
+}
+
 TEST_CASE("LARS and LAMB divide the scale of the loss out, too") {
   for (const Kind kind : {Kind::lars, Kind::lamb}) {
     Updates plain({.kind = kind});
