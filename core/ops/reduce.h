@@ -14,7 +14,8 @@ struct ReduceOptions {
   void describe(Description& to) const { to.add("axes", axes).add("keepdims", keepdims); }
 };
 
-// The sum over axes. Numbers of any dtype but bool; float32 and below are added up in a wider type.
+// The sum over axes. Numbers of any dtype but bool; float32 and below are added up in a wider type. The result has x's
+// dtype: a sum of integers that it does not hold wraps around, so cast() them to a wider dtype before.
 PLEXAURA_API Node sum(Operand x, ReduceOptions options = {});
 // The mean over axes; NaN where there is nothing to average. Floating only.
 PLEXAURA_API Node mean(Operand x, ReduceOptions options = {});
@@ -28,10 +29,10 @@ PLEXAURA_API Node min(Operand x, ReduceOptions options = {});
 // all. No gradient.
 PLEXAURA_API Node argmax(Operand x, std::int64_t axis, bool keepdims = false);
 
-// x summed down to a shape that broadcasts to x's: the adjoint of broadcasting. x itself where the shapes are
 // x / count, divided in float32 where x has 16 bits and its dtype does not hold the count. Floating.
 Node divide_by_count(Operand x, std::int64_t count);
 
+// x summed down to a shape that broadcasts to x's: the adjoint of broadcasting. x itself where the shapes are
 // equal.
 PLEXAURA_API Node sum_to(Operand x, const Shape& shape);
 
