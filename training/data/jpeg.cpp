@@ -52,13 +52,12 @@ void set_up(JpegErrors& errors) {
   errors.manager.emit_message = on_message;
 }
 
-// libjpeg's CMYK as RGB. Files of Adobe hold inverted values: 255 is no ink.
-void convert_cmyk(std::span<const std::uint8_t> cmyk, bool inverted, std::uint8_t* rgb) {
+// libjpeg's CMYK as RGB. 255 stands for no ink, as Adobe's programs write it. Pillow reads every JPEG of four
+// components so, with Adobe's marker or without it.
+void convert_cmyk(std::span<const std::uint8_t> cmyk, std::uint8_t* rgb) {
   for (std::size_t pixel = 0; pixel * 4 < cmyk.size(); ++pixel)
     for (std::size_t channel = 0; channel < 3; ++channel) {
-      const int ink = cmyk[pixel * 4 + channel];
-      const int black = cmyk[pixel * 4 + 3];
-      const int product = inverted ? ink * black : (255 - ink) * (255 - black);
+      const int product = cmyk[pixel * 4 + channel] * cmyk[pixel * 4 + 3];
       rgb[pixel * 3 + channel] = static_cast<std::uint8_t>((product + 127) / 255);
     }
 }
@@ -80,7 +79,7 @@ class JpegReader {
     for (std::int64_t row = 0; row < image.height; ++row) {
       std::uint8_t* rgb = image.pixels.data() + row * image.width * 3;
       if (!read_row(is_cmyk ? cmyk.data() : rgb)) throw_error();
-      if (is_cmyk) convert_cmyk(cmyk, info_.saw_Adobe_marker != FALSE, rgb);
+      if (is_cmyk) convert_cmyk(cmyk, rgb);
     }
     if (!finish()) throw_error();
     return image;
