@@ -72,8 +72,9 @@ class JpegReader {
   ~JpegReader() { jpeg_destroy_decompress(&info_); }
 
   Image read() {
+    // Before start(), which decodes all of a progressive file.
+    Image image = make_image(info_.image_width, info_.image_height);
     if (!start()) throw_error();
-    Image image = make_image(info_.output_width, info_.output_height);
     const bool is_cmyk = info_.out_color_space == JCS_CMYK;
     std::vector<std::uint8_t> cmyk(is_cmyk ? static_cast<std::size_t>(image.width * 4) : 0);
     for (std::int64_t row = 0; row < image.height; ++row) {

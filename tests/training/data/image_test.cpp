@@ -135,6 +135,22 @@ TEST_CASE("a JPEG that is cut off anywhere is refused by name") {
   }
 }
 
+// A progressive file that was decoded first would be told to be cut off.
+TEST_CASE("a JPEG of too many pixels is refused by its header") {
+  constexpr std::uint8_t side = 0x30;  // the upper byte of 12,288 pixels
+  for (const bool progressive : {false, true}) {
+    Bytes bytes = plain_jpeg(JCS_GRAYSCALE, JCS_GRAYSCALE, {77}, progressive);
+    const Bytes frame{0xff, static_cast<std::uint8_t>(progressive ? 0xc2 : 0xc0)};
+    const auto found = std::ranges::search(bytes, frame).begin();
+    REQUIRE(found != bytes.end());
+    found[5] = side;  // behind the marker, the length and the depth: height and width
+    found[7] = side;
+    CHECK(testing::error_of([&] { decode_image(bytes, "b.jpg"); }) ==
+          "b.jpg: the image cannot be decoded: 12304x12304 pixels is beyond the limit of 134217728; replace or "
+          "remove the file");
+  }
+}
+
 TEST_CASE("a JPEG with damage inside is refused") {
   Bytes bytes = encode_jpeg(gradient(64, 64));
   for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 40; ++i)
