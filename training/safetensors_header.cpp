@@ -87,6 +87,8 @@ class KeyWatch {
 
 Json parse_json(std::string_view text, KeyWatch& watch, const HeaderPlace& place) {
   if (!text.starts_with('{')) place.fail("the header does not begin with '{'");
+  // The parser takes it for the end of the text.
+  if (text.find('\0') != std::string_view::npos) place.fail("the header holds a zero byte");
   try {
     return Json::parse(text.begin(), text.end(), std::ref(watch));
   } catch (const Json::exception& error) {

@@ -198,6 +198,8 @@ TEST_CASE("headers that are not the table they should be") {
   CHECK(error_of("[]", "") == "the header does not begin with '{'");
   CHECK(error_of("{", "").starts_with("the header is not valid JSON ("));
   CHECK(error_of("{} x", "").starts_with("the header is not valid JSON ("));
+  for (const std::string& end : {std::string(1, '\0'), std::string("\0 x", 3), std::string(" \0{}", 4)})
+    CHECK(error_of("{}" + end, "") == "the header holds a zero byte");
   CHECK(error_of("{\"\xff\":1}", "").starts_with("the header is not valid JSON ("));
   CHECK(error_of(R"({"a":)" + std::string(100000, '['), "") == "the header is nested too deeply");
   CHECK(error_of(object(entry("U8", "[[8]]", "[0,8]")), "12345678") == "the header is nested too deeply");
