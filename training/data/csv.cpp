@@ -11,6 +11,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "training/data/csv_cells.h"
+#include "training/data/csv_header.h"
 #include "training/data/csv_text.h"
 #include "training/file.h"
 
@@ -18,40 +20,12 @@ namespace plexaura {
 
 namespace {
 
-// Foreign text in an error is not shown at any length.
-std::string shown(const std::string& text) {
-  constexpr std::size_t longest = 60;
-  if (text.size() <= longest) return text;
-  std::size_t end = longest;
-  while ((static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // within a character
-  return text.substr(0, end) + "...";
-}
-
 std::string list_of(const std::vector<std::string>& names) {
   constexpr std::size_t most = 20;
   std::vector<std::string> first;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) first.push_back(shown(names[i]));
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) first.push_back(shortened(names[i]));
   const std::string rest = names.size() > most ? fmt::format(" and {} more", names.size() - most) : "";
   return fmt::format("{}{}", fmt::join(first, ", "), rest);
-}
-
-// Reads the whole of `text` as a finite number, in the range of float32.
-std::errc parse_number(const std::string& text, double& value) {
-  const bool has_plus = text.starts_with('+') && !text.starts_with("+-");  // from_chars knows no plus
-  const char* last = text.data() + text.size();
-  const auto result = std::from_chars(text.data() + (has_plus ? 1 : 0), last, value);
-  const bool is_whole = result.ptr == last && std::isfinite(value);
-  if (result.ec == std::errc{} && !is_whole) return std::errc::invalid_argument;
-  // Not whether a float of it is 0: that depends on what this thread does with denormals.
-  constexpr double rounds_to_none = static_cast<double>(std::numeric_limits<float>::denorm_min()) / 2;
-  const bool fits = value == 0 || (std::abs(value) <= std::numeric_limits<float>::max() &&
-                                   std::abs(value) > rounds_to_none);
-  return result.ec == std::errc{} && !fits ? std::errc::result_out_of_range : result.ec;
-}
-
-bool is_number(const std::string& text) {
-  double ignored = 0;
-  return parse_number(text, ignored) == std::errc{};
 }
 
 constexpr std::size_t no_column = std::numeric_limits<std::size_t>::max();
@@ -106,6 +80,17 @@ std::vector<std::size_t> feature_columns(const Columns& columns, const CsvOption
   return chosen;
 }
 
+void check_names(const CsvText& text, const CsvRow& first, const CsvOptions& options,
+                 const std::vector<std::size_t>& features, std::size_t label) {
+  if (!options.header) return check_no_header(text, first, features);
+  if (!options.names_may_be_numbers) check_header(text, first, features);
+  std::vector<std::size_t> used = features;
+  if (label != no_column) used.push_back(label);
+  // Who asks for a column says that it is there on purpose.
+  if (options.features.empty()) check_named(text, first, used);
+  check_names_differ(text, first, used);
+}
+
 std::optional<std::int64_t> whole_number(const std::string& text) {
   std::int64_t value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -135,59 +120,16 @@ std::vector<std::int64_t> place_labels(const std::vector<NamedLabel>& labels,
     const auto found = numbers.find(label.text);
     if (found == numbers.end())
       throw UserError(fmt::format("{}: '{}' is none of the classes {}; correct the label or add the class",
-                                  label.place, shown(label.text), list_of(classes)));
+                                  label.place, shortened(label.text), list_of(classes)));
     placed.push_back(found->second);
   }
   return placed;
 }
 
-// One cell where there should be several: the file separates its columns by something else.
-void check_delimiter(const CsvText& text, const CsvRow& first) {
-  if (first.size() > 1) return;
-  const std::string& only = first.front().text;
-  const std::size_t other = only.find_first_of(",;\t|");
-  if (other != std::string::npos)
-    throw UserError(fmt::format(
-        "{}: the first line is one column and holds {}; if that separates the columns, set data.delimiter to "
-        "it",
-        text.place(first.front()), only[other] == '\t' ? "a tab" : fmt::format("'{}'", only[other])));
-}
-
-// A first line whose features are numbers would be lost as names of columns.
-void check_header(const CsvText& text, const CsvRow& first, const std::vector<std::size_t>& features) {
-  if (std::ranges::all_of(features, [&](std::size_t column) { return is_number(first[column].text); }))
-    throw UserError(
-        fmt::format("{}: the first line holds numbers where the names of the columns should be; set "
-                    "data.header to false if it is a sample, or to true if these are the names",
-                    text.place(first.front())));
-}
-
-// A first line of names is no sample.
-void check_no_header(const CsvText& text, const CsvRow& first, const std::vector<std::size_t>& features) {
-  if (std::ranges::none_of(features, [&](std::size_t column) {
-        return first[column].text.empty() || is_number(first[column].text);
-      }))
-    throw UserError(
-        fmt::format("{}: '{}' is no number, and the first line may be the names of the columns; "
-                    "leave out data.header=false if it is",
-                    text.place(first[features.front()]), shown(first[features.front()].text)));
-}
-
-// A name that is given twice does not say which column is meant.
-void check_names(const CsvText& text, const CsvRow& header, const std::vector<std::size_t>& used) {
-  if (std::ranges::find(used, header.size() - 1) != used.end() && header.back().text.empty())
-    throw UserError(fmt::format(
-        "{}: the last column has no name; name it, or remove the delimiter at the end of the line",
-        text.place(header.back())));
-  std::map<std::string, std::size_t> first;
-  for (std::size_t column = 0; column < header.size(); ++column) {
-    const auto [found, is_new] = first.emplace(header[column].text, column);
-    if (is_new) continue;
-    for (const std::size_t twin : {found->second, column})
-      if (std::ranges::find(used, twin) != used.end())
-        throw UserError(fmt::format("{}: a column is called '{}' as another one is; rename one of them",
-                                    text.place(header[column]), shown(header[column].text)));
-  }
+bool has_decimal_comma(std::string text) {
+  if (std::ranges::count(text, ',') != 1) return false;
+  std::ranges::replace(text, ',', '.');
+  return is_number(text);
 }
 
 double parse_feature(const std::string& text, const std::string& place, const std::string& column) {
@@ -195,22 +137,26 @@ double parse_feature(const std::string& text, const std::string& place, const st
   const std::errc error = parse_number(text, value);
   if (error == std::errc::result_out_of_range)
     throw UserError(fmt::format("{}: '{}' in {} is out of the range of float32; scale the column", place,
-                                shown(text), column));
+                                shortened(text), column));
   if (error != std::errc{})
-    throw UserError(
-        fmt::format("{}: '{}' in {} is not a finite number; features are numbers, so correct the cell or "
-                    "leave the column out",
-                    place, shown(text), column));
+    throw UserError(fmt::format("{}: '{}' in {} is not a finite number; {}", place, shortened(text), column,
+                                has_decimal_comma(text)
+                                    ? "write numbers with a point, not with a comma"
+                                    : "features are numbers, so correct the cell or leave the column out"));
   return value;
 }
 
-void check_width(const CsvText& text, const CsvRow& row, std::size_t width) {
+void check_width(const CsvText& text, const CsvRow& row, const Columns& columns) {
+  const std::size_t width = columns.size();
   if (row.size() == width) return;
   const CsvCell& cell = row[std::min(width, row.size() - 1)];
   const bool ends_in_delimiter = row.size() == width + 1 && row.back().text.empty();
-  throw UserError(
-      fmt::format("{}: the row has {} cells where the first has {}; {}", text.place(cell), row.size(), width,
-                  ends_in_delimiter ? "remove the delimiter at its end" : "give every row as many"));
+  const bool may_be_comment = columns.name(0).starts_with('#');
+  throw UserError(fmt::format("{}: the row has {} cells where the first has {}; {}", text.place(cell),
+                              row.size(), width,
+                              ends_in_delimiter ? "remove the delimiter at its end"
+                              : may_be_comment  ? "remove the first line if it is a comment"
+                                                : "give every row as many"));
 }
 
 // What the rows hold, before labels have become numbers.
@@ -220,7 +166,7 @@ struct Table {
 
   void append(const CsvText& text, const CsvRow& row, const Columns& columns,
               const std::vector<std::size_t>& features, std::size_t label) {
-    check_width(text, row, columns.size());
+    check_width(text, row, columns);
     for (const std::size_t column : features)
       values.push_back(parse_feature(row[column].text, text.place(row[column]), columns.name(column)));
     labels.push_back(label == no_column ? NamedLabel{} : NamedLabel{row[label].text, text.place(row[label])});
@@ -236,26 +182,40 @@ struct Table {
   }
 };
 
+struct Spread {
+  double least = 0;
+  double most = 0;
+
+  double largest() const { return std::max(std::abs(least), std::abs(most)); }
+};
+
+Spread spread_of(const std::vector<double>& values, std::size_t column, std::size_t columns) {
+  Spread spread{values[column], values[column]};
+  for (std::size_t i = column; i < values.size(); i += columns) {
+    spread.least = std::min(spread.least, values[i]);
+    spread.most = std::max(spread.most, values[i]);
+  }
+  return spread;
+}
+
 // Large numbers that differ by little, such as times in seconds since 1970, are the same as float32.
 void check_precision(const std::string& file, const std::vector<double>& values,
                      const std::vector<std::string>& names) {
   constexpr double largest_share = 0.01;
   for (std::size_t column = 0; column < names.size(); ++column) {
-    double least = values[column];
-    double most = values[column];
+    const Spread spread = spread_of(values, column, names.size());
+    const double width = spread.most - spread.least;
     double rounding = 0;
-    for (std::size_t i = column; i < values.size(); i += names.size()) {
-      least = std::min(least, values[i]);
-      most = std::max(most, values[i]);
+    for (std::size_t i = column; i < values.size(); i += names.size())
       rounding = std::max(rounding, std::abs(values[i] - static_cast<double>(static_cast<float>(values[i]))));
-    }
-    const double largest = std::max(std::abs(least), std::abs(most));
-    const bool is_normal = largest >= std::numeric_limits<float>::min();  // the rest counts as 0 anyway
-    if (is_normal && most > least && rounding > largest_share * (most - least))
+    const bool is_normal =
+        spread.largest() >= std::numeric_limits<float>::min();  // the rest counts as 0 anyway
+    if (is_normal && width > 0 && rounding > largest_share * width)
       throw UserError(
           fmt::format("{}: the numbers of {} lie between {} and {}, and float32 rounds them by up to {:.2g}; "
-                      "subtract a number from the whole column",
-                      file, shown(names[column]), least, most, rounding));
+                      "remove the column if its numbers are meant to be equal, or subtract a number from all "
+                      "of them",
+                      file, shortened(names[column]), spread.least, spread.most, rounding));
   }
 }
 
@@ -267,18 +227,14 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   CsvRow row;
   if (!text.next(row))
     throw UserError(fmt::format("{}: the file is empty; it needs rows of samples", path.string()));
-  check_delimiter(text, row);
+  check_first_line(text, row);
   const Columns columns(path.string(), row, options.header);
   const std::size_t label = options.labelled ? columns.find(options.label) : no_column;
   const std::vector<std::size_t> features = feature_columns(columns, options, label);
   if (features.empty())
     throw UserError(
         fmt::format("{}: the label is the only column; features need one at least", path.string()));
-  if (options.header && !options.names_may_be_numbers) check_header(text, row, features);
-  if (!options.header) check_no_header(text, row, features);
-  std::vector<std::size_t> used = features;
-  if (label != no_column) used.push_back(label);
-  if (options.header) check_names(text, row, used);
+  check_names(text, row, options, features, label);
   for (const std::size_t column : features) feature_names_.push_back(columns.name(column));
 
   Table table;
@@ -289,7 +245,9 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   class_names_ = options.class_names.empty() ? table.classes() : options.class_names;
   labels_ = options.labelled ? place_labels(table.labels, class_names_)
                              : std::vector<std::int64_t>(table.labels.size(), 0);
-  if (options.labelled) check_precision(path.string(), table.values, feature_names_);
+  if (options.labelled) {
+    check_precision(path.string(), table.values, feature_names_);
+  }
   values_.assign(table.values.begin(), table.values.end());
 }
 

@@ -31,10 +31,11 @@ struct CsvOptions {
 // A table of numbers and one column of class labels, read into memory at construction. A sample is float32
 // [features]; its label is its class's place in class_names(). Lines end in LF or CRLF, cells may be quoted
 // ("a ""b"""), blanks around a cell and empty lines are ignored, every cell of a feature is a finite number,
-// no label is empty, no column that is used has the name of another one, and the numbers of a labelled table differ by
-// more than float32 rounds them. The text is UTF-8, in a regular
-// file. The constructor throws UserError naming file:line:column (both
-// counted from 1, the column in characters) for whatever is otherwise. Thread-safe.
+// no label is empty or found to be a word for a missing value, every column that is used has a name, unless `features`
+// asks for it, and none has the name of another one. In a labelled table the numbers of a column differ by more than
+// float32 rounds them; a column whose numbers differ by the rounding of float64 alone holds one number. The text is
+// UTF-8, in a regular file. The constructor throws UserError naming file:line:column (both counted from 1, the column
+// in characters) for whatever is otherwise. Thread-safe.
 class CsvDataset final : public DatasetOf<float> {
  public:
   explicit CsvDataset(const std::filesystem::path& path, const CsvOptions& options = {});

@@ -44,8 +44,7 @@ TEST_CASE("large numbers that float32 would make the same are refused") {
   };
   CHECK(error_in(table(1e8)) ==
         ": the numbers of t lie between 100000000 and 100000001.5, and float32 rounds them by up to 1.5; "
-        "subtract "
-        "a number from the whole column");
+        "remove the column if its numbers are meant to be equal, or subtract a number from all of them");
   CHECK(contains(error_in(table(-1e8)), "float32 rounds them by up to 1.5"));
   const testing::TempFolder folder;
   CHECK(CsvDataset(folder.write("far.csv", table(1e5))).values()[3] == 100001.5F);
@@ -133,12 +132,41 @@ TEST_CASE("a table that is separated by something else is told so") {
   CHECK(error_in("a\tb\tk\n").starts_with(":1:1: the first line is one column and holds a tab;"));
   CHECK(error_in("1,2,x\n", {.header = false, .delimiter = ';'})
             .starts_with(":1:1: the first line is one column and holds ',';"));
+  CHECK(error_in("a b k\n1 2 x\n") ==
+        ":1:1: the first line is one column and holds blanks; if one blank separates the columns, set "
+        "data.delimiter to ' '");
   const testing::TempFolder folder;
+  CHECK(CsvDataset(folder.write("blanks.csv", "a b k\n1 2 x\n"), {.delimiter = ' '}).sample_shape() ==
+        Shape{2});
   const CsvDataset two(folder.write("two.csv", "a;b,k\n1,x\n"));  // a column may have such a name
   CHECK(two.feature_names() == std::vector<std::string>{"a;b"});
   const CsvDataset tabs(folder.write("t.csv", "a\tb\tk\n1\t 2\tx y\n"), {.delimiter = '\t'});
   CHECK(tabs.class_names() == std::vector<std::string>{"x y"});
   CHECK(values_of(tabs, 0) == std::vector<float>{1, 2});
+}
+
+TEST_CASE("a line before the table is told what it is") {
+  CHECK(
+      error_in("# made in 2026\na,k\n1,x\n") ==
+      ":1:1: the first line is a comment, '# made in 2026', which a table does not have; remove such lines");
+  CHECK(
+      error_in("# made, in 2026\na,b,k\n1,2,x\n")
+          .ends_with("the row has 3 cells where the first has 2; remove the first line if it is a comment"));
+  const std::string sep =
+      " tells a spreadsheet the delimiter and is no line of the table; remove the line, and set "
+      "data.delimiter to "
+      "that character";
+  CHECK(error_in("sep=;\na;k\n1;x\n") == ":1:1: 'sep=;'" + sep);
+  CHECK(error_in("sep=;\na;k\n1;x\n", {.delimiter = ';'}) == ":1:1: 'sep='" + sep);
+  const testing::TempFolder folder;
+  CHECK(CsvDataset(folder.write("t.csv", "#id,k\n1,x\n2,y\n")).feature_names().front() == "#id");
+}
+
+TEST_CASE("a decimal comma is told so") {
+  const CsvOptions semicolons{.delimiter = ';'};
+  CHECK(error_in("a;k\n0,902;x\n", semicolons) ==
+        ":2:1: '0,902' in a is not a finite number; write numbers with a point, not with a comma");
+  CHECK(contains(error_in("a;k\n1,2,3;x\n", semicolons), "features are numbers"));
 }
 
 TEST_CASE("a first line of numbers is no header unless the caller says so") {
@@ -209,6 +237,27 @@ TEST_CASE("a column that is used has a name of its own") {
   const CsvDataset dataset(folder.write("t.csv", "a,note,note\n1,x,y\n"),
                            {.labelled = false, .features = {"a"}});
   CHECK(dataset.size() == 1);
+}
+
+TEST_CASE("a column without a name is a feature only where it is asked for") {
+  const std::string rest =
+      " has no name, as where pandas and R write the numbers of the rows; remove the column (pandas: to_csv "
+      "with "
+      "index=False), or name it if it is a feature";
+  CHECK(error_in(",x,k\n0,5,a\n1,6,b\n") == ":1:1: column 0" + rest);
+  CHECK(error_in("\"\",x,k\n\"1\",5,a\n\"2\",6,b\n") == ":1:1: column 0" + rest);
+  CHECK(error_in("x,,k\n0,5,a\n1,6,b\n") == ":1:3: column 1" + rest);
+  CHECK(error_in(",x,k\na,5,1\nb,6,2\n", {.label = std::int64_t{0}}) == ":1:1: column 0" + rest);
+  for (const std::string name : {"Unnamed: 0", "Unnamed: 17"})
+    CHECK(error_in(name + ",x,k\n0,5,a\n1,6,b\n") == ":1:1: '" + name +
+                                                         "' is what pandas calls a column without a name, "
+                                                         "often the numbers of the rows; remove the column, "
+                                                         "or rename it if it is a feature");
+  const testing::TempFolder folder;
+  const auto path = folder.write("t.csv", ",x,k\n0,5,a\n1,6,b\n");
+  CHECK(CsvDataset(path, {.features = {"x"}}).feature_names() == std::vector<std::string>{"x"});
+  CHECK(CsvDataset(path, {.labelled = false, .features = {"", "x"}}).sample_shape() == Shape{2});
+  CHECK(CsvDataset(folder.write("u.csv", "Unnamed: x,k\n5,a\n6,b\n")).size() == 2);
 }
 
 TEST_CASE("a delimiter at the end of a line is told so") {

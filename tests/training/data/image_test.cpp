@@ -145,9 +145,10 @@ TEST_CASE("a JPEG of too many pixels is refused by its header") {
     REQUIRE(found != bytes.end());
     found[5] = side;  // behind the marker, the length and the depth: height and width
     found[7] = side;
-    CHECK(testing::error_of([&] { decode_image(bytes, "b.jpg"); }) ==
-          "b.jpg: the image cannot be decoded: 12304x12304 pixels is beyond the limit of 134217728; replace or "
-          "remove the file");
+    CHECK(
+        testing::error_of([&] { decode_image(bytes, "b.jpg"); }) ==
+        "b.jpg: the image cannot be decoded: 12304x12304 pixels is beyond the limit of 134217728; replace or "
+        "remove the file");
   }
 }
 

@@ -1,0 +1,39 @@
+#include "training/data/csv_cells.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string_view>
+
+namespace plexaura {
+
+std::string shortened(const std::string& text) {
+  constexpr std::size_t longest = 60;
+  if (text.size() <= longest) return text;
+  std::size_t end = longest;
+  while ((static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // within a character
+  return text.substr(0, end) + "...";
+}
+
+std::errc parse_number(const std::string& text, double& value) {
+  const bool has_plus = text.starts_with('+') && !text.starts_with("+-");  // from_chars knows no plus
+  const char* last = text.data() + text.size();
+  const auto result = std::from_chars(text.data() + (has_plus ? 1 : 0), last, value);
+  const bool is_whole = result.ptr == last && std::isfinite(value);
+  if (result.ec == std::errc{} && !is_whole) return std::errc::invalid_argument;
+  // Not whether a float of it is 0: that depends on what this thread does with denormals.
+  constexpr double rounds_to_none = static_cast<double>(std::numeric_limits<float>::denorm_min()) / 2;
+  const bool fits = value == 0 || (std::abs(value) <= std::numeric_limits<float>::max() &&
+                                   std::abs(value) > rounds_to_none);
+  return result.ec == std::errc{} && !fits ? std::errc::result_out_of_range : result.ec;
+}
+
+bool is_number(const std::string& text) {
+  double ignored = 0;
+  return parse_number(text, ignored) == std::errc{};
+}
+
+}  // namespace plexaura

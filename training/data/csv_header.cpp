@@ -1,0 +1,101 @@
+#include "training/data/csv_header.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+#include "training/data/csv_cells.h"
+
+namespace plexaura {
+
+namespace {
+
+// What may separate the columns of this line, which was read as one; empty for nothing.
+std::string other_delimiter(const std::string& line) {
+  const std::size_t at = line.find_first_of(",;\t|");
+  if (at != std::string::npos) return line[at] == '\t' ? "a tab" : fmt::format("'{}'", line[at]);
+  return line.find(' ') == std::string::npos ? "" : "blanks";
+}
+
+// pandas calls a column so that had no name in the file that it read.
+bool is_name_of_pandas(const std::string& name) {
+  constexpr std::string_view begin = "Unnamed: ";
+  return name.starts_with(begin) && name.size() > begin.size() &&
+         name.find_first_not_of("0123456789", begin.size()) == std::string::npos;
+}
+
+}  // namespace
+
+void check_first_line(const CsvText& text, const CsvRow& first) {
+  const CsvCell& begin = first.front();
+  if (begin.text.starts_with("sep=") && begin.text.size() <= std::string_view("sep=;").size())
+    throw UserError(
+        fmt::format("{}: '{}' tells a spreadsheet the delimiter and is no line of the table; remove the "
+                    "line, and set data.delimiter to that character",
+                    text.place(begin), shortened(begin.text)));
+  if (first.size() > 1) return;
+  if (begin.text.starts_with('#'))
+    throw UserError(
+        fmt::format("{}: the first line is a comment, '{}', which a table does not have; remove such lines",
+                    text.place(begin), shortened(begin.text)));
+  if (const std::string other = other_delimiter(begin.text); !other.empty())
+    throw UserError(fmt::format(
+        "{}: the first line is one column and holds {}; if {} the columns, set data.delimiter to {}",
+        text.place(begin), other, other == "blanks" ? "one blank separates" : "that separates",
+        other == "blanks" ? "' '" : "it"));
+}
+
+void check_header(const CsvText& text, const CsvRow& first, std::span<const std::size_t> features) {
+  if (std::ranges::all_of(features, [&](std::size_t column) { return is_number(first[column].text); }))
+    throw UserError(
+        fmt::format("{}: the first line holds numbers where the names of the columns should be; set "
+                    "data.header to false if it is a sample, or to true if these are the names",
+                    text.place(first.front())));
+}
+
+void check_no_header(const CsvText& text, const CsvRow& first, std::span<const std::size_t> features) {
+  if (std::ranges::none_of(features, [&](std::size_t column) {
+        return first[column].text.empty() || is_number(first[column].text);
+      }))
+    throw UserError(
+        fmt::format("{}: '{}' is no number, and the first line may be the names of the columns; "
+                    "leave out data.header=false if it is",
+                    text.place(first[features.front()]), shortened(first[features.front()].text)));
+}
+
+void check_named(const CsvText& text, const CsvRow& header, std::span<const std::size_t> used) {
+  for (const std::size_t column : used) {
+    const CsvCell& cell = header[column];
+    if (is_name_of_pandas(cell.text))
+      throw UserError(
+          fmt::format("{}: '{}' is what pandas calls a column without a name, often the numbers of the rows; "
+                      "remove the column, or rename it if it is a feature",
+                      text.place(cell), cell.text));
+    if (!cell.text.empty()) continue;
+    if (column == header.size() - 1)
+      throw UserError(fmt::format(
+          "{}: the last column has no name; name it, or remove the delimiter at the end of the line",
+          text.place(cell)));
+    throw UserError(
+        fmt::format("{}: column {} has no name, as where pandas and R write the numbers of the rows; remove "
+                    "the column (pandas: to_csv with index=False), or name it if it is a feature",
+                    text.place(cell), column));
+  }
+}
+
+void check_names_differ(const CsvText& text, const CsvRow& header, std::span<const std::size_t> used) {
+  std::map<std::string, std::size_t> first;
+  for (std::size_t column = 0; column < header.size(); ++column) {
+    const auto [found, is_new] = first.emplace(header[column].text, column);
+    if (is_new) continue;
+    for (const std::size_t twin : {found->second, column})
+      if (std::ranges::find(used, twin) != used.end())
+        throw UserError(fmt::format("{}: a column is called '{}' as another one is; rename one of them",
+                                    text.place(header[column]), shortened(header[column].text)));
+  }
+}
+
+}  // namespace plexaura
