@@ -182,6 +182,16 @@ struct Table {
   }
 };
 
+// Such a word would be a class of its own.
+void check_none_means_missing(const std::vector<NamedLabel>& labels) {
+  for (const NamedLabel& label : labels)
+    if (means_missing(label.text))
+      throw UserError(
+          fmt::format("{}: the label is '{}', as programs write a missing one; fill in the class, remove the "
+                      "row, or set data.missing_is_class to true if a class is called so",
+                      label.place, label.text));
+}
+
 struct Spread {
   double least = 0;
   double most = 0;
@@ -242,6 +252,7 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
   while (text.next(row)) table.append(text, row, columns, features, label);
   if (table.labels.empty())
     throw UserError(fmt::format("{}: no row follows the header; add samples", path.string()));
+  if (options.class_names.empty() && !options.missing_is_class) check_none_means_missing(table.labels);
   class_names_ = options.class_names.empty() ? table.classes() : options.class_names;
   labels_ = options.labelled ? place_labels(table.labels, class_names_)
                              : std::vector<std::int64_t>(table.labels.size(), 0);

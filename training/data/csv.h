@@ -26,6 +26,9 @@ struct CsvOptions {
   // The classes that labels may name, in order (those of the training set, for a validation set). Empty:
   // those found in the file, sorted, as numbers where all are whole numbers and as text otherwise.
   std::vector<std::string> class_names{};
+  // Whether a class that is found may be called "NA", "nan", "None", "?" or as programs otherwise write a missing
+  // value.
+  bool missing_is_class = false;
 };
 
 // A table of numbers and one column of class labels, read into memory at construction. A sample is float32

@@ -36,4 +36,12 @@ bool is_number(const std::string& text) {
   return parse_number(text, ignored) == std::errc{};
 }
 
+// Those of pandas, R, SQL, spreadsheets and Weka.
+bool means_missing(const std::string& label) {
+  constexpr std::array<std::string_view, 22> words{
+      "NA",   "N/A",  "n/a",  "na",   "<NA>", "#NA",  "#N/A", "#N/A N/A", "NaN",     "nan",      "NAN",
+      "-nan", "-NaN", "None", "none", "NONE", "null", "NULL", "Null",     "1.#QNAN", "-1.#QNAN", "?"};
+  return std::ranges::find(words, label) != words.end();
+}
+
 }  // namespace plexaura

@@ -15,4 +15,7 @@ std::string shortened(const std::string& text);
 std::errc parse_number(const std::string& text, double& value);
 bool is_number(const std::string& text);
 
+// Whether a label is one of the words that programs write where a value is missing: "NA", "nan", "None", "?" ...
+bool means_missing(const std::string& label);
+
 }  // namespace plexaura

@@ -260,6 +260,23 @@ TEST_CASE("a column without a name is a feature only where it is asked for") {
   CHECK(CsvDataset(folder.write("u.csv", "Unnamed: x,k\n5,a\n6,b\n")).size() == 2);
 }
 
+TEST_CASE("a label that programs write where one is missing is no class unless the caller says so") {
+  const testing::TempFolder folder;
+  for (const std::string word :
+       {"NA", "N/A", "nan", "NaN", "-nan", "None", "null", "NULL", "?", "#N/A", "<NA>"}) {
+    const std::string text = "a,k\n1,x\n2," + word + "\n3,y\n";
+    CHECK(error_in(text) ==
+          ":3:3: the label is '" + word +
+              "', as programs write a missing one; fill in the class, remove the row, or set "
+              "data.missing_is_class to true if a class is called so");
+    const auto path = folder.write("t.csv", text);
+    CHECK(CsvDataset(path, {.missing_is_class = true}).class_names().size() == 3);
+    CHECK(CsvDataset(path, {.class_names = {"x", "y", word}}).label(1) == 2);
+    CHECK(CsvDataset(path, {.labelled = false, .features = {"a"}}).size() == 3);
+  }
+  CHECK(CsvDataset(folder.write("u.csv", "a,k\n1,Na\n2,no\n3,-\n4,Nanna\n")).class_names().size() == 4);
+}
+
 TEST_CASE("a delimiter at the end of a line is told so") {
   CHECK(error_in("a,k,\n1,x,\n") ==
         ":1:5: the last column has no name; name it, or remove the delimiter at the end of the line");
