@@ -277,6 +277,23 @@ TEST_CASE("a label that programs write where one is missing is no class unless t
   CHECK(CsvDataset(folder.write("u.csv", "a,k\n1,Na\n2,no\n3,-\n4,Nanna\n")).class_names().size() == 4);
 }
 
+TEST_CASE("a column whose numbers differ by the rounding of float64 holds one number") {
+  const testing::TempFolder folder;
+  const double between = 1 + std::ldexp(1.0, -24);  // float32 rounds its neighbours to two numbers
+  for (const double number : {0.3, -0.3, 1e300 * 1e-290, between}) {
+    const double other = std::nextafter(number, 1e9);
+    const CsvDataset table(folder.write(
+        "t.csv", fmt::format("x,k\n{},a\n{},b\n{},a\n", number, other, std::nextafter(other, 1e9))));
+    CHECK(table.values()[0] == table.values()[1]);
+    CHECK(table.values()[0] == table.values()[2]);
+    CHECK(table.values()[0] == doctest::Approx(number));
+    CHECK(measure_standardisation(table).stddev.front() == 1);
+  }
+  CHECK(contains(error_in("x,k\n0.3,a\n0.3000000001,b\n"),
+                 "remove the column if its numbers are meant to be equal"));
+  CHECK(CsvDataset(folder.write("t.csv", "x,k\n0,a\n1e-15,b\n")).values()[1] == 1e-15F);
+}
+
 TEST_CASE("a delimiter at the end of a line is told so") {
   CHECK(error_in("a,k,\n1,x,\n") ==
         ":1:5: the last column has no name; name it, or remove the delimiter at the end of the line");
