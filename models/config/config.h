@@ -49,6 +49,9 @@ class Section {
   std::string text_or(std::string_view key, std::string otherwise) const;
   bool flag(std::string_view key) const;  // true or false
   bool flag_or(std::string_view key, bool otherwise) const;
+  // The path of a file or folder; "~" is the user's home folder. See expand_home().
+  std::filesystem::path location(std::string_view key) const;
+  std::filesystem::path location_or(std::string_view key, const std::filesystem::path& otherwise) const;
   std::string choice(std::string_view key, const std::vector<std::string>& words) const;
   std::string choice_or(std::string_view key, std::string otherwise,
                         const std::vector<std::string>& words) const;

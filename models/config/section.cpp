@@ -9,6 +9,7 @@
 
 #include "core/did_you_mean.h"
 #include "models/config/config.h"
+#include "models/config/home_folder.h"
 #include "models/config/section_state.h"
 
 namespace plexaura {
@@ -208,6 +209,21 @@ std::string Section::text(std::string_view key) const {
 
 std::string Section::text_or(std::string_view key, std::string otherwise) const {
   return has(key) ? text(key) : keep(state_->read, key, std::move(otherwise));
+}
+
+std::filesystem::path Section::location(std::string_view key) const {
+  const std::string written = text(key);
+  try {
+    return keep(state_->read, key, expand_home(written).string());
+  } catch (const UserError& wrong) {
+    throw error(key, wrong.what());
+  }
+}
+
+std::filesystem::path Section::location_or(std::string_view key,
+                                           const std::filesystem::path& otherwise) const {
+  if (has(key)) return location(key);
+  return keep(state_->read, key, otherwise.string());
 }
 
 bool Section::flag(std::string_view key) const {

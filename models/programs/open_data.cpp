@@ -295,7 +295,7 @@ const std::vector<std::string>& data_formats() {
 RunData open_data(const Config& config, const std::optional<TrainedData>& trained) {
   const Section data = config.section("data");
   const std::string format = data.choice("format", data_formats());
-  const fs::path path = data.text("path");
+  const fs::path path = data.location("path");
   require_path(data, path);
   require_kind(data, format, path);
   Pair pair = format == "csv"   ? open_csv(data, path, trained)

@@ -161,7 +161,7 @@ Tuning read_tuning(const Section& training) {
 }  // namespace
 
 std::filesystem::path read_output_folder(const Section& output) {
-  std::filesystem::path folder = output.text_or("dir", "");
+  std::filesystem::path folder = output.location_or("dir", "");
   std::error_code error;
   if (!folder.empty() && std::filesystem::exists(folder / "state.safetensors", error))
     throw output.error("dir",

@@ -111,7 +111,7 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
 bool uses_model(const CommandLine& line) { return line.evaluate || !line.predict.empty(); }
 
 std::optional<TrainedData> trained_data(const CommandLine& line, const Config& config) {
-  return read_weights(line, config.section("output").text_or("dir", ""), [](const fs::path& file) {
+  return read_weights(line, config.section("output").location_or("dir", ""), [](const fs::path& file) {
     return trained_data_in(read_safetensors_header(file).metadata, file);
   });
 }

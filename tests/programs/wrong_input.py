@@ -183,6 +183,17 @@ class WrongInput(MistakeTest):
                    "for example with --set data.path=...$", "mlp", SOURCE / "models/iris.yaml")
 
     def test_two_ways_to_hold_out(self):
+    def test_a_home_folder_that_no_shell_has_put_in(self):
+        (self.folder / "home").mkdir()
+        with unittest.mock.patch.dict(os.environ, HOME=str(self.folder / "home")):
+            self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=~/run"))
+            self.assertTrue(self.checkpoints("home/run"))
+            self.assertFalse((self.folder / "~").exists())
+            self.check_ranks("output.dir is '\\$HOME/run', and variables are not replaced in a configuration; write what it stands for$", "mlp",
+                             *self.iris("output.dir=$HOME/run"))
+            self.assertFalse((self.folder / "$HOME").exists())
+            self.check(f"data.path '{self.folder}/home/table.csv' does not exist", "mlp", *self.iris("data.path=~/table.csv"))
+
         self.check("data.validation_share and folds are both given; give one of them$", "mlp", *self.iris("data.folds=5", "data.validation_share=0.1"))
         self.check("data.fold needs folds, the number of parts$", "mlp", *self.iris("data.fold=1"))
 
