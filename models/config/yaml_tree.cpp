@@ -150,10 +150,14 @@ void check_characters(std::string_view text, const std::string& name) {
   bool in_indentation = true;
   for (const char c : text) {
     if (c == '\t' && in_indentation) fail(position, "a tab in the indentation; YAML takes spaces alone");
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
-      fail(position, fmt::format("the control character 0x{:02x}; a configuration is plain text", int{c}));
+    check_character(c, position);
     in_indentation = c == '\n' || (in_indentation && c == ' ');
     position.column = c == '\n' ? 1 : position.column + 1;
+void check_character(char c, const YamlPosition& position) {
+  if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
+    fail(position, fmt::format("the control character 0x{:02x}; a configuration is plain text", int{c}));
+}
+
     position.line += c == '\n' ? 1 : 0;
   }
 }
@@ -197,6 +201,21 @@ std::vector<std::string> split_path(const std::string& path, const YamlPosition&
   return steps;
 }
 
+// The right side of an override. Only what begins with a bracket or a quote, or has several lines, is YAML: the
+// characters that have a meaning at the beginning of a YAML value, such as '|' and '%', are texts here.
+YamlValue parse_assigned(const std::string& text, const YamlPosition& position) {
+  const std::size_t first = text.find_first_not_of(' ');
+  const bool is_yaml =
+      first != std::string::npos && (std::string_view("[{\"'").find(text[first]) != std::string_view::npos ||
+                                     text.find('\n') != std::string::npos);
+  if (is_yaml) return parse_yaml(text, position.file);
+  for (const char c : text) check_character(c, position);
+  YamlValue value;
+  value.kind = Kind::scalar;
+  if (first != std::string::npos) value.text = text.substr(first, text.find_last_not_of(' ') + 1 - first);
+  return value;
+}
+
 }  // namespace
 
 std::string to_string(const YamlPosition& position) {
@@ -234,8 +253,7 @@ void apply_override(YamlValue& root, const std::string& assignment) {
   const YamlPosition position{fmt::format("--set {}", assignment), 0, 0};
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos) fail(position, "an override is written as key=value");
-  YamlValue value = parse_yaml(assignment.substr(equals + 1), position.file);
-  if (equals + 1 == assignment.size()) value.kind = Kind::scalar;  // nothing behind it: the empty text
+  YamlValue value = parse_assigned(assignment.substr(equals + 1), position);
   move_to(value, position);
   YamlValue* target = &root;
   for (const std::string& step : split_path(assignment.substr(0, equals), position))

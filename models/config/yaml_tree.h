@@ -46,7 +46,8 @@ struct YamlMember {
 YamlValue parse_yaml(const std::string& text, const std::string& name);
 
 // Sets one value: "training.batch_size=8", "model.layers.0.units=30" or "training.optimizer={name: sgd,
-// learning_rate: 0.1}", the right side a YAML value, which replaces the whole of what was there. Maps on the
+// learning_rate: 0.1}", which replaces the whole of what was there. The right side is YAML where it begins with a
+// bracket, a brace or a quote, and otherwise a text as it stands, without the blanks around it. Maps on the
 // way are made where they are missing. The new value's position is "--set " and the assignment. Throws
 // UserError for a malformed assignment and for a path that leads through a scalar or past the end of a list.
 void apply_override(YamlValue& root, const std::string& assignment);

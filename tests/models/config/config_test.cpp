@@ -34,6 +34,18 @@ TEST_CASE("overrides") {
           "--set training.optimizer={name: adam, beta1: x}: training.optimizer.beta1 is 'x'; it must be a "
           "number");
   }
+  SUBCASE("are texts as they stand, unless they begin with a bracket or a quote") {
+    for (const std::string value : {"|", ",", "%x", "\t", ";", "~", "a: b", "- 1", "&x", "null", "8 # x"})
+      CHECK(parsed(iris, {"data.a=" + value}).section("data").text("a") == value);
+    CHECK(parsed(iris, {"data.a=  b c "}).section("data").text("a") == "b c");
+    CHECK(parsed(iris, {"data.a="}).section("data").text("a").empty());
+    CHECK(parsed(iris, {"data.a=\"\\t\""}).section("data").text("a") == "\t");
+    CHECK(parsed(iris, {"data.a=' '"}).section("data").text("a") == " ");
+    CHECK(parsed(iris, {"data.a= [1, 2]"}).section("data").integers("a") == std::vector<std::int64_t>{1, 2});
+    CHECK(parsed(iris, {"data=\n  a: 1\n  b: 2"}).section("data").integer("b") == 2);
+    CHECK(parse_error(iris, {"data.a=x\x01"}) ==
+          "--set data.a=x\x01: the control character 0x01; a configuration is plain text");
+  }
   SUBCASE("fill an empty section") {
     CHECK(parsed("data:\n", {"data.a=1"}).section("data").integer("a") == 1);
   }
