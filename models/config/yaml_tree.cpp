@@ -123,6 +123,7 @@ class TreeBuilder final : public YAML::EventHandler {
     } else if (!level.pending) {
       start_member(level, std::move(value));
     } else {
+      check_colon(*level.pending, value);
       level.pending->value = std::move(value);
       level.value.members.push_back(std::move(*level.pending));
       level.pending.reset();
@@ -138,11 +139,25 @@ class TreeBuilder final : public YAML::EventHandler {
     level.pending = YamlMember{std::move(key.text), std::move(key.position), {}};
   }
 
+  // YAML takes {a:1} for a key "a:1" without a value.
+  static void check_colon(const YamlMember& key, const YamlValue& value) {
+    const std::size_t colon = key.key.find(':');
+    if (value.kind != Kind::empty || colon == std::string::npos || colon + 1 == key.key.size()) return;
+    fail(key.position,
+         fmt::format("{} has no blank behind the colon; write {}", quoted_for_error(key.key),
+                     quoted_for_error(key.key.substr(0, colon) + ": " + key.key.substr(colon + 1))));
+  }
+
   std::string_view text_;
   std::string name_;
   YamlValue root_;
   std::vector<Level> levels_;
 };
+
+void check_character(char c, const YamlPosition& position) {
+  if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
+    fail(position, fmt::format("the control character 0x{:02x}; a configuration is plain text", int{c}));
+}
 
 // What the parser takes silently, or answers with a riddle.
 void check_characters(std::string_view text, const std::string& name) {
@@ -153,11 +168,6 @@ void check_characters(std::string_view text, const std::string& name) {
     check_character(c, position);
     in_indentation = c == '\n' || (in_indentation && c == ' ');
     position.column = c == '\n' ? 1 : position.column + 1;
-void check_character(char c, const YamlPosition& position) {
-  if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
-    fail(position, fmt::format("the control character 0x{:02x}; a configuration is plain text", int{c}));
-}
-
     position.line += c == '\n' ? 1 : 0;
   }
 }
@@ -191,16 +201,6 @@ YamlValue& descend(YamlValue& parent, const std::string& step, const YamlPositio
   return parent.members.emplace_back(std::move(made)).value;
 }
 
-std::vector<std::string> split_path(const std::string& path, const YamlPosition& position) {
-  std::vector<std::string> steps;
-  std::istringstream stream(path);
-  for (std::string step; std::getline(stream, step, '.');) steps.push_back(step);
-  const bool is_whole = !path.empty() && path.back() != '.';
-  if (!is_whole || std::ranges::count(steps, "") != 0 || steps.size() > deepest_nesting)
-    fail(position, "the part before '=' must be a path of keys such as training.batch_size");
-  return steps;
-}
-
 // The right side of an override. Only what begins with a bracket or a quote, or has several lines, is YAML: the
 // characters that have a meaning at the beginning of a YAML value, such as '|' and '%', are texts here.
 YamlValue parse_assigned(const std::string& text, const YamlPosition& position) {
@@ -214,6 +214,16 @@ YamlValue parse_assigned(const std::string& text, const YamlPosition& position) 
   value.kind = Kind::scalar;
   if (first != std::string::npos) value.text = text.substr(first, text.find_last_not_of(' ') + 1 - first);
   return value;
+}
+
+std::vector<std::string> split_path(const std::string& path, const YamlPosition& position) {
+  std::vector<std::string> steps;
+  std::istringstream stream(path);
+  for (std::string step; std::getline(stream, step, '.');) steps.push_back(step);
+  const bool is_whole = !path.empty() && path.back() != '.';
+  if (!is_whole || std::ranges::count(steps, "") != 0 || steps.size() > deepest_nesting)
+    fail(position, "the part before '=' must be a path of keys such as training.batch_size");
+  return steps;
 }
 
 }  // namespace

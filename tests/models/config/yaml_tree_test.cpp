@@ -39,6 +39,14 @@ TEST_CASE("what is not a configuration") {
         "iris.yaml:1:4: the tag 'tag:yaml.org,2002:int' is not supported; leave it out");
 }
 
+TEST_CASE("a colon without a blank behind it is told so") {
+  CHECK(parse_error("a: {name:sgd, rate: 1}") ==
+        "iris.yaml:1:5: 'name:sgd' has no blank behind the colon; write 'name: sgd'");
+  CHECK(parse_error("a: 1\n", {"a={name:sgd,rate:0.1}"})
+            .ends_with("'name:sgd' has no blank behind the colon; write 'name: sgd'"));
+  CHECK(parsed("a: {\"b:c\": 1, d: }").section("a").integer("b:c") == 1);
+}
+
 TEST_CASE("quotes, blocks, comments, line ends and a byte order mark are read as YAML has them") {
   const auto text = [](const std::string& yaml) { return parsed(yaml).root().text("a"); };
   CHECK(text("a: 'it''s'\n") == "it's");
