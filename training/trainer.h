@@ -54,6 +54,8 @@ struct TrainerOptions {
   std::int64_t seed = 0;
   // Hash of what must be the same when a run goes on: which samples are held out, what classes mean.
   std::uint64_t data_origin = 0;
+  // What older versions wrote for the same data, if it differs: a checkpoint with it is resumed, too.
+  std::optional<std::uint64_t> older_data_origin = {};
   Settings settings = {};  // see RunState
   Metadata notes = {};     // see RunState
   bool shuffle = true;

@@ -20,7 +20,7 @@ bool Trainer::resume() {
     throw UserError(fmt::format(
         "the checkpoint in {} was made with seed {} and training.seed is {}; resume with the same seed",
         options_.output.string(), state->seed, options_.seed));
-  if (state->data_origin != options_.data_origin)
+  if (state->data_origin != options_.data_origin && state->data_origin != options_.older_data_origin)
     throw UserError(
         fmt::format("the checkpoint in {} was made with other data, classes or split, and what is held out "
                     "now may be what "
@@ -48,6 +48,7 @@ bool Trainer::resume() {
       has_other_kernels_ && !state->bucket_bytes.empty() && state->bucket_bytes != state_.bucket_bytes;
   const RunState now = std::exchange(state_, *state);
   keep_state_of(ranks().rank(), state_.strategy);
+  state_.data_origin = now.data_origin;
   state_.notes = now.notes;
   state_.shuffle = now.shuffle;
   state_.samples = now.samples;

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "core/fnv.h"
+#include "models/programs/describe_data.h"
 #include "models/programs/prediction_data.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/pixel_scale.h"
@@ -31,7 +32,8 @@ struct Pair {
   DatasetPtr train;
   DatasetPtr validation = {};        // null where data.validation_limit is 0 and nothing was opened
   std::uint64_t origin = fnv_start;  // see RunData
-  std::int64_t ignored_files = 0;
+  std::optional<std::uint64_t> older_origin = {};  // likewise
+  IgnoredFiles ignored = {};
   std::string preparation = {};   // see RunData
   ReadSamples read_samples = {};  // none: --predict refuses the format
   PixelScale pixels = {};
@@ -39,10 +41,6 @@ struct Pair {
   bool is_measured = false;  // see RunData
   TrainedData trained = {};  // the classes are those of `train`
 };
-
-std::string counted(std::int64_t number, const char* one, const char* several) {
-  return fmt::format("{} {}", number, number == 1 ? one : several);
-}
 
 std::uint64_t hash_of(const std::vector<std::int64_t>& labels) {
   return fnv(std::as_bytes(std::span(labels)));
@@ -82,12 +80,13 @@ void require_kind(const Section& data, const std::string& format, const fs::path
 }
 
 // One class would always be right.
-void require_classes(const Section& data, const std::string& format, const std::vector<std::string>& names) {
+void require_classes(const Section& data, const std::string& format, const fs::path& path,
+                     const std::vector<std::string>& names) {
   if (names.size() > 1) return;
   throw data.error(
       "path",
       fmt::format("'{}' has samples of one class alone, '{}', and a model tells two or more apart; {}",
-                  data.text("path"), names.front(),
+                  path.string(), names.front(),
                   format == "csv" ? "add the others, or name the column of the labels in data.label"
                                   : "add folders of the others"));
 }
@@ -254,12 +253,20 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   augmented.augment = data.flag_or("augment", true);
   if (augmented.augment) {
     augmented.min_crop_scale = data.number_or("min_crop_scale", 0.08, {.maximum = 1, .above = 0});
+// Moving an image to another class, or renaming it, makes other data.
+std::uint64_t hash_of(const ImageFolderDataset& images) {
+  std::uint64_t hash = fnv_start;
+  for (std::int64_t i = 0; i < images.size(); ++i) hash = fnv(images.name(i) + '\n', hash);
+  return hash;
+}
+
     augmented.horizontal_flip = data.flag_or("horizontal_flip", true);
   } else {
     data.refuse({"min_crop_scale", "horizontal_flip"}, "data.augment is false");
   }
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
-  Pair pair{.train = train, .ignored_files = train->ignored_files()};
+  Pair pair{
+      .train = train, .origin = hash_of(*train), .older_origin = fnv_start, .ignored = train->ignored()};
   pair.pixels = read_pixel_scale(data);
   pair.preparation = preparation_text(augmented, options, pair.pixels);
   pair.read_samples = image_reader(options);
@@ -267,7 +274,7 @@ Pair open_image_folder(const Section& data, const fs::path& path) {
   const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
   check_same_classes(*train, (path / "train").string(), *validation, (path / "val").string());
   pair.validation = validation;
-  pair.ignored_files += validation->ignored_files();
+  pair.ignored += validation->ignored();
   return pair;
 }
 
@@ -276,6 +283,13 @@ void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vec
   const DatasetPtr part = subset(train, std::move(indices));
   require_each_class(data, key, data.text(key), *part, *train, "give a larger number");
   train = part;
+}
+
+std::uint64_t with_classes(const std::string& format, const std::vector<std::string>& names,
+                           std::uint64_t hash) {
+  hash = fnv(format, hash);
+  for (const std::string& name : names) hash = fnv(name + '\n', hash);
+  return hash;
 }
 
 // What was read of the section so far.
@@ -301,10 +315,11 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   Pair pair = format == "csv"   ? open_csv(data, path, trained)
               : format == "idx" ? open_idx(data, path)
                                 : open_image_folder(data, path);
-  require_classes(data, format, pair.train->class_names());
-  pair.trained.classes = pair.train->class_names();
-  std::uint64_t origin = fnv(format, pair.origin);
-  for (const std::string& name : pair.train->class_names()) origin = fnv(name + '\n', origin);
+  const std::vector<std::string>& classes = pair.train->class_names();
+  require_classes(data, format, path, classes);
+  pair.trained.classes = classes;
+  pair.origin = with_classes(format, classes, pair.origin);
+  if (pair.older_origin) pair.older_origin = with_classes(format, classes, *pair.older_origin);
   if (data.has("use_fraction")) {
     const double fraction = data.number("use_fraction", {.maximum = 1, .above = 0});
     keep_part(data, "use_fraction", pair.train, stratified_fraction(labels_of(*pair.train), fraction, 1));
@@ -317,21 +332,18 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   else if (data.has("validation_limit"))
     pair.validation = subset(
         pair.validation, stratified_limit(labels_of(*pair.validation), data.integer("validation_limit"), 1));
-  std::string description =
-      fmt::format("{} of {}, {} for validation, {} from {}", counted(pair.train->size(), "sample", "samples"),
-                  counted(std::ssize(pair.train->class_names()), "class", "classes"), pair.validation->size(),
-                  format, path.string());
-  if (pair.ignored_files > 0)
-    description += pair.ignored_files == 1
-                       ? " (ignored: 1 file that is not an image)"
-                       : fmt::format(" (ignored: {} files that are not images)", pair.ignored_files);
+  const std::string description = fmt::format(
+      "{} of {}, {} for validation, {} from {}{}", counted(pair.train->size(), "sample", "samples"),
+      counted(std::ssize(classes), "class", "classes"), pair.validation->size(), format, path.string(),
+      ignored_text(pair.ignored));
   return {.train = pair.train,
           .validation = pair.validation,
           .description = description,
           .preparation = pair.preparation,
           .read_samples = pair.read_samples,
           .pixels = pair.pixels,
-          .origin = origin,
+          .origin = pair.origin,
+          .older_origin = pair.older_origin,
           .is_cut = pair.is_cut,
           .is_measured = pair.is_measured,
           .trained = pair.trained,

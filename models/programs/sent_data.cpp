@@ -45,8 +45,9 @@ std::string to_text(const RunData& data) {
   return pack({std::to_string(data.train->size()), std::to_string(data.validation->size()),
                std::to_string(static_cast<int>(data.train->sample_dtype())),
                bytes_as_text(std::vector<std::int64_t>(sample.begin(), sample.end())),
-               pack(data.train->class_names()), bytes_as_text(data.pixels.mean),
-               bytes_as_text(data.pixels.stddev), std::to_string(data.origin), pack(texts_of(data.keys))});
+               pack(data.train->class_names()), bytes_as_text(data.pixels.mean), bytes_as_text(data.pixels.stddev),
+               std::to_string(data.origin), pack(texts_of(data.keys)),
+               data.older_origin ? std::to_string(*data.older_origin) : ""});
 }
 
 RunData parse(const std::string& text) {
@@ -60,6 +61,7 @@ RunData parse(const std::string& text) {
   data.pixels = {numbers_in<double>(parts.at(5)), numbers_in<double>(parts.at(6))};
   data.origin = std::stoull(parts.at(7));
   data.keys = settings_in(unpack(parts.at(8)));
+  if (!parts.at(9).empty()) data.older_origin = std::stoull(parts.at(9));
   return data;
 }
 

@@ -66,6 +66,7 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   setup.options = read_options(*setup.config, samples, ranks);
   setup.options.trainer.steps = line.steps;
   setup.options.trainer.data_origin = setup.data.origin;
+  setup.options.trainer.older_data_origin = setup.data.older_origin;
   setup.options.trainer.settings = settings_of(setup);
   setup.options.trainer.notes = to_metadata(setup.data.trained);
   if (line.resume && setup.options.trainer.output.empty())

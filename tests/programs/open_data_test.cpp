@@ -224,3 +224,6 @@ TEST_CASE("files that are not images are counted where the data are described") 
 }
 
 }  // namespace plexaura::testing::open_data_test
+  write_text(folder / "images/val/b/2.webp", std::string("RIFF\0\0\0\0WEBP", 12));
+  CHECK(description().ends_with(
+      "images (ignored: 1 in WebP, 2 files that are not images; only JPEG and PNG are read)"));

@@ -24,6 +24,7 @@ RunData some_data() {
   data.validation = dataset(0);
   data.pixels = {{0.1, 1.0 / 3, 0.25}, {1e-300}};
   data.origin = ~std::uint64_t{0};
+  data.older_origin = 17;
   data.description = "1000000007 samples of 4 classes";
   data.keys = {{"data.format", "idx"}, {"data.mean", "[0.1, 0.2]"}, {"data.path", ""}};
   return data;
@@ -52,6 +53,7 @@ TEST_CASE("data of rank 0: the others learn all but the samples") {
     CHECK(data.pixels.mean == expected.pixels.mean);
     CHECK(data.pixels.stddev == expected.pixels.stddev);
     CHECK(data.origin == expected.origin);
+    CHECK(data.older_origin == expected.older_origin);
     CHECK(data.keys == expected.keys);
     CHECK_THROWS_AS(data.train->label(0), InternalError);
   }

@@ -167,6 +167,10 @@ TEST_CASE("resuming needs the same seed, and within an epoch the same data and b
   TrainerOptions other_data = options;
   other_data.data_origin = 7;
   CHECK(refusal(other_data, 30).ends_with("resume with the same, or start from its weights with --weights"));
+  other_data.older_data_origin = 8;
+  CHECK(!refusal(other_data, 30).empty());
+  other_data.older_data_origin = options.data_origin;  // as an older version counted it
+  CHECK(refusal(other_data, 30).empty());
   CHECK(refusal(other_batch, 30)
             .ends_with(within + "30 in batches of 10; resume with the same data and batches"));
   TrainerOptions other_order = options;

@@ -29,10 +29,27 @@ bool begins_with(std::span<const std::uint8_t> bytes, std::span<const std::uint8
   return bytes.size() >= signature.size() && std::ranges::equal(bytes.first(signature.size()), signature);
 }
 
+bool has_at(std::span<const std::uint8_t> bytes, std::size_t offset, std::string_view text) {
+  return bytes.size() >= offset + text.size() &&
+         std::ranges::equal(bytes.subspan(offset, text.size()), text, [](std::uint8_t byte, char letter) {
+           return byte == static_cast<std::uint8_t>(letter);
+         });
+}
+
 }  // namespace
 
 bool is_image(std::span<const std::uint8_t> bytes) {
   return begins_with(bytes, jpeg_signature) || begins_with(bytes, png_signature);
+}
+
+std::string_view unread_format(std::span<const std::uint8_t> bytes) {
+  if (has_at(bytes, 0, "RIFF") && has_at(bytes, 8, "WEBP")) return "WebP";
+  if (has_at(bytes, 0, "GIF8")) return "GIF";
+  if (has_at(bytes, 0, {"II*\0", 4}) || has_at(bytes, 0, {"MM\0*", 4})) return "TIFF";
+  for (const char* brand : {"avif", "heic", "heix", "mif1"})
+    if (has_at(bytes, 4, "ftyp") && has_at(bytes, 8, brand)) return "HEIF";
+  // Behind the length of the file stand four bytes of 0.
+  return has_at(bytes, 0, "BM") && has_at(bytes, 6, {"\0\0\0\0", 4}) ? "BMP" : "";
 }
 
 Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name) {
@@ -43,8 +60,9 @@ Image decode_image(std::span<const std::uint8_t> bytes, const std::string& name)
     throw UserError(
         fmt::format("{}: the image cannot be decoded: {}; replace or remove the file", name, error.what));
   }
-  throw UserError(
-      fmt::format("{}: is neither JPEG nor PNG by its content; convert or remove the file", name));
+  const std::string_view format = unread_format(bytes);
+  throw UserError(fmt::format("{}: is neither JPEG nor PNG by its content{}{}; convert or remove the file",
+                              name, format.empty() ? "" : ", but ", format));
 }
 
 }  // namespace plexaura

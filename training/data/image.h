@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plexaura {
@@ -19,6 +20,10 @@ struct Image {
 
 // Whether the bytes begin as a JPEG or PNG does.
 bool is_image(std::span<const std::uint8_t> bytes);
+
+// The format of a picture that is not read, by its first 12 bytes: "WebP", "BMP", "GIF", "TIFF" or "HEIF" (which AVIF is,
+// too); empty for what is none of them.
+std::string_view unread_format(std::span<const std::uint8_t> bytes);
 
 // The image as RGB, with the values that Pillow's convert("RGB") gives: grey, CMYK and YCCK JPEG, and PNG
 // of every kind, are converted; gamma and colour profiles are ignored, transparency is dropped. One thing

@@ -1,12 +1,15 @@
 #include "training/data/image_folder.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <fmt/format.h>
-#include <functional>
+#include <fmt/ranges.h>
+#include <set>
+#include <span>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "training/data/crop.h"
@@ -19,9 +22,10 @@ namespace plexaura {
 
 namespace {
 
-// Whether an entry of the root is the folder of a class. A link that leads nowhere is an error: a class would
-// be missing.
-bool is_class(const std::filesystem::directory_entry& entry) {
+namespace fs = std::filesystem;
+
+// A link that leads nowhere is an error: a class or images would be missing.
+bool is_folder(const fs::directory_entry& entry) {
   std::error_code error;
   if (entry.is_directory(error)) return true;
   if (error || !entry.exists(error))
@@ -30,52 +34,106 @@ bool is_class(const std::filesystem::directory_entry& entry) {
   return false;
 }
 
-// The names in a folder that are `wanted`, sorted, without those that begin with a dot.
-std::vector<std::string> names_in(
-    const std::filesystem::path& folder,
-    const std::function<bool(const std::filesystem::directory_entry&)>& wanted) {
-  std::vector<std::string> names;
+// Those of a folder without those that begin with a dot.
+std::vector<fs::directory_entry> entries_in(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries;
   try {
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      std::string name = entry.path().filename().string();
-      if (!name.starts_with('.') && wanted(entry)) names.push_back(std::move(name));
-    }
-  } catch (const std::filesystem::filesystem_error& error) {
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (!entry.path().filename().string().starts_with('.')) entries.push_back(entry);
+  } catch (const fs::filesystem_error& error) {
     throw UserError(fmt::format("{}: cannot be listed: {}; check the path and its permissions",
                                 folder.string(), error.code().message()));
   }
-  std::ranges::sort(names);
-  return names;
+  return entries;
 }
 
 // A hint that spares opening the file: there may be a million of them.
 bool has_image_extension(const std::string& name) {
-  std::string extension = std::filesystem::path(name).extension().string();
+  std::string extension = fs::path(name).extension().string();
   std::ranges::transform(extension, extension.begin(), [](char letter) {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
   });
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-// Whatever is called an image must be one: a folder, a pipe or a link that leads nowhere is an error when it
-// is read, as a broken image is.
-bool may_be_image(const std::filesystem::directory_entry& entry) {
-  std::error_code ignored;
-  return has_image_extension(entry.path().filename().string()) || entry.is_regular_file(ignored);
-}
-
-bool begins_like_image(const std::filesystem::path& path) {
-  std::array<std::uint8_t, 8> head{};
+// Enough to tell formats apart.
+std::vector<std::uint8_t> head_of(const fs::path& path) {
+  std::vector<std::uint8_t> head(12);
   try {
     const InputFile file(path);
-    file.read(0, std::as_writable_bytes(std::span(head).first(std::min(head.size(), file.bytes()))));
+    head.resize(std::min(head.size(), file.bytes()));
+    file.read(0, std::as_writable_bytes(std::span(head)));
   } catch (const UserError&) {
-    return false;
+    head.clear();
   }
-  return is_image(head);
+  return head;
 }
 
-void check_options(const std::filesystem::path& root, const ImageFolderOptions& options) {
+// The images below a folder, with those in folders within it.
+class ImageList {
+ public:
+  explicit ImageList(const fs::path& folder) : root_(folder) { add("", {}); }
+
+  // Names below the folder, by the path of their own folder and then by name.
+  std::vector<std::string> sorted_names() const {
+    std::vector<std::string> names;
+    for (const auto& [below, files] : files_)
+      for (const std::string& file : files) names.push_back(below.empty() ? file : below + "/" + file);
+    return names;
+  }
+  const IgnoredFiles& ignored() const { return ignored_; }
+
+ private:
+  // `above`: the real paths of the folders that led here.
+  void add(const std::string& below, std::vector<fs::path> above) {
+    const fs::path folder = below.empty() ? root_ : root_ / below;
+    check_loop(folder, above);
+    for (const fs::directory_entry& entry : entries_in(folder)) {
+      const std::string name = entry.path().filename().string();
+      // What is called an image must be one: a folder, a pipe or a link that leads nowhere is an error when it is read, as
+      // a broken image is.
+      if (has_image_extension(name))
+        files_[below].insert(name);
+      else if (is_folder(entry))
+        add(below.empty() ? name : below + "/" + name, above);
+      else if (std::error_code error; entry.is_regular_file(error))
+        add_unnamed(below, entry.path());
+    }
+  }
+
+  static void check_loop(const fs::path& folder, std::vector<fs::path>& above) {
+    std::error_code error;
+    fs::path real = fs::canonical(folder, error);
+    if (std::ranges::find(above, real) != above.end())
+      throw UserError(fmt::format(
+          "{}: is a link to a folder above it, which would have no end; remove the link", folder.string()));
+    above.push_back(std::move(real));
+  }
+
+  // A file whose name does not tell what it is.
+  void add_unnamed(const std::string& below, const fs::path& path) {
+    const std::vector<std::uint8_t> head = head_of(path);
+    if (is_image(head))
+      files_[below].insert(path.filename().string());
+    else if (const std::string_view format = unread_format(head); !format.empty())
+      ++ignored_.pictures[std::string(format)];
+    else
+      ++ignored_.others;
+  }
+
+  fs::path root_;
+  std::map<std::string, std::set<std::string>> files_;
+  IgnoredFiles ignored_;
+};
+
+std::string unread_pictures(const IgnoredFiles& ignored) {
+  std::vector<std::string> formats;
+  for (const auto& [format, count] : ignored.pictures)
+    formats.push_back(fmt::format("{} in {}", count, format));
+  return formats.empty() ? "" : fmt::format(" but {}", fmt::join(formats, ", "));
+}
+
+void check_options(const fs::path& root, const ImageFolderOptions& options) {
   if (options.image_size < 1)
     throw UserError(
         fmt::format("{}: image_size is {}; give 1 pixel or more", root.string(), options.image_size));
@@ -90,39 +148,58 @@ std::int64_t shorter_side_of(const ImageFolderOptions& options) {
   return std::llround(static_cast<double>(options.image_size) * 256 / 224);
 }
 
-ImageFolderDataset::ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options)
-    : root_(root), options_(options), class_names_(names_in(root, is_class)) {
+IgnoredFiles& IgnoredFiles::operator+=(const IgnoredFiles& more) {
+  for (const auto& [format, count] : more.pictures) pictures[format] += count;
+  others += more.others;
+  beside_classes += more.beside_classes;
+  return *this;
+}
+
+ImageFolderDataset::ImageFolderDataset(const fs::path& root, const ImageFolderOptions& options)
+    : root_(root), options_(options) {
+  for (const fs::directory_entry& entry : entries_in(root)) {
+    const std::string name = entry.path().filename().string();
+    if (is_folder(entry))
+      class_names_.push_back(name);
+    else if (has_image_extension(name))
+      ++ignored_.beside_classes;
+  }
+  std::ranges::sort(class_names_);
   check_options(root, options);
   if (class_names_.empty())
     throw UserError(fmt::format("{}: holds no folder; images lie in one folder per class, {}/CLASS/image.jpg",
                                 root.string(), root.string()));
-  for (std::size_t label = 0; label < class_names_.size(); ++label) {
-    const std::filesystem::path folder = root / class_names_[label];
-    if (first_not_utf8(class_names_[label]) < class_names_[label].size())
-      throw UserError(
-          fmt::format("{}: the name of the folder, which is that of a class, is not UTF-8; rename the folder",
-                      folder.string()));
-    const auto looks_inside = [&](const std::string& name) { return begins_like_image(folder / name); };
-    std::vector<std::string> names = names_in(folder, may_be_image);
-    ignored_files_ += static_cast<std::int64_t>(std::erase_if(
-        names, [&](const std::string& name) { return !has_image_extension(name) && !looks_inside(name); }));
-    if (std::ranges::none_of(names, looks_inside))
-      throw UserError(fmt::format(
-          "{}: the folder of class '{}' holds not an image (a JPEG or PNG file); add some or remove "
-          "it",
-          folder.string(), class_names_[label]));
-    for (const std::string& name : names) files_.push_back({name, static_cast<std::int64_t>(label)});
-  }
+  for (const std::string& name : class_names_) add_class(name);
 }
 
-std::filesystem::path ImageFolderDataset::path(std::int64_t index) const {
-  const File& file = files_[static_cast<std::size_t>(index)];
-  return root_ / class_names_[static_cast<std::size_t>(file.label)] / file.name;
+void ImageFolderDataset::add_class(const std::string& name) {
+  const fs::path folder = root_ / name;
+  if (first_not_utf8(name) < name.size())
+    throw UserError(
+        fmt::format("{}: the name of the folder, which is that of a class, is not UTF-8; rename the folder",
+                    folder.string()));
+  const ImageList list(folder);
+  const std::vector<std::string> names = list.sorted_names();
+  if (std::ranges::none_of(names, [&](const std::string& file) { return is_image(head_of(folder / file)); }))
+    throw UserError(fmt::format(
+        "{}: the folder of class '{}' holds not an image (a JPEG or PNG file){}; add some or remove "
+        "it",
+        folder.string(), name, unread_pictures(list.ignored())));
+  const std::int64_t label = files_.empty() ? 0 : files_.back().label + 1;
+  for (const std::string& file : names) files_.push_back({file, label});
+  ignored_ += list.ignored();
 }
+
+std::string ImageFolderDataset::name(std::int64_t index) const {
+  const File& file = files_[static_cast<std::size_t>(index)];
+  return fmt::format("{}/{}", class_names_[static_cast<std::size_t>(file.label)], file.name);
+}
+
+fs::path ImageFolderDataset::path(std::int64_t index) const { return root_ / name(index); }
 
 void ImageFolderDataset::read(std::int64_t index, const SampleContext& context,
                               std::span<std::uint8_t> sample, std::int64_t& label) const {
-  const std::filesystem::path file = path(index);
+  const fs::path file = path(index);
   const Image image = decode_image(InputFile(file).read_all(), file.string());
   const ImageSize size{image.width, image.height};
   Random random{context.seed, static_cast<std::uint64_t>(context.epoch), static_cast<std::uint64_t>(index)};
@@ -134,7 +211,7 @@ void ImageFolderDataset::read(std::int64_t index, const SampleContext& context,
   label = files_[static_cast<std::size_t>(index)].label;
 }
 
-Tensor read_image(const std::filesystem::path& file, const ImageFolderOptions& options) {
+Tensor read_image(const fs::path& file, const ImageFolderOptions& options) {
   check_options(file, options);
   const Image image = decode_image(InputFile(file).read_all(), file.string());
   Tensor sample(TensorType{DType::uint8, {3, options.image_size, options.image_size}});

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,23 @@ struct ImageFolderOptions {
 // image_size * 256 / 224, rounded: to what the shorter side of an image is scaled that is not augmented.
 std::int64_t shorter_side_of(const ImageFolderOptions& options);
 
-// Images in folders, root/CLASS/image. Classes are the folders in root, sorted by name, and samples their
-// files that begin as JPEG or PNG does, sorted by class and name; those called .jpg, .jpeg or .png are
-// believed to, so that they need not be opened. Other files, other folders in a class's folder and names that
-// begin with a dot are passed over. Only names are held in memory. A sample is uint8 [3, image_size,
-// image_size], RGB, cut and scaled as torchvision's transforms do it: see crop.h and resample.h. The constructor
-// throws UserError when root cannot be read, holds no folder or a link that leads nowhere, or a folder holds
-// not an image; read() when what is called an image is none, is broken, or is no regular file, naming it.
-// Thread-safe.
+// What lies among images and is not read.
+struct IgnoredFiles {
+  std::map<std::string, std::int64_t> pictures = {};  // by their format, such as "WebP"
+  std::int64_t others = 0;
+  std::int64_t beside_classes = 0;  // those called images that lie in no folder of a class
+
+  IgnoredFiles& operator+=(const IgnoredFiles& more);
+};
+
+// Images in folders, root/CLASS/image. Classes are the folders in root, sorted by name, and samples the files in
+// them and in folders within them that begin as JPEG or PNG does. They are sorted as torchvision does: by class, then by
+// the path of their folder, then by name. Files called .jpg, .jpeg or .png are believed to be images, so that they need
+// not be opened. Other files and names that begin with a dot are passed over. Only names are held in memory. A sample
+// is uint8 [3, image_size, image_size], RGB, cut and scaled as torchvision's transforms do it: see crop.h and
+// resample.h. The constructor throws UserError when root cannot be read, holds no folder or a link to a folder that leads
+// nowhere or to one above it, or a folder holds not an image; read() when what is called an image is none, is broken, or
+// is no regular file, naming it. Thread-safe.
 class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
  public:
   explicit ImageFolderDataset(const std::filesystem::path& root, const ImageFolderOptions& options = {});
@@ -45,20 +55,23 @@ class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
 
   // The file of a sample.
   std::filesystem::path path(std::int64_t index) const;
-  // How many files of the classes' folders were passed over because they are not images.
-  std::int64_t ignored_files() const { return ignored_files_; }
+  // The same below the root, as "cat/1.jpg".
+  std::string name(std::int64_t index) const;
+  const IgnoredFiles& ignored() const { return ignored_; }
 
  private:
   struct File {
-    std::string name;
+    std::string name;  // below the class's folder
     std::int64_t label = 0;
   };
+
+  void add_class(const std::string& name);
 
   std::filesystem::path root_;
   ImageFolderOptions options_;
   std::vector<std::string> class_names_;
   std::vector<File> files_;
-  std::int64_t ignored_files_ = 0;
+  IgnoredFiles ignored_;
 };
 
 // An image by its path, as a sample of an ImageFolderDataset without augmentation: uint8 [3, image_size,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <map>
 #include <set>
 #include <sys/stat.h>
 
@@ -50,7 +51,8 @@ TEST_CASE("classes are folders, samples are files, both sorted; what is hidden o
   folder.write("readme.txt", "no class");
   folder.write(".git/x.jpg", "no class");
   folder.write("cat/.hidden", "not an image");
-  folder.write("cat/more/c.jpg", "not looked at");
+  folder.write("cat/.more/c.jpg", "not looked at");
+  folder.write("beside.jpg", "no class");
   folder.write("cat/Thumbs.db", "not an image");
   folder.write("dog/notes.txt", "nor this");
   folder.write("dog/jpg", "nor this");
@@ -60,8 +62,70 @@ TEST_CASE("classes are folders, samples are files, both sorted; what is hidden o
   CHECK(dataset.size() == 3);
   CHECK(dataset.sample_shape() == Shape{3, 16, 16});
   CHECK(labels_of(dataset) == std::vector<std::int64_t>{0, 0, 1});
-  CHECK(dataset.ignored_files() == 4);
+  CHECK(dataset.ignored().others == 4);
+  CHECK(dataset.ignored().pictures.empty());
+  CHECK(dataset.ignored().beside_classes == 1);
   CHECK(dataset.path(0) == folder.path / "cat/a.JPEG");
+}
+
+// torchvision's order: sorted(os.walk(folder)), and the names of each folder sorted.
+TEST_CASE("images in folders within a class are read, by the path of their folder") {
+  const testing::TempFolder folder;
+  write_pets(folder);
+  const auto bytes = encode_jpeg(testing::two_colours(20, 20, red, red));
+  for (const char* name :
+       {"cat/more/a.jpg", "cat/more/deep/x.jpg", "cat/more-still/y.jpg", "eel/only/below/z.jpg"})
+    folder.write(name, bytes);
+  folder.write("cat/more/notes.txt", "not an image");
+  const ImageFolderDataset dataset(folder.path, {.image_size = 16});
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) names.push_back(dataset.name(i));
+  CHECK(names == std::vector<std::string>{"cat/a.JPEG", "cat/b.jpg", "cat/more/a.jpg", "cat/more-still/y.jpg",
+                                          "cat/more/deep/x.jpg", "dog/x.png", "eel/only/below/z.jpg"});
+  CHECK(labels_of(dataset) == std::vector<std::int64_t>{0, 0, 0, 0, 0, 1, 2});
+  CHECK(dataset.path(4) == folder.path / "cat/more/deep/x.jpg");
+  CHECK(dataset.ignored().others == 1);
+  CHECK(sample_of(dataset, 4) == sample_of(dataset, 6));
+}
+
+TEST_CASE("links to folders are followed, and one that has no end is an error") {
+  const testing::TempFolder folder;
+  write_pets(folder);
+  const testing::TempFolder outside;
+  outside.write("more/y.jpg", encode_jpeg(testing::two_colours(20, 20, red, red)));
+  std::filesystem::create_directory_symlink(outside.path, folder.path / "cat/linked");
+  CHECK(ImageFolderDataset(folder.path).name(2) == "cat/linked/more/y.jpg");
+  std::filesystem::create_directory_symlink(folder.path / "cat", outside.path / "back");
+  CHECK(testing::error_of([&] { const ImageFolderDataset dataset(folder.path); }) ==
+        (folder.path / "cat/linked/back").string() +
+            ": is a link to a folder above it, which would have no end; remove the link");
+  std::filesystem::remove(outside.path / "back");
+  std::filesystem::create_directory_symlink("/nowhere", folder.path / "cat/lost");
+  CHECK(testing::error_of([&] { const ImageFolderDataset dataset(folder.path); }) ==
+        (folder.path / "cat/lost").string() + ": is a link that leads nowhere; mend or remove it");
+}
+
+TEST_CASE("pictures in other formats are counted by format") {
+  using namespace std::string_literals;
+  const testing::TempFolder folder;
+  write_pets(folder);
+  folder.write("cat/1.webp", "RIFF\x10\0\0\0WEBPVP8 "s);
+  folder.write("cat/2.webp", "RIFF\x10\0\0\0WEBPVP8 "s);
+  folder.write("dog/1.bmp", "BM\x10\0\0\0\0\0\0\0\x36\0\0\0"s);
+  folder.write("dog/1.gif", "GIF89a\x10\0\x10\0\0\0"s);
+  folder.write("dog/1.tif", "II*\0\x10\0\0\0\0\0\0\0"s);
+  folder.write("dog/1.avif",
+               "\0\0\0\x1c"
+               "ftypavif"s);
+  folder.write("dog/BMW", "BMW cars are not read");
+  const IgnoredFiles ignored = ImageFolderDataset(folder.path).ignored();
+  CHECK(ignored.pictures ==
+        std::map<std::string, std::int64_t>{{"BMP", 1}, {"GIF", 1}, {"HEIF", 1}, {"TIFF", 1}, {"WebP", 2}});
+  CHECK(ignored.others == 1);
+  folder.write("eel/1.webp", "RIFF\x10\0\0\0WEBPVP8 "s);
+  CHECK(contains(
+      testing::error_of([&] { const ImageFolderDataset dataset(folder.path); }),
+      "the folder of class 'eel' holds not an image (a JPEG or PNG file) but 1 in WebP; add some or "));
 }
 
 TEST_CASE("an image is one by its content, whatever it is called") {
@@ -73,7 +137,7 @@ TEST_CASE("an image is one by its content, whatever it is called") {
   const ImageFolderDataset dataset(folder.path, {.image_size = 16});
   CHECK(labels_of(dataset) == std::vector<std::int64_t>{0, 0, 1, 2, 2});
   CHECK(dataset.path(3) == folder.path / "eel/image");
-  CHECK(dataset.ignored_files() == 1);
+  CHECK(dataset.ignored().others == 1);
   CHECK(sample_of(dataset, 3)[0] > sample_of(dataset, 4)[0]);  // red
 }
 
@@ -179,7 +243,7 @@ TEST_CASE(
   const auto dataset =
       std::make_shared<ImageFolderDataset>(folder.path, ImageFolderOptions{.image_size = 16});
   REQUIRE(dataset->size() == 7);
-  CHECK(dataset->ignored_files() == 0);
+  CHECK(dataset->ignored().others == 0);
   for (const auto& [index, name] :
        {std::pair{2, "cat/c.jpg"}, {3, "cat/d.jpg"}, {4, "cat/e.png"}, {5, "cat/f.jpg"}})
     CHECK(contains(testing::error_of([&] { sample_of(*dataset, index); }), name));

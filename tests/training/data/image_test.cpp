@@ -165,6 +165,8 @@ TEST_CASE("what is not an image is refused by name") {
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   CHECK_FALSE(is_image(bytes));
   CHECK(contains(testing::error_of([&] { decode_image(bytes, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
+  CHECK(contains(testing::error_of([&] { decode_image(bytes, "x.jpg"); }),
+                 " by its content, but GIF; convert "));
   CHECK(contains(testing::error_of([&] { decode_image({}, "x.jpg"); }), "x.jpg: is neither JPEG nor PNG"));
 }
 
