@@ -11,6 +11,7 @@
 
 #include "core/fnv.h"
 #include "models/programs/describe_data.h"
+#include "models/programs/image_layout.h"
 #include "models/programs/prediction_data.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/pixel_scale.h"
@@ -88,7 +89,7 @@ void require_classes(const Section& data, const std::string& format, const fs::p
       fmt::format("'{}' has samples of one class alone, '{}', and a model tells two or more apart; {}",
                   path.string(), names.front(),
                   format == "csv" ? "add the others, or name the column of the labels in data.label"
-                                  : "add folders of the others"));
+                                  : remedy_for_one_class(path / "train" / names.front())));
 }
 
 void require_path(const Section& data, const fs::path& path) {
@@ -269,6 +270,7 @@ std::uint64_t hash_of(const ImageFolderDataset& images) {
       .train = train, .origin = hash_of(*train), .older_origin = fnv_start, .ignored = train->ignored()};
   pair.pixels = read_pixel_scale(data);
   pair.preparation = preparation_text(augmented, options, pair.pixels);
+  require_parts(data, path, validates(data));
   pair.read_samples = image_reader(options);
   if (!validates(data)) return pair;
   const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
