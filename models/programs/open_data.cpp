@@ -12,6 +12,7 @@
 #include "core/fnv.h"
 #include "models/programs/describe_data.h"
 #include "models/programs/image_layout.h"
+#include "models/programs/label_column.h"
 #include "models/programs/prediction_data.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/pixel_scale.h"
@@ -122,7 +123,7 @@ void require_each_class(const Section& data, const char* key, const std::string&
           key,
           fmt::format("is {}, which leaves {} of the {} samples to train on and none of the class '{}'; {}",
                       value, part.size(), whole.size(), whole.class_names()[static_cast<std::size_t>(label)],
-                      remedy));
+                      remedy_for_classes(whole, remedy)));
 }
 
 // One table is cut in two: by folds, of which one is for validation, or by a share.
@@ -165,12 +166,13 @@ void ask_for(const TrainedData& trained, CsvOptions& options) {
   options.class_names = trained.classes;
 }
 
-void require_columns(const Section& data, const CsvDataset& table, const TrainedData& trained) {
+void require_columns(const Section& data, const fs::path& path, const CsvDataset& table,
+                     const TrainedData& trained) {
   if (table.feature_names().size() == trained.columns.size()) return;
   throw data.error("path",
                    fmt::format("'{}' has {} columns of features and the weights are of a model that takes "
                                "{}; name a table with those of its training",
-                               data.text("path"), table.feature_names().size(), trained.columns.size()));
+                               path.string(), table.feature_names().size(), trained.columns.size()));
 }
 
 // Mean 0 and deviation 1, where columns are taken as they are.
@@ -183,7 +185,10 @@ Pair open_csv(const Section& data, const fs::path& path, const std::optional<Tra
   CsvOptions options = read_csv_options(data);
   if (trained) ask_for(*trained, options);
   const auto table = std::make_shared<CsvDataset>(path, options);
-  if (trained) require_columns(data, *table, *trained);
+  if (trained)
+    require_columns(data, path, *table, *trained);
+  else
+    check_label_column(data, *table);
   Pair pair = split(data, table, !trained);
   pair.origin = fnv(std::as_bytes(std::span(table->values())), pair.origin);
   pair.is_cut = pair.train->size() > 0;

@@ -102,6 +102,7 @@ CsvOptions read_csv_options(const Section& data) {
   if (delimiter.size() != 1 || delimiter == "\"" || delimiter == "\n")
     throw data.error("delimiter", R"(must be one character, for example ";" or "\t" for a tab)");
   options.delimiter = delimiter.front();
+  options.label_is_assumed = !data.has("label");
   options.missing_is_class = data.flag_or("missing_is_class", false);
   if (!options.header)
     options.label = label_number(data);

@@ -87,7 +87,10 @@ void check_names(const CsvText& text, const CsvRow& first, const CsvOptions& opt
   std::vector<std::size_t> used = features;
   if (label != no_column) used.push_back(label);
   // Who asks for a column says that it is there on purpose.
-  if (options.features.empty()) check_named(text, first, used);
+  if (options.features.empty()) {
+    check_named(text, first, used);
+    if (options.label_is_assumed && label != no_column) check_assumed_label(text, first, label);
+  }
   check_names_differ(text, first, used);
 }
 
@@ -257,6 +260,7 @@ CsvDataset::CsvDataset(const std::filesystem::path& path, const CsvOptions& opti
         fmt::format("{}: the label is the only column; features need one at least", path.string()));
   check_names(text, row, options, features, label);
   for (const std::size_t column : features) feature_names_.push_back(columns.name(column));
+  if (label != no_column) label_name_ = columns.name(label);
 
   Table table;
   if (!options.header) table.append(text, row, columns, features, label);

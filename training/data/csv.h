@@ -19,6 +19,8 @@ struct CsvOptions {
   // Whether a header may name all features by numbers. Otherwise such a line is an error: it may be a sample.
   bool names_may_be_numbers = false;
   ColumnRef label = std::int64_t{-1};
+  // Whether nobody has named the label. Then a header that calls another column "label", "class" or "target" is an error.
+  bool label_is_assumed = false;
   bool labelled = true;  // otherwise no column is the label's, and every label is 0
   // In the order of a sample; empty: all columns but the label's, in the file's order.
   std::vector<ColumnRef> features{};
@@ -54,11 +56,15 @@ class CsvDataset final : public DatasetOf<float> {
   // The header's names of the features, in the order of a sample; "column 3" where there is no header.
   const std::vector<std::string>& feature_names() const { return feature_names_; }
 
+  // Likewise of the labels; empty where there are none.
+  const std::string& label_name() const { return label_name_; }
+
   // All features, sample by sample.
   const std::vector<float>& values() const { return values_; }
 
  private:
   std::vector<std::string> feature_names_;
+  std::string label_name_;
   std::vector<std::string> class_names_;
   std::vector<float> values_;  // [size, features]
   std::vector<std::int64_t> labels_;

@@ -1,6 +1,7 @@
 #include "training/data/csv_header.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <map>
 #include <string>
@@ -25,6 +26,14 @@ bool is_name_of_pandas(const std::string& name) {
   constexpr std::string_view begin = "Unnamed: ";
   return name.starts_with(begin) && name.size() > begin.size() &&
          name.find_first_not_of("0123456789", begin.size()) == std::string::npos;
+}
+
+bool is_called_label(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  constexpr std::array<std::string_view, 4> names{"label", "labels", "class", "target"};
+  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace
@@ -79,11 +88,22 @@ void check_named(const CsvText& text, const CsvRow& header, std::span<const std:
       throw UserError(fmt::format(
           "{}: the last column has no name; name it, or remove the delimiter at the end of the line",
           text.place(cell)));
-    throw UserError(
-        fmt::format("{}: column {} has no name, as where pandas and R write the numbers of the rows; remove "
-                    "the column (pandas: to_csv with index=False), or name it if it is a feature",
-                    text.place(cell), column));
+    throw UserError(fmt::format(
+        "{}: column {} has no name, which is how pandas and R write the numbers of the rows; remove "
+        "the column (pandas: to_csv with index=False), or name it if it is a feature",
+        text.place(cell), column));
   }
+}
+
+void check_assumed_label(const CsvText& text, const CsvRow& header, std::size_t label) {
+  if (is_called_label(header[label].text)) return;
+  const auto found =
+      std::ranges::find_if(header, [](const CsvCell& cell) { return is_called_label(cell.text); });
+  if (found != header.end())
+    throw UserError(fmt::format(
+        "{}: a column is called '{}', and the last one, '{}', would be the label; name the one that "
+        "holds the classes in data.label",
+        text.place(*found), shortened(found->text), shortened(header[label].text)));
 }
 
 void check_names_differ(const CsvText& text, const CsvRow& header, std::span<const std::size_t> used) {

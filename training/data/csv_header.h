@@ -22,6 +22,10 @@ void check_no_header(const CsvText& text, const CsvRow& first, std::span<const s
 // Each of these columns must have a name: one without may hold the numbers of the rows.
 void check_named(const CsvText& text, const CsvRow& header, std::span<const std::size_t> used);
 
+// The last column is taken for the label, `label`, where nobody says otherwise: not if another is called "label", "class"
+// or "target".
+void check_assumed_label(const CsvText& text, const CsvRow& header, std::size_t label);
+
 // A name that is given twice does not say which column is meant.
 void check_names_differ(const CsvText& text, const CsvRow& header, std::span<const std::size_t> used);
 

@@ -241,7 +241,8 @@ TEST_CASE("a column that is used has a name of its own") {
 
 TEST_CASE("a column without a name is a feature only where it is asked for") {
   const std::string rest =
-      " has no name, as where pandas and R write the numbers of the rows; remove the column (pandas: to_csv "
+      " has no name, which is how pandas and R write the numbers of the rows; remove the column (pandas: "
+      "to_csv "
       "with "
       "index=False), or name it if it is a feature";
   CHECK(error_in(",x,k\n0,5,a\n1,6,b\n") == ":1:1: column 0" + rest);
@@ -258,6 +259,20 @@ TEST_CASE("a column without a name is a feature only where it is asked for") {
   CHECK(CsvDataset(path, {.features = {"x"}}).feature_names() == std::vector<std::string>{"x"});
   CHECK(CsvDataset(path, {.labelled = false, .features = {"", "x"}}).sample_shape() == Shape{2});
   CHECK(CsvDataset(folder.write("u.csv", "Unnamed: x,k\n5,a\n6,b\n")).size() == 2);
+}
+
+TEST_CASE("the last column is not taken for the label where another is called so") {
+  const CsvOptions assumed{.label_is_assumed = true};
+  CHECK(error_in("Class,x,z\na,1,0\nb,2,1\n", assumed) ==
+        ":1:1: a column is called 'Class', and the last one, 'z', would be the label; name the one that "
+        "holds the "
+        "classes in data.label");
+  for (const std::string name : {"label", "LABELS", "target"})
+    CHECK(
+        contains(error_in("x," + name + ",z\n1,2,0\n", assumed), ":1:3: a column is called '" + name + "'"));
+  const testing::TempFolder folder;
+  const auto path = folder.write("t.csv", "target,x,label\n1,1,a\n2,2,b\n");
+  CHECK(CsvDataset(path, assumed).label_name() == "label");
 }
 
 TEST_CASE("a label that programs write where one is missing is no class unless the caller says so") {
