@@ -253,12 +253,6 @@ std::string preparation_text(const ImageFolderOptions& train, const ImageFolderO
   return fmt::format("{}{}; {}", train.augment ? random : "", centre, normalisation_text(pixels));
 }
 
-Pair open_image_folder(const Section& data, const fs::path& path) {
-  const ImageFolderOptions options = read_image_options(data);
-  ImageFolderOptions augmented = options;
-  augmented.augment = data.flag_or("augment", true);
-  if (augmented.augment) {
-    augmented.min_crop_scale = data.number_or("min_crop_scale", 0.08, {.maximum = 1, .above = 0});
 // Moving an image to another class, or renaming it, makes other data.
 std::uint64_t hash_of(const ImageFolderDataset& images) {
   std::uint64_t hash = fnv_start;
@@ -266,16 +260,22 @@ std::uint64_t hash_of(const ImageFolderDataset& images) {
   return hash;
 }
 
+Pair open_image_folder(const Section& data, const fs::path& path) {
+  const ImageFolderOptions options = read_image_options(data);
+  ImageFolderOptions augmented = options;
+  augmented.augment = data.flag_or("augment", true);
+  if (augmented.augment) {
+    augmented.min_crop_scale = data.number_or("min_crop_scale", 0.08, {.maximum = 1, .above = 0});
     augmented.horizontal_flip = data.flag_or("horizontal_flip", true);
   } else {
     data.refuse({"min_crop_scale", "horizontal_flip"}, "data.augment is false");
   }
+  require_parts(data, path, validates(data));
   const auto train = std::make_shared<ImageFolderDataset>(path / "train", augmented);
   Pair pair{
       .train = train, .origin = hash_of(*train), .older_origin = fnv_start, .ignored = train->ignored()};
   pair.pixels = read_pixel_scale(data);
   pair.preparation = preparation_text(augmented, options, pair.pixels);
-  require_parts(data, path, validates(data));
   pair.read_samples = image_reader(options);
   if (!validates(data)) return pair;
   const auto validation = std::make_shared<ImageFolderDataset>(path / "val", options);
@@ -285,18 +285,18 @@ std::uint64_t hash_of(const ImageFolderDataset& images) {
   return pair;
 }
 
-// What is kept of the training data.
-void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vector<std::int64_t> indices) {
-  const DatasetPtr part = subset(train, std::move(indices));
-  require_each_class(data, key, data.text(key), *part, *train, "give a larger number");
-  train = part;
-}
-
 std::uint64_t with_classes(const std::string& format, const std::vector<std::string>& names,
                            std::uint64_t hash) {
   hash = fnv(format, hash);
   for (const std::string& name : names) hash = fnv(name + '\n', hash);
   return hash;
+}
+
+// What is kept of the training data.
+void keep_part(const Section& data, const char* key, DatasetPtr& train, std::vector<std::int64_t> indices) {
+  const DatasetPtr part = subset(train, std::move(indices));
+  require_each_class(data, key, data.text(key), *part, *train, "give a larger number");
+  train = part;
 }
 
 // What was read of the section so far.
@@ -346,6 +346,7 @@ RunData open_data(const Config& config, const std::optional<TrainedData>& traine
   return {.train = pair.train,
           .validation = pair.validation,
           .description = description,
+          .classes = classes_text(*pair.train),
           .preparation = pair.preparation,
           .read_samples = pair.read_samples,
           .pixels = pair.pixels,

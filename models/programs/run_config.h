@@ -21,13 +21,14 @@ struct RunData {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> validation;
   std::string description;   // "400 samples of 5 classes, 125 for validation, from ..."
+  std::string classes;       // "'a' (300), 'b' (100)": of `train`
   std::string preparation;   // how a sample is made of what the files hold: crops, scales, normalisation
   ReadSamples read_samples;  // for --predict; none for a format that it refuses
   PixelScale pixels = {};    // by which the model normalises samples that are bytes
   // Hash of what a run may not change when it goes on: the classes, the labels or images, and what is held out of a table.
   std::uint64_t origin = 0;
-  // Of one table: what is held out of it is cut from what is trained on ...
   std::optional<std::uint64_t> older_origin = {};  // see TrainerOptions
+  // Of one table: what is held out of it is cut from what is trained on ...
   bool is_cut = false;
   // ... and samples are scaled by what was measured over those that are trained on.
   bool is_measured = false;

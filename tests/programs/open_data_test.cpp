@@ -44,6 +44,67 @@ TEST_CASE("a table with one other number is another table") {
   CHECK(origin("4,b\n") != origin("4,a\n"));
 }
 
+TEST_CASE("images that were moved, swapped or renamed are other data") {
+  const TemporaryFolder folder;
+  const fs::path images = folder / "images";
+  const auto open = [&] {
+    return open_data(Config::parse(fmt::format("data: {{format: image_folder, path: {}}}\n", images.string()),
+                                   "test.yaml"));
+  };
+  write_images(images);
+  for (const char* name : {"train/a/2.jpg", "train/b/3.jpg"})
+    fs::copy_file(images / "train/a/1.jpg", images / name);
+  const RunData before = open();
+  CHECK(open().origin == before.origin);
+  fs::rename(images / "train/a/2.jpg", images / "train/b/2.jpg");
+  const RunData moved = open();
+  CHECK(moved.origin != before.origin);
+  fs::rename(images / "train/b/3.jpg", images / "train/a/3.jpg");  // as many of each class as before
+  CHECK(open().origin != before.origin);
+  CHECK(open().origin != moved.origin);
+  REQUIRE(before.older_origin);
+  CHECK(moved.older_origin == before.older_origin);
+  CHECK(before.older_origin != before.origin);
+}
+
+TEST_CASE("data are described with their classes") {
+  const auto classes = [](const std::string& keys) {
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}/models/iris.csv{}}}\n",
+                                               PLEXAURA_SOURCE, keys),
+                                   "test.yaml"))
+        .classes;
+  };
+  CHECK(classes("") == "'setosa' (40), 'versicolor' (40), 'virginica' (40)");
+  CHECK(classes(", limit: 4") == "'setosa' (2), 'versicolor' (1), 'virginica' (1)");
+  const TemporaryFolder folder;
+  write_images(folder / "images");
+  CHECK(open_data(Config::parse(
+                      fmt::format("data: {{format: image_folder, path: {}}}\n", (folder / "images").string()),
+                      "test.yaml"))
+            .classes == "'a' (1), 'b' (1)");
+  write_digits(folder / "digits");
+  CHECK(open_data(Config::parse(fmt::format("data: {{format: idx, path: {}, classes: 3}}\n",
+                                            (folder / "digits").string()),
+                                "test.yaml"))
+            .classes == "'0' (1), '1' (1), '2' (0)");
+}
+
+TEST_CASE("a label that may be a missing one is a class where the configuration says so") {
+  const TemporaryFolder folder;
+  write_text(folder / "t.csv", "x,y\n1,a\n2,NA\n");
+  const auto open = [&](const std::string& keys) {
+    return open_data(Config::parse(fmt::format("data: {{format: csv, path: {}, validation_share: 0{}}}\n",
+                                               (folder / "t.csv").string(), keys),
+                                   "test.yaml"))
+        .train->size();
+  };
+  CHECK(user_error([&] { open(""); })
+            .ends_with("t.csv:3:3: the label is 'NA', as programs write a missing one; fill in "
+                       "the class, remove the row, or set data.missing_is_class to true if a "
+                       "class is called so"));
+  CHECK(open(", missing_is_class: true") == 2);
+}
+
 TEST_CASE("validation digits of another size are refused when the data is opened") {
   const TemporaryFolder folder;
   write_digits(folder / "digits");
@@ -221,9 +282,9 @@ TEST_CASE("files that are not images are counted where the data are described") 
   CHECK(description().ends_with("images (ignored: 1 file that is not an image)"));
   write_text(folder / "images/val/b/notes", "");
   CHECK(description().ends_with("images (ignored: 2 files that are not images)"));
-}
-
-}  // namespace plexaura::testing::open_data_test
   write_text(folder / "images/val/b/2.webp", std::string("RIFF\0\0\0\0WEBP", 12));
   CHECK(description().ends_with(
       "images (ignored: 1 in WebP, 2 files that are not images; only JPEG and PNG are read)"));
+}
+
+}  // namespace plexaura::testing::open_data_test

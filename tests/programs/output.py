@@ -234,6 +234,7 @@ class Words(ProgramTest):
     def test_dry_run(self):
         text = self.run_one("convnet", *self.cnn(), "--dry-run").out
         for pattern in (r"(?m)^conv1 +conv2d.*\[4,8,8\] +40$", r"(?m)^fc2 .* 51$", r"\d+ parameters", r"data +47 samples of 3 classes, 13 for validation",
+                        r"(?m)^classes +'0' \(16\), '1' \(16\), '2' \(15\)$",
                         r"memory .*activations", r"program +\d+ instructions"):
             self.assertRegex(text, pattern)
         self.assertNotIn("instruction 0", text)
@@ -257,6 +258,7 @@ class Words(ProgramTest):
 
     def test_the_table_at_the_end(self):
         text = self.run_one("mlp", *self.iris("training.epochs=2", "output.dir=run"), "--log", "log").out
+        self.assertEqual(text.splitlines()[1], "classes: 'setosa' (40), 'versicolor' (40), 'virginica' (40)")
         for pattern in (r"steps +30", r"training loss +\d", r"validation loss +\d", r"validation accuracy +[\d.]+ %", r"samples/s +[\d,]+ \(median",
                         r"parameters +833", r"checkpoint +run", r"log +log"):
             self.assertRegex(text, pattern)

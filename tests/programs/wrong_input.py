@@ -25,7 +25,7 @@ class MistakeTest(ProgramTest):
         self.check(pattern, program, *arguments, ranks=(1, 2))
 
     def check_sentence(self, pattern, result):
-        progress = re.compile("epoch \\d|[\\d,]+ parameters, ")
+        progress = re.compile("epoch \\d|[\\d,]+ parameters, |classes: ")
         lines = [line for line in support.without_mpirun(result.text) if not progress.match(line)]
         self.assertEqual(len(lines), 1, result.text)
         self.assertRegex(lines[0], pattern)
