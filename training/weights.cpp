@@ -198,17 +198,20 @@ void check_weights(const ParameterStore& store) {
   for (const ParameterSpec& spec : store.specs()) finite_value(store, spec.name, after_training);
 }
 
-Metadata load_weights(const fs::path& path, ParameterStore& store, const std::vector<std::string>& skip) {
+void require_weights_file(const fs::path& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) {
-    const fs::path inside = path / "weights.safetensors";
-    throw UserError(
-        fs::exists(inside, error)
-            ? fmt::format("'{}' is a folder; name its file of weights, '{}'", path.string(), inside.string())
-            : fmt::format("'{}' is a folder; name a file of weights, such as the "
-                          "weights.safetensors of a checkpoint",
-                          path.string()));
-  }
+  if (!fs::is_directory(path, error)) return;
+  const fs::path inside = path / "weights.safetensors";
+  throw UserError(
+      fs::exists(inside, error)
+          ? fmt::format("'{}' is a folder; name its file of weights, '{}'", path.string(), inside.string())
+          : fmt::format("'{}' is a folder; name a file of weights, such as the "
+                        "weights.safetensors of a checkpoint",
+                        path.string()));
+}
+
+Metadata load_weights(const fs::path& path, ParameterStore& store, const std::vector<std::string>& skip) {
+  require_weights_file(path);
   SafeTensors file = read_safetensors(path);
   put_weights(path, file, store, skip);
   return std::move(file.metadata);

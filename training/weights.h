@@ -28,6 +28,9 @@ void check_weights(const ParameterStore& store);
 std::string save_trained_weights(const std::filesystem::path& path, const ParameterStore& store,
                                  const Settings& settings, std::uint64_t data_origin, const Metadata& notes);
 
+// Throws UserError, with the file that may be meant, where `path` is a folder, as that of a checkpoint.
+void require_weights_file(const std::filesystem::path& path);
+
 // Overwrites parameters and buffers from a safetensors file: every one of the store must be there under its
 // name or an alias, of its shape, and finite; float32 and float64 are converted. Names of the file that the
 // model lacks are an error, but for num_batches_tracked, a counter that other frameworks write and nobody

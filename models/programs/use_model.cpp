@@ -23,7 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path weights_file(const CommandLine& line, const fs::path& output) {
-  if (!line.weights.empty()) return line.weights;
+  if (!line.weights.empty()) {
+    require_weights_file(line.weights);
+    return line.weights;
+  }
   if (const auto newest = newest_checkpoint(output)) return *newest / "weights.safetensors";
   throw UserError(
       fmt::format("{}: there are no weights to use; name a file with --weights, or in output.dir a "

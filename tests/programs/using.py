@@ -25,6 +25,13 @@ class Evaluate(ProgramTest):
         result = self.run_one("mlp", *self.iris("output.dir=run", "data.validation_limit=0"), "--evaluate", status=2)
         self.assertIn("there are no samples for validation", result.err)
 
+    def test_a_folder_instead_of_its_weights(self):
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        folder = self.checkpoint("run")
+        for options in ([], ["--evaluate"], ["--predict", SOURCE / "models/iris.csv"]):
+            result = self.run_one("mlp", *self.iris(), "--weights", folder, *options, status=2)
+            self.assertEqual(result.err, f"'{folder}' is a folder; name its file of weights, '{folder}/weights.safetensors'\n")
+
     def test_weights_of_other_settings_or_classes(self):
         """The checkpoint says what it was made with, and so does a copy of its weights."""
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
