@@ -109,6 +109,34 @@ void evaluate(Communicator& ranks, const RunData& data, const TrainerOptions& op
   });
 }
 
+// The samples of a file; none where it cannot be read and may be left out. A table is one file for all of its samples.
+std::optional<NamedSamples> read_file(const std::string& file, const RunData& data, OnError on_error,
+                                      Skipped& skipped) {
+  try {
+    return data.read_samples(file);
+  } catch (const UserError& error) {
+    if (on_error == OnError::fail || !data.trained.columns.empty()) throw;
+    if (skipped.count++ == 0) skipped.first = error.what();
+    return std::nullopt;
+  }
+}
+
+void predict(const std::vector<std::string>& files, const RunData& data, OnError on_error, Model& model,
+             ParameterStore& store, Backend& backend) {
+  Skipped skipped;
+  for (const std::string& file : files) {
+    const std::optional<NamedSamples> samples = read_file(file, data, on_error, skipped);
+    if (!samples) continue;
+    for (const std::string& text : predictions(*samples, model, data.train->class_names(), store, backend))
+      print_output(text + "\n");
+  }
+  if (skipped.count == std::ssize(files))
+    throw UserError(fmt::format("no file could be read; the first: {}", skipped.first));
+  if (skipped.count > 0)
+    print_error(
+        fmt::format("unreadable files that were left out: {}; the first: {}", skipped.count, skipped.first));
+}
+
 }  // namespace
 
 bool uses_model(const CommandLine& line) { return line.evaluate || !line.predict.empty(); }
@@ -139,10 +167,7 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
     return loaded;
   });
   if (line.evaluate) evaluate(ranks, data, options.trainer, model, store, *backend);
-  for (const std::string& file : line.predict)
-    for (const std::string& text :
-         predictions(data.read_samples(file), model, data.train->class_names(), store, *backend))
-      print_output(text + "\n");
+  if (!line.predict.empty()) predict(line.predict, data, options.trainer.on_error, model, store, *backend);
   if (!remark.empty() && ranks.rank() == 0) print_error(remark);
   return 0;
 }

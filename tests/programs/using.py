@@ -234,7 +234,11 @@ class Predict(ProgramTest):
         again = self.predictions("resnet", *arguments, "--predict", *moved)
         self.assertEqual([line[1:] for line in again], [line[1:] for line in found])
         self.write("no.png", "not an image")
-        self.assertIn("no.png", self.run_one("resnet", *arguments, "--predict", "no.png", status=2).err)
+        for options in ([], self.settings("data.on_error=skip")):
+            self.assertIn("no.png", self.run_one("resnet", *arguments, *options, "--predict", "no.png", status=2).err)
+        skipping = self.run_one("resnet", *arguments, *self.settings("data.on_error=skip"), "--predict", "no.png", moved[0], "gone.png")
+        self.assertEqual([line.split("\t")[1:] for line in skipping.out.splitlines()], [found[0][1:]])
+        self.assertRegex(skipping.err, r"\Aunreadable files that were left out: 2; the first: no.png: is neither JPEG nor PNG [^\n]*\n\Z")
 
     def test_what_cannot_be_predicted(self):
         self.run_one("convnet", *self.cnn("training.epochs=1"))
