@@ -43,7 +43,8 @@ void Console::print(std::string_view text) {
       std::this_thread::sleep_for(nap);
       given_up_ = StopSignals::received() != 0 && ++naps == patience;
     } else if (errno != EINTR) {
-      given_up_ = true;  // nobody is there to read
+      given_up_ = true;
+      failure_ = errno == EPIPE || errno == EBADF ? 0 : errno;
     }
   }
 }

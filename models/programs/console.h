@@ -20,10 +20,15 @@ class Console {
 
   void print(std::string_view text);
 
+  // The system's number of the error by which text was lost, as on a full disk; 0 for none. That a reader has left, or
+  // that the output was closed from the beginning, is no error.
+  int failure() const { return failure_; }
+
  private:
   int output_;
   FileDescriptor unblocked_;  // the same terminal or pipe; none for a file, and where it cannot be had
   bool given_up_ = false;
+  int failure_ = 0;
 };
 
 }  // namespace plexaura

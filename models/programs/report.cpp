@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -197,6 +198,10 @@ void RunReport::summary(const TrainingResult& result, const ParameterStore& stor
                             result.skipped_validation.count, result.skipped_validation.first));
   text.pop_back();
   show("\n" + text);
+  if (const int failure = console_.failure(); failure != 0)
+    print_error(
+        fmt::format("the standard output has lost what the run said: {}; --log FILE keeps its figures",
+                    std::generic_category().message(failure)));
 }
 
 std::string bytes_text(double bytes) {

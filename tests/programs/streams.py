@@ -38,6 +38,8 @@ class Streams(ProgramTest):
             log = f"log{number}"
             done = self.shell(redirection, "mlp", *self.iris("training.epochs=2", f"output.dir=run{number}"), "--log", log)
             self.assertEqual(done.returncode, 0, done.stderr)
+            lost = "the standard output has lost what the run said: No space left on device; --log FILE keeps its figures\n"
+            self.assertEqual(done.stderr, lost if redirection == ">/dev/full" else "")
             self.assertEqual(len(self.log(log)), 32)  # its lines alone: no stream has become the log
             self.assertEqual(self.checkpoint(f"run{number}").name, "checkpoint-000030")
 
