@@ -43,15 +43,17 @@ class Section {
   // A whole number, or this word, which gives none.
   std::optional<std::int64_t> integer_or_word(std::string_view key, std::string_view word,
                                               IntegerRange range = {}) const;
-  double number(std::string_view key, NumberRange range = {}) const;
+  // `what`: what the number is, for the error where it is none.
+  double number(std::string_view key, NumberRange range = {}, std::string_view what = "a number") const;
   double number_or(std::string_view key, double otherwise, NumberRange range = {}) const;
-  std::string text(std::string_view key) const;
+  // `rule`: what the text must be, for the error where it is a list or a section.
+  std::string text(std::string_view key, std::string_view rule = "a text") const;
   std::string text_or(std::string_view key, std::string otherwise) const;
-  bool flag(std::string_view key) const;  // true or false
-  bool flag_or(std::string_view key, bool otherwise) const;
   // The path of a file or folder; "~" is the user's home folder. See expand_home().
   std::filesystem::path location(std::string_view key) const;
   std::filesystem::path location_or(std::string_view key, const std::filesystem::path& otherwise) const;
+  bool flag(std::string_view key) const;  // true or false
+  bool flag_or(std::string_view key, bool otherwise) const;
   std::string choice(std::string_view key, const std::vector<std::string>& words) const;
   std::string choice_or(std::string_view key, std::string otherwise,
                         const std::vector<std::string>& words) const;

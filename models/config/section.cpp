@@ -190,8 +190,8 @@ std::optional<std::int64_t> Section::integer_or_word(std::string_view key, std::
   throw wrong(key, value, rule);
 }
 
-double Section::number(std::string_view key, NumberRange range) const {
-  const std::string rule = item_rule(range);
+double Section::number(std::string_view key, NumberRange range, std::string_view what) const {
+  const std::string rule = rule_of(what, range);
   const YamlValue& value = require(key, rule);
   if (const auto number = parse_within(value, range)) return keep(state_->read, key, *number);
   throw wrong(key, value, rule);
@@ -201,9 +201,9 @@ double Section::number_or(std::string_view key, double otherwise, NumberRange ra
   return has(key) ? number(key, range) : keep(state_->read, key, otherwise);
 }
 
-std::string Section::text(std::string_view key) const {
-  const YamlValue& value = require(key, "a text");
-  if (value.kind != Kind::scalar) throw wrong(key, value, "a text");
+std::string Section::text(std::string_view key, std::string_view rule) const {
+  const YamlValue& value = require(key, rule);
+  if (value.kind != Kind::scalar) throw wrong(key, value, rule);
   return keep(state_->read, key, value.text);
 }
 

@@ -167,6 +167,9 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
   } catch (const CLI::CallForHelp&) {
     line.message = without_end_of_line(app.help());
     return line;
+  } catch (const CLI::ExtrasError& error) {
+    throw UserError(fmt::format("{}: {}; a key of the file is set as --set training.epochs=3; see {} --help",
+                                program, one_line(error.what()), program));
   } catch (const CLI::ParseError& error) {
     throw UserError(fmt::format("{}: {}; see {} --help", program, one_line(error.what()), program));
   }

@@ -34,7 +34,7 @@ class NoSamples final : public Dataset {
 // A table without a header has no names.
 std::int64_t label_number(const Section& data) {
   if (!data.has("label")) return data.integer_or("label", -1);
-  const std::string text = data.text("label");
+  const std::string text = data.text("label", "the number of one column");
   if (text.find_first_not_of("+-0123456789") != std::string::npos)
     throw data.error("label",
                      fmt::format("is '{}' and with data.header=false the columns have no names; give "
@@ -107,7 +107,7 @@ CsvOptions read_csv_options(const Section& data) {
   if (!options.header)
     options.label = label_number(data);
   else if (data.has("label"))
-    options.label = data.text("label");
+    options.label = data.text("label", "the name of one column");
   return options;
 }
 

@@ -38,7 +38,8 @@ double usable(const Section& optimizer, std::string_view key, double value, DTyp
 
 // That for a batch of base_batch_size grows with the batch, as in Goyal et al., arXiv:1706.02677.
 double read_learning_rate(const Section& optimizer, DType precision, std::int64_t batch_size) {
-  const double rate = optimizer.number("learning_rate", {.above = 0});
+  const double rate =
+      optimizer.number("learning_rate", {.above = 0}, "one learning rate for all parameters, a number");
   const std::int64_t base =
       optimizer.integer_or("base_batch_size", batch_size, {.minimum = 1, .maximum = largest_batch});
   const double scaled = rate * (static_cast<double>(batch_size) / static_cast<double>(base));

@@ -45,6 +45,7 @@ class WrongInput(MistakeTest):
         self.check_ranks("--bogus.*; see mlp --help$", "mlp", *iris, "--bogus")
         for program, example in (("mlp", "iris"), ("convnet", "mnist_cnn"), ("resnet", "resnet18")):
             self.check(f"^{program}: no YAML file was named; for example: {program} models/{example}.yaml$", program)
+        self.check("--epochs.*; a key of the file is set as --set training.epochs=3; see mlp --help$", "mlp", *iris, "--epochs", "3")
         self.check("--steps: '0' must be a whole number above 0", "mlp", *iris, "--steps", "0")
         self.check("--steps: 'many' must be a whole number above 0", "mlp", *iris, "--steps", "many")
         self.check("--steps.*; see mlp --help$", "mlp", *iris, "--steps")
@@ -69,6 +70,11 @@ class WrongInput(MistakeTest):
         override("unknown key 'trainig' at the top; did you mean 'training'\\?", "trainig.epochs=8")
         override("training.epochs is '2.5'; it must be a whole number >= 1 and <= 1000000000$", "training.epochs=2.5")
         override("training.epochs=", "training.epochs=")
+        override("training.optimizer.learning_rate is a section of keys; it must be one learning rate for all parameters, a number > 0$",
+                 "training.optimizer.learning_rate={fc1: 0.1}")
+        override("data.label is a list; it must be the name of one column$", "data.label=[6,7,8]")
+        override("'name:sgd' has no blank behind the colon; write 'name: sgd'$", "training.optimizer={name:sgd,learning_rate:0.1}")
+        override("data.delimiter must be one character", "data.delimiter=||")
         override("no_equals_sign", "no_equals_sign")
         override("distributed.strategy is 'all-reduce'; it must be one of .*did you mean 'allreduce'", "distributed.strategy=all-reduce")
         override("distributed.algorithm is 'rings'; it must be one of .*did you mean 'ring'", "distributed.algorithm=rings")
@@ -177,12 +183,6 @@ class WrongInput(MistakeTest):
         refusal("^cannot read 'digits/train-images-idx3-ubyte': Permission denied; ", "convnet", *cnn, *self.settings('output.dir=""'))
         refusal("^cannot read run: Permission denied; name a folder that can be written in output.dir$", "mlp", *self.iris("output.dir=run"), "--resume")
 
-    def test_a_path_that_was_meant_from_elsewhere(self):
-        """The shipped YAML names its table from the root of the project."""
-        self.check(f"data.path 'models/iris.csv' does not exist in {self.folder}, but {SOURCE}/models/iris.csv does; name the data's place, "
-                   "for example with --set data.path=...$", "mlp", SOURCE / "models/iris.yaml")
-
-    def test_two_ways_to_hold_out(self):
     def test_a_home_folder_that_no_shell_has_put_in(self):
         (self.folder / "home").mkdir()
         with unittest.mock.patch.dict(os.environ, HOME=str(self.folder / "home")):
@@ -194,6 +194,12 @@ class WrongInput(MistakeTest):
             self.assertFalse((self.folder / "$HOME").exists())
             self.check(f"data.path '{self.folder}/home/table.csv' does not exist", "mlp", *self.iris("data.path=~/table.csv"))
 
+    def test_a_path_that_was_meant_from_elsewhere(self):
+        """The shipped YAML names its table from the root of the project."""
+        self.check(f"data.path 'models/iris.csv' does not exist in {self.folder}, but {SOURCE}/models/iris.csv does; name the data's place, "
+                   "for example with --set data.path=...$", "mlp", SOURCE / "models/iris.yaml")
+
+    def test_two_ways_to_hold_out(self):
         self.check("data.validation_share and folds are both given; give one of them$", "mlp", *self.iris("data.folds=5", "data.validation_share=0.1"))
         self.check("data.fold needs folds, the number of parts$", "mlp", *self.iris("data.fold=1"))
 

@@ -51,6 +51,15 @@ TEST_CASE("defaults stand where a key is missing, and only there") {
   CHECK(!training.has("b"));
 }
 
+TEST_CASE("a reader says what a text or a number is, where another kind of value stands") {
+  CHECK(training_error("training:\n  a: [6, 7]\n", [](const Section& s) {
+          s.text("a", "the name of one column");
+        }) == "iris.yaml:2:6: training.a is a list; it must be the name of one column");
+  CHECK(training_error("training:\n  a: {b: 1}\n", [](const Section& s) {
+          s.number("a", {.above = 0}, "one rate");
+        }).ends_with("training.a is a section of keys; it must be one rate > 0"));
+}
+
 TEST_CASE("numbers in all their spellings, and no others") {
   const auto integer = [](const std::string& text) { return parsed("a: " + text).root().integer("a"); };
   const auto number = [](const std::string& text) { return parsed("a: " + text).root().number("a"); };
