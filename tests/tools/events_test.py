@@ -6,10 +6,11 @@ usage: events_test.py ROOT
 
 import os
 import struct
+import subprocess
 
 import written_ranks  # finds what follows
 from events import Kind
-from written_ranks import WrittenRanks
+from written_ranks import ROOT, WrittenRanks
 
 STEP = (0.1, Kind.STEP, 12, "")
 
@@ -50,6 +51,27 @@ class EventsTest(WrittenRanks):
         for ago in (-1e9, -1000, 101):
             self.rank(0, STEP, survived=ago)
             self.check("is damaged: it has gone on without others at a time at which it did not run")
+
+    def test_texts_that_are_commands_of_a_terminal(self):
+        """In the name of a host, in the words of a rank, and in the name of the folder."""
+        told = (1, Kind.ERROR, 1, "it said \x1b]0;title\x07 and\nmore \x9b31m")
+        for number in range(3):
+            self.rank(number, told, host="h0\x1b[31m")
+        done = self.ask()
+        self.assertEqual(done.stdout, r"exception: rank 0 on h0\x1b[31m ended in step 12 with the error: it said \x1b]0;title\x07 and\x0amore \xc2\x9b31m" + "\n")
+        self.path(0).write_bytes(self.path(0).read_bytes().replace(b"it said", b"\xff\xe6 said"))
+        self.assertIn(r"with the error: \xff\xe6 said", self.ask().stdout)
+        folder = self.folder / "a\n\x1b[31m"
+        done = subprocess.run([ROOT / "tools/why", folder], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (2, f"why: there is no folder '{self.folder}/a" + r"\x0a\x1b[31m" + "'; name the folder output.dir of a run\n"))
+
+    def test_folders_that_are_none(self):
+        (self.folder / "loop").symlink_to("loop")
+        for word, says in (("", "one folder is asked about; "), ("x" * 5000, f"'{'x' * 300}…' cannot be read: File name too long; "),
+                           (self.folder / "loop", "'.*/loop' cannot be read: Too many levels of symbolic links; ")):
+            done = subprocess.run([ROOT / "tools/why", word], capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, f"\\Awhy: {says}.*\n\\Z")
 
     def test_what_is_no_file(self):
         """A pipe would be waited for."""

@@ -39,7 +39,7 @@ class Event:
 
 
 def plain(text):
-    return text.split(b"\0")[0].decode(errors="replace")
+    return text.split(b"\0")[0].decode(errors="surrogateescape")
 
 
 @functools.cache
