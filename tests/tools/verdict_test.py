@@ -130,6 +130,20 @@ class VerdictTest(WrittenRanks):
         self.rank(2, *waits, (400, Kind.SPARE, 0, ""), (0.1, Kind.STEP, 12, ""), started=1000)
         self.why("running", "ranks 1 and 2 at step 12; rank 0 died before, and the others went on")
 
+    def test_a_spare_that_dies_late(self):
+        """All that train end well: whether the spare dies before or while they do is of no account."""
+        spare = (900, Kind.SPARE, 1, "")
+        for number in range(2):
+            self.rank(number, (1, Kind.END, 0, ""), started=1000)
+        for beat in (500, 130):
+            self.rank(2, spare, step=0, started=1000, beat=beat, place="another boot")
+            self.why("finished", "ranks 0 and 1 ended with exit status 0 after step 12; rank 2 died as a spare$")
+        self.rank(2, spare, (1, Kind.END, 0, ""), step=0, started=1000)
+        self.why("finished", "ranks 0, 1 and 2 ended with exit status 0 after step 12; rank 2 was a spare$")
+        self.rank(1, (1, Kind.END, 1, ""), started=1000)
+        self.rank(2, spare, step=0, started=1000, beat=500, place="another boot")
+        self.why("killed", "rank 2 on h0 was killed, or crashed, as a spare")
+
     def test_ranks_that_ended_as_others_did_not_start(self):
         """mpirun, or tools/run, has killed those that waited."""
         gone = dict(place="another boot", started=1000, beat=500, step=0)

@@ -177,17 +177,28 @@ def those_cut_off(ranks):
     return found if any(rank.survived for rank in ranks if rank not in found and rank not in lost) else []
 
 
+def spares_lost(ranks):
+    """Dead, and nobody missed them: all that train have come to their end, and well."""
+    others = [rank for rank in ranks if not rank.is_spare]
+    have_finished = others and all(end and end.number == 0 for end in (rank.last(Kind.END) for rank in others))
+    return [rank for rank in ranks if have_finished and rank.is_spare and not rank.has_ended and not rank.process_state()]
+
+
 def judge(ranks, unread=frozenset()):
     """`ranks`: at least one. `unread`: the numbers of those that have started, and of whom no more is known."""
     cut_off = those_cut_off(ranks)
     dead = [rank for rank in those_lost(ranks) if rank not in cut_off]
     left = [rank for rank in ranks if rank not in dead and rank not in cut_off]
+    spares_that_died = spares_lost(left)
+    left = [rank for rank in left if rank not in spares_that_died]
     verdict = of_those_left(left, unread)
     remarks = [verdict.sentence]
     spares = [rank for rank in left if rank.is_spare and rank.rank != verdict.rank]
     if spares:
         words = ("was a spare", "were spares") if all(rank.last(Kind.END) for rank in spares) else ("is a spare", "are spares")
         remarks.append(f"{list_ranks(rank.rank for rank in spares)} {words[len(spares) > 1]}")
+    if spares_that_died:
+        remarks.append(f"{list_ranks(rank.rank for rank in spares_that_died)} died as {'spares' if len(spares_that_died) > 1 else 'a spare'}")
     if dead:
         remarks.append(f"{list_ranks(rank.rank for rank in dead)} died before, and the others went on")
     if cut_off:
