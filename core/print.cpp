@@ -1,22 +1,25 @@
 #include "core/print.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
 #include <system_error>
 
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace plexaura {
 
 namespace {
 
-// In ASCII, or among the control characters behind it, which are C2 80 to C2 9F in UTF-8 and single bytes
-// elsewhere.
-bool is_control(unsigned char byte, unsigned char before) {
-  if (byte < 0x80) return byte < 0x20 || byte == 0x7f;
-  return byte < 0xa0 && (before < 0x80 || before == 0xc2);
+// In ASCII, or among the control characters behind it, which are C2 80 to C2 9F in UTF-8.
+bool is_control(std::string_view character) {
+  const auto last = static_cast<unsigned char>(character.back());
+  if (character.size() == 1) return last < 0x20 || last == 0x7f;
+  return character.size() == 2 && character.front() == '\xc2' && last < 0xa0;
 }
 
 bool write(std::FILE* file, std::string_view text) noexcept {
@@ -28,14 +31,15 @@ bool write(std::FILE* file, std::string_view text) noexcept {
 
 std::string printable(std::string_view text) {
   std::string shown;
-  unsigned char before = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (is_control(byte, before))
-      shown += fmt::format("\\x{:02x}", byte);
-    else
-      shown += c;
-    before = byte;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    if (length > 0 && !is_control(character)) {
+      shown += character;
+    } else {
+      for (const char c : character) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    text.remove_prefix(character.size());
   }
   return shown;
 }

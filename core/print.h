@@ -7,8 +7,8 @@
 
 namespace plexaura {
 
-// The text with every control character, as a file's name may hold them, in the notation \x1b: a terminal
-// shows it as it is, on one line.
+// The text with every control character, and every byte that is no UTF-8, in the notation \x1b, as a file's name
+// may hold them: a terminal shows it as it is, on one line.
 PLEXAURA_API std::string printable(std::string_view text);
 
 // Writes a line to the standard error output. Where that is closed or full nobody can be told: the line is

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "training/data/utf8.h"
+#include "core/utf8.h"
 
 namespace plexaura {
 

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "training/data/crop.h"
 #include "training/data/image.h"
 #include "training/data/resample.h"
-#include "training/data/utf8.h"
 #include "training/file.h"
 
 namespace plexaura {

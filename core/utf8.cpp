@@ -1,11 +1,8 @@
-#include "training/data/utf8.h"
+#include "core/utf8.h"
 
 namespace plexaura {
 
-namespace {
-
-// How many bytes the character that begins `text` has in UTF-8; 0 where it is none.
-std::size_t character_length(std::string_view text) {
+std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return 1;
@@ -19,11 +16,9 @@ std::size_t character_length(std::string_view text) {
   return is_none ? 0 : length;
 }
 
-}  // namespace
-
 std::size_t first_not_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = character_length(text.substr(at));
+    const std::size_t length = utf8_length(text.substr(at));
     if (length == 0) return at;
     at += length;
   }
