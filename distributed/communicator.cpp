@@ -13,11 +13,26 @@
 namespace plexaura {
 namespace {
 
+#ifdef PLEXAURA_HAS_MPI
+// Else each would train by itself, on all data, and overwrite what the others save.
+void check_all_connected(const LaunchedRank& launched, int connected) {
+  if (launched.ranks <= connected) return;
+  throw UserError(fmt::format(
+      "{} says that {} ranks were started, but MPI connects {} of them ({}): start them with the mpirun of "
+      "this MPI, "
+      "as tools/run does, or with srun --mpi=pmix where it knows PMIx; for a run of its own unset {}",
+      launched.source, launched.ranks, connected, message_passing_library(), launched.source));
+}
+#endif
+
 std::unique_ptr<Transport> make_transport([[maybe_unused]] double deadline_seconds) {
   const std::optional<LaunchedRank> launched = launched_rank();
   if (!launched) return make_lone_transport();
 #ifdef PLEXAURA_HAS_MPI
-  return make_mpi_transport(deadline_seconds);
+  if (!launched->is_connected) check_all_connected(*launched, 1);
+  std::unique_ptr<Transport> transport = make_mpi_transport(deadline_seconds);
+  check_all_connected(*launched, transport->size());
+  return transport;
 #else
   if (launched->ranks == 1) return make_lone_transport();
   throw UserError(
