@@ -34,6 +34,19 @@ cpu_set_t every_core() {
   return all;
 }
 
+// That mpirun may give its ranks. All where there is none, or it has ended.
+cpu_set_t cores_of(int launcher) {
+  cpu_set_t cores;
+  const bool is_known = launcher != 0 && sched_getaffinity(launcher, sizeof cores, &cores) == 0;
+  return is_known ? cores : every_core();
+}
+
+bool contains(const cpu_set_t& all, const cpu_set_t& some) {
+  cpu_set_t both;
+  CPU_AND(&both, &all, &some);
+  return CPU_EQUAL(&both, &some) != 0;
+}
+
 // Open MPI 4 tells whether it has bound its ranks. Open MPI 5 does not, and does unless it was told
 // otherwise.
 bool bound_by_mpirun() {
@@ -70,12 +83,15 @@ int with_threads(int threads) {
 
 }  // namespace
 
-int use_cores(int ranks_on_this_machine) {
-  const int cores = cores_of_machine();
-  const std::optional<int> wanted = wanted_threads(cores);
+int use_cores(int ranks_on_this_machine, int launcher) {
+  const cpu_set_t launchers = cores_of(launcher);
+  const int machine = cores_of_machine();
+  const int cores = std::clamp(CPU_COUNT(&launchers), 1, machine);
+  const std::optional<int> wanted = wanted_threads(machine);
   const int threads = wanted.value_or(std::max(1, cores / ranks_on_this_machine));
-  if (bound_by_mpirun() && threads <= cores / ranks_on_this_machine) {
-    bind_to(every_core());
+  const bool have_room = threads <= cores / ranks_on_this_machine;
+  if (bound_by_mpirun() && (have_room || !contains(launchers, affinity()))) {
+    bind_to(launchers);
     return with_threads(threads);
   }
   const cpu_set_t usable = affinity();

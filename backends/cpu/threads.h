@@ -8,9 +8,10 @@ namespace plexaura {
 // threads, or, where that is not set, with cores / ranks, at least one, and no more than the cores that it
 // may use. A binding of the calling thread is its user's (taskset, srun) and stays; but where mpirun has
 // bound its ranks, by default so that all threads of one share a core, and all threads of all ranks fit the
-// cores, it is undone. To be called before the first kernel runs. Returns the number of threads. Throws
+// cores, it is undone. `launcher`: the process of mpirun that has started this one, 0 for none. Its own binding is its user's, and
+// is never left. To be called before the first kernel runs. Returns the number of threads. Throws
 // UserError where OMP_NUM_THREADS is no number of threads that can be had.
-int use_cores(int ranks_on_this_machine);
+int use_cores(int ranks_on_this_machine, int launcher = 0);
 
 // How many cores this machine has; within a container or control group, how many it lets a process use, whatever this
 // thread is bound to.

@@ -6,6 +6,7 @@
 #include "backends/cpu/threads.h"
 #include "core/print.h"
 #include "distributed/handshake.h"
+#include "distributed/launcher.h"
 #include "distributed/run_ranks.h"
 #include "models/programs/begin_events.h"
 #include "models/programs/console.h"
@@ -75,7 +76,7 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
     }
     const int spares = read_spares(ranks);
     const int computing = ranks_that_compute_here(ranks, spares);
-    together(ranks, "choosing the threads", [&] { use_cores(computing); });
+    together(ranks, "choosing the threads", [&] { use_cores(computing, launcher_process()); });
     Setup setup = read_setup(kind, line, ranks, spares);
     check_agreement(ranks, facts_of(setup, line));
     together(ranks, "reading the configuration",

@@ -1,12 +1,15 @@
 #include "backends/cpu/threads.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <map>
 #include <sched.h>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "tests/support/error_text.h"
@@ -75,16 +78,39 @@ struct Use {
 };
 
 // In a thread of its own: bindings and OpenMP's number of threads are those of a thread.
-Use use(int ranks, bool bound, const Variables& variables) {
+Use use(int ranks, bool bound, const Variables& variables, int launcher = 0) {
   const Environment environment(variables);
   Use result;
   std::thread([&] {
     bind(bound);
-    result.threads = use_cores(ranks);
+    result.threads = use_cores(ranks, launcher);
     result.cores = usable_cores();
   }).join();
   return result;
 }
+
+// A process whose user has bound it to the first core of the machine, and which has not ended.
+class BoundLauncher {
+ public:
+  BoundLauncher() : process_(fork()) {
+    if (process_ == 0) {
+      bind(true);
+      kill(getpid(), SIGSTOP);
+      _exit(0);
+    }
+    waitpid(process_, nullptr, WUNTRACED);
+  }
+  ~BoundLauncher() {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+  BoundLauncher(const BoundLauncher&) = delete;
+  BoundLauncher& operator=(const BoundLauncher&) = delete;
+  int process() const { return process_; }
+
+ private:
+  pid_t process_;
+};
 
 // All cores of the machine that a process may have.
 int all_cores() { return use(1, false, {}).threads; }
@@ -137,6 +163,17 @@ TEST_CASE("mpirun's binding is undone where all threads of all ranks fit the cor
     CHECK(use(1, true, with_threads(mpirun, cores)) == Use{cores, cores});
     CHECK(use(1, true, with_threads(mpirun, cores + 1)) == Use{cores + 1, 1});
     CHECK(use(cores + 1, true, mpirun) == Use{1, 1});
+  }
+}
+
+TEST_CASE("the binding of mpirun itself is its user's, and stays") {
+  const BoundLauncher launcher;
+  for (const Variables& mpirun : {bound_by_four, by_five}) {
+    CHECK(use(1, true, mpirun, launcher.process()) == Use{1, 1});
+    CHECK(use(1, false, mpirun, launcher.process()) ==
+          Use{1, 1});  // mpirun has bound the rank to other cores
+    CHECK(use(2, false, mpirun, launcher.process()) == Use{1, 1});
+    CHECK(use(1, false, with_threads(mpirun, 2), launcher.process()) == Use{2, 1});
   }
 }
 
