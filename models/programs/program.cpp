@@ -17,6 +17,7 @@
 #include "models/programs/train_or_serve.h"
 #include "models/programs/use_model.h"
 #include "models/programs/visiting.h"
+#include "training/signals.h"
 
 namespace plexaura {
 
@@ -59,6 +60,7 @@ int run_program(const std::string& kind, int argc, const char* const* argv) {
   reserve_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit on the size of files then fails as on a full disk
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away, as head does, does not end the run
+  StopSignals::end_process();
   const Beginning beginning = read_beginning(kind, argc, argv);
   const std::unique_ptr<EventFile> events = begin_events(beginning.output);
   return run_ranks(beginning.communicator, [&](Communicator& ranks) {

@@ -19,12 +19,27 @@ template <class Work>
 int child_status(Work&& work) {
   const pid_t child = fork();
   if (child == 0) {
-    for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
+    for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGXCPU})
+      std::signal(number, SIG_DFL);
     _exit(work());
   }
   int status = 0;
   waitpid(child, &status, 0);
   return status;
+}
+
+// Of SIGINT and SIGTERM, the one that each of the others counts as.
+constexpr std::pair<int, int> meanings[] = {
+    {SIGUSR1, SIGTERM}, {SIGUSR2, SIGINT}, {SIGHUP, SIGTERM}, {SIGXCPU, SIGTERM}};
+
+// What a child has noted after these; 0 where they have ended it.
+int received_after(std::initializer_list<int> numbers) {
+  const int status = child_status([&] {
+    const StopSignals signals;
+    for (const int number : numbers) std::raise(number);
+    return StopSignals::received();
+  });
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
 }  // namespace
@@ -40,16 +55,38 @@ TEST_CASE("the first signal is noted") {
   CHECK(StopSignals::received() == 0);
 }
 
-TEST_CASE("signals that mpirun passes on count as those") {
-  for (const auto& [number, meant] : {std::pair{SIGUSR1, SIGTERM}, std::pair{SIGUSR2, SIGINT}}) {
-    const int status = child_status([number = number, meant = meant] {
-      const StopSignals signals;
-      std::raise(number);
-      return StopSignals::received() == meant ? 0 : 1;
-    });
-    CHECK(WIFEXITED(status));
-    CHECK(WEXITSTATUS(status) == 0);
+TEST_CASE("other signals count as those") {
+  for (const auto& [number, meant] : meanings) {
+    CHECK(received_after({number}) == meant);
   }
+}
+
+TEST_CASE("before it, and behind it, these signals end the process as those do") {
+  for (const auto& [number, meant] : meanings) {
+    for (const bool is_over : {false, true}) {
+      const int status = child_status([number = number, is_over] {
+        StopSignals::end_process();
+        if (is_over) const StopSignals signals;
+        std::raise(number);
+        return 2;
+      });
+      CHECK(WIFSIGNALED(status));
+      CHECK(WTERMSIG(status) == meant);
+    }
+  }
+}
+
+TEST_CASE("a hangup that is ignored stays so") {
+  const int status = child_status([] {
+    std::signal(SIGHUP, SIG_IGN);
+    StopSignals::end_process();
+    std::raise(SIGHUP);
+    const StopSignals signals;
+    std::raise(SIGHUP);
+    return StopSignals::received() == 0 ? 0 : 1;
+  });
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("one within another neither forgets what was noted nor ends it") {
@@ -64,18 +101,30 @@ TEST_CASE("one within another neither forgets what was noted nor ends it") {
   CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("a second signal of either kind ends the process at once") {
-  for (const int second : {SIGINT, SIGTERM}) {
-    const int status = child_status([second] {
+TEST_CASE("the same signal again ends the process at once") {
+  for (const auto& [number, meant] :
+       {std::pair{SIGINT, SIGINT}, {SIGTERM, SIGTERM}, {SIGUSR1, SIGTERM}, {SIGUSR2, SIGINT}}) {
+    const int status = child_status([number = number, meant = meant] {
       const StopSignals signals;
-      std::raise(SIGINT);
-      if (StopSignals::received() != SIGINT) return 1;
-      std::raise(second);
+      std::raise(number);
+      if (StopSignals::received() != meant) return 1;
+      std::raise(number);
       return 2;
     });
     CHECK(WIFSIGNALED(status));
-    CHECK(WTERMSIG(status) == second);
+    CHECK(WTERMSIG(status) == meant);
   }
+}
+
+TEST_CASE("another signal does not, and the first one counts") {
+  CHECK(received_after({SIGUSR1, SIGTERM}) == SIGTERM);  // of a batch system: its warning, and its order
+  CHECK(received_after({SIGTERM, SIGINT}) == SIGTERM);
+  CHECK(received_after({SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) == SIGINT);
+}
+
+TEST_CASE("signals that the system repeats do not end the process") {
+  CHECK(received_after({SIGHUP, SIGHUP}) == SIGTERM);
+  CHECK(received_after({SIGXCPU, SIGXCPU, SIGXCPU}) == SIGTERM);
 }
 
 TEST_CASE("threads may make and end them at the same time") {
