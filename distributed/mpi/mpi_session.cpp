@@ -5,17 +5,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
-#include <filesystem>
 #include <fmt/format.h>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
 #include "core/error.h"
 #include "core/events.h"
+#include "distributed/launcher.h"
 
 namespace plexaura {
 namespace {
@@ -44,12 +43,8 @@ void keep_from_reading_others() { setenv("OMPI_MCA_btl_vader_single_copy_mechani
 // Ranks that are killed leave the files through which Open MPI 5 shares memory, whose names do not tell the job for certain.
 // On its own machine tools/run has made a folder for them, which it removes.
 void keep_shared_files_where_launcher_cleans_up() {
-  const char* const run = std::getenv("PLEXAURA_RUN");
-  if (run == nullptr) return;
-  const auto folder = "/dev/shm" / std::filesystem::path(run).filename();
-  std::error_code error;
-  if (std::filesystem::is_directory(folder, error))
-    setenv("OMPI_MCA_btl_sm_backing_directory", folder.c_str(), 0);
+  const std::string folder = folder_of_launcher("PLEXAURA_SHARED");
+  if (!folder.empty()) setenv("OMPI_MCA_btl_sm_backing_directory", folder.c_str(), 0);
 }
 
 // Of the components of Open MPI that the user has not named.

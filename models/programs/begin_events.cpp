@@ -1,6 +1,5 @@
 #include "models/programs/begin_events.h"
 
-#include <cstdlib>
 #include <fmt/format.h>
 #include <string>
 #include <system_error>
@@ -14,9 +13,7 @@ namespace fs = std::filesystem;
 
 std::unique_ptr<EventFile> begin_events(const fs::path& output) {
   std::error_code error;
-  const char* const variable = std::getenv("PLEXAURA_RUN");
-  fs::path watched = variable == nullptr ? "" : variable;
-  if (!fs::is_directory(watched, error)) watched.clear();  // on another machine than that of tools/run
+  const fs::path watched = folder_of_launcher("PLEXAURA_RUN");
   const LaunchedRank launched = launched_rank().value_or(LaunchedRank{});
   const auto keep_in = [&](const fs::path& folder) {
     return std::make_unique<EventFile>(folder, launched.rank, launched.ranks, launched.job);

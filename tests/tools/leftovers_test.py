@@ -48,5 +48,22 @@ class LeftoversTest(unittest.TestCase):
             self.assertAlmostEqual(self.seconds_until_killed(timeout, 500), 20, delta=1)
 
 
+    def test_the_folder_for_shared_memory(self):
+        """Whoever knows the name of the run's folder does not know it. Where there is no room there is none."""
+        with tempfile.TemporaryDirectory() as run, tempfile.TemporaryDirectory() as shared, mock.patch.object(leftovers, "SHARED_MEMORY", shared):
+            left = Leftovers(pathlib.Path(run))
+            taken = pathlib.Path(shared) / pathlib.Path(run).name
+            taken.mkdir()
+            folders = [pathlib.Path(left.make_shared_folder()) for _ in range(2)]
+            self.assertEqual(len({taken, *folders}), 3)
+            for folder in folders:
+                self.assertEqual((folder.parent, folder.stat().st_mode & 0o777), (pathlib.Path(shared), 0o700))
+            with mock.patch.object(Leftovers, "processes", lambda self: []):
+                left.clean_up([], [])
+            self.assertEqual(list(pathlib.Path(shared).iterdir()), [taken])
+        with mock.patch.object(leftovers, "SHARED_MEMORY", shared):  # which is gone
+            self.assertEqual(left.make_shared_folder(), "")
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

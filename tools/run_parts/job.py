@@ -6,13 +6,13 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import time
 
 from elsewhere import read_others
 from events import Kind, Rank, open_events
-from leftovers import SHARED_MEMORY, Leftovers
+from leftovers import Leftovers
 from links import keep_waiting
+from printing import say
 from verdict import judge, those_cut_off
 
 TOOLS = pathlib.Path(__file__).resolve().parents[1]
@@ -22,10 +22,6 @@ LONG_TURN = 2  # seconds, by which is known that this process, or the machine, w
 PASSED_ON = {signal.SIGINT: signal.SIGUSR2, signal.SIGTERM: signal.SIGUSR1}  # what mpirun takes for the ranks, and not for itself
 TO_END = 10  # seconds that mpirun has to end when ranks that went on without others have ended
 GRACE = 3  # seconds in which the other ranks end by themselves, with a sentence of their own, where they know of a death
-
-
-def say(sentence):
-    print(f"run: {sentence}", file=sys.stderr, flush=True)
 
 
 def status_after(number):
@@ -67,14 +63,14 @@ class Job:
         self.cause = ""
         for path in folder.iterdir():
             path.unlink()
-        self.environment = dict(mpi_environment(), PLEXAURA_RUN=str(folder), PLEXAURA_SPARES=str(starts.spares))
         self.leftovers = Leftovers(folder)
-        if os.access(SHARED_MEMORY, os.W_OK):
-            self.leftovers.shared.mkdir(mode=0o700, exist_ok=True)  # of which ranks on this machine make use: distributed/mpi/mpi_session.cpp
+        values = {"PLEXAURA_RUN": str(folder), "PLEXAURA_SHARED": self.leftovers.make_shared_folder(), "PLEXAURA_SPARES": str(starts.spares)}
+        self.environment = dict(mpi_environment(), **values)
         places = ["--host", ",".join(map(str, starts.hosts_left))] if starts.hosts else []
         # The value that nothing reads marks the daemons of this job, too.
         surviving = SURVIVING if options.survive else ()
-        command = ["mpirun", *surviving, "-n", str(starts.ranks), "-x", "PLEXAURA_RUN", "-x", "PLEXAURA_SPARES", "--mca", "plexaura_run", str(folder), *places, *starts.program]
+        exported = [word for name in values for word in ("-x", name)]
+        command = ["mpirun", *surviving, "-n", str(starts.ranks), *exported, "--mca", "plexaura_run", str(folder), *places, *starts.program]
         self.mpirun = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_launcher)
 
     def run(self):

@@ -17,7 +17,7 @@ import time
 
 from events import Rank, open_events
 
-SHARED_MEMORY = pathlib.Path("/dev/shm")  # where Open MPI 5 would leave files that do not tell their job
+SHARED_MEMORY = "/dev/shm"  # where Open MPI 5 would leave files that do not tell their job
 PATIENCE = 20  # seconds that mpirun has at least to end its ranks, which first finish a step and save
 
 
@@ -29,7 +29,18 @@ def patience(environment):
 
 class Leftovers:
     def __init__(self, folder):
-        self.folder, self.shared = folder, SHARED_MEMORY / folder.name
+        self.folder = folder
+
+    def make_shared_folder(self):
+        """For the files of Open MPI 5 (distributed/mpi/mpi_session.cpp). Nobody else can know its name and make it before. Without space
+        for it there is none, and Open MPI keeps its files where it finds a place."""
+        with contextlib.suppress(OSError):
+            return tempfile.mkdtemp(prefix=self.shared_prefix, dir=SHARED_MEMORY)
+        return ""
+
+    @property
+    def shared_prefix(self):
+        return f"{self.folder.name}-"
 
     def processes(self):
         """Number and environment of those of the job on this machine."""
@@ -48,7 +59,7 @@ class Leftovers:
             if not self.end_processes():
                 break
             time.sleep(0.05)
-        temporary, left = tempfile.gettempdir(), [self.shared]
+        temporary, left = tempfile.gettempdir(), glob.glob(f"{SHARED_MEMORY}/{self.shared_prefix}*")
         for process in launchers:
             left += [f"{temporary}/ompi.{process}", *glob.glob(f"{temporary}/ompi.*/pid.{process}")]
         for job in {int(rank.job) for rank in ranks if rank.job.isdecimal()}:
