@@ -12,6 +12,10 @@ AGENTS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")  # of Open MPI 4 a
 SECONDS_TO_ANSWER = 10  # of a host that is there
 
 
+# What begins with "-" would be an option of ssh.
+NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+
+
 class Mistake(Exception):
     """Of the user, in one sentence."""
 
@@ -37,7 +41,7 @@ class Host:
 def hosts_of_list(text):
     """'node1:4,node2': a host has one slot where it does not say more."""
     hosts = [re.fullmatch(r"([^:\s]+)(?::([1-9]\d*))?", word) for word in text.split(",")]
-    if not all(hosts):
+    if not all(host and NAME.fullmatch(host[1]) for host in hosts):
         raise Mistake(f"--host: '{text}' is no list of hosts; write NAME:SLOTS,NAME:SLOTS")
     return [Host(host[1], int(host[2] or 1)) for host in hosts]
 
@@ -49,10 +53,12 @@ def hosts_of_file(name):
         lines = pathlib.Path(name).read_text().splitlines()
     except OSError as error:
         raise Mistake(f"--hosts: cannot read '{name}': {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise Mistake(f"--hosts: '{name}' is no text; write lines NAME slots=NUMBER") from error
     for number, line in enumerate(lines, 1):
         line = line.split("#")[0].strip()
         match = re.fullmatch(r"(\S+)(?:\s+slots\s*=\s*([1-9]\d*))?", line)
-        if line and not match:
+        if line and not (match and NAME.fullmatch(match[1])):
             raise Mistake(f"{name}:{number}: '{line}' is no host; write NAME slots=NUMBER")
         if line:
             hosts.append(Host(match[1], int(match[2] or 1)))
