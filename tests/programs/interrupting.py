@@ -10,18 +10,26 @@ import support
 from launching import ENDLESS, LaunchTest
 
 AT_ONCE = "the ranks have nothing to save yet; the job is ended at once"
-LATER = "the ranks finish their step and save; a second one ends them at once"
+REPEATED = (signal.SIGHUP, signal.SIGXCPU)  # by the system
+
+
+def later(number):
+    name = signal.Signals(number).name
+    return f"run: {name}: the ranks finish their step and save" + ("" if number in REPEATED else f"; a second {name} ends them at once")
 
 
 class Signals(LaunchTest):
     """While they train."""
 
-    def check(self, number, status):
+    def check(self, numbers, status):
+        """Of these signals the first one counts."""
         run = self.start("-n", 2, "--restarts", 2, *self.command("mlp", *self.iris(*ENDLESS)))
         self.wait_for_step(2, 100)
-        run.send_signal(number)
+        for number in numbers:
+            run.send_signal(number)
+            time.sleep(0.02)  # else the system would make one of two
         said = self.end(run, status)
-        self.assertEqual(said, [f"run: {signal.Signals(number).name}: {LATER}"])
+        self.assertEqual(said, [later(numbers[0])])
         steps = int(self.checkpoint("run").name.split("-")[1])
         self.assertEqual({rank.step for rank in self.ranks()}, {steps})
         self.assertIn("resumed", self.run_one("mlp", *self.iris(*ENDLESS), "--resume", "--steps", steps + 3).out)
@@ -34,13 +42,23 @@ class Signals(LaunchTest):
         self.assertTrue((self.checkpoint("run") / "weights.safetensors").exists())
 
     def test_interrupted(self):
-        self.check(signal.SIGINT, 130)
+        self.check([signal.SIGINT], 130)
 
     def test_terminated(self):
-        self.check(signal.SIGTERM, 143)
+        self.check([signal.SIGTERM], 143)
 
     def test_the_terminal_is_closed(self):
-        self.check(signal.SIGHUP, 143)
+        """The shell tells its jobs, and then the system does."""
+        self.check([signal.SIGHUP, signal.SIGHUP], 143)
+
+    def test_other_signals(self):
+        for number, status in ((signal.SIGUSR1, 143), (signal.SIGUSR2, 130), (signal.SIGQUIT, 143), (signal.SIGALRM, 143), (signal.SIGXCPU, 143)):
+            shutil.rmtree(self.folder / "run", ignore_errors=True)
+            self.check([number], status)
+
+    def test_a_warning_and_then_an_order(self):
+        """As Slurm sends them."""
+        self.check([signal.SIGUSR1, signal.SIGTERM], 143)
 
     def test_the_terminal_of_nohup_is_closed(self):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -50,7 +68,7 @@ class Signals(LaunchTest):
         run.send_signal(signal.SIGHUP)
         self.wait_for_step(2, max(rank.step for rank in self.ranks()) + 1000)
         run.send_signal(signal.SIGTERM)
-        self.assertEqual(self.end(run, 143), [f"run: SIGTERM: {LATER}"])
+        self.assertEqual(self.end(run, 143), [later(signal.SIGTERM)])
 
     def test_a_second_signal(self):
         """The first one finds a rank that does not answer."""
@@ -81,9 +99,9 @@ class AtStart(LaunchTest):
 
     SIGNALS = ((signal.SIGINT, 130), (signal.SIGTERM, 143))
 
-    def check(self, run, number, status, sentence=AT_ONCE):
+    def check(self, run, number, status, says=None):
         run.send_signal(number)
-        self.assertEqual(self.end(run, status), [f"run: {signal.Signals(number).name}: {sentence}"])
+        self.assertEqual(self.end(run, status), [says or f"run: {signal.Signals(number).name}: {AT_ONCE}"])
 
     def check_nothing_is_said(self, marker, *options):
         """By a launcher that has come to where that file is made."""
@@ -126,7 +144,7 @@ class AtStart(LaunchTest):
         for number, status in self.SIGNALS:
             run = self.start("-n", 2, "bash", "-c", "touch started.$OMPI_COMM_WORLD_RANK; exec sleep 1000")
             self.wait_for(lambda: len(list(self.folder.glob("started.*"))) == 2)
-            self.check(run, number, status, LATER)
+            self.check(run, number, status, later(number))
             for path in self.folder.glob("started.*"):
                 path.unlink()
 
@@ -149,7 +167,7 @@ class AtStart(LaunchTest):
             time.sleep(random.Random(seed).uniform(0, 2))
             run.send_signal(signal.SIGINT)
             said = self.end(run, 130)
-            self.assertIn(said, ([f"run: SIGINT: {sentence}"] for sentence in (AT_ONCE, LATER)))
+            self.assertIn(said, ([f"run: SIGINT: {AT_ONCE}"], [later(signal.SIGINT)]))
             shutil.rmtree(self.folder / "run", ignore_errors=True)
 
 

@@ -151,7 +151,7 @@ class Unseen(HostsTest):
             run = self.start_on_hosts(1, 3, *ENDLESS, "distributed.strategy=async-server", list_of_hosts="$(hostname):1,$FAKE_HOSTS", serving=1)
             launcher, = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True).stdout.split()
             os.kill(int(launcher), number)
-            self.assertEqual(self.end(run, status), [f"run: {number.name}: the ranks finish their step and save; a second one ends them at once"])
+            self.assertEqual(self.end(run, status), [f"run: {number.name}: the ranks finish their step and save; a second {number.name} ends them at once"])
             self.assertTrue((self.checkpoint("run") / "weights.safetensors").exists())
 
     def test_all_are_killed_that_are_not_seen(self):

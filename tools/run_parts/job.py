@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+from asked import meant_by
 from elsewhere import read_others
 from events import Kind, Rank, open_events
 from leftovers import Leftovers
@@ -22,11 +23,6 @@ LONG_TURN = 2  # seconds, by which is known that this process, or the machine, w
 PASSED_ON = {signal.SIGINT: signal.SIGUSR2, signal.SIGTERM: signal.SIGUSR1}  # what mpirun takes for the ranks, and not for itself
 TO_END = 10  # seconds that mpirun has to end when ranks that went on without others have ended
 GRACE = 3  # seconds in which the other ranks end by themselves, with a sentence of their own, where they know of a death
-
-
-def status_after(number):
-    """Of a run that was asked to end by this signal."""
-    return 128 + (signal.SIGINT if number == signal.SIGINT else signal.SIGTERM)
 
 
 def mpi_environment():
@@ -86,7 +82,7 @@ class Job:
         if not self.makes_room or status != 128 + signal.SIGTERM:
             return status
         self.has_made_room = not self.signals
-        return status_after(self.signals[0]) if self.signals else status
+        return self.signals.status if self.signals else status
 
     def watch(self):
         looked = 0
@@ -96,7 +92,7 @@ class Job:
             last, turn = turn, time.monotonic()
             if turn - last > LONG_TURN:
                 self.alive_at += turn - last
-            if len(self.signals) > 1:
+            if self.signals.are_to_end_at_once:
                 return self.end_at_once()
             if time.monotonic() - looked > LOOK or self.signals and not self.is_asked:
                 looked = time.monotonic()
@@ -118,7 +114,7 @@ class Job:
         self.look()
         if self.signals and self.has_nothing_to_save():
             if not self.is_asked:
-                say(f"{signal.Signals(self.signals[0]).name}: the ranks have nothing to save yet; the job is ended at once")
+                say(f"{self.signals.name}: the ranks have nothing to save yet; the job is ended at once")
             return self.end_at_once()
         self.ask_to_end()
         self.make_room()
@@ -140,14 +136,14 @@ class Job:
 
     def end_at_once(self):
         self.kill()
-        return status_after(self.signals[0])
+        return self.signals.status
 
     def ask_to_end(self):
         """Once."""
         if not self.signals or self.is_asked:
             return
         self.is_asked = True
-        say(f"{signal.Signals(self.signals[0]).name}: the ranks finish their step and save; a second one ends them at once")
+        say(self.signals.promise())
         if not self.makes_room:  # they were told, and one more would end them before they have saved
             self.forward(self.signals[0])
 
@@ -259,7 +255,7 @@ class Job:
     def forward(self, number):
         """To the ranks themselves: mpirun would give them no more than a few seconds. To all, for one that serves leaves it to the others.
         Those that are not seen here get it from mpirun, which passes on signals that mean nothing to itself (training/signals.h)."""
-        self.asked = signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
+        self.asked = meant_by(number)
         self.look()
         if self.has_hosts and len(self.ranks) < self.started:
             return self.mpirun.send_signal(PASSED_ON[self.asked])
