@@ -13,11 +13,13 @@ from elsewhere import read_others
 from events import Kind, Rank, open_events
 from leftovers import Leftovers
 from links import keep_waiting
+from output import Output
 from printing import say
 from verdict import judge, those_cut_off
 
 TOOLS = pathlib.Path(__file__).resolve().parents[1]
 SURVIVING = ("--with-ft", "ulfm")  # of mpirun: the other ranks live on when one dies
+TURN = 0.05  # seconds between looks at mpirun and at signals
 LOOK = 0.25  # seconds between looks at what the ranks tell
 LONG_TURN = 2  # seconds, by which is known that this process, or the machine, was stopped
 PASSED_ON = {signal.SIGINT: signal.SIGUSR2, signal.SIGTERM: signal.SIGUSR1}  # what mpirun takes for the ranks, and not for itself
@@ -67,7 +69,9 @@ class Job:
         surviving = SURVIVING if options.survive else ()
         exported = [word for name in values for word in ("-x", name)]
         command = ["mpirun", *surviving, "-n", str(starts.ranks), *exported, "--mca", "plexaura_run", str(folder), *places, *starts.program]
-        self.mpirun = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_launcher)
+        self.output = Output(signals)
+        self.mpirun = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_launcher, **self.output.of_child())
+        self.output.has_started()
 
     def run(self):
         """Returns the exit status."""
@@ -77,6 +81,7 @@ class Job:
             self.kill()
             raise
         finally:
+            self.output.finish()
             for file in self.files.values():
                 file.close()
         if not self.makes_room or status != 128 + signal.SIGTERM:
@@ -88,7 +93,7 @@ class Job:
         looked = 0
         turn = time.monotonic()
         while self.mpirun.poll() is None:
-            time.sleep(0.05)
+            self.output.pass_on(TURN)
             last, turn = turn, time.monotonic()
             if turn - last > LONG_TURN:
                 self.alive_at += turn - last
