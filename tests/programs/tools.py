@@ -195,7 +195,7 @@ class Tools(ProgramTest):
         self.assertRegex(self.mpirun(2, command).out, r"2 hosts, 400,000 bytes: [\d.]+ ms, [\d.]+ MB/s from each host, [\d.]+% of the line\n")
         alone = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         self.assertEqual((alone.returncode, alone.stderr.splitlines()[-1]),
-                         (2, "tcp_streams: error: 2 hosts need a process each; start it with mpirun -n 2"))
+                         (2, "tcp_streams: 2 hosts need a process each; start it with mpirun -n 2"))
 
     def test_a_comparison_that_compares_nothing(self):
         for option, value in (("--ranks", "1"), ("--rounds", "0")):

@@ -1,0 +1,83 @@
+"""What the tools in Python share: a mistake of the user ends them with one sentence and exit status 2."""
+
+import argparse
+import errno
+import os
+import pathlib
+import sys
+
+MISTAKE = 2  # exit status where the user has to mend something
+OUTPUT_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
+class Mistake(Exception):
+    """Of the user, in one sentence."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes no word that is empty, as an unset variable in a shell gives it."""
+
+    def __init__(self, **options):
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def error(self, message):
+        raise Mistake(f"{message}; see --help")
+
+    def parse_known_args(self, args=None, namespace=None):
+        if "" in (sys.argv[1:] if args is None else args):
+            self.error("an argument is empty: give it a value, or leave it out")
+        return super().parse_known_args(args, namespace)
+
+
+def run_tool(main, *mistakes):
+    """Gives the exit status: what `main` returns, 0 for None. `mistakes`: exceptions that are the user's, too."""
+    try:
+        status = main()
+        sys.stdout.flush()
+        return status or 0
+    except (Mistake, *mistakes) as mistake:
+        return say(mistake, MISTAKE)
+    except BrokenPipeError:
+        give_up_output()
+        return 1
+    except OSError as error:
+        if error.filename is not None or error.errno not in OUTPUT_FAULTS:
+            raise
+        give_up_output()
+        return say(f"cannot write to the standard output: {error.strerror}; give it a file or a reader that takes it", MISTAKE)
+
+
+def say(sentence, status):
+    print(f"{pathlib.Path(sys.argv[0]).name}: {sentence}", file=sys.stderr)
+    return status
+
+
+def give_up_output():
+    """Python would fail again as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def root_of_words(words):
+    """Of a check: the folder that is its only argument, or the tree that holds these tools."""
+    parser = Parser(description="Checks the tree of sources in ROOT.")
+    parser.add_argument("root", nargs="?", type=pathlib.Path, metavar="ROOT", default=pathlib.Path(__file__).resolve().parent.parent)
+    root = parser.parse_args(words).root
+    if not root.is_dir():
+        raise Mistake(f"'{root}' is no folder; name the root of a tree of sources")
+    return root
+
+
+def require_program(build, name):
+    """The path of a program that is to be built before."""
+    program = pathlib.Path(build) / name
+    if not program.is_file():
+        raise Mistake(f"there is no '{program}'; build it first: cmake --preset release && cmake --build --preset release --target {program.name}")
+    return program
+
+
+def require_modules(*names):
+    import importlib.util
+
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise Mistake(f"this Python ({sys.executable}) has no {' and no '.join(missing)}; --help says how to make one that has")
