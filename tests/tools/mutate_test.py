@@ -4,6 +4,7 @@
 usage: mutate_test.py ROOT CXX
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -56,6 +57,16 @@ int main() {
   const std::string text = std::string("x") + std::to_string(difference(8, 3));
   if (text.empty() || !values.empty()) std::printf("%s %d %d\n", text.c_str(), index_of(values, 5), index_of(values, 9));
 }
+
+int sum_of_odd(const std::vector<int>& values, int seed) {
+  int sum = std::max(2, seed);
+  for (const int value : values) {
+    if (value % 2 == 0) continue;
+    sum += value;
+  }
+  for (int i = 0; i < 3; ++i) ++sum;
+  return sum;
+}
 """
 
 # Of each kind of fault, one that is found and the line it stands in.
@@ -75,6 +86,11 @@ EXPECTED = {
     (36, "swapped arguments", "minus(a, b) → minus(b, a)"),
     (38, "condition", "text.empty() || !values.empty() → text.empty() && !values.empty()"),
     (38, "condition", "!values.empty() → values.empty()"),
+    (42, "off by one", "2 → 1"),
+    (42, "ignored argument", "seed → std::remove_cvref_t<decltype(seed)>()"),
+    (43, "one turn", "for (const int value : values) → the first turn alone"),
+    (44, "removed jump", "continue → "),
+    (47, "one turn", "for (int i = 0; i < 3; ++i) → the first turn alone"),
 }
 
 
@@ -146,7 +162,11 @@ class MutateTest(unittest.TestCase):
 
     @unittest.skipUnless((ROOT / ".git").exists(), "the files of the tree are those that git knows")
     def test_the_tool_tells_a_score(self):
-        command = [ROOT / "tools" / "mutate", "--only", "no such fault", "--folder", self.folder]
+        """Of a fault that is accepted nothing is built."""
+        accepted = json.loads((ROOT / "tools/mutate_parts/accepted.json").read_text(encoding="utf-8"))
+        file = accepted[0]["file"]
+        fault = next(fault for fault in faults_of(file, (ROOT / file).read_text(encoding="utf-8")) if is_accepted(fault, accepted))
+        command = [ROOT / "tools" / "mutate", "--only", fault.id, "--folder", self.folder]
         output = subprocess.run(command, check=True, text=True, capture_output=True).stdout
         self.assertIn("score", output)
 

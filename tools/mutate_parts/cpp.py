@@ -215,6 +215,10 @@ class Source:
         end = self.partner.get(depth, len(self.tokens)) - 1
         return next((k for k in range(i, end) if self.word(k) == mark and self.parent[k] == depth), end)
 
+    def end_of_statement(self, i):
+        """The semicolon behind the statement that begins with token i, which has no block of its own."""
+        return self._behind(i, ";")
+
     def _end_of_definition(self, i):
         semicolon = self._behind(i, ";")
         for k in range(i, semicolon):

@@ -10,6 +10,8 @@ from cpp import STATEMENT_WORDS, STRENGTH, Source
 VALUE = ("(mutant({number}) ? ({after}) : (", "))")
 CONDITION = ("(mutant({number}) ? static_cast<bool>({after}) : static_cast<bool>(", "))")
 STATEMENT = ("(mutant({number}) ? void() : void(", "))")
+JUMP = ("if (!mutant({number})) ", "")
+BODY = ("{{ ", " if (mutant({number})) break; }}")
 
 # A header of the system may have unused variables and comparisons that are always true: the compiler says nothing.
 HEAD = '#include "tools/mutate_parts/switch.h"\n#pragma GCC system_header\n#line 1 "{name}"\n'
@@ -85,7 +87,7 @@ def sow(text, faults, name):
         opening, closing = fault.form
         order = (1, -fault.end, fault.form is not STATEMENT)
         places.append((fault.begin, order, opening.format(number=fault.number, after=fault.after)))
-        places.append((fault.end, (0, -fault.begin), closing))
+        places.append((fault.end, (0, -fault.begin), closing.format(number=fault.number)))
     pieces, position = [HEAD.format(name=name)], 0
     for begin, _, piece in sorted(places):
         pieces += [text[position:begin], piece]
@@ -100,7 +102,7 @@ class Finder:
     def find(self):
         for i in range(len(self.source.tokens)):
             if i not in self.source.fixed:
-                for search in (self.operators, self.conditions, self.literals, self.names, self.calls, self.statements):
+                for search in (self.operators, self.conditions, self.literals, self.names, self.calls, self.statements, self.jumps, self.loops):
                     yield from search(i)
 
     def fault(self, kind, first, last, after, form=VALUE):
@@ -162,6 +164,7 @@ class Finder:
             array_length = source.word(i - 1) == "[" and source.tokens[i - 2].space_before and source.ends_value(i - 3)
             if after and not pure_virtual and not array_length:
                 yield self.fault("off by one" if after.rstrip("uUlL").isdigit() else "factor", i, i, after)
+                yield self.fault("off by one", i, i, number_before(token.text))
         elif token.text in ("true", "false"):
             yield self.fault("flag", i, i, "false" if token.text == "true" else "true")
 
@@ -176,6 +179,11 @@ class Finder:
             if source.word(last + 1) in (")", ",", "}"):
                 given = source.plain(i, last)
                 yield self.fault("ignored option", i, last, f"std::remove_cvref_t<decltype({given})>()")
+
+        if re.fullmatch(r"(epoch|step|seed|place|position|offset|first|count)_?", name) and source.postfix_end(i) == i and following in (")", ",", "}"):
+            first = source.postfix_begin(i)
+            if source.word(first - 1) in ("(", ",", "{") and self.in_code(i):
+                yield self.fault("ignored argument", first, i, f"std::remove_cvref_t<decltype({source.plain(first, i)})>()")
 
     def calls(self, i):
         source = self.source
@@ -228,9 +236,32 @@ class Finder:
         if source.word(end + 1) == ";":
             yield self.fault("removed statement", i, end, "", STATEMENT)
 
+    def jumps(self, i):
+        source = self.source
+        if source.word(i) in ("break", "continue") and source.word(i + 1) == ";" and source.word(i + 2) != "else":
+            yield self.fault("removed jump", i, i, "", JUMP)
+
+    def loops(self, i):
+        """As if there were one turn."""
+        source = self.source
+        if source.word(i) != "for" or source.word(i + 1) != "(":
+            return
+        closer = source.partner[i + 1]
+        first, header = closer + 1, source.plain(i, closer)
+        if header is None or source.word(first) in ("for", "if", "while", "do", "switch", "try", ";"):
+            return
+        last = source.partner[first] if source.word(first) == "{" else source.end_of_statement(first)
+        tokens = source.tokens
+        yield Fault(self.file, "one turn", source.line(i), header, "the first turn alone", tokens[first].begin, tokens[last].end, BODY)
+
     def closes_control(self, closer):
         opener = self.source.partner.get(closer, 0)
         return self.source.word(opener - 1) in ("if", "for", "while", "constexpr")
+
+
+def number_before(text):
+    match = re.fullmatch(r"([1-9]\d*)([uUlL]*)", text)
+    return f"{int(match[1]) - 1}{match[2]}" if match else None
 
 
 def other_number(text):
