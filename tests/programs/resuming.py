@@ -308,6 +308,11 @@ class Signals(ProgramTest):
     def test_terminated_alone(self):
         self.check(1, signal.SIGTERM, 0)
 
+    def test_alone_when_the_terminal_is_closed(self):
+        statuses, output = self.stop(1, signal.SIGHUP, 0)
+        self.assertEqual(statuses, [128 + signal.SIGTERM], output)
+        self.assertEqual([line["step"] for line in self.log("log") if line["event"] == "step"][-1], int(self.checkpoint("run").name.split("-")[1]))
+
     def test_rank_0_terminated(self):
         self.check(2, signal.SIGTERM, 0)
 

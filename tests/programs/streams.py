@@ -67,6 +67,17 @@ class Names(ProgramTest):
         self.assertNotIn("\x1b", said)
         self.assertRegex(said, rf"(?m)^  checkpoint +{support.re.escape(self.SHOWN)}$")
 
+    def test_in_a_damaged_file(self):
+        """The library that reads the header shows what it has read."""
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        path = self.checkpoint("run") / "weights.safetensors"
+        for damage in (b"\xe6c1.bias", b"\x1bc1.bias"):
+            path.write_bytes(path.read_bytes().replace(b"fc1.bias", damage, 1))
+            done = subprocess.run(self.command("mlp", *self.iris("output.dir=run"), "--evaluate", "--weights", path), cwd=self.folder, env=support.environment(), capture_output=True, timeout=60)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, rb"\A'[ -~]+the header is not valid JSON [ -~]+\n\Z")
+            path.write_bytes(path.read_bytes().replace(damage, b"fc1.bias", 1))
+
     def test_a_zero_ends_no_name(self):
         error = self.run_one("mlp", *self.iris(r'output.dir="run\0of mine"'), status=2).err
         self.assertRegex(error, r"output.dir=.*: the text holds the character 0, which no name and no path can; leave it out\n\Z")
