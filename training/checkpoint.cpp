@@ -104,10 +104,12 @@ std::optional<std::int64_t> number_of(const fs::path& path) {
 
 [[noreturn]] void cannot(const char* what, const fs::path& path, const std::error_code& error) {
   const Shortage shortage = shortage_at(path, error.value()).value_or(Shortage{error.message(), ""});
-  const std::string remedy = shortage.remedy.empty() ? "name a folder that can be written"
-                                                     : shortage.remedy + " or name another folder";
-  const std::string text =
-      fmt::format("cannot {} {}: {}; {} in output.dir", what, path.string(), shortage.reason, remedy);
+  const std::string elsewhere = shortage.remedy.empty()
+                                    ? "name a folder that can be written in output.dir"
+                                    : shortage.remedy + " or name another folder in output.dir";
+  const std::string limit = remedy_of_limit(error.value());
+  const std::string text = fmt::format("cannot {} {}: {}; {}", what, path.string(), shortage.reason,
+                                       limit.empty() ? elsewhere : limit);
   if (error == std::errc::no_such_file_or_directory) throw RemovedError(text);
   if (user_can_mend(error.value())) throw UserError(text);
   throw DeviceError(text);

@@ -24,8 +24,9 @@ constexpr std::size_t largest_transfer = std::size_t{1} << 30;
 
 // "cannot read 'a/b': No such file or directory; ..."
 std::string failure(std::string_view what, const fs::path& path, int error, std::string_view advice) {
+  const std::string remedy = remedy_of_limit(error);
   return fmt::format("cannot {} '{}': {}; {}", what, path.string(), std::generic_category().message(error),
-                     advice);
+                     remedy.empty() ? advice : remedy);
 }
 
 [[noreturn]] void throw_read_error(const fs::path& path, int error) {
@@ -157,8 +158,8 @@ void write_all(const FileDescriptor& file, std::span<const std::byte> bytes, con
 }
 
 bool user_can_mend(int error) {
-  constexpr std::array mendable{ENOENT,       EACCES, EPERM,  ENOTDIR, EISDIR, EROFS, ELOOP,
-                                ENAMETOOLONG, EINVAL, ENOSPC, EDQUOT,  EFBIG,  EPIPE};
+  constexpr std::array mendable{ENOENT, EACCES, EPERM,  ENOTDIR, EISDIR, EROFS,  ELOOP, ENAMETOOLONG,
+                                EINVAL, ENOSPC, EDQUOT, EFBIG,   EPIPE,  EMFILE, ENFILE};
   return std::ranges::find(mendable, error) != mendable.end();
 }
 

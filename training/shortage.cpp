@@ -32,4 +32,10 @@ std::optional<Shortage> shortage_at(const fs::path& path, int error) {
   return Shortage{std::generic_category().message(error), "free space"};
 }
 
+std::string remedy_of_limit(int error) {
+  if (error == EMFILE) return "raise the limit of this process (ulimit -n)";
+  if (error == ENFILE) return "raise the limit of this machine (fs.file-max), or end other programs";
+  return {};
+}
+
 }  // namespace plexaura

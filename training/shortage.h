@@ -16,4 +16,7 @@ struct Shortage {
 // one error for space and for inodes.
 std::optional<Shortage> shortage_at(const std::filesystem::path& path, int error);
 
+// What mends an error (an errno) that no other file or folder would mend: of a limit on open files. Empty for any other error.
+std::string remedy_of_limit(int error);
+
 }  // namespace plexaura

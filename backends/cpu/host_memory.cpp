@@ -22,20 +22,23 @@ std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)
 
 std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+std::string size_text(std::size_t bytes) {
+  const auto number = static_cast<double>(bytes);
+  return bytes < (1 << 20) ? fmt::format("{:.1f} KiB", number / (1 << 10))
+                           : fmt::format("{:.1f} MiB", number / (1 << 20));
+}
 
 [[noreturn]] void throw_out_of_memory(std::size_t bytes) {
   const std::size_t available = available_memory();
-  const std::string asked = fmt::format("the CPU was asked for {:.1f} MiB of memory", mebibytes(bytes));
-  const double has = mebibytes(available);
+  const std::string asked = fmt::format("the CPU was asked for {} of memory", size_text(bytes));
+  const std::string has = size_text(available);
   if (bytes <= available)
     throw OutOfMemoryError<DeviceError>(
-        fmt::format(
-            "{} and was refused, though {:.1f} MiB are available: a limit of this process (ulimit -v) "
-            "or of the system (vm.overcommit_memory) is too low",
-            asked, has),
+        fmt::format("{} and was refused, though {} are available: a limit of this process (ulimit -v) "
+                    "or of the system (vm.overcommit_memory) is too low",
+                    asked, has),
         "raise it, or use a smaller batch");
-  throw OutOfMemoryError<DeviceError>(fmt::format("{} and has {:.1f} MiB", asked, has),
+  throw OutOfMemoryError<DeviceError>(fmt::format("{} and has {}", asked, has),
                                       "use a smaller batch, or a machine with more memory");
 }
 

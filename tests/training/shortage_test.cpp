@@ -4,10 +4,12 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 
 #include "core/error.h"
 #include "tests/support/own_process.h"
 #include "tests/support/temporary_folder.h"
+#include "training/checkpoint.h"
 #include "training/file.h"
 
 namespace plexaura::testing::shortage_test {
@@ -49,6 +51,31 @@ TEST_CASE("shortage: of space, and of nothing") {
   CHECK(space->remedy == "free space");
   CHECK(shortage_at("a", EDQUOT)->reason == "Disk quota exceeded");
   CHECK_FALSE(shortage_at("a", ENOENT).has_value());
+}
+
+TEST_CASE("shortage: of open files, which another place would not mend") {
+  const TemporaryFolder folder;
+  const std::string file = "'" + (folder / "a").string() + "'";
+  const std::string remedy = ": Too many open files; raise the limit of this process (ulimit -n)";
+  const auto what_ends_without_files = [](const auto& work) {
+    return what_ends([&] {
+      const rlimit none{0, 0};
+      setrlimit(RLIMIT_NOFILE, &none);
+      try {
+        work();
+      } catch (const UserError& error) {
+        throw UserError(std::string("the user's: ") + error.what());
+      }
+    });
+  };
+  CHECK(what_ends_without_files([&] { InputFile(folder / "a"); }) ==
+        "the user's: cannot read " + file + remedy);
+  CHECK(what_ends_without_files([&] { AtomicFile(folder / "a"); }) ==
+        "the user's: cannot create " + file + remedy);
+  CHECK(what_ends_without_files([&] { newest_checkpoint(folder.path()); }) ==
+        "the user's: cannot read " + folder.path().string() + remedy);
+  CHECK(remedy_of_limit(ENFILE) == "raise the limit of this machine (fs.file-max), or end other programs");
+  CHECK(remedy_of_limit(ENOSPC).empty());
 }
 
 }  // namespace plexaura::testing::shortage_test
