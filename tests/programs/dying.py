@@ -33,7 +33,7 @@ OF_EPOCH = ["validation", "after validation", "the comparison of the weights of 
 FIRST = "bucket 0 of step 18"
 RECOVERY = 140  # points that a rank comes to from the library's call on, of which the last lie in the steps behind
 SETTINGS = {"shared memory": (), "messages": ("distributed.shared_memory=false",), "overlap": ("distributed.overlap=on",)}
-SHORT = {"deadline of 2 s": ("distributed.deadline_seconds=2",)}
+SHORT = {"deadline of 2 s": (support.short_deadline(),)}
 
 
 def death(rank, point, more=0, times=1, fault="kill"):
@@ -49,7 +49,7 @@ def chosen(cases):
 class DyingTest(SurvivalTest):
     def setUp(self):
         super().setUp()
-        self.arguments = self.iris(f"training.epochs={EPOCHS}", f"output.keep={EPOCHS}", "distributed.deadline_seconds=20")
+        self.arguments = self.iris(f"training.epochs={EPOCHS}", f"output.keep={EPOCHS}", support.short_deadline(20))
         self.run_ranks(RANKS, "mlp", *self.arguments, *self.settings("output.dir=whole"))
 
     def check(self, deaths, settings, spares=0):
@@ -197,7 +197,7 @@ class StartingTest(SurvivalTest):
     def check(self, rank, point, *options):
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         self.environment["PLEXAURA_FAULTS"] = death(rank, point)
-        program = [BUILD / "tests/programs/faulty_mlp", *self.iris("distributed.deadline_seconds=20", "output.dir=run")]
+        program = [BUILD / "tests/programs/faulty_mlp", *self.iris(support.short_deadline(20), "output.dir=run")]
         self.launch("-n", RANKS, "--survive", *options, *program, status=1)
         said = [line for line in self.all_output.splitlines() if "has died" in line]
         self.assertEqual(len(said), 1, self.all_output)

@@ -14,6 +14,7 @@ import termios
 import time
 
 import support
+from patience import Patience
 from support import ProgramTest
 
 
@@ -157,9 +158,9 @@ class Files(ProgramTest):
             self.assertIn("resumed", result.out)
 
     def wait_for_checkpoint(self, output):
-        end = time.monotonic() + 60
+        patience = Patience(60)
         while not list((self.folder / output).glob("checkpoint-*")):
-            self.assertLess(time.monotonic(), end)
+            self.assertFalse(patience.is_over())
             time.sleep(0.01)
 
     def test_a_full_disk(self):
@@ -208,9 +209,9 @@ class OneFolder(ProgramTest):
         first = subprocess.Popen(self.command("mlp", *arguments), cwd=self.folder, env=support.environment(), stdout=subprocess.DEVNULL)
         self.addCleanup(first.wait)
         self.addCleanup(first.kill)
-        end = time.monotonic() + 60
+        patience = Patience(60)
         while not (self.folder / "run/.lock").exists() or not self.checkpoints("run"):
-            self.assertLess(time.monotonic(), end)
+            self.assertFalse(patience.is_over())
             time.sleep(0.01)
         for ranks in (1, 2) if support.HAS_MPI else (1,):
             for resume in ([], ["--resume"]):
@@ -283,9 +284,9 @@ class Signals(ProgramTest):
             command = [str(support.MPIRUN), "-n", str(ranks), "--status", "failure", "--", *command]
         patient = dict(support.environment(), OMPI_MCA_odls_base_sigkill_timeout="3")  # the scripts have to write, too
         process = subprocess.Popen(command, cwd=self.folder, env=patient, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        end = time.monotonic() + 60
+        patience = Patience(60)
         while not (self.folder / "log").exists() or (self.folder / "log").stat().st_size < 2000:
-            self.assertLess(time.monotonic(), end)
+            self.assertFalse(patience.is_over())
             time.sleep(0.05)
         os.kill(processes(self.folder, "convnet")[chosen], number)
         output, _ = process.communicate(timeout=90)
@@ -386,9 +387,9 @@ class Launcher(ProgramTest):
         self.assertEqual(self.complete_log()[-1]["step"], int(self.checkpoint("run").name.split("-")[1]))
 
     def wait_for_step(self, step):
-        end = time.monotonic() + 60
+        patience = Patience(60)
         while not (self.folder / "log").exists() or (log := self.complete_log()) == [] or log[-1]["step"] < step:
-            self.assertLess(time.monotonic(), end)
+            self.assertFalse(patience.is_over())
             time.sleep(0.05)
 
     def test_a_mistake_is_told_soon(self):

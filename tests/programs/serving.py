@@ -217,7 +217,7 @@ class Stopped(ServerTest):
             source = random.Random(seed)
             victim, step = source.randrange(1, CLIENTS + 1), source.randrange(1, STEPS * EPOCHS // 3)
             with self.case("client stopped", f"rank {victim} behind step {step}, {', '.join(settings_of(seed))}"):
-                run = self.start_clients(*settings_of(seed), "distributed.deadline_seconds=2")
+                run = self.start_clients(*settings_of(seed), support.short_deadline())
                 self.wait_for_step(step)
                 os.kill(self.ranks()[victim].process, signal.SIGSTOP)
                 self.assertEqual(self.end(run, 0), [])
@@ -226,7 +226,7 @@ class Stopped(ServerTest):
                 self.check_learned()
 
     def test_so_is_the_server(self):
-        run = self.start_clients(*settings_of(0), "distributed.deadline_seconds=2")
+        run = self.start_clients(*settings_of(0), support.short_deadline())
         self.wait_for_step(100)
         os.kill(self.ranks()[0].process, signal.SIGSTOP)
         self.assertEqual(self.end(run, 0), [])

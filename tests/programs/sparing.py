@@ -15,6 +15,7 @@ import time
 import dying
 import support
 from dying import FIRST, LAST, OF_EPOCH, OF_STEP, RANKS, RECOVERY, SETTINGS, chosen, death
+from patience import seconds
 from support import SOURCE
 from surviving import OPEN_MPI_5, SurvivalTest
 
@@ -160,12 +161,13 @@ class Sparing(SpareTest):
 
     def test_a_spare_waits_for_those_that_compute(self):
         """It hears of a death at once. The only rank that is left is at work for longer than the deadline, as it seems: it is stopped."""
-        run = self.start_spares(1, *self.iris("output.dir=run", "training.epochs=1000000", "distributed.deadline_seconds=2"), ranks=2)
+        deadline = seconds(2)
+        run = self.start_spares(1, *self.iris("output.dir=run", "training.epochs=1000000", f"distributed.deadline_seconds={deadline}"), ranks=2)
         self.wait_for_training([0, 1], 100)
         process = self.by_number()[0].process
         os.kill(process, signal.SIGSTOP)
         self.kill(1)
-        time.sleep(5)
+        time.sleep(2.5 * deadline)
         os.kill(process, signal.SIGCONT)
         self.wait_for(lambda: self.by_number()[2].survived)
         os.kill(process, signal.SIGTERM)

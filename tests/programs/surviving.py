@@ -146,7 +146,7 @@ class Exact(SurvivalTest):
             self.check(ranks, "mlp", arguments, deaths)
 
     def test_a_stopped_rank_is_killed_after_the_deadline(self):
-        arguments = self.iris("training.epochs=100", "distributed.deadline_seconds=2")
+        arguments = self.iris("training.epochs=100", support.short_deadline())
         self.run_ranks(3, "mlp", *arguments, *self.settings("output.dir=whole"))
         run = self.start("-n", 3, "--survive", *self.command("mlp", *arguments, *self.settings("output.dir=run")))
         self.wait_for_step(3, 100)
@@ -157,7 +157,7 @@ class Exact(SurvivalTest):
         self.compare("run", "whole")
 
     def test_ranks_bear_the_numbers_that_they_had_at_the_start(self):
-        arguments = self.iris("training.epochs=1000000", "distributed.deadline_seconds=2", "output.dir=run")
+        arguments = self.iris("training.epochs=1000000", support.short_deadline(), "output.dir=run")
         run = self.start("-n", 4, "--survive", *self.command("mlp", *arguments))
         self.wait_for_step(4, 100)
         self.kill(0)

@@ -12,6 +12,7 @@ import time
 import unittest
 
 import support
+from patience import Patience
 
 MLP = support.BUILD / "models/mlp"
 ACCURACY = 0.9  # of 30 flowers
@@ -69,9 +70,9 @@ class VisitTest(support.ProgramTest):
         return process.log.read_text()
 
     def wait_until_said(self, process, text, within=60):
-        end = time.monotonic() + within
+        patience = Patience(within)
         while text not in self.said(process):
-            self.assertLess(time.monotonic(), end, f"'{text}' was not said\n{self.said(process)}")
+            self.assertFalse(patience.is_over(), f"'{text}' was not said\n{self.said(process)}")
             time.sleep(0.02)
 
     def wait_for_pushes(self, more):

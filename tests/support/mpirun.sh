@@ -3,7 +3,7 @@
 #   mpirun.sh -n RANKS [--status N|failure] [--says REGEX]... [--within SECONDS] [--own-pids] [--mpirun OPTIONS] -- PROGRAM ARGUMENTS...
 # --status   the exit status that mpirun must return (default 0); "failure": any but 0 and the time limit's
 # --says     a line that exactly one rank must print
-# --within   a hard limit (default 60)
+# --within   a hard limit (default 60), in seconds of an idle machine
 # --own-pids each rank in a process id namespace of its own, as in containers; skipped (77) where that is not allowed
 # --mpirun   more options for mpirun, in one word
 set -u
@@ -35,6 +35,11 @@ export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-
 export OMP_NUM_THREADS=1
 # What Open MPI keeps is told from our own leaks by whole stacks alone: it has closed the libraries by then that asked for it.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}fast_unwind_on_malloc=0"
+
+# As many times longer as there are threads that want a core, for each core.
+read -r load _ _ threads _ < /proc/loadavg
+threads=${threads%/*} load=${load%.*}
+within=$((within * (1 + (threads > load ? threads : load) / $(nproc))))
 
 command=(mpirun "${options[@]}" -n "$ranks" "$@")
 start=$SECONDS
