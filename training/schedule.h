@@ -32,7 +32,8 @@ struct OneCycle {
 };
 
 // How fast to learn at each step: a pure function of the step's number, so that a resumed run needs nothing
-// but that. Steps count from 0. During the first `warmup_steps` (w) the decay's rate is multiplied by (step +
+// but that. Where a Trainer goes on with other steps in an epoch, it is the number that the same place would have had
+// with these from the beginning. Steps count from 0. During the first `warmup_steps` (w) the decay's rate is multiplied by (step +
 // 1) / w: the warm-up climbs linearly and reaches the full rate with its last step.
 class Schedule {
  public:

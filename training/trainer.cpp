@@ -266,7 +266,7 @@ Trainer::StepUnderWay Trainer::launch(const Step& data, std::exception_ptr failu
                                          .step = step.number,
                                          .epoch = state_.epoch,
                                          .ends_epoch = is_last && dealer() == nullptr,
-                                         .learning_rate = options_.learning_rate.learning_rate(state_.step),
+                                         .learning_rate = learning_rate(state_.epoch, state_.step_in_epoch),
                                          .seed = options_.seed,
                                          .stop = is_to_stop(),
                                          .failure = std::move(failure)});
@@ -280,6 +280,11 @@ Trainer::StepUnderWay Trainer::launch(const Step& data, std::exception_ptr failu
 }
 
 // To the place behind a step. Where the data is dealt out, other ranks may not have come there yet.
+// A schedule counts the steps of epochs as this run has them: a checkpoint may be of a run with more or fewer.
+double Trainer::learning_rate(std::int64_t epoch, std::int64_t step_in_epoch) const {
+  return options_.learning_rate.learning_rate(epoch * train_plan_.steps_per_epoch() + step_in_epoch);
+}
+
 void Trainer::advance() {
   go_to(state_.step_in_epoch + 1);
   if (dealer() == nullptr) end_epoch_where_due();

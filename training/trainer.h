@@ -50,7 +50,9 @@ struct TrainerOptions {
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps = {};  // stop after so many updates in all
   OptimizerSpec optimizer = {};
-  Schedule learning_rate = 0.01;  // a number, or a Schedule
+  // A number, or a Schedule, which is in step E * N of it where epoch E begins that has N steps. So a run that goes on with
+  // batches of another size goes on from the same epoch of a schedule that was made for them.
+  Schedule learning_rate = 0.01;
   std::int64_t seed = 0;
   // Hash of what must be the same when a run goes on: which samples are held out, what classes mean.
   std::uint64_t data_origin = 0;
@@ -218,6 +220,7 @@ class Trainer {
   void train_step(StepSource& steps, TrainingObserver& observer);
   StepUnderWay launch_step(StepSource& steps);
   StepUnderWay launch(const Step& data, std::exception_ptr failure, double begin);
+  double learning_rate(std::int64_t epoch, std::int64_t step_in_epoch) const;
   void advance();
   void go_to(std::int64_t step_in_epoch);
   void end_epoch_where_due();

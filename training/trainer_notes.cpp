@@ -43,7 +43,7 @@ void Trainer::note_step(const StepUnderWay& step, const StepMetrics& metrics, Tr
       .loss = metrics.loss,
       .metrics = means_of(programs_->metric_names(), sums, std::max(metrics.samples, 1.0)),
       .images_per_second = rate,
-      .learning_rate = options_.learning_rate.learning_rate(step.number - 1),
+      .learning_rate = learning_rate(step.epoch, step.step_in_epoch),
       .step_in_epoch = step.step_in_epoch + 1};
   if (!report_failure_) try {
       observer.step(record, train_plan_.steps_per_epoch());

@@ -90,6 +90,18 @@ class Resume(ProgramTest):
         self.assertIn("the checkpoints in run will be removed as this run writes its own; --resume goes on from the newest", result.out)
         self.assertEqual(self.checkpoints("run"), ["checkpoint-000010"])
 
+    def test_the_schedule_goes_on_from_its_epoch_whatever_batches_were_before(self):
+        arguments = [*self.iris("training.epochs=10", "training.schedule.name=cosine", "output.dir=run"), "--log", "log"]
+        self.run_one("mlp", *arguments, "--steps", 75)  # five epochs
+        rate = self.log("log")[-2]["learning_rate"]
+        (self.folder / "log").unlink()
+        self.run_one("mlp", *arguments, *self.settings("training.batch_size=16"), "--resume")
+        rates = [line["learning_rate"] for line in self.log("log") if line["event"] == "step"]
+        self.assertEqual(len(rates), 5 * 8)
+        self.assertEqual(rates, sorted(rates, reverse=True))
+        self.assertAlmostEqual(rates[0], rate, delta=0.05 * rate)
+        self.assertLess(rates[-1], 0.01 * rate)
+
     def test_what_was_changed_in_between(self):
         def resume(pattern, *settings):
             result = self.run_one("mlp", *self.iris("output.dir=run", *settings), "--resume", status=2)

@@ -2,6 +2,8 @@
 #include <chrono>
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <thread>
@@ -56,6 +58,47 @@ TEST_CASE("a run that stops anywhere and goes on ends bitwise equal") {
 TEST_CASE("a run saves every so many steps, too, and loses no more when it is killed") {
   SmallRun whole;
   whole.train(momentum(), points(30), points(9, 100));
+TEST_CASE(
+    "a run that goes on with another number of steps in an epoch goes on from its epoch of the schedule") {
+  // Made for epochs of so many steps, of which there are six.
+  using MakeSchedule = std::function<Schedule(std::int64_t)>;
+  const std::map<std::string, MakeSchedule> schedules{
+      {"constant", [](std::int64_t) { return Schedule(0.1); }},
+      {"warm-up", [](std::int64_t steps) { return Schedule({.peak = 0.1, .warmup_steps = 4 * steps}); }},
+      {"step",
+       [](std::int64_t steps) {
+         return Schedule({.peak = 0.1, .decay = StepDecay{2 * steps, 0.1}});
+       }},
+      {"cosine", [](std::int64_t steps) { return Schedule({.peak = 0.1, .decay = CosineDecay{6 * steps}}); }},
+      {"one_cycle",
+       [](std::int64_t steps) { return Schedule({.peak = 0.1, .decay = OneCycle{6 * steps}}); }}};
+  for (const auto& [name, schedule] : schedules)
+    for (const std::int64_t batch_size : {5, 8, 15}) {
+      CAPTURE(name);
+      CAPTURE(batch_size);
+      const TemporaryFolder folder;
+      TrainerOptions options = momentum();
+      options.output = folder.path();
+      options.epochs = 6;
+      options.learning_rate = schedule(4);
+      options.steps = 12;
+      SmallRun first;
+      first.train(options, points(30), nullptr);
+      options.batch_size = batch_size;
+      const std::int64_t steps = (30 + batch_size - 1) / batch_size;
+      options.learning_rate = schedule(steps);
+      options.steps = std::nullopt;
+      SmallRun second;
+      Trainer trainer({small_model, second.store, test_backend(), points(30)}, options);
+      REQUIRE(trainer.resume());
+      trainer.run(second.seen);
+      REQUIRE(second.seen.steps.size() == static_cast<std::size_t>(3 * steps));
+      for (std::size_t i = 0; i < second.seen.steps.size(); ++i)
+        CHECK(second.seen.steps[i].learning_rate ==
+              options.learning_rate.learning_rate(3 * steps + static_cast<std::int64_t>(i)));
+    }
+}
+
   const TemporaryFolder folder;
   TrainerOptions options = momentum();
   options.output = folder / "run";
