@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,10 +17,11 @@ namespace plexaura {
 std::string why_not_late(const HookSet& hooks, const OptimizerSpec& optimizer, const ArenaTypes& types,
                          bool watch, const Program& gradients);
 
-// For TrainingStep::update_late().
+// For TrainingStep::update_late(). `replaced`: see replaced_buffers().
 std::vector<std::shared_ptr<const Program>> compile_bucket_updates(const OptimizerSpec& optimizer,
                                                                    const Placement& placement,
                                                                    std::span<const Bucket> buckets,
+                                                                   const std::set<std::string>& replaced,
                                                                    Backend& backend, Tuner* tuner);
 
 }  // namespace plexaura

@@ -41,7 +41,8 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
       backend, store, nullptr, static_cast<std::int64_t>(store.placement().bytes(ArenaKind::gradient)),
       options.watch);
   Graph update;
-  build_update(update, options.optimizer, store.placement(), step_->border().buckets());
+  build_update(update, options.optimizer, store.placement(), step_->border().buckets(),
+               {.replaced = replaced_buffers(graph)});
   const auto update_program = compile(update, {}, backend, {.placement = &store.placement()});
   const auto workspace = std::make_shared<Workspace>(
       backend, std::max(gradient_program->arena_bytes, update_program->arena_bytes),

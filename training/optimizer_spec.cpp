@@ -76,12 +76,20 @@ class UpdateBuilder {
         step(entry, bucket.dtype);
   }
 
-  void update_buffers() {
-    const Bucket buffers{placement_.count(ParameterRole::trainable), placement_.count(ParameterRole::buffer),
-                         types_.values};
-    if (buffers.count == 0) return;
-    const Node value = slice(ArenaKind::value, buffers);
-    update_value(buffers, value, or_old(value, value + slice(ArenaKind::gradient, buffers)));
+  // Neighbours that are updated alike, at once.
+  void update_buffers(const std::set<std::string>& replaced) {
+    Bucket alike{placement_.count(ParameterRole::trainable), 0, types_.values};
+    bool are_replaced = false;
+    for (const Placement::Entry& entry : placement_.entries) {
+      if (entry.role != ParameterRole::buffer) continue;
+      if (replaced.contains(entry.name) != are_replaced) {
+        update_buffers(alike, are_replaced);
+        alike = {entry.offset, 0, types_.values};
+        are_replaced = !are_replaced;
+      }
+      alike.count += entry.count;
+    }
+    update_buffers(alike, are_replaced);
   }
 
   // What a good or a skipped step leaves of the LossScale.
@@ -96,6 +104,13 @@ class UpdateBuilder {
   }
 
  private:
+  void update_buffers(const Bucket& buffers, bool are_replaced) {
+    if (buffers.count == 0) return;
+    const Node value = slice(ArenaKind::value, buffers);
+    const Node brought = slice(ArenaKind::gradient, buffers);
+    update_value(buffers, value, or_old(value, are_replaced ? brought : value + brought));
+  }
+
   Node slice(ArenaKind arena, const Bucket& bucket) {
     const DType dtype = arena == ArenaKind::gradient ? bucket.dtype : dtype_;
     return graph_.arena_slice({arena, 0, bucket.offset, bucket.count}, dtype);
@@ -120,7 +135,7 @@ class UpdateBuilder {
   // The number of this update, those that were skipped left out.
   Node update_number(DType dtype) {
     const Node step = graph_.step_scalar(StepScalar::step, dtype);
-    return is_good_ ? step - cast(scaling(ScalingSlot::skipped_steps), dtype) : step;
+    return is_good_ ? step - cast(scaling(ScalingSlot::skipped_steps), dtype); : step;
   }
 
   static Node as(DType dtype, const Node& node) { return node.dtype() == dtype ? node : cast(node, dtype); }
@@ -263,7 +278,7 @@ std::int64_t state_count(const OptimizerSpec& optimizer) {
 }
 
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
-                  std::span<const Bucket> buckets) {
+                  std::span<const Bucket> buckets, const UpdateOptions& options) {
   check_spec(optimizer);
   UpdateBuilder builder(graph, optimizer, placement);
   const std::span<const Bucket> trainables = buckets.first(buckets.size() - 1);
@@ -271,16 +286,16 @@ void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement&
   if ((optimizer.max_gradient_norm > 0 && !trainables.empty()) || scales_loss)
     builder.look_at_norm(trainables);
   for (const Bucket& bucket : trainables) builder.step(bucket);
-  builder.update_buffers();
+  builder.update_buffers(options.replaced);
   if (scales_loss) builder.adapt_loss_scale();
 }
 
 void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
-                         const Bucket& bucket) {
+                         const Bucket& bucket, const std::set<std::string>& replaced) {
   check_spec(optimizer);
   UpdateBuilder builder(graph, optimizer, placement);
   if (bucket.offset < placement.count(ParameterRole::trainable)) return builder.step(bucket);
-  builder.update_buffers();
+  builder.update_buffers(replaced);
 }
 
 }  // namespace plexaura

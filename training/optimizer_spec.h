@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/graph/graph.h"
@@ -41,14 +43,19 @@ std::string_view optimizer_name(const OptimizerSpec& optimizer);
 // State arenas that the optimizer needs: 0, 1 or 2.
 std::int64_t state_count(const OptimizerSpec& optimizer);
 
+struct UpdateOptions {
+  std::set<std::string> replaced = {};  // see replaced_buffers()
+};
+
 // The update program's graph: one node of the optimizer per bucket, or the nodes of lars and lamb per parameter, in
-// place on the arena slices, behind the norm of all gradients where that is limited, and for the last bucket the buffers, which take their summed changes.
+// place on the arena slices, behind the norm of all gradients where that is limited, and for the last bucket the buffers:
+// a replaced one takes the sum of its next values, each other one adds what the sum brings it.
 // Throws UserError that names a number that makes no update.
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
-                  std::span<const Bucket> buckets);
+                  std::span<const Bucket> buckets, const UpdateOptions& options = {});
 
 // The same of one bucket by itself. The norm of all gradients is not limited, and the loss has no LossScale.
 void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
-                         const Bucket& bucket);
+                         const Bucket& bucket, const std::set<std::string>& replaced = {});
 
 }  // namespace plexaura

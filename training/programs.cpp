@@ -159,6 +159,12 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   check_batch_norms(*model.graph, too_small(samples, plan));
   evaluator_.know_metrics(model.outputs.metrics);
   labels_ = label_inputs(*model.graph);
+  std::set<std::string> replaced = replaced_buffers(*model.graph);
+  if (replaced_.value_or(replaced) != replaced)
+    throw UserError(
+        "the model adds to a buffer in micro-batches of one size and replaces it in those of another; write "
+        "its update alike whatever the number of samples is");
+  replaced_ = std::move(replaced);
   const std::vector<ProgramOutput> outputs = training_outputs(*model.graph, model.outputs, store_, samples);
   std::shared_ptr<const Program> program = compile(
       *model.graph, outputs, backend_,
@@ -270,7 +276,8 @@ void TrainingPrograms::make_machines(Strategy* strategy, std::int64_t micro_batc
                                            options_.profile);
   });
   Graph graph;
-  build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets());
+  build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets(),
+               {.replaced = *replaced_});
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement(), .tuner = options_.tuner});
   std::size_t bytes = std::max(update_->arena_bytes, evaluator_.arena_bytes());
   std::size_t feed_bytes = evaluator_.feed_bytes();
@@ -295,7 +302,7 @@ void TrainingPrograms::make_updates_late(const HookSet& hooks) {
                                          *gradients_.begin()->second);
   if (!why_not_late_.empty()) return;
   step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(), step_->border().buckets(),
-                                            backend_, options_.tuner));
+                                            *replaced_, backend_, options_.tuner));
 }
 
 void TrainingPrograms::add_programs(std::int64_t micro_batches,
@@ -334,7 +341,8 @@ std::uint64_t TrainingPrograms::hash_of_plan(std::int64_t samples) {
   evaluator_.know_metrics(model.outputs.metrics);
   const auto outputs = training_outputs(*model.graph, model.outputs, store_, samples);
   Graph update;
-  build_update(update, options_.optimizer, store_.placement(), buckets);
+  build_update(update, options_.optimizer, store_.placement(), buckets,
+               {.replaced = replaced_buffers(*model.graph)});
   std::string text = to_text(store_.placement());
   for (const ProgramOutput& output : outputs)
     text += fmt::format("%{}.{} {} {}\n", output.node.value().node, output.node.value().output,

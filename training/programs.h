@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -105,6 +106,7 @@ class TrainingPrograms {
   ProgramOptions options_;
   bool is_dealt_;  // the data, so that this rank may come to any part of a batch
   std::map<std::int64_t, std::shared_ptr<const Program>> gradients_;  // by samples
+  std::optional<std::set<std::string>> replaced_;                     // see replaced_buffers()
   std::shared_ptr<const Program> update_;
   std::shared_ptr<Workspace> workspace_;
   std::unique_ptr<TrainingStep> step_;

@@ -92,7 +92,8 @@ class PLEXAURA_API ParameterStore {
   LossScale read_loss_scale() const;
   void write_loss_scale(const LossScale& scale);
 
-  // The gradient (or, for a buffer, its change) as the last step left it.
+  // The gradient as the last step left it; for a buffer what its update adds or, where it adds nothing to the old
+  // value, the next value: see replaced_buffers().
   Tensor read_gradient(std::string_view name) const;
 
   // Values as their shadow has them. UserError where the types have none.

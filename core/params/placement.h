@@ -51,7 +51,7 @@ static_assert(sizeof(LossScale) == scaling_count * sizeof(float));
 
 // The dtypes of the store's arenas, all floating.
 struct ArenaTypes {
-  DType values = DType::float32;     // also of the changes of buffers and of the tail, in the gradient arena
+  DType values = DType::float32;     // also of the tail and of what buffers get, in the gradient arena
   DType gradients = DType::float32;  // of trainables
   DType states = DType::float32;
   std::optional<DType> shadow = {};  // of the copy of the values that each update writes; empty: no copy
@@ -74,7 +74,7 @@ PLEXAURA_API std::string to_text(
 
 // Where each parameter lies in the store: a value, made by the first training program and an input of every
 // other compile. The value arena is trainables, buffers, frozen, and so is its shadow; the gradient arena is
-// trainables, buffers (their changes), tail; the optimizer's state arenas are trainables. Offsets and counts are
+// trainables, buffers (see replaced_buffers()), tail; the optimizer's state arenas are trainables. Offsets and counts are
 // elements: one index means the same in all arenas, and bytes_before() says where it lies. Entries begin at
 // multiples of 64 bytes in every arena. Several threads may read it at once.
 struct PLEXAURA_API Placement {

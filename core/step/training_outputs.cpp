@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
 #include <set>
 
 #include "core/autodiff/gradients.h"
@@ -53,26 +54,32 @@ void add_gradients(Graph& graph, const Node& loss, const ParameterStore& store,
   for (std::size_t i = 0; i < found.size(); ++i) outputs[outputs.size() - found.size() + i].node = found[i];
 }
 
-// new - old: of a buffer plus something, that.
-Node change_by(Graph& graph, const Update& update) {
+// What the update adds to the buffer; nothing where its next value is not such a sum.
+std::optional<Value> addend_of(const Graph& graph, const Update& update) {
   const NodeRecord& next = graph.record(update.next.node);
-  if (next.op->name() == "add" && next.inputs[0] == update.buffer &&
-      graph.type(next.inputs[1]) == graph.type(update.buffer))
-    return {graph, next.inputs[1]};
-  return Node(graph, update.next) - Node(graph, update.buffer);
+  if (next.op->name() != "add") return std::nullopt;
+  if (next.inputs[0] == update.buffer) return next.inputs[1];
+  if (next.inputs[1] == update.buffer) return next.inputs[0];
+  return std::nullopt;
 }
 
-// share x (new - old): summed over ranks and micro-batches this is one update of the buffer by the whole
-// batch.
-void add_buffer_changes(Graph& graph, std::int64_t samples, std::vector<ProgramOutput>& outputs) {
+// Null for an update of an arena slice.
+const Leaf* updated_buffer(const Graph& graph, const Update& update) {
+  const Leaf* leaf = as_leaf(*graph.record(update.buffer.node).op);
+  return leaf->kind() == LeafKind::buffer ? leaf : nullptr;
+}
+
+// Summed over ranks and micro-batches these are one update of the buffer by the whole batch.
+void add_buffers(Graph& graph, std::int64_t samples, std::vector<ProgramOutput>& outputs) {
   for (const Update& update : graph.updates()) {
-    const Node buffer(graph, update.buffer);
-    const Leaf* leaf = as_leaf(*graph.record(buffer.id()).op);
-    if (leaf->kind() != LeafKind::buffer) continue;
-    const Node share = graph.step_scalar(StepScalar::share, buffer.dtype());
-    const Node change =
-        samples == 0 ? graph.constant(Tensor(buffer.type())) : share * change_by(graph, update);
-    outputs.push_back({.node = change, .gradient_of = leaf->label()});
+    const Leaf* leaf = updated_buffer(graph, update);
+    if (leaf == nullptr) continue;
+    const TensorType& type = graph.type(update.buffer);
+    const Node brought(graph, addend_of(graph, update).value_or(update.next));
+    Node part = samples == 0 ? graph.constant(Tensor(type))
+                             : graph.step_scalar(StepScalar::share, type.dtype) * brought;
+    if (part.type() != type) part = broadcast_to(part, type.shape);
+    outputs.push_back({.node = part, .gradient_of = leaf->label()});
   }
 }
 
@@ -147,12 +154,20 @@ void check_model(const Graph& graph, const LossOutputs& model, const ParameterSt
   check_metrics(graph, model.metrics, store.dtype());
 }
 
+std::set<std::string> replaced_buffers(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Update& update : graph.updates())
+    if (const Leaf* leaf = updated_buffer(graph, update); leaf != nullptr && !addend_of(graph, update))
+      names.insert(leaf->label());
+  return names;
+}
+
 std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& model,
                                             const ParameterStore& store, std::int64_t samples) {
   check_model(graph, model, store);
   std::vector<ProgramOutput> outputs;
   add_gradients(graph, model.loss, store, outputs);
-  add_buffer_changes(graph, samples, outputs);
+  add_buffers(graph, samples, outputs);
   add_tail(graph, model, samples, outputs);
   return outputs;
 }

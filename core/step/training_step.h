@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -44,11 +45,16 @@ PLEXAURA_API void check_loss_is_given(const LossOutputs& outputs);
 // graph, for more than `most_metrics` metrics, and for two metrics with one name.
 PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, const ParameterStore& store);
 
-// Extends a model's graph by gradients, changes of buffers and the tail: what a program for gradients computes.
-// With `samples` = 0, gradients, buffer changes and loss are zero. Throws UserError for a trainable parameter
+// Extends a model's graph by gradients, what buffers get and the tail: what a program for gradients computes. A buffer
+// gets the share of the samples times what its update adds to it, or times its next value: see replaced_buffers().
+// With `samples` = 0, gradients, what buffers get and loss are zero. Throws UserError for a trainable parameter
 // that the loss does not use, and where check_model() does.
 PLEXAURA_API std::vector<ProgramOutput> training_outputs(Graph& graph, const LossOutputs& outputs,
                                                          const ParameterStore& store, std::int64_t samples);
+
+// The buffers that the model gives a next value other than the old one plus something. Summed over ranks and
+// micro-batches, what a step leaves of these is the next value, and of all others what is added to the old one.
+PLEXAURA_API std::set<std::string> replaced_buffers(const Graph& graph);
 
 // Whether an op of the program calls all ranks.
 PLEXAURA_API bool sums_over_ranks(const Program& program);

@@ -213,23 +213,25 @@ TEST_CASE("the number of the step is known at the border, and the store's versio
   CHECK(trained.store.version() > version);
 }
 
-TEST_CASE("the change of a buffer is what its update adds, or else the difference") {
+TEST_CASE("a step leaves of a buffer what its update adds, or else its next value, times the share") {
   Graph graph;
-  const Node buffer = graph.buffer("seen", {DType::float32, {1}});
-  const Node other = graph.buffer("other", {DType::float32, {1}});
+  const TensorType one{DType::float32, {1}};
   const Node x = graph.input("x", {DType::float32, {2, 1}});
   const Node added = mean(x, {.axes = {0}});
-  graph.update(buffer, buffer + added);
-  graph.update(other, added + other * 0.5);
+  const Node next = added + graph.buffer("mixed", one) * 0.5;
+  graph.update(graph.buffer("seen", one), graph.buffer("seen", one) + added);
+  graph.update(graph.buffer("before", one), added + graph.buffer("before", one));
+  graph.update(graph.buffer("mixed", one), next);
+  graph.update(graph.buffer("count", one), graph.buffer("count", one) + 1);
   const ParameterStore empty(std::vector<ParameterSpec>{});
   const auto outputs = training_outputs(graph, {mean(x)}, empty, 2);
-  const auto operands_of = [&](const Node& node) { return graph.record(node.id()).inputs; };
-  REQUIRE(outputs[0].gradient_of == "seen");
-  CHECK(operands_of(outputs[0].node)[1] == added.value());
-  REQUIRE(outputs[1].gradient_of == "other");
-  const Node difference(graph, operands_of(outputs[1].node)[1]);
-  CHECK(graph.record(difference.id()).op->name() == "sub");
-  CHECK(operands_of(difference)[1] == other.value());
+  const auto factor_of = [&](std::size_t output) {
+    return graph.record(outputs[output].node.id()).inputs[1];
+  };
+  for (const std::size_t output : {0, 1}) CHECK(factor_of(output) == added.value());
+  CHECK(factor_of(2) == next.value());
+  CHECK(outputs[3].node.type() == one);
+  CHECK(replaced_buffers(graph) == std::set<std::string>{"mixed"});
 }
 
 TEST_CASE("a metric that cannot be reported is refused by its name") {

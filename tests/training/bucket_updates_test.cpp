@@ -37,7 +37,7 @@ TEST_CASE("bucket updates: a program for each bucket, and none where nothing is 
     const std::vector<Bucket> buckets = make_buckets(placement, 1);
     std::vector<bool> has_program;
     for (const auto& program :
-         compile_bucket_updates({.momentum = 0.9}, placement, buckets, test_backend(), nullptr))
+         compile_bucket_updates({.momentum = 0.9}, placement, buckets, {}, test_backend(), nullptr))
       has_program.push_back(program != nullptr);
     return has_program;
   };

@@ -25,7 +25,7 @@ constexpr std::array<double, 3> rates{0.1, 0.05, 0.2};
 // program.
 class Updates {
  public:
-  explicit Updates(const OptimizerSpec& optimizer)
+  explicit Updates(const OptimizerSpec& optimizer, const UpdateOptions& options = {})
       : store_({spec("a", {1, 2}, ParameterRole::trainable), spec("b", {1}, ParameterRole::trainable),
                 spec("running", {3}, ParameterRole::buffer)}) {
     Placement placement;
@@ -38,7 +38,7 @@ class Updates {
     write({0.5}, "b");
     write({10, 20, 30}, "running");
     Graph graph;
-    build_update(graph, optimizer, store_.placement(), make_buckets(store_.placement(), 1));
+    build_update(graph, optimizer, store_.placement(), make_buckets(store_.placement(), 1), options);
     program_ = compile(graph, {}, test_backend(), {.placement = &store_.placement()});
     vm_ = std::make_unique<VM>(program_, test_backend(), VmOptions{.store = &store_});
   }
@@ -204,6 +204,28 @@ TEST_CASE("the scale of the loss is divided out of the gradients, for update rul
     CHECK(updates.value() == (scaled ? Three{0.75, -1.5, 0.375} : Three{0, 0, 0}));
     CHECK(updates.instructions() == 3);  // a step for each of two buckets, and the buffers
   }
+}
+
+TEST_CASE("a replaced buffer takes the sum of its next values, and neighbours add what they get") {
+  Updates updates({}, {.replaced = {"running"}});
+  updates.step({0, 0, 0}, 0.1);
+  CHECK(updates.running() == std::vector<double>{1, 0, -1});
+
+  const TensorType type{DType::float32, {2}};
+  ParameterStore store({{"sum", type, ParameterRole::buffer, Initialiser::ones()},
+                        {"last", type, ParameterRole::buffer, Initialiser::ones()},
+                        {"other", type, ParameterRole::buffer, Initialiser::ones()}});
+  Placement placement;
+  for (const ParameterSpec& spec : store.specs())
+    placement.append(spec.name, spec.type, spec.role, Layout::row_major(1));
+  store.place(placement, test_backend());
+  Graph graph;
+  build_update(graph, {}, placement, make_buckets(placement, 1), {.replaced = {"last"}});
+  VM vm(compile(graph, {}, test_backend(), {.placement = &placement}), test_backend(), {.store = &store});
+  vm.run({});
+  vm.wait();
+  for (const char* name : {"sum", "other"}) CHECK(store.read(name).to_doubles() == std::vector<double>{1, 1});
+  CHECK(store.read("last").to_doubles() == std::vector<double>{0, 0});
 }
 
 TEST_CASE("the states that an optimizer needs") {

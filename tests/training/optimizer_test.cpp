@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "core/ops/all_reduce.h"
 #include "core/ops/batch_norm.h"
@@ -177,6 +178,28 @@ TEST_CASE("a step that fails leaves the parameters and the optimizer's state as 
       CHECK(store.read_state(i, "t") == states[static_cast<std::size_t>(i)]);
     CHECK(optimizer.steps() == 1);
   }
+}
+
+TEST_CASE("a buffer holds its next value behind a step, whatever it held before") {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::float32, DType::float64})
+    for (const bool is_larger : {false, true}) {
+      CAPTURE(name_of(dtype));
+      Graph graph;
+      const TensorType type{dtype, {}};
+      const Node x = graph.input("x", type);
+      const Node last = graph.buffer("last", type);
+      graph.update(last, is_larger ? maximum(x, last * 0) : x * 1);
+      ParameterStore store({{"w", type, ParameterRole::trainable, Initialiser::ones()},
+                            {"last", type, ParameterRole::buffer, Initialiser::zeros()}});
+      Optimizer optimizer({.loss = graph.parameter("w", type) * 1}, store, test_backend());
+      for (const double value : {1e8, 0.1, 3e38, 1.0, infinite, 2.0}) {
+        const Tensor next = Tensor::scalar(value).cast(dtype);
+        if (is_larger && store.read("last").to_doubles()[0] == infinite) break;  // 0 times that is NaN
+        optimizer.step({{"x", next}});
+        CHECK(store.read("last") == next);
+      }
+    }
 }
 
 TEST_CASE("of two on one store the older one says what to do") {

@@ -141,6 +141,36 @@ TEST_CASE("a step that begins with a micro-batch without samples") {
     CHECK(difference(pair.many.value(spec.name), pair.one.value(spec.name)) < 1e-12);
 }
 
+TEST_CASE(
+    "a buffer that is set gets the mean of what each micro-batch would set, and one that counts adds up") {
+  const TensorType channels{DType::float32, {3}};
+  const TensorType one{DType::float32, {1}};
+  const SmallTraining::Model model = [&](Graph& graph, const Node& x, const Node& t) -> LossOutputs {
+    graph.update(graph.buffer("last", channels), mean(x, {.axes = {0, 2, 3}}));
+    graph.update(graph.buffer("steps", one), graph.buffer("steps", one) + 1);
+    return {squared_error(flatten(x * reshape(graph.parameter("w", channels), {3, 1, 1})), t)};
+  };
+  const std::vector<ParameterSpec> all{{"w", channels, ParameterRole::trainable, Initialiser::ones()},
+                                       {"last", channels, ParameterRole::buffer, Initialiser::constant(3e38)},
+                                       {"steps", one, ParameterRole::buffer, Initialiser::constant(7)}};
+  const Batch batch{whole_numbers({DType::float32, {6, 3, 4, 4}}, 3),
+                    whole_numbers({DType::float32, {6, 48}}, 4)};
+  SmallTraining run(test_backend(), all, model, batch, {.sizes = {4, 2, 0}, .micro_batches = true});
+  const std::vector<Batch> parts{part(batch, 0, 4), part(batch, 4, 2), part(batch, 6, 0)};
+  const std::vector<double> values = batch.x.to_doubles();
+  for (int step = 1; step <= 2; ++step) {
+    run.launch(parts, 0.01);
+    run.metrics();
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      double sum = 0;
+      for (std::size_t sample = 0; sample < 6; ++sample)
+        for (std::size_t i = 0; i < 16; ++i) sum += values[(sample * 3 + channel) * 16 + i];
+      CHECK(run.value("last").to_doubles()[channel] == doctest::Approx(sum / 96).epsilon(1e-6));
+    }
+    CHECK(run.value("steps").to_doubles()[0] == doctest::Approx(7 + step).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("running statistics of batch norm move by the weighted mean over micro-batches") {
   const TensorType channels{DType::float64, {3}};
   const SmallTraining::Model model = [&](Graph& graph, const Node& x, const Node& t) -> LossOutputs {

@@ -43,12 +43,14 @@ SmallTraining::SmallTraining(Backend& backend, std::vector<ParameterSpec> specs,
   store_.require_states(state_count(options_.optimizer));
   step_ = std::make_unique<TrainingStep>(backend_, store_, options_.strategy, options_.bucket_bytes,
                                          options_.watch);
+  compile_gradients(options_.sizes[0], &store_.placement());  // to know which buffers it replaces
   Graph graph;
-  build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets());
+  build_update(graph, options_.optimizer, store_.placement(), step_->border().buckets(),
+               {.replaced = replaced_});
   update_ = compile(graph, {}, backend_, {.placement = &store_.placement()});
   if (options_.strategy != nullptr && options_.strategy->hooks().late_update)
     step_->update_late(compile_bucket_updates(options_.optimizer, store_.placement(),
-                                              step_->border().buckets(), backend_, nullptr));
+                                              step_->border().buckets(), replaced_, backend_, nullptr));
   std::size_t bytes = update_->arena_bytes;
   std::map<std::int64_t, std::shared_ptr<const Program>> adding;
   for (const std::int64_t samples : options_.sizes) {
@@ -82,6 +84,7 @@ std::shared_ptr<const Program> SmallTraining::compile_gradients(std::int64_t sam
   const Node x = graph.input("x", with_samples(x_));
   const Node t = graph.input("t", with_samples(t_));
   const auto outputs = training_outputs(graph, model_(graph, x, t), store_, samples);
+  replaced_ = replaced_buffers(graph);
   return compile(graph, outputs, backend_,
                  {.placement = placement, .types = store_.types(), .apply_updates = false});
 }

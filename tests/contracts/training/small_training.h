@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -72,6 +73,7 @@ class SmallTraining {
   TensorType t_;
   Options options_;
   std::map<std::int64_t, std::shared_ptr<const Program>> programs_;
+  std::set<std::string> replaced_;
   std::shared_ptr<const Program> update_;
   std::unique_ptr<TrainingStep> step_;
   std::int64_t steps_done_ = 0;
