@@ -92,6 +92,19 @@ class UpdateBuilder {
     update_buffers(alike, are_replaced);
   }
 
+  // A number times 0 is 0, or NaN where it is not finite; a maximum could pass over a NaN. With a LossScale gradients that
+  // are not finite are no failure: the step is skipped.
+  void guard(std::span<const Bucket> buckets) {
+    Node zero = reshape(tail(TailSlot::loss) * 0, {});
+    for (const Bucket& bucket : buckets)
+      if (scaling_.empty()) zero = zero + as_value(sum(slice(ArenaKind::gradient, bucket) * 0));
+    is_good_ = eq(is_good_ ? where(is_good_, zero, 1) : zero, 0);
+    divisor_ = where(is_good_, divisor_ ? divisor_ : constant(1), 0);
+    if (!scaling_.empty()) return;
+    const Node failed = tail(TailSlot::failed);
+    graph_.update(failed, where(is_good_, failed, 1));
+  }
+
   // What a good or a skipped step leaves of the LossScale.
   void adapt_loss_scale() {
     const Node scale = scaling(ScalingSlot::scale);
@@ -110,6 +123,13 @@ class UpdateBuilder {
     const Node brought = slice(ArenaKind::gradient, buffers);
     update_value(buffers, value, or_old(value, are_replaced ? brought : value + brought));
   }
+
+  Node tail(TailSlot slot) {
+    const std::int64_t offset = placement_.tail_offset() + static_cast<std::int64_t>(slot);
+    return graph_.arena_slice({ArenaKind::gradient, 0, offset, 1}, dtype_);
+  }
+
+  Node constant(double value) { return graph_.constant(Tensor::scalar(value).cast(dtype_)); }
 
   Node slice(ArenaKind arena, const Bucket& bucket) {
     const DType dtype = arena == ArenaKind::gradient ? bucket.dtype : dtype_;
@@ -135,7 +155,7 @@ class UpdateBuilder {
   // The number of this update, those that were skipped left out.
   Node update_number(DType dtype) {
     const Node step = graph_.step_scalar(StepScalar::step, dtype);
-    return is_good_ ? step - cast(scaling(ScalingSlot::skipped_steps), dtype); : step;
+    return scaling_.empty() ? step : step - cast(scaling(ScalingSlot::skipped_steps), dtype);
   }
 
   static Node as(DType dtype, const Node& node) { return node.dtype() == dtype ? node : cast(node, dtype); }
@@ -285,6 +305,7 @@ void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement&
   const bool scales_loss = placement.types.scales_loss() && !trainables.empty();
   if ((optimizer.max_gradient_norm > 0 && !trainables.empty()) || scales_loss)
     builder.look_at_norm(trainables);
+  if (options.is_guarded) builder.guard(trainables);
   for (const Bucket& bucket : trainables) builder.step(bucket);
   builder.update_buffers(options.replaced);
   if (scales_loss) builder.adapt_loss_scale();

@@ -45,6 +45,9 @@ std::int64_t state_count(const OptimizerSpec& optimizer);
 
 struct UpdateOptions {
   std::set<std::string> replaced = {};  // see replaced_buffers()
+  // Where the loss or a gradient is not finite, nothing changes, and TailSlot::failed is set; with a LossScale the step is
+  // skipped.
+  bool is_guarded = false;
 };
 
 // The update program's graph: one node of the optimizer per bucket, or the nodes of lars and lamb per parameter, in
@@ -54,7 +57,8 @@ struct UpdateOptions {
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets, const UpdateOptions& options = {});
 
-// The same of one bucket by itself. The norm of all gradients is not limited, and the loss has no LossScale.
+// The same of one bucket by itself. The norm of all gradients is not limited, the loss has no LossScale, and nothing is
+// guarded.
 void build_bucket_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                          const Bucket& bucket, const std::set<std::string>& replaced = {});
 

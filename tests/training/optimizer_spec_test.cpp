@@ -10,6 +10,7 @@
 #include "core/vm/vm.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/read_tail.h"
 
 namespace plexaura::testing::optimizer_spec_test {
 
@@ -61,6 +62,7 @@ class Updates {
     return {a[0], a[1], store_.read("b").to_doubles()[0]};
   }
   std::vector<double> running() const { return store_.read("running").to_doubles(); }
+  bool failed() const { return read_tail(store_, TailSlot::failed) != 0; }
 
  private:
   static ParameterSpec spec(const char* name, Shape shape, ParameterRole role) {
@@ -226,6 +228,35 @@ TEST_CASE("a replaced buffer takes the sum of its next values, and neighbours ad
   vm.wait();
   for (const char* name : {"sum", "other"}) CHECK(store.read(name).to_doubles() == std::vector<double>{1, 1});
   CHECK(store.read("last").to_doubles() == std::vector<double>{0, 0});
+}
+
+TEST_CASE("a guarded update changes nothing where a gradient is not finite, and no bit of another step") {
+  const double nan = std::nan("");
+  for (const OptimizerSpec& rule :
+       std::initializer_list<OptimizerSpec>{{},
+                                            {.momentum = 0.9, .weight_decay = 0.1, .max_gradient_norm = 0.4},
+                                            {.kind = Kind::adam, .weight_decay = 0.1},
+                                            {.kind = Kind::adamw},
+                                            {.kind = Kind::lars, .momentum = 0.9, .weight_decay = 0.1},
+                                            {.kind = Kind::lamb, .weight_decay = 0.1}}) {
+    CAPTURE(optimizer_name(rule));
+    Updates plain(rule);
+    Updates guarded(rule, {.is_guarded = true});
+    for (std::size_t i = 0; i < 3; ++i) {
+      plain.step(gradients[i], rates[i]);
+      guarded.step(gradients[i], rates[i]);
+    }
+    CHECK(guarded.value() == plain.value());
+    CHECK(guarded.running() == plain.running());
+    CHECK(!guarded.failed());
+    for (const Three& bad : {Three{nan, 0, 0}, Three{0, INFINITY, 0}, Three{0, 0, -INFINITY}}) {
+      Updates updates(rule, {.is_guarded = true});
+      updates.step(bad, 0.1);
+      CHECK(updates.failed());
+      CHECK(updates.value() == start);
+      CHECK(updates.running() == std::vector<double>{10, 20, 30});
+    }
+  }
 }
 
 TEST_CASE("the states that an optimizer needs") {
