@@ -443,3 +443,4 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
 }
 
 }  // namespace plexaura
+  store.set_updates(state.step);

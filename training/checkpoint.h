@@ -62,7 +62,8 @@ void prepare_checkpoints(const std::filesystem::path& directory);
 // goes with them.
 bool is_reserved_in_checkpoints(const std::filesystem::path& name);
 
-// Reads the newest checkpoint into the store (placed, with its state arenas). Nothing where there is none.
+// Reads the newest checkpoint into the store (placed, with its state arenas), so that an Optimizer of the store goes on
+// with the step behind it. Nothing where there is none.
 // Throws UserError that names the file for one of another precision, another optimizer or other settings, for
 // two files that were not written together, and with the tensor for one that does not fit the model.
 // Checkpoints of older versions name neither settings nor the weights that the state belongs to: they are refused

@@ -53,6 +53,7 @@ Trainer::Trainer(TrainerParts parts, TrainerOptions options)
   } else {
     lock_output();
     make_programs();
+    parts_.store.reset_states();
   }
   state_.seed = options_.seed;
   state_.data_origin = options_.data_origin;
@@ -279,12 +280,12 @@ Trainer::StepUnderWay Trainer::launch(const Step& data, std::exception_ptr failu
   return step;
 }
 
-// To the place behind a step. Where the data is dealt out, other ranks may not have come there yet.
 // A schedule counts the steps of epochs as this run has them: a checkpoint may be of a run with more or fewer.
 double Trainer::learning_rate(std::int64_t epoch, std::int64_t step_in_epoch) const {
   return options_.learning_rate.learning_rate(epoch * train_plan_.steps_per_epoch() + step_in_epoch);
 }
 
+// To the place behind a step. Where the data is dealt out, other ranks may not have come there yet.
 void Trainer::advance() {
   go_to(state_.step_in_epoch + 1);
   if (dealer() == nullptr) end_epoch_where_due();

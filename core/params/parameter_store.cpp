@@ -154,6 +154,13 @@ void ParameterStore::require_states(std::int64_t count) {
   while (states() < count) states_.push_back(zeroed(placement_.bytes(ArenaKind::state), {}));
 }
 
+void ParameterStore::reset_states() {
+  for (const auto& state : states_)
+    write_zeros(backend(), state->address(), placement_.bytes(ArenaKind::state));
+  if (scaling_) write_loss_scale({});
+  updates_ = 0;
+}
+
 namespace {
 
 void require_state(const Placement::Entry& entry) {

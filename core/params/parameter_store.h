@@ -87,6 +87,12 @@ class PLEXAURA_API ParameterStore {
   std::int64_t states() const { return static_cast<std::int64_t>(states_.size()); }
   Tensor read_state(std::int64_t index, std::string_view name) const;
   void write_state(std::int64_t index, std::string_view name, const Tensor& value);
+  // For training that begins: zeros in all states, no updates, and the loss scale, where there is one, as at first.
+  void reset_states();
+
+  // How many updates the states have seen: kept by an Optimizer, and set by load_checkpoint().
+  std::int64_t updates() const { return updates_; }
+  void set_updates(std::int64_t updates) { updates_ = updates; }
 
   // UserError where the types scale no loss.
   LossScale read_loss_scale() const;
@@ -140,6 +146,7 @@ class PLEXAURA_API ParameterStore {
   std::unique_ptr<Memory> gradients_;
   std::unique_ptr<Memory> addends_;  // null until it is asked for
   std::vector<std::unique_ptr<Memory>> states_;
+  std::int64_t updates_ = 0;
   std::uint64_t version_ = 1;
   std::uint64_t placed_times_ = 0;
 };

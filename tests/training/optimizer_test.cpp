@@ -14,6 +14,8 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/temporary_folder.h"
+#include "training/checkpoint.h"
 
 namespace plexaura::testing::optimizer_test {
 
@@ -180,6 +182,42 @@ TEST_CASE("a step that fails leaves the parameters and the optimizer's state as 
   }
 }
 
+TEST_CASE("a loss or a gradient that is not finite is refused before anything changes") {
+  const TensorType two{DType::float64, {2}};
+  // The root has no finite derivative at 0, and 0 times it is NaN.
+  for (const OptimizerSpec& rule :
+       {OptimizerSpec{.momentum = 0.9}, OptimizerSpec{.kind = OptimizerSpec::adam}}) {
+    ParameterStore store({{"w", two, ParameterRole::trainable, Initialiser::ones()},
+                          {"seen", two, ParameterRole::buffer, Initialiser::zeros()}});
+    Graph graph;
+    const Node x = graph.input("x", two);
+    const Node seen = graph.buffer("seen", two);
+    graph.update(seen, seen + x);
+    const Node root = sqrt(x * graph.parameter("w", two));
+    Optimizer optimizer({.loss = mean(where(gt(x, 0), root, 0))}, store, test_backend(),
+                        {.optimizer = rule, .learning_rate = 0.1});
+    optimizer.step({{"x", Tensor::of<double>({2}, {1, 2})}});
+    const Tensor weights = store.read("w");
+    const Tensor state = store.read_state(0, "w");
+    const std::string advice =
+        ": training diverged, a sample holds such a number or an op has no finite derivative there; lower "
+        "the "
+        "learning rate or weight_decay, or set OptimizerOptions::watch to see which op made the first such "
+        "number; weights and state are as before this step";
+    CHECK(user_error([&] {
+            optimizer.step({{"x", Tensor::of<double>({2}, {INFINITY, 1})}});
+          }) == "the loss of step 2 is infinite" + advice);
+    const std::string text = user_error([&] { optimizer.step({{"x", Tensor::of<double>({2}, {1, 0})}}); });
+    CHECK(text.starts_with("the loss of step 2 is 0.4"));
+    CHECK(text.ends_with(", with NaN at element 1 of the gradient of 'w'" + advice));
+    CHECK(store.read("w") == weights);
+    CHECK(store.read_state(0, "w") == state);
+    CHECK(store.read("seen").to_doubles() == std::vector<double>{1, 2});
+    CHECK(optimizer.steps() == 1);
+    CHECK(std::isfinite(optimizer.step({{"x", Tensor::of<double>({2}, {1, 2})}})));
+  }
+}
+
 TEST_CASE("a buffer holds its next value behind a step, whatever it held before") {
   constexpr double infinite = std::numeric_limits<double>::infinity();
   for (const DType dtype : {DType::float32, DType::float64})
@@ -200,6 +238,76 @@ TEST_CASE("a buffer holds its next value behind a step, whatever it held before"
         CHECK(store.read("last") == next);
       }
     }
+}
+
+TEST_CASE("a run that is saved and goes on has the bits of one that was never stopped") {
+  const OptimizerSpec rules[] = {{.momentum = 0.9},
+                                 {.kind = OptimizerSpec::adam},
+                                 {.kind = OptimizerSpec::adamw, .weight_decay = 0.1},
+                                 {.kind = OptimizerSpec::lars, .momentum = 0.9},
+                                 {.kind = OptimizerSpec::lamb}};
+  for (const OptimizerSpec& rule : rules) {
+    CAPTURE(optimizer_name(rule));
+    const TemporaryFolder folder;
+    struct Run {
+      Run(const OptimizerSpec& rule, std::int64_t seed)
+          : optimizer(
+                {.loss = mean(square(dropout(graph.parameter("w", points) * graph.input("x", points))))},
+                store, test_backend(),
+                {.optimizer = rule,
+                 .learning_rate = Schedule({.peak = 0.1, .decay = CosineDecay{.steps = 8}}),
+                 .seed = seed}) {}
+      double steps(int count) {
+        double loss = 0;
+        for (int i = 0; i < count; ++i) loss = optimizer.step({{"x", xs}});
+        return loss;
+      }
+      Graph graph;
+      ParameterStore store{{{"w", points, ParameterRole::trainable, Initialiser::ones()}}};
+      Optimizer optimizer;
+    };
+    Run whole(rule, 3);
+    const double loss = whole.steps(8);
+    Run first(rule, 3);
+    first.steps(5);
+    CHECK(!first.optimizer.resume(folder / "run"));
+    CHECK(first.optimizer.steps() == 5);
+    first.optimizer.save(folder / "run");
+    for (const bool by_store : {false, true}) {
+      Run second(rule, 3);
+      second.steps(2);
+      if (by_store)
+        REQUIRE(load_checkpoint(folder / "run", second.store, optimizer_name(rule)));
+      else
+        REQUIRE(second.optimizer.resume(folder / "run"));
+      CHECK(second.optimizer.steps() == 5);
+      CHECK(user_error([&] { second.optimizer.metric("any"); }).find("'any'") != std::string::npos);
+      CHECK(second.steps(3) == loss);
+      CHECK(second.store.read("w") == whole.store.read("w"));
+    }
+    Run other(rule, 4);
+    CHECK(user_error([&] { other.optimizer.resume(folder / "run"); }) ==
+          "the checkpoint in " + (folder / "run").string() +
+              " was made with seed 3 and OptimizerOptions::seed is 4; resume with the same seed");
+  }
+}
+
+TEST_CASE("a new one on the store of another begins with its weights, and with no state") {
+  const OptimizerSpec adam{.kind = OptimizerSpec::adam};
+  Line fresh;
+  fresh.store.write("a", Tensor::scalar(1.5));
+  Optimizer alone(fresh.outputs, fresh.store, test_backend(), {.optimizer = adam});
+  alone.step({{"x", xs}, {"y", ys}});
+  Line used;
+  Optimizer former(used.outputs, used.store, test_backend(), {.optimizer = adam});
+  for (int i = 0; i < 3; ++i) former.step({{"x", xs}, {"y", ys}});
+  Line again;
+  used.store.write("a", Tensor::scalar(1.5));
+  used.store.write("b", Tensor::scalar(0.0));
+  Optimizer latter(again.outputs, used.store, test_backend(), {.optimizer = adam});
+  CHECK(latter.steps() == 0);
+  latter.step({{"x", xs}, {"y", ys}});
+  CHECK(used.value("a") == fresh.value("a"));
 }
 
 TEST_CASE("of two on one store the older one says what to do") {

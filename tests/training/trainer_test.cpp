@@ -458,4 +458,17 @@ TEST_CASE("times and rates are those of this run") {
   CHECK(run.result.stall_share <= 1);
 }
 
+TEST_CASE("a second trainer on a store begins with its weights, and with no state of the first one") {
+  ParameterStore used = small_store();
+  const TrainerParts parts{small_model, used, test_backend(), points(30)};
+  TrainerOptions options = momentum();
+  options.optimizer = {.kind = OptimizerSpec::adam};
+  Trainer(parts, options).run();
+  ParameterStore fresh = small_store();
+  for (const char* name : {"first", "second"}) fresh.write(name, used.read(name));
+  Trainer(parts, options).run();
+  Trainer({small_model, fresh, test_backend(), points(30)}, options).run();
+  CHECK(weights(used) == weights(fresh));
+}
+
 }  // namespace plexaura::testing::trainer_test

@@ -20,6 +20,7 @@
 #include "models/layers/linear.h"
 #include "models/predictor.h"
 #include "tests/support/backend.h"
+#include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 #include "training/data/dataset.h"
 #include "training/optimizer.h"
@@ -259,8 +260,9 @@ TEST_CASE("a loss scale doubles after many good steps, up to its limit, and halv
   CHECK(line.store.read_loss_scale() == LossScale{LossScale::most, 0, 0});
   std::ranges::fill(line.t.as<float>(), std::numeric_limits<float>::infinity());
   line.set_scale(1);
-  line.step();
+  CHECK(user_error([&] { line.step(); }).starts_with("the loss of step 3 is infinite: "));
   CHECK(line.store.read_loss_scale() == LossScale{1, 0, 1});
+  CHECK(line.store.updates() == 3);
 }
 
 TEST_CASE("with a scale, the smallest gradients keep their digits") {
