@@ -4,10 +4,12 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -76,12 +78,24 @@ void add_waits(const RankWaits& waits, std::vector<JsonField>& fields) {
 
 }  // namespace
 
-JsonLog::JsonLog(std::filesystem::path path) : path_(std::move(path)) { open(); }
+JsonLog::JsonLog(std::filesystem::path path, Owner owner) : path_(std::move(path)), owner_(owner) { open(); }
 
 void JsonLog::open() {
   file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (file_.get() < 0) throw_create_error(path_, errno);
+  lock();
   end_last_line(file_, path_);
+}
+
+// A device may have several writers, and a file system may have no locks.
+void JsonLog::lock() {
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  const bool is_held = ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (is_held && owner_ == Owner::alone)
+    throw UserError(fmt::format(
+        "another run writes its log into '{}': wait until it has ended, or name another file with --log",
+        path_.string()));
 }
 
 void JsonLog::write(std::span<const JsonField> fields) {

@@ -21,11 +21,14 @@ struct JsonField {
 // A log of JSON lines: one object a line, fields in the order given. A file that exists is continued (after a
 // line break, where a killed process left half a line), and one that is removed in between is made anew. Each
 // line is handed to the system whole before the call returns, so a reader that follows the file sees whole lines.
-// Throws UserError where the file cannot be opened or the disk is full, DeviceError with the file's name where
-// the disk fails. One thread at a time.
+// Throws UserError where the file cannot be opened, the disk is full or another run writes the same file, DeviceError with
+// the file's name where the disk fails. One thread at a time.
 class JsonLog {
  public:
-  explicit JsonLog(std::filesystem::path path);
+  // Alone: no other log may write the file while this one lives. Heir: of a process that was lost, and may live.
+  enum class Owner : std::uint8_t { alone, heir };
+
+  explicit JsonLog(std::filesystem::path path, Owner owner = Owner::alone);
 
   void write(std::span<const JsonField> fields);
   void write(std::initializer_list<JsonField> fields) { write(std::span(fields.begin(), fields.size())); }
@@ -34,8 +37,10 @@ class JsonLog {
 
  private:
   void open();
+  void lock();
 
   std::filesystem::path path_;
+  Owner owner_;
   FileDescriptor file_;
 };
 

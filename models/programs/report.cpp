@@ -92,7 +92,7 @@ RunReport::RunReport(bool speaks, const std::string& log, std::int64_t epochs)
 void RunReport::speak(const std::string& log) {
   if (std::exchange(speaks_, true) || log.empty()) return;
   try {
-    log_.emplace(log);
+    log_.emplace(log, JsonLog::Owner::heir);
   } catch (const Error& error) {
     print_error(fmt::format("{}; the run goes on without --log", error.what()));
   }

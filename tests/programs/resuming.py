@@ -102,6 +102,15 @@ class Resume(ProgramTest):
         self.assertAlmostEqual(rates[0], rate, delta=0.05 * rate)
         self.assertLess(rates[-1], 0.01 * rate)
 
+    def test_two_runs_into_one_log(self):
+        first = subprocess.Popen(self.command("mlp", *self.iris("training.epochs=1000000", "output.dir=first"), "--log", "log"), cwd=self.folder,
+                                 env=support.environment(), stdout=subprocess.DEVNULL)
+        self.addCleanup(first.wait)
+        self.addCleanup(first.kill)
+        self.wait_for(lambda: (self.folder / "log").exists() and (self.folder / "log").stat().st_size > 0)
+        result = self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=second"), "--log", "log", status=2)
+        self.assertEqual(result.err, "another run writes its log into 'log': wait until it has ended, or name another file with --log\n")
+
     def test_what_was_changed_in_between(self):
         def resume(pattern, *settings):
             result = self.run_one("mlp", *self.iris("output.dir=run", *settings), "--resume", status=2)

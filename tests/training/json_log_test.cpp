@@ -74,8 +74,7 @@ TEST_CASE("a log is continued, without what a process that died or a full disk l
     log.write({{"run", run}});
   }
   write_text(folder / "log", read_text(folder / "log") + "{\"ev");
-  JsonLog log(folder / "log");
-  log.write({{"run", std::int64_t{3}}});
+  JsonLog(folder / "log").write({{"run", std::int64_t{3}}});
   CHECK(read_text(folder / "log") == "{\"run\":1}\n{\"run\":2}\n{\"run\":3}\n");
   write_text(folder / "log", "{\"" + std::string(10'000, 'x'));
   JsonLog(folder / "log").write({{"run", std::int64_t{4}}});
@@ -85,6 +84,20 @@ TEST_CASE("a log is continued, without what a process that died or a full disk l
     JsonLog(folder / "log").write({{"run", std::int64_t{6}}});
     CHECK(read_text(folder / "log") == whole + "\n{\"run\":6}\n");
   }
+}
+
+TEST_CASE("a log has one writer at a time, but that another takes over from a lost one") {
+  const TemporaryFolder folder;
+  {
+    JsonLog first(folder / "log");
+    CHECK(user_error([&] { JsonLog(folder / "log"); }) ==
+          "another run writes its log into '" + (folder / "log").string() +
+              "': wait until it has ended, or name another file with --log");
+    JsonLog heir(folder / "log", JsonLog::Owner::heir);
+    heir.write({{"a", std::int64_t{1}}});
+  }
+  JsonLog(folder / "log").write({{"a", std::int64_t{2}}});
+  CHECK(read_text(folder / "log") == "{\"a\":1}\n{\"a\":2}\n");
 }
 
 TEST_CASE("a line is in the file as soon as it is written") {
