@@ -412,6 +412,11 @@ std::string compression_of_newest(const fs::path& directory) {
   return text_of_newest(directory, compression_key);
 }
 
+std::optional<std::int64_t> newest_step(const fs::path& directory) {
+  const auto all = checkpoints_in(directory);
+  return all.empty() ? std::nullopt : std::optional(all.back().first);
+}
+
 std::optional<fs::path> newest_checkpoint(const fs::path& directory) {
   const auto all = checkpoints_in(directory);
   return all.empty() ? std::nullopt : std::optional(all.back().second);
@@ -439,8 +444,8 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
   read_optimizer_state(file, store);
   if (store.types().scales_loss()) read_loss_scale(file, store);
   read_state(file, metadata, state);
+  store.set_updates(state.step);
   return state;
 }
 
 }  // namespace plexaura
-  store.set_updates(state.step);

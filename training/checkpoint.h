@@ -78,6 +78,9 @@ std::string kernel_times_of_newest(const std::filesystem::path& directory);
 // RunState::compression likewise.
 std::string compression_of_newest(const std::filesystem::path& directory);
 
+// The updates that the newest checkpoint has made, if there is one.
+std::optional<std::int64_t> newest_step(const std::filesystem::path& directory);
+
 // The newest checkpoint's folder, if any.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& directory);
 

@@ -68,6 +68,7 @@ void check_visiting(const std::string& program, const CommandLine& line) {
                                                          {serves && !line.log.empty(), "--log"},
                                                          {serves && !line.profile.empty(), "--profile"},
                                                          {joins && line.resume, "--resume"},
+                                                         {joins && line.replace, "--replace"},
                                                          {joins && !line.weights.empty(), "--weights"}};
   for (const auto& [given, option] : without_effect)
     if (given && (serves || joins))
@@ -86,11 +87,10 @@ void check_modes(const std::string& program, const CommandLine& line) {
     throw UserError(
         fmt::format("{}: --evaluate and --predict exclude each other; give one of them", program));
   const bool uses = line.evaluate || !line.predict.empty();
-  const std::pair<bool, const char*> of_training[] = {{line.resume, "--resume"},
-                                                      {line.dry_run && uses, "--dry-run"},
-                                                      {line.steps.has_value(), "--steps"},
-                                                      {!line.log.empty(), "--log"},
-                                                      {!line.profile.empty(), "--profile"}};
+  const std::pair<bool, const char*> of_training[] = {
+      {line.resume, "--resume"},           {line.replace, "--replace"},
+      {line.dry_run && uses, "--dry-run"}, {line.steps.has_value(), "--steps"},
+      {!line.log.empty(), "--log"},        {!line.profile.empty(), "--profile"}};
   for (const auto& [given, option] : of_training)
     if (given)
       throw UserError(fmt::format("{}: {} does not train; leave out {}", program,
@@ -117,6 +117,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->type_name("N")
       ->check(at_least_one);
   app.add_flag("--resume", line.resume, "continues from the newest checkpoint in output.dir");
+  app.add_flag("--replace", line.replace,
+               "begins anew where output.dir holds a run that was not finished, and removes its checkpoints");
   app.add_option("--backend", line.backend, "cpu, portable or a plugin; options stand behind its name")
       ->type_name("NAME[:OPTION=VALUE,...]")
       ->check(not_empty);
@@ -185,6 +187,8 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
         "one of this machine's, write --backend cuda:device=0",
         program));
   check_modes(program, line);
+  if (line.resume && line.replace)
+    throw UserError(fmt::format("{}: --resume and --replace exclude each other; give one of them", program));
   if (line.resume && !line.weights.empty())
     throw UserError(
         fmt::format("{}: --resume and --weights exclude each other: a checkpoint has weights of its own; "

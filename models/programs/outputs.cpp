@@ -9,6 +9,7 @@
 #include "core/profile.h"
 #include "training/checkpoint.h"
 #include "training/file.h"
+#include "training/folder_lock.h"
 
 namespace plexaura {
 
@@ -59,16 +60,31 @@ void check_apart(const char* option, const std::string& path, const std::string&
         "{}: '{}' is at a place that output.dir keeps for checkpoints; name another file", option, path));
 }
 
+// A run that a scheduler starts again has the command line of the first time. One that still lives is told of by its lock.
+void check_earlier_run(const CommandLine& line, const std::string& folder, std::int64_t last_step) {
+  if (line.resume || line.replace || is_locked(fs::path(folder) / FolderLock::file_name)) return;
+  const auto newest = newest_step(folder);
+  if (!newest || *newest >= last_step) return;
+  throw UserError(
+      fmt::format("output.dir is {}, where an earlier run has stopped after step {}: give --resume to go on "
+                  "from there, or --replace "
+                  "to begin anew and remove its checkpoints, or name another folder",
+                  folder, *newest));
+}
+
 }  // namespace
 
-void prepare_outputs(const CommandLine& line, const std::string& checkpoints) {
+void prepare_outputs(const CommandLine& line, const std::string& checkpoints, std::int64_t last_step) {
   check_apart("--log", line.log, checkpoints);
   check_apart("--profile", line.profile, checkpoints);
   if (!line.log.empty()) check_replaceable("--log", line.log, log_begin);
   if (!line.profile.empty()) check_replaceable("--profile", line.profile, trace_begin);
   if (!line.log.empty() && !line.profile.empty() && is_one_file(line.log, line.profile))
     throw UserError(fmt::format("--log and --profile name one file, '{}'; name two", line.log));
-  if (!checkpoints.empty()) prepare_checkpoints(checkpoints);
+  if (!checkpoints.empty()) {
+    prepare_checkpoints(checkpoints);
+    check_earlier_run(line, checkpoints, last_step);
+  }
   if (!line.profile.empty()) TraceFile(line.profile).finish();
 }
 

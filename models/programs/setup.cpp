@@ -69,8 +69,9 @@ void read_run_options(Setup& setup, const CommandLine& line, int ranks) {
   setup.options.trainer.older_data_origin = setup.data.older_origin;
   setup.options.trainer.settings = settings_of(setup);
   setup.options.trainer.notes = to_metadata(setup.data.trained);
-  if (line.resume && setup.options.trainer.output.empty())
-    throw UserError(fmt::format("{}: --resume needs output.dir, where checkpoints are", line.config));
+  if ((line.resume || line.replace) && setup.options.trainer.output.empty())
+    throw UserError(fmt::format("{}: {} needs output.dir, where checkpoints are", line.config,
+                                line.resume ? "--resume" : "--replace"));
   if (line.dry_run || setup.visit) setup.options.trainer.output.clear();  // the server saves
 }
 
@@ -126,6 +127,7 @@ std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLin
   facts["--steps"] = line.steps ? std::to_string(*line.steps) : "none";
   facts["--backend"] = name_of_backend(line.backend);  // each rank may use a device of its own
   facts["--resume"] = given(line.resume);
+  facts["--replace"] = given(line.replace);
   facts["--dry-run"] = given(line.dry_run);
   facts["--device"] = line.device.empty() ? "not given" : line.device;
   facts["--weights"] = given(!line.weights.empty());

@@ -1,5 +1,6 @@
 #include "models/programs/train_or_serve.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "backends/registry.h"
@@ -88,12 +89,20 @@ struct Work {
   KernelChoice choice;
 };
 
+// Of a run that is not stopped before.
+std::int64_t last_step_of(const Setup& setup) {
+  const TrainerOptions& trainer = setup.options.trainer;
+  const BatchPlan plan{setup.data.train->size(), trainer.batch_size};
+  const std::int64_t all = trainer.epochs * plan.steps_per_epoch();
+  return std::min(all, trainer.steps.value_or(all));
+}
+
 // A spare gets its weights when it is needed. `backend`: null where it has not been opened yet.
 Work prepare(const CommandLine& line, const Roles& roles, Setup& setup, std::unique_ptr<Backend> backend) {
   Communicator& ranks = roles.candidates();
   auto report = together(ranks, "opening the outputs", [&] {
     const bool speaks = ranks.rank() == 0;
-    if (speaks) prepare_outputs(line, setup.options.trainer.output.string());
+    if (speaks) prepare_outputs(line, setup.options.trainer.output.string(), last_step_of(setup));
     return std::make_unique<RunReport>(speaks, line.log, setup.options.trainer.epochs);
   });
   auto profile = line.profile.empty() ? nullptr : std::make_unique<Profile>();
@@ -185,7 +194,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   }
   const bool resumed = line.resume && together(ranks, "resuming", [&] { return trainer.resume(); });
   if (line.resume) check_all_or_none(ranks, resumed, "a checkpoint in output.dir");
-  const bool replaces = !line.resume && newest_checkpoint(output).has_value();
+  const bool replaces = !line.resume && newest_step(output).has_value();
   check_agreement(ranks, trainer.facts());
   report->say(fmt::format("{} parameters, {}, {} {}", with_commas(store.trainable_elements()),
                           setup.data.description, ranks.size(), ranks.size() == 1 ? "rank" : "ranks"));

@@ -1,6 +1,7 @@
 #include "models/programs/visiting.h"
 
 #include <fmt/format.h>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -112,7 +113,7 @@ void check_visiting(const CommandLine& line, const Communicator& ranks, const Co
 int serve_visitors(const CommandLine& line, const RunOptions& options, ParameterStore store,
                    double deadline_seconds) {
   const LogicalWeights form(store.specs());
-  prepare_outputs(line, options.trainer.output.string());
+  prepare_outputs(line, options.trainer.output.string(), std::numeric_limits<std::int64_t>::max());
   Snapshots snapshots(options, store, form);
   if (!line.weights.empty()) load_weights(line.weights, store, line.skip);
   const auto former = line.resume ? snapshots.load() : std::nullopt;

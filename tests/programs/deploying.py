@@ -33,10 +33,15 @@ class BatchFiles(ProgramTest):
         environment = support.mpi_environment()
         environment.update(PATH=f"{srun.parent}:{environment['PATH']}", SLURM_NTASKS="2", SLURM_CPUS_PER_TASK="3")
         for name in BATCH_FILES:
-            words = [DEPLOY / name, BUILD / "models/mlp", *self.iris("training.epochs=1")]
-            done = subprocess.run(list(map(str, words)), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            self.assertRegex(done.stdout, r"samples of 3 classes.*, 2 ranks\n", name)
+            submit = [DEPLOY / name, BUILD / "models/mlp", *self.iris("training.epochs=2", f"output.dir={name}.run")]
+            def says(*options):
+                done = subprocess.run(list(map(str, [*submit, *options])), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertRegex(done.stdout, r"samples of 3 classes.*, 2 ranks\n", name)
+                return done.stdout
+            self.assertIn("starting afresh", says("--steps", "3"))
+            self.assertIn("resumed from the newest checkpoint", says(), "submitted again")
+            self.assertNotIn("resumed", says("--replace"))
         self.assertEqual((self.folder / "srun_options").read_text(), "--mpi=pmix --cpus-per-task=3 --cpu-bind=cores\n")
 
     def test_what_slurm_is_asked_for(self):
@@ -46,8 +51,9 @@ class BatchFiles(ProgramTest):
         for name, (signal, seconds) in expected.items():
             text = (DEPLOY / name).read_text()
             asked = dict(line[len("#SBATCH --"):].split("=", 1) for line in text.splitlines() if line.startswith("#SBATCH"))
-            self.assertEqual(set(asked), {"job-name", "output", "nodes", "ntasks-per-node", "cpus-per-task", "time", "signal"})
+            self.assertEqual(set(asked), {"job-name", "output", "nodes", "ntasks-per-node", "cpus-per-task", "time", "signal", "open-mode"})
             self.assertEqual(asked["signal"], signal)
+            self.assertEqual(asked["open-mode"], "append")
             self.assertEqual(re.findall(r"^export OMPI_MCA_odls_base_sigkill_timeout=\$\{OMPI_MCA_odls_base_sigkill_timeout:-(\d+)\}$", text, re.M), seconds)
 
     @unittest.skipUnless(shutil.which("shellcheck"), "shellcheck is not installed")

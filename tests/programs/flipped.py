@@ -48,7 +48,7 @@ class Flipped(ProgramTest):
     def leaves_no_trace(self, flips, flip, epochs):
         """The run ends as without this one: what it has changed was too little for the sums of the next updates."""
         for output, each in (("with", flips), ("without", [other for other in flips if other is not flip])):
-            self.run_flipped(3, each, epochs, output=output, steps=("--steps", flip.last_step()))
+            self.run_flipped(3, each, epochs, output=output, steps=("--steps", flip.last_step(), "--replace"))
         return all((self.checkpoint("with") / name).read_bytes() == (self.checkpoint("without") / name).read_bytes() for name in ("weights.safetensors", "state.safetensors"))
 
     def test_three_ranks_mend_them(self):

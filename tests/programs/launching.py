@@ -334,7 +334,7 @@ class Restart(LaunchTest):
     def test_the_checkpoint_of_an_older_run_is_not_its_own(self):
         self.run_one("mlp", *self.iris("output.dir=run"), "--steps", 5)
         arguments = self.iris("training.epochs=3")
-        said = self.launch("-n", 2, "--restarts", 1, "bash", "-c", DIES_AT_FIRST, "-", *self.command("mlp", *arguments, *self.settings("output.dir=run")))
+        said = self.launch("-n", 2, "--restarts", 1, "bash", "-c", DIES_AT_FIRST, "-", *self.command("mlp", *arguments, *self.settings("output.dir=run"), "--replace"))
         self.assertRegex(said[0], r"starting again from the beginning with 2 ranks \(restart 1 of 1\)$")
         self.run_ranks(2, "mlp", *arguments, *self.settings("output.dir=whole"))
         self.compare("run", "whole")

@@ -90,6 +90,21 @@ class Resume(ProgramTest):
         self.assertIn("the checkpoints in run will be removed as this run writes its own; --resume goes on from the newest", result.out)
         self.assertEqual(self.checkpoints("run"), ["checkpoint-000010"])
 
+    def test_a_run_that_was_stopped_is_not_replaced_by_chance(self):
+        arguments = self.iris("output.dir=run", "training.epochs=2")
+        self.run_one("mlp", *arguments, "--steps", 20)
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            said = support.without_mpirun(self.run_ranks(ranks, "mlp", *arguments, status=2).text)
+            self.assertEqual(said, ["output.dir is run, where an earlier run has stopped after step 20: give --resume to go on from there, or --replace to "
+                                    "begin anew and remove its checkpoints, or name another folder"])
+        self.assertEqual(self.checkpoints("run"), ["checkpoint-000020"])
+        self.assertIn("the checkpoints in run will be removed", self.run_one("mlp", *arguments, "--replace", "--steps", 10).out)
+        self.assertEqual(self.checkpoints("run"), ["checkpoint-000010"])
+        self.assertIn("resumed", self.run_one("mlp", *arguments, "--resume").out)
+        finished = self.checkpoints("run")
+        self.run_one("mlp", *arguments)
+        self.assertEqual(self.checkpoints("run"), finished)
+
     def test_the_schedule_goes_on_from_its_epoch_whatever_batches_were_before(self):
         arguments = [*self.iris("training.epochs=10", "training.schedule.name=cosine", "output.dir=run"), "--log", "log"]
         self.run_one("mlp", *arguments, "--steps", 75)  # five epochs

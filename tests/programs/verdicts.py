@@ -163,7 +163,7 @@ class Run(VerdictTest):
 
     def test_an_older_run_in_the_folder(self):
         self.run_ranks(3, "mlp", *self.iris("output.dir=run"), "--steps", 5)
-        self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--steps", 7)
+        self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--steps", 7, "--replace")
         self.why("finished", "ranks 0 and 1 ended with exit status 0 after step 7")
 
     def test_a_server_that_waits_is_not_the_slowest(self):

@@ -104,7 +104,7 @@ class ComeAndGo(VisitTest):
     def test_one_is_killed_and_one_comes_late(self):
         for strategy in ("async-server", "downpour"):
             chosen = f"distributed.strategy={strategy}"
-            server = self.serve(chosen, options=("--clients", 3), deadline=2)
+            server = self.serve(chosen, options=("--clients", 3, "--replace"), deadline=2)
             first, killed = self.join(chosen, ENDLESS), self.join(chosen, ENDLESS)
             self.wait_until_said(server, "clients that are there: 2")
             killed.kill()

@@ -93,7 +93,7 @@ class StartsTest(unittest.TestCase):
         self.assertEqual(starts.refusal(self.job, []), "")
 
     def test_weights_are_for_the_beginning(self):
-        self.assertEqual(resuming(["mlp", "--weights", "file", "--skip=fc.*", "--steps", "5"]), ["mlp", "--steps", "5", "--resume"])
+        self.assertEqual(resuming(["mlp", "--weights", "file", "--skip=fc.*", "--replace", "--steps", "5"]), ["mlp", "--steps", "5", "--resume"])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ def resuming(program):
     for word in rest:
         if word in ("--weights", "--skip"):
             next(rest, None)
-        elif not word.startswith(("--weights=", "--skip=")):
+        elif word != "--replace" and not word.startswith(("--weights=", "--skip=")):
             words.append(word)
     return words if "--resume" in words else [*words, "--resume"]
 
