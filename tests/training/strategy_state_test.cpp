@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/thread_collective.h"
+#include "tests/training/tiny_store.h"
+
 namespace plexaura::testing::strategy_state_test {
 
 TEST_CASE("a rank keeps what all have in common and what it has of its own") {
@@ -14,6 +17,30 @@ TEST_CASE("a rank keeps what all have in common and what it has of its own") {
   CHECK(saved[1].first == "rank1.sum");
   CHECK(strategy_state_of(saved, 1, true).size() == 2);
   CHECK(strategy_state_of(saved, 1, false).size() == 1);
+}
+
+TEST_CASE("each rank gets back what it kept itself, and what rank 0 kept for all") {
+  constexpr int rank_count = 3;
+  SavedStrategy saved;
+  ThreadRanks(rank_count).run([&](Collective& ranks) {
+    const double number = 10 + ranks.rank();
+    TinyStore own(number);
+    const std::vector<StrategyState> state{{"shared", Tensor::scalar(number)},
+                                           {"sum", Tensor::scalar(number), true}};
+    SavedStrategy all = gather_strategy_state(ranks, state, &own.store);
+    if (ranks.rank() == 0) saved = std::move(all);
+  });
+  for (int rank = 0; rank < rank_count; ++rank) {
+    CAPTURE(rank);
+    const std::vector<StrategyState> state = strategy_state_of(saved, rank, true);
+    REQUIRE(state.size() == 2);
+    CHECK(state[0].value.to_doubles()[0] == 10);
+    CHECK(state[1].value.to_doubles()[0] == 10 + rank);
+    TinyStore store(10);  // of rank 0, as the checkpoint has it
+    take_own_store(saved, rank, store.store);
+    CHECK(store.weight() == 10 + rank);
+    CHECK(store.state(0) == 10.5 + rank);
+  }
 }
 
 }  // namespace plexaura::testing::strategy_state_test
