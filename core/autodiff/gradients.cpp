@@ -94,8 +94,14 @@ class Walk {
     if (grads.size() != inputs.size())
       throw InternalError(fmt::format("the vjp of {} returned {} gradients for {} inputs",
                                       name_of(graph_, id), grads.size(), inputs.size()));
-    for (std::size_t i = 0; i < grads.size(); ++i)
+    for (std::size_t i = 0; i < grads.size(); ++i) {
+      if (grads[i] && !is_floating(inputs[i].dtype()))
+        throw InternalError(
+            fmt::format("the vjp of {} returned a gradient for input {}, which is {} and has none; "
+                        "return an empty Node for it",
+                        name_of(graph_, id), i, to_string(inputs[i].type())));
       if (grads[i] && wanted[i]) accumulate(inputs[i], grads[i], id);
+    }
   }
 
   // A saved output of a node is a function of its inputs, and the consumers' total derivatives have taken

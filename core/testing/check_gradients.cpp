@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
-#include <map>
-#include <numeric>
+#include <optional>
+#include <set>
 
 #include "core/error.h"
-#include "core/testing/differences.h"
-#include "core/testing/gradient_program.h"
+#include "core/testing/gradient_level.h"
+#include "core/testing/wrong_ops.h"
 
 namespace plexaura {
 
@@ -18,306 +18,140 @@ namespace {
 
 using namespace testing;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-// By which sums of the same terms in another order may differ, as a fraction of the sum of their sizes.
-constexpr double roundings = 64 * std::numeric_limits<double>::epsilon();
-constexpr double tolerance_of_equals = 1e-10;
-constexpr std::size_t most_failures = 20;
-
 bool is_saved(const Node& node) {
   const NodeRecord& record = node.graph().record(node.id());
   return node.value().output + static_cast<std::size_t>(record.op->traits().saved_outputs) >=
          record.types.size();
 }
 
-std::string index_text(const Shape& shape, std::size_t element) {
-  auto rest = static_cast<std::int64_t>(element);
-  std::vector<std::int64_t> index;
-  for (const std::int64_t stride : shape.strides()) {
-    index.push_back(rest / stride);
-    rest %= stride;
-  }
-  return fmt::format("[{}]", fmt::join(index, ","));
-}
-
-double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
-}
-
-double largest(const std::vector<double>& values) {
-  double size = 0;
-  for (const double value : values) size = std::max(size, std::abs(value));
-  return size;
-}
-
-// How far two values are apart beyond what is excused, as a fraction of the larger one.
-double relative_error(double a, double b, double excused) {
-  const double difference = std::abs(a - b);
-  if (!std::isfinite(difference)) return infinity;
-  return difference <= excused ? 0 : (difference - excused) / std::max(std::abs(a), std::abs(b));
-}
-
-// What the outputs are multiplied by, and what that is called.
-struct Cotangents {
-  std::string check;  // "gradient", "jacobian"
-  std::string where;  // " of output element 3"
-  std::vector<double> values;
-};
-
-// Inputs that move, what they are called, and the differences along them, each step at most once.
-struct Course {
-  Direction direction;
-  std::string input;  // "input 1", "all inputs"
-  std::string index;  // "[0,2]", "63 elements"
-  std::map<double, Slopes> slopes = {};
-};
-
-// A function of the inputs of a graph and its gradients: the function under test, or else its gradients by
-// the inputs `differentiated`.
-class Level {
- public:
-  Level(Graph& graph, GraphInputs& inputs, const std::vector<Node>& outputs,
-        std::vector<std::size_t> differentiated, Random& random, Backend& backend,
-        const GradientOptions& options, GradientReport& report)
-      : differentiated_(std::move(differentiated)),
-        random_(random),
-        options_(options),
-        report_(report),
-        program_(graph, inputs, outputs, is_second() ? "direction" : "cotangent", random, backend),
-        inputs_(inputs),
-        forward_(graph, outputs, backend),
-        differences_(forward_, inputs.values, options.block) {
-    for (const Node& output : outputs) sizes_.push_back(static_cast<std::size_t>(output.shape().elements()));
-  }
-
-  // By input, all wanted at once; empty where there is none.
-  const std::vector<Node>& grads() const { return program_.ways().front().grads; }
-
-  void check() {
-    check_ways();
-    if (is_second()) check_symmetry();
-    std::vector<Course> courses = all_courses();
-    for (const Cotangents& cotangents : all_cotangents(courses.size())) {
-      const Derivatives grads = derive(cotangents.values)[0];
-      for (Course& course : courses) check_course(course, grads, cotangents);
-    }
-  }
-
- private:
-  bool is_second() const { return !differentiated_.empty(); }
-
-  std::vector<Derivatives> derive(const std::vector<double>& cotangents) {
-    return program_.derive(inputs_.values, cotangents, options_.block);
-  }
-
-  std::string text_of(const Move& move) const {
-    return index_text(inputs_.values[move.input].shape(), move.element);
-  }
-
-  // Each element of each variable, or groups of elements where there are many, and everything together.
-  std::vector<Course> all_courses() {
-    std::vector<Course> courses;
-    Direction everything;
-    for (std::size_t input = 0; input < program_.variables(); ++input) {
-      if (!program_.ways().front().variables[input]) continue;
-      for (Direction& direction : directions_of(input)) {
-        everything.insert(everything.end(), direction.begin(), direction.end());
-        const std::string index =
-            direction.size() == 1 ? text_of(direction[0]) : fmt::format("{} elements", direction.size());
-        courses.push_back({std::move(direction), inputs_.labels[input], index});
-      }
-    }
-    for (Move& move : everything) move.amount = random_.between(-1, 1);
-    courses.push_back({std::move(everything), "all inputs", ""});
-    return courses;
-  }
-
-  std::vector<Direction> directions_of(std::size_t input) {
-    const auto elements = static_cast<std::size_t>(inputs_.values[input].elements());
-    std::vector<Direction> directions(std::min(elements, static_cast<std::size_t>(options_.element_limit)));
-    for (std::size_t element = 0; element < elements; ++element) {
-      const double amount = random_.between(0.5, 1) * (random_.below(2) == 0 ? 1 : -1);
-      directions[element % directions.size()].push_back(
-          {input, element, directions.size() == elements ? 1 : amount});
-    }
-    return directions;
-  }
-
-  // Random ones, those of each output alone, and a one for each output element where there are few.
-  std::vector<Cotangents> all_cotangents(std::size_t courses) {
-    std::vector<Cotangents> all;
-    for (std::int64_t draw = 0; draw < options_.draws; ++draw)
-      all.push_back({"gradient", "", program_.random_cotangents(random_)});
-    const std::size_t count = all.front().values.size();
-    for (std::size_t output = 0; output < sizes_.size() && sizes_.size() > 1; ++output) {
-      std::vector<double> alone = program_.random_cotangents(random_);
-      for_each_element([&](std::size_t of, std::size_t element) {
-        if (of != output) alone[element] = 0;
-      });
-      all.push_back({"gradient", fmt::format(" of output {}", output), std::move(alone)});
-    }
-    if (static_cast<std::int64_t>(count * courses) > options_.jacobian_limit) return all;
-    for (std::size_t element = 0; element < count; ++element) {
-      all.push_back({"jacobian", fmt::format(" of output element {}", element), std::vector<double>(count)});
-      all.back().values[element] = 1;
-    }
-    return all;
-  }
-
-  // Calls body(output, element) for each element of the outputs, counted through.
-  template <class Body>
-  void for_each_element(const Body& body) const {
-    std::size_t element = 0;
-    for (std::size_t output = 0; output < sizes_.size(); ++output)
-      for (std::size_t i = 0; i < sizes_[output]; ++i) body(output, element++);
-  }
-
-  // Where a group of elements is wrong, names those that are wrong by themselves.
-  void check_course(Course& course, const Derivatives& grads, const Cotangents& cotangents) {
-    const GradientEntry entry = compare(course, grads, cotangents);
-    const auto known = report_.failures.size();
-    const bool is_group = course.direction.size() > 1 && course.input != "all inputs";
-    if (entry.error > entry.limit && is_group && known < most_failures)
-      for (const Move& move : course.direction) {
-        Course single{{move}, course.input, text_of(move)};
-        const GradientEntry of_element = compare(single, grads, cotangents);
-        if (of_element.error > of_element.limit) record(of_element);
-      }
-    if (report_.failures.size() == known) record(entry);
-  }
-
-  GradientEntry compare(Course& course, const Derivatives& grads, const Cotangents& cotangents) {
-    GradientEntry entry{cotangents.check, course.input, course.index + cotangents.where};
-    entry.limit = is_second() ? options_.second_tolerance : options_.tolerance;
-    entry.error = infinity;
-    double size = 0;
-    for (const Move& move : course.direction) {
-      entry.analytic += grads[move.input][move.element] * move.amount;
-      size += std::abs(grads[move.input][move.element] * move.amount);
-    }
-    for (const double step : {options_.step, options_.step / 8, options_.step / 64}) {
-      const double numeric = dot(cotangents.values, along(course, step).central);
-      const double excused = differences_.rounding(cotangents.values, step) + roundings * size;
-      const double error = relative_error(entry.analytic, numeric, excused);
-      if (step == options_.step || error < entry.error) {
-        entry.numeric = numeric;
-        entry.error = error;
-      }
-      if (error <= entry.limit) return entry;
-    }
-    entry.note = note_of_kink(course, cotangents.values);
-    return entry;
-  }
-
-  const Slopes& along(Course& course, double step) {
-    const auto found = course.slopes.find(step);
-    if (found != course.slopes.end()) return found->second;
-    return course.slopes[step] = differences_.along(course.direction, step);
-  }
-
-  // Says so where the function has a kink or a jump: there the slopes of both sides do not meet as the step
-  // shrinks.
-  std::string note_of_kink(Course& course, const std::vector<double>& cotangents) {
-    const auto below = [&](double step) { return dot(cotangents, along(course, step).below); };
-    const auto above = [&](double step) { return dot(cotangents, along(course, step).above); };
-    const double fine = options_.step / 8;
-    const double gap = std::abs(above(fine) - below(fine));
-    const double coarse_gap = std::abs(above(options_.step) - below(options_.step));
-    if (!(gap > coarse_gap / 2 && gap > 4 * differences_.rounding(cotangents, fine))) return {};
-    return fmt::format("not differentiable here: the slope is {:.6g} on one side and {:.6g} on the other",
-                       below(fine), above(fine));
-  }
-
-  // Each way of asking must give the gradients that asking for everything at once gives when the cotangents
-  // that it leaves out are zero.
-  void check_ways() {
-    const std::vector<double> drawn = program_.random_cotangents(random_);
-    for (std::size_t way = 1; way < program_.ways().size(); ++way) {
-      const GradientProgram::Way& asked = program_.ways()[way];
-      std::vector<double> cotangents = drawn;
-      for_each_element([&](std::size_t output, std::size_t element) {
-        if (!asked.outputs[output]) cotangents[element] = 0;
-      });
-      const std::vector<Derivatives> all = derive(cotangents);
-      for (std::size_t input = 0; input < program_.variables(); ++input)
-        if (asked.variables[input]) compare_way(asked.name, input, all[way][input], all[0][input]);
-    }
-  }
-
-  void compare_way(const std::string& name, std::size_t input, const std::vector<double>& asked,
-                   const std::vector<double>& at_once) {
-    const double excused = roundings * largest(at_once);
-    for (std::size_t i = 0; i < asked.size(); ++i)
-      record({"gradient " + name, inputs_.labels[input], text_of({input, i}), asked[i], at_once[i],
-              relative_error(asked[i], at_once[i], excused), tolerance_of_equals});
-  }
-
-  // The gradient along v of the gradient along u is that along u of the gradient along v.
-  void check_symmetry() {
-    const std::vector<double> u = program_.random_cotangents(random_);
-    const std::vector<double> v = program_.random_cotangents(random_);
-    const Derivatives of_u = derive(u)[0];
-    const Derivatives of_v = derive(v)[0];
-    GradientEntry entry{"symmetry", "all inputs", ""};
-    double size = 0;
-    std::size_t element = 0;
-    for (const std::size_t input : differentiated_)
-      for (std::size_t i = 0; i < of_u[input].size(); ++i, ++element) {
-        entry.analytic += of_u[input][i] * v[element];
-        entry.numeric += of_v[input][i] * u[element];
-        size += std::abs(of_u[input][i] * v[element]) + std::abs(of_v[input][i] * u[element]);
-      }
-    entry.error = relative_error(entry.analytic, entry.numeric, roundings * size);
-    entry.limit = tolerance_of_equals;
-    record(std::move(entry));
-  }
-
-  void record(GradientEntry entry) {
-    double& worst = is_second() ? report_.worst_second : report_.worst;
-    worst = std::max(worst, entry.error);
-    ++report_.compared;
-    if (entry.error <= entry.limit) return;
-    if (is_second()) entry.check = "second " + entry.check;
-    report_.passed = false;
-    if (report_.failures.size() < most_failures) report_.failures.push_back(std::move(entry));
-  }
-
-  std::vector<std::size_t> differentiated_;
-  Random& random_;
-  const GradientOptions& options_;
-  GradientReport& report_;
-  GradientProgram program_;
-  GraphInputs inputs_;  // with the cotangents of this level
-  Runner forward_;
-  Differences differences_;
-  std::vector<std::size_t> sizes_;  // of the outputs
-};
-
-GraphInputs add_inputs(Graph& graph, const std::vector<Tensor>& values) {
+// The function under test in a graph of its own.
+struct Function {
+  Graph graph;
   GraphInputs inputs;
-  for (const Tensor& value : values) {
-    if (is_floating(value.dtype()) && value.dtype() != DType::float64)
+  std::vector<Node> outputs;  // those that are differentiated
+};
+
+// Two inputs that are given as one node: the second is no input of the graph.
+struct Pair {
+  std::size_t first;
+  std::size_t second;
+};
+
+void build_function(Function& function, const BuildFunction& build, const std::vector<Tensor>& values,
+                    std::optional<Pair> same = {}) {
+  std::vector<Node> given;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (is_floating(values[i].dtype()) && values[i].dtype() != DType::float64)
       throw UserError("check_gradients works in float64; give the floating inputs as float64");
-    inputs.add(graph, fmt::format("input {}", inputs.nodes.size()), value);
+    const bool is_second = same && same->second == i;
+    given.push_back(is_second ? given[same->first]
+                              : function.inputs.add(function.graph, fmt::format("input {}", i), values[i]));
   }
-  return inputs;
+  for (const Node& output : build(function.graph, given))
+    if (is_floating(output.dtype()) && !is_saved(output)) function.outputs.push_back(output);
+  if (function.outputs.empty()) throw UserError("check_gradients: the function has no floating output");
 }
 
-void check_levels(Graph& graph, GraphInputs& inputs, const std::vector<Node>& outputs, Backend& backend,
-                  const GradientOptions& options, GradientReport& report) {
+void check_levels(Function& function, Backend& backend, const GradientOptions& options,
+                  GradientReport& report) {
   Random random(options.seed);
-  const std::size_t given = inputs.nodes.size();
-  Level first(graph, inputs, outputs, {}, random, backend, options, report);
-  first.check();
+  const std::size_t given = function.inputs.nodes.size();
+  const std::vector<Node> all =
+      check_level(function.graph, function.inputs, function.outputs, {}, random, backend, options, report);
   std::vector<Node> grads;
   std::vector<std::size_t> differentiated;
   for (std::size_t input = 0; input < given; ++input) {
-    if (!first.grads()[input]) continue;
-    grads.push_back(first.grads()[input]);
+    if (!all[input]) continue;
+    grads.push_back(all[input]);
     differentiated.push_back(input);
   }
-  if (options.second_order && !grads.empty())
-    Level(graph, inputs, grads, differentiated, random, backend, options, report).check();
+  if (!options.second_order || grads.empty()) return;
+  if (report.passed)
+    check_level(function.graph, function.inputs, grads, differentiated, random, backend, options, report);
+  else
+    report.not_checked.emplace_back("second derivatives, for the first are wrong");
+}
+
+void add_exception(GradientReport& report, const std::exception& error) {
+  report.passed = false;
+  report.failures.push_back(
+      {"an exception", "", "", 0, 0, std::numeric_limits<double>::infinity(), 0, error.what()});
+}
+
+// The point at which both are equal is not chosen by whoever gave the inputs: the function may have a kink or no value
+// there.
+bool is_smooth(const GradientReport& report) {
+  return std::ranges::all_of(report.failures, [](const GradientEntry& entry) {
+    return entry.input.empty() ||
+           (entry.note.empty() && std::isfinite(entry.analytic) && std::isfinite(entry.numeric));
+  });
+}
+
+void check_as_one_node(const BuildFunction& build, const std::vector<Tensor>& inputs, Pair same,
+                       Backend& backend, const GradientOptions& options, GradientReport& report) {
+  GradientOptions once = options;
+  once.second_order = false;
+  once.draws = 1;
+  once.jacobian_limit = 0;
+  GradientReport found;
+  try {
+    Function function;
+    build_function(function, build, inputs, same);
+    check_levels(function, backend, once, found);
+  } catch (const std::exception& error) {
+    add_exception(found, error);
+  }
+  const std::string what = fmt::format("input {} as the same node as input {}", same.second, same.first);
+  if (!is_smooth(found)) {
+    report.not_checked.push_back(what + ", where the function has a kink or no value");
+    return;
+  }
+  report.compared += found.compared;
+  report.worst = std::max(report.worst, found.worst);
+  report.passed = report.passed && found.passed;
+  for (GradientEntry& entry : found.failures) {
+    entry.check += fmt::format(" with {}", what);
+    report.failures.push_back(std::move(entry));
+  }
+}
+
+void check_same_nodes(const BuildFunction& build, const std::vector<Tensor>& inputs, Backend& backend,
+                      const GradientOptions& options, GradientReport& report) {
+  const std::size_t most = std::min(inputs.size(), most_inputs_with_all_subsets);
+  for (std::size_t first = 0; first < most; ++first)
+    for (std::size_t second = first + 1; second < most; ++second)
+      if (is_floating(inputs[first].dtype()) && inputs[first].type() == inputs[second].type())
+        check_as_one_node(build, inputs, {first, second}, backend, options, report);
+}
+
+std::size_t count_floating(const std::vector<Tensor>& inputs) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(inputs, [](const Tensor& input) { return is_floating(input.dtype()); }));
+}
+
+// "input 0 [1,2]", whatever the cotangents.
+std::string element_of(const GradientEntry& entry) {
+  return entry.input + ' ' + entry.index.substr(0, entry.index.find(" of "));
+}
+
+// Where single elements are known to be wrong, sums of all tell nothing new.
+std::vector<GradientEntry> one_for_each_element(const std::vector<GradientEntry>& failures) {
+  std::set<std::string> elements;
+  std::vector<GradientEntry> told;
+  for (const GradientEntry& entry : failures) {
+    const bool tells_more = entry.input != all_inputs || &entry == &failures.front();
+    if (tells_more && elements.insert(element_of(entry)).second) told.push_back(entry);
+  }
+  return told;
+}
+
+std::string text_of(const GradientEntry& entry) {
+  std::string text = fmt::format("  {}", entry.check);
+  if (!entry.input.empty())
+    text += fmt::format(" by {} {}: analytic {:.9g}, numeric {:.9g}, relative error {:.1e} (limit {:.0e})",
+                        entry.input, entry.index, entry.analytic, entry.numeric, entry.error, entry.limit);
+  if (!entry.note.empty()) text += ": " + entry.note;
+  return text + "\n";
 }
 
 }  // namespace
@@ -326,31 +160,63 @@ std::string to_string(const GradientReport& report) {
   std::string text =
       fmt::format("{} derivatives compared; worst relative error {:.1e}, of second derivatives {:.1e}\n",
                   report.compared, report.worst, report.worst_second);
-  for (const GradientEntry& entry : report.failures) {
-    text += fmt::format("  {}", entry.check);
-    if (!entry.input.empty())
-      text += fmt::format(" by {} {}: analytic {:.9g}, numeric {:.9g}, relative error {:.1e} (limit {:.0e})",
-                          entry.input, entry.index, entry.analytic, entry.numeric, entry.error, entry.limit);
-    if (!entry.note.empty()) text += ": " + entry.note;
-    text += "\n";
-  }
+  if (report.not_checkable > 0)
+    text += fmt::format(
+        "  not checkable: {} derivatives, where rounding of the function's values explains up to "
+        "{:.0e} of the largest gradient; give the function smaller values\n",
+        report.not_checkable, report.excused);
+  for (const GradientEntry& entry : one_for_each_element(report.failures)) text += text_of(entry);
+  for (const std::string& place : report.places) text += fmt::format("  {}\n", place);
+  if (!report.not_checked.empty())
+    text += fmt::format("  not checked: {}\n", fmt::join(report.not_checked, "; "));
   return text;
 }
 
+namespace {
+
+// Whether the first derivatives are right.
+bool is_second(const GradientReport& report) {
+  return std::ranges::all_of(report.failures,
+                             [](const GradientEntry& entry) { return entry.check.starts_with("second"); });
+}
+
+GradientReport check_function(Function& function, const BuildFunction& build,
+                              const std::vector<Tensor>& inputs, Backend& backend,
+                              const GradientOptions& options) {
+  GradientReport report;
+  report.not_checked = {"inference mode", "other types than float64"};
+  if (count_floating(inputs) > most_inputs_with_all_subsets)
+    report.not_checked.push_back(
+        fmt::format("sets of wanted inputs, of {}, but one alone and all but one", count_floating(inputs)));
+  try {
+    check_levels(function, backend, options, report);
+  } catch (const std::exception& error) {
+    add_exception(report, error);
+  }
+  check_same_nodes(build, inputs, backend, options, report);
+  return report;
+}
+
+}  // namespace
+
 GradientReport check_gradients(const BuildFunction& build, const std::vector<Tensor>& inputs,
                                Backend& backend, const GradientOptions& options) {
-  Graph graph;
-  GraphInputs variables = add_inputs(graph, inputs);
-  std::vector<Node> outputs;
-  for (const Node& output : build(graph, variables.nodes))
-    if (is_floating(output.dtype()) && !is_saved(output)) outputs.push_back(output);
-  if (outputs.empty()) throw UserError("check_gradients: the function has no floating output");
-  GradientReport report;
+  Function function;
+  build_function(function, build, inputs);
+  const std::vector<NodeId> forward = nodes_between(function.inputs.nodes, function.outputs);
+  GradientReport report = check_function(function, build, inputs, backend, options);
+  if (report.passed) return report;
+  GradientOptions of_ops = options;
+  of_ops.second_order = is_second(report);
   try {
-    check_levels(graph, variables, outputs, backend, options, report);
+    report.places = wrong_ops(function.graph, forward, function.inputs.values, options.block, backend,
+                              [&](const BuildFunction& of_op, const std::vector<Tensor>& met) {
+                                Function op;
+                                build_function(op, of_op, met);
+                                return check_function(op, of_op, met, backend, of_ops);
+                              });
   } catch (const std::exception& error) {
-    report.passed = false;
-    report.failures.push_back({"an exception", "", "", 0, 0, infinity, 0, error.what()});
+    report.places = {fmt::format("the op that is wrong was not found: {}", error.what())};
   }
   return report;
 }

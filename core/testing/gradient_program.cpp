@@ -1,6 +1,7 @@
 #include "core/testing/gradient_program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
@@ -16,20 +17,24 @@ Node GraphInputs::add(Graph& graph, std::string label, Tensor value) {
 }
 
 GradientProgram::GradientProgram(Graph& graph, GraphInputs& inputs, std::vector<Node> outputs,
-                                 std::string_view label_of_cotangents, Random& random, Backend& backend)
-    : variables_(inputs.nodes.size()), inputs_(inputs.nodes), outputs_(std::move(outputs)) {
+                                 const Asking& asking, Random& random, Backend& backend)
+    : variables_(inputs.nodes.size()),
+      inputs_(inputs.nodes),
+      labels_(inputs.labels),
+      outputs_(std::move(outputs)) {
   for (const Node& output : outputs_)
-    cotangents_.push_back(inputs.add(graph, fmt::format("{} {}", label_of_cotangents, cotangents_.size()),
+    cotangents_.push_back(inputs.add(graph,
+                                     fmt::format("{} {}", asking.label_of_cotangents, cotangents_.size()),
                                      random.tensor(output.type(), -1, 1)));
   std::vector<bool> every_variable;
-  for (const Node& input : inputs_) every_variable.push_back(is_floating(input.dtype()));
+  std::vector<std::size_t> variables;
+  for (std::size_t i = 0; i < variables_; ++i) {
+    every_variable.push_back(is_floating(inputs_[i].dtype()));
+    if (every_variable[i]) variables.push_back(i);
+  }
   const std::vector<bool> every_output(outputs_.size(), true);
   ask({"", every_variable, every_output, {}});
-  for (std::size_t i = 0; i < variables_; ++i) {
-    std::vector<bool> one(variables_, false);
-    one[i] = true;
-    if (every_variable[i]) ask({"wanted alone", one, every_output, {}});
-  }
+  ask_for_some(variables, asking.most_with_all_subsets);
   for (std::size_t i = 0; i < outputs_.size() && outputs_.size() > 1; ++i) {
     std::vector<bool> others = every_output;
     others[i] = false;
@@ -40,6 +45,40 @@ GradientProgram::GradientProgram(Graph& graph, GraphInputs& inputs, std::vector<
     for (const Node& grad : way.grads)
       if (grad) wanted.push_back(grad);
   if (!wanted.empty()) runner_ = std::make_unique<Runner>(graph, wanted, backend);
+}
+
+void GradientProgram::ask_for_some(const std::vector<std::size_t>& variables,
+                                   std::size_t most_with_all_subsets) {
+  const std::size_t count = variables.size();
+  for (const std::size_t variable : variables) ask_for({variable});
+  if (most_with_all_subsets < 2 || count < 3) return;
+  if (count > most_with_all_subsets) {
+    for (const std::size_t left_out : variables) {
+      std::vector<std::size_t> others = variables;
+      std::erase(others, left_out);
+      ask_for(others);
+    }
+    return;
+  }
+  for (std::size_t set = 1; set + 1 < std::size_t{1} << count; ++set) {
+    std::vector<std::size_t> some;
+    for (std::size_t i = 0; i < count; ++i)
+      if ((set >> i & 1) != 0) some.push_back(variables[i]);
+    if (some.size() > 1) ask_for(some);
+  }
+}
+
+void GradientProgram::ask_for(const std::vector<std::size_t>& variables) {
+  std::vector<bool> wanted(variables_, false);
+  std::vector<std::string_view> labels;
+  for (const std::size_t variable : variables) {
+    wanted[variable] = true;
+    labels.emplace_back(labels_[variable]);
+  }
+  ask({labels.size() == 1 ? "wanted alone" : fmt::format("with {} alone wanted", fmt::join(labels, ", ")),
+       wanted,
+       std::vector<bool>(outputs_.size(), true),
+       {}});
 }
 
 void GradientProgram::ask(Way way) {

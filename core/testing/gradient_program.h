@@ -33,10 +33,16 @@ class GradientProgram {
     std::vector<Node> grads;      // by input; empty where there is none
   };
 
+  struct Asking {
+    std::string_view label_of_cotangents;
+    // Where there are no more variables than this each set of them is asked for; otherwise each alone, and all but one.
+    std::size_t most_with_all_subsets = 1;
+  };
+
   // Adds a cotangent input for each output, and differentiates by the inputs that were there before. The
   // first way is everything at once. Throws what a vjp throws.
-  GradientProgram(Graph& graph, GraphInputs& inputs, std::vector<Node> outputs,
-                  std::string_view label_of_cotangents, Random& random, Backend& backend);
+  GradientProgram(Graph& graph, GraphInputs& inputs, std::vector<Node> outputs, const Asking& asking,
+                  Random& random, Backend& backend);
 
   const std::vector<Way>& ways() const { return ways_; }
   std::size_t variables() const { return variables_; }  // so many inputs were there before the cotangents
@@ -49,9 +55,12 @@ class GradientProgram {
 
  private:
   void ask(Way way);
+  void ask_for_some(const std::vector<std::size_t>& variables, std::size_t most_with_all_subsets);
+  void ask_for(const std::vector<std::size_t>& variables);
 
   std::size_t variables_;
   std::vector<Node> inputs_;
+  std::vector<std::string> labels_;
   std::vector<Node> outputs_;
   std::vector<Node> cotangents_;
   std::vector<Way> ways_;

@@ -49,7 +49,7 @@ struct OpCase {
   std::vector<DType> dtypes = {DType::float64, DType::float32, DType::bfloat16, DType::float16};
   Tolerances tolerances = {};
   double gradient_slack = 4;  // gradients may be so many times further off than results
-  StepBlock block = {};
+  StepBlock block = telling_step_block;
 };
 
 // Operands that an op must refuse, and words that must stand in what it says: the rule and what to do.

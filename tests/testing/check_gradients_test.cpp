@@ -56,6 +56,18 @@ void run_powers(const HostCall& call) {
   }
 }
 
+// The product of all operands, and the first of them.
+void run_product(const HostCall& call) {
+  for (std::int64_t i = 0; i < call.outputs[0].elements(); ++i) {
+    double product = 1;
+    for (const HostView& input : call.inputs) product *= input.as<double>()[i];
+    call.outputs[0].as<double>()[i] = product;
+  }
+}
+void run_first(const HostCall& call) {
+  std::copy_n(call.inputs[0].as<double>(), call.inputs[0].elements(), call.outputs[0].as<double>());
+}
+
 BuildFunction built(const std::string& name, const Vjp& vjp, double factor = 1) {
   return [=](Graph&, std::span<const Node> x) {
     if (x.size() == 1) return std::vector{factor * apply(std::make_shared<Suspect>(name, vjp), {x[0]})};
@@ -297,6 +309,150 @@ TEST_CASE("the gradient checker wants float64 and a floating output") {
   CHECK(user_error([&] {
           check_gradients(same, {Tensor::scalar(std::int64_t{1})}, oracle());
         }).find("floating output") != std::string::npos);
+}
+
+TEST_CASE("a gradient that is wrong only where both operands are one node is found") {
+  const auto wrong = [](const VjpRequest& request) {
+    const bool same = request.inputs[0].id() == request.inputs[1].id();
+    const Node& grad = request.grad_outputs[0];
+    return std::vector{grad * request.inputs[1] * (same ? 2 : 1), grad * request.inputs[0]};
+  };
+  const GradientReport report = checked(built("mul", wrong), {some, some});
+  CHECK(names(report, "gradient with input 1 as the same node as input 0"));
+  const auto right = [](const VjpRequest& request) {
+    const Node& grad = request.grad_outputs[0];
+    return std::vector{grad * request.inputs[1], grad * request.inputs[0]};
+  };
+  CHECK_MESSAGE(checked(built("mul", right), {some, some}).passed,
+                to_string(checked(built("mul", right), {some, some})));
+}
+
+TEST_CASE(
+    "a function that has no value or no slope where two inputs are one is not wrong, and that is told") {
+  const auto distance = [](Graph&, std::span<const Node> x) {
+    return std::vector{sqrt(square(x[0] - x[1]))};
+  };
+  const GradientReport report = checked(distance, {some, Tensor::of<double>({2, 2}, {2, 1, -1, 0})});
+  CHECK_MESSAGE(report.passed, to_string(report));
+  CHECK(to_string(report).find(
+            "input 1 as the same node as input 0, where the function has a kink or no value") !=
+        std::string::npos);
+}
+
+TEST_CASE(
+    "a gradient that is wrong only where two of three inputs are wanted is found, and of more what is not "
+    "looked at") {
+  register_host_kernel("product_of_this_test", run_product);
+  const auto wrong = [](const VjpRequest& request) {
+    const bool two = request.wanted[0] && request.wanted[1] && !request.wanted[2];
+    std::vector<Node> grads;
+    for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+      Node grad = request.grad_outputs[0];
+      for (std::size_t j = 0; j < request.inputs.size(); ++j)
+        if (j != i) grad = grad * request.inputs[j];
+      grads.push_back(two && i == 1 ? grad * 2 : grad);
+    }
+    return grads;
+  };
+  const auto build = [&](Graph&, std::span<const Node> x) {
+    return std::vector{apply_all(std::make_shared<Suspect>("product_of_this_test", wrong),
+                                 std::vector<Operand>(x.begin(), x.end()))[0]};
+  };
+  CHECK(names(checked(build, {some, some, some}), "gradient with input 0, input 1 alone wanted"));
+  CHECK(names(checked(build, {some, some, some, some}), "gradient with input 0, input 1 alone wanted"));
+  const GradientReport five = checked(build, {some, some, some, some, some});
+  CHECK(to_string(five).find(
+            "not checked: inference mode; other types than float64; sets of wanted inputs, of 5, but one "
+            "alone and all but one") != std::string::npos);
+}
+
+TEST_CASE("what a large constant hides is counted as not checkable") {
+  const auto above = [](double constant, double factor) {
+    return checked([=](Graph&, std::span<const Node> x) {
+      return std::vector{apply(std::make_shared<Suspect>("square_of_this_test", of_square(factor)), {x[0]}) +
+                         constant};
+    });
+  };
+  CHECK(above(0, 2).not_checkable == 0);
+  CHECK(to_string(above(0, 2)).find("not checkable") == std::string::npos);
+  for (const double constant : {1e4, 1e6, 1e8}) {
+    const GradientReport hidden = above(constant, 2 + 2e-12 * constant);
+    CHECK(hidden.passed);
+    CHECK(hidden.not_checkable > 0);
+    CHECK(hidden.excused > 1e-12 * constant);
+    CHECK(to_string(hidden).find("not checkable: ") != std::string::npos);
+  }
+  CHECK(!above(1e8, 2.01).passed);
+}
+
+TEST_CASE("a gradient with a number of the step block too many is found") {
+  for (const StepScalar scalar :
+       {StepScalar::gradient_seed, StepScalar::share, StepScalar::samples, StepScalar::learning_rate,
+        StepScalar::step, StepScalar::stop, StepScalar::failed, StepScalar::loss_scale}) {
+    const GradientReport report = checked(built("square_of_this_test", [&](const VjpRequest& request) {
+      const Node number = request.inputs[0].graph().step_scalar(scalar, DType::float64);
+      return std::vector{request.grad_outputs[0] * request.inputs[0] * 2 * number};
+    }));
+    CHECK(!report.passed);
+  }
+}
+
+TEST_CASE("a gradient that is returned for an input of whole numbers is a failure") {
+  register_host_kernel("first_of_this_test", run_first);
+  const auto build = [](Graph&, std::span<const Node> x) {
+    const auto vjp = [](const VjpRequest& request) {
+      return std::vector{request.grad_outputs[0], request.grad_outputs[0]};
+    };
+    return std::vector{apply(std::make_shared<Suspect>("first_of_this_test", vjp), {x[0], x[1]})};
+  };
+  const GradientReport report = checked(build, {some, Tensor::of<std::int64_t>({2, 2}, {1, 2, 3, 4})});
+  CHECK(!report.passed);
+  CHECK(to_string(report).find(
+            "returned a gradient for input 1, which is int64[2,2] and has none; return an empty Node") !=
+        std::string::npos);
+}
+
+TEST_CASE("the report names the first op whose own gradient is wrong, and its line") {
+  int line = 0;
+  const GradientReport report = checked([&](Graph&, std::span<const Node> x) {
+    const Node inner = exp(x[0] * 0.5);
+    line = __LINE__ + 1;
+    const Node wrong = apply(std::make_shared<Suspect>("square_of_this_test", of_square(3)), {inner});
+    return std::vector{tanh(wrong + x[0])};
+  });
+  REQUIRE(report.places.size() == 1);
+  CHECK(report.places[0].starts_with("the gradient of square_of_this_test %"));
+  CHECK(report.places[0].find(" of tests/testing/check_gradients_test.cpp:" + std::to_string(line) +
+                              " is wrong by itself") != std::string::npos);
+  CHECK(to_string(report).find(report.places[0]) != std::string::npos);
+}
+
+TEST_CASE("the report names a stop_gradient on the way, and an op at its kink") {
+  const GradientReport stopped =
+      checked([](Graph&, std::span<const Node> x) { return std::vector{x[0] * stop_gradient(exp(x[0]))}; });
+  REQUIRE(stopped.places.size() == 1);
+  CHECK(stopped.places[0].starts_with("stop_gradient %"));
+  CHECK(stopped.places[0].ends_with(" lies on the way"));
+  const auto at_kink = [](Graph&, std::span<const Node> x) {
+    return std::vector{relu(x[0]) * x[0] + relu(x[0])};
+  };
+  const GradientReport kink = checked(at_kink, {Tensor::of<double>({2}, {0, 1})});
+  CHECK(std::ranges::any_of(kink.places, [](const std::string& place) {
+    return place.find("is not differentiable at the values that it meets") != std::string::npos;
+  }));
+  CHECK(std::ranges::none_of(kink.failures,
+                             [](const GradientEntry& entry) { return entry.check.starts_with("second"); }));
+}
+
+TEST_CASE("the report tells each wrong element once") {
+  const std::string text = to_string(checked(built("square_of_this_test", of_square(3))));
+  for (const char* element : {"[0,0]", "[0,1]", "[1,0]", "[1,1]"}) {
+    const std::string words = std::string("input 0 ") + element;
+    const std::size_t first = text.find(words);
+    REQUIRE_MESSAGE(first != std::string::npos, text);
+    CHECK_MESSAGE(text.find(words, first + 1) == std::string::npos, text);
+  }
+  CHECK(text.find("all inputs") == std::string::npos);
 }
 
 }  // namespace plexaura::testing::check_gradients_test
