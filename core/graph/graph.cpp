@@ -18,6 +18,10 @@ std::string call_text(const Op& op, std::span<const TensorType> types) {
                      options.empty() ? "" : fmt::format(" {{{}}}", options));
 }
 
+bool is_same_line(std::source_location a, std::source_location b) {
+  return a.line() == b.line() && std::string_view(a.file_name()) == b.file_name();
+}
+
 }  // namespace
 
 Node Graph::input(std::string name, TensorType type, Where where) {
@@ -122,6 +126,7 @@ std::vector<Node> Graph::append(std::shared_ptr<const Op> op, std::span<const No
 
 Origin Graph::origin_of(Where where) const {
   Origin origin = origin_ ? *origin_ : Origin::at(where);
+  if (!origin_ && caller_ && !is_same_line(*caller_, where)) origin.caller = *caller_;
   if (origin.scope.empty()) origin.scope = scope_;
   return origin;
 }
@@ -147,5 +152,11 @@ Graph::WithOrigin::WithOrigin(Graph& graph, Origin origin) : graph_(graph), oute
 }
 
 Graph::WithOrigin::~WithOrigin() { graph_.origin_ = std::move(outer_); }
+
+Graph::Called::Called(Graph& graph, Where where) : graph_(graph), outer_(graph.caller_) {
+  if (!outer_) graph.caller_ = where;
+}
+
+Graph::Called::~Called() { graph_.caller_ = outer_; }
 
 }  // namespace plexaura

@@ -60,7 +60,8 @@ class PLEXAURA_API Graph {
   // The one door through which ops enter. The origin is the override, if one is set, else `where`.
   std::vector<Node> append(std::shared_ptr<const Op> op, std::span<const Node> inputs, Where where);
 
-  // The place of a node made now: the override, if one is set, else `where`; under the current scope.
+  // The place of a node made now: the override, if one is set, else `where`, with the place that Called names; under
+  // the current scope.
   Origin origin_of(Where where) const;
 
   Mode mode() const { return mode_; }
@@ -105,6 +106,19 @@ class PLEXAURA_API Graph {
   };
   bool has_origin() const { return origin_.has_value(); }  // whether a WithOrigin is alive
 
+  // While it lives, the place of a node also names the line `where` that called the model; the outermost one counts.
+  class PLEXAURA_API Called {
+   public:
+    Called(Graph& graph, Where where);
+    ~Called();
+    Called(const Called&) = delete;
+    Called& operator=(const Called&) = delete;
+
+   private:
+    Graph& graph_;
+    std::optional<Where> outer_;
+  };
+
  private:
   Node leaf(Leaf leaf, Where where);
   Node named_leaf(LeafKind kind, std::string name, TensorType type, Where where);
@@ -116,6 +130,7 @@ class PLEXAURA_API Graph {
   std::map<std::string, std::int64_t, std::less<>> streams_;
   std::string scope_;
   std::optional<Origin> origin_;
+  std::optional<Where> caller_;
 };
 
 }  // namespace plexaura

@@ -4,7 +4,7 @@
 
 namespace plexaura {
 
-Origin Origin::at(std::source_location where) { return {where.file_name(), where.line(), 0, {}, false}; }
+Origin Origin::at(std::source_location where) { return {where.file_name(), where.line(), 0, {}, false, {}}; }
 
 std::string to_string(const Origin& origin) {
   std::string text = origin.is_gradient ? "gradient of " : "";
@@ -12,6 +12,8 @@ std::string to_string(const Origin& origin) {
   if (origin.line != 0) text += fmt::format(":{}", origin.line);
   if (origin.column != 0) text += fmt::format(":{}", origin.column);
   if (!origin.scope.empty()) text += fmt::format(" ({})", origin.scope);
+  if (origin.caller)
+    text += fmt::format(", called from {}:{}", origin.caller->file_name(), origin.caller->line());
   return text;
 }
 

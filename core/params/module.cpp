@@ -13,21 +13,27 @@ namespace plexaura {
 
 Module::~Module() = default;
 
-Module::Call::Call(const Module& module, const Operand& x)
+Module::Call::Call(const Module& module, const Operand& x, Lines lines)
     : scope_(x.node().graph(), Graph::Scope::Absolute{}, module.path()) {
   Graph& graph = x.node().graph();
-  if (!graph.has_origin()) line_.emplace(graph, Origin::at(x.where()));
+  if (graph.has_origin()) return;
+  called_.emplace(graph, x.where());
+  if (lines == Lines::own) return;
+  Origin line = graph.origin_of(x.where());
+  line.scope.clear();
+  line_.emplace(graph, std::move(line));
 }
 void Module::members(MemberVisitor&) {}
 MemberVisitor::~MemberVisitor() = default;
 
 Node Parameter::in(Graph& graph, std::source_location where) const {
   if (name_.empty())
-    throw UserError(
-        fmt::format("{}: a parameter has no name yet; list it (or the layer that has it) in members(), and "
-                    "name the model "
-                    "with make_store() or specs_of() before calling it",
-                    to_string(graph.origin_of(where))));
+    throw UserError(fmt::format(
+        "{}: a {} of shape {} has no name, so that no store holds it; list it, or the layer that has "
+        "it, in members() of its module, and name the model with make_store() or specs_of() before "
+        "calling it",
+        to_string(graph.origin_of(where)), role_ == ParameterRole::buffer ? "buffer" : "parameter",
+        to_string(shape_)));
   TensorType type{dtype_, shape_};
   return role_ == ParameterRole::buffer ? graph.buffer(name_, std::move(type), where)
                                         : graph.parameter(name_, std::move(type), where);

@@ -51,7 +51,7 @@ class PLEXAURA_API Parameter {
 // names of parameters and places in error messages come from there. It is called like a function: derived
 // classes have an operator() that extends the graph of the Node it is given. It cannot be copied; using one
 // object in two places shares its weights. An operator() may begin with `const auto call = enter(x);`: errors
-// and traces then name this module, and the line of its caller instead of lines in here.
+// and traces then name this module and the line that called the model, beside the line in here.
 class PLEXAURA_API Module {
  public:
   Module() = default;
@@ -66,18 +66,24 @@ class PLEXAURA_API Module {
   DType dtype() const { return dtype_; }             // of its parameters; float32 until named
 
  protected:
-  // One call of a module. While it lives, nodes are made under the module's path. They have the line on which
-  // the outermost of the modules that are being called was given its operand.
+  enum class Lines : std::uint8_t { own, of_caller };
+
+  // One call of a module. While it lives, nodes are made under the module's path, and with their line goes that on
+  // which the outermost of the modules that are being called was given its operand.
   class PLEXAURA_API Call {
    public:
-    Call(const Module& module, const Operand& x);
+    Call(const Module& module, const Operand& x, Lines lines);
 
    private:
     Graph::Scope scope_;
+    std::optional<Graph::Called> called_;
     std::optional<Graph::WithOrigin> line_;
   };
 
-  Call enter(const Operand& x) const { return {*this, x}; }
+  Call enter(const Operand& x) const { return {*this, x, Lines::own}; }
+  // For a layer whose source its user does not read: nodes have the line on which the layer was given its operand, in
+  // place of lines in here.
+  Call enter_unseen(const Operand& x) const { return {*this, x, Lines::of_caller}; }
 
  private:
   friend class Naming;

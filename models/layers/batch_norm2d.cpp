@@ -68,7 +68,7 @@ void BatchNorm2d::members(MemberVisitor& visit) {
 }
 
 Node BatchNorm2d::operator()(Operand x) {
-  const auto call = enter(x);
+  const auto call = enter_unseen(x);
   Graph& graph = x.node().graph();
   if (graph.mode() == Mode::train) return train(x);
   return batch_norm_inference(x, weight_.in(graph), bias_.in(graph), running_mean_.in(graph),

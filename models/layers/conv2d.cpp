@@ -38,7 +38,7 @@ void Conv2d::members(MemberVisitor& visit) {
 }
 
 Node Conv2d::operator()(Operand x) {
-  const auto call = enter(x);
+  const auto call = enter_unseen(x);
   Graph& graph = x.node().graph();
   const plexaura::Conv2dOptions options{options_.stride, options_.padding, options_.dilation,
                                         options_.groups};

@@ -23,23 +23,23 @@ Activation::Activation(std::string_view name) : name_(name) {
 }
 
 Node Activation::operator()(Operand x) {
-  const auto call = enter(x);
+  const auto call = enter_unseen(x);
   if (name_ == "relu") return relu(x);
   return name_ == "sigmoid" ? sigmoid(x) : tanh(x);
 }
 
 Node Flatten::operator()(Operand x) {
-  const auto call = enter(x);
+  const auto call = enter_unseen(x);
   return flatten(x);
 }
 
 Node Dropout::operator()(Operand x) {
-  const auto call = enter(x);
+  const auto call = enter_unseen(x);
   return dropout(x, {.p = p_});
 }
 
 Node Standardise::operator()(Operand x) {
-  const auto call = enter(x);
+  const auto call = enter_unseen(x);
   return standardise(x);
 }
 

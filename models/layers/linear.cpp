@@ -34,7 +34,7 @@ void Linear::members(MemberVisitor& visit) {
 }
 
 Node Linear::operator()(Operand x) {
-  const auto call = enter(x);
+  const auto call = enter_unseen(x);
   Graph& graph = x.node().graph();
   const Node product = matmul(x, weight().in(graph), {.transpose_b = true});
   return bias_ ? product + bias_->in(graph) : product;

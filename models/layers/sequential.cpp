@@ -30,7 +30,7 @@ Node Sequential::operator()(Operand x) {
   for (const Child& child : children_) {
     std::optional<Graph::WithOrigin> origin;
     if (!child.origin.file.empty()) origin.emplace(graph, child.origin);
-    y = (*child.layer)(y);
+    y = (*child.layer)({y, x.where()});
   }
   return y;
 }
@@ -50,7 +50,7 @@ Node Residual::operator()(Operand x) {
         "padding or by a shortcut with layers of its own",
         to_string(y.graph().record(y.value().node).origin), to_string(y.shape()),
         to_string(shortcut.shape())));
-  return relu(y + shortcut);
+  return relu({add({y, x.where()}, shortcut), x.where()});
 }
 
 }  // namespace plexaura::layers

@@ -49,7 +49,7 @@ void ResidualBlock::members(MemberVisitor& visit) {
 }
 
 Node ResidualBlock::operator()(Operand x) {
-  const auto call = enter(x);
+  const auto call = enter_unseen(x);
   const Node shortcut = downsample_ ? (*downsample_)(x) : x.node();
   Node y = x.node();
   for (const auto& convolution : convolutions_) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include "core/autodiff/gradients.h"
 #include "core/graph/print.h"
 #include "core/ops/binary.h"
 #include "core/ops/matmul.h"
@@ -14,6 +16,8 @@
 namespace plexaura::testing::module_test {
 
 namespace {
+
+const int line_of_scale = __LINE__ + 12;
 
 class Scale : public Module {
  public:
@@ -163,8 +167,9 @@ TEST_CASE("a part that members() does not list is told, with what to do") {
   Graph graph;
   CHECK(user_error([&] {
           model(graph.input("x", {DType::float32, {2}}));
-        }).find("a parameter has no name yet; list it (or the layer that has it) in members()") !=
-        std::string::npos);
+        })
+            .find("a parameter of shape [2] has no name, so that no store holds it; list it, or the layer "
+                  "that has it, in members()") != std::string::npos);
 }
 
 TEST_CASE("two members of one name are told with both lines") {
@@ -197,18 +202,21 @@ TEST_CASE("a parameter that the model does not use is told with the names that i
   CHECK(user_error([&] { training_outputs(graph, {}, store, 1); }).starts_with("LossOutputs::loss is empty"));
 }
 
-TEST_CASE("an error within a layer names the caller's line and the module's path") {
+TEST_CASE("an error within a module names its line, its path, and the line that called it") {
   Net net;
   specs_of(net, DType::float32);
   Graph graph;
   const Node x = graph.input("x", {DType::float32, {4}});
   const int line = __LINE__ + 1;
   const std::string text = user_error([&] { (*net.blocks[1])(x); });
-  CHECK(text.find("module_test.cpp:" + std::to_string(line) + " (layer1.1): mul(float32[4], float32[3])") !=
-        std::string::npos);
+  CHECK_MESSAGE(
+      text.find(fmt::format("module_test.cpp:{} (layer1.1), called from tests/params/module_test.cpp:{}: "
+                            "mul(float32[4], float32[3])",
+                            line_of_scale, line)) != std::string::npos,
+      text);
 }
 
-TEST_CASE("an error in a module names the line of the outermost call") {
+TEST_CASE("an error in a module names the line that called the outermost one") {
   struct Pair : Module {
     void members(MemberVisitor& visit) override {
       visit("first", first);
@@ -225,9 +233,45 @@ TEST_CASE("an error in a module names the line of the outermost call") {
   const Node x = graph.input("x", {DType::float32, {3}});
   const int line = __LINE__ + 1;
   const std::string text = user_error([&] { pair(x); });
-  CHECK(text.find("module_test.cpp:" + std::to_string(line) + " (second): mul(float32[3], float32[4])") !=
-        std::string::npos);
-  CHECK_FALSE(graph.has_origin());
+  CHECK_MESSAGE(
+      text.find(fmt::format("module_test.cpp:{} (second), called from tests/params/module_test.cpp:{}: "
+                            "mul(float32[3], float32[4])",
+                            line_of_scale, line)) != std::string::npos,
+      text);
+  CHECK(to_string(graph.record((x * 2).id()).origin).find("called from") == std::string::npos);
+}
+
+TEST_CASE(
+    "a layer whose source nobody reads has the line of its caller, and a gradient the place of its node") {
+  struct Hidden : Module {
+    Node operator()(Operand x) {
+      const auto call = enter_unseen(x);
+      return x.node() * 2;
+    }
+  };
+  struct Outer : Module {
+    Node operator()(Operand x) {
+      const auto call = enter(x);
+      const Node y = exp(x.node());
+      return hidden(y);
+    }
+    Hidden hidden;
+  } outer;
+  const int line_of_call = __LINE__ - 4;
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {3}});
+  const int line = __LINE__ + 1;
+  const Node y = outer(x);
+  const std::string place = fmt::format(
+      "tests/params/module_test.cpp:{}, called from tests/params/module_test.cpp:{}", line_of_call, line);
+  CHECK(to_string(graph.record(y.id()).origin) == place);
+  const Node grad = gradients(sum(y), {x})[0];
+  bool found = false;
+  for (NodeId id = 0; id <= grad.id(); ++id)
+    found = found || to_string(graph.record(id).origin) == "gradient of " + place;
+  CHECK(found);
+  CHECK(to_string(graph.record(Hidden()(x).id()).origin) ==
+        fmt::format("tests/params/module_test.cpp:{}", __LINE__ - 1));
 }
 
 TEST_CASE("a module's path holds wherever it is called from") {
