@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/export.h"
+#include "core/graph/graph_life.h"
 #include "core/graph/leaf.h"
 #include "core/graph/node.h"
 #include "core/graph/op.h"
@@ -39,7 +40,8 @@ struct Update {
 class PLEXAURA_API Graph {
  public:
   // `mode` is what layers like dropout and batch norm look at when they build themselves.
-  explicit Graph(Mode mode = Mode::train) : mode_(mode) {}
+  explicit Graph(Mode mode = Mode::train) : life_(GraphLife::begin(*this)), mode_(mode) {}
+  ~Graph() { life_.end(); }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
@@ -65,6 +67,7 @@ class PLEXAURA_API Graph {
   Origin origin_of(Where where) const;
 
   Mode mode() const { return mode_; }
+  const GraphLife& life() const { return life_; }
   std::size_t size() const { return records_.size(); }
   const NodeRecord& record(NodeId id) const { return records_[id]; }
   const TensorType& type(Value value) const { return records_[value.node].types[value.output]; }
@@ -123,6 +126,7 @@ class PLEXAURA_API Graph {
   Node leaf(Leaf leaf, Where where);
   Node named_leaf(LeafKind kind, std::string name, TensorType type, Where where);
 
+  GraphLife& life_;
   Mode mode_;
   std::deque<NodeRecord> records_;
   std::vector<Update> updates_;

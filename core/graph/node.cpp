@@ -48,10 +48,19 @@ void check_finite(double number, const Tensor& held, const Node& like, std::sour
 
 }  // namespace
 
+Node::Node(Graph& graph, Value value)
+    : life_(&graph.life()), generation_(life_->generation()), value_(value) {}
+
 Graph& Node::graph() const {
-  if (graph_ == nullptr)
+  if (life_ == nullptr)
     throw UserError("an empty Node was used as a value; every Node comes from a graph's leaf or an op");
-  return *graph_;
+  Graph* graph = life_->graph_of(generation_);
+  if (graph == nullptr)
+    throw UserError(fmt::format(
+        "output {} of node %{} was used after its graph was destroyed; keep the Graph as long as its "
+        "nodes are used",
+        value_.output, value_.node));
+  return *graph;
 }
 
 const TensorType& Node::type() const { return graph().type(value_); }

@@ -16,6 +16,7 @@
 namespace plexaura {
 
 class Graph;
+class GraphLife;
 class Op;
 
 using NodeId = std::uint32_t;
@@ -28,13 +29,14 @@ struct Value {
 };
 
 // The user's handle of a value in a graph: small, copied freely, valid as long as its graph. An empty Node
-// belongs to no graph; using one where a value is needed throws UserError.
+// belongs to no graph; using one where a value is needed throws UserError, and so does using a Node whose graph was
+// destroyed.
 class PLEXAURA_API Node {
  public:
   Node() = default;
-  Node(Graph& graph, Value value) : graph_(&graph), value_(value) {}
+  Node(Graph& graph, Value value);
 
-  explicit operator bool() const { return graph_ != nullptr; }
+  explicit operator bool() const { return life_ != nullptr; }
   Graph& graph() const;
   Value value() const { return value_; }
   NodeId id() const { return value_.node; }
@@ -51,7 +53,8 @@ class PLEXAURA_API Node {
   }
 
  private:
-  Graph* graph_ = nullptr;
+  const GraphLife* life_ = nullptr;
+  std::uint32_t generation_ = 0;  // of the graph
   Value value_;
 };
 

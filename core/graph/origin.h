@@ -22,7 +22,7 @@ struct PLEXAURA_API Origin {
   static Origin at(std::source_location where);
 };
 
-PLEXAURA_API std::string to_string(
-    const Origin& origin);  // "gradient of net.h:7 (hidden1), called from main.cpp:5"
+// "gradient of net.h:7 (hidden1), called from main.cpp:5"
+PLEXAURA_API std::string to_string(const Origin& origin);
 
 }  // namespace plexaura

@@ -235,4 +235,25 @@ TEST_CASE("a step scalar has the dtype that it is stored in") {
               "learning_rate"));
 }
 
+TEST_CASE("a node whose graph is gone is refused in words") {
+  Node dead;
+  {
+    Graph graph;
+    dead = graph.input("x", row);
+    CHECK(dead.shape() == Shape{3});
+  }
+  const auto check = [&] {
+    CHECK(user_error([&] { dead.shape(); }) ==
+          "output 0 of node %0 was used after its graph was destroyed; keep the Graph as long as its nodes "
+          "are used");
+    CHECK(holds(user_error([&] { dead + 1; }), "after its graph was destroyed"));
+  };
+  check();
+  Graph next;  // may lie where the first one lay
+  const Node x = next.input("x", row);
+  check();
+  CHECK(holds(user_error([&] { x + dead; }), "after its graph was destroyed"));
+  CHECK(x.shape() == Shape{3});
+}
+
 }  // namespace plexaura::testing::graph_test
