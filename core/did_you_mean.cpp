@@ -1,6 +1,7 @@
 #include "core/did_you_mean.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -29,9 +30,17 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   return above.back();
 }
 
+bool is_same_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](unsigned char letter) { return std::tolower(letter); };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 }  // namespace
 
 std::string nearest(std::string_view name, std::span<const std::string> known) {
+  const auto same = std::ranges::find_if(
+      known, [&](const std::string& candidate) { return is_same_but_for_case(name, candidate); });
+  if (same != known.end()) return *same;
   std::string best;
   std::size_t fewest = 0;
   for (const std::string& candidate : known) {

@@ -25,6 +25,11 @@ TEST_CASE("of two the nearer one, and the first of equals") {
   CHECK(nearest("steps2", std::vector<std::string>{"steps1", "steps3"}) == "steps1");
 }
 
+TEST_CASE("a name that differs in its case alone comes first") {
+  CHECK(nearest("B", std::vector<std::string>{"a", "b"}) == "b");
+  CHECK(nearest("BATCH_NORM", std::vector<std::string>{"batchnorm", "batch_norm"}) == "batch_norm");
+}
+
 TEST_CASE("the question in an error's text") {
   const std::vector<std::string> names{"relu", "tanh"};
   CHECK(did_you_mean("tahn", names) == "; did you mean 'tanh'?");
