@@ -171,10 +171,12 @@ class Binder {
     if (candidates.empty() && region.nodes.size() > 1) return bind_one_by_one(region);
     if (candidates.empty() && needs_ranks(region)) return bind_collective(region, query);
     if (candidates.empty())
-      throw UserError(
-          fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; register one, or use "
-                      "another backend",
-                      name_of(graph(), region.nodes.back()), backend_.info().name, region.kind));
+      throw UserError(fmt::format("{}: the backend '{}' has no kernel for '{}' with these types; {}",
+                                  name_of(graph(), region.nodes.back()), backend_.info().name, region.kind,
+                                  backend_.info().host_memory
+                                      ? "register one with register_host_kernel(), or use another backend"
+                                      : "programs can register kernels for the backend 'cpu' alone: use "
+                                        "that, or compose it of other ops"));
     const auto reorders = [&](const Candidate& candidate) {
       return seconds_of_reorders(region, candidate, targets);
     };
