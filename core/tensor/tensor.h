@@ -43,6 +43,8 @@ class PLEXAURA_API Tensor {
 
   std::byte* data() { return memory_.get(); }
   const std::byte* data() const { return memory_.get(); }
+  // Who holds this keeps the elements where they are, but not what they are.
+  const std::shared_ptr<std::byte>& memory() const { return memory_; }
 
   // The elements as T; throws UserError when T does not belong to the dtype.
   template <class T>

@@ -1,28 +1,35 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
-#include <utility>
 
+#include "core/export.h"
 #include "core/tensor/tensor.h"
 
 namespace plexaura {
 
-// A value for an input of a program, by the input's name. A temporary tensor is kept; another one is only
-// referred to and must outlive the Feed.
-class Feed {
+// A value for an input of a program, by the input's name. A temporary tensor is kept. Of another one this knows where
+// its elements lie: whoever reads them after the tensor was destroyed or assigned to gets a UserError.
+class PLEXAURA_API Feed {
  public:
-  Feed(std::string name, const Tensor& tensor)
-      : name_(std::move(name)), tensor_(std::shared_ptr<const Tensor>(), &tensor) {}
-  Feed(std::string name, Tensor&& tensor)
-      : name_(std::move(name)), tensor_(std::make_shared<const Tensor>(std::move(tensor))) {}
+  Feed(std::string name, const Tensor& tensor);
+  Feed(std::string name, Tensor&& tensor);
 
   const std::string& name() const { return name_; }
-  const Tensor& tensor() const { return *tensor_; }
+  const TensorType& type() const { return type_; }
+  // The elements, which lie there as long as the tensor does.
+  const std::byte* data() const;
+  // A tensor of the same memory.
+  Tensor tensor() const;
 
  private:
+  std::shared_ptr<std::byte> memory() const;
+
   std::string name_;
-  std::shared_ptr<const Tensor> tensor_;  // owns nothing where the tensor is only referred to
+  TensorType type_;
+  std::shared_ptr<std::byte> kept_;  // null where the tensor is not kept
+  std::weak_ptr<std::byte> memory_;
 };
 
 }  // namespace plexaura

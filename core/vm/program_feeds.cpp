@@ -12,17 +12,25 @@ namespace plexaura {
 
 namespace {
 
-UserError unknown_input(const Program& program, const std::string& name) {
-  std::vector<std::string> known = program.unread_inputs;
-  for (const Program::Feed& feed : program.feeds) known.push_back(feed.name);
-  return UserError(fmt::format("VM::run: the program has no input '{}'{}", name, did_you_mean(name, known)));
+bool is_fed(std::span<const Feed> feeds, const std::string& name) {
+  return std::ranges::find(feeds, name, &Feed::name) != feeds.end();
+}
+
+// Inputs that are fed already are not what was meant.
+UserError unknown_input(const Program& program, std::span<const Feed> feeds, const std::string& name) {
+  std::vector<std::string> missing;
+  for (const Program::Feed& feed : program.feeds)
+    if (!is_fed(feeds, feed.name)) missing.push_back(feed.name);
+  for (const std::string& unread : program.unread_inputs)
+    if (!is_fed(feeds, unread)) missing.push_back(unread);
+  return UserError(
+      fmt::format("VM::run: the program has no input '{}'{}", name, did_you_mean(name, missing)));
 }
 
 // A bool of another byte than 0 and 1 is undefined behaviour where it is read.
 void check_flags(const Feed& feed) {
-  const Tensor& tensor = feed.tensor();
-  if (tensor.dtype() != DType::boolean) return;
-  const std::span bytes(tensor.data(), tensor.bytes());
+  if (feed.type().dtype != DType::boolean) return;
+  const std::span bytes(feed.data(), static_cast<std::size_t>(feed.type().bytes()));
   const auto wrong = std::ranges::find_if(bytes, [](std::byte byte) { return byte > std::byte{1}; });
   if (wrong != bytes.end())
     throw UserError(fmt::format("VM::run: element {} of the input '{}' is the byte {}; a bool is 0 or 1",
@@ -44,7 +52,8 @@ void ProgramFeeds::fill(std::span<const Feed> feeds, const StepBlock& block) {
     own = memory_.take_slot(program_.feed_bytes);
     slot = own.get();
     for (std::size_t i = 0; i < given_.size(); ++i)
-      std::memcpy(slot->address() + program_.feeds[i].offset, given_[i]->data(), given_[i]->bytes());
+      std::memcpy(slot->address() + program_.feeds[i].offset, given_[i],
+                  static_cast<std::size_t>(program_.feeds[i].type.bytes()));
   }
   write_step_block(block, slot->address());
   current_ = &memory_.send(*slot, program_.feed_bytes);
@@ -52,10 +61,10 @@ void ProgramFeeds::fill(std::span<const Feed> feeds, const StepBlock& block) {
 
 FeedSlot* ProgramFeeds::slot_of_given() const {
   if (given_.empty()) return nullptr;
-  FeedSlot* slot = memory_.find(given_[0]->data());
+  FeedSlot* slot = memory_.find(given_[0]);
   if (slot == nullptr || slot->bytes() < program_.feed_bytes) return nullptr;
   for (std::size_t i = 0; i < given_.size(); ++i)
-    if (given_[i]->data() != slot->address() + program_.feeds[i].offset) return nullptr;
+    if (given_[i] != slot->address() + program_.feeds[i].offset) return nullptr;
   return slot;
 }
 
@@ -63,19 +72,16 @@ void ProgramFeeds::resolve(std::span<const Feed> feeds) {
   std::ranges::fill(given_, nullptr);
   for (std::size_t i = 0; i < feeds.size(); ++i) {
     const Feed& feed = feeds[i];
-    const std::size_t index = index_of(feed, i);
+    const std::size_t index = index_of(feeds, i);
     if (std::ranges::find(feeds.first(i), feed.name(), &Feed::name) != feeds.first(i).end())
       throw UserError(fmt::format("VM::run: the input '{}' was fed twice; feed each once", feed.name()));
     if (index == given_.size()) continue;
     const Program::Feed& wanted = program_.feeds[index];
-    if (feed.tensor().type() != wanted.type)
+    if (feed.type() != wanted.type)
       throw UserError(fmt::format("VM::run: the input '{}' is {} and was fed {}", feed.name(),
-                                  to_string(wanted.type), to_string(feed.tensor().type())));
-    if (feed.tensor().data() == nullptr)
-      throw UserError(
-          fmt::format("VM::run: the input '{}' was fed a tensor that was moved from", feed.name()));
+                                  to_string(wanted.type), to_string(feed.type())));
     check_flags(feed);
-    given_[index] = &feed.tensor();
+    given_[index] = feed.data();
   }
   const auto missing = std::ranges::find(given_, nullptr);
   if (missing == given_.end()) return;
@@ -84,12 +90,13 @@ void ProgramFeeds::resolve(std::span<const Feed> feeds) {
       fmt::format("VM::run: the input '{}' was not fed; it is {}", wanted.name, to_string(wanted.type)));
 }
 
-std::size_t ProgramFeeds::index_of(const Feed& feed, std::size_t guess) const {
-  if (guess < program_.feeds.size() && program_.feeds[guess].name == feed.name()) return guess;
+std::size_t ProgramFeeds::index_of(std::span<const Feed> feeds, std::size_t place) const {
+  const Feed& feed = feeds[place];
+  if (place < program_.feeds.size() && program_.feeds[place].name == feed.name()) return place;
   const auto found = std::ranges::find(program_.feeds, feed.name(), &Program::Feed::name);
   if (found == program_.feeds.end() &&
       std::ranges::find(program_.unread_inputs, feed.name()) == program_.unread_inputs.end())
-    throw unknown_input(program_, feed.name());
+    throw unknown_input(program_, feeds, feed.name());
   return static_cast<std::size_t>(found - program_.feeds.begin());
 }
 

@@ -28,15 +28,15 @@ class ProgramFeeds {
 
  private:
   void resolve(std::span<const Feed> feeds);
-  // The place of an input in Program::feeds; their number for one that is never read.
-  std::size_t index_of(const Feed& feed, std::size_t guess) const;
+  // The place of a feed's input in Program::feeds, most often the same; their number for one that is never read.
+  std::size_t index_of(std::span<const Feed> feeds, std::size_t place) const;
   // The slot in which the given values lie where the program wants them; null where there is none.
   FeedSlot* slot_of_given() const;
 
   const Program& program_;
   FeedMemory& memory_;
   FeedSlot* current_ = nullptr;
-  std::vector<const Tensor*> given_;  // for each of Program::feeds
+  std::vector<const std::byte*> given_;  // for each of Program::feeds: the elements
 };
 
 }  // namespace plexaura

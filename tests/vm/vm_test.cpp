@@ -100,7 +100,46 @@ TEST_CASE("a list of feeds keeps tensors that were made for it") {
   feeds.clear();
   sum.vm.run(copies);
   CHECK(sum.vm.output() == filled(3));
-  CHECK(&copies[0].tensor() == &left);
+  CHECK(copies[0].data() == left.data());
+}
+
+TEST_CASE(
+    "an unknown input is taken for one that was not fed, and first for one that differs in its case alone") {
+  Graph graph;
+  const Node a = graph.input("a", type);
+  const std::vector<ProgramOutput> outputs{{.node = a + graph.input("b", type) + graph.input("lefty", type)}};
+  VM vm(compile(graph, outputs, test_backend()), test_backend());
+  const auto error = [&](const char* name) {
+    return user_error([&] { vm.run({{"a", filled(1)}, {name, filled(1)}}); });
+  };
+  CHECK(error("B") == "VM::run: the program has no input 'B'; did you mean 'b'?");
+  CHECK(error("A") == "VM::run: the program has no input 'A'; did you mean 'b'?");
+  CHECK(error("LEFTY") == "VM::run: the program has no input 'LEFTY'; did you mean 'lefty'?");
+}
+
+TEST_CASE("a feed whose tensor is gone is refused in words") {
+  Sum sum;
+  std::vector<Feed> feeds{{"right", filled(2)}};
+  Tensor changing = filled(1);
+  {
+    const Tensor left = filled(1);
+    feeds.emplace_back("left", left);
+    sum.vm.run(feeds);
+    CHECK(sum.vm.output() == filled(3));
+  }
+  const std::string text =
+      "the tensor that the input 'left' was fed was destroyed or assigned to after the Feed was made; keep "
+      "it as it is "
+      "until the run, or make the Feed of std::move(tensor)";
+  CHECK(user_error([&] { sum.vm.run(feeds); }) == text);
+  CHECK(user_error([&] { feeds.back().tensor(); }) == text);
+  feeds.back() = Feed("left", changing);
+  changing = filled(5);
+  CHECK(user_error([&] { sum.vm.run(feeds); }) == text);
+  Tensor moved = std::move(changing);
+  // NOLINTNEXTLINE(bugprone-use-after-move): that is what is tested
+  CHECK(user_error([&] { Feed("left", changing); }) ==
+        "the input 'left' was fed a tensor that was moved from");
 }
 
 TEST_CASE("what a program computes cannot be read before it has run") {
