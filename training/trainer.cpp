@@ -26,6 +26,16 @@ namespace plexaura {
 
 namespace {
 
+TrainerParts with_store(TrainerParts parts, ParameterStore& store) {
+  return {.model = std::move(parts.model),
+          .store = store,
+          .backend = parts.backend,
+          .train = std::move(parts.train),
+          .validation = std::move(parts.validation),
+          .collective = parts.collective,
+          .strategy = parts.strategy};
+}
+
 // The signal of the lowest rank that received one.
 int agreed_signal(Collective& collective, int mine) {
   for (const std::string& text : collective.gather_all(std::to_string(mine), "the signal that ends the run"))
@@ -39,7 +49,9 @@ TrainingObserver::~TrainingObserver() = default;
 Trainer::~Trainer() = default;
 
 Trainer::Trainer(TrainerParts parts, TrainerOptions options)
-    : parts_(std::move(parts)), options_(std::move(options)) {
+    : store_(parts.store.share()),
+      parts_(with_store(std::move(parts), store_)),
+      options_(std::move(options)) {
   if (parts_.collective == nullptr) {
     if (parts_.strategy != nullptr)
       throw UserError(
@@ -163,7 +175,7 @@ TrainingResult Trainer::run() {
 
 TrainingResult Trainer::run(TrainingObserver& observer) {
   require_programs();
-  if (std::exchange(ran_, true))
+  if (ran_.exchange(true))
     throw UserError(
         "Trainer::run was called twice; a Trainer runs once: to train on, make another one, whose "
         "run begins with the store's weights");

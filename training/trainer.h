@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -31,7 +32,7 @@ class StepSource;
 struct LoaderOptions;
 struct Step;
 
-// What a run is made of. Everything outlives the Trainer. All ranks bring equal parts but for `collective`
+// What a run is made of. Everything outlives the Trainer but the store, which it shares. All ranks bring equal parts but for `collective`
 // and `strategy`.
 struct TrainerParts {
   ModelBuilder model;
@@ -257,7 +258,8 @@ class Trainer {
   bool is_to_stop() const { return noted_signal_ != 0 || asked_to_end_; }
 
   SingleProcess alone_;
-  TrainerParts parts_;
+  ParameterStore store_;
+  TrainerParts parts_;  // with that store
   TrainerOptions options_;
   std::optional<TakenParts> taken_;
   BatchPlan train_plan_;
@@ -287,7 +289,7 @@ class Trainer {
   bool saved_ = false;                 // as it stands
   bool has_other_kernels_ = false;
   bool has_other_buckets_ = false;
-  bool ran_ = false;
+  std::atomic<bool> ran_ = false;
   bool has_begun_ = false;  // and the strategy was given its state
   // With local scope, where ranks were lost: what the former strategy had, until the next one has it.
   std::optional<std::vector<StrategyState>> own_state_;

@@ -7,7 +7,9 @@ Event::~Event() = default;
 Recording::~Recording() = default;
 Launch::~Launch() = default;
 Kernel::~Kernel() = default;
-Backend::~Backend() = default;
+
+Backend::Backend() : exists_(std::make_shared<std::atomic<bool>>(true)) {}
+Backend::~Backend() { exists_->store(false, std::memory_order_relaxed); }
 
 std::unique_ptr<Recording> Backend::record(const std::function<void()>&) { return nullptr; }
 std::vector<Region> Backend::regions(const Graph&, NodeId, const Uses&) const { return {}; }

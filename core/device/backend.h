@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -148,9 +149,11 @@ enum class MemoryUse : std::uint8_t {
   staging  // host memory that copies may read and write asynchronously
 };
 
-class PLEXAURA_API Backend {
+class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
  public:
+  Backend();
   virtual ~Backend();
+
 
   virtual const BackendInfo& info() const = 0;
 
@@ -179,6 +182,10 @@ class PLEXAURA_API Backend {
   // is the rule, and the host sums. A backend that offers a kernel of its own joins the ranks itself; then the
   // backends of all ranks offer one. It gives the row-major layout, is never measured, and may be recorded.
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
+
+ private:
+  friend class BackendUse;
+  std::shared_ptr<std::atomic<bool>> exists_;
 };
 
 // The region of one node.

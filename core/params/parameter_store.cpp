@@ -15,50 +15,54 @@ bool is_parameter_name(std::string_view name) {
 }
 
 ParameterStore::ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed)
-    : specs_(std::move(specs)) {
+    : state_(std::make_shared<State>()) {
+  state_->specs = std::move(specs);
   const auto remember = [&](const std::string& name, std::size_t index) {
     if (!is_parameter_name(name))
       throw UserError(fmt::format(
           "a parameter is named '{}'; use letters and digits of ASCII, '_', '-' and dots alone", name));
-    if (!by_name_.emplace(name, index).second)
+    if (!state_->by_name.emplace(name, index).second)
       throw UserError(fmt::format(
           "two parameters are named '{}'; give each its own name, or share one object to tie them", name));
   };
-  for (std::size_t i = 0; i < specs_.size(); ++i) {
-    const ParameterSpec& spec = specs_[i];
+  for (std::size_t i = 0; i < state_->specs.size(); ++i) {
+    const ParameterSpec& spec = state_->specs[i];
     remember(spec.name, i);
     for (const std::string& alias : spec.aliases) remember(alias, i);
     if (spec.type.dtype != dtype())
       throw UserError(
           fmt::format("the parameter '{}' is {} and '{}' is {}; all parameters of a model have one dtype",
-                      spec.name, name_of(spec.type.dtype), specs_[0].name, name_of(dtype())));
-    logical_.push_back(spec.initialiser.make(spec.type, spec.name, seed));
+                      spec.name, name_of(spec.type.dtype), state_->specs[0].name, name_of(dtype())));
+    state_->logical.push_back(spec.initialiser.make(spec.type, spec.name, seed));
   }
-  types_ = placement_.types = ArenaTypes::all(dtype());
+  state_->types = state_->placement.types = ArenaTypes::all(dtype());
 }
 
 const ParameterSpec& ParameterStore::spec(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  if (found != by_name_.end()) return specs_[found->second];
+  const auto found = state_->by_name.find(name);
+  if (found != state_->by_name.end()) return state_->specs[found->second];
   std::vector<std::string> known;
-  for (const auto& [key, index] : by_name_) known.push_back(key);
+  for (const auto& [key, index] : state_->by_name) known.push_back(key);
   throw UserError(fmt::format("there is no parameter '{}'{}", name, did_you_mean(name, known)));
 }
 
-bool ParameterStore::contains(std::string_view name) const { return by_name_.contains(name); }
+bool ParameterStore::contains(std::string_view name) const { return state_->by_name.contains(name); }
 
-DType ParameterStore::dtype() const { return specs_.empty() ? DType::float32 : specs_[0].type.dtype; }
+DType ParameterStore::dtype() const {
+  return state_->specs.empty() ? DType::float32 : state_->specs[0].type.dtype;
+}
 
 std::int64_t ParameterStore::trainable_elements() const {
   std::int64_t total = 0;
-  for (const ParameterSpec& spec : specs_)
+  for (const ParameterSpec& spec : state_->specs)
     if (spec.role == ParameterRole::trainable) total += spec.type.shape.elements();
   return total;
 }
 
 Tensor ParameterStore::read(std::string_view name) const {
   const ParameterSpec& found = spec(name);
-  return placed() ? read_from(ArenaKind::value, values(), found.name) : logical_[by_name_.find(name)->second];
+  return placed() ? read_from(ArenaKind::value, values(), found.name)
+                  : state_->logical[state_->by_name.find(name)->second];
 }
 
 void ParameterStore::write(std::string_view name, const Tensor& value) {
@@ -70,14 +74,15 @@ void ParameterStore::write(std::string_view name, const Tensor& value) {
   if (placed())
     write_value_of(found.name, value);
   else
-    logical_[by_name_.find(name)->second] = value;
+    state_->logical[state_->by_name.find(name)->second] = value;
   raise_version();
 }
 
 void ParameterStore::set_trainable(std::string_view name, bool trainable) {
   if (spec(name).role == ParameterRole::buffer)
     throw UserError(fmt::format("'{}' is a buffer: it is neither trained nor frozen", name));
-  specs_[by_name_.find(name)->second].role = trainable ? ParameterRole::trainable : ParameterRole::frozen;
+  state_->specs[state_->by_name.find(name)->second].role =
+      trainable ? ParameterRole::trainable : ParameterRole::frozen;
 }
 
 void ParameterStore::set_types(const ArenaTypes& types) {
@@ -89,14 +94,14 @@ void ParameterStore::set_types(const ArenaTypes& types) {
     if (!is_floating(dtype))
       throw UserError(fmt::format("an arena of the parameter store is to hold {}; choose a floating type",
                                   name_of(dtype)));
-  types_ = types;
-  if (!placed()) placement_.types = types;
+  state_->types = types;
+  if (!placed()) state_->placement.types = types;
 }
 
 // The program that made the placement may have mentioned nothing.
 Placement ParameterStore::complete(Placement placement) const {
-  if (placement.entries.empty()) placement.types = types_;
-  for (const ParameterSpec& spec : specs_)
+  if (placement.entries.empty()) placement.types = state_->types;
+  for (const ParameterSpec& spec : state_->specs)
     if (placement.find(spec.name) == nullptr)
       placement.append(spec.name, spec.type, ParameterRole::frozen,
                        Layout::row_major(spec.type.shape.rank()));
@@ -105,11 +110,11 @@ Placement ParameterStore::complete(Placement placement) const {
 
 void ParameterStore::place(Placement placement, Backend& backend, const MemoryProviders& memory) {
   placement = complete(std::move(placement));
-  if (placement.types != types_)
+  if (placement.types != state_->types)
     throw UserError(
         fmt::format("the program was compiled for arenas of {} and the store has {}; compile it with "
                     "the types of the store",
-                    to_text(placement.types), to_text(types_)));
+                    to_text(placement.types), to_text(state_->types)));
   for (const Placement::Entry& entry : placement.entries)
     if (spec(entry.name).type != entry.type)
       throw UserError(fmt::format("the program uses '{}' as {} and the store holds {}; {}", entry.name,
@@ -119,46 +124,47 @@ void ParameterStore::place(Placement placement, Backend& backend, const MemoryPr
                                       : "a model has the dtype of the last store that was made for it: make "
                                         "both of one dtype"));
   std::vector<Tensor> values;
-  for (const ParameterSpec& spec : specs_) values.push_back(read(spec.name));
-  std::vector<std::map<std::string, Tensor>> states(states_.size());
-  for (std::size_t i = 0; i < states_.size(); ++i)
-    for (const Placement::Entry& entry : placement_.entries)
+  for (const ParameterSpec& spec : state_->specs) values.push_back(read(spec.name));
+  std::vector<std::map<std::string, Tensor>> states(state_->states.size());
+  for (std::size_t i = 0; i < state_->states.size(); ++i)
+    for (const Placement::Entry& entry : state_->placement.entries)
       if (entry.role == ParameterRole::trainable)
         states[i].emplace(entry.name, read_state(static_cast<std::int64_t>(i), entry.name));
 
-  const LossScale scale = scaling_ ? read_loss_scale() : LossScale{};
+  const LossScale scale = state_->scaling ? read_loss_scale() : LossScale{};
 
-  if (placed()) settle(*backend_);
-  placement_ = std::move(placement);
-  backend_ = &backend;
-  ++placed_times_;
-  values_ = zeroed(placement_.bytes(ArenaKind::value), memory.values);
-  shadow_ = types_.shadow ? zeroed(placement_.bytes(ArenaKind::shadow), {}) : nullptr;
-  scaling_ = types_.scales_loss() ? zeroed(placement_.bytes(ArenaKind::scaling), {}) : nullptr;
-  if (scaling_) write_loss_scale(scale);
-  gradients_ = zeroed(placement_.bytes(ArenaKind::gradient), memory.gradients);
-  addends_ = nullptr;
-  states_.clear();
-  for (std::size_t i = 0; i < specs_.size(); ++i) write_value_of(specs_[i].name, values[i]);
-  logical_.clear();
+  if (placed()) settle(this->backend());
+  state_->placement = std::move(placement);
+  state_->backend.emplace(backend);
+  ++state_->placed_times;
+  state_->values = zeroed(state_->placement.bytes(ArenaKind::value), memory.values);
+  state_->shadow = state_->types.shadow ? zeroed(state_->placement.bytes(ArenaKind::shadow), {}) : nullptr;
+  state_->scaling =
+      state_->types.scales_loss() ? zeroed(state_->placement.bytes(ArenaKind::scaling), {}) : nullptr;
+  if (state_->scaling) write_loss_scale(scale);
+  state_->gradients = zeroed(state_->placement.bytes(ArenaKind::gradient), memory.gradients);
+  state_->addends = nullptr;
+  state_->states.clear();
+  for (std::size_t i = 0; i < state_->specs.size(); ++i) write_value_of(state_->specs[i].name, values[i]);
+  state_->logical.clear();
   require_states(static_cast<std::int64_t>(states.size()));
   for (std::size_t i = 0; i < states.size(); ++i)
     for (const auto& [name, state] : states[i])
-      if (placement_.find(name)->role == ParameterRole::trainable)
-        write_to(ArenaKind::state, states_[i]->address(), name, state);
+      if (state_->placement.find(name)->role == ParameterRole::trainable)
+        write_to(ArenaKind::state, state_->states[i]->address(), name, state);
   raise_version();
 }
 
 void ParameterStore::require_states(std::int64_t count) {
   backend();
-  while (states() < count) states_.push_back(zeroed(placement_.bytes(ArenaKind::state), {}));
+  while (states() < count) state_->states.push_back(zeroed(state_->placement.bytes(ArenaKind::state), {}));
 }
 
 void ParameterStore::reset_states() {
-  for (const auto& state : states_)
-    write_zeros(backend(), state->address(), placement_.bytes(ArenaKind::state));
-  if (scaling_) write_loss_scale({});
-  updates_ = 0;
+  for (const auto& memory : state_->states)
+    write_zeros(backend(), memory->address(), state_->placement.bytes(ArenaKind::state));
+  if (state_->scaling) write_loss_scale({});
+  state_->updates = 0;
 }
 
 namespace {
@@ -178,7 +184,7 @@ Tensor ParameterStore::read_state(std::int64_t index, std::string_view name) con
 
 void ParameterStore::write_state(std::int64_t index, std::string_view name, const Tensor& value) {
   require_state(entry(name));
-  const TensorType type{placement_.types.states, entry(name).type.shape};
+  const TensorType type{state_->placement.types.states, entry(name).type.shape};
   if (value.type() != type)
     throw UserError(fmt::format("the state of '{}' is {} and cannot be overwritten with {}", entry(name).name,
                                 to_string(type), to_string(value.type())));
@@ -195,29 +201,29 @@ Tensor ParameterStore::read_shadow(std::string_view name) const {
   return read_from(ArenaKind::shadow, shadow(), name);
 }
 
-Address ParameterStore::values() const { return backend(), values_->address(); }
-Address ParameterStore::gradients() const { return backend(), gradients_->address(); }
+Address ParameterStore::values() const { return backend(), state_->values->address(); }
+Address ParameterStore::gradients() const { return backend(), state_->gradients->address(); }
 Address ParameterStore::state(std::int64_t index) const {
   backend();
   if (index < 0 || index >= states())
     throw UserError(fmt::format(
         "the parameter store has {} arenas of optimizer state and was asked for number {}, counted from 0",
         states(), index));
-  return states_[static_cast<std::size_t>(index)]->address();
+  return state_->states[static_cast<std::size_t>(index)]->address();
 }
 
 Address ParameterStore::shadow() const {
   backend();
-  if (!shadow_)
+  if (!state_->shadow)
     throw UserError("the parameter store has no shadow of its values; give it one with set_types()");
-  return shadow_->address();
+  return state_->shadow->address();
 }
 
 Address ParameterStore::scaling() const {
   backend();
-  if (!scaling_)
+  if (!state_->scaling)
     throw UserError("the parameter store has no loss scale; give it one with set_types(): float16 has one");
-  return scaling_->address();
+  return state_->scaling->address();
 }
 
 LossScale ParameterStore::read_loss_scale() const {
@@ -233,50 +239,52 @@ void ParameterStore::write_loss_scale(const LossScale& scale) {
 
 Address ParameterStore::addends() {
   backend();
-  if (!addends_) addends_ = zeroed(placement_.bytes(ArenaKind::addend), {});
-  return addends_->address();
+  if (!state_->addends) state_->addends = zeroed(state_->placement.bytes(ArenaKind::addend), {});
+  return state_->addends->address();
 }
 
 void ParameterStore::update_shadow() {
-  if (!shadow_) return;
-  for (const ParameterSpec& spec : specs_) write_to(ArenaKind::shadow, shadow(), spec.name, read(spec.name));
+  if (!state_->shadow) return;
+  for (const ParameterSpec& spec : state_->specs)
+    write_to(ArenaKind::shadow, shadow(), spec.name, read(spec.name));
 }
 
 Backend& ParameterStore::backend() const {
-  if (backend_ == nullptr)
+  if (!placed())
     throw UserError(
         "the parameter store is not placed yet and has no gradients, state or addresses; call place(), or "
         "make "
         "the VM, Optimizer or Trainer of it first");
-  return *backend_;
+  return state_->backend->get();
 }
 
 const Placement::Entry& ParameterStore::entry(std::string_view name) const {
   backend();
-  return *placement_.find(spec(name).name);
+  return *state_->placement.find(spec(name).name);
 }
 
 Tensor ParameterStore::read_from(ArenaKind arena, Address base, std::string_view name) const {
   const Placement::Entry& found = entry(name);
-  const TensorType type{placement_.dtype(arena, found.role), found.type.shape};
-  return read_value(backend(), base + placement_.bytes_before(arena, found.offset), type, found.layout);
+  const TensorType type{state_->placement.dtype(arena, found.role), found.type.shape};
+  return read_value(backend(), base + state_->placement.bytes_before(arena, found.offset), type,
+                    found.layout);
 }
 
 void ParameterStore::write_to(ArenaKind arena, Address base, std::string_view name, const Tensor& value) {
   const Placement::Entry& found = entry(name);
-  write_value(backend(), base + placement_.bytes_before(arena, found.offset), found.layout,
-              value.cast(placement_.dtype(arena, found.role)));
+  write_value(backend(), base + state_->placement.bytes_before(arena, found.offset), found.layout,
+              value.cast(state_->placement.dtype(arena, found.role)));
 }
 
 void ParameterStore::write_value_of(std::string_view name, const Tensor& value) {
   write_to(ArenaKind::value, values(), name, value);
-  if (shadow_) write_to(ArenaKind::shadow, shadow(), name, value);
+  if (state_->shadow) write_to(ArenaKind::shadow, shadow(), name, value);
 }
 
 std::unique_ptr<Memory> ParameterStore::zeroed(std::size_t bytes, const MemoryProvider& provider) {
   std::unique_ptr<Memory> memory = provider ? provider(bytes) : nullptr;
-  if (!memory) memory = backend_->allocate(bytes, MemoryUse::device);
-  write_zeros(*backend_, memory->address(), bytes);
+  if (!memory) memory = backend().allocate(bytes, MemoryUse::device);
+  write_zeros(backend(), memory->address(), bytes);
   return memory;
 }
 

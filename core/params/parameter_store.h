@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/device/backend.h"
+#include "core/device/backend_use.h"
 #include "core/export.h"
 #include "core/params/initialiser.h"
 #include "core/params/placement.h"
@@ -49,8 +49,22 @@ class PLEXAURA_API ParameterStore {
   // Throws UserError for a name that cannot be one, two parameters of one name, a mix of dtypes, or a type
   // that is not floating.
   explicit ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed = 0);
+  ParameterStore(const ParameterStore&) =
+      delete;  // two stores of equal weights, or one? share() says the latter
+  // A store that was moved from goes on as the same store, for those that refer to it.
+  ParameterStore(ParameterStore&& other) noexcept : state_(other.state_) {}
+  ParameterStore& operator=(const ParameterStore&) = delete;
+  ParameterStore& operator=(ParameterStore&& other) noexcept {
+    state_ = other.state_;
+    return *this;
+  }
+  ~ParameterStore() = default;
 
-  const std::vector<ParameterSpec>& specs() const { return specs_; }
+  // Another handle of the same parameters, which live as long as one of the handles. What a VM, a Predictor or an
+  // Optimizer does with the store it was given it does with a handle of its own.
+  ParameterStore share() const { return ParameterStore(state_); }
+
+  const std::vector<ParameterSpec>& specs() const { return state_->specs; }
   // By name or alias; UserError that names the nearest known name.
   const ParameterSpec& spec(std::string_view name) const;
   bool contains(std::string_view name) const;
@@ -70,7 +84,7 @@ class PLEXAURA_API ParameterStore {
   // The dtypes of the arenas: that of the parameters, until they are set. As with set_trainable(), they hold for
   // what is compiled from then on, and the store changes when it is placed. UserError where values would not be
   // of dtype(), or an arena not floating.
-  const ArenaTypes& types() const { return types_; }
+  const ArenaTypes& types() const { return state_->types; }
   void set_types(const ArenaTypes& types);
 
   // The placement with the parameters that it does not name behind, as frozen.
@@ -79,20 +93,20 @@ class PLEXAURA_API ParameterStore {
   // Moves everything to arenas, as the complete placement says. May be called again with another placement (a changed
   // frozen set): values and state are kept by name.
   void place(Placement placement, Backend& backend, const MemoryProviders& memory = {});
-  bool placed() const { return backend_ != nullptr; }
-  const Placement& placement() const { return placement_; }
+  bool placed() const { return state_->backend.has_value(); }
+  const Placement& placement() const { return state_->placement; }
 
   // State arenas of the optimizer: zeros at first. Needs a placement.
   void require_states(std::int64_t count);
-  std::int64_t states() const { return static_cast<std::int64_t>(states_.size()); }
+  std::int64_t states() const { return static_cast<std::int64_t>(state_->states.size()); }
   Tensor read_state(std::int64_t index, std::string_view name) const;
   void write_state(std::int64_t index, std::string_view name, const Tensor& value);
   // For training that begins: zeros in all states, no updates, and the loss scale, where there is one, as at first.
   void reset_states();
 
   // How many updates the states have seen: kept by an Optimizer, and set by load_checkpoint().
-  std::int64_t updates() const { return updates_; }
-  void set_updates(std::int64_t updates) { updates_ = updates; }
+  std::int64_t updates() const { return state_->updates; }
+  void set_updates(std::int64_t updates) { state_->updates = updates; }
 
   // UserError where the types scale no loss.
   LossScale read_loss_scale() const;
@@ -117,13 +131,14 @@ class PLEXAURA_API ParameterStore {
   void update_shadow();
 
   // How often place() was called: addresses hold from one time to the next.
-  std::uint64_t placed_times() const { return placed_times_; }
+  std::uint64_t placed_times() const { return state_->placed_times; }
 
   // Raised whenever values change: update, write, load. What is derived from parameters alone is recomputed
   // then.
-  std::uint64_t version() const { return version_; }
-  void raise_version() { ++version_; }
+  std::uint64_t version() const { return state_->version; }
+  void raise_version() { ++state_->version; }
 
+  // UserError where it is gone.
   Backend& backend() const;
 
  private:
@@ -134,21 +149,26 @@ class PLEXAURA_API ParameterStore {
   void write_value_of(std::string_view name, const Tensor& value);
   std::unique_ptr<Memory> zeroed(std::size_t bytes, const MemoryProvider& provider);
 
-  std::vector<ParameterSpec> specs_;
-  std::map<std::string, std::size_t, std::less<>> by_name_;  // aliases too
-  std::vector<Tensor> logical_;                              // until placed
-  Backend* backend_ = nullptr;
-  ArenaTypes types_;
-  Placement placement_;
-  std::unique_ptr<Memory> values_;
-  std::unique_ptr<Memory> shadow_;   // null where there is none
-  std::unique_ptr<Memory> scaling_;  // null where no loss is scaled
-  std::unique_ptr<Memory> gradients_;
-  std::unique_ptr<Memory> addends_;  // null until it is asked for
-  std::vector<std::unique_ptr<Memory>> states_;
-  std::int64_t updates_ = 0;
-  std::uint64_t version_ = 1;
-  std::uint64_t placed_times_ = 0;
+  struct State {
+    std::vector<ParameterSpec> specs;
+    std::map<std::string, std::size_t, std::less<>> by_name;  // aliases too
+    std::vector<Tensor> logical;                              // until placed
+    std::optional<BackendUse> backend;
+    ArenaTypes types;
+    Placement placement;
+    std::unique_ptr<Memory> values;
+    std::unique_ptr<Memory> shadow;   // null where there is none
+    std::unique_ptr<Memory> scaling;  // null where no loss is scaled
+    std::unique_ptr<Memory> gradients;
+    std::unique_ptr<Memory> addends;  // null until it is asked for
+    std::vector<std::unique_ptr<Memory>> states;
+    std::int64_t updates = 0;
+    std::uint64_t version = 1;
+    std::uint64_t placed_times = 0;
+  };
+  explicit ParameterStore(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;  // never null
 };
 
 }  // namespace plexaura

@@ -66,6 +66,7 @@ class SumEvent final : public Event {
 WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucket_bytes, Profile* profile,
                                        bool on_device)
     : store_(store),
+      backend_(store.backend()),
       profile_(profile),
       buckets_(make_buckets(store.placement(), bucket_bytes)),
       on_device_(on_device && !store.backend().info().host_memory),
@@ -87,7 +88,7 @@ WeightsImmigration::WeightsImmigration(ParameterStore& store, std::int64_t bucke
 // Copies of the last step may still be under way, and wait for a strategy that has given up.
 WeightsImmigration::~WeightsImmigration() {
   fail_answers(std::make_exception_ptr(DeviceError("the step was given up")));
-  settle(store_.backend());
+  if (backend_.exists()) settle(backend_.get());
 }
 
 std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {

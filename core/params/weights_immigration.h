@@ -152,6 +152,7 @@ class PLEXAURA_API WeightsImmigration {
   std::size_t byte_count(std::size_t bucket) const;
 
   ParameterStore& store_;
+  BackendUse backend_;
   Profile* profile_;
   std::vector<Bucket> buckets_;
   StepPlace place_;

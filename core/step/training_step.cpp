@@ -46,15 +46,16 @@ bool sums_over_ranks(const Program& program) {
 
 TrainingStep::TrainingStep(Backend& backend, ParameterStore& store, Strategy* strategy,
                            std::int64_t bucket_bytes, bool watch, Profile* profile)
-    : backend_(backend),
-      store_(store),
+    : backend_use_(backend),
+      backend_(backend),
+      store_(store.share()),
       strategy_(strategy),
       hooks_(strategy != nullptr ? strategy->hooks() : HookSet{}),
       scope_(strategy != nullptr ? strategy->scope() : GradientScope::global),
-      metrics_(backend, store),
+      metrics_(backend, store_),
       watch_(watch),
       profile_(profile),
-      border_(store, bucket_bytes, profile, hooks_.on_device),
+      border_(store_, bucket_bytes, profile, hooks_.on_device),
       exchanged_(border_.buckets().size()),
       in_use_(border_.buckets().size(), false) {}
 
@@ -137,6 +138,7 @@ void TrainingStep::add_points_of_update(const Program& update, std::size_t begin
 }
 
 StepTicket TrainingStep::run(const StepInputs& inputs) {
+  backend_use_.get();
   if (inputs.loss_scale != 1 && !divides_loss_scale_)
     throw InternalError("gradients have a loss scale, and the update does not divide it out");
   const ProfileSpan span(profile_, "step", "step", static_cast<std::size_t>(samples_of(inputs)));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/compile/compile.h"
+#include "core/device/backend_use.h"
 #include "core/export.h"
 #include "core/params/weights_immigration.h"
 #include "core/step/late_updates.h"
@@ -83,7 +84,8 @@ struct StepInputs {
 
 // One step of training, the same on every rank: gradients of each micro-batch, the strategy's exchange, the
 // update, bucket by bucket. Programs are compiled beforehand: for each number of samples that of a step's only
-// micro-batch and, where a step or a shard has several, those of its first, its last and the others.
+// micro-batch and, where a step or a shard has several, those of its first, its last and the others. UserError for a
+// step after the backend is gone, unless a std::shared_ptr owns that.
 class PLEXAURA_API TrainingStep {
  public:
   // Allocates nothing once every program has run from each of its slots. `strategy` may be null: one rank.
@@ -156,8 +158,9 @@ class PLEXAURA_API TrainingStep {
   void announce_rest();
   std::uint64_t push_metrics();
 
+  BackendUse backend_use_;
   Backend& backend_;
-  ParameterStore& store_;
+  ParameterStore store_;
   Strategy* strategy_;
   HookSet hooks_;
   GradientScope scope_;

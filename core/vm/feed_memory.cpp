@@ -31,7 +31,8 @@ std::shared_ptr<FeedSlot> FeedSlots::take(std::size_t bytes) {
   }
   if (before == nullptr) {
     const std::size_t size = std::max(bytes, least_bytes_);
-    before = &entries_.emplace_back(std::make_shared<FeedSlot>(backend_, size, use_, entries_.size()), 0);
+    before =
+        &entries_.emplace_back(std::make_shared<FeedSlot>(backend_.get(), size, use_, entries_.size()), 0);
   }
   before->slot->wait();
   before->taken = ++takes_;
@@ -70,9 +71,10 @@ std::shared_ptr<FeedSlot> FeedMemory::take_slot(std::size_t bytes) { return writ
 FeedSlot* FeedMemory::find(const std::byte* address) const { return written_.find(address); }
 
 FeedSlot& FeedMemory::send(FeedSlot& slot, std::size_t bytes) {
-  if (backend_.info().host_memory) return slot;
+  Backend& backend = backend_.get();
+  if (backend.info().host_memory) return slot;
   FeedSlot& received = *device_.take(bytes);
-  backend_.copy(Stream::copy, received.address(), slot.address(), bytes);
+  backend.copy(Stream::copy, received.address(), slot.address(), bytes);
   slot.mark_read(Stream::copy).hold(Stream::compute);
   return received;
 }

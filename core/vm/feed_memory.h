@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/device/backend.h"
+#include "core/device/backend_use.h"
 #include "core/export.h"
 #include "core/tensor/tensor.h"
 
@@ -49,7 +49,7 @@ class FeedSlots {
     std::uint64_t taken;  // the number of the last take()
   };
 
-  Backend& backend_;
+  BackendUse backend_;
   MemoryUse use_;
   std::size_t least_bytes_;
   std::vector<Entry> entries_;
@@ -59,6 +59,7 @@ class FeedSlots {
 // What runs are fed from. Programs that never run at the same time share one. Whoever makes batches writes them into
 // tensors from take(), and a run that is fed these reads them where they lie, or, on a device whose memory is not host
 // memory, copies them from there. One thread calls; any thread may write the tensors.
+// UserError where the backend is gone, unless a std::shared_ptr owns that.
 class PLEXAURA_API FeedMemory {
  public:
   // `least_bytes` of a slot: the largest Program::feed_bytes, so that all programs use the same slots.
@@ -77,7 +78,7 @@ class PLEXAURA_API FeedMemory {
   FeedSlot& send(FeedSlot& slot, std::size_t bytes);
 
  private:
-  Backend& backend_;
+  BackendUse backend_;
   FeedSlots written_;  // by the host
   FeedSlots device_;   // none where the device's memory is host memory
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 
+#include "core/device/backend_use.h"
 #include "core/device/transfer.h"
 #include "core/error.h"
 #include "core/graph/print.h"
@@ -53,8 +55,9 @@ struct VM::Implementation {
   };
 
   std::shared_ptr<const Program> program;
+  BackendUse backend_use;
   Backend& backend;
-  ParameterStore* store;
+  std::optional<ParameterStore> store;
   bool watch;
   Profile* profile;
   std::uint64_t placed_times;  // of the store, when this was made
@@ -75,12 +78,13 @@ struct VM::Implementation {
 
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions options)
       : program(std::move(the_program)),
+        backend_use(the_backend),
         backend(the_backend),
-        store(options.store),
+        store(options.store != nullptr ? std::optional(options.store->share()) : std::nullopt),
         watch(options.watch),
         profile(options.profile),
-        placed_times(store != nullptr ? store->placed_times() : 0),
-        memory(*program, backend, store, std::move(options.workspace)),
+        placed_times(store ? store->placed_times() : 0),
+        memory(*program, backend, store ? &*store : nullptr, std::move(options.workspace)),
         collectives(*program, backend, options.collective, memory, profile) {
     for (const Instruction& instruction : program->instructions)
       if (lies_in(instruction.outputs, Place::Space::value)) writes_values = true;
@@ -132,6 +136,7 @@ struct VM::Implementation {
   }
 
   void run(std::span<const Feed> feeds, const StepBlock& block) {
+    backend_use.get();
     check_store();
     if (!bound) bind_with_prologue();
     memory.feeds().fill(feeds, block);
@@ -208,7 +213,7 @@ struct VM::Implementation {
 
   void refresh_prologue() {
     // What derives from constants alone needs no store, and is computed once.
-    const std::uint64_t version = store != nullptr ? store->version() : 1;
+    const std::uint64_t version = store ? store->version() : 1;
     if (prologue_version == version) return;
     for (std::size_t i = 0; i < prologue.size(); ++i) run_instruction(*prologue[i], program->prologue[i]);
     prologue_version = version;
@@ -230,7 +235,7 @@ struct VM::Implementation {
   }
 
   void check_store() const {
-    if (store != nullptr && store->placed_times() != placed_times)
+    if (store && store->placed_times() != placed_times)
       throw UserError(
           "the store was placed anew since this program was compiled for it, because a Trainer or an "
           "Optimizer was made on it since; use the newest of them, or for a VM compile with "
@@ -239,6 +244,7 @@ struct VM::Implementation {
   }
 
   void wait() {
+    backend_use.get();
     try {
       wait_for(backend);
     } catch (...) {
@@ -266,9 +272,13 @@ VM::VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions optio
   implementation_ = std::make_unique<Implementation>(std::move(program), backend, std::move(options));
 }
 
-VM::~VM() { settle(implementation_->backend); }
+VM::~VM() {
+  if (implementation_->backend_use.exists()) settle(implementation_->backend);
+}
 
-void VM::run(std::span<const Feed> feeds, const StepBlock& block) { implementation_->run(feeds, block); }
+void VM::run(std::span<const Feed> feeds, const StepBlock& block) {
+  implementation_->run(feeds, block);
+}
 
 void VM::run(std::span<const Feed> feeds) { run(feeds, {.step = ++implementation_->steps}); }
 
@@ -278,14 +288,16 @@ void VM::run(std::initializer_list<Feed> feeds, const StepBlock& block) {
   run(std::span(feeds.begin(), feeds.size()), block);
 }
 
-void VM::wait() { implementation_->wait(); }
+void VM::wait() {
+  implementation_->wait();
+}
 
 Tensor VM::output(std::size_t index) {
   if (index >= program().outputs.size())
     throw UserError(
         fmt::format("VM::output({}): the program has {} readable outputs", index, program().outputs.size()));
   implementation_->check_has_run(fmt::format("output({})", index));
-  wait();
+  implementation_->wait();
   return implementation_->read(program().outputs[index]);
 }
 
@@ -301,7 +313,7 @@ Tensor VM::value(const Node& node) {
         fmt::format("VM::value({}): the node belongs to another graph than the one that was compiled",
                     name_of(node.graph(), node.id())));
   implementation_->check_has_run(fmt::format("value({})", name_of(node.graph(), node.id())));
-  wait();
+  implementation_->wait();
   return implementation_->read(found->second);
 }
 

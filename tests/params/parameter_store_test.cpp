@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "backends/registry.h"
 #include "core/error.h"
 #include "core/params/weights_immigration.h"
 #include "tests/support/backend.h"
@@ -205,6 +206,37 @@ TEST_CASE("the border lists entries with their bytes and buckets") {
   CHECK(entries[3].gradient_bytes == 0);
   CHECK(!entries[3].bucket.has_value());
   CHECK(border.step() == 0);
+}
+
+TEST_CASE("a store that was moved goes on for those that refer to it") {
+  ParameterStore store(specs());
+  const ParameterStore shared = store.share();
+  ParameterStore moved = std::move(store);
+  moved.place(placement(), test_backend());
+  const Tensor threes = Tensor::of<float>({5}, {3, 3, 3, 3, 3});
+  moved.write("conv.bias", threes);
+  CHECK(shared.read("conv.bias") == threes);
+  CHECK(shared.version() == moved.version());
+  // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move): that is what is tested
+  CHECK(store.read("conv.bias") == threes);
+  moved = ParameterStore(specs(), 1);
+  CHECK(!moved.placed());
+  CHECK(shared.read("conv.bias") == threes);
+}
+
+TEST_CASE("a store whose backend is gone says so") {
+  ParameterStore store(specs());
+  auto backend = open_backend("portable");
+  store.place(placement(), *backend);
+  backend.reset();
+  CHECK(user_error([&] {
+          store.read("conv.bias");
+        }).starts_with("the backend was destroyed before what was made"));
+  ParameterStore sharing(specs());
+  std::shared_ptr<Backend> shared = open_backend("portable");
+  sharing.place(placement(), *shared);
+  shared.reset();
+  CHECK(sharing.read("conv.bias") == Tensor(vector));
 }
 
 }  // namespace plexaura::testing::parameter_store_test

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <limits>
 
+#include "backends/registry.h"
 #include "core/ops/all_reduce.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
@@ -336,6 +337,19 @@ TEST_CASE("what a step cannot do is told") {
   const Node loss = mean(graph.input("x", points));
   CHECK(user_error([&] { Optimizer({.loss = loss}, idle, test_backend()); }).find("'unused' is trainable") !=
         std::string::npos);
+}
+
+TEST_CASE("an optimizer goes on when its store was moved, and notices that its backend is gone") {
+  Line line;
+  auto backend = open_backend("portable");
+  Optimizer optimizer(line.outputs, line.store, *backend, {.learning_rate = 0.1});
+  const ParameterStore moved = std::move(line.store);
+  optimizer.step({{"x", xs}, {"y", ys}});
+  CHECK(moved.read("a").to_doubles()[0] == doctest::Approx(1.4));
+  backend.reset();
+  CHECK(user_error([&] {
+          optimizer.step({{"x", xs}, {"y", ys}});
+        }).starts_with("the backend was destroyed before"));
 }
 
 }  // namespace plexaura::testing::optimizer_test

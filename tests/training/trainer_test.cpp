@@ -87,6 +87,22 @@ TEST_CASE(
         }) == "no validation sample can be read; the first error is: sample 0 is broken");
 }
 
+TEST_CASE("a trainer goes on when its store was moved") {
+  SmallRun run;
+  run.train(momentum(), points(30), points(9, 100));
+  auto store = std::make_unique<ParameterStore>(small_store());
+  Trainer trainer({.model = small_model,
+                   .store = *store,
+                   .backend = test_backend(),
+                   .train = points(30),
+                   .validation = points(9, 100)},
+                  momentum());
+  const ParameterStore moved = std::move(*store);
+  store.reset();
+  trainer.run();
+  CHECK(weights(moved) == weights(run.store));
+}
+
 TEST_CASE("a run reports every step and epoch, and learns") {
   SmallRun run;
   run.train(momentum(), points(30), points(9, 100));

@@ -142,6 +142,28 @@ TEST_CASE("a feed whose tensor is gone is refused in words") {
         "the input 'left' was fed a tensor that was moved from");
 }
 
+TEST_CASE("a VM shares a backend that is shared, and its store, and notices that another backend is gone") {
+  Graph graph;
+  const Node x = graph.input("x", type);
+  const std::vector<ProgramOutput> outputs{{.node = x + graph.parameter("w", type)}};
+  const auto make = [&](Backend& backend) {
+    ParameterStore store({{"w", type, ParameterRole::trainable, Initialiser::ones()}});
+    return std::make_unique<VM>(compile(graph, outputs, backend), backend, VmOptions{.store = &store});
+  };
+  std::shared_ptr<Backend> shared = open_backend("portable");
+  const auto sharing = make(*shared);
+  shared.reset();
+  sharing->run({{"x", filled(1)}});
+  CHECK(sharing->output() == filled(2));
+  std::unique_ptr<Backend> own = open_backend("portable");
+  const auto left = make(*own);
+  left->run({{"x", filled(1)}});
+  own.reset();
+  const std::string text = "the backend was destroyed before what was made for it";
+  CHECK(user_error([&] { left->run({{"x", filled(1)}}); }).starts_with(text));
+  CHECK(user_error([&] { left->output(); }).starts_with(text));
+}
+
 TEST_CASE("what a program computes cannot be read before it has run") {
   Sum sum;
   CHECK(user_error([&] { sum.vm.output(); }) ==
