@@ -1,5 +1,11 @@
 #include "models/predictor.h"
 
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <mutex>
+#include <utility>
+
 #include "core/compile/compile.h"
 #include "core/compile/mixed_precision.h"
 #include "core/error.h"
@@ -12,28 +18,46 @@ namespace {
 
 constexpr const char* samples_name = "samples";
 
-std::unique_ptr<ParameterStore> loaded_store(Model& model, const std::filesystem::path& weights) {
-  auto store = std::make_unique<ParameterStore>(make_store(model, DType::float32));
-  load_weights(weights, *store);
+ParameterStore loaded_store(Model& model, const std::filesystem::path& weights) {
+  ParameterStore store = make_store(model, DType::float32);
+  load_weights(weights, store);
   return store;
+}
+
+Predictor::Forward call_of(std::shared_ptr<Model> model) {
+  return [model = std::move(model)](const Node& samples) { return (*model)(samples); };
 }
 
 }  // namespace
 
-Predictor::Predictor(Forward model, ParameterStore& store, Backend& backend)
-    : model_(std::move(model)), store_(store), backend_(backend) {
+Predictor::Predictor(Forward model, ParameterStore& store, Backend& backend, const PredictorOptions& options)
+    : Predictor(std::move(model), store.share(), BackendUse(backend), options) {}
+
+Predictor::Predictor(Forward model, ParameterStore store, const BackendUse& backend,
+                     const PredictorOptions& options)
+    : model_(std::move(model)), store_(std::move(store)), backend_(backend), options_(options) {
   if (!model_) throw UserError("the Predictor has no model; give it the function that builds one");
+  if (options_.kept_programs < 1)
+    throw UserError(
+        fmt::format("PredictorOptions::kept_programs is {}; a Predictor keeps at least one program",
+                    options_.kept_programs));
 }
 
 Predictor::Predictor(const Config& config, const std::filesystem::path& weights, const Shape& sample_shape,
-                     std::int64_t classes, Backend& backend)
-    : own_model_(make_model(config, sample_shape, classes)),
-      own_store_(loaded_store(*own_model_, weights)),
-      model_([model = own_model_.get()](const Node& samples) { return (*model)(samples); }),
-      store_(*own_store_),
-      backend_(backend) {}
+                     std::int64_t classes, Backend& backend, const PredictorOptions& options)
+    : Predictor(make_model(config, sample_shape, classes), weights, backend, options) {}
+
+Predictor::Predictor(std::shared_ptr<Model> model, const std::filesystem::path& weights, Backend& backend,
+                     const PredictorOptions& options)
+    : Predictor(call_of(model), loaded_store(*model, weights), BackendUse(backend), options) {}
+
+Predictor Predictor::clone() const { return {model_, store_.share(), backend_, options_}; }
 
 Tensor Predictor::operator()(const Tensor& samples) {
+  const InUse use(busy_, "a Predictor answers one thread at a time; clone() one for each thread");
+  Backend& backend = backend_.get();
+  std::unique_lock turn(backend.turn(), std::defer_lock);
+  if (!backend.info().host_memory) turn.lock();
   const DType dtype = is_floating(samples.dtype()) ? store_.dtype() : samples.dtype();
   VM& machine = machine_for({dtype, samples.shape()});
   if (samples.dtype() == dtype)
@@ -52,16 +76,25 @@ PassGraph Predictor::build(const TensorType& type) const {
 }
 
 VM& Predictor::machine_for(const TensorType& type) {
-  if (placed_times_ != store_.placed_times()) machines_.clear();
-  std::unique_ptr<VM>& machine = machines_[to_string(type)];
-  if (!machine) {
-    const PassGraph built = build(type);
-    const std::vector<ProgramOutput> outputs{{.node = Node(*built.graph, built.roots[0])}};
-    const auto program = compile(*built.graph, outputs, backend_, {.placement = &store_.placement()});
-    machine = std::make_unique<VM>(program, backend_, VmOptions{.store = &store_});
-    placed_times_ = store_.placed_times();
-  }
-  return *machine;
+  // Before it has machines, the first program of a clone may place the store meanwhile.
+  if (!machines_.empty() && placed_times_ != store_.placed_times()) machines_.clear();
+  const auto found = std::ranges::find(machines_, type, &Machine::type);
+  if (found == machines_.end())
+    add_machine(type);
+  else
+    machines_.splice(machines_.begin(), machines_, found);
+  return machines_.front().vm;
+}
+
+void Predictor::add_machine(const TensorType& type) {
+  Backend& backend = backend_.get();
+  const std::lock_guard turn(backend.turn());
+  const PassGraph built = build(type);
+  const std::vector<ProgramOutput> outputs{{.node = Node(*built.graph, built.roots[0])}};
+  auto program = compile(*built.graph, outputs, backend, {.placement = &store_.placement()});
+  while (std::ssize(machines_) >= options_.kept_programs) machines_.pop_back();
+  machines_.emplace_front(type, std::move(program), backend, store_);
+  placed_times_ = store_.placed_times();
 }
 
 }  // namespace plexaura

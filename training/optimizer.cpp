@@ -27,7 +27,7 @@ Collective& the_only_rank() {
 
 Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend& backend,
                      const OptimizerOptions& options)
-    : options_(options), store_(&store) {
+    : options_(options), store_(store.share()) {
   check_trains(store);
   check_loss_is_given(outputs);
   check_batch_norms(outputs.loss.graph(), "build the graph for two samples or more");
@@ -57,6 +57,8 @@ Optimizer::Optimizer(const LossOutputs& outputs, ParameterStore& store, Backend&
 }
 
 double Optimizer::step(std::span<const Feed> feeds) {
+  const InUse use(
+      busy_, "Optimizer::step: another thread makes a step now; an Optimizer serves one thread at a time");
   check_labels(labels_, feeds);
   const std::int64_t number = steps() + 1;
   const MicroBatchInputs batch[] = {{feeds, one_sample, 0}};
@@ -68,7 +70,7 @@ double Optimizer::step(std::span<const Feed> feeds) {
   const StepMetrics metrics = step_->metrics(ticket);
   const bool is_sound = std::isfinite(metrics.loss) && !metrics.failed;
   // With a loss scale the update has counted any other step as skipped.
-  if (is_sound || store_->types().scales_loss()) store_->set_updates(number);
+  if (is_sound || store_.types().scales_loss()) store_.set_updates(number);
   if (!is_sound) throw_diverged(number, metrics.loss);
   metrics_ = metrics;
   return metrics.loss;
@@ -76,10 +78,10 @@ double Optimizer::step(std::span<const Feed> feeds) {
 
 void Optimizer::throw_diverged(std::int64_t step, double loss) const {
   std::string what = fmt::format("the loss of step {} is {}", step, std::isnan(loss) ? "nan" : "infinite");
-  for (const ParameterSpec& spec : store_->specs()) {
+  for (const ParameterSpec& spec : store_.specs()) {
     if (!std::isfinite(loss)) break;
     if (spec.role != ParameterRole::trainable) continue;
-    const Tensor gradient = store_->read_gradient(spec.name);
+    const Tensor gradient = store_.read_gradient(spec.name);
     if (all_finite(gradient)) continue;
     what = fmt::format("the loss of step {} is {}, with {} of the gradient of '{}'", step, loss,
                        first_bad(gradient), spec.name);
@@ -97,11 +99,11 @@ void Optimizer::throw_diverged(std::int64_t step, double loss) const {
 void Optimizer::save(const std::filesystem::path& directory, int keep) const {
   const RunState state{
       .step = steps(), .seed = options_.seed, .optimizer = std::string(optimizer_name(options_.optimizer))};
-  save_checkpoint(directory, *store_, state, keep);
+  save_checkpoint(directory, store_, state, keep);
 }
 
 bool Optimizer::resume(const std::filesystem::path& directory) {
-  const auto state = load_checkpoint(directory, *store_, optimizer_name(options_.optimizer));
+  const auto state = load_checkpoint(directory, store_, optimizer_name(options_.optimizer));
   if (state && state->seed != options_.seed)
     throw UserError(fmt::format(
         "the checkpoint in {} was made with seed {} and OptimizerOptions::seed is {}; resume with "

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/busy.h"
 #include "core/step/training_step.h"
 #include "training/label_inputs.h"
 #include "training/optimizer_spec.h"
@@ -26,7 +27,8 @@ struct OptimizerOptions {
 
 // Training by hand, on one rank: gradients of a loss and the update of its parameters, compiled once. The
 // graph says the shapes of the inputs; the loss may be of any kind, and need not be a mean over samples. The
-// store and the backend outlive the Optimizer. Where the model sums over all ranks, this is the only one.
+// Optimizer shares the store, which may be moved or destroyed, and the backend where a std::shared_ptr owns it; otherwise
+// the backend outlives it. One thread at a time: UserError for a step while another thread makes one. Where the model sums over all ranks, this is the only one.
 class Optimizer {
  public:
   // Extends the graph of the loss by its gradients, or a copy of it where the store has a mixed precision, and places the store: a VM that was made with the store
@@ -46,7 +48,7 @@ class Optimizer {
   // before the first step.
   double metric(std::string_view name) const;
   // Made in all, those before resume() included.
-  std::int64_t steps() const { return store_->updates(); }
+  std::int64_t steps() const { return store_.updates(); }
 
   // Writes a checkpoint, as save_checkpoint() does and with its errors. One process at a time.
   void save(const std::filesystem::path& directory, int keep = 1) const;
@@ -61,9 +63,10 @@ class Optimizer {
   OptimizerOptions options_;
   std::vector<std::string> metric_names_;
   std::vector<LabelInput> labels_;
-  ParameterStore* store_;
+  ParameterStore store_;
   std::unique_ptr<TrainingStep> step_;
   std::optional<StepMetrics> metrics_;  // of the last step
+  BusyFlag busy_;
 };
 
 }  // namespace plexaura

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <mutex>
 #include <string_view>
 #include <unordered_map>
 
@@ -323,6 +324,7 @@ class Compiler {
 
 std::shared_ptr<const Program> compile(const Graph& graph, std::span<const ProgramOutput> outputs,
                                        Backend& backend, const CompileOptions& options) {
+  const std::lock_guard turn(backend.turn());
   return Compiler(graph, outputs, backend, options).run();
 }
 

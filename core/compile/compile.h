@@ -42,7 +42,7 @@ struct CompileOptions {
 // Passes in fixed order: verify, prune, merge, fold, bind kernels and layouts, plan memory. Throws UserError
 // naming node and backend where the backend offers no kernel, and for outputs that have no
 // place. The program keeps nothing of the graph, which
-// may go; the backend must outlive it. One thread at a time compiles for a backend.
+// may go; the backend must outlive it. Threads that compile for one backend take turns.
 PLEXAURA_API std::shared_ptr<const Program> compile(const Graph& graph,
                                                     std::span<const ProgramOutput> outputs, Backend& backend,
                                                     const CompileOptions& options = {});

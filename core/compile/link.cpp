@@ -1,6 +1,7 @@
 #include "core/compile/link.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "core/compile/compile.h"
 #include "core/compile/memory_plan.h"
@@ -116,6 +117,7 @@ std::shared_ptr<const Program> link(const Program& first, const Program& second)
 
 std::shared_ptr<const Program> add_to_gradients(const Program& gradients, std::span<const Bucket> buckets,
                                                 Backend& backend) {
+  const std::lock_guard turn(backend.turn());
   const auto sum = sum_of(gradients.placement, buckets, backend);
   const auto program = join(gradients, *sum);
   std::vector<Instruction>& all = program->instructions;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -154,6 +155,9 @@ class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
   Backend();
   virtual ~Backend();
 
+  // Held by a thread that compiles for this or, where its memory is not host memory, uses it in any other way while
+  // other threads may do so, too.
+  std::recursive_mutex& turn() const { return turn_; }
 
   virtual const BackendInfo& info() const = 0;
 
@@ -185,6 +189,7 @@ class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
 
  private:
   friend class BackendUse;
+  mutable std::recursive_mutex turn_;
   std::shared_ptr<std::atomic<bool>> exists_;
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/busy.h"
 #include "core/compile/compile.h"
 #include "core/device/backend_use.h"
 #include "core/export.h"
@@ -85,7 +86,7 @@ struct StepInputs {
 // One step of training, the same on every rank: gradients of each micro-batch, the strategy's exchange, the
 // update, bucket by bucket. Programs are compiled beforehand: for each number of samples that of a step's only
 // micro-batch and, where a step or a shard has several, those of its first, its last and the others. UserError for a
-// step after the backend is gone, unless a std::shared_ptr owns that.
+// step while another thread makes one, and after the backend is gone, unless a std::shared_ptr owns that.
 class PLEXAURA_API TrainingStep {
  public:
   // Allocates nothing once every program has run from each of its slots. `strategy` may be null: one rank.
@@ -185,6 +186,7 @@ class PLEXAURA_API TrainingStep {
   std::exception_ptr failure_;
   std::uint64_t newest_ = 0;  // the step that was pushed last
   std::int64_t updated_step_ = 0;
+  BusyFlag busy_;
 };
 
 }  // namespace plexaura

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <mutex>
 #include <optional>
 
+#include "core/busy.h"
 #include "core/device/backend_use.h"
 #include "core/device/transfer.h"
 #include "core/error.h"
@@ -16,6 +18,10 @@
 namespace plexaura {
 
 namespace {
+
+constexpr const char* one_thread =
+    "a VM serves one thread at a time, and another thread is in it now; make a VM of the program for each "
+    "thread";
 
 using Launches = std::vector<std::unique_ptr<Launch>>;
 
@@ -75,6 +81,7 @@ struct VM::Implementation {
   bool writes_values = false;          // applies updates
   bool failed = false;                 // the last run, so that there is nothing to read
   double steps = 0;                    // the runs that were given no StepBlock
+  BusyFlag busy;
 
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions options)
       : program(std::move(the_program)),
@@ -268,6 +275,7 @@ struct VM::Implementation {
 
 VM::VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions options) {
   if (program == nullptr) throw UserError("VM: the program is null; give the one that compile() returned");
+  const std::lock_guard turn(backend.turn());
   if (options.store != nullptr && !options.store->placed()) options.store->place(program->placement, backend);
   implementation_ = std::make_unique<Implementation>(std::move(program), backend, std::move(options));
 }
@@ -277,6 +285,7 @@ VM::~VM() {
 }
 
 void VM::run(std::span<const Feed> feeds, const StepBlock& block) {
+  const InUse use(implementation_->busy, one_thread);
   implementation_->run(feeds, block);
 }
 
@@ -289,6 +298,7 @@ void VM::run(std::initializer_list<Feed> feeds, const StepBlock& block) {
 }
 
 void VM::wait() {
+  const InUse use(implementation_->busy, one_thread);
   implementation_->wait();
 }
 
@@ -296,6 +306,7 @@ Tensor VM::output(std::size_t index) {
   if (index >= program().outputs.size())
     throw UserError(
         fmt::format("VM::output({}): the program has {} readable outputs", index, program().outputs.size()));
+  const InUse use(implementation_->busy, one_thread);
   implementation_->check_has_run(fmt::format("output({})", index));
   implementation_->wait();
   return implementation_->read(program().outputs[index]);
@@ -312,6 +323,7 @@ Tensor VM::value(const Node& node) {
     throw UserError(
         fmt::format("VM::value({}): the node belongs to another graph than the one that was compiled",
                     name_of(node.graph(), node.id())));
+  const InUse use(implementation_->busy, one_thread);
   implementation_->check_has_run(fmt::format("value({})", name_of(node.graph(), node.id())));
   implementation_->wait();
   return implementation_->read(found->second);

@@ -26,7 +26,7 @@ struct VmOptions {
   class Profile* profile = nullptr;         // an event per instruction; waits after each
 };
 
-// Runs a program. One VM per thread; the program is shared. run()
+// Runs a program. One VM per thread; the program is shared: UserError for a call while another thread is in one. run()
 // enqueues and, on a device of its own, returns before the work is done. It allocates nothing once it has run from each
 // slot of its workspace's FeedMemory. It shares the store, and the backend where a std::shared_ptr owns it; UserError
 // where another backend is gone.

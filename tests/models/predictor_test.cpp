@@ -1,12 +1,17 @@
 #include "models/predictor.h"
 
+#include <atomic>
 #include <doctest/doctest.h>
+#include <thread>
 
+#include "backends/registry.h"
+#include "core/device/forwarding_backend.h"
 #include "models/layers/functional.h"
 #include "models/layers/linear.h"
 #include "models/zoo/pixel_scale.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/gate.h"
 #include "tests/support/temporary_folder.h"
 #include "training/checkpoint.h"
 
@@ -23,6 +28,55 @@ class Net : public Module {
   Node operator()(Operand x) { return fc(dropout(x)); }
   layers::Linear fc{2, 1, {.bias = false}};
   layers::Dropout dropout;
+};
+
+ParameterStore store_of(Net& net) {
+  ParameterStore store = make_store(net, DType::float64);
+  store.write("fc.weight", Tensor::of<double>({1, 2}, {1, 10}));
+  return store;
+}
+
+Tensor samples_of(std::int64_t count) {
+  Tensor samples(TensorType{DType::float64, {count, 2}});
+  for (double& element : samples.as<double>()) element = static_cast<double>(count);
+  return samples;
+}
+
+// What Net with the weights of store_of() says of samples_of().
+Tensor answers_of(std::int64_t count) {
+  Tensor answers(TensorType{DType::float64, {count, 1}});
+  for (double& element : answers.as<double>()) element = static_cast<double>(11 * count);
+  return answers;
+}
+
+// Counts the pieces of memory that are held.
+class CountingMemory final : public ForwardingBackend {
+ public:
+  explicit CountingMemory(Backend& inner) : ForwardingBackend(inner) {}
+  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryUse use) override {
+    return std::make_unique<Counted>(inner().allocate(bytes, use), held_);
+  }
+  int held() const { return *held_; }
+
+ private:
+  class Counted final : public Memory {
+   public:
+    Counted(std::unique_ptr<Memory> memory, std::shared_ptr<int> held)
+        : memory_(std::move(memory)), held_(std::move(held)) {
+      ++*held_;
+    }
+    ~Counted() override { --*held_; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    Address address() const override { return memory_->address(); }
+    std::size_t bytes() const override { return memory_->bytes(); }
+
+   private:
+    std::unique_ptr<Memory> memory_;
+    std::shared_ptr<int> held_;
+  };
+
+  std::shared_ptr<int> held_ = std::make_shared<int>(0);
 };
 
 }  // namespace
@@ -86,6 +140,102 @@ TEST_CASE("a model normalises images that are bytes as the section data says, an
     save_weights(folder / "weights", store);
     CHECK(Predictor(config, folder / "weights", sample, 3, test_backend())(bytes) == logits);
   }
+}
+
+TEST_CASE("a predictor that answers another thread refuses a call, and a clone answers meanwhile") {
+  Net net;
+  ParameterStore store = store_of(net);
+  Predictor predict([&](Node x) { return gated(net(x)); }, store, oracle());
+  Predictor clone = predict.clone();
+  gate_of_tests().open();
+  CHECK(clone(samples_of(1)) == answers_of(1));
+  Tensor answer;
+  while_running([&] { answer = predict(samples_of(2)); },
+                [&] {
+                  CHECK(user_error([&] { predict(samples_of(1)); }) ==
+                        "a Predictor answers one thread at a time; clone() one for each thread");
+                });
+  CHECK(answer == answers_of(2));
+  CHECK(predict(samples_of(1)) == answers_of(1));
+}
+
+TEST_CASE("clones compile and answer in several threads at once") {
+  Net net;
+  ParameterStore store = store_of(net);
+  const Predictor predict([&](Node x) { return net(x); }, store, test_backend());
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&, own = predict.clone()]() mutable {
+      for (std::int64_t round = 0; round < 24; ++round)
+        if (own(samples_of(1 + round % 6)) == answers_of(1 + round % 6)) ++right;
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == 4 * 24);
+}
+
+TEST_CASE(
+    "a predictor goes on when its store was moved or is gone, and with weights written to the moved one") {
+  Net net;
+  const auto make = [&] {
+    ParameterStore store = store_of(net);
+    Predictor predict([&](Node x) { return net(x); }, store, test_backend());
+    return std::pair(std::move(store), std::move(predict));
+  };
+  auto [store, predict] = make();
+  CHECK(predict(samples_of(2)) == answers_of(2));
+  store.write("fc.weight", Tensor::of<double>({1, 2}, {2, 20}));
+  CHECK(predict(samples_of(1)) == Tensor::of<double>({1, 1}, {22}));
+  Predictor alone = make().second;
+  CHECK(alone(samples_of(3)) == answers_of(3));
+}
+
+TEST_CASE("a predictor shares a backend that is shared, and notices that another backend is gone") {
+  Net net;
+  ParameterStore store = store_of(net);
+  auto backend = open_backend("portable");
+  Predictor predict([&](Node x) { return net(x); }, store, *backend);
+  CHECK(predict(samples_of(1)) == answers_of(1));
+  backend.reset();
+  for (const std::int64_t count : {1, 2})
+    CHECK(user_error([&] {
+            predict(samples_of(count));
+          }).starts_with("the backend was destroyed before what was made"));
+  ParameterStore other = store_of(net);
+  std::shared_ptr<Backend> shared = open_backend("portable");
+  Predictor sharing([&](Node x) { return net(x); }, other, *shared);
+  shared.reset();
+  CHECK(sharing(samples_of(1)) == answers_of(1));
+}
+
+TEST_CASE("a predictor keeps the programs of the shapes that came last, and no more memory for more shapes") {
+  Net net;
+  ParameterStore store = store_of(net);
+  CountingMemory backend(test_backend());
+  int built = 0;
+  Predictor predict(
+      [&](Node x) {
+        ++built;
+        return net(x);
+      },
+      store, backend, {.kept_programs = 2});
+  const auto compiles = [&](std::int64_t count) {
+    const int before = built;
+    CHECK(predict(samples_of(count)) == answers_of(count));
+    return built > before;
+  };
+  CHECK(compiles(1));
+  CHECK(compiles(2));
+  const int held = backend.held();
+  CHECK(!compiles(1));
+  CHECK(compiles(3));
+  CHECK(!compiles(1));
+  CHECK(compiles(2));
+  for (std::int64_t count = 4; count < 40; ++count) CHECK(compiles(count));
+  CHECK(backend.held() == held);
+  CHECK(user_error([&] {
+          Predictor([&](Node x) { return net(x); }, store, backend, {.kept_programs = 0});
+        }) == "PredictorOptions::kept_programs is 0; a Predictor keeps at least one program");
 }
 
 }  // namespace plexaura::testing::predictor_test

@@ -15,6 +15,7 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/gate.h"
 #include "tests/support/temporary_folder.h"
 #include "training/checkpoint.h"
 
@@ -337,6 +338,24 @@ TEST_CASE("what a step cannot do is told") {
   const Node loss = mean(graph.input("x", points));
   CHECK(user_error([&] { Optimizer({.loss = loss}, idle, test_backend()); }).find("'unused' is trainable") !=
         std::string::npos);
+}
+
+TEST_CASE("a step while another thread makes one is refused, and counts nowhere") {
+  Line line;
+  Optimizer optimizer({.loss = mean(square(gated(line.distance)))}, line.store, oracle(),
+                      {.learning_rate = 0.1});
+  while_running(
+      [&] {
+        optimizer.step({{"x", xs}, {"y", ys}});
+      },
+      [&] {
+        CHECK(user_error([&] {
+                optimizer.step({{"x", xs}, {"y", ys}});
+              }) ==
+              "Optimizer::step: another thread makes a step now; an Optimizer serves one thread at a time");
+      });
+  CHECK(optimizer.steps() == 1);
+  CHECK(line.value("a") == doctest::Approx(1.4));
 }
 
 TEST_CASE("an optimizer goes on when its store was moved, and notices that its backend is gone") {

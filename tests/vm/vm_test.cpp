@@ -13,6 +13,7 @@
 #include "core/ops/unary.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
+#include "tests/support/gate.h"
 
 namespace plexaura::testing::vm_test {
 
@@ -140,6 +141,27 @@ TEST_CASE("a feed whose tensor is gone is refused in words") {
   // NOLINTNEXTLINE(bugprone-use-after-move): that is what is tested
   CHECK(user_error([&] { Feed("left", changing); }) ==
         "the input 'left' was fed a tensor that was moved from");
+}
+
+TEST_CASE("a VM that another thread is in refuses a call") {
+  Graph graph;
+  const std::vector<ProgramOutput> outputs{{.node = gated(graph.input("x", type))}};
+  VM vm(compile(graph, outputs, oracle()), oracle());
+  while_running(
+      [&] {
+        vm.run({{"x", filled(1)}});
+      },
+      [&] {
+        const std::string text =
+            "a VM serves one thread at a time, and another thread is in it now; make a VM "
+            "of the program for each thread";
+        CHECK(user_error([&] { vm.run({{"x", filled(2)}}); }) == text);
+        CHECK(user_error([&] { vm.output(); }) == text);
+        CHECK(user_error([&] { vm.wait(); }) == text);
+      });
+  CHECK(vm.output() == filled(1));
+  vm.run({{"x", filled(2)}});
+  CHECK(vm.output() == filled(2));
 }
 
 TEST_CASE("a VM shares a backend that is shared, and its store, and notices that another backend is gone") {
