@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <type_traits>
+#include <utility>
 
 #include "core/error.h"
+#include "core/print.h"
 #include "distributed/strategies/arena_state.h"
 
 namespace plexaura {
 
 namespace {
 
-constexpr std::string_view owed_change_prefix = "owed.";
-constexpr std::string_view left_change_prefix = "left.";
+constexpr std::string_view owed_change_prefix = "owed_change.";
+constexpr std::string_view left_change_prefix = "left_change.";
+// Gradients that ranks owe, or changes that are multiplied by samples: neither can be added to a part of a mean change.
+constexpr std::string_view owed_otherwise_prefix = "owed.";
 
 std::span<float> part_of(Tensor& memory, const Bucket& slice) {
   return memory.as<float>().subspan(static_cast<std::size_t>(slice.offset),
@@ -64,6 +68,13 @@ void ChangeSum::keep(bool is_settled, std::vector<StrategyState>& state) const {
 
 void ChangeSum::take(const StrategyState& part) {
   if (!compression_ || !owes_) return;
+  if (part.name.starts_with(owed_otherwise_prefix) && !std::exchange(has_dropped_, true) &&
+      ranks_.rank() == 0)
+    print_error(
+        "what the ranks owe in this checkpoint was kept by another distributed.strategy or an older version "
+        "of "
+        "Plexaura, in a form that cannot be added to changes of weights: it is dropped, and training goes on "
+        "without it");
   take_arena(*placement_, owed_, owed_change_prefix, part);
   take_arena(*placement_, left_, left_change_prefix, part);
 }

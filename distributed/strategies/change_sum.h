@@ -14,8 +14,10 @@
 
 namespace plexaura {
 
-// Sums how the weights of the ranks have changed: as it is, or with fewer bytes. What does not cross then is owed by the
+// Sums the ranks' parts of the mean change of their weights: as they are, or with fewer bytes. What does not cross then is owed by the
 // rank, and added to what it brings the next time (see Compression), unless the change that it brings then contains it anyway.
+// A part is weighed before it comes here. So what is owed is a part of a mean, too, and has the same effect in any later
+// one, however many samples that has.
 class ChangeSum {
  public:
   // `ranks` must outlive it. Without a compression everything crosses as it is.
@@ -25,7 +27,7 @@ class ChangeSum {
   // `slices`: what is summed at once, as slices of the trainables in the value arena. Throws UserError where it cannot
   // compress.
   void begin(const Placement& placement, std::span<const Bucket> slices);
-  // Collective, in place: the changes of a slice, and behind them what crosses as it is. T is that of the value arena.
+  // Collective, in place: the parts of a slice, and behind them what crosses as it is. T is that of the value arena.
   template <class T>
   void sum(std::size_t slice, std::span<T> changes, std::string_view what);
   // See Compression.
@@ -43,6 +45,7 @@ class ChangeSum {
   Collective& ranks_;
   std::unique_ptr<Compression> compression_;
   bool owes_;
+  bool has_dropped_ = false;  // what a checkpoint holds in another form
   const Placement* placement_ = nullptr;
   std::vector<Bucket> slices_;
   // As trainables lie in the value arena; empty without a compression.

@@ -48,9 +48,15 @@ void Local::take(const Mean<T>& mean) {
   const std::span<T> anchor = change_.anchor().as<T>().subspan(mean.first, mean.changes.size());
   const std::span<T> values = change_.values<T>().subspan(mean.first, mean.changes.size());
   if (!is_first_epoch()) take_outer_step(mean);
-  for (std::size_t i = 0; i < anchor.size(); ++i) {
-    anchor[i] += mean.changes[i];
-    values[i] = mean.own.empty() ? anchor[i] : values[i] + (mean.changes[i] - mean.own[i]);
+  for (std::size_t i = 0; i < anchor.size(); ++i) anchor[i] += mean.changes[i];
+  if (mean.own.empty()) {
+    std::ranges::copy(anchor, values.begin());
+  } else {
+    // Buffers of a rank that has gone on stay its own until the next mean: with a mean and a change since then, a
+    // running variance could fall below 0.
+    const std::size_t trainables = std::max(change_.trainables(), mean.first) - mean.first;
+    for (std::size_t i = 0; i < std::min(trainables, values.size()); ++i)
+      values[i] += mean.changes[i] - mean.own[i];
   }
   border_->store_values();
 }

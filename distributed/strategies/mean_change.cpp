@@ -37,6 +37,29 @@ Tensor to_tensor(const std::vector<std::int64_t>& numbers) {
   return Tensor::of<std::int64_t>(Shape{std::ssize(numbers)}, numbers);
 }
 
+// How many numbers a part of the state with counts has at least; 0: it has no counts.
+std::size_t least_counts(std::string_view name) {
+  if (name == exchange_name) return 4;
+  if (name == brought_name) return 3;
+  return name == taken_name || name == clock_name || name == steps_name || name == samples_name ? 1 : 0;
+}
+
+[[noreturn]] void fail_damaged(std::string_view name) {
+  throw UserError(fmt::format(
+      "the part '{}' of the strategy's state in the checkpoint holds numbers that no run writes; the "
+      "checkpoint is damaged: resume from another copy",
+      name));
+}
+
+std::span<const std::int64_t> counts_of(const StrategyState& part, std::size_t least) {
+  const bool holds =
+      part.value.dtype() == DType::int64 && std::cmp_greater_equal(part.value.elements(), least);
+  if (!holds ||
+      std::ranges::any_of(part.value.as<std::int64_t>(), [](std::int64_t count) { return count < 0; }))
+    fail_damaged(part.name);
+  return part.value.as<std::int64_t>();
+}
+
 }  // namespace
 
 MeanChange::MeanChange(Collective& ranks, const MeanOptions& options,
@@ -68,7 +91,7 @@ void MeanChange::begin(WeightsImmigration& border) {
   const Bucket& last = fragments_.back().slice;
   anchor_ = Tensor({dtype, Shape{last.offset + last.count}});
   anchor_ = copy_values();
-  changes_ = Tensor({dtype, Shape{anchor_.elements() + 1}});
+  changes_ = Tensor(anchor_.type());
   own_ = Tensor({dtype, Shape{options_.delay > 0 ? anchor_.elements() : 0}});
   taken_ = clock_ = 0;
   exchange_.reset();
@@ -162,12 +185,9 @@ void MeanChange::bring(std::size_t fragment) {
   const auto count = static_cast<std::size_t>(from.slice.count);
   const std::span<const T> anchor = anchor_.as<T>().subspan(first, count);
   const std::span<const T> weights = values<T>().subspan(first, count);
-  const std::span<T> changes = changes_.as<T>().subspan(first, count + 1);
-  const T samples = static_cast<T>(from.samples);
-  for (std::size_t i = 0; i < count; ++i) changes[i] = samples * (weights[i] - anchor[i]);
-  changes.back() = samples;
-  if (thread_)
-    for (std::size_t i = 0; i < count; ++i) own_.as<T>()[first + i] = weights[i] - anchor[i];
+  const std::span<T> changes = changes_.as<T>().subspan(first, count);
+  for (std::size_t i = 0; i < count; ++i) changes[i] = weights[i] - anchor[i];
+  if (thread_) std::ranges::copy(changes, own_.as<T>().subspan(first, count).begin());
   const std::string step = fmt::format("the weights after step {}", border_->step());
   exchange_ = {.fragment = fragment,
                .steps = from.steps,
@@ -179,15 +199,20 @@ template <class T>
 void MeanChange::exchange() {
   const Fragment& of = fragments_[exchange_->fragment];
   const std::span<T> changes = changes_.as<T>().subspan(static_cast<std::size_t>(of.slice.offset),
-                                                        static_cast<std::size_t>(of.slice.count) + 1);
-  {
-    const ExchangeMeter::Exchange exchange(meter_, of.bytes);
-    const std::int64_t sent_before = sum_.bytes_sent();
-    sum_.sum(exchange_->fragment, changes, exchange_->what);
-    meter_.add_sent(sum_.bytes_sent() - sent_before);
-  }
-  const T all = std::max(changes.back(), T{1});  // none where each rank fails in its first step
-  for (T& change : changes) change /= all;
+                                                        static_cast<std::size_t>(of.slice.count));
+  const ExchangeMeter::Exchange exchange(meter_, of.bytes);
+  const T weight = static_cast<T>(weight_of(exchange_->samples, exchange_->what));
+  for (T& change : changes) change *= weight;
+  const std::int64_t sent_before = sum_.bytes_sent();
+  sum_.sum(exchange_->fragment, changes, exchange_->what);
+  meter_.add_sent(sum_.bytes_sent() - sent_before);
+}
+
+// Collective: this rank's share of the samples of all ranks. They have none where each rank fails in its first step.
+double MeanChange::weight_of(std::int64_t samples, std::string_view what) {
+  std::int64_t all = samples;
+  ranks_.sum(DType::int64, reinterpret_cast<std::byte*>(&all), 1, fmt::format("the samples behind {}", what));
+  return static_cast<double>(samples) / static_cast<double>(std::max<std::int64_t>(all, 1));
 }
 
 // Of the thread, if it makes one.
@@ -302,8 +327,9 @@ void MeanChange::take_counts(const StrategyState& part) {
   sum_.take(part);
   take_arena(border_->placement(), changes_, mean_prefix, part);
   take_arena(border_->placement(), own_, moved_prefix, part);
-  if (part.value.dtype() != DType::int64) return;
-  const std::span<const std::int64_t> numbers = part.value.as<std::int64_t>();
+  const std::size_t least = least_counts(part.name);
+  if (least == 0) return;
+  const std::span<const std::int64_t> numbers = counts_of(part, least);
   const bool fits = numbers.size() == fragments_.size();
   for (std::size_t i = 0; i < fragments_.size(); ++i) {
     if (part.name == steps_name) fragments_[i].steps = numbers[fits ? i : 0];
@@ -317,6 +343,7 @@ void MeanChange::take_counts(const StrategyState& part) {
   if (part.name == brought_name) {
     exchange->samples = numbers[2];
   } else {
+    if (numbers[2] >= numbers[1]) fail_damaged(part.name);
     exchange->fragment = static_cast<std::size_t>(numbers[2]);
     exchange->steps = numbers[3];
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -85,7 +86,7 @@ class MeanChange {
   bool has_moved() const;
   // For a strategy's state: what was counted, what is owed, and a mean that this rank holds and has not taken.
   void keep_counts(std::vector<StrategyState>& state) const;
-  // The same back, where the part is one of these.
+  // The same back, where the part is one of these. Throws UserError for numbers that no run writes.
   void take_counts(const StrategyState& part);
 
  private:
@@ -115,6 +116,7 @@ class MeanChange {
   void bring(std::size_t fragment);
   template <class T>
   void exchange();
+  double weight_of(std::int64_t samples, std::string_view what);
   void await_exchange() const;
   Exchange* held(std::int64_t until, std::int64_t fragments);
   template <class T>
@@ -130,7 +132,7 @@ class MeanChange {
   bool is_first_ = false;  // of the ranks, which may have gone when the state is kept
   std::vector<Fragment> fragments_;
   Tensor anchor_;
-  Tensor changes_;  // what is summed, and behind it the samples
+  Tensor changes_;  // what is summed: this rank's part of the means
   Tensor own_;      // what this rank has brought, where there is a delay
   mutable std::optional<Exchange> exchange_;
   std::int64_t taken_ = 0;  // means

@@ -72,6 +72,18 @@ TEST_CASE("change sum: its state holds what is owed, and what a sum has left tha
   }
 }
 
+// As gradients are owed, or in a unit that is no part of a mean.
+TEST_CASE("change sum: what a checkpoint holds in another form is not brought") {
+  SingleProcess alone;
+  ChangeSum change_sum(alone, std::make_unique<Half>());
+  const Placement at = placement(DType::float32);
+  change_sum.begin(at, halves);
+  change_sum.take({"owed.first", Tensor::of<float>(Shape{16}, std::vector<float>(16, 8)), true});
+  CHECK(sum(change_sum, 0, 0).first == 0);
+  change_sum.take({"owed_change.first", Tensor::of<float>(Shape{16}, std::vector<float>(16, 8)), true});
+  CHECK(sum(change_sum, 0, 0).first == 8);
+}
+
 TEST_CASE("change sum: without a compression everything crosses as it is, in any type, and nothing is kept") {
   SingleProcess alone;
   ChangeSum change_sum(alone, nullptr);

@@ -1,5 +1,6 @@
 #include "distributed/strategies/local.h"
 
+#include <array>
 #include <atomic>
 #include <doctest/doctest.h>
 #include <filesystem>
@@ -116,6 +117,54 @@ TEST_CASE("local: what does not cross of a change comes with the next one, buffe
         std::vector<Numbers>{{6, 12, 8}, {6 + (6.0 + 18) / 4, 12, 8}});
 }
 
+// What the first mean owes, of four steps, comes whole with the second one, of a single step: 2 + 4 and 10 + 8 over 2 again.
+TEST_CASE("local: what does not cross counts as much in a shorter period") {
+  const MakeStrategy make = [](Collective& ranks) {
+    return std::make_unique<Local>(ranks, LocalOptions{.every = 4}, false, std::make_unique<Half>(ranks));
+  };
+  const auto seen = values_behind(make, {{1}, {2}, {3}, {4}, {5, 0, true}}, {4, 4}, 0, DType::float32);
+  CHECK(seen[3] == Numbers{6, 12, 8});
+  CHECK(seen[4] == Numbers{6 + (6.0 + 18) / 4, 12, 8});
+}
+
+// In float32 each of these counts would be rounded, and so would the mean.
+TEST_CASE("local: samples are counted exactly, however many there are") {
+  const std::int64_t many = (std::int64_t{1} << 53) + 2;
+  const auto seen = values_behind(
+      [](Collective& ranks) { return std::make_unique<Local>(ranks, LocalOptions{.every = 1}); }, {{1}},
+      {many - 4, 4}, 0, DType::float32);
+  CHECK(seen[0] == Numbers{8, 8, 8});
+}
+
+// The ranks bring 16 and 0, and rank 0 has gone on to 0: 8 - 16 would be below 0.
+TEST_CASE("local: a running variance stays above 0 where a rank goes on while an average is made") {
+  ThreadRanks(2).run([&](Collective& ranks) {
+    Local strategy(ranks, {.every = 2, .delay = 1});
+    MovedRank rank(strategy);
+    const bool is_first = ranks.rank() == 0;
+    const std::array<double, 3> to{16, 16, 0};
+    for (std::int64_t step = 1; step <= 3; ++step)
+      rank.step({.number = step, .samples = 4}, is_first ? to.at(static_cast<std::size_t>(step - 1)) : 0);
+    CHECK(rank.values()[1] == 0);
+    rank.step({.number = 4, .ends_epoch = true, .samples = 4}, is_first ? 2 : 4);
+    CHECK(rank.values()[1] == 3);
+  });
+}
+
+TEST_CASE("local: a checkpoint with counts that no run writes is refused") {
+  SingleProcess alone;
+  const auto part = [](const char* name, const std::vector<std::int64_t>& numbers) {
+    return StrategyState{name, Tensor::of<std::int64_t>(Shape{std::ssize(numbers)}, numbers)};
+  };
+  for (const StrategyState& damaged :
+       {part("exchange", {2, 1, 7, 2}), part("exchange", {2, 1}), part("exchange", {2, 1, -1, 2}),
+        part("steps", {}), part("clock", {-3}), StrategyState{"means", Tensor::scalar(1.5F)}}) {
+    Local strategy(alone, {.every = 2, .delay = 1});
+    const MovedRank rank(strategy);
+    CHECK_THROWS_AS(strategy.take_state({damaged}), UserError);
+  }
+}
+
 TEST_CASE("local: an outer optimizer has a velocity for each fragment") {
   const LocalOptions outer{.every = 2, .outer_momentum = 0.5, .fragments = 2};
   const auto make = [&](Collective& ranks) { return std::make_unique<Local>(ranks, outer); };
@@ -125,11 +174,12 @@ TEST_CASE("local: an outer optimizer has a velocity for each fragment") {
   CHECK(weights_behind(make, {{1}, {2}, {3}}) == std::vector<Numbers>{first, second, {third, 8}});
 }
 
-// The exchange begins behind step 2, where rank 0 has gone 8, and is taken behind step 3, to which rank 0 has gone back. So 12 - 8 is added.
+// The exchange begins behind step 2, where rank 0 has gone 8, and is taken behind step 3, to which rank 0 has gone back. So 12 - 8 is added
+// to the weights; the buffer stays as the rank has it.
 TEST_CASE("local: what a rank learns while an average is made stays in its weights") {
   const LocalOptions late{.every = 2, .delay = 1};
   CHECK(behind(late, {{1}, {2}, {3}, {4}, {5}}) ==
-        std::vector<Numbers>{{8, 8, 8}, {8, 8, 8}, {12, 12, 8}, {8, 8, 8}, {8 + 0 + 4, 12, 8}});
+        std::vector<Numbers>{{8, 8, 8}, {8, 8, 8}, {12, 8, 8}, {8, 8, 8}, {8 + 0 + 4, 8, 8}});
 }
 
 // So it takes rank 0's part out of the average that it gets on top, and not twice into its weights.
