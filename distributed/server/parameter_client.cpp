@@ -119,7 +119,7 @@ void ParameterClient::push(Word word) {
     Server& to = server(rank);
     if (has_learned)
       with_elements(weights_->dtype(), [&]<class T>(T) {
-        compose_push<T>(rule_, elements_of<const T>(to.shard.of(own)),
+        compose_push<T>(rule_, to.shard.trainables, elements_of<const T>(to.shard.of(own)),
                         elements_of<const T>(std::as_bytes(began(to.shard))),
                         elements_of<T>(to.letter.content()));
       });

@@ -10,13 +10,11 @@ double ServerRule::share(std::int64_t staleness) const {
 }
 
 template <class T>
-void compose_push(const ServerRule& rule, std::span<const T> weights, std::span<const T> began,
-                  std::span<T> pushed) {
-  if (rule.push == ServerRule::Push::weights) {
-    std::ranges::copy(weights, pushed.begin());
-    return;
-  }
-  for (std::size_t i = 0; i < pushed.size(); ++i) pushed[i] = weights[i] - began[i];
+void compose_push(const ServerRule& rule, std::size_t trainables, std::span<const T> weights,
+                  std::span<const T> began, std::span<T> pushed) {
+  std::ranges::copy(weights, pushed.begin());
+  if (rule.push == ServerRule::Push::weights) return;
+  for (std::size_t i = 0; i < trainables; ++i) pushed[i] -= began[i];
 }
 
 template <class T>
@@ -33,12 +31,13 @@ void mix_in(const ServerRule& rule, std::int64_t staleness, std::int64_t clients
     return;
   }
   for (std::size_t i = 0; i < trainables; ++i) weights[i] += share * pushed[i];
-  for (std::size_t i = trainables; i < weights.size(); ++i) weights[i] += pushed[i] / static_cast<T>(clients);
+  for (std::size_t i = trainables; i < weights.size(); ++i)
+    weights[i] += (pushed[i] - weights[i]) / static_cast<T>(clients);
 }
 
-template void compose_push(const ServerRule&, std::span<const float>, std::span<const float>,
+template void compose_push(const ServerRule&, std::size_t, std::span<const float>, std::span<const float>,
                            std::span<float>);
-template void compose_push(const ServerRule&, std::span<const double>, std::span<const double>,
+template void compose_push(const ServerRule&, std::size_t, std::span<const double>, std::span<const double>,
                            std::span<double>);
 template void carry_on(std::span<const float>, std::span<const float>, std::span<float>);
 template void carry_on(std::span<const double>, std::span<const double>, std::span<double>);

@@ -23,7 +23,7 @@ void Visiting::exchange() {
   if (steps_ > 0) {
     form_->read([this](std::string_view name) { return border_->emigrate(name); }, weights_);
     with_elements(form_->dtype(), [&]<class T>(T) {
-      compose_push<T>(rule_, elements_of<const T>(std::span<const std::byte>(weights_)),
+      compose_push<T>(rule_, form_->trainables(), elements_of<const T>(std::span<const std::byte>(weights_)),
                       elements_of<const T>(std::span<const std::byte>(began_)),
                       elements_of<T>(std::span(pushed_)));
     });
