@@ -126,6 +126,46 @@ void WeightsImmigration::immigrate_all(std::span<const std::byte> values, const 
   store_.raise_version();
 }
 
+namespace {
+
+using StateArenas = std::vector<std::pair<Address, std::size_t>>;  // with their bytes
+
+StateArenas state_arenas_of(const ParameterStore& store) {
+  StateArenas arenas;
+  for (std::int64_t i = 0; i < store.states(); ++i)
+    arenas.emplace_back(store.state(i), store.placement().bytes(ArenaKind::state));
+  if (store.types().scales_loss())
+    arenas.emplace_back(store.scaling(), store.placement().bytes(ArenaKind::scaling));
+  return arenas;
+}
+
+}  // namespace
+
+std::vector<std::byte> WeightsImmigration::emigrate_state() const {
+  std::vector<std::byte> state;
+  for (const auto& [address, bytes] : state_arenas_of(store_)) {
+    state.resize(state.size() + bytes);
+    copy_to_host(store_.backend(), state.data() + state.size() - bytes, address, bytes);
+  }
+  return state;
+}
+
+void WeightsImmigration::immigrate_state(std::span<const std::byte> state, const Placement& placement) {
+  const StateArenas arenas = state_arenas_of(store_);
+  std::size_t all = 0;
+  for (const auto& [address, bytes] : arenas) all += bytes;
+  if (placement != store_.placement() || state.size() != all)
+    throw UserError(fmt::format(
+        "the optimizer's state has {} bytes in this placement, and {} of another were given; take only "
+        "that of a store with an equal placement and the same optimizer",
+        all, state.size()));
+  std::size_t begin = 0;
+  for (const auto& [address, bytes] : arenas) {
+    copy_to_device(store_.backend(), address, state.data() + begin, bytes);
+    begin += bytes;
+  }
+}
+
 std::span<std::byte> WeightsImmigration::fetch_values() {
   const std::size_t bytes = placement().bytes(ArenaKind::value);
   if (store_.backend().info().host_memory) return {store_.values(), bytes};

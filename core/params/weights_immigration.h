@@ -88,6 +88,11 @@ class PLEXAURA_API WeightsImmigration {
   std::span<std::byte> fetch_values();
   void store_values();
 
+  // What an update reads beside values and gradients: the optimizer's state, and the loss scale if there is one. Legal
+  // where immigrate() is, and taken as immigrate_all() takes values.
+  std::vector<std::byte> emigrate_state() const;
+  void immigrate_state(std::span<const std::byte> state, const Placement& placement);
+
   // Buckets in placement order: the order in which they are announced, on every rank and in every program.
   std::span<const Bucket> buckets() const { return buckets_; }
   // An event of the strategy's own, to answer with. It stays passed until the strategy calls its reset(), in

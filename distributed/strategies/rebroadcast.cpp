@@ -33,6 +33,10 @@ void Rebroadcast::after_update() {
   ranks_.broadcast(values.data(), values.size(), 0,
                    fmt::format("the weights after step {}", border_->step()));
   if (ranks_.rank() != 0) border_->store_values();
+  std::vector<std::byte> state = border_->emigrate_state();
+  ranks_.broadcast(state.data(), state.size(), 0,
+                   fmt::format("the optimizer's state after step {}", border_->step()));
+  if (ranks_.rank() != 0) border_->immigrate_state(state, border_->placement());
 }
 
 }  // namespace plexaura

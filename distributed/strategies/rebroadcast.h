@@ -9,8 +9,8 @@
 
 namespace plexaura {
 
-// Another strategy, and every so many steps all ranks take the weights and buffers of rank 0: where ranks run on
-// processors of several kinds, whose updates may round differently.
+// Another strategy, and every so many steps all ranks take the weights, the buffers and the optimizer's state of rank 0:
+// where ranks run on processors of several kinds, whose updates may round differently.
 class Rebroadcast final : public Strategy {
  public:
   // Both must outlive it. `ranks`: those that train. `every`: steps, at least 1.

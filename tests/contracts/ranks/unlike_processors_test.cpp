@@ -39,6 +39,7 @@ class Alone final : public Strategy {
 struct End {
   std::array<Tensor, 3> weights;  // of each rank
   std::array<Tensor, 3> seen;
+  std::array<Tensor, 3> momentum;
   std::array<bool, 3> compares_kernels;
 };
 
@@ -56,28 +57,31 @@ End train(std::int64_t steps, std::int64_t rebroadcast_every) {
     Strategy* strategy = &alone;
     if (rebroadcast_every > 0) strategy = &rebroadcast;
     Trainer trainer({model, store, *backend, data, data, &ranks, strategy},
-                    {.batch_size = 6, .steps = steps, .learning_rate = 0.1});
+                    {.batch_size = 6, .steps = steps, .optimizer = {.momentum = 0.9}, .learning_rate = 0.1});
     end.compares_kernels.at(rank) = trainer.facts().contains("the plan's kernels");
     trainer.run();
     end.weights.at(rank) = store.read("weight");
     end.seen.at(rank) = store.read("seen");
+    end.momentum.at(rank) = store.read_state(0, "weight");
   });
   return end;
 }
 
 }  // namespace
 
-TEST_CASE("ranks on unlike processors take rank 0's weights and buffers every few steps") {
+TEST_CASE("ranks on unlike processors take rank 0's weights, buffers and optimizer's state every few steps") {
   for (const std::int64_t steps : {3, 6}) {
     const End end = train(steps, 3);
     for (const std::size_t rank : {1, 2}) {
       CHECK(end.weights.at(rank) == end.weights[0]);
       CHECK(end.seen.at(rank) == end.seen[0]);
+      CHECK(end.momentum.at(rank) == end.momentum[0]);
     }
   }
   const End between = train(5, 3);
   CHECK(between.weights[1] != between.weights[0]);
   CHECK(between.seen[1] != between.seen[0]);
+  CHECK(between.momentum[1] != between.momentum[0]);
 }
 
 TEST_CASE("on processors of one kind the choice of kernels is compared, and weights stay where they are") {
