@@ -178,15 +178,16 @@ void put_in_place(const fs::path& made, const fs::path& target) {
   if (error) cannot("rename", made, error);
 }
 
-// All of later steps, and those before the newest `keep`.
-void remove_others(const fs::path& directory, std::int64_t step, std::size_t keep) {
+// All of later steps, and those before the newest `keep` that are not held.
+void remove_others(const fs::path& directory, std::int64_t step, std::size_t keep,
+                   const std::set<std::int64_t>& held) {
   auto all = checkpoints_in(directory);
   const auto later = std::ranges::upper_bound(all, step, {}, [](const auto& found) { return found.first; });
   const auto kept = std::min(keep, static_cast<std::size_t>(later - all.begin()));
   all.erase(later - static_cast<std::ptrdiff_t>(kept), later);
   std::error_code error;
   for (const auto& [number, path] : all)
-    if (!foreign_at(path)) fs::remove_all(path, error);
+    if (!(number < step && held.contains(number)) && !foreign_at(path)) fs::remove_all(path, error);
 }
 
 class Reader {
@@ -379,11 +380,15 @@ bool is_reserved_in_checkpoints(const fs::path& name) {
   return name == unfinished_name || name == FolderLock::file_name || number_of(name).has_value();
 }
 
-void save_checkpoint(const fs::path& directory, const ParameterStore& store, const RunState& state,
-                     int keep) {
+fs::path checkpoint_folder(const fs::path& directory, std::int64_t step) {
+  return directory / fmt::format("{}{:06}", prefix, step);
+}
+
+void save_checkpoint(const fs::path& directory, const ParameterStore& store, const RunState& state, int keep,
+                     const std::set<std::int64_t>& held) {
   make_folder(directory);
   std::error_code error;
-  const fs::path target = directory / fmt::format("{}{:06}", prefix, state.step);
+  const fs::path target = checkpoint_folder(directory, state.step);
   const fs::path unfinished = directory / unfinished_name;
   refuse_foreign(target);
   refuse_foreign(unfinished);
@@ -401,7 +406,7 @@ void save_checkpoint(const fs::path& directory, const ParameterStore& store, con
   for (const std::string_view name : file_names)
     if (!fs::exists(unfinished / name, error)) throw_write_error(unfinished / name, ENOENT);
   put_in_place(unfinished, target);
-  remove_others(directory, state.step, static_cast<std::size_t>(keep));
+  remove_others(directory, state.step, static_cast<std::size_t>(keep), held);
 }
 
 std::string kernel_times_of_newest(const fs::path& directory) {

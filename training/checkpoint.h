@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -44,14 +45,17 @@ struct RunState {
 // the strategy's, the RunState and the checksum of the weights that they belong to. Neither has a date or a path. It appears under its name
 // whole or not at all: a run that is killed while writing leaves the one before.
 //
-// Writes it, and only then removes the older ones but for the newest `keep`, and those of later steps, which
+// Writes it, and only then removes the older ones but for the newest `keep` and those of the steps `held`, and those of later steps, which
 // an earlier run has left that this one does not go on from; what holds other files than these two it leaves
 // alone. A run that is killed in between leaves the earlier run's, too, and that is the newest then. Throws
 // UserError where the folder cannot be written, the disk is full, something else stands where it goes, or a
 // weight or its state is not finite; the other checkpoints are untouched then. One process at a time: see
 // FolderLock.
 void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store,
-                     const RunState& state, int keep = 1);
+                     const RunState& state, int keep = 1, const std::set<std::int64_t>& held = {});
+
+// That of the state after so many updates.
+std::filesystem::path checkpoint_folder(const std::filesystem::path& directory, std::int64_t step);
 
 // Makes the folder, so that a place that cannot be written is found before anything is computed. Throws as
 // save_checkpoint(), and UserError that names what stands at the place of a checkpoint and is none: to save

@@ -330,6 +330,15 @@ TEST_CASE("the newest is read and older ones are removed") {
   CHECK(model.weight() == 1000000);
 }
 
+TEST_CASE("those that are held stay, but for later ones that an earlier run has left") {
+  const TemporaryFolder folder;
+  for (const std::int64_t step : {2, 5, 9})
+    save_checkpoint(folder.path(), TinyStore(1).store, {.step = step}, 1, {2});
+  CHECK(names(folder.path()) == "checkpoint-000002 checkpoint-000009 ");
+  save_checkpoint(folder.path(), TinyStore(1).store, {.step = 8}, 1, {9});
+  CHECK(names(folder.path()) == "checkpoint-000008 ");
+}
+
 TEST_CASE("a run that began anew is not hidden by what an earlier one left") {
   const TemporaryFolder folder;
   save_checkpoint(folder.path(), TinyStore(1).store, {.step = 900});
