@@ -29,6 +29,7 @@ namespace {
 constexpr std::string_view prefix = "checkpoint-";
 constexpr std::string_view unfinished_name = "checkpoint.unfinished";
 constexpr std::string_view strategy_prefix = "strategy.";
+constexpr const char* strategy_ranks_name = "run.strategy_ranks";
 constexpr std::array<std::string_view, 2> file_names{"weights.safetensors", "state.safetensors"};
 // In the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels, the bytes of a bucket.
 const std::string weights_key = "weights";
@@ -87,7 +88,7 @@ SafeTensors state_of(const ParameterStore& store, const RunState& state, std::st
   add("run.data_origin", static_cast<std::int64_t>(state.data_origin));
   add("run.samples", state.samples);
   add("run.batch_size", state.batch_size);
-  if (!state.strategy.empty()) add("run.strategy_ranks", std::int64_t{state.strategy_ranks});
+  if (!state.strategy.empty()) add(strategy_ranks_name, std::int64_t{state.strategy_ranks});
   for (const auto& [name, value] : state.strategy)
     file.tensors.emplace_back(std::string(strategy_prefix) + name, value);
   return file;
@@ -193,7 +194,20 @@ void remove_others(const fs::path& directory, std::int64_t step, std::size_t kee
 class Reader {
  public:
   explicit Reader(fs::path path) : path_(std::move(path)), file_(read_safetensors(path_)) {}
+  // Of a state, without what other ranks have of their own. Rank 0 compares the whole file with its checksum for all.
+  Reader(fs::path path, int rank)
+      : path_(std::move(path)),
+        file_(read_safetensors(
+            path_,
+            [&](const std::string& name) {
+              return !name.starts_with(strategy_prefix) ||
+                     is_state_of(rank, std::string_view(name).substr(strategy_prefix.size()));
+            },
+            rank == 0)) {}
 
+  bool has(std::string_view name) const {
+    return std::ranges::any_of(file_.tensors, [&](const auto& entry) { return entry.first == name; });
+  }
   // `remedy` ends the sentence about one that is missing.
   const Tensor& tensor(const std::string& name,
                        std::string_view remedy = "it belongs to another model or optimizer") const {
@@ -352,7 +366,9 @@ void read_state(const Reader& file, const Metadata& metadata, RunState& state) {
   for (const auto& [name, value] : file.contents().tensors)
     if (name.starts_with(strategy_prefix))
       state.strategy.emplace_back(name.substr(strategy_prefix.size()), value);
-  if (!state.strategy.empty()) state.strategy_ranks = static_cast<int>(file.count("run.strategy_ranks"));
+  // A rank may have nothing in it where others have.
+  if (!state.strategy.empty() || file.has(strategy_ranks_name))
+    state.strategy_ranks = static_cast<int>(file.count(strategy_ranks_name));
   check_numbers(file, state);
 }
 
@@ -428,7 +444,7 @@ std::optional<fs::path> newest_checkpoint(const fs::path& directory) {
 }
 
 std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStore& store,
-                                        std::string_view optimizer, const Settings& settings) {
+                                        std::string_view optimizer, const Settings& settings, int rank) {
   const auto newest = newest_checkpoint(directory);
   if (!newest) return std::nullopt;
   RunState state{.optimizer = std::string(optimizer), .settings = settings};
@@ -445,7 +461,7 @@ std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStor
     require_pair(weights, state_path, metadata);
     put_weights(weights_path, weights.contents(), store);
   }
-  const Reader file(state_path);
+  const Reader file(state_path, rank);
   read_optimizer_state(file, store);
   if (store.types().scales_loss()) read_loss_scale(file, store);
   read_state(file, metadata, state);

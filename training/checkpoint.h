@@ -67,13 +67,15 @@ void prepare_checkpoints(const std::filesystem::path& directory);
 bool is_reserved_in_checkpoints(const std::filesystem::path& name);
 
 // Reads the newest checkpoint into the store (placed, with its state arenas), so that an Optimizer of the store goes on
-// with the step behind it. Nothing where there is none.
+// with the step behind it, and of the strategy's state what is of use to `rank`. Rank 0 alone compares all of it with its
+// checksum. Nothing where there is none.
 // Throws UserError that names the file for one of another precision, another optimizer or other settings, for
 // two files that were not written together, and with the tensor for one that does not fit the model.
 // Checkpoints of older versions name neither settings nor the weights that the state belongs to: they are refused
 // where there are settings to compare, and taken as they are where there are none.
 std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store,
-                                        std::string_view optimizer = {}, const Settings& settings = {});
+                                        std::string_view optimizer = {}, const Settings& settings = {},
+                                        int rank = 0);
 
 // RunState::kernel_times of the newest checkpoint, which are needed before there are programs and a store to
 // load it into. Empty where there are none, or the checkpoint cannot be read: load_checkpoint() will say so.

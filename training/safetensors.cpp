@@ -125,17 +125,24 @@ SafeTensorsTable table_of(const SafeTensors& contents, const std::vector<std::si
 }  // namespace
 
 SafeTensors read_safetensors(const std::filesystem::path& path) {
+  return read_safetensors(path, [](const std::string&) { return true; });
+}
+
+SafeTensors read_safetensors(const std::filesystem::path& path,
+                             const std::function<bool(const std::string&)>& wanted, bool verifies) {
   OpenedFile opened = open_checked(path);
   SafeTensors contents;
   std::uint64_t hash = fnv_start;
   for (SafeTensorsTable::Entry& entry : opened.table.entries) {
+    const bool is_wanted = wanted(entry.name);
+    if (!is_wanted && !verifies) continue;
     Tensor tensor(entry.type);
     opened.file.read(opened.data_start + entry.begin, {tensor.data(), tensor.bytes()});
-    hash = hash_of(tensor, hash);
+    if (verifies) hash = hash_of(tensor, hash);
     check_booleans(tensor, entry.name, path);
-    contents.tensors.emplace_back(std::move(entry.name), std::move(tensor));
+    if (is_wanted) contents.tensors.emplace_back(std::move(entry.name), std::move(tensor));
   }
-  check_sum(opened.table, hash, path);
+  if (verifies) check_sum(opened.table, hash, path);
   contents.metadata = std::move(opened.table.metadata);
   contents.metadata.erase(checksum_key);
   return contents;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -33,6 +34,11 @@ struct SafeTensorsHeader {
 // it in the metadata.
 SafeTensors read_safetensors(const std::filesystem::path& path);
 SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path);
+
+// Only the tensors that are wanted, by their names. Without `verifies` the others are not read, and nothing is compared with
+// the checksum.
+SafeTensors read_safetensors(const std::filesystem::path& path,
+                             const std::function<bool(const std::string&)>& wanted, bool verifies = true);
 
 // The sum that write_safetensors() puts into the metadata: sixteen digits, the FNV-1a hash of the tensors'
 // bytes in their order.

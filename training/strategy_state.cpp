@@ -1,13 +1,16 @@
 #include "training/strategy_state.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <fmt/format.h>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
+#include "core/clock.h"
 #include "training/store_hash.h"
 
 namespace plexaura {
@@ -81,9 +84,50 @@ SavedStrategy unpack(const std::string& packed) {
   return state;
 }
 
+// Brings texts to rank 0 in pieces of about a second, between which all ranks meet: those that are not at work wait no
+// longer for the others than that.
+class BringPieces {
+ public:
+  explicit BringPieces(Collective& ranks) : ranks_(ranks) {}
+
+  // From one rank; `bytes` is known to all.
+  void bring(std::string& text, std::size_t bytes, int from) {
+    for (std::size_t begin = 0; begin < bytes;) {
+      const std::size_t piece = std::min(left_, bytes - begin);
+      std::byte* const data = text.empty() ? nullptr : reinterpret_cast<std::byte*>(text.data()) + begin;
+      ranks_.bring_to_0(data, piece, from, what);
+      begin += piece;
+      left_ -= piece;
+      if (left_ == 0) meet();
+    }
+  }
+
+ private:
+  // As long as rank 0 says.
+  void meet() {
+    const double now = seconds_now();
+    std::uint64_t next = next_piece(now - began_);
+    ranks_.broadcast(reinterpret_cast<std::byte*>(&next), sizeof next, 0, what);
+    left_ = piece_ = static_cast<std::size_t>(next);
+    began_ = now;
+  }
+  std::size_t next_piece(double seconds) const {
+    constexpr double least = 1 << 16;
+    constexpr double fastest_growth = 8;  // one piece tells little
+    const auto last = static_cast<double>(piece_);
+    return static_cast<std::size_t>(
+        std::clamp(last / std::max(seconds, 1e-9), least, std::max(fastest_growth * last, least)));
+  }
+
+  Collective& ranks_;
+  std::size_t piece_ = 1 << 20;  // bytes
+  std::size_t left_ = piece_;    // until all meet
+  double began_ = seconds_now();
+};
+
 }  // namespace
 
-// One rank after the other, so that nobody holds the state of all but rank 0.
+// One rank after the other, to rank 0 alone.
 SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine,
                                     const ParameterStore* own_store) {
   const bool with_values = own_store != nullptr && weights_differ(ranks, *own_store);
@@ -103,22 +147,21 @@ SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<Strateg
     return std::string();
   });
   const std::vector<std::string> sizes = ranks.gather_all(std::to_string(packed.size()), what);
+  BringPieces pieces(ranks);
   for (int rank = 1; rank < ranks.size(); ++rank) {
     std::string theirs = rank == ranks.rank() ? packed : std::string();
-    theirs.resize(std::stoull(sizes[static_cast<std::size_t>(rank)]));
-    if (theirs.empty()) continue;
-    ranks.broadcast(reinterpret_cast<std::byte*>(theirs.data()), theirs.size(), rank, what);
+    const std::size_t size = std::stoull(sizes[static_cast<std::size_t>(rank)]);
+    if (ranks.rank() == 0) theirs.resize(size);
+    pieces.bring(theirs, size, rank);
     if (ranks.rank() != 0) continue;
-    const SavedStrategy more = unpack(theirs);
-    saved.insert(saved.end(), more.begin(), more.end());
+    SavedStrategy more = unpack(theirs);
+    std::ranges::move(more, std::back_inserter(saved));
   }
   return saved;
 }
 
-void keep_state_of(int rank, SavedStrategy& saved) {
-  std::erase_if(saved, [own = prefix_of(rank)](const auto& part) {
-    return !part.first.starts_with(shared_prefix) && !part.first.starts_with(own);
-  });
+bool is_state_of(int rank, std::string_view name) {
+  return name.starts_with(shared_prefix) || name.starts_with(prefix_of(rank));
 }
 
 void take_own_store(const SavedStrategy& saved, int rank, ParameterStore& store) {

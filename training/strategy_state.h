@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,8 @@ using SavedStrategy = std::vector<std::pair<std::string, Tensor>>;
 SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine,
                                     const ParameterStore* own = nullptr);
 
-// Drops what other ranks have of their own.
-void keep_state_of(int rank, SavedStrategy& saved);
+// Whether a tensor of a checkpoint, by its name, is of use to this rank: not what other ranks have of their own.
+bool is_state_of(int rank, std::string_view name);
 
 // Writes what a rank had in a store of its own to the store, which already holds that of rank 0.
 void take_own_store(const SavedStrategy& saved, int rank, ParameterStore& store);

@@ -14,7 +14,8 @@
 namespace plexaura {
 
 bool Trainer::resume() {
-  const auto state = load_checkpoint(options_.output, parts_.store, state_.optimizer, state_.settings);
+  const auto state =
+      load_checkpoint(options_.output, parts_.store, state_.optimizer, state_.settings, ranks().rank());
   if (!state) return false;
   if (state->seed != options_.seed)
     throw UserError(fmt::format(
@@ -47,7 +48,6 @@ bool Trainer::resume() {
   has_other_buckets_ =
       has_other_kernels_ && !state->bucket_bytes.empty() && state->bucket_bytes != state_.bucket_bytes;
   const RunState now = std::exchange(state_, *state);
-  keep_state_of(ranks().rank(), state_.strategy);
   state_.data_origin = now.data_origin;
   state_.notes = now.notes;
   state_.shuffle = now.shuffle;

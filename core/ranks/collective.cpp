@@ -51,6 +51,11 @@ std::vector<std::string> gather_errors(Collective& collective, const std::except
 }  // namespace
 
 Collective::~Collective() = default;
+
+void Collective::bring_to_0(std::byte* data, std::size_t bytes, int from, std::string_view what) {
+  std::vector<std::byte> unwanted(rank() == 0 || rank() == from ? 0 : bytes);
+  broadcast(unwanted.empty() ? data : unwanted.data(), bytes, from, what);
+}
 RemoteError::~RemoteError() = default;
 
 namespace {

@@ -40,6 +40,10 @@ class PLEXAURA_API Collective {
   // Copies the root's bytes to everyone.
   virtual void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) = 0;
 
+  // Copies the bytes of rank `from`, which is not 0, to rank 0; `data` is theirs on both. The others give no memory, and
+  // where the implementation can do without them, they return at once. Here they take part in a broadcast.
+  virtual void bring_to_0(std::byte* data, std::size_t bytes, int from, std::string_view what);
+
   // The bytes of the messages that this rank has sent in calls of this object; none where nobody counts them.
   virtual std::optional<std::int64_t> bytes_sent() const { return std::nullopt; }
 

@@ -251,6 +251,16 @@ void GroupCommunicator::receive(const Peer& from, std::span<std::byte> data, std
   });
 }
 
+void GroupCommunicator::bring_to_0(std::byte* data, std::size_t bytes, int from, std::string_view what) {
+  refuse_in_phase(what);
+  constexpr auto longest = static_cast<std::size_t>(message_bytes);
+  for (std::size_t begin = 0; begin < bytes; begin += longest) {
+    const std::span<std::byte> piece(data + begin, std::min(longest, bytes - begin));
+    if (rank() == 0) receive({from, tag::to_0}, piece, what);
+    if (rank() == from) send({0, tag::to_0}, piece, what);
+  }
+}
+
 std::unique_ptr<Communicator> GroupCommunicator::duplicate(std::string_view what) {
   refuse_in_phase(what);
   return attempt(what, [&]() -> std::unique_ptr<Communicator> {

@@ -41,6 +41,7 @@ class GroupCommunicator final : public Communicator {
   void all_to_all(std::span<const std::byte> blocks, std::span<std::byte> received,
                   std::string_view what) override;
   void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override;
+  void bring_to_0(std::byte* data, std::size_t bytes, int from, std::string_view what) override;
   std::optional<std::int64_t> bytes_sent() const override;
   double deadline_seconds() const override { return options_.deadline_seconds; }
   std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override;

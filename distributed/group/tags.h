@@ -17,5 +17,6 @@ inline constexpr int gradients_to_root = 30'000;
 inline constexpr int roles = 30'001;
 inline constexpr int steps_of_server = 30'002;
 inline constexpr int spares = 30'003;
+inline constexpr int to_0 = 30'004;
 
 }  // namespace plexaura::tag

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fstream>
 #include <limits>
 #include <string>
 
@@ -319,6 +320,26 @@ TEST_CASE("a file with a byte changed is refused or read, and nothing worse") {
       }
     }
   }
+}
+
+TEST_CASE(
+    "only the tensors that are wanted are read, and all are compared with the checksum unless that is not "
+    "asked for") {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "f", {{{"a", Tensor::scalar(1.0)}, {"b", Tensor::scalar(2.0)}}, {}});
+  const auto read_a = [&](bool verifies) {
+    return read_safetensors(
+        folder / "f", [](const std::string& name) { return name == "a"; }, verifies);
+  };
+  REQUIRE(read_a(true).tensors.size() == 1);
+  CHECK(read_a(true).tensors[0].second == Tensor::scalar(1.0));
+  {
+    std::fstream file(folder / "f", std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(-1, std::ios::end);
+    file.put('\x7f');
+  }
+  CHECK_THROWS_AS(read_a(true), UserError);
+  CHECK(read_a(false).tensors[0].second == Tensor::scalar(1.0));
 }
 
 }  // namespace plexaura::testing::safetensors_test

@@ -127,7 +127,52 @@ std::array<End, 3> train(int count, const std::filesystem::path& folder, std::in
   return ends;
 }
 
+// Counts what a rank gets of the others, if it is not rank 0.
+class CountingCollective final : public Collective {
+ public:
+  explicit CountingCollective(Collective& ranks) : ranks_(ranks) {}
+  int rank() const override { return ranks_.rank(); }
+  int size() const override { return ranks_.size(); }
+  void sum(DType dtype, std::byte* data, std::int64_t count, std::string_view what) override {
+    ranks_.sum(dtype, data, count, what);
+  }
+  void broadcast(std::byte* data, std::size_t bytes, int root, std::string_view what) override {
+    if (root != rank()) got += bytes;
+    ranks_.broadcast(data, bytes, root, what);
+  }
+  void bring_to_0(std::byte* data, std::size_t bytes, int from, std::string_view what) override {
+    if (from == rank()) brought += bytes;
+    CHECK((data == nullptr) == (rank() != 0 && rank() != from));
+    ranks_.bring_to_0(data, bytes, from, what);
+  }
+  std::vector<std::string> gather_all(const std::string& mine, std::string_view what) override {
+    return ranks_.gather_all(mine, what);
+  }
+
+  std::size_t got = 0;
+  std::size_t brought = 0;
+
+ private:
+  Collective& ranks_;
+};
+
 }  // namespace
+
+TEST_CASE("what each rank has of its own goes to rank 0 alone, in pieces between which all meet") {
+  constexpr std::int64_t elements = 1 << 20;
+  ThreadRanks(3).run([&](Collective& ranks) {
+    CountingCollective counting(ranks);
+    Tensor own(TensorType{DType::float64, {elements}});
+    own.as<double>()[elements - 1] = ranks.rank();
+    const SavedStrategy saved = gather_strategy_state(counting, {{"own", own, true}});
+    CHECK(counting.got < 1000);
+    CHECK((counting.brought >= own.bytes()) == (ranks.rank() != 0));
+    CHECK(saved.size() == (ranks.rank() == 0 ? 3 : 0));
+    if (ranks.rank() != 0) return;
+    for (std::size_t rank = 0; rank < 3; ++rank)
+      CHECK(saved[rank].second.as<double>()[elements - 1] == static_cast<double>(rank));
+  });
+}
 
 TEST_CASE("a strategy's state goes on with the run: that of all, and that of each rank") {
   const TemporaryFolder folder;

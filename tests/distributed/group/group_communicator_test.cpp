@@ -81,6 +81,31 @@ TEST_CASE("communicator: a sum in two halves leaves each rank its part, and brin
   }
 }
 
+// In several messages, and between calls of all ranks.
+TEST_CASE("communicator: what ranks bring to rank 0 comes there alone, and the others send none of it") {
+  constexpr std::size_t bytes = 5 << 20;
+  ThreadNetwork network(rank_count);
+  const auto ends = endings(rank_count, [&](int rank) {
+    GroupCommunicator ranks(network.transport(rank), {.shared_memory = false});
+    for (int from = 1; from < rank_count; ++from) {
+      std::vector<std::byte> data(rank == 0 || rank == from ? bytes : 0, std::byte(rank));
+      ranks.bring_to_0(data.data(), bytes, from, "a state");
+      if (rank == 0) CHECK(data == std::vector<std::byte>(bytes, std::byte(from)));
+    }
+    ranks.barrier("the end");
+    ranks.leave(0);
+  });
+  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
+  for (int from = 0; from < rank_count; ++from)
+    for (int to = 0; to < rank_count; ++to) {
+      CAPTURE(from);
+      CAPTURE(to);
+      const bool brings = from > 0 && to == 0;
+      CHECK(network.bytes_sent(from, to) >= (brings ? bytes : 0));
+      CHECK(network.bytes_sent(from, to) < (brings ? bytes : 0) + (1 << 16));
+    }
+}
+
 TEST_CASE("communicator: blocks go from each rank to each other one") {
   for (const std::size_t block : {std::size_t{0}, std::size_t{5}, std::size_t{2'500'000}}) {
     CAPTURE(block);
