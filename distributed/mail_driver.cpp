@@ -1,7 +1,6 @@
 #include "distributed/mail_driver.h"
 
 #include <chrono>
-#include <exception>
 #include <fmt/format.h>
 #include <system_error>
 #include <utility>
@@ -37,8 +36,15 @@ void MailDriver::run(const std::stop_token& stop) {
       else
         std::this_thread::sleep_for(long_nap);
   } catch (const std::exception&) {
-    // Whoever waits for the letters meets it, too.
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
   }
+}
+
+std::unique_lock<std::mutex> MailDriver::hold() {
+  std::unique_lock lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+  return lock;
 }
 
 // Whether anything is under way that nobody else drives.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -19,8 +20,9 @@ class MailDriver {
   MailDriver(const MailDriver&) = delete;
   MailDriver& operator=(const MailDriver&) = delete;
 
-  // Whoever uses the mailbox holds this meanwhile, also as long as it waits for a letter.
-  [[nodiscard]] std::unique_lock<std::mutex> hold() { return std::unique_lock(mutex_); }
+  // Whoever uses the mailbox holds this meanwhile, also as long as it waits for a letter. Throws what has ended the thread,
+  // if anything has: letters would not leave any more.
+  [[nodiscard]] std::unique_lock<std::mutex> hold();
 
  private:
   void run(const std::stop_token& stop);
@@ -29,8 +31,9 @@ class MailDriver {
   Mailbox& mailbox_;
   std::vector<int> tags_;
   std::int64_t most_arriving_;
-  std::mutex mutex_;     // of the mailbox
-  std::jthread thread_;  // goes first
+  std::mutex mutex_;            // of the mailbox
+  std::exception_ptr failure_;  // that has ended the thread
+  std::jthread thread_;         // goes first
 };
 
 }  // namespace plexaura

@@ -41,9 +41,9 @@ std::optional<std::vector<std::byte>> MailCourier::receive(Stream stream, std::s
 }
 
 void MailCourier::close(Stream stream, bool in_error) noexcept {
-  const auto lock = driver_.hold();
   const int tag = tag_of(stream);
   try {
+    const auto lock = driver_.hold();
     if (mailbox_->rank() == reader)
       for (int to = 0; to < mailbox_->size(); ++to) {
         if (to != reader) mailbox_->post(to, tag, {});

@@ -95,9 +95,18 @@ TEST_CASE("mail driver: a library that fails ends the thread, and tells whoever 
   Mailbox box(std::make_unique<Failing>(calls), two_ranks(), std::make_shared<Alarm>(network.transport(0)),
               60);
   MailDriver driver(box, {tags[0]}, 1);
-  while (calls == 0) std::this_thread::yield();
-  const auto lock = driver.hold();
-  CHECK_THROWS_WITH(box.take_arrived(tags[0]), "the library fails");
+  const auto hold = [&] { const auto lock = driver.hold(); };
+  const auto has_failed = [&] {
+    try {
+      hold();
+      return false;
+    } catch (const std::runtime_error&) {
+      return true;
+    }
+  };
+  for (int i = 0; i < 30'000 && !has_failed(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(calls == 1);
+  CHECK_THROWS_WITH(hold(), "the library fails");
 }
 
 }  // namespace plexaura::testing::mail_driver_test
