@@ -11,6 +11,7 @@
 #include "core/print.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/failure/failure.h"
+#include "distributed/failure/rank_ranges.h"
 #include "distributed/failure/stopped_ranks.h"
 #include "distributed/group/tags.h"
 #include "distributed/group/wait.h"
@@ -29,12 +30,6 @@ constexpr double seconds_to_tell = 0.1;
 
 bool is_spared(int rank, const PendingCall& call) {
   return std::ranges::find(call.spared, rank) != call.spared.end();
-}
-
-std::vector<int> read_ranks(std::istream& text) {
-  std::vector<int> ranks;
-  for (int rank = 0; text >> rank;) ranks.push_back(rank);
-  return ranks;
 }
 
 std::string describe_leaving(int rank) {
@@ -141,9 +136,8 @@ void Alarm::bury_absent(const PendingCall& call) {
   std::vector<int> missing = absent(call);
   if (missing.empty()) missing = silent(others_, call);
   if (missing.empty()) return;
-  const std::string list = fmt::format("{}", fmt::join(missing, " "));
-  if (list.size() >= sizeof(Note::text)) return;
-  send(Note::Kind::absent, rank(), list, others_);
+  for (const std::string& list : rank_ranges(missing, sizeof(Note::text) - 1))
+    send(Note::Kind::absent, rank(), list, others_);
   if (topology_) kill_stopped(*topology_, missing);
   for (Wait wait(seconds_to_die); !verdict_ && !wait.expired(); wait.pause()) {
     hear(call.at);
@@ -176,8 +170,7 @@ void Alarm::take(const Note& note, int from, const CallSignature& at) {
     return;
   }
   if (note.kind == Note::Kind::absent) {
-    std::istringstream ranks(note.text.data());
-    if (topology_) kill_stopped(*topology_, read_ranks(ranks));
+    if (topology_) kill_stopped(*topology_, read_rank_ranges(note.text.data()));
     return;
   }
   answers_[static_cast<std::size_t>(from)] = note.text.data();
@@ -194,9 +187,11 @@ void Alarm::send(Note::Kind kind, int speaker, std::string_view text, std::span<
   for (const int rank : to) outbox_.send(as_message(note), rank, tag::note);
 }
 
-// The exit status, the ranks that were lost, the call, and the sentence, which is cut where there is no room for it.
+// The exit status, the ranks that were lost, the call, and the sentence, which is cut where there is no room for it. Of very
+// many ranks that do not follow each other the first ones are named.
 std::string Alarm::pack(const Verdict& verdict) {
-  return fmt::format("{} {}\n{}\n{}", verdict.exit_status, fmt::join(verdict.lost, " "), verdict.call,
+  const std::vector<std::string> lost = rank_ranges(verdict.lost, sizeof(Note::text) / 2);
+  return fmt::format("{} {}\n{}\n{}", verdict.exit_status, lost.empty() ? "" : lost.front(), verdict.call,
                      verdict.text);
 }
 
@@ -207,9 +202,11 @@ Alarm::Verdict Alarm::unpack(int speaker, std::string_view packed) {
   std::getline(text, numbers);
   std::getline(text, verdict.call);
   std::getline(text, verdict.text, '\0');
-  std::istringstream ranks(numbers);
-  ranks >> verdict.exit_status;
-  verdict.lost = read_ranks(ranks);
+  std::istringstream begin(numbers);
+  begin >> verdict.exit_status;
+  std::string ranks;
+  std::getline(begin, ranks);
+  verdict.lost = read_rank_ranges(ranks);
   return verdict;
 }
 

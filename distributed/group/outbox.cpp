@@ -17,25 +17,39 @@ void Outbox::send(std::span<const std::byte> data, int to, int tag) {
 
 std::span<std::byte> Outbox::draft(std::size_t bytes) {
   Transport::check_length(bytes);
-  auto free = std::ranges::find(messages_, false, &Message::under_way);
-  if (free == messages_.end()) free = messages_.emplace(messages_.end());
-  draft_ = static_cast<std::size_t>(free - messages_.begin());
-  free->bytes = bytes;
-  if (free->data.size() < bytes) free->data.resize(bytes);
-  return free->content();
+  if (!draft_ && free_.empty()) {
+    draft_ = messages_.size();
+    messages_.emplace_back();
+  } else if (!draft_) {
+    draft_ = free_.back();
+    free_.pop_back();
+  }
+  Message& message = messages_[*draft_];
+  message.bytes = bytes;
+  if (message.data.size() < bytes) message.data.resize(bytes);
+  return message.content();
 }
 
 void Outbox::post(int to, int tag) {
-  Message& message = messages_[draft_];
+  Message& message = messages_[*draft_];
   message.to = to;
   message.request = transport_.send(message.content(), to, tag);
   message.under_way = true;
+  draft_.reset();
 }
 
 std::size_t Outbox::under_way() {
-  for (Message& message : messages_)
-    if (message.under_way) message.under_way = !transport_.done(message.request);
-  return static_cast<std::size_t>(std::ranges::count(messages_, true, &Message::under_way));
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < messages_.size(); ++i) {
+    Message& message = messages_[i];
+    if (!message.under_way) continue;
+    message.under_way = !transport_.done(message.request);
+    if (message.under_way)
+      ++count;
+    else
+      free_.push_back(i);
+  }
+  return count;
 }
 
 Outbox::Load Outbox::load(int to) {

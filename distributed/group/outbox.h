@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,8 +48,10 @@ class Outbox {
   };
 
   Transport& transport_;
-  std::vector<Message> messages_;  // those that have left are used again
-  std::size_t draft_ = 0;          // among them
+  std::vector<Message> messages_;
+  std::vector<std::size_t> free_;  // of them; used again, those that have left last first
+  // Of them: that which is being filled.
+  std::optional<std::size_t> draft_;
 };
 
 }  // namespace plexaura
