@@ -155,7 +155,32 @@ Validation validated(int count) {
   return found[0];
 }
 
+// Of rank 0 behind a run of several ranks.
+std::vector<double> trained(int count) {
+  std::vector<double> end;
+  ThreadRanks(count).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store = small_store();
+    SummingStrategy strategy(ranks);
+    TrainerOptions options = momentum();
+    options.batch_size = 7;  // and so 3, 2 and 2
+    Trainer trainer({small_model, store, *backend, points(21), {}, &ranks, &strategy}, options);
+    trainer.run();
+    if (ranks.rank() == 0) end = weights(store);
+  });
+  return end;
+}
+
 }  // namespace
+
+// So what is dropped out of a sample depends on its place in the whole batch, and not on its place on its rank.
+TEST_CASE("ranks drop out of their samples what one rank drops out of all") {
+  const std::vector<double> alone = trained(1);
+  const std::vector<double> together = trained(rank_count);
+  REQUIRE(together.size() == alone.size());
+  for (std::size_t i = 0; i < alone.size(); ++i)
+    CHECK(together[i] == doctest::Approx(alone[i]).epsilon(1e-12));
+}
 
 TEST_CASE("ranks without a strategy, a strategy without ranks and a rank that serves are refused") {
   std::array<std::string, 2> apart;
