@@ -16,6 +16,7 @@ class ClientTable {
   // It may have been lost before.
   void add(int client) { clients_[client].died = false; }
   void add_push(int client, std::int64_t steps, std::int64_t staleness);
+  std::int64_t pushes(int client) const { return clients_.at(client).pushes; }
   void set_times(int client, double waited_seconds, double elapsed_seconds);
   void note_death(int client) { clients_.at(client).died = true; }
   // All others have died, but for a client that has become the server.

@@ -35,7 +35,7 @@ constexpr int weights_tag = 1;
 int tag_of(Word word);
 
 // The beginning of every letter. Weights, or changes of them, follow it in `push`, `rest` and `weights`: trainables and
-// buffers as they lie in the value arena, or the server's shard of them. In `weights` the server's account follows these, so that the letter is a Snapshot.
+// buffers as they lie in the value arena, or the server's shard of them. In `weights` the server's account follows these where a client may succeed it, so that the letter is a Snapshot.
 struct LetterHead {
   Word word = Word::patience;
   DealtSteps deal = {};      // draw

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -22,11 +23,14 @@ constexpr std::array tags{deal_tag, weights_tag};
 }  // namespace
 
 ParameterServer::ParameterServer(Mailbox& mailbox, int servers, const ServerRule& rule,
-                                 std::optional<std::int64_t> max_staleness)
+                                 std::optional<std::int64_t> max_staleness, double push_limit,
+                                 bool may_be_succeeded)
     : mailbox_(mailbox),
       servers_(servers),
       rule_(rule),
       max_staleness_(max_staleness),
+      judge_(push_limit),
+      may_be_succeeded_(may_be_succeeded),
       clients_(static_cast<std::size_t>(mailbox.size() - servers)),
       deal_(mailbox.size() - servers) {
   for (const int rank : living()) table_.add(mailbox_.number(rank));
@@ -199,18 +203,33 @@ void ParameterServer::take_push(const Letter& letter, const LetterHead& head) {
                                     letter.from, pushed.size(), weights.size()));
   const std::int64_t staleness = version_ - head.version;
   const auto clients = std::ssize(living());
+  std::optional<std::string> objection;
   with_elements(dtype_, [&]<class T>(T) {
-    mix_in<T>(rule_, staleness, clients, trainables_, elements_of<const T>(pushed), elements_of<T>(weights));
+    objection = judge_.take_in<T>(rule_, staleness, clients, trainables_, elements_of<const T>(pushed),
+                                  elements_of<T>(weights));
   });
+  if (objection) throw UserError(refusal(letter.from, *objection));
   ++version_;
   ++client(letter.from).pushes;
   table_.add_push(mailbox_.number(letter.from), head.steps, staleness);
+}
+
+std::string ParameterServer::refusal(int rank, const std::string& objection) const {
+  const int number = mailbox_.number(rank);
+  return fmt::format(
+      "rank {}: {}; earlier pushes of it that the weights hold, and the last checkpoint may hold: {}", number,
+      objection, table_.pushes(number));
 }
 
 // Answers those that may go on.
 void ParameterServer::go_on() {
   const bool is_over = all_are(State::rests) && !deal_.has_returned();
   if (is_over) deal_.close();
+  const std::int64_t fewest = max_staleness_ ? fewest_pushes() : 0;
+  // The slowest is never ahead, so that somebody always goes on.
+  const auto is_ahead = [&](const Client& each) {
+    return max_staleness_ && each.pushes - fewest > *max_staleness_;
+  };
   for (const int rank : living()) {
     Client& waiting = client(rank);
     const bool may_go_on = waiting.state == State::rests
@@ -223,13 +242,12 @@ void ParameterServer::go_on() {
   }
 }
 
-// The slowest is never ahead, so that somebody always goes on. Those that rest push no more.
-bool ParameterServer::is_ahead(const Client& client) const {
-  if (!max_staleness_) return false;
-  return std::ranges::any_of(clients_, [&](const Client& other) {
-    return other.state != State::rests && other.state != State::lost &&
-           client.pushes - other.pushes > *max_staleness_;
-  });
+// Of those that may still push: who rests does not.
+std::int64_t ParameterServer::fewest_pushes() const {
+  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+  for (const Client& client : clients_)
+    if (client.state != State::rests && client.state != State::lost) fewest = std::min(fewest, client.pushes);
+  return fewest;
 }
 
 void ParameterServer::post(int rank, const LetterHead& head) {
@@ -239,7 +257,8 @@ void ParameterServer::post(int rank, const LetterHead& head) {
 void ParameterServer::post_weights(int rank, bool again) {
   const LetterHead head{
       .word = Word::weights, .version = version_, .number = ++answers_, .again = again ? 1 : 0};
-  post_letter(mailbox_, rank, tag_of(head.word), answer_->seal_all(head, account_of(deal_, table_)));
+  const std::string account = may_be_succeeded_ ? account_of(deal_, table_) : "";
+  post_letter(mailbox_, rank, tag_of(head.word), answer_->seal_all(head, account));
 }
 
 void ParameterServer::ask_for_patience() {

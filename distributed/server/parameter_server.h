@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/params/weights_immigration.h"
@@ -12,6 +13,7 @@
 #include "distributed/server/client_table.h"
 #include "distributed/server/letters.h"
 #include "distributed/server/part_deal.h"
+#include "distributed/server/push_judge.h"
 #include "distributed/server/server_rule.h"
 #include "distributed/server/snapshot.h"
 
@@ -30,13 +32,14 @@ namespace plexaura {
 class ParameterServer {
  public:
   // The first so many ranks of the mailbox, which outlives this, serve, and all others are clients. `max_staleness`: a client that is more than so
-  // many pushes, counted since all rested, ahead of the slowest one at work waits for that one.
+  // many pushes, counted since all rested, ahead of the slowest one at work waits for that one. `push_limit`: see
+  // PushJudge. `may_be_succeeded`: clients keep what they get as snapshots, and need its account.
   ParameterServer(Mailbox& mailbox, int servers, const ServerRule& rule,
-                  std::optional<std::int64_t> max_staleness);
+                  std::optional<std::int64_t> max_staleness, double push_limit, bool may_be_succeeded);
 
   // The weights to begin with are those of the border, unless there is a snapshot. Until all clients have left. Throws a
   // RankLost where one has died and all come together anew, or all have, and where clients wait and nobody writes within
-  // the deadline. Of a server that has thrown the table and newest() alone are used any more.
+  // the deadline; and UserError, which ends the run, where a push is not taken in. Of a server that has thrown the table and newest() alone are used any more.
   void serve(WeightsImmigration& border);
 
   const ClientTable& table() const { return table_; }
@@ -77,8 +80,9 @@ class ParameterServer {
   void read(const Letter& letter);
   void deal_out();
   void take_push(const Letter& letter, const LetterHead& head);
+  std::string refusal(int rank, const std::string& objection) const;
   void go_on();
-  bool is_ahead(const Client& client) const;
+  std::int64_t fewest_pushes() const;
   void post(int rank, const LetterHead& head);
   void post_weights(int rank, bool again);
   void ask_for_patience();
@@ -87,6 +91,8 @@ class ParameterServer {
   int servers_;
   ServerRule rule_;
   std::optional<std::int64_t> max_staleness_;
+  PushJudge judge_;
+  bool may_be_succeeded_;
   std::vector<Client> clients_;  // in the order of ranks
   PartDeal deal_;
   ClientTable table_;

@@ -40,7 +40,8 @@ AsyncServer::AsyncServer(Communicator& communicator, const AsyncServerOptions& o
     if (writes) mailbox_ = writing->mailbox(letters);
   }
   if (trainer < 0)
-    server_ = std::make_unique<ParameterServer>(*mailbox_, servers, options.rule, options.max_staleness);
+    server_ = std::make_unique<ParameterServer>(*mailbox_, servers, options.rule, options.max_staleness,
+                                                options.push_limit, communicator.outlives_ranks());
   else if (writes)
     client_ = std::make_unique<ParameterClient>(*mailbox_, servers, options.rule, options.push_every,
                                                 options.client, communicator.outlives_ranks());

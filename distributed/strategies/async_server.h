@@ -10,6 +10,7 @@
 #include "distributed/communicator.h"
 #include "distributed/server/parameter_client.h"
 #include "distributed/server/parameter_server.h"
+#include "distributed/server/push_judge.h"
 #include "distributed/server/server_rule.h"
 #include "distributed/strategies/client_group.h"
 
@@ -22,6 +23,7 @@ struct AsyncServerOptions {
   // How many ranks are one client, which follow each other. No rank is outlived where they are several.
   int group = 1;
   ServerRule rule = {};
+  double push_limit = PushJudge::default_limit;
   std::optional<std::int64_t> push_every = 16;     // steps; none: each client pushes at the end of an epoch
   std::optional<std::int64_t> max_staleness = {};  // see ParameterServer; none: no client waits for another
   ClientKind client = ClientKind::serial;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
-#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <netinet/in.h>
+#include <optional>
 #include <poll.h>
 #include <sstream>
 #include <sys/socket.h>
@@ -40,11 +40,6 @@ std::string shown(const VisitFacts& facts, const std::string& name) {
   return fmt::format("'{}{}'", found->second.substr(0, longest), found->second.size() > longest ? "…" : "");
 }
 
-template <class T>
-bool all_are_finite(std::span<const T> numbers) {
-  return std::ranges::all_of(numbers, [](T number) { return std::isfinite(number); });
-}
-
 }  // namespace
 
 std::string text_of(const VisitFacts& facts) {
@@ -68,7 +63,8 @@ VisitedServer::VisitedServer(const std::filesystem::path& file, LogicalWeights f
       weights_(std::move(weights)),
       options_(std::move(options)),
       host_(std::move(host)),
-      listener_(listen_anywhere(place_)) {
+      listener_(listen_anywhere(place_)),
+      judge_(options_.push_limit) {
   options_.facts.merge(form_.facts());
   place_.key = make_key();
   file_.tell(place_);
@@ -194,6 +190,7 @@ void VisitedServer::read(Guest& guest, const LineLetter& letter) {
   guest.is_gone = true;
   if (guest.number == 0) return;
   left_.insert(guest.number);
+  recent_.forget(guest.number);
   host_.say(fmt::format("client {} has left; clients that are there: {}", guest.number, joined() - 1));
   guest.number = 0;
 }
@@ -250,22 +247,35 @@ void VisitedServer::take_push(Guest& guest, const LineLetter& letter) {
     const std::span<const std::byte> pushed = letter.content;
     // A client that comes back to an older snapshot may be ahead of it.
     const std::int64_t staleness = std::max<std::int64_t>(version_ - letter.head.version, 0);
-    bool is_finite = true;
+    std::optional<std::string> objection;
     with_elements(form_.dtype(), [&]<class T>(T) {
-      is_finite = all_are_finite(elements_of<const T>(pushed));
-      if (is_finite)
-        mix_in<T>(options_.rule, staleness, static_cast<std::int64_t>(joined()), form_.trainables(),
-                  elements_of<const T>(pushed), elements_of<T>(weights));
+      objection =
+          judge_.take_in<T>(options_.rule, staleness, static_cast<std::int64_t>(joined()), form_.trainables(),
+                            elements_of<const T>(pushed), elements_of<T>(weights));
     });
-    if (!is_finite)
-      return refuse(
-          guest,
-          "the server takes in no weights that are not finite: training diverged; lower the learning rate");
+    if (objection) {
+      const int client = guest.number;
+      const std::deque<std::int64_t> earlier = recent_.forget(client);
+      refuse(guest, *objection);
+      return tell_earlier_pushes(client, earlier);
+    }
+    recent_.add(guest.number, version_);
     table_.add_push(guest.number, letter.head.steps, staleness);
     tell_event(EventKind::step, ++version_);
     host_.pushed(*this);
   }
   guest.line.post({.say = Say::weights, .version = version_}, weights);
+}
+
+// Of a client that was just refused.
+void VisitedServer::tell_earlier_pushes(int client, const std::deque<std::int64_t>& versions) {
+  if (versions.empty()) return;
+  const std::string kept = host_.keep_before(versions.front());
+  host_.warn(fmt::format(
+      "the weights hold earlier pushes of client {}, of which the last {} may have spoiled them: {}", client,
+      versions.size(),
+      kept.empty() ? "no checkpoint is from before them"
+                   : fmt::format("{} is from before them, and is kept", kept)));
 }
 
 // It closes the connection itself when it has read why: what is closed here first may be lost on its way.
@@ -284,6 +294,7 @@ void VisitedServer::note_loss(Guest& guest, const std::string& why) {
   const int number = std::exchange(guest.number, 0);
   if (number == 0) return host_.warn(fmt::format("a client from {} was turned away: {}", guest.from, why));
   table_.note_death(number);
+  recent_.forget(number);
   lost_at_[number] = seconds_now();
   host_.warn(fmt::format("client {} from {} was lost: {}; the others go on", number, guest.from, why));
 }

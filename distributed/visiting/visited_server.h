@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <list>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "distributed/server/client_table.h"
+#include "distributed/server/push_judge.h"
+#include "distributed/server/recent_pushes.h"
 #include "distributed/server/server_rule.h"
 #include "distributed/visiting/line.h"
 #include "distributed/visiting/logical_weights.h"
@@ -23,6 +26,7 @@ using VisitFacts = std::map<std::string, std::string>;
 
 struct VisitedServerOptions {
   ServerRule rule = {};
+  double push_limit = PushJudge::default_limit;  // see PushJudge
   // Ends when so many clients have left, or are lost for longer than the deadline, and none is there.
   int clients = 1;
   double deadline_seconds = 60;  // for which a client may be silent, or be away
@@ -34,15 +38,18 @@ class VisitedServer;
 
 // What the server asks of its program.
 struct VisitedServerHost {
-  std::function<bool()> is_to_end;                        // asked several times a second
-  std::function<void(const VisitedServer&)> pushed;       // behind each push, before it is answered
+  std::function<bool()> is_to_end;                   // asked several times a second
+  std::function<void(const VisitedServer&)> pushed;  // behind each push, before it is answered
+  // The pushes of this version and later ones may be of a client whose training diverged: what is kept of the weights from
+  // before them, as a name; empty: nothing.
+  std::function<std::string(std::int64_t version)> keep_before;
   std::function<void(const std::string& sentence)> say;   // who comes and goes
   std::function<void(const std::string& sentence)> warn;  // who is lost or refused
 };
 
 // An asynchronous parameter server whose clients are jobs of their own: they join while it runs, push as those of
-// ParameterServer, and leave or are lost, and nobody waits for another. It deals out no data. No push of numbers that are
-// not finite is taken in.
+// ParameterServer, and leave or are lost, and nobody waits for another. It deals out no data. A client whose push a
+// PushJudge refuses is told so, and is lost.
 class VisitedServer {
  public:
   // Listens, and says so in the file. `weights`: all, to begin with. Throws UserError as ServerFile does.
@@ -59,6 +66,8 @@ class VisitedServer {
 
   std::int64_t version() const { return version_; }
   std::span<const std::byte> weights() const { return weights_; }
+  // Pushes of this version and later ones may yet turn out to be of a client whose training diverges.
+  std::int64_t doubted_since() const { return recent_.oldest().value_or(version_); }
   const ClientTable& table() const { return table_; }
   // The table, and who has left or was lost: of nobody where serve() has come to its end, for what goes on then has clients of its own.
   std::string account() const;
@@ -86,6 +95,7 @@ class VisitedServer {
   std::string difference(const VisitFacts& theirs) const;
   int number_for(std::int64_t wish);
   void take_push(Guest& guest, const LineLetter& letter);
+  void tell_earlier_pushes(int client, const std::deque<std::int64_t>& versions);
   void refuse(Guest& guest, const std::string& sentence);
   void lose(Guest& guest, const std::string& why);
   void note_loss(Guest& guest, const std::string& why);
@@ -100,6 +110,8 @@ class VisitedServer {
   int listener_;
   std::list<Guest> guests_;
   ClientTable table_;
+  PushJudge judge_;
+  RecentPushes recent_;
   int numbers_ = 0;                // given to clients
   std::set<int> left_;             // at the end of their work
   std::map<int, double> lost_at_;  // seconds

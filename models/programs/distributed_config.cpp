@@ -103,6 +103,7 @@ AsyncServerOptions read_async_server(const Section& distributed, double mix) {
   server.client = is_threaded ? ClientKind::threaded : ClientKind::serial;
   server.rule.mix = distributed.number_or("mix", mix, {.maximum = 1, .above = 0});
   server.rule.damping = distributed.number_or("damping", server.rule.damping, {.minimum = 0});
+  server.push_limit = distributed.number_or("push_limit", server.push_limit, {.above = 1});
   return server;
 }
 
@@ -146,8 +147,9 @@ void read_strategy(const Section& distributed, RunOptions& run) {
     run.strategy.async_server = read_async_server(distributed, run.strategy.name == "downpour" ? 1 : 0.5);
   if (!is_elastic) distributed.refuse({"elasticity"}, because);
   if (!has_server)
-    distributed.refuse({"servers", "group", "push_every", "max_staleness", "client", "mix", "damping"},
-                       because);
+    distributed.refuse(
+        {"servers", "group", "push_every", "max_staleness", "client", "mix", "damping", "push_limit"},
+        because);
   if (is_local || is_elastic)
     run.trainer.report_seconds =
         distributed.number_or("report_seconds", run.trainer.report_seconds, {.minimum = 0});
@@ -250,6 +252,14 @@ bool has_several(const Section& distributed, const char* key) {
 
 double read_deadline(const Section& distributed) {
   return distributed.number_or("deadline_seconds", 60, {.maximum = longest_deadline, .above = 0});
+}
+
+std::string push_limit_sentence(const AsyncServerOptions& options) {
+  return fmt::format(
+      "a push that changes the weights more than {:g} times as far as other pushes, and by more than {:g} "
+      "times "
+      "their norm, is not taken in (distributed.push_limit)",
+      options.push_limit, options.push_limit);
 }
 
 OnLoss read_on_loss(const Section& distributed) {

@@ -216,6 +216,8 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   if (const std::string& why = trainer.programs().why_not_late(); !why.empty())
     report->say("distributed.overlap is both, but no exchange overlaps with the forward pass, because " +
                 why);
+  if (has_parameter_server(setup.options.strategy.name) && !setup.visit)
+    report->say(push_limit_sentence(setup.options.strategy.async_server));
   if (!keeps_order(exchange, setup.options))
     report->say(fmt::format(
         "distributed.algorithm is '{}', which adds in an order of its own: another number of hosts, "

@@ -1,7 +1,9 @@
 #include "models/programs/visiting.h"
 
 #include <fmt/format.h>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,36 @@ VisitFacts facts_of_run(const RunOptions& options) {
   return facts;
 }
 
+// Checkpoints that stay beside the newest ones, by what they count: one from before all pushes that may yet be doubted, the
+// one that takes its place when those behind it are no longer doubted, and those from before the pushes of clients whose
+// training diverged.
+class HeldCheckpoints {
+ public:
+  // Of the checkpoint with which the server begins.
+  void begin_with(std::int64_t version) { next_ = version; }
+  // Before the one of this version is saved.
+  const std::set<std::int64_t>& hold(std::int64_t version, std::int64_t doubted_since) {
+    if (next_ && *next_ <= doubted_since) trusted_ = std::exchange(next_, std::nullopt);
+    if (!next_) next_ = version;
+    held_ = kept_;
+    held_.insert({*next_, version});
+    if (trusted_) held_.insert(*trusted_);
+    return held_;
+  }
+  // The newest of those that are held, and of the last one, which is not behind the version; from now on it is kept.
+  std::optional<std::int64_t> keep_before(std::int64_t version) {
+    const auto behind = held_.upper_bound(version);
+    if (behind == held_.begin()) return std::nullopt;
+    return *kept_.insert(*std::prev(behind)).first;
+  }
+
+ private:
+  std::optional<std::int64_t> trusted_;
+  std::optional<std::int64_t> next_;
+  std::set<std::int64_t> kept_;
+  std::set<std::int64_t> held_;
+};
+
 // What a server keeps: its weights in a checkpoint, whose number counts pushes, and in its metadata who its clients are.
 class Snapshots {
  public:
@@ -53,6 +85,7 @@ class Snapshots {
     if (!state) return std::nullopt;
     const Metadata metadata =
         read_safetensors_header(*newest_checkpoint(options_.output) / "weights.safetensors").metadata;
+    held_.begin_with(state->step);
     return std::pair(state->step, metadata.at(account_key));
   }
 
@@ -69,8 +102,15 @@ class Snapshots {
     state_.step = server.version();
     state_.notes = options_.notes;
     state_.notes[account_key] = server.account();
-    save_checkpoint(options_.output, store_, state_, options_.keep);
+    save_checkpoint(options_.output, store_, state_, options_.keep,
+                    held_.hold(state_.step, server.doubted_since()));
     tell_event(EventKind::saved, state_.step);
+  }
+
+  // See VisitedServerHost.
+  std::string keep_before(std::int64_t version) {
+    const auto kept = held_.keep_before(version);
+    return kept ? checkpoint_folder(options_.output, *kept).string() : "";
   }
 
  private:
@@ -78,6 +118,7 @@ class Snapshots {
   ParameterStore& store_;
   const LogicalWeights& form_;
   RunState state_;
+  HeldCheckpoints held_;
   std::optional<FolderLock> lock_;
 };
 
@@ -122,12 +163,14 @@ int serve_visitors(const CommandLine& line, const RunOptions& options, Parameter
   const StopSignals signals;
   VisitedServer server(line.serve, form, std::move(weights),
                        {.rule = rule_of(options),
+                        .push_limit = options.strategy.async_server.push_limit,
                         .clients = line.clients,
                         .deadline_seconds = deadline_seconds,
                         .samples = options.trainer.notes,
                         .facts = facts_of_run(options)},
                        {.is_to_end = [] { return StopSignals::received() != 0; },
                         .pushed = [&](const VisitedServer& pushed) { snapshots.save_if_due(pushed); },
+                        .keep_before = [&](std::int64_t version) { return snapshots.keep_before(version); },
                         .say = say,
                         .warn = [](const std::string& sentence) { print_error(printable(sentence)); }});
   if (former) server.go_on_from(former->first, former->second);
@@ -135,6 +178,7 @@ int serve_visitors(const CommandLine& line, const RunOptions& options, Parameter
       "{} at {}, port {}; clients join with --join {}",
       former ? fmt::format("serving from the checkpoint behind push {}", former->first) : "serving",
       server.place().host, server.place().port, line.serve));
+  say(push_limit_sentence(options.strategy.async_server));
   const bool is_over = server.serve();
   snapshots.save(server);
   print_output("clients of the parameter server\n" + server.table().to_text("client"));

@@ -58,6 +58,13 @@ TEST_CASE("changes of clients are added whole, unless distributed.mix says other
   CHECK(server_of(", mix: 0.25, damping: 1").rule.damping == 1);
 }
 
+TEST_CASE("the limit of a push is above 1") {
+  CHECK(server_of("").push_limit == PushJudge::default_limit);
+  CHECK(server_of(", push_limit: 3").push_limit == 3);
+  CHECK(user_error([] { server_of(", push_limit: 1"); }).find("distributed.push_limit is 1") !=
+        std::string::npos);
+}
+
 TEST_CASE("as many ranks serve as distributed.servers says, and a client has as many as distributed.group") {
   CHECK(server_of("").servers == 1);
   CHECK(server_of("").group == 1);

@@ -256,6 +256,41 @@ class Refused(VisitTest):
         self.end(server, 0)
         self.assertEqual(self.rows(server).keys(), {1})
 
+    def test_one_whose_training_diverges(self):
+        """The others go on with weights that it has not spoiled. The checkpoint from before its pushes stays, though only the newest are kept."""
+        server = self.serve("output.every=1", "output.keep=2", options=("--clients", 2))
+        good = self.join(ENDLESS)
+        self.wait_for_pushes(100)
+        diverging = self.join("training.optimizer.learning_rate=1e30", "distributed.push_every=1")
+        said = self.end(diverging, 2)
+        self.assertRegex(said, r"the server takes in no (push that changes the weights by .*, which is more than 100 times their norm of|weights that are not finite)")
+        self.wait_until_said(server, "client 2 from 127.0.0.1 was lost: the server takes in no ")
+        fast = self.join("training.optimizer.learning_rate=0.1", "training.epochs=20")  # ten times that of the other
+        self.end(fast, 0)
+        self.stop(good)
+        self.end(server, 0)
+        self.assertIn("a push that changes the weights more than 100 times as far as other pushes, ", self.said(server))
+        self.check_learned()
+
+    def test_one_whose_training_diverges_behind_some_pushes(self):
+        """The checkpoint from before its pushes stays, though only the newest is kept."""
+        relu = "model.activation=relu"  # whose gradients grow with the samples
+        server = self.serve(relu, "output.every=1", "output.keep=1", options=("--clients", 2))
+        good = self.join(relu, ENDLESS)
+        self.wait_for_pushes(50)
+        head, *rows = (support.SOURCE / "models/iris.csv").read_text().splitlines()
+        rows = rows[0::3] + rows[1::3]  # each part has all species
+        path = self.write("damaged.csv", "\n".join([head, *rows[:56], *(f"1e12,1e12,1e12,1e12,{row.rpartition(',')[2]}" for row in rows[56:64])]) + "\n")
+        said = self.end(self.join(relu, f"data.path={path}", "data.validation_share=0", "data.shuffle=false", "distributed.push_every=1"), 2)
+        self.assertIn("the server takes in no push that changes the weights by ", said)
+        self.wait_until_said(server, "the weights hold earlier pushes of client 2, of which the last 7 may have spoiled them: ")
+        kept = re.search(r"may have spoiled them: (\S+) is from before them, and is kept", self.said(server))[1]
+        self.wait_for_pushes(100)
+        self.assertTrue((self.folder / kept / "weights.safetensors").is_file())
+        self.stop(good)
+        self.end(server, 0)
+        self.assertTrue((self.folder / kept / "weights.safetensors").is_file())
+
     def test_who_does_not_know_the_key(self):
         server = self.serve()
         self.wait_for(lambda: (self.folder / "server").is_file() and (self.folder / "server").read_text().endswith("\n"))

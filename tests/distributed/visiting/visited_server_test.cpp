@@ -49,6 +49,7 @@ class Served {
         file, form_, bytes_of({0, 0, 0, 9}), options_,
         VisitedServerHost{.is_to_end = [this] { return is_to_end_.load(); },
                           .pushed = [this](const VisitedServer& server) { saved_ = server.account(); },
+                          .keep_before = [this](std::int64_t version) { return version == 0 ? "" : kept_; },
                           .say = [this](const std::string& sentence) { note(sentence); },
                           .warn = [this](const std::string& sentence) { note(sentence); }});
   }
@@ -80,6 +81,7 @@ class Served {
   std::mutex mutex_;
   std::string said_;
   std::string saved_;
+  std::string kept_ = "checkpoint-7";
   std::optional<VisitedServer> server_;
   std::future<bool> work_;
 };
@@ -163,6 +165,29 @@ TEST_CASE("visited server: refuses who differs and what is not finite, and the o
   CHECK(served.said().find("was turned away: " + difference) != std::string::npos);
   CHECK(served.said().find("client 2 from 127.0.0.1 was lost: the server takes in no weights") !=
         std::string::npos);
+}
+
+TEST_CASE("visited server: one whose training diverges is refused, and its earlier pushes are named") {
+  const TemporaryFolder folder;
+  Served served(folder / "server", {});
+  served.start();
+  for (const char* kept :
+       {"no checkpoint is from before them", "checkpoint-7 is from before them, and is kept"}) {
+    Visitor diverging(folder / "server", 60);
+    diverging.join(facts(), 16);
+    CHECK(push(diverging, {4, 4, 0}).size() == 3);
+    CHECK(push(diverging, {5, 5, 0}).size() == 3);
+    const Numbers before = numbers_of(diverging.exchange({}, 0));
+    CHECK(user_error([&] {
+            push(diverging, {1e30F, 0, 0});
+          }).find("the server takes in no push that changes the weights by 1e+30") == 0);
+    Visitor good(folder / "server", 60);
+    good.join(facts(), 16);
+    CHECK(push(good, before) == before);
+    good.leave();
+    CHECK(served.said().find(std::string("of which the last 2 may have spoiled them: ") + kept) !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("visited server: one that goes on from the account of another knows its clients") {
