@@ -213,20 +213,21 @@ void VisitedServer::join(Guest& guest, const LineLetter& letter) {
                         is_back ? "come back" : "joined", guest.from, joined()));
 }
 
-// Nothing where there is none; else what the client is to be told.
+// Nothing where there is none; else what the client is to be told. Another strategy comes first: other keys have other
+// defaults with it.
 std::string VisitedServer::difference(const VisitFacts& theirs) const {
   VisitFacts names = options_.facts;
   names.insert(theirs.begin(), theirs.end());
-  for (const auto& [name, value] : names) {
-    const std::string ours = shown(options_.facts, name);
-    const std::string other = shown(theirs, name);
-    if (ours == other) continue;
-    return fmt::format(
-        "the server and this client differ in '{}': the server has {}, and the client {}; start both with "
-        "the same",
-        name, ours, other);
-  }
-  return {};
+  std::string found;
+  for (const auto& [name, value] : names)
+    if (shown(options_.facts, name) != shown(theirs, name) &&
+        (found.empty() || name == "distributed.strategy"))
+      found = name;
+  if (found.empty()) return {};
+  return fmt::format(
+      "the server and this client differ in '{}': the server has {}, and the client {}; start both with the "
+      "same",
+      found, shown(options_.facts, found), shown(theirs, found));
 }
 
 // One that comes back keeps its number.

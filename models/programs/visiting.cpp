@@ -34,7 +34,11 @@ ServerRule rule_of(const RunOptions& options) {
 VisitFacts facts_of_run(const RunOptions& options) {
   VisitFacts facts = options.trainer.settings;
   facts.insert(options.trainer.notes.begin(), options.trainer.notes.end());
+  const AsyncServerOptions& server = options.strategy.async_server;
   facts["distributed.strategy"] = options.strategy.name;
+  facts["distributed.mix"] = fmt::format("{}", server.rule.mix);
+  facts["distributed.damping"] = fmt::format("{}", server.rule.damping);
+  facts["distributed.push_limit"] = fmt::format("{}", server.push_limit);
   return facts;
 }
 

@@ -248,6 +248,8 @@ class Refused(VisitTest):
     def test_clients_that_differ(self):
         server = self.serve()
         for settings, name in ((("model.hidden=[7]",), "model.hidden"), (("distributed.strategy=downpour",), "distributed.strategy"),
+                               (("distributed.mix=0.4",), "distributed.mix"), (("distributed.damping=1",), "distributed.damping"),
+                               (("distributed.push_limit=50",), "distributed.push_limit"),
                                (("training.precision=float64",), "parameter fc1.bias"), (("training.freeze=['fc1.*']",), "parameter fc1.bias")):
             said = self.end(self.join(*settings), 2)
             self.assertRegex(said, f"(?m)^the server and this client differ in '{re.escape(name)}': the server has .*, and the client .*; start both with the same$")
