@@ -17,6 +17,7 @@ namespace plexaura {
 
 namespace {
 
+constexpr double shortest_deadline = 0.1;       // seconds: a message between hosts takes a part of it
 constexpr double longest_deadline = 1'000'000;  // seconds: eleven days, and few enough for any clock
 
 LocalOptions read_local(const Section& distributed, std::int64_t epochs) {
@@ -251,7 +252,8 @@ bool has_several(const Section& distributed, const char* key) {
 }  // namespace
 
 double read_deadline(const Section& distributed) {
-  return distributed.number_or("deadline_seconds", 60, {.maximum = longest_deadline, .above = 0});
+  return distributed.number_or("deadline_seconds", 60,
+                               {.minimum = shortest_deadline, .maximum = longest_deadline});
 }
 
 std::string push_limit_sentence(const AsyncServerOptions& options) {

@@ -58,11 +58,19 @@ TEST_CASE("changes of clients are added whole, unless distributed.mix says other
   CHECK(server_of(", mix: 0.25, damping: 1").rule.damping == 1);
 }
 
-TEST_CASE("the limit of a push is above 1") {
+TEST_CASE("the limit of a push is above 1, and a deadline long enough for a message") {
   CHECK(server_of("").push_limit == PushJudge::default_limit);
   CHECK(server_of(", push_limit: 3").push_limit == 3);
   CHECK(user_error([] { server_of(", push_limit: 1"); }).find("distributed.push_limit is 1") !=
         std::string::npos);
+  const auto deadline = [](const std::string& seconds) {
+    return read_deadline(Config::parse("distributed: {deadline_seconds: " + seconds + "}\n", "test.yaml")
+                             .section("distributed"));
+  };
+  CHECK(deadline("0.1") == 0.1);
+  for (const char* seconds : {"0", "1e-9", "0.09"})
+    CHECK(user_error([&] { deadline(seconds); }).find("distributed.deadline_seconds is ") !=
+          std::string::npos);
 }
 
 TEST_CASE("as many ranks serve as distributed.servers says, and a client has as many as distributed.group") {
