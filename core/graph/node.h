@@ -49,7 +49,7 @@ class PLEXAURA_API Node {
   bool operator!=(const Node&) const = delete;
   // Whether both are handles of one value, or both empty.
   friend bool same_value(const Node& a, const Node& b) {
-    return a.graph_ == b.graph_ && a.value_ == b.value_;
+    return a.life_ == b.life_ && a.generation_ == b.generation_ && a.value_ == b.value_;
   }
 
  private:
