@@ -118,7 +118,7 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
       ->check(at_least_one);
   app.add_flag("--resume", line.resume, "continues from the newest checkpoint in output.dir");
   app.add_flag("--replace", line.replace,
-               "begins anew where output.dir holds a run that was not finished, and removes its checkpoints");
+               "begins anew where output.dir holds a run that was stopped, and removes its checkpoints");
   app.add_option("--backend", line.backend, "cpu, portable or a plugin; options stand behind its name")
       ->type_name("NAME[:OPTION=VALUE,...]")
       ->check(not_empty);

@@ -13,7 +13,7 @@ struct CommandLine {
   std::vector<std::string> set;  // "training.batch_size=8"
   std::optional<std::int64_t> steps;
   bool resume = false;
-  bool replace = false;  // an earlier run that was not finished
+  bool replace = false;  // an earlier run that was stopped
   bool dry_run = false;
   bool print_program = false;
   std::string backend = "cpu";       // with its options: "cuda:device=1"

@@ -41,6 +41,16 @@ TEST_CASE("--predict takes several files, and says so where one of them was to b
         "mlp FILE.yaml --predict a.png");
 }
 
+TEST_CASE("a run goes on from a checkpoint or replaces it, and does neither where it only looks") {
+  CHECK(parse({"run.yaml", "--replace"}).replace);
+  CHECK(user_error([] {
+          parse({"run.yaml", "--resume", "--replace"});
+        }) == "mlp: --resume and --replace exclude each other; give one of them");
+  CHECK(user_error([] {
+          parse({"run.yaml", "--evaluate", "--replace"});
+        }) == "mlp: --evaluate does not train; leave out --replace");
+}
+
 TEST_CASE("a server and its clients have options of their own, and others have no effect there") {
   const CommandLine serves = parse({"run.yaml", "--serve", "file", "--clients", "3", "--resume"});
   CHECK(serves.serve == "file");

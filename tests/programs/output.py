@@ -212,7 +212,7 @@ training:
 class Words(ProgramTest):
     def test_help(self):
         text = self.run_one("mlp", "--help").out
-        for word in ("--set", "--steps", "--resume", "--backend", "--log", "--weights", "--profile", "--dry-run", "--version", "mpirun -n"):
+        for word in ("--set", "--steps", "--resume", "--replace", "--backend", "--log", "--weights", "--profile", "--dry-run", "--version", "mpirun -n"):
             self.assertIn(word, text)
         self.assertLess(max(map(len, text.splitlines())), 121)
         self.assertTrue(text.startswith(f"Trains the mlp of a YAML file, alone or as ranks: mpirun -n 4 {support.BUILD}/models/mlp FILE.yaml\n"), text)

@@ -16,6 +16,8 @@
 #include "tests/support/no_descriptors.h"
 #include "tests/support/temporary_folder.h"
 
+namespace plexaura::testing::file_test {
+
 namespace {
 
 // What this thread has the system do to files; null: nobody wants to know.
@@ -27,15 +29,18 @@ void note(const std::string& call) {
 
 }  // namespace
 
+}  // namespace plexaura::testing::file_test
+
 // In the place of those of the C library.
 extern "C" int fsync(int file) {
   struct stat status {};
-  note(::fstat(file, &status) == 0 && S_ISDIR(status.st_mode) ? "fsync(folder)" : "fsync(file)");
+  plexaura::testing::file_test::note(::fstat(file, &status) == 0 && S_ISDIR(status.st_mode) ? "fsync(folder)"
+                                                                                            : "fsync(file)");
   return static_cast<int>(::syscall(SYS_fsync, file));
 }
 
 extern "C" int rename(const char* from, const char* to) noexcept {
-  note("rename");
+  plexaura::testing::file_test::note("rename");
   return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "backends/registry.h"
+#include "core/ops/reduce.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
@@ -383,6 +384,37 @@ TEST_CASE("an observer of one rank ends the run of all early, which no signal ha
 
 TEST_CASE("a strategy that ends the run ends it without the step in which it does") {
   CHECK(endings<Stopping>({.epochs = 2}) == all("2 steps"));
+}
+
+TEST_CASE("a buffer that a model sets gets the mean over the samples of all ranks, whatever it held") {
+  const TensorType four{DType::float64, {4}};
+  const ModelBuilder model = [&](const ModelInputs& inputs) {
+    inputs.graph().update(inputs.graph().buffer("last", four), mean(inputs["samples"], {.axes = {0}}));
+    return small_model(inputs);
+  };
+  const auto store_of_model = [&] {
+    std::vector<ParameterSpec> specs = small_store().specs();
+    specs.push_back({"last", four, ParameterRole::buffer, Initialiser::constant(1e300)});
+    return ParameterStore(std::move(specs), 1);
+  };
+  TrainerOptions options = momentum();
+  options.batch_size = 7;  // of which a rank has 3 or 2
+  options.steps = 2;
+  ParameterStore expected = store_of_model();
+  Trainer({model, expected, test_backend(), points(21)}, options).run();
+  std::array<std::vector<double>, rank_count> last;
+  ThreadRanks(rank_count).run([&](Collective& ranks) {
+    const auto backend = open_backend(test_backend().info().name);
+    ParameterStore store = store_of_model();
+    SummingStrategy strategy(ranks);
+    Trainer({model, store, *backend, points(21), {}, &ranks, &strategy}, options).run();
+    last[static_cast<std::size_t>(ranks.rank())] = store.read("last").to_doubles();
+  });
+  for (const std::vector<double>& of_rank : last) {
+    CHECK(of_rank == last[0]);
+    for (std::size_t i = 0; i < 4; ++i)
+      CHECK(of_rank[i] == doctest::Approx(expected.read("last").to_doubles()[i]).epsilon(1e-12));
+  }
 }
 
 }  // namespace plexaura::testing::trainer_ranks_test
