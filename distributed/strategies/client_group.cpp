@@ -137,8 +137,16 @@ void ClientGroup::rest() {
   if (client_ != nullptr) client_->rest();
   wants_stop_ = false;
   has_rested_ = !are_together;
-  if (are_together)
-    share_weights(client_ != nullptr, patience_for_others_seconds, "the weights of all clients");
+  if (!are_together) return;
+  share_weights(client_ != nullptr, patience_for_others_seconds, "the weights of all clients");
+  share_state();
+}
+
+// On processors of several kinds updates may round differently, and states would drift apart.
+void ClientGroup::share_state() {
+  std::vector<std::byte> state = border_->emigrate_state();
+  ranks_->broadcast(state.data(), state.size(), 0, "the optimizer's state of a client");
+  if (client_ == nullptr) border_->immigrate_state(state, border_->placement());
 }
 
 // From the lowest rank to the others, which wait until it has it.

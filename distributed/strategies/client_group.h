@@ -17,7 +17,8 @@ namespace plexaura {
 
 // Several ranks that are one client: each of its steps is one of all of them, which sum their gradients. The lowest has
 // the ParameterClient, draws as many parts at once as there are ranks, one for each, and gives the others the weights
-// that it gets, behind the same step. So all of them have the same weights and the same state of the optimizer.
+// that it gets, behind the same step, and its state of the optimizer when all rest. So all of them have the same weights
+// and the same state, even where their processors round differently in between.
 //
 // A rank that fails makes no more steps, but draws. The others hear of it when they are about to make one. From then on
 // each makes its steps by itself: the run ends when all meet.
@@ -60,6 +61,7 @@ class ClientGroup final : public Dealer {
   template <class T>
   void share(T& value, double patience_seconds, std::string_view what);
   void share_weights(bool are_new, double patience_seconds, std::string_view what);
+  void share_state();
   std::size_t averaged(std::size_t bucket) const;
 
   std::unique_ptr<Communicator> trainers_;

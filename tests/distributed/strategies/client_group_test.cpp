@@ -40,6 +40,7 @@ class Member {
     for (const ParameterSpec& each : store_.specs())
       placement.append(each.name, each.type, each.role, Layout::row_major(1));
     store_.place(placement, *backend_);
+    store_.require_states(1);
     border_.emplace(store_, 1 << 20);
     strategy.begin(*border_);
   }
@@ -65,6 +66,10 @@ class Member {
     store_.write("weight", Tensor::of<double>(Shape{2}, {to, -to}));
     strategy_.after_update();
   }
+  void set_state(double number) {
+    store_.write_state(0, "weight", Tensor::of<double>(Shape{2}, {number, number}));
+  }
+  double state() const { return store_.read_state(0, "weight").to_doubles()[0]; }
   double weight() const { return store_.read("weight").to_doubles()[0]; }
   Draw draw(std::int64_t steps, std::int64_t parts_of_last) {
     return strategy_.dealer()->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = parts_of_last});
@@ -116,6 +121,15 @@ TEST_CASE(
     CHECK(member.average(rank == 0 ? 4 : 0, rank == 0 ? 3 : 0) ==
           std::vector<double>{4, 4, rank == 0 ? 4.0 : 0.0});
     member.rest();
+  });
+}
+
+// As of ranks whose processors round differently.
+TEST_CASE("client group: all take the optimizer's state of the lowest when they rest") {
+  run({.group = 2}, [](Member& member, int rank) {
+    member.set_state(rank == 0 ? 4 : 8);
+    member.rest();
+    CHECK(member.state() == 4);
   });
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("local: fragments are late one after the other") {
   const auto make = [&](Collective& ranks) { return std::make_unique<Local>(ranks, late); };
   CHECK(weights_behind(make, {{1}, {2}, {3}, {4}, {5}}) ==
         std::vector<Numbers>{{8, 8}, {8, 8}, {12, 8}, {8, 8}, {8, 12}});
-  CHECK(behind(late, {{1}, {2}, {3}, {4}, {5}})[4] == Numbers{8, 12, 8});
+  CHECK(behind(late, {{1}, {2}, {3}, {4}, {5}})[4] == Numbers{8, 8, 8});
 }
 
 namespace {
@@ -201,7 +201,7 @@ TEST_CASE(
   MovedRank rank(strategy);
   strategy.take_state(std::move(shared));
   rank.step({.number = 3, .samples = 4}, 8);
-  CHECK(rank.values() == Numbers{12, 12, 8});
+  CHECK(rank.values() == Numbers{12, 8, 8});
 }
 
 TEST_CASE("local: an average under way is taken where the epoch ends, and another one is made there") {
@@ -225,7 +225,7 @@ TEST_CASE("local: samples that a rank has while an average is made count for the
     for (std::int64_t step = 1; step <= 5; ++step)
       rank.step({.number = step, .samples = ranks.rank() == 1 && step == 3 ? 5 : 1}, to);
     const double average = 12 + (2 * (8.0 - 12) + 6 * (16.0 - 12)) / 8;
-    CHECK(rank.values() == Numbers{to + ((average - 12) - (to - 12)), average, to});
+    CHECK(rank.values() == Numbers{to + ((average - 12) - (to - 12)), to, to});
   });
 }
 

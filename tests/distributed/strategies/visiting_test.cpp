@@ -32,6 +32,7 @@ std::vector<Numbers> values_of_client(const ServerRule& rule, std::optional<std:
   VisitedServer server(folder / "server", form(), {bytes.begin(), bytes.end()}, {.rule = rule},
                        {.is_to_end = [] { return false; },
                         .pushed = [](const VisitedServer&) {},
+                        .keep_before = [](std::int64_t) { return std::string(); },
                         .say = [](const std::string&) {},
                         .warn = [](const std::string&) {}});
   auto work = std::async(std::launch::async, [&] { return server.serve(); });
