@@ -281,7 +281,9 @@ VM::VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions optio
 }
 
 VM::~VM() {
-  if (implementation_->backend_use.exists()) settle(implementation_->backend);
+  if (!implementation_->backend_use.exists()) return;
+  const std::lock_guard turn(implementation_->backend.turn());
+  settle(implementation_->backend);
 }
 
 void VM::run(std::span<const Feed> feeds, const StepBlock& block) {

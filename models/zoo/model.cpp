@@ -11,7 +11,7 @@ Node Model::operator()(Operand x) {
   Graph& graph = x.node().graph();
   std::optional<Graph::WithOrigin> origin;
   if (!info_.origin.file.empty()) origin.emplace(graph, info_.origin);
-  const auto call = enter(x);
+  const auto call = enter_unseen(x);
   if (x.node().dtype() != DType::uint8) return forward(x);
   return forward({normalise_image(x, {info_.pixels, dtype()}), x.where()});
 }
