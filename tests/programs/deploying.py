@@ -4,11 +4,12 @@ Neither Slurm nor containers are needed: an srun that stands in for Slurm's star
 """
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
-import unittest
+import unittest.mock
 
 import support
 from support import BUILD, SOURCE, ProgramTest
@@ -96,6 +97,18 @@ class Recipes(unittest.TestCase):
                     if re.match("(tools|models|build)/", file):
                         place = BUILD / file.removeprefix("build/") if file.startswith("build/") else SOURCE / file
                         self.assertTrue(place.is_file(), word)
+
+
+@unittest.skipUnless(support.HAS_MPI, "built without MPI")
+class Apart(ProgramTest):
+    """Processes that some launcher has started as ranks, and that MPI does not connect."""
+
+    def test_they_do_not_train_apart(self):
+        for variables, source in (({"PMI_RANK": "1", "PMI_SIZE": "2"}, "PMI_SIZE"), ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "SLURM_STEP_NUM_TASKS")):
+            with unittest.mock.patch.dict(os.environ, variables):
+                said = self.run_one("mlp", *self.iris("output.dir=run", "training.epochs=1"), status=2).err
+            self.assertIn(f"{source} says that 2 ranks were started, but MPI connects 1 of them (", said)
+            self.assertFalse((self.folder / "run/checkpoint-000015").exists())
 
 
 if __name__ == "__main__":
