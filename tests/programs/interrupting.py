@@ -9,6 +9,8 @@ import time
 import support
 from launching import ENDLESS, LaunchTest
 
+from events import Kind  # noqa: E402
+
 AT_ONCE = "the ranks have nothing to save yet; the job is ended at once"
 REPEATED = (signal.SIGHUP, signal.SIGXCPU)  # by the system
 
@@ -80,6 +82,19 @@ class Signals(LaunchTest):
         self.wait_for_word(run, "SIGINT")
         run.send_signal(signal.SIGINT)
         self.assertEqual(len(self.end(run, 130)), 1)
+
+    def test_ranks_that_were_asked_already(self):
+        """As where a batch system tells all processes of a job: they hear it once. Each step takes a third of a second."""
+        self.environment["PLEXAURA_PLUGIN_PATH"] = str(support.BUILD / "tools")
+        program = self.command("mlp", *self.iris(*ENDLESS, "training.tuning=off"), "--backend", "paced:times=100000")
+        run = self.start("-n", 2, *program)
+        self.wait_for(lambda: len(self.ranks()) == 2 and all(rank.step >= 2 for rank in self.ranks()))
+        for rank in self.ranks():
+            os.kill(rank.process, signal.SIGTERM)
+        self.wait_for(lambda: all(rank.last(Kind.SIGNAL) for rank in self.ranks()))
+        run.send_signal(signal.SIGTERM)
+        self.end(run, 143)
+        self.assertEqual({rank.step for rank in self.ranks()}, {int(self.checkpoint("run").name.split("-")[1])})
 
     def test_a_second_one_at_any_moment(self):
         """While the ranks finish their step, save, leave or have left."""

@@ -264,10 +264,11 @@ class Job:
         self.look()
         if self.has_hosts and len(self.ranks) < self.started:
             return self.mpirun.send_signal(PASSED_ON[self.asked])
-        here = [rank.process for rank in self.ranks if rank.is_here and rank.process_state()]
-        for process in here:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, self.asked)
+        here = [rank for rank in self.ranks if rank.is_here and rank.process_state()]
+        for rank in here:
+            if not rank.last(Kind.SIGNAL):  # a batch system may have told them, and the same signal again would end them at once
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(rank.process, self.asked)
         have_ended = self.ranks and all(rank.last(Kind.END) for rank in self.ranks)
         if not here and not have_ended:
             self.has_asked_mpirun = True
