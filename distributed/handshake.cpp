@@ -14,19 +14,6 @@ namespace {
 
 using Facts = std::map<std::string, std::string>;
 
-std::string encoded_facts(const Facts& facts) {
-  std::vector<std::string> texts;
-  for (const auto& [name, value] : facts) texts.insert(texts.end(), {name, value});
-  return pack(texts);
-}
-
-Facts decoded_facts(const std::string& text) {
-  Facts facts;
-  const std::vector<std::string> texts = unpack(text);
-  for (std::size_t i = 0; i + 1 < texts.size(); i += 2) facts[texts[i]] = texts[i + 1];
-  return facts;
-}
-
 std::string shorten(const std::string& value) {
   constexpr std::size_t longest_shown = 100;
   return value.size() <= longest_shown ? value : fmt::format("{}…", value.substr(0, longest_shown));
@@ -67,8 +54,8 @@ std::optional<std::string> describe_difference(const std::vector<Facts>& all, co
 
 std::vector<Facts> exchange(Collective& collective, const Facts& facts) {
   std::vector<Facts> all;
-  for (const std::string& text : collective.gather_all(encoded_facts(facts), "the comparison of the ranks"))
-    all.push_back(decoded_facts(text));
+  for (const std::string& text : collective.gather_all(pack_facts(facts), "the comparison of the ranks"))
+    all.push_back(unpack_facts(text));
   return all;
 }
 

@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "distributed/texts.h"
+
 namespace plexaura {
 
 namespace {
@@ -20,6 +22,10 @@ bool has_to_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == 
 
 [[noreturn]] void throw_broken() {
   throw LineLost(fmt::format("the connection broke: {}", std::generic_category().message(errno)));
+}
+
+[[noreturn]] void throw_strange() {
+  throw LineLost("what came was no letter of a server or its client");
 }
 
 }  // namespace
@@ -100,8 +106,7 @@ bool Line::fill(std::span<std::byte> whole, std::size_t& filled) {
 std::optional<LineLetter> Line::take() {
   LineHead& head = arriving_.head;
   if (!fill(std::as_writable_bytes(std::span(&head, 1)), head_filled_)) return std::nullopt;
-  if (head.begin != LineHead::sign || head.bytes > most_bytes_)
-    throw LineLost("what came was no letter of a server or its client");
+  if (head.begin != LineHead::sign || head.bytes > most_bytes_) throw_strange();
   arriving_.content.resize(head.bytes);
   if (!fill(arriving_.content, content_filled_)) return std::nullopt;
   head_filled_ = content_filled_ = 0;
@@ -117,6 +122,14 @@ std::span<const std::byte> bytes_of(const std::string& text) { return std::as_by
 
 std::string text_of(const LineLetter& letter) {
   return {reinterpret_cast<const char*>(letter.content.data()), letter.content.size()};
+}
+
+std::map<std::string, std::string> facts_of(const LineLetter& letter) {
+  try {
+    return unpack_facts(text_of(letter));
+  } catch (const DeviceError&) {
+    throw_strange();
+  }
 }
 
 }  // namespace plexaura

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -96,5 +97,7 @@ void await_line(const Line& line, bool sends, double seconds);
 
 std::span<const std::byte> bytes_of(const std::string& text);
 std::string text_of(const LineLetter& letter);
+// Of a letter whose content pack_facts() made. Throws LineLost where it is none.
+std::map<std::string, std::string> facts_of(const LineLetter& letter);
 
 }  // namespace plexaura

@@ -40,20 +40,15 @@ std::string shown(const VisitFacts& facts, const std::string& name) {
   return fmt::format("'{}{}'", found->second.substr(0, longest), found->second.size() > longest ? "…" : "");
 }
 
+// Numbers with which the server may reckon.
+bool is_sensible(const LineHead& head) {
+  constexpr std::int64_t most_steps = std::int64_t{1} << 40;
+  const auto is_time = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
+  return head.version >= 0 && head.steps >= 0 && head.steps <= most_steps && is_time(head.elapsed_seconds) &&
+         is_time(head.waited_seconds);
+}
+
 }  // namespace
-
-std::string text_of(const VisitFacts& facts) {
-  std::vector<std::string> texts;
-  for (const auto& [name, value] : facts) texts.insert(texts.end(), {name, value});
-  return pack(texts);
-}
-
-VisitFacts visit_facts(const std::string& text) {
-  VisitFacts facts;
-  const std::vector<std::string> texts = unpack(text);
-  for (std::size_t i = 0; i + 1 < texts.size(); i += 2) facts[texts[i]] = texts[i + 1];
-  return facts;
-}
 
 VisitedServer::VisitedServer(const std::filesystem::path& file, LogicalWeights form,
                              std::vector<std::byte> weights, VisitedServerOptions options,
@@ -179,6 +174,7 @@ void VisitedServer::attend(Guest& guest) {
 
 void VisitedServer::read(Guest& guest, const LineLetter& letter) {
   const Say say = letter.head.say;
+  if (!is_sensible(letter.head)) throw LineLost("its letter holds numbers that no client has");
   if (!guest.has_key) {
     if (say != Say::ask || text_of(letter) != place_.key) throw LineLost("it does not know the key");
     return tell_samples(guest);
@@ -186,7 +182,7 @@ void VisitedServer::read(Guest& guest, const LineLetter& letter) {
   if (say == Say::join && guest.number == 0) return join(guest, letter);
   if (say == Say::push && guest.number > 0) return take_push(guest, letter);
   if (say == Say::beat) return;
-  if (say != Say::leave) throw LineLost("what came was no letter of a client");
+  if (say != Say::leave) throw LineLost("what came was no letter of a server or its client");
   guest.is_gone = true;
   if (guest.number == 0) return;
   left_.insert(guest.number);
@@ -198,11 +194,11 @@ void VisitedServer::read(Guest& guest, const LineLetter& letter) {
 void VisitedServer::tell_samples(Guest& guest) const {
   guest.has_key = true;
   guest.line.take_up_to(most_of_facts);
-  guest.line.post({.say = Say::told}, bytes_of(text_of(options_.samples)));
+  guest.line.post({.say = Say::told}, bytes_of(pack_facts(options_.samples)));
 }
 
 void VisitedServer::join(Guest& guest, const LineLetter& letter) {
-  const std::string difference = this->difference(visit_facts(text_of(letter)));
+  const std::string difference = this->difference(facts_of(letter));
   if (!difference.empty()) return refuse(guest, difference);
   guest.number = number_for(letter.head.number);
   guest.line.take_up_to(form_.shared_bytes());

@@ -118,8 +118,4 @@ class VisitedServer {
   std::int64_t version_ = 0;
 };
 
-// Facts as the content of a letter.
-std::string text_of(const VisitFacts& facts);
-VisitFacts visit_facts(const std::string& text);
-
 }  // namespace plexaura

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/events.h"
 #include "core/print.h"
+#include "distributed/texts.h"
 
 namespace plexaura {
 
@@ -63,7 +64,7 @@ bool Visitor::try_to_connect(double until) {
       line_.emplace(socket, most_of_answers);
     }
     post({.say = Say::ask}, bytes_of(place->key));
-    samples_ = visit_facts(text_of(await(Say::told, until)));
+    samples_ = facts_of(await(Say::told, until));
     return true;
   } catch (const LineLost&) {
     return false;
@@ -71,7 +72,7 @@ bool Visitor::try_to_connect(double until) {
 }
 
 LineLetter Visitor::come_in(double until) {
-  post({.say = Say::join, .number = number_}, bytes_of(text_of(facts_)));
+  post({.say = Say::join, .number = number_}, bytes_of(pack_facts(facts_)));
   {
     const std::lock_guard lock(mutex_);
     line_->take_up_to(std::max(weight_bytes_, most_of_answers));

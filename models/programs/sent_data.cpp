@@ -28,25 +28,13 @@ std::vector<T> numbers_in(const std::string& text) {
   return {std::istream_iterator<T>(stream), {}};
 }
 
-std::vector<std::string> texts_of(const Settings& settings) {
-  std::vector<std::string> texts;
-  for (const auto& [key, value] : settings) texts.insert(texts.end(), {key, value});
-  return texts;
-}
-
-Settings settings_in(const std::vector<std::string>& texts) {
-  Settings settings;
-  for (std::size_t i = 0; i + 1 < texts.size(); i += 2) settings[texts[i]] = texts[i + 1];
-  return settings;
-}
-
 std::string to_text(const RunData& data) {
   const Shape sample = data.train->sample_shape();
   return pack({std::to_string(data.train->size()), std::to_string(data.validation->size()),
                std::to_string(static_cast<int>(data.train->sample_dtype())),
                bytes_as_text(std::vector<std::int64_t>(sample.begin(), sample.end())),
                pack(data.train->class_names()), bytes_as_text(data.pixels.mean), bytes_as_text(data.pixels.stddev),
-               std::to_string(data.origin), pack(texts_of(data.keys)),
+               std::to_string(data.origin), pack_facts(data.keys),
                data.older_origin ? std::to_string(*data.older_origin) : ""});
 }
 
@@ -60,7 +48,7 @@ RunData parse(const std::string& text) {
   data.validation = std::make_shared<RemoteDataset>(std::stoll(parts.at(1)), sample, classes);
   data.pixels = {numbers_in<double>(parts.at(5)), numbers_in<double>(parts.at(6))};
   data.origin = std::stoull(parts.at(7));
-  data.keys = settings_in(unpack(parts.at(8)));
+  data.keys = unpack_facts(parts.at(8));
   if (!parts.at(9).empty()) data.older_origin = std::stoull(parts.at(9));
   return data;
 }

@@ -15,7 +15,6 @@
 #include "distributed/group/reduce.h"
 #include "distributed/group/shared_window.h"
 #include "distributed/group/topology.h"
-#include "distributed/texts.h"
 #include "tests/distributed/group/topology_support.h"
 
 namespace plexaura::testing::parts_test {
@@ -170,12 +169,6 @@ TEST_CASE("a program that runs alone: a communicator of one rank") {
   CHECK_THROWS_AS(alone->send({1, 0}, {}, "a message"), UserError);
   alone->leave(0);
   CHECK_THROWS_AS(make_communicator({.deadline_seconds = 0}), UserError);
-}
-
-TEST_CASE("texts: any content survives packing") {
-  const std::vector<std::string> texts{"", "3:abc", "line\n", std::string("\0x", 2)};
-  CHECK(unpack(pack(texts)) == texts);
-  CHECK(unpack(pack({})).empty());
 }
 
 TEST_CASE("lists of ranks") {

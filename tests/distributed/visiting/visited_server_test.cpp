@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "distributed/server/shared_weights.h"
+#include "distributed/texts.h"
 #include "distributed/visiting/visitor.h"
 #include "tests/distributed/visiting/slow_letter.h"
 #include "tests/support/error_text.h"
@@ -90,6 +91,30 @@ VisitFacts facts(const std::string& model = "a") {
   VisitFacts all = form().facts();
   all["model"] = model;
   return all;
+}
+
+// A connection that knows the key, and does with it what it likes.
+Line line_to(const std::filesystem::path& file) {
+  const auto place = read_server_file(file);
+  Line line(connect_to(*place, 10), 1 << 20);
+  post_letter(line, {.say = Say::ask}, plexaura::bytes_of(place->key));
+  take_letter(line);
+  return line;
+}
+
+// Of a client that has joined.
+Line joined_line_to(const std::filesystem::path& file) {
+  Line line = line_to(file);
+  post_letter(line, {.say = Say::join}, plexaura::bytes_of(pack_facts(facts())));
+  CHECK(take_letter(line).head.say == Say::welcome);
+  return line;
+}
+
+// Why the server has closed the connection, as it says.
+std::string end_of(Line& line) {
+  return error_text<LineLost>([&] {
+    while (true) take_letter(line);
+  });
 }
 
 Numbers push(Visitor& visitor, const Numbers& numbers, std::int64_t steps = 1) {
@@ -255,16 +280,40 @@ TEST_CASE("visited server: a client whose push takes longer than the deadline is
   const TemporaryFolder folder;
   Served served(folder / "server", {.deadline_seconds = 1});
   served.start();
-  const auto place = read_server_file(folder / "server");
-  Line line(connect_to(*place, 1), 1 << 10);
-  post_letter(line, {.say = Say::ask}, plexaura::bytes_of(place->key));
-  take_letter(line);
-  post_letter(line, {.say = Say::join}, plexaura::bytes_of(text_of(facts())));
-  take_letter(line);
+  Line line = joined_line_to(folder / "server");
   post_slowly(line, {.say = Say::push, .steps = 1}, bytes_of({2, 2, 2}), std::chrono::milliseconds(500));
   CHECK(numbers_of(take_letter(line).content) == Numbers{1, 1, 1});
   post_letter(line, {.say = Say::leave});
   CHECK(served.end());
+}
+
+TEST_CASE(
+    "visited server: what is no letter of a client costs its sender the connection, and the others go on") {
+  const TemporaryFolder folder;
+  Served served(folder / "server", {});
+  served.start();
+  Visitor good(folder / "server", 60);
+  good.join(facts(), 16);
+  for (const char* text : {"x", "0", "-1:a", "1:a", "99999999999999999999999:a", "18446744073709551595:"}) {
+    CAPTURE(text);
+    Line line = line_to(folder / "server");
+    post_letter(line, {.say = Say::join}, plexaura::bytes_of(text));
+    CHECK(end_of(line) == "the connection was closed");
+  }
+  constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const LineHead& head :
+       {LineHead{.say = Say::push, .version = lowest, .steps = 1}, LineHead{.say = Say::push, .steps = -1},
+        LineHead{.say = Say::push, .steps = std::numeric_limits<std::int64_t>::max()},
+        LineHead{.say = Say::push, .elapsed_seconds = nan}, LineHead{.say = Say::push, .waited_seconds = -1},
+        LineHead{.say = static_cast<Say>(99)}, LineHead{.say = Say::push, .steps = 1}}) {
+    Line line = joined_line_to(folder / "server");
+    post_letter(line, head);
+    CHECK(end_of(line) == "the connection was closed");
+  }
+  CHECK(push(good, {2, 2, 2}) == Numbers{1, 1, 1});
+  CHECK(served.said().find("was turned away: what came was no letter of a server or its client\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("visited server: ends when all were lost for longer than the deadline") {
