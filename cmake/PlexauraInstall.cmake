@@ -16,7 +16,8 @@ endforeach()
 # Headers of the parts that know a library which users of Plexaura need not have stay here.
 install(DIRECTORY core training backends distributed models plexaura/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
-  PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE PATTERN models/programs EXCLUDE)
+  PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE
+  PATTERN distributed/sodium EXCLUDE PATTERN models/programs EXCLUDE)
 # In this tree paths begin at its root. Where they are installed, they begin with plexaura/, so that no folder of ours can be mistaken
 # for one of another project.
 install(CODE "set(plexaura_headers \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/plexaura\")")
@@ -36,8 +37,10 @@ install(DIRECTORY docs DESTINATION ${documentation_folder})
 # Static libraries need at the user's link what they needed here.
 get_directory_property(PLEXAURA_HAS_ONEDNN DIRECTORY ${PROJECT_SOURCE_DIR}/backends DEFINITION dnnl_FOUND)
 get_directory_property(PLEXAURA_HAS_MPI DIRECTORY ${PROJECT_SOURCE_DIR}/distributed DEFINITION MPI_C_FOUND)
+get_directory_property(PLEXAURA_HAS_SODIUM DIRECTORY ${PROJECT_SOURCE_DIR}/distributed DEFINITION Sodium_FOUND)
 configure_package_config_file(cmake/PlexauraConfig.cmake.in ${PROJECT_BINARY_DIR}/package/PlexauraConfig.cmake
   INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/PlexauraConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/package/PlexauraConfig.cmake ${PROJECT_BINARY_DIR}/package/PlexauraConfigVersion.cmake
+install(FILES cmake/FindSodium.cmake ${PROJECT_BINARY_DIR}/package/PlexauraConfig.cmake
+  ${PROJECT_BINARY_DIR}/package/PlexauraConfigVersion.cmake
   DESTINATION ${package_folder})

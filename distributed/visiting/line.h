@@ -3,20 +3,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
+#include "distributed/visiting/own_descriptor.h"
+#include "distributed/visiting/seal.h"
 
 namespace plexaura {
 
 // What a server and a client that is a job of its own say to each other.
 enum class Say : std::uint32_t {
   // From the client.
-  ask,    // brings the key of the server's file, and asks how its samples are: answered by `told`
+  ask,    // how samples of the server are: answered by `told`
   join,   // brings its facts, and its number if it comes back: answered by `welcome` or `refused`
   push,   // what it has learned; where it has made no steps, nothing: answered by `weights` or `refused`
   beat,   // that it is alive; no answer
@@ -30,8 +35,8 @@ enum class Say : std::uint32_t {
 
 // The beginning of every letter. `bytes` of content follow it.
 struct LineHead {
-  static constexpr std::uint32_t sign =
-      0x31786c70;  // "plx1"; another order of bytes, or another program, gives another one
+  // Another order of bytes gives another one. The first build of Plexaura sends it in the clear.
+  static constexpr std::uint32_t sign = 0x31786c70;  // "plx1"
 
   std::uint32_t begin = sign;
   Say say = Say::beat;
@@ -49,46 +54,69 @@ struct LineLetter {
   std::vector<std::byte> content = {};
 };
 
-// The other end has gone, or says what no Plexaura says.
+// The other end has gone, does not know the key, or says what no Plexaura says.
 class LineLost final : public DeviceError {
  public:
   using DeviceError::DeviceError;
 };
 
-// One end of a connection of TCP, which never blocks: letters leave and arrive as far as the system takes and has them.
-// MPI has no way for jobs of their own that stands a client's death: see docs/parameter_servers.md. One thread at a time.
+// One end of a connection of TCP, which never blocks: letters leave and arrive as far as the system takes and has them. They are
+// sealed, and none travels before both ends have proven that they know the key: see Seal. MPI has no way for jobs of their
+// own that stands a client's death: see docs/parameter_servers.md. One thread at a time.
 class Line {
  public:
-  // Takes the socket of a connection. Letters with more than `most_bytes` of content are refused as LineLost.
-  Line(int socket, std::size_t most_bytes);
-  Line(Line&& other) noexcept;
-  Line& operator=(Line&& other) noexcept;
-  ~Line();
+  // `key`: that of the server's file. Letters with more than `most_bytes` of content are refused as LineLost.
+  Line(OwnDescriptor socket, Seal::Side side, std::string_view key, std::size_t most_bytes);
 
-  int socket() const { return socket_; }
+  int socket() const { return socket_.number(); }
   void take_up_to(std::size_t bytes) { most_bytes_ = bytes; }
 
-  // Copies the letter; flush() sends it.
+  // Goes on with the proof as far as bytes have come. Whether both ends have proven that they know the key. Throws LineLost.
+  bool prove();
+  bool is_proven() const { return awaited_ == Awaited::letters; }
+  // Whether a client has sent what may become a proof.
+  bool has_greeted() const { return awaited_ != Awaited::greeting; }
+
+  // Behind the proof. Seals a copy of the letter; flush() sends it.
   void post(LineHead head, std::span<const std::byte> content = {});
   // Sends what the system takes now. Whether all has left. Throws LineLost.
   bool flush();
-  // The next letter that has come whole. Throws LineLost.
+  bool has_sent_all() const { return leaving_.empty(); }
+  // The next letter that has come whole, behind the proof. Throws LineLost.
   std::optional<LineLetter> take();
   // Bytes that the other end is known to have moved so far: those that came, and those for which it made room while the system took
   // no more.
   std::uint64_t moved() const { return moved_; }
 
  private:
-  bool fill(std::span<std::byte> whole, std::size_t& filled);
+  // What comes next, in the order in which it comes: `answer` and `start` to a client, `greeting` and `proof` to a server.
+  enum class Awaited { greeting, proof, answer, start, letters };
 
-  int socket_;
+  std::size_t size_of_awaited() const;
+  bool fill(std::size_t size);
+  void send_bytes(std::initializer_list<std::span<const std::byte>> parts);
+  void take_step_of_proof();
+  void answer_greeting();
+  void check_proof(const Seal::Block& proof);
+  [[noreturn]] void refuse_first_build();
+  void post_chunk(std::span<const std::byte> chunk, bool is_last);
+  bool take_chunk();
+  void take_in(std::span<const std::byte> chunk, bool is_last);
+
+  OwnDescriptor socket_;
+  Seal::Side side_;
   std::size_t most_bytes_;
+  std::unique_ptr<Seal> seal_;
+  Awaited awaited_;
   std::deque<std::vector<std::byte>> leaving_;
-  std::size_t left_ = 0;  // bytes of the first of them
+  std::size_t left_ = 0;         // bytes of the first of them
+  std::vector<std::byte> came_;  // of what is awaited
+  std::size_t filled_ = 0;       // bytes of that
+  std::vector<std::byte> chunk_;
   LineLetter arriving_;
-  std::size_t head_filled_ = 0;
-  std::size_t content_filled_ = 0;
-  bool is_full_ = false;  // the system took no more of what is leaving
+  bool has_head_ = false;  // of the letter that arrives
+  bool is_whole_ = false;  // that letter
+  bool is_full_ = false;   // the system took no more of what is leaving
   std::uint64_t moved_ = 0;
 };
 

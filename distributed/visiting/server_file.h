@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "distributed/visiting/own_descriptor.h"
+
 namespace plexaura {
 
 // Where a server is, and the key without which it takes no letter.
@@ -13,11 +15,12 @@ struct ServerPlace {
   std::string key;
 };
 
-// The file by which clients find a server, who alone may read it (and root): "HOST PORT KEY". Its server holds a lock on it as
-// long as it lives.
+// The file by which clients find a server: "HOST PORT KEY". Nobody but the user of the server can read or write it (and root).
+// Its server holds a lock on it as long as it lives.
 class ServerFile {
  public:
-  // Throws UserError where the file cannot be written, or another server holds it.
+  // Throws UserError where the file cannot be written, is a link, or is open to other users, or another server
+  // holds it.
   explicit ServerFile(std::filesystem::path path);
   ServerFile(const ServerFile&) = delete;
   ServerFile& operator=(const ServerFile&) = delete;
@@ -28,7 +31,7 @@ class ServerFile {
 
  private:
   std::filesystem::path path_;
-  int file_;
+  OwnDescriptor file_;
 };
 
 // What a server has told there; none where it has not yet, or the file is not there.
@@ -36,11 +39,7 @@ std::optional<ServerPlace> read_server_file(const std::filesystem::path& path);
 // UserError where something else is there than what a server has written, or may be writing.
 void check_server_file(const std::filesystem::path& path);
 
-// A new key, of 128 random bits.
+// A new key: 256 random bits as 64 hexadecimal digits.
 std::string make_key();
-// A socket that listens at a port of the system's choice, on all networks of this host. DeviceError where there is none.
-int listen_anywhere(ServerPlace& place);
-// A connection; below 0 where nobody listens, or none comes about within so many seconds.
-int connect_to(const ServerPlace& place, double seconds);
 
 }  // namespace plexaura

@@ -1,16 +1,12 @@
 #include "distributed/visiting/visited_server.h"
 
 #include <algorithm>
-#include <arpa/inet.h>
-#include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <netinet/in.h>
 #include <optional>
 #include <poll.h>
 #include <sstream>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <utility>
 
 #include "core/clock.h"
@@ -23,15 +19,12 @@ namespace plexaura {
 
 namespace {
 
-constexpr std::size_t most_of_strangers = 256;  // bytes, before the key
-constexpr std::size_t most_of_facts = std::size_t{16} << 20;
+constexpr int most_strangers = 16;       // connections that have not proven the key
+constexpr double seconds_for_proof = 5;  // since they came
+constexpr int most_newcomers_a_turn = 16;
+constexpr int most_letters_a_turn = 4;                         // of each guest
+constexpr std::size_t more_for_facts = std::size_t{64} << 10;  // bytes, than twice those of the server
 constexpr int look_milliseconds = 100;
-
-std::string name_of(const sockaddr_in& address) {
-  std::array<char, INET_ADDRSTRLEN> text{};
-  inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
-  return text.data();
-}
 
 std::string shown(const VisitFacts& facts, const std::string& name) {
   constexpr std::size_t longest = 100;
@@ -58,14 +51,14 @@ VisitedServer::VisitedServer(const std::filesystem::path& file, LogicalWeights f
       weights_(std::move(weights)),
       options_(std::move(options)),
       host_(std::move(host)),
-      listener_(listen_anywhere(place_)),
+      door_(listen_at(options_.listen, place_), host_.warn),
       judge_(options_.push_limit) {
   options_.facts.merge(form_.facts());
+  // Those of a client that may join are about as long.
+  most_of_facts_ = 2 * pack_facts(options_.facts).size() + more_for_facts;
   place_.key = make_key();
   file_.tell(place_);
 }
-
-VisitedServer::~VisitedServer() { close(listener_); }
 
 void VisitedServer::go_on_from(std::int64_t version, const std::string& account) {
   version_ = version;
@@ -109,7 +102,9 @@ bool VisitedServer::serve() {
     receive_guests();
     for (Guest& guest : guests_) attend(guest);
     guests_.remove_if([](const Guest& guest) { return guest.is_gone; });
+    door_.tell_of_turned_away(false);
     if (!is_over()) continue;
+    door_.tell_of_turned_away(true);
     if (left_.empty())
       throw DeviceError(
           fmt::format("all clients were lost, and none has come back within {:g} s; start the server with "
@@ -130,55 +125,95 @@ bool VisitedServer::is_over() {
   return given_up == std::ssize(lost_at_) && std::ssize(left_) + given_up >= options_.clients;
 }
 
+// A guest to whom something is still on its way is not listened to until all of that has left.
 void VisitedServer::await() {
   const EventSpan span(EventKind::phase, "the letters of clients");
-  std::vector<pollfd> waits{{listener_, POLLIN, 0}};
+  std::vector<pollfd> waits;
+  if (door_.is_open() || stranger_to_drop() != guests_.end())
+    waits.push_back({door_.listener(), POLLIN, 0});
+  else
+    door_.tell_that_shut();
   for (Guest& guest : guests_) {
-    bool sends = false;
     try {
-      sends = !guest.line.flush();
+      const bool has_sent_all = guest.line.flush();
+      waits.push_back({guest.line.socket(), static_cast<short>(has_sent_all ? POLLIN : POLLOUT), 0});
     } catch (const LineLost& loss) {
       lose(guest, loss.what());
-      continue;
     }
-    waits.push_back({guest.line.socket(), static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0});
   }
   poll(waits.data(), waits.size(), look_milliseconds);
 }
 
+// Where descriptors are short a stranger goes for each that comes: otherwise a client would wait behind all of them.
 void VisitedServer::receive_guests() {
-  sockaddr_in address{};
-  socklen_t size = sizeof address;
-  while (true) {
-    const int socket = accept4(listener_, reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC);
-    if (socket < 0) return;
-    guests_.push_back({Line(socket, most_of_strangers), name_of(address), seconds_now()});
+  for (int i = 0; i < most_newcomers_a_turn && door_.is_somebody_waiting(); ++i) {
+    if (!door_.is_open()) drop_stranger();
+    Door::Newcomer newcomer = door_.let_in();
+    if (!newcomer.socket.is_there()) return;
+    receive(std::move(newcomer.socket), newcomer.from);
   }
+}
+
+void VisitedServer::receive(OwnDescriptor socket, const std::string& from) {
+  guests_.push_back(
+      {Line(std::move(socket), Seal::Side::server, place_.key, most_of_facts_), from, seconds_now()});
+  attend(guests_.back());
+  if (std::ranges::count_if(guests_, is_stranger) > most_strangers) drop_stranger();
+}
+
+bool VisitedServer::is_stranger(const Guest& guest) { return !guest.is_gone && !guest.line.is_proven(); }
+
+// Those that have said nothing go first, and of these, as of the others, the one that came first.
+std::list<VisitedServer::Guest>::iterator VisitedServer::stranger_to_drop() {
+  const auto is_silent = [](const Guest& guest) { return is_stranger(guest) && !guest.line.has_greeted(); };
+  const auto silent = std::ranges::find_if(guests_, is_silent);
+  return silent != guests_.end() ? silent : std::ranges::find_if(guests_, is_stranger);
+}
+
+void VisitedServer::drop_stranger() {
+  const auto stranger = stranger_to_drop();
+  if (stranger == guests_.end()) return;
+  lose(*stranger, "too many came at once that did not prove to know the key");
+  guests_.erase(stranger);
 }
 
 void VisitedServer::attend(Guest& guest) {
   if (guest.is_gone) return;
   try {
-    while (const auto letter = guest.line.take()) {
-      if (guest.is_refused) continue;
-      read(guest, *letter);
-      if (guest.is_gone) return;
-    }
-    if (std::exchange(guest.moved, guest.line.moved()) != guest.line.moved()) guest.heard_at = seconds_now();
-    if (seconds_now() - guest.heard_at > options_.deadline_seconds)
-      lose(guest, fmt::format("it has been silent for {:g} s", options_.deadline_seconds));
+    take_letters(guest);
+    if (!guest.is_gone) judge_silence(guest);
   } catch (const LineLost& loss) {
     lose(guest, loss.what());
   }
 }
 
+// One answer is under way at most.
+void VisitedServer::take_letters(Guest& guest) {
+  for (int i = 0; i < most_letters_a_turn && guest.line.has_sent_all() && !guest.is_gone; ++i) {
+    const auto letter = guest.line.take();
+    if (!letter) return;
+    if (!guest.is_refused) read(guest, *letter);
+  }
+}
+
+void VisitedServer::judge_silence(Guest& guest) {
+  const double now = seconds_now();
+  if (!guest.line.is_proven()) {
+    if (now - guest.heard_at > seconds_for_proof)
+      throw LineLost(fmt::format("it has not proven within {:g} s that it knows the key", seconds_for_proof));
+    return;
+  }
+  const bool has_moved = std::exchange(guest.moved, guest.line.moved()) != guest.line.moved();
+  if (has_moved && !guest.is_refused) guest.heard_at = now;
+  if (now - guest.heard_at > options_.deadline_seconds)
+    throw LineLost(fmt::format("it has been silent for {:g} s", options_.deadline_seconds));
+}
+
 void VisitedServer::read(Guest& guest, const LineLetter& letter) {
   const Say say = letter.head.say;
   if (!is_sensible(letter.head)) throw LineLost("its letter holds numbers that no client has");
-  if (!guest.has_key) {
-    if (say != Say::ask || text_of(letter) != place_.key) throw LineLost("it does not know the key");
-    return tell_samples(guest);
-  }
+  if (say == Say::ask && guest.number == 0)
+    return guest.line.post({.say = Say::told}, bytes_of(pack_facts(options_.samples)));
   if (say == Say::join && guest.number == 0) return join(guest, letter);
   if (say == Say::push && guest.number > 0) return take_push(guest, letter);
   if (say == Say::beat) return;
@@ -189,12 +224,6 @@ void VisitedServer::read(Guest& guest, const LineLetter& letter) {
   recent_.forget(guest.number);
   host_.say(fmt::format("client {} has left; clients that are there: {}", guest.number, joined() - 1));
   guest.number = 0;
-}
-
-void VisitedServer::tell_samples(Guest& guest) const {
-  guest.has_key = true;
-  guest.line.take_up_to(most_of_facts);
-  guest.line.post({.say = Say::told}, bytes_of(pack_facts(options_.samples)));
 }
 
 void VisitedServer::join(Guest& guest, const LineLetter& letter) {
@@ -288,6 +317,7 @@ void VisitedServer::lose(Guest& guest, const std::string& why) {
 }
 
 void VisitedServer::note_loss(Guest& guest, const std::string& why) {
+  if (!guest.line.is_proven()) return door_.note_turned_away(guest.from, why);
   const int number = std::exchange(guest.number, 0);
   if (number == 0) return host_.warn(fmt::format("a client from {} was turned away: {}", guest.from, why));
   table_.note_death(number);

@@ -16,6 +16,8 @@
 #include "distributed/server/push_judge.h"
 #include "distributed/server/recent_pushes.h"
 #include "distributed/server/server_rule.h"
+#include "distributed/visiting/connection.h"
+#include "distributed/visiting/door.h"
 #include "distributed/visiting/line.h"
 #include "distributed/visiting/logical_weights.h"
 #include "distributed/visiting/server_file.h"
@@ -29,6 +31,7 @@ struct VisitedServerOptions {
   double push_limit = PushJudge::default_limit;  // see PushJudge
   // Ends when so many clients have left, or are lost for longer than the deadline, and none is there.
   int clients = 1;
+  ListenAt listen = {};
   double deadline_seconds = 60;  // for which a client may be silent, or be away
   VisitFacts samples = {};       // what a client has to know to read its samples as the others do
   VisitFacts facts = {};         // what a client has to have alike, beside the parameters
@@ -49,20 +52,23 @@ struct VisitedServerHost {
 
 // An asynchronous parameter server whose clients are jobs of their own: they join while it runs, push as those of
 // ParameterServer, and leave or are lost, and nobody waits for another. It deals out no data. A client whose push a
-// PushJudge refuses is told so, and is lost.
+// PushJudge refuses is told so, and is lost. Who comes without the key of the file, or sends what no client sends, loses the
+// connection, and costs the others neither memory nor descriptors nor time that they would miss.
 class VisitedServer {
  public:
-  // Listens, and says so in the file. `weights`: all, to begin with. Throws UserError as ServerFile does.
+  // Listens, and says so in the file. `weights`: all, to begin with. Throws UserError as ServerFile and
+  // listen_at() do.
   VisitedServer(const std::filesystem::path& file, LogicalWeights form, std::vector<std::byte> weights,
                 VisitedServerOptions options, VisitedServerHost host);
   VisitedServer(const VisitedServer&) = delete;
   VisitedServer& operator=(const VisitedServer&) = delete;
-  ~VisitedServer();
 
   // Goes on from the version and the account of another one: its clients may come back.
   void go_on_from(std::int64_t version, const std::string& account);
   // Until it is over, or is to end. Whether it is over. Throws DeviceError where all clients were lost.
   bool serve();
+  // Takes a connection in as if it had been made at the port. `from`: by which it is named.
+  void receive(OwnDescriptor socket, const std::string& from);
 
   std::int64_t version() const { return version_; }
   std::span<const std::byte> weights() const { return weights_; }
@@ -77,9 +83,8 @@ class VisitedServer {
   struct Guest {
     Line line;
     std::string from;
-    double heard_at;          // the last time that bytes moved
+    double heard_at;  // the last time that bytes moved; of one that has not proven the key, when it came
     std::uint64_t moved = 0;  // bytes, until then
-    bool has_key = false;
     int number = 0;           // 0: has not joined
     bool is_refused = false;  // and may read why
     bool is_gone = false;
@@ -88,9 +93,13 @@ class VisitedServer {
   bool is_over();
   void await();
   void receive_guests();
+  static bool is_stranger(const Guest& guest);
+  std::list<Guest>::iterator stranger_to_drop();
+  void drop_stranger();
   void attend(Guest& guest);
+  void take_letters(Guest& guest);
+  void judge_silence(Guest& guest);
   void read(Guest& guest, const LineLetter& letter);
-  void tell_samples(Guest& guest) const;
   void join(Guest& guest, const LineLetter& letter);
   std::string difference(const VisitFacts& theirs) const;
   int number_for(std::int64_t wish);
@@ -106,8 +115,9 @@ class VisitedServer {
   std::vector<std::byte> weights_;
   VisitedServerOptions options_;
   VisitedServerHost host_;
+  std::size_t most_of_facts_ = 0;  // bytes
   ServerPlace place_;
-  int listener_;
+  Door door_;
   std::list<Guest> guests_;
   ClientTable table_;
   PushJudge judge_;

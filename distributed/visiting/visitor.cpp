@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
+#include <limits>
 #include <stop_token>
 #include <utility>
 
@@ -11,12 +12,14 @@
 #include "core/events.h"
 #include "core/print.h"
 #include "distributed/texts.h"
+#include "distributed/visiting/connection.h"
 
 namespace plexaura {
 
 namespace {
 
 constexpr double look_seconds = 0.1;
+constexpr double proof_seconds = 5;                             // then the server may be elsewhere
 constexpr std::size_t most_of_answers = std::size_t{16} << 20;  // that are no weights
 
 }  // namespace
@@ -35,7 +38,7 @@ Visitor::~Visitor() = default;
 
 // With the lock. That the connection has broken is found where an answer is awaited.
 void Visitor::beat() {
-  if (!line_) return;
+  if (!line_ || !line_->is_proven()) return;
   try {
     if (!line_->flush()) return;
     line_->post({.say = Say::beat});
@@ -48,7 +51,7 @@ void Visitor::beat() {
 void Visitor::connect() {
   const double until = seconds_now() + deadline_;
   for (check_server_file(file_); !try_to_connect(until); check_server_file(file_)) {
-    if (seconds_now() > until) fail(fmt::format("names no server that answered within {:g} s", deadline_));
+    if (seconds_now() > until) fail("names no server that answered");
     std::this_thread::sleep_for(std::chrono::duration<double>(look_seconds));
   }
 }
@@ -56,18 +59,33 @@ void Visitor::connect() {
 bool Visitor::try_to_connect(double until) {
   const auto place = read_server_file(file_);
   if (!place) return false;
-  const int socket = connect_to(*place, std::max(until - seconds_now(), 0.0));
-  if (socket < 0) return false;
+  const std::string where = fmt::format("{}, port {}", place->host, place->port);
+  OwnDescriptor socket = connect_to(*place, std::max(until - seconds_now(), 0.0));
   try {
+    if (!socket.is_there()) throw LineLost("nobody listens there");
     {
       const std::lock_guard lock(mutex_);
-      line_.emplace(socket, most_of_answers);
+      line_.emplace(std::move(socket), Seal::Side::client, place->key, most_of_answers);
     }
-    post({.say = Say::ask}, bytes_of(place->key));
+    prove(std::min(until, seconds_now() + proof_seconds));
+    post({.say = Say::ask});
     samples_ = facts_of(await(Say::told, until));
     return true;
-  } catch (const LineLost&) {
+  } catch (const LineLost& loss) {
+    last_failure_ = fmt::format(" (at {}: {})", where, loss.what());
     return false;
+  }
+}
+
+// What listens there may be another program: until it has proven that it knows the key, bytes from it win it no time.
+void Visitor::prove(double until) {
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (line_->prove()) return;
+    }
+    if (seconds_now() > until) throw LineLost("who listens there has not proven that it knows the key");
+    await_line(*line_, !line_->has_sent_all(), look_seconds);
   }
 }
 
@@ -78,7 +96,9 @@ LineLetter Visitor::come_in(double until) {
     line_->take_up_to(std::max(weight_bytes_, most_of_answers));
   }
   LineLetter welcome = await(Say::welcome, until);
-  if (welcome.content.size() != weight_bytes_) throw LineLost("its weights are of another size");
+  const bool has_number = welcome.head.number > 0 && welcome.head.number <= std::numeric_limits<int>::max();
+  if (welcome.content.size() != weight_bytes_ || !has_number)
+    throw LineLost("its weights are of another size, or its number for this client is none");
   number_ = welcome.head.number;
   return welcome;
 }
@@ -90,7 +110,7 @@ std::vector<std::byte> Visitor::join(VisitFacts facts, std::size_t weight_bytes)
   try {
     welcome = come_in(seconds_now() + deadline_);
   } catch (const LineLost& loss) {
-    fail(fmt::format("names a server that was lost before this client had joined: {}", loss.what()));
+    fail_with(fmt::format("names a server that was lost before this client had joined: {}", loss.what()));
   }
   version_ = welcome.head.version;
   joined_at_ = seconds_now();
@@ -109,6 +129,7 @@ std::vector<std::byte> Visitor::exchange(std::span<const std::byte> push, std::i
             .waited_seconds = waited_},
            steps > 0 ? push : std::span<const std::byte>());
       LineLetter answer = await(Say::weights, seconds_now() + deadline_);
+      if (answer.content.size() != push.size()) throw LineLost("its weights are of another size");
       version_ = answer.head.version;
       waited_ += seconds_now() - begin;
       return std::move(answer.content);
@@ -136,7 +157,7 @@ void Visitor::come_back() {
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(look_seconds));
   }
-  fail(fmt::format("names no server any more that answered within {:g} s", deadline_));
+  fail("names no server any more that answered");
 }
 
 void Visitor::leave() {
@@ -172,12 +193,16 @@ LineLetter Visitor::await(Say wanted, double until) {
     if (letter && letter->head.say == wanted) return *std::move(letter);
     if (letter) throw LineLost("what came was no answer of a server");
     if (seconds_now() > until)
-      fail(fmt::format("names a server that has not answered for {:g} s", deadline_));
+      fail_with(fmt::format("names a server that has not answered for {:g} s", deadline_));
     await_line(*line_, sends, look_seconds);
   }
 }
 
 void Visitor::fail(std::string_view what) const {
+  fail_with(fmt::format("{} within {:g} s{}", what, deadline_, last_failure_));
+}
+
+void Visitor::fail_with(std::string_view what) const {
   throw DeviceError(fmt::format("--join: {} {}; see whether the server runs, and start this client again",
                                 file_.string(), what));
 }

@@ -20,7 +20,8 @@ namespace plexaura {
 
 // A client of a VisitedServer, with a connection to it. A thread of its own tells the server that this process is alive. Where
 // the connection breaks it comes back to the server that the file names then, perhaps another one that goes on from a
-// checkpoint. It waits for so many seconds each time, and then throws DeviceError.
+// checkpoint. It waits for so many seconds each time, and then throws DeviceError. It says nothing to who does not prove to know
+// the key of the file.
 class Visitor {
  public:
   // Connects, and hears how the server's samples are; waits for a server to be there. UserError where the file is not
@@ -44,12 +45,14 @@ class Visitor {
  private:
   void connect();
   bool try_to_connect(double until);
+  void prove(double until);
   LineLetter come_in(double until);
   LineLetter await(Say wanted, double until);
   void post(LineHead head, std::span<const std::byte> content = {});
   void come_back();
   void beat();
-  [[noreturn]] void fail(std::string_view what) const;
+  [[noreturn]] void fail(std::string_view what) const;  // within the deadline
+  [[noreturn]] void fail_with(std::string_view what) const;
 
   std::filesystem::path file_;
   double deadline_;
@@ -58,6 +61,7 @@ class Visitor {
   VisitFacts samples_;
   VisitFacts facts_;
   std::size_t weight_bytes_ = 0;
+  std::string last_failure_;  // to connect: where and why
   std::int64_t number_ = 0;
   std::int64_t version_ = 0;  // of the weights that it got last
   double joined_at_ = 0;      // seconds

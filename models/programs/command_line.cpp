@@ -38,6 +38,14 @@ std::string at_least_one(const std::string& text) {
              : fmt::format("'{}' must be a whole number above 0", text);
 }
 
+std::string a_port(const std::string& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_one =
+      error == std::errc() && end == text.data() + text.size() && number > 0 && number < 65536;
+  return is_one ? "" : fmt::format("'{}' must be a whole number from 1 to 65535", text);
+}
+
 std::string not_empty(const std::string& text) {
   return text.empty() ? "the text is empty; give it one, or leave out the option" : "";
 }
@@ -59,6 +67,9 @@ void check_visiting(const std::string& program, const CommandLine& line) {
     throw UserError(fmt::format("{}: --serve and --join exclude each other; give one of them", program));
   if (line.clients != 1 && line.serve.empty())
     throw UserError(fmt::format("{}: --clients needs --serve", program));
+  if (!line.address.empty() && line.serve.empty())
+    throw UserError(fmt::format("{}: --address needs --serve", program));
+  if (line.port != 0 && line.serve.empty()) throw UserError(fmt::format("{}: --port needs --serve", program));
   const bool serves = !line.serve.empty();
   const bool joins = !line.join.empty();
   const std::pair<bool, const char*> without_effect[] = {{line.evaluate, "--evaluate"},
@@ -156,6 +167,13 @@ CommandLine parse_command_line(const std::string& program, int argc, const char*
                  "with --serve: ends when N clients have left, and none is there (1)")
       ->type_name("N")
       ->check(at_least_one);
+  app.add_option("--address", line.address,
+                 "with --serve: listens there, 0.0.0.0 or :: at all addresses of this host (127.0.0.1)")
+      ->type_name("ADDRESS")
+      ->check(not_empty);
+  app.add_option("--port", line.port, "with --serve: listens at this port (one that is free)")
+      ->type_name("N")
+      ->check(a_port);
   app.add_option("--join", line.join, "trains as a client of the server that has written FILE")
       ->type_name("FILE")
       ->check(not_empty);

@@ -27,6 +27,8 @@ struct CommandLine {
   std::string serve;    // file by which clients that are jobs of their own find this server; empty: none
   std::string join;     // file of the server to join; empty: none
   int clients = 1;      // with serve: ends when so many have left
+  std::string address;  // with serve: where it listens; empty: for clients of this host alone
+  int port = 0;         // with serve: 0: one of the system's choice
   std::string message;  // --help, --version: to be printed instead of anything else
 };
 

@@ -5,6 +5,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "core/device/backend.h"
 #include "distributed/communicator.h"
+#include "distributed/visiting/seal.h"
 
 namespace plexaura {
 
@@ -20,8 +21,8 @@ std::string sources_and_compiler() {
 }  // namespace
 
 std::string version_text() {
-  return fmt::format("Plexaura {}\n{}\n{}", sources_and_compiler(), make_cpu_backend()->info().description,
-                     message_passing_library());
+  return fmt::format("Plexaura {}\n{}\n{}\n{}", sources_and_compiler(),
+                     make_cpu_backend()->info().description, message_passing_library(), sealing_library());
 }
 
 std::string build_id() {

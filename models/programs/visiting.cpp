@@ -11,6 +11,7 @@
 #include "core/print.h"
 #include "distributed/strategies/strategies.h"
 #include "distributed/strategies/visiting.h"
+#include "distributed/visiting/seal.h"
 #include "distributed/visiting/visited_server.h"
 #include "models/programs/distributed_config.h"
 #include "models/programs/outputs.h"
@@ -29,6 +30,12 @@ ServerRule rule_of(const RunOptions& options) {
   ServerRule rule = options.strategy.async_server.rule;
   rule.push = options.strategy.name == "downpour" ? ServerRule::Push::changes : ServerRule::Push::weights;
   return rule;
+}
+
+ListenAt listen_of(const CommandLine& line) {
+  ListenAt at{.port = line.port};
+  if (!line.address.empty()) at.address = line.address;
+  return at;
 }
 
 VisitFacts facts_of_run(const RunOptions& options) {
@@ -140,6 +147,7 @@ void say(const std::string& sentence) noexcept {
 void check_visiting(const CommandLine& line, const Communicator& ranks, const Config& config) {
   if (line.serve.empty() && line.join.empty()) return;
   const char* const option = line.serve.empty() ? "--join" : "--serve";
+  check_sealing(option);
   if (ranks.size() > 1)
     throw UserError(
         fmt::format("{} is for a job of one rank, and there are {}; start it with -n 1, and each client "
@@ -169,6 +177,7 @@ int serve_visitors(const CommandLine& line, const RunOptions& options, Parameter
                        {.rule = rule_of(options),
                         .push_limit = options.strategy.async_server.push_limit,
                         .clients = line.clients,
+                        .listen = listen_of(line),
                         .deadline_seconds = deadline_seconds,
                         .samples = options.trainer.notes,
                         .facts = facts_of_run(options)},

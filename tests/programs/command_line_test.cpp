@@ -60,6 +60,13 @@ TEST_CASE("a server and its clients have options of their own, and others have n
   CHECK(error({"run.yaml", "--serve", "a", "--join", "a"}) ==
         "mlp: --serve and --join exclude each other; give one of them");
   CHECK(error({"run.yaml", "--clients", "2"}) == "mlp: --clients needs --serve");
+  const CommandLine listens = parse({"run.yaml", "--serve", "file", "--address", "::", "--port", "4711"});
+  CHECK(listens.address == "::");
+  CHECK(listens.port == 4711);
+  CHECK(error({"run.yaml", "--address", "::1"}) == "mlp: --address needs --serve");
+  CHECK(error({"run.yaml", "--join", "a", "--port", "4711"}) == "mlp: --port needs --serve");
+  CHECK(error({"run.yaml", "--serve", "a", "--port", "65536"}) ==
+        "mlp: --port: '65536' must be a whole number from 1 to 65535; see mlp --help");
   CHECK(error({"run.yaml", "--join", "a", "--resume"}) ==
         "mlp: --join trains with the weights of its server; leave out --resume");
   CHECK(error({"run.yaml", "--serve", "a", "--log", "b"}) ==

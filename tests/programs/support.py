@@ -29,6 +29,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else SOURCE / "
 MPIRUN = SOURCE / "tests/support/mpirun.sh"
 VERSION = subprocess.run([BUILD / "models/mlp", "--version"], capture_output=True, text=True).stdout
 HAS_MPI = "no MPI" not in VERSION
+HAS_SODIUM = "no libsodium" not in VERSION
 HAS_ONEDNN = "no oneDNN" not in VERSION
 DESCRIBES_GPUS = (BUILD / "core/plexaura_described/plexaura_cuda.so").exists()  # not in builds with sanitizers
 # Of faults that are brought about at random: 20 with tools/test --faults.

@@ -13,6 +13,7 @@ TEST_CASE("builds of other sources, oneDNN or MPI are told apart") {
   for (const std::string& part : {source_revision(), cpu_libraries(), message_passing_library()})
     CHECK(id.find(part) != std::string::npos);
   CHECK(version_text().find(source_revision()) != std::string::npos);
+  CHECK(version_text().find("libsodium") != std::string::npos);
 }
 
 }  // namespace plexaura::testing::version_test

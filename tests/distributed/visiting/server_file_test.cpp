@@ -50,6 +50,7 @@ TEST_CASE("server file: a device is none, and is not read") {
 TEST_CASE("server file: one that a killed server has left is taken over") {
   const TemporaryFolder folder;
   write_text(folder / "server", "node1 4711 abcabcabc\n");
+  REQUIRE(chmod((folder / "server").c_str(), 0600) == 0);
   ServerFile file(folder / "server");
   file.tell({"n", 1, "k"});
   CHECK(read_text(folder / "server") == "n 1 k\n");
@@ -70,13 +71,14 @@ TEST_CASE("server file: what comes to be one is waited for, and nothing else") {
   const std::string strange =
       "--join: '" + path.string() + "' is no file that a server has written; name the one of --serve";
   check_server_file(path);
-  for (const char* text : {"", "node-1.net_", "node1 4711 ab", "node1 4711 abcabcabc\n"}) {
+  for (const char* text :
+       {"", "node-1.net_", "node1 4711 ab", "node1 4711 abcabcabc\n", "fe80::1%eth0 4711 abc\n"}) {
     CAPTURE(text);
     write_text(path, text);
     CHECK(user_error([&] { check_server_file(path); }).empty());
   }
   for (const std::string text :
-       {"\n", "node1 4711\n", "node1 port abc\n", "node1 4711 abc\nmore", "a,b", "{"}) {
+       {"\n", "node1 4711\n", "node1 port abc\n", "node1 4711 abc\nmore", "node1 65536 abc\n", "a,b", "{"}) {
     CAPTURE(text);
     write_text(path, text);
     CHECK(user_error([&] { check_server_file(path); }) == strange);
@@ -110,17 +112,62 @@ TEST_CASE("server file: a pipe that has taken its place is left alone") {
   CHECK(std::filesystem::is_fifo(path));
 }
 
-TEST_CASE("server file: a place is reached as long as somebody listens there") {
-  ServerPlace place;
-  const int listener = listen_anywhere(place);
-  const int connection = connect_to(place, 10);
-  CHECK(connection >= 0);
-  close(connection);
-  close(listener);
-  CHECK(connect_to(place, 10) < 0);
-  CHECK(connect_to({"no such host.invalid", place.port, ""}, 10) < 0);
+TEST_CASE("server file: is hidden from other users, and one that was open to them is refused") {
+  const TemporaryFolder folder;
+  const auto path = folder / "server";
+  {
+    const ServerFile file(path);
+    struct stat status {};
+    REQUIRE(stat(path.c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777) == 0600);
+  }
+  for (const mode_t mode : {0666, 0640, 0604, 0620}) {
+    write_text(path, "");
+    REQUIRE(chmod(path.c_str(), mode) == 0);
+    CHECK(user_error([&] { ServerFile(path.string()); }) ==
+          "--serve: '" + path.string() +
+              "' is open to other users, who could read the key; remove it, or name another file");
+  }
+}
+
+TEST_CASE("server file: is no link, and has no second name") {
+  const TemporaryFolder folder;
+  const auto target = folder / "target";
+  const auto link = folder / "link";
+  write_text(target, "");
+  REQUIRE(chmod(target.c_str(), 0600) == 0);
+  std::filesystem::create_symlink(target, link);
+  CHECK(user_error([&] { ServerFile(link.string()); }) ==
+        "--serve: '" + link.string() +
+            "' is a link, and the key would be written where it leads; name a file");
+  std::filesystem::remove(link);
+  std::filesystem::create_hard_link(target, link);
+  CHECK(user_error([&] { ServerFile(link.string()); }) ==
+        "--serve: '" + link.string() +
+            "' has a second name, by which others might read the key; remove it, or name another file");
+  CHECK(read_text(target).empty());
+}
+
+TEST_CASE("server file: of another user is refused") {
+  if (geteuid() != 0) {
+    MESSAGE("skipped: only root can make a file of another user");
+    return;
+  }
+  const TemporaryFolder folder;
+  const auto path = folder / "server";
+  write_text(path, "");
+  constexpr uid_t nobody = 65534;
+  REQUIRE(chown(path.c_str(), nobody, nobody) == 0);
+  CHECK(user_error([&] { ServerFile(path.string()); }) ==
+        "--serve: '" + path.string() +
+            "' belongs to another user, who could read the key; remove it, or name another file");
+  CHECK(read_text(path).empty());
+}
+
+TEST_CASE("server file: each key is another one, of 256 bits") {
   CHECK(make_key() != make_key());
-  CHECK(make_key().size() == 32);
+  CHECK(make_key().size() == 64);
+  CHECK(make_key().find_first_not_of("0123456789abcdef") == std::string::npos);
 }
 
 }  // namespace plexaura::testing::server_file_test
