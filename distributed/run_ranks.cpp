@@ -17,7 +17,7 @@ namespace plexaura {
 namespace {
 
 // A std::bad_alloc says no more than its name.
-std::string text_of(const std::exception& error) {
+std::string sentence_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) == nullptr) return error.what();
   return "out of memory: this machine has less than the run asks for; reduce training.batch_size, "
          "data.image_size or the model";
@@ -32,8 +32,8 @@ void tell_error(const std::exception& error, const std::string& text, int status
 int report(const std::exception& error) {
   const auto* known = dynamic_cast<const Error*>(&error);
   const int status = known != nullptr ? known->exit_status() : 1;
-  tell_error(error, text_of(error), status);
-  if (speaks(error)) print_error(text_of(error));
+  tell_error(error, sentence_of(error), status);
+  if (speaks(error)) print_error(sentence_of(error));
   return status;
 }
 

@@ -31,7 +31,7 @@ int descriptors_of_process() {
   return static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 30));
 }
 
-std::string name_of(const sockaddr_storage& address, socklen_t size) {
+std::string name_of_address(const sockaddr_storage& address, socklen_t size) {
   std::array<char, NI_MAXHOST> name{};
   const bool is_known = getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, name.data(),
                                     name.size(), nullptr, 0, NI_NUMERICHOST) == 0;
@@ -81,7 +81,7 @@ Door::Newcomer Door::let_in() {
   OwnDescriptor socket(
       accept4(listener(), reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.is_there()) return {};
-  return {std::move(socket), name_of(address, size)};
+  return {std::move(socket), name_of_address(address, size)};
 }
 
 void Door::note_turned_away(const std::string& from, const std::string& why) {

@@ -33,8 +33,8 @@ std::string to_text(const RunData& data) {
   return pack({std::to_string(data.train->size()), std::to_string(data.validation->size()),
                std::to_string(static_cast<int>(data.train->sample_dtype())),
                bytes_as_text(std::vector<std::int64_t>(sample.begin(), sample.end())),
-               pack(data.train->class_names()), bytes_as_text(data.pixels.mean), bytes_as_text(data.pixels.stddev),
-               std::to_string(data.origin), pack_facts(data.keys),
+               pack(data.train->class_names()), bytes_as_text(data.pixels.mean),
+               bytes_as_text(data.pixels.stddev), std::to_string(data.origin), pack_facts(data.keys),
                data.older_origin ? std::to_string(*data.older_origin) : ""});
 }
 
