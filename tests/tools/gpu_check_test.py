@@ -25,10 +25,10 @@ sys.path.insert(0, str(ROOT / "tools" / "gpu_parts"))
 
 import packing  # noqa: E402
 import report  # noqa: E402
+import speed  # noqa: E402
 import testing  # noqa: E402
 from machine import UserError  # noqa: E402
 from sizes import FULL, TINY  # noqa: E402
-from speed import run_speed  # noqa: E402
 from stage import Row, Stage  # noqa: E402
 from tests_of_build import gpu_tests, moved  # noqa: E402
 
@@ -160,7 +160,7 @@ class GpuCheckTest(unittest.TestCase):
         sizes = dataclasses.replace(TINY, cases=[dataclasses.replace(TINY.cases[0], batch=0), TINY.cases[0]])
         stage, machine = Stage("speed", 60, self.folder, dict(os.environ)), SimpleNamespace(described=lambda: None, gpu="some GPU")
         with unittest.mock.patch.dict(os.environ, PATH=f"{self.folder / 'bin'}:{PATH}"):
-            run_speed(stage, SimpleNamespace(sizes=sizes, machine=machine, build=BUILD, backend_for=lambda _: "cpu"))
+            speed.run_speed(stage, SimpleNamespace(sizes=sizes, machine=machine, build=BUILD, backend_for=lambda _: "cpu"))
         self.assertEqual([row.result for row in stage.rows], ["skipped", "FAILED", "passed"])
         self.assertIn("training.batch_size", stage.rows[1].detail)
 
@@ -169,7 +169,7 @@ class GpuCheckTest(unittest.TestCase):
         self.script("bin/cmake", "#!/bin/sh\necho \"$@\"\n")
         self.stage("build")
         self.assertEqual({name: row["result"] for name, row in self.rows("build").items()}, {"configure": "passed", "compile": "passed"})
-        self.assertEqual((self.out / "logs/build-compile.log").read_text(), "--build --preset gpu\n")
+        self.assertEqual((self.folder / "out-work/logs/build-compile.log").read_text(), "--build --preset gpu\n")
         self.script("bin/cmake", "#!/bin/sh\necho '-- No CUDA toolkit was found (nvcc), so this build has no plugin for GPUs: run this'\n")
         self.stage("build", status=1)
         self.assertIn("No CUDA toolkit was found", self.rows("build")["toolkit"]["detail"])
@@ -186,7 +186,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertFalse((self.out / "speed.json").exists())
 
     def test_a_name_that_no_row_has_is_a_mistake(self):
-        for stage, rows in (("tests", "check.sizes, iris, digits"), ("speed", "mnist_mlp float32 4"), ("peers", "mnist_mlp")):
+        for stage, rows in (("tests", "iris, digits, check.sizes"), ("speed", "mnist_mlp float32 4"), ("peers", "mnist_mlp")):
             with self.subTest(stage):
                 said = self.stage(stage, "--only", "resnet5O", status=2)
                 self.assertIn(f"gpu_check: --only 'resnet5O' finds no row; the stages have {rows}", said)
@@ -269,6 +269,9 @@ class GpuCheckTest(unittest.TestCase):
             packing.unpack(archive, folder, [])
         manifest = packing.unpack(archive, folder, [], stand_in=True)
         self.assertEqual([test["name"] for test in manifest["tests"]], ["check.sizes"])
+        self.assertEqual(len(manifest["cpu_losses"]), TINY.follow_steps)
+        if DESCRIBES_GPUS:
+            self.assertGreater(manifest["rooflines"]["h200"]["resnet18 bfloat16 2"]["roofline_s"], 0)
         self.assertEqual(sorted(self.folder.glob("carried*")), [folder, archive])
         done = subprocess.run([folder / "build/models/mlp", "--version"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -277,6 +280,54 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn(f"{folder}/lib/libyaml-cpp", loaded)
         self.assertIn(f"{folder}/build/core/libplexaura_core.so", loaded)
         self.carried_library_is_missed(folder)
+
+    def test_what_was_found_at_home_is_looked_up(self):
+        check = gpu_check.Check(machine=SimpleNamespace(described=lambda: "h200", gpu="NVIDIA H200"), sizes=TINY, backend="cpu", build=BUILD,
+                                data=self.folder, manifest={"rooflines": {"h200": {"a step": {"roofline_s": 0.5}}}, "cpu_losses": [1.0, 2.0]})
+        stage = Stage("speed", 60, self.folder, dict(os.environ))
+        self.assertEqual(speed.find_rooflines(stage, check, TINY.cases), {"a step": {"roofline_s": 0.5}})
+        self.assertIn("of 1 steps, for h200, found before", stage.rows[0].detail)
+        subprocess.run([BUILD / "tools/draw_shapes", self.folder / "shapes", "--classes", "6", "--train", "2", "--val", "2", "--size", "32"],
+                       check=True, stdout=subprocess.DEVNULL)
+        testing.follow_the_cpu(stage, check)
+        self.assertIn("2 losses, 1.0000 to 2.0000, differ by", stage.rows[1].detail)
+        self.assertFalse((self.folder / "cpu.log").exists())
+
+    def test_results_are_few_files(self):
+        self.stage("tests", "--stage", "speed", "--only", "iris|mnist_mlp")
+        found = sorted(str(file.relative_to(self.out)) for file in self.out.rglob("*"))
+        self.assertEqual(found, ["kernel_times.tgz", "logs.tgz", "results.json", "results.md", "speed.json", "tests.json"])
+        with tarfile.open(self.out / "logs.tgz") as tar:
+            self.assertIn("tests-iris.log", tar.getnames())
+        with tarfile.open(self.out / "kernel_times.tgz") as tar:
+            self.assertTrue([name for name in tar.getnames() if "kernel_times" in name])
+
+    def test_an_archive_is_taken_by_itself_where_the_machine_cannot_build(self):
+        archive = self.archive("gpu.tar.xz", {})
+        options = SimpleNamespace(build=None, pack=None, report=None)
+        with unittest.mock.patch.object(gpu_check, "ARCHIVE", archive):
+            with unittest.mock.patch.dict(os.environ, PATH=str(self.folder)):
+                self.assertEqual(gpu_check.carried_archive(options), archive)
+                self.assertIsNone(gpu_check.carried_archive(SimpleNamespace(build=BUILD, pack=None, report=None)))
+            self.assertIsNone(gpu_check.carried_archive(options))  # this machine can
+            archive.unlink()
+            with unittest.mock.patch.dict(os.environ, PATH=str(self.folder)):
+                self.assertIsNone(gpu_check.carried_archive(options))
+
+    def test_an_archive_that_is_too_large_beside_the_tree(self):
+        self.assertGreater(packing.bytes_of_tree(ROOT), 1 << 20)
+        with unittest.mock.patch.object(packing, "MOST_BYTES", packing.bytes_of_tree(ROOT) + (1 << 20)):
+            with self.assertRaisesRegex(UserError, r"MiB, and may have 1 beside the tree; build for one kind of GPU alone"):
+                packing.pack(self.folder / "carried", BUILD, "commit", TINY, True)
+        self.assertFalse((self.folder / "carried").exists())
+
+    def test_compute_sanitizer_that_is_late_was_not_run(self):
+        self.script("bin/compute-sanitizer", "#!/bin/sh\nexec sleep 600\n")
+        check = gpu_check.Check(machine=None, sizes=TINY, backend="cpu", build=BUILD, data=self.folder)
+        stage = Stage("tests", 4, self.folder, dict(os.environ))
+        with unittest.mock.patch.dict(os.environ, PATH=f"{self.folder / 'bin'}:{PATH}"):
+            testing.run_sanitizer(stage, check)
+        self.assertEqual({row.result for row in stage.rows}, {"not run"})
 
     def carried_library_is_missed(self, folder):
         lost = next((folder / "build/core").glob("libplexaura_core.so"))

@@ -5,7 +5,7 @@ import json
 
 from speed import COUNTS
 
-STAGES = ["build", "tests", "speed", "peers"]
+STAGES = ["build", "probe", "tests", "speed", "peers"]
 IMAGES = ("resnet50", 256)
 # Of COUNTS: the samples come in, and loss and counts go out; the host waits for staging memory, for the device's memory of samples, and for
 # the loss of the step before.
@@ -172,6 +172,8 @@ def markdown(stages):
         where = stage["setting"]
         lines += [f"**{name}**: {told}. {where['gpu']}, driver {where['driver']}, backend {where['backend']}, commit {where['commit']}.", ""]
         lines += [f"- {row['name']}: {row['result']}, {row['detail'] or 'see its log'}" for row in rows if row["result"] != "passed"]
+        if name == "probe":
+            lines += [f"- {row['name']}: {row['detail']}" for row in rows if row["result"] == "passed"]
         table = {"speed": speed_table, "peers": peers_table}.get(name)
         lines += [*([""] if lines[-1] else []), *(table(stages) if table else []), *([""] if table else [])]
         beside = branches_lines(stages) if name == "speed" else []

@@ -60,7 +60,7 @@ class Sizes:
     compression: int   # of the archive, by xz
 
 
-FULL = Sizes(tests=None, net="resnet50", pixels=224, batch=16, follow_steps=50, rerun_steps=20,
+FULL = Sizes(tests=None, net="resnet50", pixels=224, batch=16, follow_steps=8, rerun_steps=20,
              cases=digit_cases(128) + image_cases((50, 101, 152), 224, (256, 64)), seconds=3, rounds=3,
              peers={"mnist_cnn": 128, "mnist_mlp": 128, "resnet50": 256}, compression=6)
 TINY = Sizes(tests=r"check\.sizes", net="resnet18", pixels=32, batch=4, follow_steps=2, rerun_steps=2,

@@ -6,7 +6,8 @@ import subprocess
 
 from machine import UserError
 
-ON_THE_GPU = r"cuda_tests|cuda_tests\.libraries|core_tests\.cuda(_unfused)?|contract_tests_cuda(_[a-z0-9]+)*"
+# cuda_tests are those that need no GPU.
+ON_THE_GPU = r"cuda_tests\.libraries|core_tests\.cuda(_unfused)?|contract_tests_cuda(_[a-z0-9]+)*"
 
 
 def gpu_tests(build, pattern=None):
