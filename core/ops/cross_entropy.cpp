@@ -45,7 +45,7 @@ Node weighted_cotangent(const Node& grad_out, std::int64_t samples, Reduction re
 }
 
 // Of values [N], one for each sample.
-Node reduced(const Node& x, Reduction reduction) {
+Node joined(const Node& x, Reduction reduction) {
   if (reduction == Reduction::none) return x;
   return reduction == Reduction::mean && x.shape()[0] > 0 ? mean(x) : sum(x);
 }
@@ -106,7 +106,7 @@ std::vector<Node> SoftmaxCrossEntropyGrad::vjp(const VjpRequest& request) const 
   }
   if (request.wanted[3]) {
     const Node excess = p - one_hot(request.inputs[1], shape[1], logits.dtype());
-    grad_grad_out = reduced(sum(mul_no_nan(u, excess), {.axes = {1}}), options().reduction);
+    grad_grad_out = joined(sum(mul_no_nan(u, excess), {.axes = {1}}), options().reduction);
   }
   return {grad_logits, Node(), Node(), grad_grad_out};
 }

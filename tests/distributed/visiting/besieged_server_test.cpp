@@ -128,6 +128,7 @@ TEST_CASE("besieged server: few letters of a client are read in a turn") {
   VisitedServer server(folder / "server", Served::form(2), bytes_of_floats({0, 0, 0, 9}), {},
                        {.is_to_end = [&] { return turns-- <= 0; },
                         .pushed = [](const VisitedServer&) {},
+                        .keep_before = [](std::int64_t) { return std::string(); },
                         .say = [](const std::string&) {},
                         .warn = [](const std::string&) {}});
   const auto work = [&](int count) {

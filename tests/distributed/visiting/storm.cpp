@@ -131,6 +131,7 @@ class Storm::Work {
       : server_(folder / "server", form_of_storm(), Bytes(16), options(),
                 {.is_to_end = [this] { return !is_under_way(); },
                  .pushed = [](const VisitedServer&) {},
+                 .keep_before = [](std::int64_t) { return std::string(); },
                  .say = [](const std::string&) {},
                  .warn = [](const std::string&) {}}) {}
 
