@@ -17,7 +17,8 @@ fi
 
 cd "$root"
 sources=(tests/fuzz/letters_fuzzer.cpp tests/distributed/visiting/storm.cpp distributed/texts.cpp distributed/group/reduce.cpp
-  distributed/server/client_table.cpp distributed/server/server_rule.cpp distributed/sodium/*.cpp distributed/visiting/*.cpp)
+  distributed/server/client_table.cpp distributed/server/server_rule.cpp
+  distributed/server/push_judge.cpp distributed/server/recent_pushes.cpp distributed/sodium/*.cpp distributed/visiting/*.cpp)
 objects=()
 for source in "${sources[@]}"; do
   [ -e "$source" ] || continue
