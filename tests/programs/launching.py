@@ -366,7 +366,11 @@ class Hang(LaunchTest):
         self.assertFalse((self.folder / "run").exists())
 
     def test_somebody_removes_the_output(self):
-        self.check_long("run", lambda run: shutil.rmtree(self.folder / "run/events"))
+        def remove(_):
+            self.wait_for(lambda: len(self.ranks()) == 2)
+            shutil.rmtree(self.folder / "run/events")
+
+        self.check_long("run", remove)
 
     def test_events_that_cannot_be_kept_in_the_output(self):
         self.write("run/events", "no folder")
