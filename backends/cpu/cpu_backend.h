@@ -11,7 +11,7 @@ namespace plexaura {
 
 // The CPU: addresses are host addresses, and copies and kernels are done when the call returns. Kernels come
 // from the sources in order; where none has an offer, from the portable host kernels. Threads are OpenMP's.
-// Convolutions, matmuls, batch norm, pools and updates of float32 may take denormals for zero; all other kernels keep
+// Convolutions and matmuls of float32 and 16 bits, and batch norm, pools and updates of float32 may take denormals for zero; all other kernels keep
 // them. The calling thread's own arithmetic stays as it is, but the OpenMP threads that kernels have used flush
 // denormals from then on.
 std::unique_ptr<Backend> make_cpu_backend();

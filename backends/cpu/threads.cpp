@@ -34,7 +34,7 @@ cpu_set_t every_core() {
   return all;
 }
 
-// That mpirun may give its ranks. All where there is none, or it has ended.
+// The cores to which mpirun itself is bound; all where there is no mpirun, or it has ended.
 cpu_set_t cores_of(int launcher) {
   cpu_set_t cores;
   const bool is_known = launcher != 0 && sched_getaffinity(launcher, sizeof cores, &cores) == 0;

@@ -38,7 +38,8 @@ class Compiler {
     for (NodeId id = 0; id < source_.size(); ++id)
       if (const Leaf* leaf = as_leaf(*source_.record(id).op);
           leaf != nullptr && (leaf->kind() == LeafKind::parameter || leaf->kind() == LeafKind::buffer))
-        stored_leaves_.emplace(leaf->label(), leaf);
+        if (stored_leaves_.emplace(leaf->label(), leaf).second && first_stored_ == nullptr)
+          first_stored_ = leaf;
   }
 
   std::shared_ptr<const Program> run() {
@@ -93,8 +94,7 @@ class Compiler {
   ArenaTypes types() const {
     if (options_.placement != nullptr) return options_.placement->types;
     if (options_.types) return *options_.types;
-    return stored_leaves_.empty() ? ArenaTypes{}
-                                  : ArenaTypes::all(stored_leaves_.begin()->second->type().dtype);
+    return first_stored_ == nullptr ? ArenaTypes{} : ArenaTypes::all(first_stored_->type().dtype);
   }
 
   // What goes to the gradient arena gets the dtype that is held there.
@@ -310,6 +310,7 @@ class Compiler {
   const CompileOptions& options_;
   const Placement* placement_;  // null: the program makes it
   std::shared_ptr<Program> program_;
+  const Leaf* first_stored_ = nullptr;                     // of the user's graph
   std::map<std::string_view, const Leaf*> stored_leaves_;  // of the user's graph: parameters and buffers
   std::unordered_map<std::string_view, const Placement::Entry*> entries_;
   Lowered lowered_;

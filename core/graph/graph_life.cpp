@@ -1,5 +1,6 @@
 #include "core/graph/graph_life.h"
 
+#include <cstddef>
 #include <mutex>
 #include <vector>
 
@@ -10,7 +11,8 @@ namespace {
 // Those that belong to no graph now. Never destroyed: a Node may outlive whatever is destroyed at the end of a process.
 struct IdleLives {
   std::mutex mutex;
-  std::vector<GraphLife*> lives;
+  std::vector<GraphLife*> lives;  // with room for all
+  std::size_t all = 0;            // of them and of those in use
 };
 
 IdleLives& idle_lives() {
@@ -23,7 +25,11 @@ IdleLives& idle_lives() {
 GraphLife& GraphLife::begin(Graph& graph) {
   IdleLives& idle = idle_lives();
   const std::lock_guard lock(idle.mutex);
-  if (idle.lives.empty()) idle.lives.push_back(new GraphLife);
+  if (idle.lives.empty()) {
+    if (idle.lives.capacity() <= idle.all) idle.lives.reserve(2 * idle.all + 8);  // end() may not throw
+    idle.lives.push_back(new GraphLife);
+    ++idle.all;
+  }
   GraphLife& life = *idle.lives.back();
   idle.lives.pop_back();
   life.graph_ = &graph;

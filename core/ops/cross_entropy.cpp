@@ -96,12 +96,15 @@ std::vector<Node> SoftmaxCrossEntropyGrad::vjp(const VjpRequest& request) const 
   const Node& grad_out = request.inputs[3];
   const Shape& shape = logits.shape();
   Node u = request.grad_outputs[0];
-  if (options().ignore) u = where(reshape(ne(request.inputs[1], *options().ignore), {shape[0], 1}), u, 0);
+  Node counts;  // [N, 1]: the samples that are not ignored; empty: all
+  if (options().ignore) counts = reshape(ne(request.inputs[1], *options().ignore), {shape[0], 1});
+  if (counts) u = where(counts, u, 0);
   const Node p = softmax(logits, 1);
   Node grad_logits;
   Node grad_grad_out;
   if (request.wanted[0]) {
-    const Node weight = weighted_cotangent(grad_out, shape[0], options().reduction);
+    Node weight = weighted_cotangent(grad_out, shape[0], options().reduction);
+    if (counts) weight = where(counts, weight, 0);
     grad_logits = mul_no_nan(weight, p * (u - sum(p * u, {.axes = {1}, .keepdims = true})));
   }
   if (request.wanted[3]) {

@@ -150,6 +150,7 @@ struct PowLog {
   PLEXAURA_HD explicit PowLog(const double* options) : order(static_cast<int>(options[0])) {}
   PLEXAURA_HD T operator()(T a, T b) const {
     const T power = Math::pow(a, b);
+    if (order == 0) return power;
     const T logarithm = Math::log(a);
     T factor = T(1);
     for (int i = 0; i < order; ++i) factor *= logarithm;

@@ -49,8 +49,7 @@ class PLEXAURA_API ParameterStore {
   // Throws UserError for a name that cannot be one, two parameters of one name, a mix of dtypes, or a type
   // that is not floating.
   explicit ParameterStore(std::vector<ParameterSpec> specs, std::uint64_t seed = 0);
-  ParameterStore(const ParameterStore&) =
-      delete;  // two stores of equal weights, or one? share() says the latter
+  ParameterStore(const ParameterStore&) = delete;  // share() is another handle of the same parameters
   // A store that was moved from goes on as the same store, for those that refer to it.
   ParameterStore(ParameterStore&& other) noexcept : state_(other.state_) {}
   ParameterStore& operator=(const ParameterStore&) = delete;

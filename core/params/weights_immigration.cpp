@@ -134,7 +134,7 @@ StateArenas state_arenas_of(const ParameterStore& store) {
   StateArenas arenas;
   for (std::int64_t i = 0; i < store.states(); ++i)
     arenas.emplace_back(store.state(i), store.placement().bytes(ArenaKind::state));
-  if (store.types().scales_loss())
+  if (store.placement().types.scales_loss())
     arenas.emplace_back(store.scaling(), store.placement().bytes(ArenaKind::scaling));
   return arenas;
 }

@@ -219,7 +219,7 @@ class Level {
     const double close = entry.limit * std::max(std::abs(entry.analytic), std::abs(entry.numeric));
     if (std::abs(entry.analytic - entry.numeric) <= close || excused <= entry.limit * scale_) return;
     ++report_.not_checkable;
-    report_.excused = std::max(report_.excused, excused / scale_);
+    if (scale_ > 0) report_.excused = std::max(report_.excused, excused / scale_);
   }
 
   const Slopes& along(Course& course, double step) {

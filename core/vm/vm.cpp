@@ -281,9 +281,11 @@ VM::VM(std::shared_ptr<const Program> program, Backend& backend, VmOptions optio
 }
 
 VM::~VM() {
-  if (!implementation_->backend_use.exists()) return;
+  const BackendUse use = implementation_->backend_use;  // the turn is the backend's
+  if (!use.exists()) return;
   const std::lock_guard turn(implementation_->backend.turn());
   settle(implementation_->backend);
+  implementation_.reset();
 }
 
 void VM::run(std::span<const Feed> feeds, const StepBlock& block) {
@@ -291,7 +293,11 @@ void VM::run(std::span<const Feed> feeds, const StepBlock& block) {
   implementation_->run(feeds, block);
 }
 
-void VM::run(std::span<const Feed> feeds) { run(feeds, {.step = ++implementation_->steps}); }
+void VM::run(std::span<const Feed> feeds) {
+  const InUse use(implementation_->busy, one_thread);
+  implementation_->run(feeds, {.step = implementation_->steps + 1});
+  ++implementation_->steps;
+}
 
 void VM::run(std::initializer_list<Feed> feeds) { run(std::span(feeds.begin(), feeds.size())); }
 

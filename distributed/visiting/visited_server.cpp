@@ -33,6 +33,11 @@ std::string shown(const VisitFacts& facts, const std::string& name) {
   return fmt::format("'{}{}'", found->second.substr(0, longest), found->second.size() > longest ? "…" : "");
 }
 
+std::optional<std::string> fact_in(const VisitFacts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? std::nullopt : std::optional(found->second);
+}
+
 // Numbers with which the server may reckon.
 bool is_sensible(const LineHead& head) {
   constexpr std::int64_t most_steps = std::int64_t{1} << 40;
@@ -245,7 +250,7 @@ std::string VisitedServer::difference(const VisitFacts& theirs) const {
   names.insert(theirs.begin(), theirs.end());
   std::string found;
   for (const auto& [name, value] : names)
-    if (shown(options_.facts, name) != shown(theirs, name) &&
+    if (fact_in(options_.facts, name) != fact_in(theirs, name) &&
         (found.empty() || name == "distributed.strategy"))
       found = name;
   if (found.empty()) return {};

@@ -1,9 +1,12 @@
 #include "models/programs/visiting.h"
 
+#include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iterator>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -24,7 +27,9 @@ namespace plexaura {
 namespace {
 
 constexpr std::int64_t pushes_between_saves = 100;  // where output.every does not say
-const std::string account_key = "server.account";   // in the metadata of weights
+// In the metadata of weights.
+const std::string account_key = "server.account";
+const std::string held_key = "server.held";  // numbers of checkpoints that stay
 
 ServerRule rule_of(const RunOptions& options) {
   ServerRule rule = options.strategy.async_server.rule;
@@ -54,8 +59,13 @@ VisitFacts facts_of_run(const RunOptions& options) {
 // training diverged.
 class HeldCheckpoints {
  public:
-  // Of the checkpoint with which the server begins.
-  void begin_with(std::int64_t version) { next_ = version; }
+  // Of the checkpoint with which the server begins, and of those that an earlier one has held.
+  void begin_with(std::int64_t version, const std::set<std::int64_t>& earlier) {
+    next_ = version;
+    kept_ = earlier;
+  }
+  // Those that stay whatever comes.
+  const std::set<std::int64_t>& kept() const { return kept_; }
   // Before the one of this version is saved.
   const std::set<std::int64_t>& hold(std::int64_t version, std::int64_t doubted_since) {
     if (next_ && *next_ <= doubted_since) trusted_ = std::exchange(next_, std::nullopt);
@@ -96,8 +106,18 @@ class Snapshots {
     if (!state) return std::nullopt;
     const Metadata metadata =
         read_safetensors_header(*newest_checkpoint(options_.output) / "weights.safetensors").metadata;
-    held_.begin_with(state->step);
+    held_.begin_with(state->step, earlier_ones(metadata));
     return std::pair(state->step, metadata.at(account_key));
+  }
+
+  // Those that an earlier server has held, as far as they are there.
+  std::set<std::int64_t> earlier_ones(const Metadata& metadata) const {
+    std::set<std::int64_t> held;
+    const auto found = metadata.find(held_key);
+    std::istringstream numbers(found == metadata.end() ? "" : found->second);
+    for (std::int64_t number = 0; numbers >> number;)
+      if (std::filesystem::exists(checkpoint_folder(options_.output, number))) held.insert(number);
+    return held;
   }
 
   bool are_kept() const { return !options_.output.empty(); }
@@ -113,6 +133,7 @@ class Snapshots {
     state_.step = server.version();
     state_.notes = options_.notes;
     state_.notes[account_key] = server.account();
+    state_.notes[held_key] = fmt::format("{}", fmt::join(held_.kept(), " "));
     save_checkpoint(options_.output, store_, state_, options_.keep,
                     held_.hold(state_.step, server.doubted_since()));
     tell_event(EventKind::saved, state_.step);

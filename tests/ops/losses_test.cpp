@@ -281,6 +281,26 @@ TEST_CASE("a sample without a target that is left out of the loss has the gradie
     }
 }
 
+TEST_CASE(
+    "second derivatives of a loss are 0 for a sample that is ignored, also where its logits are no numbers") {
+  for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
+    CAPTURE(name_of(reduction));
+    Graph graph;
+    const Node logits = graph.input("logits", {DType::float64, {2, 2}});
+    const Node labels = graph.input("labels", {DType::int64, {2}});
+    const Node loss = sum(softmax_cross_entropy(logits, labels, {.reduction = reduction, .ignore = -1}));
+    const Node grad = gradients(loss, {logits})[0];
+    const Node again = gradients(sum(grad * graph.constant(pattern(logits.shape()))), {logits})[0];
+    const Tensor result = Runner(
+        graph, {again}, test_backend())({Tensor::of<double>({2, 2}, {0.5, -1, not_a_number, not_a_number}),
+                                         Tensor::of<std::int64_t>({2}, {0, -1})})[0];
+    CHECK(std::isfinite(result.to_doubles()[0]));
+    CHECK(result.to_doubles()[0] != 0);
+    CHECK(result.to_doubles()[2] == 0);
+    CHECK(result.to_doubles()[3] == 0);
+  }
+}
+
 TEST_CASE("second derivatives of a loss are 0 for the samples that are left out") {
   using Build = Node (*)(const Node& outputs, const Node& targets);
   const std::vector<Build> losses{

@@ -450,7 +450,7 @@ TEST_CASE("sizes have bounds, and each error names its key") {
   check(csv, sgd + ", schedule: {name: step, every_epochs: 1e300}",
         "training.schedule.every_epochs is '1e300'");
   check(csv, sgd + "}\ndistributed: {deadline_seconds: 1e10",
-        "distributed.deadline_seconds is '1e10'; it must be a number > 0 and <= 1000000");
+        "distributed.deadline_seconds is '1e10'; it must be a number >= 0.1 and <= 1000000");
   check(csv + ", validation_share: 0.999999", sgd,
         "data.validation_share is 0.999999, which leaves 0 of the 150 samples to train on and none of the "
         "class '");

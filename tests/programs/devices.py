@@ -32,7 +32,7 @@ class Devices(ProgramTest):
 
     def test_what_looks_at_a_step_waits_for_its_sums(self):
         self.assertIn(SUMMED, self.train(2, "training.epochs=1", more=("--profile", "profile.json")))
-        self.assertIn(SUMMED, self.train(2, "training.watch=true"))
+        self.assertIn(SUMMED, self.train(2, "training.watch=true", "output.dir=watched"))
 
     def test_where_ranks_share_a_device_hosts_sum(self):
         why = "ranks 0 and 2 share a device"

@@ -61,7 +61,7 @@ TEST_CASE("changes of clients are added whole, unless distributed.mix says other
 TEST_CASE("the limit of a push is above 1, and a deadline long enough for a message") {
   CHECK(server_of("").push_limit == PushJudge::default_limit);
   CHECK(server_of(", push_limit: 3").push_limit == 3);
-  CHECK(user_error([] { server_of(", push_limit: 1"); }).find("distributed.push_limit is 1") !=
+  CHECK(user_error([] { server_of(", push_limit: 1"); }).find("distributed.push_limit is '1'") !=
         std::string::npos);
   const auto deadline = [](const std::string& seconds) {
     return read_deadline(Config::parse("distributed: {deadline_seconds: " + seconds + "}\n", "test.yaml")

@@ -29,6 +29,8 @@ class Reader(LaunchTest):
         self.check_goes_on("2>&1 | head -1")
         self.check_goes_on("2>&1 | (sleep 0.5; true)")
         self.check_goes_on("> /dev/full 2>&1")
+        self.check_goes_on(">&-")
+        self.check_goes_on(">&- 2>&-")
 
     def test_that_takes_its_time(self):
         """It gets everything, in the end."""
@@ -42,6 +44,14 @@ class Reader(LaunchTest):
         time.sleep(1)
         run.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(timeout=60), 143)
+
+    def test_one_for_output_and_errors_that_has_stopped_reading_when_a_signal_comes(self):
+        command = [SOURCE / "tools/run", "-n", "1", "bash", "-c", "seq 100000; exec sleep 1000"]
+        with subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              start_new_session=True) as run:
+            time.sleep(1)
+            run.send_signal(signal.SIGTERM)
+            self.assertEqual(run.wait(timeout=60), 143)
 
     def test_one_for_output_and_errors(self):
         """They come in the order in which mpirun has written them."""

@@ -148,9 +148,9 @@ class Job:
         if not self.signals or self.is_asked:
             return
         self.is_asked = True
-        say(self.signals.promise())
         if not self.makes_room:  # they were told, and one more would end them before they have saved
             self.forward(self.signals[0])
+        say(self.signals.promise())
 
     def give_up(self, cause):
         self.cause = cause + self.verdict()

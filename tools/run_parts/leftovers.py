@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+from asked import NUMBERS
 from events import Rank, open_events
 
 SHARED_MEMORY = "/dev/shm"  # where Open MPI 5 would leave files that do not tell their job
@@ -90,7 +91,7 @@ class Leftovers:
 
 
 if __name__ == "__main__":
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in NUMBERS:
         signal.signal(number, signal.SIG_IGN)  # they are for the launcher, which tells when it has ended
     if not sys.stdin.read():
         Leftovers(pathlib.Path(sys.argv[1])).clean_up_after_launcher()

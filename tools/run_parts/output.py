@@ -4,8 +4,9 @@ import os
 import select
 import time
 
+from printing import PATIENCE
+
 PIECE = select.PIPE_BUF  # bytes: a pipe that takes any takes so many without waiting
-PATIENCE = 0.2  # seconds for a reader that has stopped reading, after a signal
 
 
 def is_same_file(one, other):
@@ -86,5 +87,7 @@ class Output:
         try:
             written = os.write(self.stream_of[pipe], self.held[pipe])
             self.held[pipe] = self.held[pipe][written:]
+        except BlockingIOError:  # another program has filled the pipe meanwhile
+            pass
         except OSError:  # nobody is there to read, or there is no room
             self.give_up([self.stream_of[pipe]])

@@ -1,16 +1,20 @@
 """Texts of others, such as names of files and hosts, shown so that a terminal takes nothing in them for a command."""
 
 import contextlib
-import sys
+import os
+import select
 import unicodedata
 
 LONGEST = 300  # characters of a path that a sentence shows
+PATIENCE = 0.2  # seconds for a reader that has stopped reading
 
 
 def say(sentence):
-    """For the user of tools/run. Nobody may be there to read it any more."""
+    """For the user of tools/run. It is lost where nobody reads it any more."""
+    text = printable(f"run: {sentence}").encode(errors="replace") + b"\n"
     with contextlib.suppress(OSError):
-        print(printable(f"run: {sentence}"), file=sys.stderr, flush=True)
+        while text and select.select([], [2], [], PATIENCE)[1]:
+            text = text[os.write(2, text[:select.PIPE_BUF]):]
 
 
 def printable(text):

@@ -119,7 +119,7 @@ bool same_strides(const Layout& layout, const Shape& shape, const Blocking& bloc
   return true;
 }
 
-// To those of this build, where the environment has no limit of its own. To be called before the library makes anything.
+// Limits oneDNN to the instructions of this build, unless the environment has a limit. To be called before it makes anything.
 void limit_instructions() {
 #ifdef PLEXAURA_ONEDNN_ISA
   if (std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr && std::getenv("DNNL_MAX_CPU_ISA") == nullptr)
@@ -127,7 +127,7 @@ void limit_instructions() {
 #endif
 }
 
-// That the library keeps when no kernel uses them any more; a small one takes 45 kB. It would keep 1024.
+// How many primitives oneDNN keeps that no kernel uses any more, of which a small one takes 45 kB. Its default is 1024.
 constexpr int kept_primitives = 256;
 
 }  // namespace

@@ -56,7 +56,7 @@ Run run(const BuildGraph& build, Backend& backend, DType dtype, const AgreementO
   VM vm(program, backend);
   Run result;
   for (int i = 0; i < runs; ++i) {
-    vm.run(feeds);
+    vm.run(feeds, StepBlock{});
     std::vector<Tensor> now;
     for (std::size_t output = 0; output < outputs.size(); ++output) now.push_back(vm.output(output));
     CHECK_MESSAGE((i == 0 || now == result.outputs), "two runs differ");

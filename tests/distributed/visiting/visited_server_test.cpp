@@ -111,7 +111,7 @@ TEST_CASE("visited server: one whose training diverges is refused, and its earli
     diverging.join(facts(), 16);
     CHECK(push(diverging, {4, 4, 0}).size() == 3);
     CHECK(push(diverging, {5, 5, 0}).size() == 3);
-    const Floats before = floats_of(diverging.exchange({}, 0));
+    const Floats before = push(diverging, {0, 0, 0}, 0);
     CHECK(user_error([&] {
             push(diverging, {1e30F, 0, 0});
           }).find("the server takes in no push that changes the weights by 1e+30") == 0);
