@@ -246,7 +246,7 @@ class Predict(ProgramTest):
         self.assertIn("data.format is idx, and --predict reads tables (csv) and images (image_folder)", result.err)
         result = self.run_one("mlp", *self.iris("data.path=gone.csv"), "--weights", "gone.safetensors", "--predict", "x.csv", status=2)
         self.assertIn("gone.safetensors", result.err)
-        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
+        self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"), "--replace")
         if support.HAS_MPI:
             result = self.run_ranks(2, "mlp", *self.iris("output.dir=run"), "--predict", "x.csv", status=2)
             self.assertIn("--predict is for one rank; start the program without mpirun", result.text)
