@@ -30,6 +30,7 @@ std::string failure(std::string_view what, const fs::path& path, int error, std:
 }
 
 [[noreturn]] void throw_read_error(const fs::path& path, int error) {
+  if (!remedy_of_limit(error).empty()) throw LimitReached(failure("read", path, error, ""));
   if (user_can_mend(error))
     throw UserError(failure("read", path, error, "check the path and its permissions"));
   throw DeviceError(failure("read", path, error, "check the machine; the file itself may be intact"));

@@ -4,7 +4,14 @@
 #include <optional>
 #include <string>
 
+#include "core/error.h"
+
 namespace plexaura {
+
+// A limit of the process or of the machine on open files, which the user can raise. It says nothing against a file.
+class LimitReached : public UserError {
+  using UserError::UserError;
+};
 
 // Of what a file system has too little, in words, and what its user can do: "no inodes left", "remove files there".
 struct Shortage {

@@ -122,7 +122,7 @@ TEST_CASE("a file that cannot be created is the user's to mend") {
   CHECK(user_error([] { AtomicFile file(""); }) == "cannot write '': it is not a regular file; name another");
 }
 
-TEST_CASE("a file that cannot be read is the user's to mend, a system that cannot read is not" *
+TEST_CASE("a file that cannot be read is the user's to mend, and so is a limit on open files" *
           doctest::skip(!can_lack_descriptors)) {
   const TemporaryFolder folder;
   const std::string path = (folder / "a").string();
@@ -132,8 +132,8 @@ TEST_CASE("a file that cannot be read is the user's to mend, a system that canno
         "cannot read '" + folder.path().string() + "': it is not a regular file; name another");
   write_text(path, "sound");
   const NoDescriptors none;
-  CHECK(device_error([&] { const InputFile file(path); }) ==
-        "cannot read '" + path + "': Too many open files; check the machine; the file itself may be intact");
+  CHECK(user_error([&] { const InputFile file(path); }) ==
+        "cannot read '" + path + "': Too many open files; raise the limit of this process (ulimit -n)");
 }
 
 TEST_CASE("writing a file anew") {

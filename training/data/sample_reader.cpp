@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "training/shortage.h"
 
 namespace plexaura {
 
@@ -68,6 +69,8 @@ bool SampleReader::try_read(std::int64_t index, std::int64_t epoch,
   try {
     source_.read_fields(index, {seed_, epoch}, values);
     return true;
+  } catch (const LimitReached&) {
+    throw;
   } catch (const UserError& error) {
     const std::lock_guard lock(mutex_);
     broken_.emplace(index, error.what());

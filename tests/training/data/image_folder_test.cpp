@@ -277,7 +277,7 @@ TEST_CASE("what is not the image's fault is not held against it" *
   const auto read = [&] { reader.read({order}, values); };
   {
     const testing::NoDescriptors none;
-    CHECK(contains(testing::device_error(read), "Too many open files"));
+    CHECK(contains(testing::user_error(read), "Too many open files; raise the limit"));
   }
   CHECK(reader.skipped().empty());
   std::filesystem::remove(dataset.path(0));
