@@ -14,6 +14,7 @@
 #include "training/data/loader.h"
 #include "training/evaluation.h"
 #include "training/safetensors.h"
+#include "training/shortage.h"
 #include "training/store_hash.h"
 
 namespace plexaura {
@@ -114,6 +115,8 @@ std::optional<NamedSamples> read_file(const std::string& file, const RunData& da
                                       Skipped& skipped) {
   try {
     return data.read_samples(file);
+  } catch (const LimitReached&) {
+    throw;
   } catch (const UserError& error) {
     if (on_error == OnError::fail || !data.trained.columns.empty()) throw;
     if (skipped.count++ == 0) skipped.first = error.what();
