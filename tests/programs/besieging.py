@@ -134,7 +134,7 @@ class Impostors(SiegeTest):
         """The impostor gets neither key nor weights, and its answers are not taken for those of the server."""
         for answer in (b"", bytes(1 << 15), b"\x70\x6c\x78\x31" * 1000):
             with self.subTest(answer=answer[:4]):
-                server = self.serve("output.every=1")
+                server = self.serve("output.every=1", options=("--replace",))
                 port, key = self.wait_until_served()
                 client = self.join(ENDLESS)
                 self.wait_until_said(server, "clients that are there: 1")
@@ -227,7 +227,7 @@ class Addresses(SiegeTest):
             if ":" in address and not os.path.exists("/proc/net/if_inet6"):
                 continue
             with self.subTest(address=address):
-                server = self.serve(options=("--address", address, "--port", chosen))
+                server = self.serve(options=("--address", address, "--port", chosen, "--replace"))
                 port, _ = self.wait_until_served()
                 self.assertEqual(port, chosen)
                 self.end(self.join("training.epochs=2"), 0)
