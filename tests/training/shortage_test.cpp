@@ -59,6 +59,8 @@ TEST_CASE("shortage: of open files, which another place would not mend") {
   const std::string remedy = ": Too many open files; raise the limit of this process (ulimit -n)";
   const auto what_ends_without_files = [](const auto& work) {
     return what_ends([&] {
+      // The sanitizer needs a descriptor when it meets a class for the first time.
+      CHECK_THROWS_AS(throw LimitReached(""), UserError);
       const rlimit none{0, 0};
       setrlimit(RLIMIT_NOFILE, &none);
       try {
