@@ -142,7 +142,7 @@ TEST_CASE("a model normalises images that are bytes as the section data says, an
   }
 }
 
-TEST_CASE("a predictor that answers another thread refuses a call, and a clone answers meanwhile") {
+TEST_CASE("a predictor that answers another thread refuses a call, and its clone has the same answers") {
   Net net;
   ParameterStore store = store_of(net);
   Predictor predict([&](Node x) { return gated(net(x)); }, store, oracle());

@@ -100,7 +100,7 @@ TEST_CASE("the weights' gradient takes that of the bias along") {
   CHECK(result.uses("conv2d_weight_grad+bias") == has_onednn());
 }
 
-TEST_CASE("the gradient of a bias is added up as exactly as a sum by itself, by every kernel") {
+TEST_CASE("the gradient of a bias is added up as exactly as a sum by itself, by the kernel that is chosen") {
   const std::vector<Case> large{{{8, 4, 32, 32}, 16, {1, 1}, {}},
                                 {{8, 17, 32, 32}, 20, {1, 1}, {}},
                                 {{8, 16, 64, 64}, 16, {1, 1}, {.stride = {2, 2}}},
