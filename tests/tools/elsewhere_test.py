@@ -4,8 +4,6 @@
 usage: elsewhere_test.py ROOT
 """
 
-import contextlib
-import io
 import pathlib
 import shutil
 import sys
@@ -13,6 +11,7 @@ import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(sys.argv[1]) / "tools/run_parts"))
 
@@ -87,11 +86,12 @@ class ElsewhereTest(unittest.TestCase):
         job = Job.__new__(Job)
         job.ranks = read_others([], ["mlp", "--set", f"output.dir={self.output}"], [], MPIRUN, self.begun)
         job.started, job.has_hosts, job.options = started, has_hosts, types.SimpleNamespace(survive=True)
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            return job.status_of_those_that_ended(), said.getvalue()
+        said = []
+        with unittest.mock.patch("job.say", said.append):
+            return job.status_of_those_that_ended(), "\n".join(said)
 
     def test_the_status(self):
-        told = "run: mpirun returned 0, as it also does where a signal has killed all ranks; {} of 3 are seen from here, and none that has come to its end\n"
+        told = "mpirun returned 0, as it also does where a signal has killed all ranks; {} of 3 are seen from here, and none that has come to its end"
         self.assertEqual(self.status(3, has_hosts=False), (0, ""))  # a program that keeps no events
         self.assertEqual(self.status(3), (0, told.format(0)))
         self.write(0)

@@ -3,7 +3,7 @@
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir -p "$folder/tools" "$folder/bin"
+mkdir -p "$folder/tools" "$folder/bin" "$folder/tests/fuzz"
 cp "$1" "$folder/tools/test"
 export PATH=$folder/bin:$PATH LOG=$folder/log
 unset PLEXAURA_FAULT_LOG  # of the run that this test is part of
@@ -12,6 +12,7 @@ cd "$folder"
 stand_in() { printf '#!/bin/bash\n%s\n' "$2" > "$1" && chmod +x "$1"; }
 stand_in tools/check 'echo "checks" >> "$LOG"'
 stand_in tools/install_packages 'echo "install $*" >> "$LOG"; [ -z "${UNREACHABLE:-}" ] || { echo "install_packages: pip could not" >&2; exit 1; }'
+stand_in tests/fuzz/letters.sh 'echo "fuzz $*" >> "$LOG"'
 stand_in bin/cmake '
 if [ "$1" != --build ]; then echo "${LACKING:-configured}"; exit; fi
 echo "begin $3" >> "$LOG"
@@ -64,8 +65,8 @@ grep -q "^a rank stops  FAILED$" said || fail "the faults are not listed"
 
 # What is run now and then leaves when that was, and how it ended.
 check 0 --extended
-expect "$(done_of 'begin|test')" "begin baseline test baseline"
-expect "$(tail -1 build/test-logs/extended.log)" "4 passed, 0 failed"
+expect "$(done_of 'begin|test|fuzz ')" "begin baseline test baseline fuzz build-baseline 600"
+expect "$(tail -1 build/test-logs/extended.log)" "5 passed, 0 failed"
 grep -qE "^$(date -u +%Y)-[0-9-]+T[0-9:]+Z " build/test-logs/extended.log || fail "there is no date"
 
 # The plugin for CUDA is wanted as a whole.
