@@ -8,7 +8,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/portable/portable.h"
 #include "backends/plugin_loader.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

@@ -1,4 +1,4 @@
-# Rewrites the includes of the headers in the folder plexaura_headers: "core/error.h" becomes <plexaura/core/error.h>.
+# Rewrites the includes of the headers in the folder plexaura_headers: "core/base/error.h" becomes <plexaura/core/base/error.h>.
 file(GLOB_RECURSE headers ${plexaura_headers}/*.h ${plexaura_headers}/*.def)
 foreach(header ${headers})
   file(READ ${header} text)

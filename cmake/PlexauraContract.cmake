@@ -5,7 +5,7 @@ function(plexaura_contract variable folder)
   if(CMAKE_SCRIPT_MODE_FILE)
     set(again "")
   endif()
-  file(GLOB headers ${again} ${folder}/*.h ${folder}/tensor/*.h ${folder}/graph/*.h ${folder}/ops/*.h ${folder}/ops/ops.def
+  file(GLOB headers ${again} ${folder}/base/*.h ${folder}/tensor/*.h ${folder}/graph/*.h ${folder}/ops/*.h ${folder}/ops/ops.def
     ${folder}/device/*.h)
   set(contract "")
   foreach(header ${headers})

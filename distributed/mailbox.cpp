@@ -5,8 +5,8 @@
 #include <iterator>
 #include <utility>
 
-#include "core/error.h"
-#include "core/events.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
 
 namespace plexaura {
 

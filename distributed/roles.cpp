@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/events.h"
+#include "core/base/events.h"
 #include "distributed/group/tags.h"
 #include "distributed/long_text.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "core/events.h"
-#include "core/print.h"
+#include "core/base/events.h"
+#include "core/base/print.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/failure/cut_off.h"
 #include "distributed/launcher.h"

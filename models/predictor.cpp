@@ -6,9 +6,9 @@
 #include <mutex>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/compile/compile.h"
 #include "core/compile/mixed_precision.h"
-#include "core/error.h"
 #include "models/zoo/pixel_scale.h"
 #include "training/weights.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/busy.h"
+#include "core/base/busy.h"
 #include "core/compile/passes.h"
 #include "core/device/backend_use.h"
 #include "core/vm/vm.h"

@@ -5,7 +5,7 @@
 #include "backends/registry.h"
 #include "core/autodiff/gradients.h"
 #include "core/compile/compile.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/print.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"

@@ -9,8 +9,8 @@
 #include "tools/shapes.h"
 #include "tools/tool.h"
 
-#include "core/error.h"
-#include "core/print.h"
+#include "core/base/error.h"
+#include "core/base/print.h"
 #include "training/data/image.h"
 #include "training/data/random.h"
 #include "training/file.h"

@@ -7,8 +7,8 @@
 #include "tools/tool.h"
 
 #include "backends/registry.h"
+#include "core/base/error.h"
 #include "core/compile/compile.h"
-#include "core/error.h"
 #include "core/vm/vm.h"
 #include "models/zoo/model.h"
 #include "training/checkpoint.h"

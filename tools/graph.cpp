@@ -11,9 +11,9 @@
 #include "tools/tool.h"
 
 #include "backends/registry.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/base/print.h"
 #include "core/graph/print.h"
-#include "core/print.h"
 #include "core/step/training_step.h"
 #include "models/programs/repeatable.h"
 #include "models/programs/run_config.h"

@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "backends/cpu/cpu_backend.h"
+#include "core/base/error.h"
 #include "core/device/forwarding_backend.h"
 #include "core/device/plugin.h"
-#include "core/error.h"
 #include "distributed/launcher.h"
 
 namespace plexaura {

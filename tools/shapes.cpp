@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <numbers>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "training/data/random.h"
 
 namespace plexaura {

@@ -11,9 +11,9 @@
 
 #include "backends/registry.h"
 #include "core/autodiff/gradients.h"
+#include "core/base/print.h"
 #include "core/compile/compile.h"
 #include "core/graph/graph.h"
-#include "core/print.h"
 
 namespace plexaura {
 

@@ -14,9 +14,9 @@
 
 #include "tools/tool.h"
 
-#include "core/clock.h"
-#include "core/error.h"
-#include "core/print.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/print.h"
 #include "distributed/visiting/connection.h"
 #include "distributed/visiting/line.h"
 

@@ -11,8 +11,8 @@
 
 #include "tools/tool.h"
 
-#include "core/error.h"
-#include "core/print.h"
+#include "core/base/error.h"
+#include "core/base/print.h"
 #include "distributed/communicator.h"
 #include "distributed/run_ranks.h"
 

@@ -4,8 +4,8 @@
 #include <exception>
 #include <fmt/format.h>
 
-#include "core/error.h"
-#include "core/print.h"
+#include "core/base/error.h"
+#include "core/base/print.h"
 
 namespace plexaura {
 

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <thread>
 
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

@@ -6,8 +6,8 @@
 #include <ranges>
 #include <utility>
 
+#include "core/base/profile.h"
 #include "core/compile/compile.h"
-#include "core/profile.h"
 #include "training/data/sent_steps.h"
 #include "training/on_rank_0.h"
 

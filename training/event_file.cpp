@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/process_state.h"
+#include "core/base/process_state.h"
 #include "training/folder_lock.h"
 
 namespace plexaura {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <thread>
 
-#include "core/events.h"
+#include "core/base/events.h"
 #include "training/file.h"
 
 namespace plexaura {

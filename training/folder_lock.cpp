@@ -12,7 +12,7 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <system_error>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "training/cache_file.h"
 #include "training/file.h"
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
 #include "core/compile/mixed_precision.h"
-#include "core/did_you_mean.h"
-#include "core/error.h"
 
 namespace plexaura {
 

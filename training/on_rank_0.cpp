@@ -8,8 +8,8 @@
 #include <system_error>
 #include <thread>
 
-#include "core/clock.h"
-#include "core/events.h"
+#include "core/base/clock.h"
+#include "core/base/events.h"
 
 namespace plexaura {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/busy.h"
+#include "core/base/busy.h"
 #include "core/step/training_step.h"
 #include "training/label_inputs.h"
 #include "training/optimizer_spec.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/optimizer_steps.h"
 #include "core/ops/reduce.h"

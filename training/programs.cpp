@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "core/base/did_you_mean.h"
+#include "core/base/fnv.h"
 #include "core/compile/link.h"
-#include "core/did_you_mean.h"
-#include "core/fnv.h"
 #include "core/graph/structure.h"
 #include "core/ops/batch_norm.h"
 #include "training/bucket_updates.h"

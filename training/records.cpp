@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "core/did_you_mean.h"
-#include "core/error.h"
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <numeric>
 
-#include "core/error.h"
-#include "core/fnv.h"
+#include "core/base/error.h"
+#include "core/base/fnv.h"
 #include "training/file.h"
 #include "training/safetensors_header.h"
 #include "training/store_hash.h"

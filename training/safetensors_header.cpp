@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 namespace {

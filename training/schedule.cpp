@@ -6,7 +6,7 @@
 #include <numbers>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 namespace {

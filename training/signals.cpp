@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <mutex>
 
-#include "core/events.h"
+#include "core/base/events.h"
 
 namespace plexaura {
 

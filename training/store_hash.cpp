@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "core/fnv.h"
+#include "core/base/fnv.h"
 
 namespace plexaura {
 

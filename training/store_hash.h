@@ -7,7 +7,7 @@
 
 namespace plexaura {
 
-// Of a tensor's bytes, behind what was hashed before it: see core/fnv.h.
+// Of a tensor's bytes, behind what was hashed before it: see core/base/fnv.h.
 std::uint64_t hash_of(const Tensor& tensor, std::uint64_t before);
 
 // Of all parameters and buffers of a store, and of the state that training keeps for them: equal where the

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "training/store_hash.h"
 
 namespace plexaura {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "core/ranks/collective.h"
 #include "core/step/step_metrics.h"
 

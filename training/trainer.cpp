@@ -8,9 +8,9 @@
 #include <span>
 #include <utility>
 
-#include "core/clock.h"
-#include "core/events.h"
-#include "core/profile.h"
+#include "core/base/clock.h"
+#include "core/base/events.h"
+#include "core/base/profile.h"
 #include "training/catch_up.h"
 #include "training/data/loader.h"
 #include "training/data/sent_steps.h"

@@ -11,8 +11,8 @@
 #include <set>
 #include <string>
 
-#include "core/clock.h"
-#include "core/events.h"
+#include "core/base/clock.h"
+#include "core/base/events.h"
 #include "core/ranks/collective.h"
 #include "training/checkpoint.h"
 #include "training/data/sampler.h"

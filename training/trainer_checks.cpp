@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/step/training_step.h"
 
 namespace plexaura {

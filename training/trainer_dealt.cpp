@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "core/clock.h"
-#include "core/events.h"
+#include "core/base/clock.h"
+#include "core/base/events.h"
 #include "training/data/loader.h"
 #include "training/signals.h"
 #include "training/step_runner.h"

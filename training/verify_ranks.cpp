@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
-#include "core/fnv.h"
-#include "core/print.h"
+#include "core/base/error.h"
+#include "core/base/fnv.h"
+#include "core/base/print.h"
 #include "training/store_hash.h"
 
 namespace plexaura {

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "core/did_you_mean.h"
+#include "core/base/did_you_mean.h"
 #include "core/params/name_pattern.h"
 #include "core/vm/watch.h"
 

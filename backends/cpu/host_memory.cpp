@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "backends/cpu/denormals.h"
-#include "core/error.h"
-#include "core/machine_memory.h"
+#include "core/base/error.h"
+#include "core/base/machine_memory.h"
 
 namespace plexaura {
 

@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #ifdef _OPENMP
 #include <omp.h>

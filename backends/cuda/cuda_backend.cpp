@@ -19,9 +19,9 @@
 #include "backends/cuda/library_source.h"
 #include "backends/cuda/own_source.h"
 #include "backends/cuda/rank_sums.h"
+#include "core/base/error.h"
 #include "core/device/device_sums.h"
 #include "core/device/transfer_counts.h"
-#include "core/error.h"
 
 namespace plexaura::cuda {
 

@@ -7,7 +7,7 @@
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/wrong_index.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda {
 

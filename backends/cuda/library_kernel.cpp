@@ -4,7 +4,7 @@
 #include <span>
 
 #include "backends/cuda/kernels/kernels.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda {
 

@@ -12,7 +12,7 @@
 #include "backends/cuda/fused_batch_norm.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/strides.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/print.h"
 #include "core/ops/reorder.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/print.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"

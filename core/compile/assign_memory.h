@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <map>
 
+#include "core/base/export.h"
 #include "core/compile/bind_kernels.h"
-#include "core/export.h"
 #include "core/params/placement.h"
 
 namespace plexaura {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/base/error.h"
 #include "core/compile/cheapest.h"
 #include "core/compile/rebuild.h"
 #include "core/compile/select_regions.h"
-#include "core/error.h"
 #include "core/graph/print.h"
 #include "core/ops/reorder.h"
 

@@ -7,13 +7,13 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/base/error.h"
 #include "core/compile/assign_memory.h"
 #include "core/compile/bind_kernels.h"
 #include "core/compile/feed_layout.h"
 #include "core/compile/memory_plan.h"
 #include "core/compile/rebuild.h"
 #include "core/compile/step_block.h"
-#include "core/error.h"
 #include "core/graph/print.h"
 #include "core/ops/unary.h"
 

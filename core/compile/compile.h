@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/compile/program.h"
 #include "core/compile/tuner.h"
-#include "core/export.h"
 
 namespace plexaura {
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "core/base/error.h"
 #include "core/compile/rebuild.h"
 #include "core/device/evaluate.h"
-#include "core/error.h"
 #include "core/graph/print.h"
 
 namespace plexaura {

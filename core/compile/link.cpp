@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/base/error.h"
 #include "core/compile/compile.h"
 #include "core/compile/memory_plan.h"
 #include "core/compile/rebuild.h"
-#include "core/error.h"
 #include "core/ops/binary.h"
 
 namespace plexaura {

@@ -3,8 +3,8 @@
 #include <memory>
 #include <span>
 
+#include "core/base/export.h"
 #include "core/compile/program.h"
-#include "core/export.h"
 
 namespace plexaura {
 

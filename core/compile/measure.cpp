@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "core/device/transfer.h"
 
 namespace plexaura {

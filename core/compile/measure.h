@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
-#include "core/export.h"
 
 namespace plexaura {
 

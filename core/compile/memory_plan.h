@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 
 namespace plexaura {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
-#include "core/export.h"
 #include "core/graph/graph.h"
 
 namespace plexaura {

@@ -4,7 +4,7 @@
 #include <array>
 #include <fmt/format.h>
 
-#include "core/fnv.h"
+#include "core/base/fnv.h"
 #include "core/graph/print.h"
 
 namespace plexaura {

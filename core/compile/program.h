@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
-#include "core/export.h"
 #include "core/graph/graph.h"
 #include "core/params/placement.h"
 

@@ -7,8 +7,8 @@
 #include <queue>
 #include <set>
 
+#include "core/base/error.h"
 #include "core/compile/region_order.h"
-#include "core/error.h"
 
 namespace plexaura {
 

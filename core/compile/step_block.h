@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/leaf.h"
 
 namespace plexaura {

@@ -8,10 +8,10 @@
 #include <limits>
 #include <optional>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
+#include "core/base/fnv.h"
 #include "core/compile/measure.h"
 #include "core/device/region_text.h"
-#include "core/fnv.h"
 
 namespace plexaura {
 

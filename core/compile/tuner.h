@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
-#include "core/export.h"
 
 namespace plexaura {
 

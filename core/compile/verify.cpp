@@ -4,10 +4,10 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
 #include "core/compile/compile.h"
 #include "core/compile/passes.h"
-#include "core/did_you_mean.h"
-#include "core/error.h"
 #include "core/graph/print.h"
 
 namespace plexaura {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/graph.h"
 #include "core/graph/uses.h"
 #include "core/tensor/layout.h"

@@ -1,6 +1,6 @@
 #include "core/device/backend_use.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

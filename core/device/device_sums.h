@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
-#include "core/export.h"
 #include "core/tensor/dtype.h"
 
 // Sums over ranks of which each has a device of its own, made by the devices with a library of theirs: nothing passes

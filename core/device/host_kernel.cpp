@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

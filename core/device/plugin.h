@@ -3,9 +3,9 @@
 #include <map>
 #include <string>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
 #include "core/device/contract.h"  // generated: PLEXAURA_CONTRACT, a hash of the headers between engine and plugin
-#include "core/export.h"
 
 // How a backend in a shared object of its own is opened at run time. The object is plexaura_<name>.so; it
 // links plexaura_core, exports the one function below (by PLEXAURA_PLUGIN), and stays loaded once it was

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/tensor/tensor.h"
 
 namespace plexaura {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "core/error.h"
-#include "core/fnv.h"
+#include "core/base/error.h"
+#include "core/base/fnv.h"
 
 namespace plexaura {
 

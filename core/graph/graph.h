@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/graph_life.h"
 #include "core/graph/leaf.h"
 #include "core/graph/node.h"

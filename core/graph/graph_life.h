@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "core/export.h"
+#include "core/base/export.h"
 
 namespace plexaura {
 

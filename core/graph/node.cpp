@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <limits>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/graph.h"
 #include "core/tensor/dispatch.h"
 

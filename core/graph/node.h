@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/tensor/shape.h"
 
 namespace plexaura {

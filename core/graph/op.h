@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/description.h"
 #include "core/graph/node.h"
 

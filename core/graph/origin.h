@@ -5,7 +5,7 @@
 #include <source_location>
 #include <string>
 
-#include "core/export.h"
+#include "core/base/export.h"
 
 namespace plexaura {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/fnv.h"
+#include "core/base/fnv.h"
 
 namespace plexaura {
 

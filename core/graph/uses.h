@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/graph.h"
 
 namespace plexaura {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/graph.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/unary.h"

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/node.h"
 
 namespace plexaura {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/node.h"
 #include "core/ops/cross_entropy.h"
 

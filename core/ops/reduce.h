@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/op.h"
 
 namespace plexaura {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/op.h"
 #include "core/tensor/layout.h"
 

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/op.h"
 
 namespace plexaura {

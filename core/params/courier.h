@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 
 namespace plexaura {
 

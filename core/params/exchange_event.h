@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
-#include "core/export.h"
 
 namespace plexaura {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <numbers>
 
-#include "core/splitmix.h"
+#include "core/base/splitmix.h"
 #include "core/tensor/dispatch.h"
 
 namespace plexaura {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/tensor/tensor.h"
 
 namespace plexaura {

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "core/did_you_mean.h"
-#include "core/error.h"
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
 #include "core/params/name_pattern.h"
 
 namespace plexaura {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/graph.h"
 #include "core/params/parameter_store.h"
 

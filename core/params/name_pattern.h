@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/params/parameter_store.h"
 
 namespace plexaura {

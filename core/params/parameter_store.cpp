@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
 #include "core/device/transfer.h"
-#include "core/did_you_mean.h"
-#include "core/error.h"
 
 namespace plexaura {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/device/backend_use.h"
-#include "core/export.h"
 #include "core/params/initialiser.h"
 #include "core/params/placement.h"
 #include "core/tensor/tensor.h"

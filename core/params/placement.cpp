@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

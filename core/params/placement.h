@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/graph/leaf.h"
 #include "core/tensor/layout.h"
 

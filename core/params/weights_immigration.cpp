@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/device/transfer.h"
-#include "core/error.h"
 
 namespace plexaura {
 

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
 #include "core/device/device_sums.h"
-#include "core/export.h"
 #include "core/params/courier.h"
 #include "core/params/dealer.h"
 #include "core/params/exchange_event.h"

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/events.h"
-#include "core/export.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
+#include "core/base/export.h"
 #include "core/tensor/dtype.h"
 
 namespace plexaura {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/export.h"
+#include "core/base/error.h"
+#include "core/base/export.h"
 #include "core/ranks/collective.h"
 
 namespace plexaura {

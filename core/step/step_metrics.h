@@ -5,8 +5,8 @@
 #include <exception>
 #include <memory>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
-#include "core/export.h"
 #include "core/params/parameter_store.h"
 
 namespace plexaura {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/autodiff/gradients.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/shape.h"
 #include "core/step/training_step.h"

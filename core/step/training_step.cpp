@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
+#include "core/base/profile.h"
 #include "core/compile/link.h"
 #include "core/device/transfer.h"
-#include "core/error.h"
 #include "core/graph/leaf.h"
-#include "core/profile.h"
 
 namespace plexaura {
 

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/busy.h"
+#include "core/base/busy.h"
+#include "core/base/export.h"
 #include "core/compile/compile.h"
 #include "core/device/backend_use.h"
-#include "core/export.h"
 #include "core/params/weights_immigration.h"
 #include "core/step/late_updates.h"
 #include "core/step/step_metrics.h"

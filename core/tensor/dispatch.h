@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/tensor/dtype.h"
 
 namespace plexaura {

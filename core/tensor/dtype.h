@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/export.h"
+#include "core/base/export.h"
 
 namespace plexaura {
 

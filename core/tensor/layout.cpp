@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/tensor/reorder_plan.h"
 
 namespace plexaura {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/tensor/shape.h"
 
 namespace plexaura {

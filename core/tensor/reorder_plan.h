@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/tensor/layout.h"
 
 namespace plexaura {

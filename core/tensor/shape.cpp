@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

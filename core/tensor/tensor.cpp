@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <new>
 
-#include "core/error.h"
-#include "core/machine_memory.h"
+#include "core/base/error.h"
+#include "core/base/machine_memory.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/dispatch.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/export.h"
+#include "core/base/error.h"
+#include "core/base/export.h"
 #include "core/tensor/shape.h"
 
 namespace plexaura {

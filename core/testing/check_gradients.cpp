@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/testing/gradient_level.h"
 #include "core/testing/wrong_ops.h"
 

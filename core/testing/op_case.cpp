@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/autodiff/gradients.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"

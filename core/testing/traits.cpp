@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "core/base/error.h"
 #include "core/device/host_kernel.h"
-#include "core/error.h"
 
 namespace plexaura::testing {
 

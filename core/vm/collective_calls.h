@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "core/base/profile.h"
 #include "core/compile/program.h"
 #include "core/device/transfer.h"
-#include "core/profile.h"
 #include "core/ranks/collective.h"
 #include "core/vm/program_memory.h"
 #include "core/vm/segments.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/export.h"
+#include "core/base/export.h"
 #include "core/tensor/tensor.h"
 
 namespace plexaura {

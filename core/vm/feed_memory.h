@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/device/backend_use.h"
-#include "core/export.h"
 #include "core/tensor/tensor.h"
 
 namespace plexaura {

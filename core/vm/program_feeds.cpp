@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "core/did_you_mean.h"
-#include "core/error.h"
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/base/error.h"
 #include "core/device/transfer.h"
-#include "core/error.h"
 
 namespace plexaura {
 

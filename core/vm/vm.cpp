@@ -5,12 +5,12 @@
 #include <mutex>
 #include <optional>
 
-#include "core/busy.h"
+#include "core/base/busy.h"
+#include "core/base/error.h"
+#include "core/base/profile.h"
 #include "core/device/backend_use.h"
 #include "core/device/transfer.h"
-#include "core/error.h"
 #include "core/graph/print.h"
-#include "core/profile.h"
 #include "core/vm/collective_calls.h"
 #include "core/vm/program_memory.h"
 #include "core/vm/watch.h"

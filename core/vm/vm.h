@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "core/base/export.h"
 #include "core/compile/program.h"
 #include "core/compile/step_block.h"
-#include "core/export.h"
 #include "core/params/parameter_store.h"
 #include "core/ranks/collective.h"
 #include "core/vm/feed.h"

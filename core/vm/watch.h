@@ -3,8 +3,8 @@
 #include <functional>
 #include <string>
 
+#include "core/base/export.h"
 #include "core/compile/program.h"
-#include "core/export.h"
 #include "core/tensor/tensor.h"
 
 namespace plexaura {

@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "core/base/export.h"
 #include "core/device/backend.h"
-#include "core/export.h"
 #include "core/vm/feed_memory.h"
 
 namespace plexaura {

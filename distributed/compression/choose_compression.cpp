@@ -6,9 +6,9 @@
 #include <optional>
 #include <span>
 
-#include "core/clock.h"
-#include "core/error.h"
-#include "core/splitmix.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/splitmix.h"
 #include "distributed/time_calls.h"
 
 namespace plexaura {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/did_you_mean.h"
-#include "core/error.h"
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
 #include "distributed/compression/half_precision.h"
 #include "distributed/compression/host_compression.h"
 #include "distributed/compression/power_sgd.h"

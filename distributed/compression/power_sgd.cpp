@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "core/error.h"
-#include "core/fnv.h"
-#include "core/splitmix.h"
+#include "core/base/error.h"
+#include "core/base/fnv.h"
+#include "core/base/splitmix.h"
 #include "core/tensor/layout.h"
 
 namespace plexaura {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <functional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 namespace {

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/print.h"
+#include "core/base/print.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/failure/failure.h"
 #include "distributed/failure/rank_ranges.h"

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/group/call_signature.h"
 #include "distributed/group/outbox.h"
 #include "distributed/group/topology.h"

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <iterator>
 
-#include "core/print.h"
+#include "core/base/print.h"
 
 namespace plexaura {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "core/events.h"
+#include "core/base/events.h"
 
 namespace plexaura {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "core/fnv.h"
+#include "core/base/fnv.h"
 
 namespace plexaura {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "core/print.h"
+#include "core/base/print.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/failure/stopped_ranks.h"
 #include "distributed/group/rank_wait.h"

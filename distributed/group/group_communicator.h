@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/communicator.h"
 #include "distributed/failure/alarm.h"
 #include "distributed/group/all_to_all.h"

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "core/machine_memory.h"
-#include "core/print.h"
+#include "core/base/machine_memory.h"
+#include "core/base/print.h"
 #include "distributed/group/group_communicator.h"
 #include "distributed/group/reduce.h"
 

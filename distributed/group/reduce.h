@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <span>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/tensor/dtype.h"
 
 namespace plexaura {

@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <utility>
 
-#include "core/error.h"
-#include "core/machine_memory.h"
+#include "core/base/error.h"
+#include "core/base/machine_memory.h"
 
 namespace plexaura {
 namespace {

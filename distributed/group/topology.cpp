@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "core/process_state.h"
+#include "core/base/process_state.h"
 #include "distributed/failure/failure.h"
 
 namespace plexaura {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <limits>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 namespace {

@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "core/error.h"
-#include "core/events.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
 #include "distributed/launcher.h"
 
 namespace plexaura {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/failure/cut_off.h"
 #include "distributed/failure/failure.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "core/ranks/rank_lost.h"
 
 namespace plexaura {

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
-#include "core/events.h"
-#include "core/print.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
+#include "core/base/print.h"
 #include "distributed/failure/failure.h"
 #include "distributed/server/shared_weights.h"
 

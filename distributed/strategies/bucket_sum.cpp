@@ -3,7 +3,7 @@
 #include <array>
 #include <fmt/format.h>
 
-#include "core/profile.h"
+#include "core/base/profile.h"
 #include "distributed/group/reduce.h"
 #include "distributed/strategies/bucket_name.h"
 #include "distributed/sums/sum_order.h"

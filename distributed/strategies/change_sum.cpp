@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/error.h"
-#include "core/print.h"
+#include "core/base/error.h"
+#include "core/base/print.h"
 #include "distributed/strategies/arena_state.h"
 
 namespace plexaura {

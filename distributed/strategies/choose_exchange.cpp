@@ -7,8 +7,8 @@
 #include <system_error>
 #include <thread>
 
-#include "core/clock.h"
-#include "core/splitmix.h"
+#include "core/base/clock.h"
+#include "core/base/splitmix.h"
 #include "distributed/time_calls.h"
 
 namespace plexaura {

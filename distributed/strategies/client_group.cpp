@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/group/reduce.h"
 #include "distributed/strategies/bucket_name.h"
 

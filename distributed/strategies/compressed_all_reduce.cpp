@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/strategies/arena_state.h"
 
 namespace plexaura {

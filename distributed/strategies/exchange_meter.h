@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "core/params/weights_immigration.h"
 #include "core/ranks/collective.h"
 

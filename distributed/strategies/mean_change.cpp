@@ -8,8 +8,8 @@
 #include <sstream>
 #include <system_error>
 
-#include "core/error.h"
-#include "core/events.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
 #include "distributed/group/reduce.h"
 #include "distributed/strategies/arena_state.h"
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <system_error>
 
-#include "core/error.h"
-#include "core/events.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
 #include "distributed/strategies/bucket_name.h"
 
 namespace plexaura {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/did_you_mean.h"
-#include "core/error.h"
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
 #include "distributed/strategies/all_reduce.h"
 #include "distributed/strategies/compressed_all_reduce.h"
 #include "distributed/strategies/overlapped.h"

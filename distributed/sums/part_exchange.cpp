@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "distributed/group/tags.h"
 
 namespace plexaura {

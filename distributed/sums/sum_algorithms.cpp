@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/did_you_mean.h"
-#include "core/error.h"
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
 #include "distributed/sums/hierarchical_sum.h"
 #include "distributed/sums/mpi_sum.h"
 #include "distributed/sums/ring_sum.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "distributed/group/reduce.h"
 #include "distributed/group/tags.h"
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <utility>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 
 namespace plexaura {
 

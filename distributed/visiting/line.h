@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/visiting/own_descriptor.h"
 #include "distributed/visiting/seal.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #ifdef PLEXAURA_HAS_SODIUM
 #include "distributed/sodium/sodium_seal.h"
 #endif

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

@@ -9,9 +9,9 @@
 #include <sstream>
 #include <utility>
 
-#include "core/clock.h"
-#include "core/error.h"
-#include "core/events.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
 #include "distributed/group/reduce.h"
 #include "distributed/texts.h"
 

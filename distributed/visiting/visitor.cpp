@@ -7,10 +7,10 @@
 #include <stop_token>
 #include <utility>
 
-#include "core/clock.h"
-#include "core/error.h"
-#include "core/events.h"
-#include "core/print.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
+#include "core/base/print.h"
 #include "distributed/texts.h"
 #include "distributed/visiting/connection.h"
 

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <utility>
 
-#include "core/did_you_mean.h"
+#include "core/base/did_you_mean.h"
 #include "models/config/section_state.h"
 #include "training/file.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/did_you_mean.h"
+#include "core/base/did_you_mean.h"
 #include "models/config/config.h"
 #include "models/config/home_folder.h"
 #include "models/config/section_state.h"

@@ -11,8 +11,8 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
-#include "core/error.h"
-#include "core/print.h"
+#include "core/base/error.h"
+#include "core/base/print.h"
 
 namespace plexaura {
 namespace {

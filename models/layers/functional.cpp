@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "core/did_you_mean.h"
-#include "core/error.h"
+#include "core/base/did_you_mean.h"
+#include "core/base/error.h"
 #include "core/ops/dropout.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/shape.h"

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 

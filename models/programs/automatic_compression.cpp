@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/compression/choose_compression.h"
 #include "models/programs/exchanged_gradients.h"
 #include "models/programs/report.h"

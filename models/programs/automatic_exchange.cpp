@@ -10,8 +10,8 @@
 
 #include "backends/cpu/threads.h"
 #include "backends/registry.h"
-#include "core/clock.h"
-#include "core/fnv.h"
+#include "core/base/clock.h"
+#include "core/base/fnv.h"
 #include "distributed/strategies/choose_exchange.h"
 #include "distributed/strategies/strategies.h"
 #include "models/programs/device_exchange.h"

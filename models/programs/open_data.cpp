@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/fnv.h"
+#include "core/base/fnv.h"
 #include "models/programs/describe_data.h"
 #include "models/programs/image_layout.h"
 #include "models/programs/label_column.h"

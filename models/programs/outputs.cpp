@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/profile.h"
+#include "core/base/profile.h"
 #include "training/checkpoint.h"
 #include "training/file.h"
 #include "training/folder_lock.h"

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <span>
 
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/base/print.h"
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
-#include "core/print.h"
 #include "models/predictor.h"
 
 namespace plexaura {

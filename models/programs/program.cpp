@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "backends/cpu/threads.h"
-#include "core/print.h"
+#include "core/base/print.h"
 #include "distributed/handshake.h"
 #include "distributed/launcher.h"
 #include "distributed/run_ranks.h"

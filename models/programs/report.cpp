@@ -6,9 +6,9 @@
 #include <unistd.h>
 #include <utility>
 
-#include "core/clock.h"
-#include "core/error.h"
-#include "core/print.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/print.h"
 #include "models/programs/terminal.h"
 #include "models/zoo/summary.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "core/error.h"
-#include "core/events.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
 #include "distributed/failure/failure.h"
 #include "distributed/group/tags.h"
 #include "distributed/handshake.h"

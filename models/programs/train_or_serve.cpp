@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "backends/registry.h"
-#include "core/print.h"
-#include "core/profile.h"
+#include "core/base/print.h"
+#include "core/base/profile.h"
 #include "distributed/compression/choose_compression.h"
 #include "distributed/handshake.h"
 #include "distributed/roles.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "backends/registry.h"
-#include "core/print.h"
+#include "core/base/print.h"
 #include "distributed/handshake.h"
 #include "models/programs/report.h"
 #include "training/data/loader.h"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/events.h"
-#include "core/print.h"
+#include "core/base/events.h"
+#include "core/base/print.h"
 #include "distributed/strategies/strategies.h"
 #include "distributed/strategies/visiting.h"
 #include "distributed/visiting/seal.h"

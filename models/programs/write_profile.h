@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/profile.h"
+#include "core/base/profile.h"
 #include "distributed/communicator.h"
 
 namespace plexaura {

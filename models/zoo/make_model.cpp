@@ -3,7 +3,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "models/zoo/layer_net.h"
 #include "models/zoo/mlp.h"
 #include "models/zoo/model.h"

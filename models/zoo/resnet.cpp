@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <map>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "models/zoo/residual_block.h"
 
 namespace plexaura {

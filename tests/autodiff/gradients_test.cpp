@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/print.h"
 #include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"

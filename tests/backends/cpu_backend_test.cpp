@@ -10,7 +10,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/reorder.h"
 #include "core/ops/unary.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backends/cuda/kernels/block.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 // The memory of the kernels below is that of the host; one piece of it may be freed.
 namespace plexaura::cuda {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "backends/registry.h"
+#include "core/base/error.h"
 #include "core/device/host_kernel.h"
-#include "core/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"

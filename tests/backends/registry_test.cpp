@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 #include <filesystem>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temporary_folder.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "backends/registry.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/gather.h"
 #include "core/ops/unary.h"
 #include "tests/support/backend_fixture.h"

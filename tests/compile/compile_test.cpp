@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "core/autodiff/gradients.h"
+#include "core/base/error.h"
 #include "core/compile/link.h"
-#include "core/error.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"

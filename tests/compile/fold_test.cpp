@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 #include <limits>
 
+#include "core/base/error.h"
 #include "core/compile/passes.h"
-#include "core/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/dropout.h"

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "backends/registry.h"
+#include "core/base/error.h"
 #include "core/compile/compile.h"
-#include "core/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/matmul.h"

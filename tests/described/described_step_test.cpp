@@ -9,7 +9,7 @@
 #include <string>
 
 #include "backends/registry.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "models/programs/run_config.h"
 #include "models/zoo/model.h"
 #include "tests/support/error_text.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <doctest/doctest.h>
 
+#include "core/base/error.h"
 #include "core/device/evaluate.h"
 #include "core/device/host_kernel.h"
 #include "core/device/transfer.h"
-#include "core/error.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"
 #include "tests/support/backend.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/stub_transport.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/graph.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gradients.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/graph.h"
 #include "core/ops/reduce.h"
 #include "core/testing/run.h"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/autodiff/gradients.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/reduce.h"
 #include "core/testing/run.h"
 #include "tests/support/backend.h"

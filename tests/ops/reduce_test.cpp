@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/autodiff/gradients.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/slice.h"
 #include "core/ops/unary.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/graph.h"
 #include "core/ops/unary.h"
 #include "core/testing/run.h"

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/autodiff/gradients.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/testing/run.h"

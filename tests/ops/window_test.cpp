@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/graph.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/pool2d.h"

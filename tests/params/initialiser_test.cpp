@@ -3,7 +3,7 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/params/parameter_store.h"
 #include "tests/support/error_text.h"
 

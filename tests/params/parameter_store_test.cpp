@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/registry.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/params/weights_immigration.h"
 #include "tests/support/backend.h"
 #include "tests/support/backend_fixture.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/error_text.h"
 
 namespace plexaura::testing::placement_test {

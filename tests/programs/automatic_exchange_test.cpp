@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/sums/sums_support.h"
 #include "tests/support/temporary_folder.h"
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/registry.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/sums/sums_support.h"
 
 namespace plexaura::testing::device_exchange_test {

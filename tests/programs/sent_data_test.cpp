@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/thread_transport.h"
 #include "training/data/remote_dataset.h"

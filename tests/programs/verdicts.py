@@ -181,7 +181,7 @@ class Run(VerdictTest):
             self.why("killed", r"rank 0 on \S+ was killed, or crashed, as a server, ")
 
     def test_the_kinds_are_those_of_the_programs(self):
-        kinds = re.findall(r"^  (\w+) = (\d+)", (SOURCE / "core/events.h").read_text(), re.MULTILINE)
+        kinds = re.findall(r"^  (\w+) = (\d+)", (SOURCE / "core/base/events.h").read_text(), re.MULTILINE)
         self.assertEqual([(name, int(number)) for name, number in kinds], [(kind.name.lower(), kind) for kind in Kind if kind])
 
     def test_a_folder_that_was_removed(self):

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"

@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "core/base/error.h"
 #include "core/device/forwarding_backend.h"
-#include "core/error.h"
 #include "tests/support/backend.h"
 #include "tests/support/layout_backend.h"
 #include "tests/support/sanitized.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/events.h"
+#include "core/base/events.h"
 
 namespace plexaura::testing {
 

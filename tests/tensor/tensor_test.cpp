@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/machine_memory.h"
+#include "core/base/machine_memory.h"
 #include "tests/support/error_text.h"
 
 namespace plexaura::testing::tensor_test {

@@ -8,7 +8,7 @@ trap 'rm -rf "$tree"' EXIT
 # expect FILE INCLUDE REASON: in a tree where FILE includes INCLUDE the check fails with that reason
 expect() {
   rm -rf "${tree:?}"/*
-  for file in core/error.h core/tensor/shape.h core/vm/vm.h core/ranks/collective.h core/params/weights_immigration.h \
+  for file in core/base/error.h core/tensor/shape.h core/vm/vm.h core/ranks/collective.h core/params/weights_immigration.h \
     training/trainer.h backends/registry.h distributed/group/tags.h models/config/config.h "$1"; do
     mkdir -p "$tree/$(dirname "$file")"
     [ -e "$tree/$file" ] || echo '#pragma once' > "$tree/$file"
@@ -23,7 +23,7 @@ expect() {
 }
 
 expect core/tensor/shape.h '"core/vm/vm.h"' 'core/tensor does not stand on core/vm'
-expect core/error.h '"core/tensor/shape.h"' 'stands below core/tensor'
+expect core/base/error.h '"core/tensor/shape.h"' 'core/base does not stand on core/tensor'
 expect core/vm/vm.h '"training/trainer.h"' 'core includes nothing outside itself'
 expect core/vm/vm.h '<mpi.h>' 'nothing else'
 expect core/new/new.h '"core/tensor/shape.h"' 'has no place yet'

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "backends/registry.h"
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
 #include "core/ops/random.h"

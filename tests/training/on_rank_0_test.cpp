@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 #include <thread>
 
-#include "core/clock.h"
-#include "core/events.h"
+#include "core/base/clock.h"
+#include "core/base/events.h"
 #include "tests/support/error_text.h"
 #include "tests/support/thread_collective.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/error_text.h"
 
 namespace plexaura::testing::schedule_test {

@@ -6,7 +6,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/own_process.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <doctest/doctest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::testing::tail_sums_test {
 

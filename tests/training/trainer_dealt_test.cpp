@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "backends/registry.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ranks/rank_lost.h"
 #include "tests/support/backend.h"
 #include "tests/support/leaving_collective.h"

@@ -4,10 +4,10 @@
 #include <stdexcept>
 
 #include "backends/registry.h"
+#include "core/base/error.h"
 #include "core/compile/compile.h"
 #include "core/device/forwarding_backend.h"
 #include "core/device/host_kernel.h"
-#include "core/error.h"
 #include "core/graph/print.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"

@@ -10,7 +10,7 @@
 #include <optional>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "training/data/csv_cells.h"
 #include "training/data/csv_header.h"
 #include "training/data/csv_text.h"

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <span>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "training/data/unzip.h"
 
 namespace plexaura {

@@ -4,7 +4,7 @@
 #include <array>
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "training/data/codecs.h"
 
 namespace plexaura {

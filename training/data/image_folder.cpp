@@ -11,8 +11,8 @@
 #include <system_error>
 #include <utility>
 
-#include "core/error.h"
-#include "core/utf8.h"
+#include "core/base/error.h"
+#include "core/base/utf8.h"
 #include "training/data/crop.h"
 #include "training/data/image.h"
 #include "training/data/resample.h"

@@ -12,7 +12,7 @@
 #include <jerror.h>
 // clang-format on
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "training/data/codecs.h"
 
 // libjpeg reports an error by a function that must not return, and no C++ exception may pass through its

@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "core/error.h"
-#include "core/events.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
 
 namespace plexaura {
 

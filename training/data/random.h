@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "core/splitmix.h"
+#include "core/base/splitmix.h"
 
 namespace plexaura {
 

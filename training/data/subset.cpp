@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "training/data/sampler.h"
 
 namespace plexaura {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <zlib.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "training/file.h"
 
 namespace plexaura {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "backends/cpu/fast/copy/copy.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::onednn {
 

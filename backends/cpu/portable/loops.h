@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "backends/cpu/denormals.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/tensor/shape.h"
 
 namespace plexaura::portable {

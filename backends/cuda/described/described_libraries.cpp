@@ -7,7 +7,7 @@
 #include "backends/cuda/described/convolution_plans.h"
 #include "backends/cuda/described/described_runtime.h"
 #include "backends/cuda/vendor/vendor.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda::vendor {
 

@@ -12,7 +12,7 @@
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/runtime/out_of_memory.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda {
 

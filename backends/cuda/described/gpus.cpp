@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda::described {
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda {
 

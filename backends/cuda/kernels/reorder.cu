@@ -4,7 +4,7 @@
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/strides.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda {
 

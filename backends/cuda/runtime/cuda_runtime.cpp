@@ -11,7 +11,7 @@
 #include "backends/cuda/kernels/launch_check.h"
 #include "backends/cuda/runtime/out_of_memory.h"
 #include "backends/cuda/runtime/runtime.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda {
 

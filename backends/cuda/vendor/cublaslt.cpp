@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/vendor/relaxed_capture.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda::vendor {
 

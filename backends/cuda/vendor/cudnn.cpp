@@ -11,7 +11,7 @@
 
 #include "backends/cuda/vendor/cudnn_descriptor.h"
 #include "backends/cuda/vendor/relaxed_capture.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda::vendor {
 

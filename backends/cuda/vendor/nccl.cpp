@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "backends/cuda/vendor/sums.h"
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda::vendor {
 

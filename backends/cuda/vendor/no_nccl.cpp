@@ -1,7 +1,7 @@
 // Of a plugin that was built where NCCL is missing: GPUs do not sum over ranks.
 
 #include "backends/cuda/vendor/sums.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda::vendor {
 

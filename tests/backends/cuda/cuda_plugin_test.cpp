@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/error.h"
 #include "core/device/plugin.h"
-#include "core/error.h"
 
 namespace plexaura::testing::cuda_plugin_test {
 

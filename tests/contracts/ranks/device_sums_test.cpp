@@ -9,7 +9,7 @@
 #include <string>
 
 #include "backends/registry.h"
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "core/device/transfer_counts.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/contracts/training/small_training.h"

@@ -5,7 +5,7 @@
 #include <exception>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/unary.h"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/autodiff/gradients.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/graph/print.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/binary.h"

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "core/base/error.h"
 #include "core/compile/link.h"
-#include "core/error.h"
 #include "core/graph/print.h"
 #include "core/ops/binary.h"
 #include "core/ops/dropout.h"

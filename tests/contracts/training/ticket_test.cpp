@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/sums/sums_support.h"
 
 namespace plexaura::testing::choose_compression_test {

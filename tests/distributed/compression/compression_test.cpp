@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/compression/exchanges.h"
 #include "tests/distributed/sums/sums_support.h"
 

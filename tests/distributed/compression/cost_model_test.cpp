@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/sums/sums_support.h"
 
 namespace plexaura::testing::cost_model_test {

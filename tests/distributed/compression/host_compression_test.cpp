@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/compression/exchanges.h"
 #include "tests/distributed/sums/sums_support.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/compression/exchanges.h"
 #include "tests/distributed/sums/sums_support.h"
 

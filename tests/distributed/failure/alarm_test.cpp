@@ -10,8 +10,8 @@
 #include <thread>
 #include <unistd.h>
 
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/group/rank_wait.h"
 #include "tests/distributed/group/thread_transport.h"

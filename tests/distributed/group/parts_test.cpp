@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/communicator.h"
 #include "distributed/failure/failure.h"
 #include "distributed/group/call_signature.h"

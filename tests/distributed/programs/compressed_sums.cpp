@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/fnv.h"
+#include "core/base/error.h"
+#include "core/base/fnv.h"
 #include "distributed/compression/compression.h"
 
 namespace plexaura {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ranks/rank_lost.h"
 #include "distributed/handshake.h"
 #include "distributed/run_ranks.h"

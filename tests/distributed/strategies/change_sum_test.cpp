@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::testing::change_sum_test {
 

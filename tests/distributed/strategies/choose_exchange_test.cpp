@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <numeric>
 
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 #include "tests/distributed/sums/sums_support.h"
 
 namespace plexaura::testing::choose_exchange_test {

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "backends/registry.h"
+#include "core/base/error.h"
 #include "core/device/forwarding_backend.h"
-#include "core/error.h"
 #include "tests/distributed/sums/sums_support.h"
 
 namespace plexaura::testing::device_all_reduce_test {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/thread_transport.h"
 

@@ -5,7 +5,7 @@
 #include <future>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/error_text.h"
 
 namespace plexaura::testing::exchange_thread_test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/strategies/iris_run.h"
 #include "tests/distributed/strategies/moved_ranks.h"
 #include "tests/support/sanitized.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/stub_transport.h"
 #include "tests/distributed/group/thread_transport.h"

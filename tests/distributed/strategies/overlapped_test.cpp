@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "core/error.h"
-#include "core/events.h"
+#include "core/base/error.h"
+#include "core/base/events.h"
 #include "distributed/group/group_communicator.h"
 #include "distributed/strategies/strategies.h"
 #include "tests/distributed/group/thread_transport.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/strategies/iris_run.h"
 
 namespace plexaura::testing::strategies_test {

@@ -5,7 +5,7 @@
 #include <map>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/group/topology_support.h"
 #include "tests/distributed/sums/sums_support.h"
 

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 #include <random>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/distributed/sums/sums_support.h"
 #include "tests/support/sanitized.h"
 

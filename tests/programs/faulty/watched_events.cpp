@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "core/events.h"
+#include "core/base/events.h"
 #include "tests/programs/faulty/faults.h"
 
 namespace plexaura {

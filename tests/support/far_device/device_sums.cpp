@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <thread>
 
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 
 namespace plexaura::far_device {
 

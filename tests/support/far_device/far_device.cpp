@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "backends/cpu/adapter/host_adapter.h"
+#include "core/base/error.h"
 #include "core/device/plugin.h"
-#include "core/error.h"
 #include "tests/support/far_device/device_sums.h"
 #include "tests/support/far_device/far_memory.h"
 #include "tests/support/far_device/recorder.h"

@@ -7,7 +7,7 @@
 #include <new>
 #include <sys/mman.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::far_device {
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 #include "core/tensor/dispatch.h"
 
 namespace plexaura::far_device {

@@ -8,7 +8,7 @@
 #include <omp.h>
 #endif
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::far_device {
 

@@ -8,8 +8,8 @@
 
 #include "backends/cuda/kernels/block.h"
 #include "backends/cuda/vendor/vendor.h"
+#include "core/base/error.h"
 #include "core/device/host_kernel.h"
-#include "core/error.h"
 #include "core/graph/graph.h"
 #include "core/ops/binary.h"
 #include "core/ops/matmul.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/cuda/kernels/call.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/simulated_cuda/simulation.h"
 
 namespace plexaura::cuda {

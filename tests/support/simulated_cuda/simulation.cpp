@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "backends/cuda/runtime/out_of_memory.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::cuda::simulation {
 

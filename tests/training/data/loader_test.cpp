@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "backends/registry.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/training/data/data_support.h"
 
 namespace plexaura::testing::loader_test {

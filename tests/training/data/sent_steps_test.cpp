@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/training/data/data_support.h"
 #include "training/data/remote_dataset.h"
 

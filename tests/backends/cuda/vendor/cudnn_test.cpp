@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "backends/cuda/described/gpus.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura::testing::cudnn_test {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/strategies/strategies.h"
 
 namespace plexaura::testing {

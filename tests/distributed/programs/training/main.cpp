@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "distributed/roles.h"
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/all_reduce.h"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <numeric>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "training/data/idx.h"
 #include "training/data/subset.h"
 

@@ -1,4 +1,4 @@
-#include "core/events.h"
+#include "core/base/events.h"
 
 #include <chrono>
 #include <doctest/doctest.h>
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "tests/support/event_listener.h"
 
 namespace plexaura::testing::events_test {

@@ -1,4 +1,4 @@
-#include "core/machine_memory.h"
+#include "core/base/machine_memory.h"
 
 #include <algorithm>
 #include <fstream>

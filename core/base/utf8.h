@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "core/export.h"
+#include "core/base/export.h"
 
 namespace plexaura {
 

@@ -1,9 +1,9 @@
-#include "core/events.h"
+#include "core/base/events.h"
 
 #include <atomic>
 #include <utility>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 
 namespace plexaura {
 namespace {

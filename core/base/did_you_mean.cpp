@@ -1,4 +1,4 @@
-#include "core/did_you_mean.h"
+#include "core/base/did_you_mean.h"
 
 #include <algorithm>
 #include <cctype>

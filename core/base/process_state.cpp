@@ -1,4 +1,4 @@
-#include "core/process_state.h"
+#include "core/base/process_state.h"
 
 #include <fmt/format.h>
 #include <fstream>

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "core/export.h"
+#include "core/base/export.h"
 
 namespace plexaura {
 

@@ -1,4 +1,4 @@
-#include "core/profile.h"
+#include "core/base/profile.h"
 
 #include <cerrno>
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

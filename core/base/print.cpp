@@ -1,4 +1,4 @@
-#include "core/print.h"
+#include "core/base/print.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <system_error>
 
-#include "core/error.h"
-#include "core/utf8.h"
+#include "core/base/error.h"
+#include "core/base/utf8.h"
 
 namespace plexaura {
 

@@ -1,4 +1,4 @@
-#include "core/profile.h"
+#include "core/base/profile.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "core/print.h"
+#include "core/base/print.h"
 
 #include <doctest/doctest.h>
 #include <string>

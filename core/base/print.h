@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/export.h"
+#include "core/base/export.h"
 
 namespace plexaura {
 

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace plexaura {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/export.h"
+#include "core/base/export.h"
 
 namespace plexaura {
 
