@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "distributed/group/reduce.h"
 #include "distributed/group/shared_window.h"
 #include "distributed/mailbox.h"

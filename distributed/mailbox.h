@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "distributed/failure/alarm.h"
 #include "distributed/group/outbox.h"
 #include "distributed/group/topology.h"

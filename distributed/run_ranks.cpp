@@ -9,7 +9,7 @@
 
 #include "core/base/events.h"
 #include "core/base/print.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "distributed/failure/cut_off.h"
 #include "distributed/launcher.h"
 

@@ -1,5 +1,5 @@
 // A strategy of one's own: how ranks work together, in some tens of lines against the hook
-// core/params/weights_immigration.h. It trains a small network on Iris. Run it from the project's folder,
+// core/exchange/weights_immigration.h. It trains a small network on Iris. Run it from the project's folder,
 // alone or as several ranks:
 //   build/examples/own_strategy
 //   mpirun -n 2 build/examples/own_strategy

@@ -17,7 +17,7 @@
 
 #include "core/base/error.h"
 #include "core/base/print.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "distributed/communicator.h"
 #include "distributed/run_ranks.h"
 #include "distributed/strategies/root_sum.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/compile/compile.h"
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 #include "training/optimizer_spec.h"
 
 namespace plexaura {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "training/model_inputs.h"
 #include "training/records.h"
 #include "training/skipped.h"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 
 namespace plexaura {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "core/exchange/collective.h"
 #include "core/ops/batch_norm.h"
-#include "core/ranks/collective.h"
 #include "core/vm/watch.h"
 #include "training/checkpoint.h"
 #include "training/model_inputs.h"

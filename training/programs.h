@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "core/step/training_step.h"
 #include "training/data/sampler.h"
 #include "training/evaluation.h"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 
 namespace plexaura {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params/exchange_record.h"
+#include "core/exchange/exchange_record.h"
 #include "training/rank_waits.h"
 
 namespace plexaura {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "training/data/step_source.h"
 #include "training/programs.h"
 #include "training/tail_sums.h"

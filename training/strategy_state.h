@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/exchange/collective.h"
+#include "core/exchange/weights_immigration.h"
 #include "core/params/parameter_store.h"
-#include "core/params/weights_immigration.h"
-#include "core/ranks/collective.h"
 
 namespace plexaura {
 

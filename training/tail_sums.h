@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "core/step/step_metrics.h"
 
 namespace plexaura {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 
 namespace plexaura {
 

@@ -13,7 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/events.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "training/checkpoint.h"
 #include "training/data/sampler.h"
 #include "training/programs.h"

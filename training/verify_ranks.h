@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "core/exchange/collective.h"
 #include "core/params/parameter_store.h"
-#include "core/ranks/collective.h"
 
 namespace plexaura {
 

@@ -15,7 +15,7 @@
 #include "core/base/export.h"
 #include "core/compile/compile.h"
 #include "core/device/backend_use.h"
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 #include "core/step/late_updates.h"
 #include "core/step/step_metrics.h"
 #include "core/vm/vm.h"

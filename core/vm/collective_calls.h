@@ -7,7 +7,7 @@
 #include "core/base/profile.h"
 #include "core/compile/program.h"
 #include "core/device/transfer.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "core/vm/program_memory.h"
 #include "core/vm/segments.h"
 

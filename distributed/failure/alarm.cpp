@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/base/print.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "distributed/failure/failure.h"
 #include "distributed/failure/rank_ranges.h"
 #include "distributed/failure/stopped_ranks.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/print.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "distributed/failure/stopped_ranks.h"
 #include "distributed/group/rank_wait.h"
 #include "distributed/group/reduce.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <atomic>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "distributed/group/rank_wait.h"
 
 namespace plexaura {

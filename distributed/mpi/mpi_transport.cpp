@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "distributed/failure/cut_off.h"
 #include "distributed/failure/failure.h"
 #include "distributed/failure/silent_links.h"

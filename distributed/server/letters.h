@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params/dealer.h"
+#include "core/exchange/dealer.h"
 #include "distributed/mailbox.h"
 
 namespace plexaura {

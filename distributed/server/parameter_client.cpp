@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/base/clock.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 
 namespace plexaura {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/params/dealer.h"
-#include "core/params/weights_immigration.h"
+#include "core/exchange/dealer.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/group/wait.h"
 #include "distributed/mail_driver.h"
 #include "distributed/server/letters.h"

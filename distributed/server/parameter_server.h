@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/group/wait.h"
 #include "distributed/mailbox.h"
 #include "distributed/server/client_table.h"

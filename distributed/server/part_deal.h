@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/params/dealer.h"
+#include "core/exchange/dealer.h"
 
 namespace plexaura {
 

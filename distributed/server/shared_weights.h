@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/group/reduce.h"
 
 namespace plexaura {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/communicator.h"
 #include "distributed/server/parameter_client.h"
 #include "distributed/server/parameter_server.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/communicator.h"
 #include "distributed/strategies/exchange_meter.h"
 

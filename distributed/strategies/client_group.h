@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params/dealer.h"
-#include "core/params/weights_immigration.h"
+#include "core/exchange/dealer.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/communicator.h"
 #include "distributed/server/parameter_client.h"
 #include "distributed/server/shared_weights.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/communicator.h"
 
 namespace plexaura {

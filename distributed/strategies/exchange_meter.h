@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/clock.h"
-#include "core/params/weights_immigration.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
+#include "core/exchange/weights_immigration.h"
 
 namespace plexaura {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 
 namespace plexaura {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 
 namespace plexaura {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/strategies/mean_change.h"
 
 namespace plexaura {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <set>
 
-#include "core/params/courier.h"
+#include "core/exchange/courier.h"
 #include "distributed/mail_driver.h"
 
 namespace plexaura {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/compression/compression.h"
 #include "distributed/strategies/change_sum.h"
 #include "distributed/strategies/exchange_meter.h"

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
+#include "core/exchange/weights_immigration.h"
 
 namespace plexaura {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/server/server_rule.h"
 #include "distributed/visiting/logical_weights.h"
 #include "distributed/visiting/visitor.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 
 namespace plexaura {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/compile/tuner.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "models/programs/command_line.h"
 #include "models/programs/run_config.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "models/programs/run_config.h"
 
 namespace plexaura {

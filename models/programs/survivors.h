@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/communicator.h"
 #include "distributed/roles.h"
 #include "models/programs/report.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 #include "distributed/communicator.h"
 #include "distributed/visiting/visitor.h"
 #include "models/programs/command_line.h"

@@ -1,4 +1,4 @@
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 
 #include <array>
 #include <atomic>

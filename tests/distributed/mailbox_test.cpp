@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "distributed/group/group_communicator.h"
 #include "tests/distributed/group/stub_transport.h"
 #include "tests/distributed/group/thread_transport.h"

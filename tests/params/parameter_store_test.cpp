@@ -4,7 +4,7 @@
 
 #include "backends/registry.h"
 #include "core/base/error.h"
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 #include "tests/support/backend.h"
 #include "tests/support/backend_fixture.h"
 #include "tests/support/error_text.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 
 namespace plexaura::testing {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/ranks/collective.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/collective.h"
+#include "core/exchange/rank_lost.h"
 
 namespace plexaura::testing {
 

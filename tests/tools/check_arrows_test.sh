@@ -8,7 +8,7 @@ trap 'rm -rf "$tree"' EXIT
 # expect FILE INCLUDE REASON: in a tree where FILE includes INCLUDE the check fails with that reason
 expect() {
   rm -rf "${tree:?}"/*
-  for file in core/base/error.h core/tensor/shape.h core/vm/vm.h core/ranks/collective.h core/params/weights_immigration.h \
+  for file in core/base/error.h core/tensor/shape.h core/vm/vm.h core/exchange/collective.h core/exchange/weights_immigration.h \
     training/trainer.h backends/registry.h distributed/group/tags.h models/config/config.h "$1"; do
     mkdir -p "$tree/$(dirname "$file")"
     [ -e "$tree/$file" ] || echo '#pragma once' > "$tree/$file"

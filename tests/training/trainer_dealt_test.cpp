@@ -14,7 +14,7 @@
 
 #include "backends/registry.h"
 #include "core/base/error.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "tests/support/backend.h"
 #include "tests/support/leaving_collective.h"
 #include "tests/support/temporary_folder.h"

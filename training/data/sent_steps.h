@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params/courier.h"
+#include "core/exchange/courier.h"
 #include "training/data/loader.h"
 
 namespace plexaura {

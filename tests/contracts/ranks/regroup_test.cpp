@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "backends/registry.h"
+#include "core/exchange/rank_lost.h"
 #include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "core/ranks/rank_lost.h"
 #include "tests/contracts/device/counting_rows.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
+#include "core/exchange/weights_immigration.h"
 
 namespace plexaura::testing {
 

@@ -4,12 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include "core/exchange/weights_immigration.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
 #include "core/ops/shape.h"
-#include "core/params/weights_immigration.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"

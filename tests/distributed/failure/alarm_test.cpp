@@ -12,7 +12,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "distributed/group/rank_wait.h"
 #include "tests/distributed/group/thread_transport.h"
 #include "tests/distributed/group/topology_support.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <numeric>
 
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "tests/distributed/group/thread_transport.h"
 
 namespace plexaura::testing::group_communicator_test {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <thread>
 
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 #include "distributed/group/reduce.h"
 
 namespace plexaura::testing {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "distributed/handshake.h"
 #include "distributed/run_ranks.h"
 #include "tests/distributed/programs/compressed_sums.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 #include "distributed/group/group_communicator.h"
 #include "distributed/server/letters.h"
 #include "distributed/server/snapshot.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/params/exchange_record.h"
+#include "core/exchange/exchange_record.h"
 #include "tests/support/sanitized.h"
 
 namespace plexaura::testing {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
+#include "core/exchange/weights_immigration.h"
 
 namespace plexaura::testing {
 

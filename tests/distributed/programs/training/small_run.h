@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/params/weights_immigration.h"
-#include "core/ranks/collective.h"
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/collective.h"
+#include "core/exchange/rank_lost.h"
+#include "core/exchange/weights_immigration.h"
 #include "training/trainer.h"
 
 namespace plexaura::testing {

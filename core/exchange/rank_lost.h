@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/export.h"
-#include "core/ranks/collective.h"
+#include "core/exchange/collective.h"
 
 namespace plexaura {
 

@@ -1,4 +1,4 @@
-#include "core/ranks/rank_lost.h"
+#include "core/exchange/rank_lost.h"
 
 #include <utility>
 

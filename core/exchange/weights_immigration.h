@@ -13,10 +13,10 @@
 #include "core/base/export.h"
 #include "core/device/backend.h"
 #include "core/device/device_sums.h"
-#include "core/params/courier.h"
-#include "core/params/dealer.h"
-#include "core/params/exchange_event.h"
-#include "core/params/exchange_record.h"
+#include "core/exchange/courier.h"
+#include "core/exchange/dealer.h"
+#include "core/exchange/exchange_event.h"
+#include "core/exchange/exchange_record.h"
 #include "core/params/parameter_store.h"
 
 // The border between the engine and whoever aggregates over ranks. The engine owns weights and gradients; a

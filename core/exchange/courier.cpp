@@ -1,4 +1,4 @@
-#include "core/params/courier.h"
+#include "core/exchange/courier.h"
 
 namespace plexaura {
 

@@ -1,4 +1,4 @@
-#include "core/params/weights_immigration.h"
+#include "core/exchange/weights_immigration.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "core/params/exchange_event.h"
+#include "core/exchange/exchange_event.h"
 
 #include <chrono>
 #include <cstdint>

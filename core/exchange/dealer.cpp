@@ -1,4 +1,4 @@
-#include "core/params/dealer.h"
+#include "core/exchange/dealer.h"
 
 namespace plexaura {
 
