@@ -14,7 +14,7 @@ foreach(library ${libraries})
 endforeach()
 
 # Headers of the parts that know a library which users of Plexaura need not have stay here.
-install(DIRECTORY core training backends distributed models plexaura/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
+install(DIRECTORY core testing training backends distributed models plexaura/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE
   PATTERN distributed/sodium EXCLUDE PATTERN models/programs EXCLUDE)

@@ -14,7 +14,7 @@
 #include "core/ops/pool2d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/error_text.h"
 #include "tests/support/has_simulated_cuda.h"
 #include "tests/support/layout_backend.h"

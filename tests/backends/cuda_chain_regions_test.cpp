@@ -12,7 +12,7 @@
 #include "core/ops/optimizer_steps.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/layout_backend.h"
 #include "tests/support/pattern.h"
 

@@ -16,7 +16,7 @@
 #include "core/ops/normalise_image.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/error_text.h"
 #include "tests/support/pattern.h"
 

@@ -14,7 +14,7 @@
 #include "core/ops/conv2d.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/has_simulated_cuda.h"
 #include "tests/support/own_process.h"
 #include "tests/support/pattern.h"

@@ -10,7 +10,7 @@
 #include "core/ops/gather.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/error_text.h"
 

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <numeric>
 
-#include "core/testing/values.h"
+#include "testing/values.h"
 
 namespace plexaura::testing::memory_plan_test {
 

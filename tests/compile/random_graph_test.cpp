@@ -17,8 +17,8 @@
 #include "core/ops/slice.h"
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
-#include "core/testing/values.h"
 #include "core/vm/vm.h"
+#include "testing/values.h"
 #include "tests/support/backend.h"
 #include "tests/support/sanitized.h"
 

@@ -8,7 +8,7 @@
 #include "core/ops/all_reduce.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
-#include "core/testing/values.h"
+#include "testing/values.h"
 
 namespace plexaura::testing::region_order_test {
 

@@ -8,7 +8,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/error_text.h"

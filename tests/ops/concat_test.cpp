@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/graph.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference/access.h"

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/graph/graph.h"
 #include "core/ops/reduce.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/error_text.h"

@@ -14,7 +14,7 @@
 #include "core/ops/shape.h"
 #include "core/ops/slice.h"
 #include "core/ops/unary.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/error_text.h"

@@ -7,7 +7,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/base/error.h"
 #include "core/ops/reduce.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/pattern.h"

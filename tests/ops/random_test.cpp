@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/ops/philox.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/error_text.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"

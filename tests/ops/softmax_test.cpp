@@ -3,7 +3,7 @@
 #include <cmath>
 #include <doctest/doctest.h>
 
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"

@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference/reference.h"

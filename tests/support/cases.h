@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/testing/op_case.h"
+#include "testing/op_case.h"
 
 namespace plexaura::testing {
 

@@ -1,4 +1,4 @@
-#include "core/testing/check_gradients.h"
+#include "testing/check_gradients.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "core/ops/binary.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/unary.h"
-#include "core/testing/values.h"
+#include "testing/values.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/error_text.h"

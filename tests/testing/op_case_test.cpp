@@ -1,4 +1,4 @@
-#include "core/testing/op_case.h"
+#include "testing/op_case.h"
 
 #include <doctest/doctest.h>
 

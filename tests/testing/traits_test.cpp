@@ -1,4 +1,4 @@
-#include "core/testing/traits.h"
+#include "testing/traits.h"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -6,7 +6,7 @@
 #include "core/ops/shape.h"
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/support/backend.h"
 #include "tests/support/pattern.h"
 

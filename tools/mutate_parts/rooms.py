@@ -37,7 +37,7 @@ ROOMS = [
     Room("cuda", ["backends/cuda/[!rv]*.cpp", "backends/cuda/kernels/*.cu", "backends/cuda/kernels/[ejs]*.h",
                   "backends/cuda/kernels/batch_norm.h", "backends/cuda/kernels/channel_sums.h"],
          ["backends_tests", "core_tests.simulated_cuda*", "contract_tests_simulated_cuda*"], [*KERNEL_TARGETS, "contract_tests"]),
-    Room("testing", ["core/testing/*.cpp"], KERNELS, KERNEL_TARGETS),
+    Room("testing", ["testing/*.cpp"], KERNELS, KERNEL_TARGETS),
     Room("planner", ["core/compile/*.cpp", "core/vm/*.cpp", "core/step/*.cpp", "core/params/placement.cpp"],
          [*KERNELS, "contract_tests_cpu", *DEVICES], [*KERNEL_TARGETS, "contract_tests"]),
     Room("training", ["training/*.cpp"], ["training_tests", "contract_tests_cpu"], ["training_tests", "contract_tests"]),

@@ -6,7 +6,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/cases.h"
 

@@ -8,7 +8,7 @@
 #include "backends/cpu/fast/elementwise/draws.h"
 #include "backends/cpu/fast/elementwise/random_loops.h"
 #include "core/ops/binary.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/backends/cpu/agreement.h"
 
 namespace plexaura::testing::random_test {

@@ -17,7 +17,7 @@
 #include "core/ops/shape.h"
 #include "core/ops/softmax.h"
 #include "core/ops/unary.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 #include "tests/contracts/training/small_training.h"
 #include "tests/support/backend.h"
 

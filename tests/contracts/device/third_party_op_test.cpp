@@ -6,9 +6,9 @@
 #include <functional>
 
 #include "core/ops/binary.h"
-#include "core/testing/check_gradients.h"
-#include "core/testing/run.h"
-#include "core/testing/values.h"
+#include "testing/check_gradients.h"
+#include "testing/run.h"
+#include "testing/values.h"
 #include "tests/contracts/third_party_op/cube.h"
 #include "tests/support/backend.h"
 

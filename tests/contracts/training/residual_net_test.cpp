@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 #include <string>
 
-#include "core/testing/values.h"
 #include "models/zoo/resnet.h"
+#include "testing/values.h"
 #include "tests/support/backend.h"
 #include "training/trainer.h"
 

@@ -13,9 +13,9 @@
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
-#include "core/testing/check_gradients.h"
-#include "core/testing/run.h"
-#include "core/testing/values.h"
+#include "testing/check_gradients.h"
+#include "testing/run.h"
+#include "testing/values.h"
 #include "tests/support/backend.h"
 
 namespace plexaura::testing::second_derivative_test {

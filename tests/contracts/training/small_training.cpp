@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/compile/link.h"
-#include "core/testing/values.h"
+#include "testing/values.h"
 #include "training/bucket_updates.h"
 
 namespace plexaura::testing {

@@ -8,9 +8,9 @@
 #include <doctest/doctest.h>
 #include <filesystem>
 
-#include "core/testing/values.h"
 #include "models/config/config.h"
 #include "models/zoo/model.h"
+#include "testing/values.h"
 #include "tests/support/backend.h"
 #include "training/data/csv.h"
 #include "training/data/idx.h"

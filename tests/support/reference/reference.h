@@ -7,7 +7,7 @@
 #include "core/ops/optimizer_steps.h"
 #include "core/ops/pool2d.h"
 #include "core/ops/reduce.h"
-#include "core/testing/op_case.h"
+#include "testing/op_case.h"
 
 // What every op must compute, written from its definition with plain loops and std:: functions, one element
 // at a time, in float64. Nothing here is shared with a kernel, so that a mistake in a formula that all

@@ -21,7 +21,7 @@
 #include "core/ops/shape.h"
 #include "core/ops/unary.h"
 #include "core/step/training_step.h"
-#include "core/testing/values.h"
+#include "testing/values.h"
 #include "tests/support/backend.h"
 #include "tests/vm/allocations/interpose.h"
 #include "training/optimizer_spec.h"

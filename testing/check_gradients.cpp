@@ -1,4 +1,4 @@
-#include "core/testing/check_gradients.h"
+#include "testing/check_gradients.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/testing/gradient_level.h"
-#include "core/testing/wrong_ops.h"
+#include "testing/gradient_level.h"
+#include "testing/wrong_ops.h"
 
 namespace plexaura {
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "core/testing/check_gradients.h"
-#include "core/testing/gradient_program.h"
+#include "testing/check_gradients.h"
+#include "testing/gradient_program.h"
 
 namespace plexaura::testing {
 

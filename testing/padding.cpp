@@ -1,4 +1,4 @@
-#include "core/testing/padding.h"
+#include "testing/padding.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/testing/check_gradients.h"
+#include "testing/check_gradients.h"
 
 namespace plexaura::testing {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "core/testing/run.h"
-#include "core/testing/values.h"
+#include "testing/run.h"
+#include "testing/values.h"
 
 namespace plexaura::testing {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/testing/check_gradients.h"
-#include "core/testing/values.h"
+#include "testing/check_gradients.h"
+#include "testing/values.h"
 
 namespace plexaura::testing {
 
@@ -86,7 +86,7 @@ CaseReport check_padding(const OpCase& op_case, DType dtype, Backend& backend);
 GradientReport check_gradients(const OpCase& op_case, Backend& oracle);
 
 // What no backend changes: the oracle's results, its gradients against differences, and what the op says of
-// itself (core/testing/traits.h).
+// itself (testing/traits.h).
 CaseReport check_op(const OpCase& op_case, Backend& oracle);
 
 // What a backend computes: results, gradients and padding, in every dtype of the case.

@@ -1,4 +1,4 @@
-#include "core/testing/run.h"
+#include "testing/run.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "core/testing/op_case.h"
+#include "testing/op_case.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
-#include "core/testing/run.h"
-#include "core/testing/traits.h"
+#include "testing/run.h"
+#include "testing/traits.h"
 
 namespace plexaura::testing {
 

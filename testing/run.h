@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/compile/compile.h"
-#include "core/testing/padding.h"
 #include "core/vm/vm.h"
+#include "testing/padding.h"
 
 namespace plexaura::testing {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/testing/op_case.h"
+#include "testing/op_case.h"
 
 namespace plexaura::testing {
 

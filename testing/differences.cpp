@@ -1,4 +1,4 @@
-#include "core/testing/differences.h"
+#include "testing/differences.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/testing/values.h"
+#include "testing/values.h"
 
 #include <fmt/format.h>
 

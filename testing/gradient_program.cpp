@@ -1,4 +1,4 @@
-#include "core/testing/gradient_program.h"
+#include "testing/gradient_program.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

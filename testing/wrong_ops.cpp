@@ -1,4 +1,4 @@
-#include "core/testing/wrong_ops.h"
+#include "testing/wrong_ops.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/graph/print.h"
-#include "core/testing/run.h"
+#include "testing/run.h"
 
 namespace plexaura::testing {
 

@@ -1,4 +1,4 @@
-#include "core/testing/gradient_level.h"
+#include "testing/gradient_level.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <map>
 #include <numeric>
 
-#include "core/testing/differences.h"
+#include "testing/differences.h"
 
 namespace plexaura::testing {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/testing/run.h"
+#include "testing/run.h"
 
 namespace plexaura::testing {
 
