@@ -7,15 +7,15 @@
 #include <iterator>
 #include <string>
 
-#include "backends/cpu/adapter/host_adapter.h"
-#include "backends/cpu/costs.h"
-#include "backends/cpu/denormals.h"
 #include "backends/cpu/host_event.h"
 #include "backends/cpu/host_memory.h"
 #include "backends/cpu/kernel_cache.h"
 #include "backends/cpu/kernel_code.h"
 #include "backends/cpu/portable/portable.h"
 #include "backends/cpu/threads.h"
+#include "core/host/costs.h"
+#include "core/host/host_adapter.h"
+#include "core/loops/denormals.h"
 
 namespace plexaura {
 

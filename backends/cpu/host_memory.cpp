@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backends/cpu/denormals.h"
 #include "core/base/error.h"
 #include "core/base/machine_memory.h"
+#include "core/loops/denormals.h"
 
 namespace plexaura {
 

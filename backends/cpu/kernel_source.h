@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/denormals.h"
 #include "core/device/backend.h"
+#include "core/loops/denormals.h"
 
 namespace plexaura {
 

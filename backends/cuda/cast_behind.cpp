@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 
 namespace plexaura::cuda {
 

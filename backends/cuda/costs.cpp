@@ -1,6 +1,6 @@
 #include "backends/cuda/costs.h"
 
-#include "backends/cpu/adapter/matmul_regions.h"
+#include "backends/regions/matmul_regions.h"
 #include "core/ops/matmul.h"
 
 namespace plexaura::cuda {

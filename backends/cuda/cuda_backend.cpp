@@ -7,7 +7,6 @@
 #include <iterator>
 #include <optional>
 
-#include "backends/cpu/adapter/matmul_regions.h"
 #include "backends/cuda/cast_behind.h"
 #include "backends/cuda/chain_regions.h"
 #include "backends/cuda/cuda_event.h"
@@ -19,6 +18,7 @@
 #include "backends/cuda/library_source.h"
 #include "backends/cuda/own_source.h"
 #include "backends/cuda/rank_sums.h"
+#include "backends/regions/matmul_regions.h"
 #include "core/base/error.h"
 #include "core/device/device_sums.h"
 #include "core/device/transfer_counts.h"

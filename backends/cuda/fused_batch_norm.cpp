@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 
 namespace plexaura::cuda {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/adapter/batch_norm_regions.h"
+#include "backends/regions/batch_norm_regions.h"
 
 namespace plexaura::cuda {
 

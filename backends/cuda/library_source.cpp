@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
-#include "backends/cpu/adapter/matmul_regions.h"
 #include "backends/cuda/channels_last.h"
 #include "backends/cuda/costs.h"
 #include "backends/cuda/kernels/strides.h"
 #include "backends/cuda/library_kernel.h"
+#include "backends/regions/matmul_regions.h"
 #include "core/ops/matmul.h"
 
 namespace plexaura::cuda {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "backends/cpu/adapter/in_place.h"
-#include "backends/cpu/adapter/inputs_read.h"
 #include "backends/cuda/cast_behind.h"
 #include "backends/cuda/chain_regions.h"
 #include "backends/cuda/channels_last.h"
@@ -14,6 +12,8 @@
 #include "backends/cuda/kernels/strides.h"
 #include "core/base/error.h"
 #include "core/graph/print.h"
+#include "core/host/in_place.h"
+#include "core/host/inputs_read.h"
 #include "core/ops/reorder.h"
 
 namespace plexaura::cuda {

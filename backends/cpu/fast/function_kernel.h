@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "core/device/backend.h"
 
 namespace plexaura::fast {

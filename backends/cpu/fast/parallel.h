@@ -6,7 +6,7 @@
 #include <omp.h>
 #endif
 
-#include "backends/cpu/denormals.h"
+#include "core/loops/denormals.h"
 
 namespace plexaura::fast {
 

@@ -1,7 +1,7 @@
 #include "backends/cpu/onednn/convolution_layouts.h"
 
-#include "backends/cpu/costs.h"
 #include "backends/cpu/fast/channel_view.h"
+#include "core/host/costs.h"
 
 namespace plexaura::onednn {
 

@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
-#include "backends/cpu/costs.h"
 #include "backends/cpu/onednn/primitive_kernel.h"
+#include "core/host/costs.h"
 #include "core/ops/conv2d.h"
 
 namespace plexaura::onednn {

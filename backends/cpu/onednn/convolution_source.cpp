@@ -1,7 +1,7 @@
 #include "backends/cpu/onednn/bias_grad.h"
 #include "backends/cpu/onednn/convolution_plan.h"
 #include "backends/cpu/onednn/sources.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/reduce.h"
 

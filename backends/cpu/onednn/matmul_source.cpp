@@ -1,10 +1,10 @@
 #include <algorithm>
 
-#include "backends/cpu/adapter/matmul_regions.h"
-#include "backends/cpu/costs.h"
 #include "backends/cpu/onednn/primitive_kernel.h"
 #include "backends/cpu/onednn/sources.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/matmul_regions.h"
+#include "backends/regions/region_match.h"
+#include "core/host/costs.h"
 #include "core/ops/matmul.h"
 
 namespace plexaura::onednn {

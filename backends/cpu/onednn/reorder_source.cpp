@@ -1,6 +1,6 @@
 #include "backends/cpu/onednn/primitive_kernel.h"
 #include "backends/cpu/onednn/sources.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "core/ops/reorder.h"
 
 namespace plexaura::onednn {

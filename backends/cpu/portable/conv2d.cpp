@@ -1,8 +1,8 @@
 #include "core/ops/conv2d.h"
 
-#include "backends/cpu/portable/gemm.h"
 #include "backends/cpu/portable/portable.h"
-#include "backends/cpu/portable/types.h"
+#include "core/loops/gemm.h"
+#include "core/loops/types.h"
 
 namespace plexaura {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "backends/cpu/portable/loops.h"
+#include "core/loops/loops.h"
 #include "core/ops/philox.h"
 
 namespace plexaura::portable {

@@ -2,7 +2,7 @@
 
 #include "backends/cpu/portable/draws.h"
 #include "backends/cpu/portable/portable.h"
-#include "backends/cpu/portable/types.h"
+#include "core/loops/types.h"
 
 namespace plexaura {
 

@@ -1,6 +1,6 @@
 #include "backends/cpu/portable/portable.h"
-#include "backends/cpu/portable/reduction.h"
-#include "backends/cpu/portable/types.h"
+#include "core/loops/reduction.h"
+#include "core/loops/types.h"
 #include "core/ops/reduce.h"
 
 namespace plexaura {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "backends/cpu/portable/loops.h"
 #include "backends/cpu/portable/portable.h"
-#include "backends/cpu/portable/reduction.h"
-#include "backends/cpu/portable/types.h"
+#include "core/loops/loops.h"
+#include "core/loops/reduction.h"
+#include "core/loops/types.h"
 
 namespace plexaura {
 

@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "backends/cpu/portable/loops.h"
 #include "backends/cpu/portable/portable.h"
-#include "backends/cpu/portable/types.h"
+#include "core/loops/loops.h"
+#include "core/loops/types.h"
 
 namespace plexaura {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/portable/loops.h"
 #include "backends/cpu/portable/portable.h"
-#include "backends/cpu/portable/types.h"
+#include "core/loops/loops.h"
+#include "core/loops/types.h"
 
 namespace plexaura {
 

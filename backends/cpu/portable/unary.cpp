@@ -1,8 +1,8 @@
 #include <cstring>
 
-#include "backends/cpu/portable/loops.h"
 #include "backends/cpu/portable/portable.h"
-#include "backends/cpu/portable/types.h"
+#include "core/loops/loops.h"
+#include "core/loops/types.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/functors.h"
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "backends/cpu/adapter/batch_norm_regions.h"
+#include "backends/regions/batch_norm_regions.h"
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <doctest/doctest.h>
 
-#include "backends/cpu/costs.h"
 #include "backends/cpu/cpu_backend.h"
 #include "core/device/forwarding_backend.h"
+#include "core/host/costs.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/reduce.h"

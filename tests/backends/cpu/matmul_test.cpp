@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "backends/cpu/costs.h"
 #include "backends/cpu/cpu_backend.h"
+#include "core/host/costs.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "tests/backends/cpu/agreement.h"

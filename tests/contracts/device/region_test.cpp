@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <doctest/doctest.h>
 
-#include "backends/cpu/adapter/host_adapter.h"
 #include "backends/registry.h"
 #include "core/device/forwarding_backend.h"
 #include "core/device/transfer.h"
+#include "core/host/host_adapter.h"
 #include "core/ops/binary.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/matmul.h"

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "backends/cpu/adapter/host_adapter.h"
 #include "core/base/error.h"
 #include "core/device/plugin.h"
+#include "core/host/host_adapter.h"
 #include "tests/support/far_device/device_sums.h"
 #include "tests/support/far_device/far_memory.h"
 #include "tests/support/far_device/recorder.h"

@@ -2,11 +2,11 @@
 #include <optional>
 #include <string>
 
-#include "backends/cpu/adapter/batch_norm_regions.h"
 #include "backends/cpu/fast/batch_norm/batch_norm_kernels.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/sources.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/batch_norm_regions.h"
+#include "backends/regions/region_match.h"
 #include "core/ops/batch_norm.h"
 
 namespace plexaura::fast {

@@ -2,7 +2,6 @@
 #include <array>
 #include <optional>
 
-#include "backends/cpu/adapter/relu_mask.h"
 #include "backends/cpu/fast/channel_view.h"
 #include "backends/cpu/fast/elementwise/elementwise_loops.h"
 #include "backends/cpu/fast/function_kernel.h"
@@ -11,7 +10,8 @@
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/physical.h"
 #include "backends/cpu/fast/sources.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
+#include "backends/regions/relu_mask.h"
 #include "core/ops/elementwise.h"
 
 namespace plexaura::fast {

@@ -5,7 +5,7 @@
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/sources.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "core/ops/optimizer_steps.h"
 
 namespace plexaura::fast {

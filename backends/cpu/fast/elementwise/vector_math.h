@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/std_math.h"
+#include "core/loops/std_math.h"
 
 namespace plexaura::fast {
 

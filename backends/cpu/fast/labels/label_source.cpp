@@ -6,7 +6,7 @@
 #include "backends/cpu/fast/labels/label_loops.h"
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/sources.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/labels.h"
 

@@ -1,10 +1,10 @@
 #include <optional>
 
-#include "backends/cpu/adapter/matmul_regions.h"
-#include "backends/cpu/costs.h"
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/matmul/small_matmul_loops.h"
 #include "backends/cpu/fast/sources.h"
+#include "backends/regions/matmul_regions.h"
+#include "core/host/costs.h"
 #include "core/ops/matmul.h"
 
 namespace plexaura::fast {

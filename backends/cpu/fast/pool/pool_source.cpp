@@ -7,7 +7,7 @@
 #include "backends/cpu/fast/pool/avg_pool_loops.h"
 #include "backends/cpu/fast/pool/pool_loops.h"
 #include "backends/cpu/fast/sources.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "core/ops/pool2d.h"
 
 namespace plexaura::fast {

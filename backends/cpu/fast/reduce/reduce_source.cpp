@@ -6,7 +6,7 @@
 #include "backends/cpu/fast/physical.h"
 #include "backends/cpu/fast/reduce/reduce_loops.h"
 #include "backends/cpu/fast/sources.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "core/ops/reduce.h"
 
 namespace plexaura::fast {

@@ -1,9 +1,9 @@
-#include "backends/cpu/adapter/region_plan.h"
+#include "core/host/region_plan.h"
 
 #include <algorithm>
 #include <map>
 
-#include "backends/cpu/adapter/inputs_read.h"
+#include "core/host/inputs_read.h"
 
 namespace plexaura {
 

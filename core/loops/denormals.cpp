@@ -1,4 +1,4 @@
-#include "backends/cpu/denormals.h"
+#include "core/loops/denormals.h"
 
 #ifdef _OPENMP
 #include <omp.h>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "backends/cpu/std_math.h"
+#include "core/loops/std_math.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/dispatch.h"
 

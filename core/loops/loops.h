@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/denormals.h"
 #include "core/base/error.h"
+#include "core/loops/denormals.h"
 #include "core/tensor/shape.h"
 
 namespace plexaura::portable {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "backends/cpu/costs.h"
 #include "core/device/backend.h"
+#include "core/host/costs.h"
 
 // What sources of kernels ask of a graph when they look for regions and check queries.
 

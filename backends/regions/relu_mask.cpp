@@ -1,6 +1,6 @@
-#include "backends/cpu/adapter/relu_mask.h"
+#include "backends/regions/relu_mask.h"
 
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 
 namespace plexaura {
 

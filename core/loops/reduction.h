@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/cpu/portable/loops.h"
+#include "core/loops/loops.h"
 
 namespace plexaura::portable {
 

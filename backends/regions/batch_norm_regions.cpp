@@ -1,11 +1,11 @@
-#include "backends/cpu/adapter/batch_norm_regions.h"
+#include "backends/regions/batch_norm_regions.h"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
-#include "backends/cpu/adapter/relu_mask.h"
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
+#include "backends/regions/relu_mask.h"
 
 namespace plexaura {
 

@@ -1,8 +1,8 @@
-#include "backends/cpu/adapter/matmul_regions.h"
+#include "backends/regions/matmul_regions.h"
 
 #include <utility>
 
-#include "backends/cpu/region_match.h"
+#include "backends/regions/region_match.h"
 #include "core/ops/matmul.h"
 
 namespace plexaura {

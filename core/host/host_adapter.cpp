@@ -1,11 +1,11 @@
-#include "backends/cpu/adapter/host_adapter.h"
+#include "core/host/host_adapter.h"
 
 #include <algorithm>
 
-#include "backends/cpu/adapter/in_place.h"
-#include "backends/cpu/adapter/inputs_read.h"
-#include "backends/cpu/adapter/region_plan.h"
-#include "backends/cpu/costs.h"
+#include "core/host/costs.h"
+#include "core/host/in_place.h"
+#include "core/host/inputs_read.h"
+#include "core/host/region_plan.h"
 #include "core/ops/reorder.h"
 #include "core/tensor/reorder_plan.h"
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/adapter/inputs_read.h"
+#include "core/host/inputs_read.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/adapter/in_place.h"
+#include "core/host/in_place.h"
 
 namespace plexaura {
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/denormals.h"
+#include "core/loops/denormals.h"
 
 #include <cmath>
 #include <doctest/doctest.h>
