@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "backends/cuda/branches.h"
+#include "backends/cuda/engine/branches.h"
 
 namespace plexaura::testing::cuda_branches_test {
 

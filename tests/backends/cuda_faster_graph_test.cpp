@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/faster_graph.h"
+#include "backends/cuda/engine/faster_graph.h"
 
 namespace plexaura::cuda::runtime {
 

@@ -24,7 +24,7 @@ endfunction()
 
 check_changes(backends/cuda/kernels/softmax.cu cuda TRUE)
 check_changes(backends/cuda/kernels/element.h cuda TRUE)
-check_changes(backends/cuda/library_source.cpp cuda TRUE)
+check_changes(backends/cuda/offers/library_source.cpp cuda TRUE)
 check_changes(core/ops/functors.h cuda TRUE)
 foreach(file core/loops/loops.h core/host/region_plan.cpp backends/regions/matmul_regions.cpp)
   check_changes(${file} cpu TRUE)

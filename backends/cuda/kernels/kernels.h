@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cuda/fused_batch_norm.h"
 #include "backends/cuda/kernels/call.h"
+#include "backends/cuda/offers/fused_batch_norm.h"
 
 namespace plexaura::cuda {
 

@@ -1,4 +1,4 @@
-#include "backends/cuda/promises.h"
+#include "backends/cuda/offers/promises.h"
 
 #include <algorithm>
 #include <atomic>

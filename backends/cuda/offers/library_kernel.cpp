@@ -1,4 +1,4 @@
-#include "backends/cuda/library_kernel.h"
+#include "backends/cuda/offers/library_kernel.h"
 
 #include <fmt/format.h>
 #include <span>

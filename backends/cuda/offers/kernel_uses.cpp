@@ -1,10 +1,10 @@
-#include "backends/cuda/kernel_uses.h"
+#include "backends/cuda/offers/kernel_uses.h"
 
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/branches.h"
-#include "backends/cuda/costs.h"
+#include "backends/cuda/engine/branches.h"
+#include "backends/cuda/offers/costs.h"
 
 namespace plexaura::cuda {
 

@@ -1,4 +1,4 @@
-#include "backends/cuda/faster_graph.h"
+#include "backends/cuda/engine/faster_graph.h"
 
 #include <algorithm>
 #include <limits>

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/engine/device.h"
 
 namespace plexaura::cuda {
 

@@ -1,4 +1,4 @@
-#include "backends/cuda/library_source.h"
+#include "backends/cuda/offers/library_source.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "backends/cuda/channels_last.h"
-#include "backends/cuda/costs.h"
 #include "backends/cuda/kernels/strides.h"
-#include "backends/cuda/library_kernel.h"
+#include "backends/cuda/offers/channels_last.h"
+#include "backends/cuda/offers/costs.h"
+#include "backends/cuda/offers/library_kernel.h"
 #include "backends/regions/matmul_regions.h"
 #include "core/ops/matmul.h"
 

@@ -1,4 +1,4 @@
-#include "backends/cuda/rank_sums.h"
+#include "backends/cuda/engine/rank_sums.h"
 
 #include <chrono>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "backends/cuda/costs.h"
+#include "backends/cuda/offers/costs.h"
 
 #include "backends/regions/matmul_regions.h"
 #include "core/ops/matmul.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/engine/device.h"
 #include "backends/cuda/vendor/vendor.h"
 
 namespace plexaura::cuda {

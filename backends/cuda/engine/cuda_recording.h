@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/engine/device.h"
 
 namespace plexaura::cuda {
 

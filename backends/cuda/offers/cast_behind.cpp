@@ -1,4 +1,4 @@
-#include "backends/cuda/cast_behind.h"
+#include "backends/cuda/offers/cast_behind.h"
 
 #include <algorithm>
 

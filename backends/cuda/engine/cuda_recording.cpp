@@ -1,10 +1,10 @@
-#include "backends/cuda/cuda_recording.h"
+#include "backends/cuda/engine/cuda_recording.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "backends/cuda/cuda_event.h"
-#include "backends/cuda/faster_graph.h"
+#include "backends/cuda/engine/cuda_event.h"
+#include "backends/cuda/engine/faster_graph.h"
 
 namespace plexaura::cuda {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/engine/device.h"
 #include "backends/cuda/vendor/vendor.h"
 
 namespace plexaura::cuda {

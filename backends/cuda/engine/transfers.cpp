@@ -1,4 +1,4 @@
-#include "backends/cuda/transfers.h"
+#include "backends/cuda/engine/transfers.h"
 
 #include <iterator>
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/engine/device.h"
 #include "core/device/backend.h"
 
 namespace plexaura::cuda {

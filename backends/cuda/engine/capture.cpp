@@ -1,4 +1,4 @@
-#include "backends/cuda/capture.h"
+#include "backends/cuda/engine/capture.h"
 
 #include <algorithm>
 #include <fmt/format.h>

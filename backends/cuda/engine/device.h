@@ -4,12 +4,12 @@
 #include <memory>
 #include <mutex>
 
-#include "backends/cuda/branches.h"
-#include "backends/cuda/capture.h"
-#include "backends/cuda/pinned.h"
-#include "backends/cuda/promises.h"
+#include "backends/cuda/engine/branches.h"
+#include "backends/cuda/engine/capture.h"
+#include "backends/cuda/engine/pinned.h"
+#include "backends/cuda/engine/transfers.h"
+#include "backends/cuda/offers/promises.h"
 #include "backends/cuda/runtime/runtime.h"
-#include "backends/cuda/transfers.h"
 #include "core/device/backend.h"
 
 namespace plexaura::cuda {

@@ -1,4 +1,4 @@
-#include "backends/cuda/cuda_event.h"
+#include "backends/cuda/engine/cuda_event.h"
 
 #include <utility>
 

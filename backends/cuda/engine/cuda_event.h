@@ -6,7 +6,7 @@
 #include <mutex>
 #include <optional>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/engine/device.h"
 #include "core/device/backend.h"
 
 namespace plexaura::cuda {

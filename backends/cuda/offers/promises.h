@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "backends/cuda/pinned.h"
+#include "backends/cuda/engine/pinned.h"
 #include "backends/cuda/runtime/runtime.h"
 
 namespace plexaura::cuda {

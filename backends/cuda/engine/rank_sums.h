@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/engine/device.h"
 #include "backends/cuda/vendor/sums.h"
 #include "core/device/device_sums.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/branches.h"
+#include "backends/cuda/engine/branches.h"
 #include "core/device/backend.h"
 
 namespace plexaura::cuda {

@@ -1,4 +1,4 @@
-#include "backends/cuda/branches.h"
+#include "backends/cuda/engine/branches.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "backends/cuda/chain_regions.h"
+#include "backends/cuda/offers/chain_regions.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "backends/cuda/device.h"
+#include "backends/cuda/engine/device.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "backends/cuda/channels_last.h"
+#include "backends/cuda/offers/channels_last.h"
 
 #include <algorithm>
 
