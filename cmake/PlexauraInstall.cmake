@@ -17,7 +17,7 @@ endforeach()
 install(DIRECTORY core testing training backends distributed models plexaura/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/plexaura
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN backends/cpu/onednn EXCLUDE PATTERN backends/cuda EXCLUDE PATTERN distributed/mpi EXCLUDE
-  PATTERN distributed/sodium EXCLUDE PATTERN models/programs EXCLUDE)
+  PATTERN sodium_seal.h EXCLUDE PATTERN models/programs EXCLUDE)
 # In this tree paths begin at its root. Where they are installed, they begin with plexaura/, so that no folder of ours can be mistaken
 # for one of another project.
 install(CODE "set(plexaura_headers \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/plexaura\")")

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <plexaura/plexaura.h>
 
-#include "distributed/handshake.h"
-#include "distributed/run_ranks.h"
+#include "distributed/communicator/handshake.h"
+#include "distributed/communicator/run_ranks.h"
 #include "models/zoo/mlp.h"
 
 using namespace plexaura;

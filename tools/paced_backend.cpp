@@ -16,7 +16,7 @@
 #include "core/base/error.h"
 #include "core/device/forwarding_backend.h"
 #include "core/device/plugin.h"
-#include "distributed/launcher.h"
+#include "distributed/wire/launcher.h"
 
 namespace plexaura {
 

@@ -18,9 +18,9 @@
 #include "core/base/error.h"
 #include "core/base/print.h"
 #include "core/exchange/collective.h"
-#include "distributed/communicator.h"
-#include "distributed/run_ranks.h"
-#include "distributed/strategies/root_sum.h"
+#include "distributed/communicator/communicator.h"
+#include "distributed/communicator/run_ranks.h"
+#include "distributed/summing/root_sum.h"
 
 namespace plexaura {
 namespace {

@@ -17,8 +17,8 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/print.h"
-#include "distributed/visiting/connection.h"
-#include "distributed/visiting/line.h"
+#include "distributed/servers/jobs/connection.h"
+#include "distributed/servers/jobs/line.h"
 
 namespace plexaura {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "core/base/error.h"
 #include "core/base/print.h"
-#include "distributed/communicator.h"
-#include "distributed/run_ranks.h"
+#include "distributed/communicator/communicator.h"
+#include "distributed/communicator/run_ranks.h"
 
 namespace plexaura {
 namespace {

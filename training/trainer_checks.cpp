@@ -26,11 +26,11 @@ void check_strategy(const Strategy* strategy, const Collective& ranks) {
                     "make_strategy({{}}, ranks)",
                     ranks.size()));
   if (strategy != nullptr && strategy->role() == RankRole::serves)
-    throw UserError(
-        fmt::format("the strategy lets rank {} serve, and a Trainer only trains; with Roles "
-                    "(distributed/roles.h) call Roles::serve() there, and give the Trainers of the other "
-                    "ranks Roles::training(), or choose a strategy with which all ranks train",
-                    ranks.rank()));
+    throw UserError(fmt::format(
+        "the strategy lets rank {} serve, and a Trainer only trains; with Roles "
+        "(distributed/communicator/roles.h) call Roles::serve() there, and give the Trainers of the other "
+        "ranks Roles::training(), or choose a strategy with which all ranks train",
+        ranks.rank()));
 }
 
 void check_options(const TrainerOptions& options) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/exchange/weights_immigration.h"
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 
 namespace plexaura {
 

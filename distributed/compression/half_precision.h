@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 #include "distributed/compression/compression.h"
 #include "distributed/sums/sum_order.h"
 

@@ -10,11 +10,11 @@
 
 #include "core/base/print.h"
 #include "core/exchange/rank_lost.h"
-#include "distributed/failure/failure.h"
 #include "distributed/failure/rank_ranges.h"
 #include "distributed/failure/stopped_ranks.h"
-#include "distributed/group/tags.h"
-#include "distributed/group/wait.h"
+#include "distributed/wire/failure.h"
+#include "distributed/wire/tags.h"
+#include "distributed/wire/wait.h"
 
 namespace plexaura {
 namespace {

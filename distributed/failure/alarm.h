@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "distributed/group/call_signature.h"
-#include "distributed/group/outbox.h"
-#include "distributed/group/topology.h"
-#include "distributed/group/transport.h"
+#include "distributed/wire/call_signature.h"
+#include "distributed/wire/outbox.h"
+#include "distributed/wire/topology.h"
+#include "distributed/wire/transport.h"
 
 namespace plexaura {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "distributed/group/topology.h"
+#include "distributed/wire/topology.h"
 
 namespace plexaura {
 

@@ -14,7 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/base/events.h"
-#include "distributed/launcher.h"
+#include "distributed/wire/launcher.h"
 
 namespace plexaura {
 namespace {

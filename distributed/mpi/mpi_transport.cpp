@@ -15,10 +15,10 @@
 #include "core/base/error.h"
 #include "core/exchange/rank_lost.h"
 #include "distributed/failure/cut_off.h"
-#include "distributed/failure/failure.h"
 #include "distributed/failure/silent_links.h"
 #include "distributed/mpi/mpi_session.h"
 #include "distributed/mpi/succession.h"
+#include "distributed/wire/failure.h"
 
 namespace plexaura {
 namespace {

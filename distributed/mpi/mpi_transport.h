@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "distributed/group/transport.h"
+#include "distributed/wire/transport.h"
 
 namespace plexaura {
 

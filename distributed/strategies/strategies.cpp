@@ -8,12 +8,12 @@
 
 #include "core/base/did_you_mean.h"
 #include "core/base/error.h"
-#include "distributed/strategies/all_reduce.h"
-#include "distributed/strategies/compressed_all_reduce.h"
-#include "distributed/strategies/overlapped.h"
-#include "distributed/strategies/reduce_broadcast.h"
-#include "distributed/strategies/scatter_gather.h"
-#include "distributed/strategies/send_receive.h"
+#include "distributed/summing/all_reduce.h"
+#include "distributed/summing/compressed_all_reduce.h"
+#include "distributed/summing/overlapped.h"
+#include "distributed/summing/reduce_broadcast.h"
+#include "distributed/summing/scatter_gather.h"
+#include "distributed/summing/send_receive.h"
 
 namespace plexaura {
 namespace {

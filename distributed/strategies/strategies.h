@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "core/exchange/weights_immigration.h"
-#include "distributed/communicator.h"
+#include "distributed/averaging/elastic.h"
+#include "distributed/averaging/local.h"
+#include "distributed/communicator/communicator.h"
 #include "distributed/compression/compression.h"
-#include "distributed/strategies/async_server.h"
-#include "distributed/strategies/bucket_sum.h"
-#include "distributed/strategies/elastic.h"
-#include "distributed/strategies/local.h"
+#include "distributed/servers/ranks/async_server.h"
+#include "distributed/summing/bucket_sum.h"
 
 namespace plexaura {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "distributed/group/reduce.h"
+#include "distributed/node/reduce.h"
 #include "distributed/sums/sum_algorithm.h"
 
 namespace plexaura {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "distributed/group/call_signature.h"
+#include "distributed/wire/call_signature.h"
 
 namespace plexaura {
 

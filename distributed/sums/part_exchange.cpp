@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/clock.h"
-#include "distributed/group/tags.h"
+#include "distributed/wire/tags.h"
 
 namespace plexaura {
 namespace {

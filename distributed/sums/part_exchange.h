@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "distributed/group/inbox.h"
-#include "distributed/group/outbox.h"
-#include "distributed/group/reduce.h"
+#include "distributed/node/reduce.h"
 #include "distributed/sums/sum_algorithm.h"
 #include "distributed/sums/sum_order.h"
+#include "distributed/wire/inbox.h"
+#include "distributed/wire/outbox.h"
 
 namespace plexaura {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "distributed/group/tags.h"
+#include "distributed/wire/tags.h"
 
 namespace plexaura {
 namespace {

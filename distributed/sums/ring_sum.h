@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "distributed/group/inbox.h"
-#include "distributed/group/outbox.h"
-#include "distributed/group/reduce.h"
+#include "distributed/node/reduce.h"
 #include "distributed/sums/sum_algorithm.h"
+#include "distributed/wire/inbox.h"
+#include "distributed/wire/outbox.h"
 
 namespace plexaura {
 

@@ -1,6 +1,6 @@
 #include "distributed/sums/sum_algorithm.h"
 
-#include "distributed/group/rank_wait.h"
+#include "distributed/failure/rank_wait.h"
 
 namespace plexaura {
 

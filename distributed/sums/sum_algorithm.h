@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "distributed/failure/alarm.h"
-#include "distributed/group/call_signature.h"
-#include "distributed/group/inbox.h"
-#include "distributed/group/outbox.h"
-#include "distributed/group/shared_window.h"
-#include "distributed/group/shm_rendezvous.h"
-#include "distributed/group/topology.h"
-#include "distributed/group/transport.h"
+#include "distributed/node/shared_window.h"
+#include "distributed/node/shm_rendezvous.h"
 #include "distributed/sums/pace_choice.h"
 #include "distributed/sums/sum_order.h"
+#include "distributed/wire/call_signature.h"
+#include "distributed/wire/inbox.h"
+#include "distributed/wire/outbox.h"
+#include "distributed/wire/topology.h"
+#include "distributed/wire/transport.h"
 
 namespace plexaura {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "distributed/group/reduce.h"
+#include "distributed/node/reduce.h"
 
 namespace plexaura {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "core/base/clock.h"
-#include "distributed/group/reduce.h"
-#include "distributed/group/tags.h"
+#include "distributed/node/reduce.h"
+#include "distributed/wire/tags.h"
 
 namespace plexaura {
 namespace {

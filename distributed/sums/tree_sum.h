@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "distributed/group/inbox.h"
-#include "distributed/group/outbox.h"
 #include "distributed/sums/whole_sum.h"
+#include "distributed/wire/inbox.h"
+#include "distributed/wire/outbox.h"
 
 namespace plexaura {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "distributed/group/reduce.h"
+#include "distributed/node/reduce.h"
 #include "distributed/sums/sum_algorithm.h"
 #include "distributed/sums/sum_order.h"
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "distributed/compression/choose_compression.h"
+#include "distributed/choices/choose_compression.h"
 #include "models/programs/exchanged_gradients.h"
 #include "models/programs/report.h"
 #include "training/checkpoint.h"

@@ -12,7 +12,7 @@
 #include "backends/registry.h"
 #include "core/base/clock.h"
 #include "core/base/fnv.h"
-#include "distributed/strategies/choose_exchange.h"
+#include "distributed/choices/choose_exchange.h"
 #include "distributed/strategies/strategies.h"
 #include "models/programs/device_exchange.h"
 #include "models/programs/exchanged_gradients.h"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/params/parameter_store.h"
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 #include "models/programs/run_config.h"
 #include "models/programs/told_choice.h"
 

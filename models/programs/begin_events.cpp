@@ -4,7 +4,7 @@
 #include <string>
 #include <system_error>
 
-#include "distributed/launcher.h"
+#include "distributed/wire/launcher.h"
 #include "training/folder_lock.h"
 
 namespace plexaura {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "distributed/strategies/device_all_reduce.h"
+#include "distributed/summing/device_all_reduce.h"
 
 namespace plexaura {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/device/backend.h"
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 #include "models/programs/run_config.h"
 #include "models/programs/told_choice.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "distributed/compression/choose_compression.h"
+#include "distributed/choices/choose_compression.h"
 #include "distributed/strategies/strategies.h"
 #include "distributed/sums/sum_algorithms.h"
 #include "models/programs/device_exchange.h"

@@ -5,9 +5,9 @@
 
 #include "backends/cpu/threads.h"
 #include "core/base/print.h"
-#include "distributed/handshake.h"
-#include "distributed/launcher.h"
-#include "distributed/run_ranks.h"
+#include "distributed/communicator/handshake.h"
+#include "distributed/communicator/run_ranks.h"
+#include "distributed/wire/launcher.h"
 #include "models/programs/begin_events.h"
 #include "models/programs/console.h"
 #include "models/programs/distributed_config.h"

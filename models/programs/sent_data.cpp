@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "distributed/texts.h"
+#include "distributed/wire/texts.h"
 #include "training/data/remote_dataset.h"
 
 namespace plexaura {

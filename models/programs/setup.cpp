@@ -5,7 +5,7 @@
 
 #include "backends/registry.h"
 #include "core/params/module.h"
-#include "distributed/handshake.h"
+#include "distributed/communicator/handshake.h"
 #include "models/programs/distributed_config.h"
 #include "models/programs/prediction_data.h"
 #include "models/programs/sent_data.h"

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "backends/cpu/threads.h"
-#include "distributed/failure/failure.h"
-#include "distributed/texts.h"
+#include "distributed/wire/failure.h"
+#include "distributed/wire/texts.h"
 
 namespace plexaura {
 namespace {

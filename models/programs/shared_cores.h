@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 
 namespace plexaura {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "distributed/compression/choose_compression.h"
-#include "distributed/handshake.h"
+#include "distributed/choices/choose_compression.h"
+#include "distributed/communicator/handshake.h"
 #include "distributed/strategies/strategies.h"
 #include "models/programs/distributed_config.h"
 #include "models/programs/use_model.h"

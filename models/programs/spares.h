@@ -1,6 +1,6 @@
 #pragma once
 
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 #include "models/config/config.h"
 #include "models/programs/command_line.h"
 #include "models/programs/run_config.h"

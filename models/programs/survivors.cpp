@@ -14,12 +14,12 @@
 
 #include "core/base/error.h"
 #include "core/base/events.h"
-#include "distributed/failure/failure.h"
-#include "distributed/group/tags.h"
-#include "distributed/handshake.h"
+#include "distributed/communicator/handshake.h"
 #include "distributed/strategies/rebroadcast.h"
 #include "distributed/strategies/strategies.h"
 #include "distributed/sums/sum_order.h"
+#include "distributed/wire/failure.h"
+#include "distributed/wire/tags.h"
 #include "training/signals.h"
 
 namespace plexaura {

@@ -9,8 +9,8 @@
 
 #include "core/exchange/rank_lost.h"
 #include "core/exchange/weights_immigration.h"
-#include "distributed/communicator.h"
-#include "distributed/roles.h"
+#include "distributed/communicator/communicator.h"
+#include "distributed/communicator/roles.h"
 #include "models/programs/report.h"
 #include "models/programs/run_config.h"
 #include "training/trainer.h"

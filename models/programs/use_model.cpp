@@ -9,7 +9,7 @@
 
 #include "backends/registry.h"
 #include "core/base/print.h"
-#include "distributed/handshake.h"
+#include "distributed/communicator/handshake.h"
 #include "models/programs/report.h"
 #include "training/data/loader.h"
 #include "training/evaluation.h"

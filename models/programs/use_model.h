@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 #include "models/programs/command_line.h"
 #include "models/programs/run_config.h"
 #include "models/programs/trained_data.h"

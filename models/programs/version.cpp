@@ -4,8 +4,8 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "core/device/backend.h"
-#include "distributed/communicator.h"
-#include "distributed/visiting/seal.h"
+#include "distributed/communicator/communicator.h"
+#include "distributed/seal/seal.h"
 
 namespace plexaura {
 

@@ -12,10 +12,10 @@
 
 #include "core/base/events.h"
 #include "core/base/print.h"
+#include "distributed/seal/seal.h"
+#include "distributed/servers/jobs/visited_server.h"
+#include "distributed/servers/jobs/visiting.h"
 #include "distributed/strategies/strategies.h"
-#include "distributed/strategies/visiting.h"
-#include "distributed/visiting/seal.h"
-#include "distributed/visiting/visited_server.h"
 #include "models/programs/distributed_config.h"
 #include "models/programs/outputs.h"
 #include "training/checkpoint.h"

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/exchange/weights_immigration.h"
-#include "distributed/communicator.h"
-#include "distributed/visiting/visitor.h"
+#include "distributed/communicator/communicator.h"
+#include "distributed/servers/jobs/visitor.h"
 #include "models/programs/command_line.h"
 #include "models/programs/run_config.h"
 #include "models/programs/trained_data.h"

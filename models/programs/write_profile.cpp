@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "distributed/long_text.h"
+#include "distributed/communicator/long_text.h"
 #include "training/on_rank_0.h"
 
 namespace plexaura {

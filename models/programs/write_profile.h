@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/base/profile.h"
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 
 namespace plexaura {
 

@@ -16,12 +16,11 @@ if ! command -v "$compiler" > /dev/null || [ ! -e /usr/include/sodium.h ]; then
 fi
 
 cd "$root"
-sources=(tests/fuzz/letters_fuzzer.cpp tests/distributed/visiting/storm.cpp distributed/texts.cpp distributed/group/reduce.cpp
-  distributed/server/client_table.cpp distributed/server/server_rule.cpp
-  distributed/server/push_judge.cpp distributed/server/recent_pushes.cpp distributed/sodium/*.cpp distributed/visiting/*.cpp)
+shopt -s extglob
+sources=(tests/fuzz/letters_fuzzer.cpp tests/distributed/servers/jobs/storm.cpp distributed/wire/texts.cpp distributed/node/reduce.cpp
+  distributed/seal/*.cpp distributed/servers/*.cpp distributed/servers/jobs/!(visiting).cpp)
 objects=()
 for source in "${sources[@]}"; do
-  [ -e "$source" ] || continue
   object=$folder/objects/${source//\//_}.o
   objects+=("$object")
   "$compiler" -std=c++20 -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -DPLEXAURA_HAS_SODIUM \

@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "tests/distributed/visiting/storm.h"
+#include "tests/distributed/servers/jobs/storm.h"
 #include "tests/support/temporary_folder.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <plexaura/core/ops/unary.h>
 #include <plexaura/core/params/module.h>
 #include <plexaura/core/vm/vm.h>
-#include <plexaura/distributed/run_ranks.h>
+#include <plexaura/distributed/communicator/run_ranks.h>
 #include <plexaura/models/zoo/model.h>
 #include <plexaura/training/schedule.h>
 

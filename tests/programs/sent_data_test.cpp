@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "distributed/group/group_communicator.h"
-#include "tests/distributed/group/thread_transport.h"
+#include "distributed/communicator/group_communicator.h"
+#include "tests/distributed/wire/thread_transport.h"
 #include "training/data/remote_dataset.h"
 
 namespace plexaura::testing::sent_data_test {

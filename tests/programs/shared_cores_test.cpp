@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "distributed/group/group_communicator.h"
-#include "tests/distributed/group/thread_transport.h"
+#include "distributed/communicator/group_communicator.h"
+#include "tests/distributed/wire/thread_transport.h"
 
 namespace plexaura::testing::shared_cores_test {
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/cpu/cpu_backend.h"
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 
 namespace plexaura::testing::version_test {
 

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "distributed/group/group_communicator.h"
-#include "tests/distributed/group/thread_transport.h"
+#include "distributed/communicator/group_communicator.h"
+#include "tests/distributed/wire/thread_transport.h"
 #include "tests/support/temporary_folder.h"
 
 namespace plexaura::testing::write_profile_test {

@@ -1,4 +1,4 @@
-"""How long ranks take to exchange bytes: what distributed/sums and distributed/strategies/root_sum.cpp do, in closed form.
+"""How long ranks take to exchange bytes: what distributed/sums and distributed/summing/root_sum.cpp do, in closed form.
 
 Each message has a latency, and costs those at both ends a moment; a link carries so many bytes a second in each direction.
 What works at the same time counts once, by its slower side."""

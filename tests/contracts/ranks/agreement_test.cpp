@@ -10,7 +10,7 @@
 #include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
 #include "core/ops/unary.h"
-#include "distributed/handshake.h"
+#include "distributed/communicator/handshake.h"
 #include "tests/contracts/device/counting_rows.h"
 #include "tests/contracts/ranks/summing_strategy.h"
 #include "tests/support/backend.h"

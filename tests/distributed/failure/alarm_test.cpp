@@ -13,9 +13,9 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/exchange/rank_lost.h"
-#include "distributed/group/rank_wait.h"
-#include "tests/distributed/group/thread_transport.h"
-#include "tests/distributed/group/topology_support.h"
+#include "distributed/failure/rank_wait.h"
+#include "tests/distributed/wire/thread_transport.h"
+#include "tests/distributed/wire/topology_support.h"
 
 namespace plexaura::testing::alarm_test {
 namespace {

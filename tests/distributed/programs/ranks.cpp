@@ -17,8 +17,8 @@
 
 #include "core/base/error.h"
 #include "core/exchange/rank_lost.h"
-#include "distributed/handshake.h"
-#include "distributed/run_ranks.h"
+#include "distributed/communicator/handshake.h"
+#include "distributed/communicator/run_ranks.h"
 #include "tests/distributed/programs/compressed_sums.h"
 #include "tests/distributed/programs/sums.h"
 

@@ -5,14 +5,14 @@
 #include <fmt/format.h>
 
 #include "backends/registry.h"
-#include "distributed/group/group_communicator.h"
-#include "distributed/handshake.h"
-#include "distributed/roles.h"
+#include "distributed/communicator/group_communicator.h"
+#include "distributed/communicator/handshake.h"
+#include "distributed/communicator/roles.h"
 #include "models/programs/distributed_config.h"
 #include "models/programs/run_config.h"
 #include "models/programs/sent_data.h"
 #include "models/zoo/model.h"
-#include "tests/distributed/group/thread_transport.h"
+#include "tests/distributed/wire/thread_transport.h"
 
 namespace plexaura::testing {
 

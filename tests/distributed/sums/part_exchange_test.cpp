@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "tests/distributed/group/topology_support.h"
 #include "tests/distributed/sums/sums_support.h"
+#include "tests/distributed/wire/topology_support.h"
 
 namespace plexaura::testing::part_exchange_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "distributed/launcher.h"
+#include "distributed/wire/launcher.h"
 #include "tests/programs/faulty/flipped_bit.h"
 
 namespace plexaura::faulty {

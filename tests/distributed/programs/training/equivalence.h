@@ -1,6 +1,6 @@
 #pragma once
 
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 #include "tests/distributed/programs/training/small_run.h"
 
 namespace plexaura::testing {

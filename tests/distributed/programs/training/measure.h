@@ -1,6 +1,6 @@
 #pragma once
 
-#include "distributed/communicator.h"
+#include "distributed/communicator/communicator.h"
 
 namespace plexaura::testing {
 

@@ -1,7 +1,7 @@
 #include "tests/distributed/programs/training/small_run.h"
 
 #include "backends/registry.h"
-#include "distributed/handshake.h"
+#include "distributed/communicator/handshake.h"
 #include "tests/distributed/programs/training/small_data.h"
 #include "tests/distributed/programs/training/small_model.h"
 #include "training/data/remote_dataset.h"

@@ -1,0 +1,125 @@
+#include "distributed/choices/choose_exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include "core/base/clock.h"
+#include "core/base/splitmix.h"
+#include "distributed/communicator/time_calls.h"
+
+namespace plexaura {
+namespace {
+
+constexpr std::string_view timing = "measuring in which buckets gradients cross";
+
+constexpr std::int64_t first_call_bytes = std::int64_t{1} << 16;
+constexpr std::int64_t most_call_bytes = std::int64_t{1} << 26;
+constexpr double seconds_of_sum = 0.05;   // that is long enough
+constexpr double seconds_for_sums = 0.2;  // of that size
+constexpr double seconds_for_others = 1;  // after which no other algorithm is measured
+
+constexpr std::array<std::int64_t, 4> smaller_buckets{8 << 20, 2 << 20, 512 << 10, 128 << 10};
+
+// Bytes of each, without changes of buffers and the tail, which are the same whatever the size.
+std::vector<std::int64_t> buckets_of(const Placement& placement, std::int64_t least_bytes) {
+  std::vector<std::int64_t> bytes;
+  for (const Bucket& bucket : make_buckets(placement, least_bytes))
+    bytes.push_back(bucket.count * static_cast<std::int64_t>(size_of(bucket.dtype)));
+  bytes.pop_back();
+  return bytes;
+}
+
+// Threads that compute as long as it lives.
+class BusyThreads {
+ public:
+  // Fewer where the system allows no more.
+  explicit BusyThreads(int count) {
+    try {
+      for (int i = 0; i < count; ++i)
+        threads_.emplace_back([this] {
+          while (!ends_.load(std::memory_order_relaxed)) compute();
+        });
+    } catch (const std::system_error&) {
+    }
+  }
+  ~BusyThreads() {
+    ends_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  BusyThreads(const BusyThreads&) = delete;
+  BusyThreads& operator=(const BusyThreads&) = delete;
+
+ private:
+  // A few microseconds.
+  static void compute() {
+    volatile std::uint64_t number = 1;
+    for (int i = 0; i < 1000; ++i) number = splitmix_scatter(number);
+  }
+
+  std::atomic<bool> ends_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// By the algorithm that is chosen. Beside a backward pass, which takes the cores, each call begins later: that is in the latency, and
+// not in the rate.
+CallSpeed measure_sums(Communicator& ranks, SharedWindow& window, DType dtype,
+                       const ExchangeQuestion& question) {
+  const auto sum = [&](std::int64_t bytes) {
+    ranks.sum_window(window, 0, dtype, bytes / static_cast<std::int64_t>(size_of(dtype)), timing);
+  };
+  CallSpeed speed = speed_of(ranks, sum,
+                             {.first_bytes = first_call_bytes,
+                              .most_bytes = static_cast<std::int64_t>(window.bytes()),
+                              .seconds_of_call = seconds_of_sum,
+                              .seconds_for_calls = seconds_for_sums},
+                             timing);
+  if (!question.overlaps) return speed;
+  const BusyThreads busy(question.threads);
+  speed.latency = latency_of(ranks, sum, timing);
+  return speed;
+}
+
+// The largest bucket of all that there are to choose from, as far as calls of that size are made.
+std::int64_t largest_call(const ExchangeQuestion& question, const Placement& placement) {
+  std::int64_t largest = first_call_bytes;
+  for (const std::int64_t least : question.bucket_bytes)
+    largest = std::max(largest, std::ranges::max(buckets_of(placement, least)));
+  return std::min(largest, most_call_bytes);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> bucket_sizes_from(std::int64_t first) {
+  std::vector<std::int64_t> sizes{first};
+  sizes.insert(sizes.end(), smaller_buckets.begin(), smaller_buckets.end());
+  return sizes;
+}
+
+ExchangeWay choose_exchange(const ExchangeQuestion& question, const Placement& placement,
+                            Communicator& ranks) {
+  const double begin = seconds_now();
+  const auto size = static_cast<std::size_t>(largest_call(question, placement));
+  SharedWindow window = ranks.allocate_shared(size, timing);
+  std::vector<ExchangeWay> ways;
+  for (const std::string& algorithm : question.algorithms) {
+    const double spent = time_of(
+        ranks, 1, [&] { return seconds_now() - begin; }, timing);
+    if (!ways.empty() && spent > seconds_for_others) break;
+    ranks.choose_algorithm(algorithm);
+    const CallSpeed calls = measure_sums(ranks, window, placement.types.gradients, question);
+    for (const std::int64_t least : question.bucket_bytes)
+      ways.push_back(
+          {algorithm, least, expected_seconds(buckets_of(placement, least), calls, question.overlaps)});
+  }
+  // Ranks of different processors may round differently.
+  const std::size_t mine = choose_way(ways);
+  ExchangeWay chosen = ways[std::stoull(ranks.gather_all(std::to_string(mine), timing).front())];
+  ranks.choose_algorithm(chosen.algorithm);
+  return chosen;
+}
+
+}  // namespace plexaura

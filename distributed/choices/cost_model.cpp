@@ -1,0 +1,92 @@
+#include "distributed/choices/cost_model.h"
+
+#include <algorithm>
+
+#include "distributed/sums/sum_order.h"
+
+namespace plexaura {
+namespace {
+
+using Ranks = std::vector<int>;
+
+std::vector<Ranks> ranks_by_host(const RankPlaces& places) {
+  std::vector<Ranks> hosts(static_cast<std::size_t>(places.hosts()));
+  for (std::size_t rank = 0; rank < places.host_of.size(); ++rank)
+    hosts[static_cast<std::size_t>(places.host_of[rank])].push_back(static_cast<int>(rank));
+  return hosts;
+}
+
+// A host gives each other one its sums of that one's share, a sum for each block of ranks, and the whole sums of its own.
+double of_hosts_that_add(const Ranks& host, double hosts, int ranks, double bytes) {
+  const auto blocks = static_cast<double>(blocks_among(host, ranks).size());
+  return (hosts - 1) * (blocks + 1) * bytes / hosts;
+}
+
+// So does each of its ranks, with each rank elsewhere.
+double of_ranks_that_add(double pairs, double ranks, double bytes) { return pairs * 2 * bytes / ranks; }
+
+bool is_clearly_faster(double one, double other) {
+  return one <= clearly_faster * other && one <= other - least_saving;
+}
+
+bool is_clearly_faster(const ExpectedSeconds& one, const ExpectedSeconds& other) {
+  return is_clearly_faster(one.least, other.least) && is_clearly_faster(one.most, other.most);
+}
+
+double seconds_of(const std::vector<Crossing>& bucket, const RankPlaces& places, const LinkSpeed& links) {
+  double seconds = 0;
+  for (const Crossing& crossing : bucket) {
+    const bool are_blocks = crossing.call == Crossing::Call::blocks;
+    const double speed = are_blocks ? links.block_bytes_per_second : links.sum_bytes_per_second;
+    seconds += links.latency + bytes_leaving(places, crossing) / speed;
+  }
+  return seconds;
+}
+
+}  // namespace
+
+int RankPlaces::hosts() const { return 1 + std::ranges::max(host_of); }
+
+RankPlaces places_that_compress(const RankPlaces& places) {
+  if (!hosts_add_first(places.hosts(), static_cast<int>(places.host_of.size()))) return places;
+  RankPlaces first_ranks;
+  for (int host = 0; host < places.hosts(); ++host) first_ranks.host_of.push_back(host);
+  return first_ranks;
+}
+
+double bytes_leaving(const RankPlaces& places, const Crossing& crossing) {
+  const auto bytes = static_cast<double>(crossing.bytes);
+  const auto ranks = static_cast<double>(places.host_of.size());
+  const bool hosts_add = crossing.call == Crossing::Call::sum_in_windows && places.shares_memory;
+  double most = 0;
+  for (const Ranks& host : ranks_by_host(places)) {
+    const auto here = static_cast<double>(host.size());
+    const double pairs = here * (ranks - here);  // of a rank here and one elsewhere
+    double leaving = pairs * bytes;
+    if (hosts_add)
+      leaving = of_hosts_that_add(host, places.hosts(), static_cast<int>(places.host_of.size()), bytes);
+    else if (crossing.call != Crossing::Call::blocks)
+      leaving = of_ranks_that_add(pairs, ranks, bytes);
+    most = std::max(most, leaving);
+  }
+  return most;
+}
+
+ExpectedSeconds expected_seconds(const MethodWork& work, const LinkSpeed& links, bool overlaps) {
+  double all = 0;
+  double last = 0;
+  for (const std::vector<Crossing>& bucket : work.buckets) {
+    last = seconds_of(bucket, work.places, links);
+    all += last;
+  }
+  return {work.name, work.compute_seconds + (overlaps ? last : all), work.compute_seconds + all};
+}
+
+std::size_t choose(std::span<const ExpectedSeconds> methods) {
+  std::size_t chosen = 0;
+  for (std::size_t i = 1; i < methods.size(); ++i)
+    if (is_clearly_faster(methods[i], methods[chosen])) chosen = i;
+  return chosen;
+}
+
+}  // namespace plexaura

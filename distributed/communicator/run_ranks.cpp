@@ -1,0 +1,99 @@
+#include "distributed/communicator/run_ranks.h"
+
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <new>
+#include <string>
+#include <thread>
+
+#include "core/base/events.h"
+#include "core/base/print.h"
+#include "core/exchange/rank_lost.h"
+#include "distributed/failure/cut_off.h"
+#include "distributed/wire/launcher.h"
+
+namespace plexaura {
+namespace {
+
+// A std::bad_alloc says no more than its name.
+std::string sentence_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) == nullptr) return error.what();
+  return "out of memory: this machine has less than the run asks for; reduce training.batch_size, "
+         "data.image_size or the model";
+}
+
+void tell_error(const std::exception& error, const std::string& text, int status) {
+  if (const auto* loss = dynamic_cast<const RankLost*>(&error); loss != nullptr && !loss->ranks().empty())
+    return tell_event(EventKind::lost, loss->ranks().front(), text);
+  tell_event(speaks(error) ? EventKind::error : EventKind::echo, status, text);
+}
+
+int report(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  const int status = known != nullptr ? known->exit_status() : 1;
+  tell_error(error, sentence_of(error), status);
+  if (speaks(error)) print_error(sentence_of(error));
+  return status;
+}
+
+// For a rank that ends before all have met: mpirun kills the others then, also the one that has to print the error.
+void let_another_speak(const std::exception& error) {
+  if (!speaks(error)) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+}
+
+// When the network is whole again, Open MPI 5's mpirun hears of this end, and lets the others go on. A rank that returns a
+// status other than 0 it counts twice, and would end the others with the last one that it has counted.
+void end_unlike_others() { raise(SIGKILL); }
+
+struct Ending {
+  int status = 0;
+  bool together = false;  // all ranks have come to the end of their work
+  bool cut_off = false;
+};
+
+bool is_cut_off(const std::exception& error) { return dynamic_cast<const CutOff*>(&error) != nullptr; }
+
+Ending leave_with(const std::exception& error, Communicator& communicator) {
+  const int status = report(error);
+  tell_event(EventKind::end, status);  // before it leaves, as it may be killed then
+  const bool together = communicator.leave(status);
+  if (!together) let_another_speak(error);
+  return {status, together, is_cut_off(error)};
+}
+
+Ending run_body(Communicator& communicator, const std::function<int(Communicator&)>& body) {
+  tell_event(EventKind::ready, communicator.size());
+  int status = 0;
+  try {
+    status = body(communicator);
+  } catch (const std::exception& error) {
+    return leave_with(error, communicator);
+  }
+  if (status != 0) tell_event(EventKind::end, status);
+  return {status, communicator.leave(0)};
+}
+
+// When this returns, MPI is closed, or is not to be: see Communicator::leave().
+Ending run_all(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body) {
+  try {
+    const std::unique_ptr<Communicator> communicator = make_communicator(options);
+    return run_body(*communicator, body);
+  } catch (const std::exception& error) {
+    const int status = report(error);
+    let_another_speak(error);
+    return {status, false};
+  }
+}
+
+}  // namespace
+
+int run_ranks(const CommunicatorOptions& options, const std::function<int(Communicator&)>& body) {
+  const Ending ending = run_all(options, body);
+  tell_event(EventKind::end, ending.status);
+  if (ending.cut_off) end_unlike_others();
+  if (ending.status != 0 && ending.together) hurry_launcher();
+  return ending.status;
+}
+
+}  // namespace plexaura

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "distributed/failure/alarm.h"
+#include "distributed/failure/rank_wait.h"
+#include "distributed/wire/call_signature.h"
+#include "distributed/wire/inbox.h"
+#include "distributed/wire/outbox.h"
+#include "distributed/wire/topology.h"
+#include "distributed/wire/transport.h"
+
+namespace plexaura {
+
+// Each rank sends a block of bytes to each other rank. Blocks travel in pieces, so that each piece that comes shows a
+// waiting rank that the others are at work.
+class AllToAll {
+ public:
+  // All of them must outlive it.
+  AllToAll(Transport& transport, const Topology& topology, Alarm& alarm)
+      : transport_(transport), topology_(topology), alarm_(alarm), inbox_(transport), outbox_(transport) {}
+
+  // `call.count` is the length of a block. All ranks are known to be here and to mean the same call. Throws an Error (see
+  // speaks()) where another rank is lost, and where nothing comes before the deadline.
+  void run(const CallSignature& call, double deadline_seconds, std::span<const std::byte> blocks,
+           std::span<std::byte> received);
+
+ private:
+  // The same stretch of each block.
+  struct Piece {
+    std::size_t begin;
+    std::size_t bytes;
+    std::size_t block;  // length of the whole block
+
+    std::size_t at(int rank) const { return static_cast<std::size_t>(rank) * block + begin; }
+  };
+  void expect(const Piece& piece);
+  void send(const Piece& piece, std::span<const std::byte> blocks);
+  void take(const Piece& piece, std::span<std::byte> received, RankWait& wait);
+
+  Transport& transport_;
+  const Topology& topology_;
+  Alarm& alarm_;
+  Inbox inbox_;
+  Outbox outbox_;
+};
+
+}  // namespace plexaura

@@ -1,0 +1,170 @@
+#include "distributed/servers/ranks/client_group.h"
+
+#include <array>
+#include <exception>
+#include <fmt/format.h>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/base/error.h"
+#include "distributed/exchange/bucket_name.h"
+#include "distributed/node/reduce.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::string_view size_name = "group";
+constexpr int tag = 0;
+// For what comes when other clients have done their work.
+constexpr double patience_for_others_seconds = 3600;
+
+}  // namespace
+
+ClientGroup::ClientGroup(std::unique_ptr<Communicator> trainers, int size, ParameterClient* client,
+                         bool may_wait)
+    : trainers_(std::move(trainers)),
+      ranks_(trainers_->split(trainers_->rank() / size, "the ranks of a client")),
+      client_(client),
+      // The lowest rank has its own deadline with the server, and is the one to tell.
+      patience_seconds_(may_wait ? patience_for_others_seconds : 2 * ranks_->deadline_seconds()) {}
+
+void ClientGroup::begin(WeightsImmigration& border) {
+  border_ = &border;
+  weights_.emplace(border);
+  for (const Bucket& bucket : border.buckets()) with_elements(bucket.dtype, [](auto) {});
+  final_.assign(border.buckets().size(), nullptr);
+}
+
+std::vector<StrategyState> ClientGroup::state() const {
+  return {{std::string(size_name), Tensor::scalar(static_cast<std::int64_t>(ranks_->size()))}};
+}
+
+void ClientGroup::take_state(const std::vector<StrategyState>& state) {
+  for (const StrategyState& part : state)
+    if (part.name == size_name) saved_size_ = part.value.as<std::int64_t>()[0];
+}
+
+void ClientGroup::check_beginning(const DealtSteps& steps) {
+  if (std::exchange(has_drawn_, true) || steps.behind == 0 || saved_size_ % ranks_->size() == 0) return;
+  const UserError error(fmt::format(
+      "the checkpoint is {} and distributed.group is {}, so that ranks of one client might have other "
+      "states of the optimizer; resume with the same group, or start from the weights alone with --weights",
+      saved_size_ == 1 ? "not of clients of several ranks"
+                       : fmt::format("of clients of {} ranks", saved_size_),
+      ranks_->size()));
+  agree_on_error(*trainers_, std::make_exception_ptr(error), "the groups of clients");
+}
+
+// Whether all are about to do the same. From the first time on that they are not they do nothing together.
+bool ClientGroup::meet(Meeting& meeting) {
+  if (has_failed_) return false;
+  meeting.stops = wants_stop_ ? 1 : 0;
+  ranks_->sum(DType::float64, reinterpret_cast<std::byte*>(&meeting), sizeof meeting / sizeof(double),
+              "what the ranks of a client are about to do");
+  const double all = ranks_->size();
+  has_failed_ = meeting.draws != all && meeting.steps != all && meeting.rests != all;
+  if (client_ != nullptr && meeting.stops > 0) client_->stop();
+  return !has_failed_;
+}
+
+Draw ClientGroup::draw(const DealtSteps& steps) {
+  check_beginning(steps);
+  if (has_rested_)
+    throw DeviceError("the ranks of a client did not do the same, though none has failed; this is a fault");
+  Meeting meeting{.draws = 1};
+  if (!meet(meeting)) return end_deal(steps);
+  std::array<std::int64_t, 2> drawn{};  // the step, and the block; below 0 where none is left
+  if (client_ != nullptr) {
+    const Draw block = client_->draw(blocks_of(steps));
+    drawn = {block.step_in_epoch, block.part.value_or(-1)};
+  }
+  share(drawn, patience_seconds_, "the next part of the epoch");
+  const auto [step, block] = drawn;
+  if (block < 0) return {step};
+  return {step, block * ranks_->size() + ranks_->rank()};
+}
+
+// The parts of a step in blocks, of which each has one for each rank. The last may have fewer, and then some ranks none.
+DealtSteps ClientGroup::blocks_of(DealtSteps steps) const {
+  const std::int64_t size = ranks_->size();
+  steps.parts = (steps.parts + size - 1) / size;
+  steps.parts_of_last = (steps.parts_of_last + size - 1) / size;
+  return steps;
+}
+
+// Of a run that ends: nobody has to train on what is left.
+Draw ClientGroup::end_deal(const DealtSteps& steps) {
+  if (client_ == nullptr) return {steps.first};
+  client_->stop();
+  while (true)
+    if (const Draw drawn = client_->draw(blocks_of(steps)); !drawn.part) return drawn;
+}
+
+void ClientGroup::average(std::size_t bucket) {
+  final_[bucket]->wait();
+  if (bucket == 0) {
+    const auto samples = static_cast<double>(border_->place().samples);
+    Meeting meeting{.steps = 1, .samples = samples};
+    if (meet(meeting)) weight_ = samples / meeting.samples;
+  }
+  if (has_failed_) return;
+  const DType dtype = border_->buckets()[bucket].dtype;
+  const std::span<std::byte> bytes = border_->gradients(bucket).first(averaged(bucket) * size_of(dtype));
+  with_elements(dtype, [&]<class T>(T) {
+    for (T& element : elements_of<T>(bytes)) element *= static_cast<T>(weight_);
+  });
+  ranks_->sum(dtype, bytes.data(), static_cast<std::int64_t>(averaged(bucket)),
+              BucketName(bucket, border_->step()));
+}
+
+// Elements: the tail behind the last ones stays each rank's own.
+std::size_t ClientGroup::averaged(std::size_t bucket) const {
+  const bool is_last = bucket + 1 == border_->buckets().size();
+  return static_cast<std::size_t>(border_->buckets()[bucket].count - (is_last ? tail_count : 0));
+}
+
+void ClientGroup::count_step() {
+  if (!has_failed_)
+    share_weights(client_ != nullptr && client_->count_step(), patience_seconds_,
+                  "the weights of the server");
+}
+
+void ClientGroup::rest() {
+  Meeting meeting{.rests = 1};
+  const bool are_together = meet(meeting);
+  if (client_ != nullptr) client_->rest();
+  wants_stop_ = false;
+  has_rested_ = !are_together;
+  if (!are_together) return;
+  share_weights(client_ != nullptr, patience_for_others_seconds, "the weights of all clients");
+  share_state();
+}
+
+// On processors of several kinds updates may round differently, and states would drift apart.
+void ClientGroup::share_state() {
+  std::vector<std::byte> state = border_->emigrate_state();
+  ranks_->broadcast(state.data(), state.size(), 0, "the optimizer's state of a client");
+  if (client_ == nullptr) border_->immigrate_state(state, border_->placement());
+}
+
+// From the lowest rank to the others, which wait until it has it.
+template <class T>
+void ClientGroup::share(T& value, double patience_seconds, std::string_view what) {
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(&value, 1));
+  if (client_ == nullptr) return ranks_->receive({0, tag, patience_seconds}, bytes, what);
+  for (int rank = 1; rank < ranks_->size(); ++rank) ranks_->send({rank, tag}, bytes, what);
+}
+
+// `are_new`: on the lowest rank, whether it has got some.
+void ClientGroup::share_weights(bool are_new, double patience_seconds, std::string_view what) {
+  std::int64_t follow = are_new ? 1 : 0;
+  share(follow, patience_seconds, what);
+  if (follow == 0) return;
+  const std::span<std::byte> own = weights_->fetch();
+  ranks_->broadcast(own.data(), own.size(), 0, what);
+  if (client_ == nullptr) weights_->store();
+}
+
+}  // namespace plexaura

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+
+#include "distributed/summing/bucket_sum.h"
+
+namespace plexaura {
+
+// The strategy `allreduce`. Where the backend's memory is host memory the gradient arena is a window that the
+// ranks of a node share: each rank sums its part of a bucket right in the arenas of all, and nothing is
+// copied. Between nodes, and where ranks cannot share memory, sums travel in messages.
+class AllReduce final : public BucketSum {
+ public:
+  using BucketSum::BucketSum;
+
+  // Collective.
+  std::unique_ptr<Memory> gradient_memory(std::size_t bytes) override;
+
+ private:
+  void sum(std::size_t /*bucket*/, DType dtype, std::span<std::byte> gradients,
+           std::string_view what) override;
+
+  std::shared_ptr<SharedWindow> window_;  // shared with the memory that the parameter store holds
+};
+
+}  // namespace plexaura

@@ -1,0 +1,76 @@
+#include "distributed/summing/mail_courier.h"
+
+#include <exception>
+#include <utility>
+
+namespace plexaura {
+
+namespace {
+
+constexpr int reader = 0;  // the rank that sends
+// Enough for one step to travel while the one before it waits to be taken. Where all of it is read ahead of a rank that
+// falls behind, as in validation, the rest waits on rank 0, in what the mailbox holds.
+constexpr std::int64_t most_arriving = 2;
+constexpr double seconds_between_looks = 0.1;
+
+int tag_of(Courier::Stream stream) { return static_cast<int>(stream); }
+
+}  // namespace
+
+MailCourier::MailCourier(std::unique_ptr<Mailbox> mailbox)
+    : mailbox_(std::move(mailbox)),
+      driver_(*mailbox_, {tag_of(Stream::training), tag_of(Stream::validation)}, most_arriving) {}
+
+void MailCourier::send(Stream stream, int to, std::span<const std::byte> parcel) {
+  const auto lock = driver_.hold();
+  const int tag = tag_of(stream);
+  const double deadline = patience(stream);
+  for (const Wait wait(deadline); !gone_.contains(to) && mailbox_->post(to, tag, parcel) == Posted::full;) {
+    if (const auto letter = mailbox_->take(tag, seconds_between_looks)) gone_.insert(letter->from);
+    if (wait.expired()) mailbox_->give_up(deadline, "room for samples");
+  }
+}
+
+std::optional<std::vector<std::byte>> MailCourier::receive(Stream stream, std::string_view what) {
+  const auto lock = driver_.hold();
+  const double deadline = patience(stream);
+  std::optional<Letter> letter = mailbox_->take_from_living(tag_of(stream), deadline, what);
+  if (!letter) mailbox_->give_up(deadline, what);
+  if (letter->bytes.empty()) return std::nullopt;
+  return std::move(letter->bytes);
+}
+
+void MailCourier::close(Stream stream, bool in_error) noexcept {
+  const int tag = tag_of(stream);
+  try {
+    const auto lock = driver_.hold();
+    if (mailbox_->rank() == reader)
+      for (int to = 0; to < mailbox_->size(); ++to) {
+        if (to != reader) mailbox_->post(to, tag, {});
+      }
+    else if (in_error)
+      mailbox_->post(reader, tag, {});
+    else
+      drop_rest(stream);
+  } catch (const std::exception&) {
+    // The run ends, and says why elsewhere.
+  }
+}
+
+// Up to the letter that closes the stream. Whoever waits for rank 0 behind this says why it does not come.
+void MailCourier::drop_rest(Stream stream) {
+  for (Wait wait(patience(stream)); !wait.expired() && !mailbox_->is_lost(reader);) {
+    const auto letter = mailbox_->take(tag_of(stream), seconds_between_looks);
+    if (letter && letter->bytes.empty()) return;
+    if (letter) wait.progressed();
+  }
+}
+
+// A rank may take long over its share of a validation: see training/on_rank_0.h. As long as this one waits here, a thread
+// beside it tells the others that it is at work. That thread also finds out who is lost or hangs, which ends all waits.
+double MailCourier::patience(Stream stream) const {
+  constexpr double years = 1e9;
+  return stream == Stream::validation ? years : mailbox_->deadline_seconds();
+}
+
+}  // namespace plexaura

@@ -1,0 +1,55 @@
+#include "distributed/summing/send_receive.h"
+
+#include "distributed/exchange/bucket_name.h"
+#include "distributed/wire/tags.h"
+
+namespace plexaura {
+
+namespace {
+
+constexpr std::int64_t no_step = 0;
+// Validation and checkpoints come between two steps. Ranks that are lost are found before.
+constexpr double patience_seconds = 86'400;
+
+int lowest_but(int server) { return server == 0 ? 1 : 0; }
+
+}  // namespace
+
+SendReceive::SendReceive(Communicator& communicator, int server)
+    : BucketSum(communicator), server_(server), sum_(communicator, server, false) {}
+
+RankRole SendReceive::role() const {
+  return communicator().rank() == server_ ? RankRole::serves : RankRole::trains;
+}
+
+// The lowest rank that trains tells the server that another step comes, or that none does.
+void SendReceive::announce(std::int64_t step) {
+  if (communicator().rank() != lowest_but(server_)) return;
+  communicator().send({.rank = server_, .tag = tag::steps_of_server}, std::as_bytes(std::span(&step, 1)),
+                      "the number of the next step");
+}
+
+std::int64_t SendReceive::hear_step() {
+  std::int64_t step = no_step;
+  communicator().receive({lowest_but(server_), tag::steps_of_server, patience_seconds},
+                         std::as_writable_bytes(std::span(&step, 1)), "the number of the next step");
+  return step;
+}
+
+// The server has patience until it hears of a step, and the deadline of the communicator behind that: the step is
+// announced when its first bucket is computed.
+void SendReceive::sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients,
+                      std::string_view what) {
+  if (bucket == 0) announce(border().step());
+  sum_.sum(dtype, gradients, what);
+}
+
+void SendReceive::end() { announce(no_step); }
+
+void SendReceive::serve(WeightsImmigration& border) {
+  for (std::int64_t step = hear_step(); step != no_step; step = hear_step())
+    for (std::size_t bucket = 0; bucket < border.buckets().size(); ++bucket)
+      sum_.sum(border.buckets()[bucket].dtype, border.gradients(bucket), BucketName(bucket, step));
+}
+
+}  // namespace plexaura

@@ -1,0 +1,94 @@
+#include "distributed/servers/jobs/connection.h"
+
+#include <array>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/support/error_text.h"
+
+namespace plexaura::testing::connection_test {
+
+namespace {
+
+bool has_ipv6() {
+  ServerPlace place;
+  return user_error([&] { listen_at({.address = "::1"}, place); }).empty();
+}
+
+}  // namespace
+
+TEST_CASE("connection: a place is reached as long as somebody listens there") {
+  ServerPlace place;
+  OwnDescriptor listener = listen_at({}, place);
+  CHECK(place.host == "127.0.0.1");
+  CHECK(connect_to(place, 10).is_there());
+  listener = OwnDescriptor();
+  CHECK_FALSE(connect_to(place, 10).is_there());
+  CHECK_FALSE(connect_to({"no such host.invalid", place.port, ""}, 10).is_there());
+}
+
+TEST_CASE("connection: without an address only this host is listened to") {
+  ServerPlace place;
+  const OwnDescriptor listener = listen_at({}, place);
+  sockaddr_in bound{};
+  socklen_t size = sizeof bound;
+  REQUIRE(getsockname(listener.number(), reinterpret_cast<sockaddr*>(&bound), &size) == 0);
+  CHECK(bound.sin_addr.s_addr == htonl(INADDR_LOOPBACK));
+}
+
+TEST_CASE("connection: an address for all is told by the name of this host") {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  for (const char* address : {"0.0.0.0", "::"}) {
+    if (!has_ipv6() && address == std::string("::")) continue;
+    CAPTURE(address);
+    ServerPlace place;
+    const OwnDescriptor listener = listen_at({.address = address}, place);
+    CHECK(place.host == name.data());
+    CHECK(connect_to(place, 10).is_there());
+    CHECK(connect_to({"127.0.0.1", place.port, ""}, 10).is_there());
+  }
+}
+
+TEST_CASE("connection: by IPv6, and by whichever address of a host is listened at") {
+  if (!has_ipv6()) {
+    MESSAGE("skipped: this host has no IPv6");
+    return;
+  }
+  ServerPlace place;
+  const OwnDescriptor listener = listen_at({.address = "::1"}, place);
+  CHECK(place.host == "::1");
+  CHECK(connect_to(place, 10).is_there());
+  CHECK_FALSE(connect_to({"127.0.0.1", place.port, ""}, 10).is_there());
+}
+
+TEST_CASE("connection: a port of one's own, which is free again at once") {
+  ServerPlace place;
+  OwnDescriptor listener = listen_at({}, place);
+  const int port = place.port;
+  const OwnDescriptor connection = connect_to(place, 10);
+  CHECK(
+      user_error([&] { listen_at({.port = port}, place); }) ==
+      "--serve cannot listen at 127.0.0.1, port " + std::to_string(port) +
+          ": Address already in use; give --address an address of this host, and --port a port that is free");
+  OwnDescriptor inside(accept(listener.number(), nullptr, nullptr));
+  listener = OwnDescriptor();
+  inside = OwnDescriptor();  // closed by the server first: the system keeps the port for a while
+  listener = listen_at({.port = port}, place);
+  CHECK(place.port == port);
+}
+
+TEST_CASE("connection: an address of another host is refused") {
+  ServerPlace place;
+  CHECK(user_error([&] { listen_at({.address = "192.0.2.1"}, place); }) ==
+        "--serve cannot listen at 192.0.2.1: Cannot assign requested address; give --address an address of "
+        "this "
+        "host, and --port a port that is free");
+  CHECK(user_error([&] {
+          listen_at({.address = "no such host.invalid"}, place);
+        }).starts_with("--serve cannot listen at no such host.invalid: "));
+}
+
+}  // namespace plexaura::testing::connection_test

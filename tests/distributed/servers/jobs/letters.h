@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <poll.h>
+#include <span>
+#include <string>
+#include <sys/socket.h>
+#include <utility>
+
+#include "distributed/servers/jobs/connection.h"
+#include "distributed/servers/jobs/line.h"
+
+namespace plexaura::testing {
+
+inline const std::string a_key(64, '7');
+
+// Until both ends know that the other one knows the key.
+inline void prove(Line& line) {
+  while (!line.prove()) await_line(line, !line.has_sent_all(), 1);
+}
+
+// The next letter, however long it takes to come.
+inline LineLetter take_letter(Line& line) {
+  while (true) {
+    if (auto letter = line.take()) return *std::move(letter);
+    await_line(line, false, 1);
+  }
+}
+
+inline void post_letter(Line& line, const LineHead& head, std::span<const std::byte> content = {}) {
+  line.post(head, content);
+  while (!line.flush()) await_line(line, true, 1);
+}
+
+// A connection of somebody who has the key, and may do with it what no client does.
+inline Line line_to(const ServerPlace& place) {
+  Line line(connect_to(place, 10), Seal::Side::client, place.key, std::size_t{64} << 20);
+  prove(line);
+  return line;
+}
+
+// A connection of somebody who has no key.
+inline OwnDescriptor stranger_to(const ServerPlace& place) { return connect_to(place, 10); }
+
+inline void send_raw(const OwnDescriptor& socket, std::span<const std::byte> bytes) {
+  send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
+// All that comes, until the other end closes or breaks the connection.
+inline std::string read_to_end(const OwnDescriptor& socket) {
+  std::string all;
+  char next = 0;
+  pollfd wait{socket.number(), POLLIN, 0};
+  while (true) {
+    poll(&wait, 1, -1);
+    const ssize_t got = recv(socket.number(), &next, 1, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN)) return all;
+    if (got > 0) all += next;
+  }
+}
+
+}  // namespace plexaura::testing

@@ -1,0 +1,39 @@
+#include "tests/distributed/servers/jobs/storm.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <random>
+#include <vector>
+
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing::storm_test {
+
+namespace {
+
+// Many small bytes, which choose the first of several ways, and some of all kinds.
+std::vector<std::byte> random_bytes(std::mt19937& random) {
+  std::vector<std::byte> bytes(random() % 400 + 1);
+  const std::uint32_t most = random() % 3 == 0 ? 256 : 10;
+  std::ranges::generate(bytes, [&] { return static_cast<std::byte>(random() % most); });
+  return bytes;
+}
+
+}  // namespace
+
+// tests/fuzz/letters.sh goes on with this for as long as one likes.
+TEST_CASE("visited server: serves on whatever letters come") {
+  const TemporaryFolder folder;
+  Storm storm(folder.path());
+  CHECK(storm.serves());
+  for (std::uint32_t seed = 0; seed < 2000; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    storm.send(random_bytes(random));
+    if (seed % 100 == 0) REQUIRE(storm.serves());
+  }
+  CHECK(storm.serves());
+}
+
+}  // namespace plexaura::testing::storm_test

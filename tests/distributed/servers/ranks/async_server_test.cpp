@@ -1,0 +1,454 @@
+#include "distributed/servers/ranks/async_server.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "distributed/communicator/group_communicator.h"
+#include "tests/distributed/strategies/iris_run.h"
+#include "tests/distributed/strategies/moved_ranks.h"
+#include "tests/distributed/wire/thread_transport.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing::async_server_test {
+
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+// A client whose steps the test makes.
+class Client {
+ public:
+  explicit Client(AsyncServer& strategy) : strategy_(strategy), rank_(strategy) {}
+
+  void step(double to) { rank_.step({.number = 1, .samples = 4}, to); }
+  Numbers values() const { return rank_.values(); }
+  // Whether there was another part of so many steps to draw.
+  bool draws(std::int64_t steps) {
+    return strategy_.dealer()
+        ->draw({.first = 0, .end = steps, .parts = 2, .parts_of_last = 2})
+        .part.has_value();
+  }
+  void rest() { strategy_.show_weights(); }
+
+ private:
+  AsyncServer& strategy_;
+  MovedRank rank_;
+};
+
+using Life = std::function<void(Client&)>;
+
+// Of servers and two clients with these lives, each on a thread of its own: what the first server tells at the end.
+std::string account_of(const AsyncServerOptions& options, const std::array<Life, 2>& lives,
+                       double deadline_seconds = 60) {
+  const int rank_count = options.servers + 2;
+  std::string account;
+  ThreadNetwork network(rank_count);
+  const auto ends = endings(rank_count, [&](int rank) {
+    GroupCommunicator all(network.transport(rank), {.deadline_seconds = deadline_seconds});
+    AsyncServer strategy(all, options);
+    if (strategy.role() == RankRole::serves) {
+      MovedRank(strategy).serve();
+      if (rank == 0) account = strategy.account();
+    } else {
+      Client client(strategy);
+      lives.at(static_cast<std::size_t>(rank - options.servers))(client);
+      strategy.end();
+    }
+    all.leave(0);
+  });
+  CHECK(ends == std::vector<std::string>(static_cast<std::size_t>(rank_count), "fine"));
+  return account;
+}
+
+// The rows of clients without their idle share, and the histogram.
+bool tells(const std::string& account, const std::string& text) {
+  CAPTURE(account);
+  return account.find(text) != std::string::npos;
+}
+
+// One client pushes after the other has; values of both, behind that and when all have rested.
+struct Pushed {
+  std::array<Numbers, 2> behind;
+  std::array<Numbers, 2> rested;
+  std::string account;
+};
+
+Pushed push_one_after_the_other(const AsyncServerOptions& options) {
+  Pushed pushed;
+  std::promise<void> done;
+  const Life first = [&](Client& client) {
+    client.step(8);
+    pushed.behind[0] = client.values();
+    done.set_value();
+    client.rest();
+    pushed.rested[0] = client.values();
+  };
+  const Life second = [&](Client& client) {
+    done.get_future().wait();
+    client.step(16);
+    pushed.behind[1] = client.values();
+    client.rest();
+    pushed.rested[1] = client.values();
+  };
+  pushed.account = account_of(options, {first, second});
+  return pushed;
+}
+
+const Life idle = [](Client& client) { client.rest(); };
+
+const std::vector<std::string> mixed{"distributed.strategy=async-server", "distributed.push_every=4"};
+const std::vector<std::string> added{"distributed.strategy=downpour", "distributed.push_every=4"};
+
+std::vector<std::string> with(std::vector<std::string> settings, const std::vector<std::string>& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+// The first gets the answer to its first push with that of the other, and has gone from 8 to 12 meanwhile: what it has
+// learned since stays, and its buffer is its own until it rests.
+Pushed go_on_behind_a_push(const ServerRule& rule, int servers = 1) {
+  Pushed pushed;
+  std::promise<void> went_on;
+  const Life fast = [&](Client& client) {
+    client.step(8);
+    client.step(8);
+    client.step(9);
+    pushed.behind[0] = client.values();
+    went_on.set_value();
+    client.step(12);
+    pushed.behind[1] = client.values();
+    client.rest();
+    pushed.rested[0] = client.values();
+  };
+  const Life slow = [&](Client& client) {
+    went_on.get_future().wait();
+    client.step(16);
+    client.step(16);
+    client.rest();
+    pushed.rested[1] = client.values();
+  };
+  pushed.account = account_of(
+      {.servers = servers, .rule = rule, .push_every = 2, .max_staleness = 0, .client = ClientKind::threaded},
+      {fast, slow});
+  return pushed;
+}
+
+// Step 18 is within an epoch. Each rank goes on with its own state of the optimizer.
+void check_resumed(const std::string& client, int servers = 1) {
+  const TemporaryFolder folder;
+  const auto settings =
+      with(mixed, {"training.epochs=4", "training.precision=float64", "distributed.mix=1",
+                   "distributed.client=" + client, fmt::format("distributed.servers={}", servers)});
+  const auto saving = with(settings, {"output.dir=" + (folder / "run").string()});
+  for (const int clients : {1, 3}) {
+    CHECK(train_iris(servers + clients, saving, 18)[0].steps == 18);
+    const auto resumed = train_iris(servers + clients, saving, {}, true);
+    for (const IrisEnd& end : resumed) {
+      CHECK(end.steps == 60);
+      CHECK(end.weights == resumed[0].weights);
+    }
+    if (clients == 1) CHECK(distance(resumed[0].values, train_iris(servers + 1, settings)[0].values) < 1e-12);
+    std::filesystem::remove_all(folder / "run");
+  }
+}
+
+}  // namespace
+
+// Weights and buffers from 0 to 4, and then a quarter of the way from there to 16; the frozen parameter is each rank's.
+TEST_CASE("async-server: weights are mixed, stale ones less, and all have those of the server at the end") {
+  const Pushed pushed = push_one_after_the_other({.rule = {.damping = 1}, .push_every = 1});
+  CHECK(pushed.behind[0] == Numbers{4, 4, 8});
+  CHECK(pushed.behind[1] == Numbers{7, 7, 16});
+  CHECK(pushed.rested[0] == Numbers{7, 7, 8});
+  CHECK(pushed.rested[1] == Numbers{7, 7, 16});
+  CHECK(tells(pushed.account, "     1        1        1             0.00"));
+  CHECK(tells(pushed.account, "     2        1        1             1.00"));
+  CHECK(tells(pushed.account, "  pushes by staleness   0: 1  1: 1\n"));
+}
+
+// The server's buffer goes half of its way: to 4, and from there to 10.
+TEST_CASE("downpour: changes are added, and buffers go a part of their way") {
+  const Pushed pushed =
+      push_one_after_the_other({.rule = {.push = ServerRule::Push::changes, .mix = 1}, .push_every = 1});
+  CHECK(pushed.behind[0] == Numbers{8, 4, 8});
+  CHECK(pushed.behind[1] == Numbers{24, 10, 16});
+  CHECK(pushed.rested[0] == Numbers{24, 10, 8});
+}
+
+TEST_CASE("downpour: a client adds what it has changed since it got its weights") {
+  Numbers behind;
+  const Life moving = [&](Client& client) {
+    for (const double to : {8, 9, 9, 11}) client.step(to);
+    behind = client.values();
+    client.rest();
+  };
+  account_of({.rule = {.push = ServerRule::Push::changes, .mix = 1}, .push_every = 2}, {moving, idle});
+  CHECK(behind == Numbers{11, 7.75, 11});  // the buffer from 4.5, by (11 - 4.5) / 2
+}
+
+TEST_CASE("async-server: a client pushes every few steps, and the rest of them when nothing more is dealt") {
+  Numbers between;
+  Numbers rested;
+  const Life moving = [&](Client& client) {
+    for (int i = 0; i < 3; ++i) client.step(8);
+    between = client.values();
+    client.rest();
+    rested = client.values();
+  };
+  const std::string account = account_of({.push_every = 2}, {moving, idle});
+  CHECK(between == Numbers{8, 8, 8});
+  CHECK(rested == Numbers{6, 6, 8});
+  CHECK(tells(account, "     1        3        2             0.00"));
+  CHECK(tells(account, "     2        0        0             0.00"));
+}
+
+TEST_CASE("async-server: with 'epoch' a client pushes when nothing more is dealt") {
+  const Life moving = [](Client& client) {
+    for (int i = 0; i < 50; ++i) client.step(8);
+    client.rest();
+  };
+  CHECK(tells(account_of({.push_every = std::nullopt}, {moving, idle}),
+              "     1       50        1             0.00"));
+}
+
+// It ends at all only because the second client holds nobody up. That one has drawn its second part with the first.
+TEST_CASE(
+    "async-server: a client goes on without one that is slow, which draws fewer parts and pushes less") {
+  std::promise<void> begun;
+  std::promise<void> done;
+  std::array<int, 2> drawn{};
+  const Life fast = [&](Client& client) {
+    for (; client.draws(20); ++drawn[0]) {
+      if (drawn[0] == 0) begun.get_future().wait();
+      client.step(8);
+    }
+    done.set_value();
+    client.rest();
+  };
+  const Life slow = [&](Client& client) {
+    for (; client.draws(20); ++drawn[1]) {
+      if (drawn[1] == 0) {
+        begun.set_value();
+        done.get_future().wait();
+      }
+      client.step(8);
+    }
+    client.rest();
+  };
+  const std::string account = account_of({.push_every = 1}, {fast, slow});
+  CHECK(drawn == std::array{38, 2});
+  CHECK(tells(account, "     1       38       38             0.00"));
+  CHECK(tells(account, "     2        2        2            19.00"));
+}
+
+// The first waits with its second push for that of the other, and so gets weights with it.
+TEST_CASE("async-server: a client that is too far ahead waits for the slowest") {
+  std::promise<void> went_on;
+  Numbers behind;
+  const Life fast = [&](Client& client) {
+    client.step(8);
+    client.step(8);
+    behind = client.values();
+    went_on.set_value();
+    client.rest();
+  };
+  const Life slow = [&](Client& client) {
+    went_on.get_future().wait_for(Seconds(0.3));
+    client.step(16);
+    client.rest();
+  };
+  account_of({.push_every = 1, .max_staleness = 1}, {fast, slow});
+  CHECK(behind == Numbers{11, 11, 8});
+}
+
+TEST_CASE("async-server: a threaded client goes on while its push travels, and keeps what it has learned") {
+  const Pushed pushed = go_on_behind_a_push({});
+  CHECK(pushed.behind[0] == Numbers{9, 9, 9});
+  CHECK(pushed.behind[1] == Numbers{14, 12, 12});  // the server has gone from 4 to 10
+  CHECK(pushed.rested[0] == Numbers{12, 11, 12});
+  CHECK(pushed.rested[1] == Numbers{12, 11, 16});
+  CHECK(tells(pushed.account, "     1        4        2             0.00"));
+  CHECK(tells(pushed.account, "     2        2        1             1.00"));
+}
+
+TEST_CASE("downpour: a threaded client pushes what it has changed since its last push, and nothing twice") {
+  const Pushed pushed = go_on_behind_a_push({.push = ServerRule::Push::changes, .mix = 1});
+  CHECK(pushed.behind[0] == Numbers{9, 9, 9});
+  CHECK(pushed.behind[1] == Numbers{28, 12, 12});  // the server has gone from 8 to 24
+  CHECK(pushed.rested[0] == Numbers{28, 11, 12});
+  CHECK(pushed.rested[1] == Numbers{28, 11, 16});
+}
+
+TEST_CASE("async-server: a threaded client takes in weights behind the step in which they have come") {
+  constexpr int every = 10'000;
+  Numbers behind;
+  const Life moving = [&](Client& client) {
+    for (int i = 0; i < every; ++i) client.step(8);
+    int steps = 0;
+    for (; steps < every - 1 && client.values()[0] == 8; ++steps) {
+      std::this_thread::sleep_for(Seconds(0.001));
+      client.step(8);
+    }
+    behind = client.values();
+    CHECK(steps > 0);
+    client.rest();
+  };
+  account_of({.push_every = every, .client = ClientKind::threaded}, {moving, idle});
+  CHECK(behind == Numbers{4, 8, 8});
+}
+
+TEST_CASE("async-server: nobody waits for a client that rests") {
+  const Life moving = [](Client& client) {
+    for (int i = 0; i < 5; ++i) client.step(8);
+    client.rest();
+  };
+  account_of({.push_every = 1, .max_staleness = 0}, {moving, idle});
+}
+
+TEST_CASE("async-server: who waits has patience as long as others write") {
+  const Life slow = [](Client& client) {
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(Seconds(0.8));
+      client.step(8);
+    }
+    client.rest();
+  };
+  account_of({.push_every = 1}, {idle, slow}, 3);
+}
+
+TEST_CASE("async-server: who waits has patience with a client that works on what it has drawn") {
+  const Life slow = [](Client& client) {
+    while (client.draws(2)) continue;
+    for (int i = 0; i < 4; ++i) {
+      std::this_thread::sleep_for(Seconds(1));
+      client.step(8);
+    }
+    client.rest();
+  };
+  account_of({.push_every = std::nullopt}, {idle, slow}, 2.5);
+}
+
+// Behind the deal the first client waits longer than the deal has taken.
+TEST_CASE("async-server: a client that waits outside a deal is not idle") {
+  const Life waiting = [](Client& client) {
+    while (client.draws(0)) continue;
+    client.rest();
+    client.rest();
+  };
+  const Life late = [](Client& client) {
+    client.rest();
+    std::this_thread::sleep_for(Seconds(0.3));
+    client.rest();
+  };
+  const std::string account = account_of({}, {waiting, late});
+  const std::size_t row = account.find("     1        0        0             0.00 ");
+  REQUIRE(row != std::string::npos);
+  CHECK(std::stod(account.substr(row + 41)) <= 100);
+  CHECK(tells(account, "     2        0        0             0.00  0.0 %\n"));
+}
+
+TEST_CASE(
+    "async-server, downpour: learn the flowers as one rank does, and all clients end with the same weights" *
+    doctest::skip(sanitized)) {
+  const double alone = train_iris(1, {})[0].accuracy;
+  const auto check = [&](const std::vector<std::string>& settings, int clients, int servers = 1) {
+    const auto ends = train_iris(servers + clients, settings);
+    REQUIRE(std::ssize(ends) == clients);
+    for (const IrisEnd& end : ends) {
+      CHECK(end.weights == ends[0].weights);
+      CHECK(end.steps == 900);
+    }
+    CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+  };
+  for (const auto& settings : {mixed, added}) {
+    check(with(settings, {"distributed.client=threaded"}), 3);
+    check(with(settings, {"distributed.servers=2"}), 2, 2);
+  }
+  check(mixed, 1);
+  check(mixed, 4);
+  check(added, 2);
+}
+
+TEST_CASE(
+    "async-server: one client that draws all is one rank, where the server takes its weights as they are") {
+  const std::vector<std::string> brief{few_epochs, "training.precision=float64"};
+  const auto alone = train_iris(1, brief);
+  for (const char* client : {"serial", "threaded"})
+    for (const char* every : {"1", "4", "epoch"}) {
+      const auto served = train_iris(
+          2, with(brief, {mixed[0], "distributed.mix=1", fmt::format("distributed.client={}", client),
+                          fmt::format("distributed.push_every={}", every)}));
+      CHECK(distance(served[0].values, alone[0].values) < 1e-12);
+    }
+}
+
+TEST_CASE("async-server: a run goes on from its checkpoint, and one client as if it had never stopped") {
+  check_resumed("serial");
+}
+
+TEST_CASE("async-server: a run of threaded clients likewise") { check_resumed("threaded"); }
+
+TEST_CASE("async-server: a run with two servers likewise") { check_resumed("serial", 2); }
+
+// With four, one has nothing: three cache lines are shared.
+TEST_CASE("async-server, downpour: servers of a shard each take in a push as one server takes in all of it") {
+  for (const int servers : {2, 3, 4}) {
+    CAPTURE(servers);
+    const Pushed mixed =
+        push_one_after_the_other({.servers = servers, .rule = {.damping = 1}, .push_every = 1});
+    CHECK(mixed.behind[1] == Numbers{7, 7, 16});
+    CHECK(mixed.rested[0] == Numbers{7, 7, 8});
+    CHECK(tells(mixed.account, fmt::format("     {}        1        1             0.00", servers)));
+    CHECK(tells(mixed.account, "  pushes by staleness   0: 1  1: 1\n"));
+    const ServerRule adding{.push = ServerRule::Push::changes, .mix = 1};
+    const Pushed added = push_one_after_the_other({.servers = servers, .rule = adding, .push_every = 1});
+    CHECK(added.behind[1] == Numbers{24, 10, 16});
+    CHECK(added.rested[0] == Numbers{24, 10, 8});
+  }
+}
+
+TEST_CASE("async-server: a threaded client keeps what it has learned since it pushed to several servers") {
+  for (const int servers : {2, 3}) {
+    const Pushed pushed = go_on_behind_a_push({}, servers);
+    CHECK(pushed.behind[0] == Numbers{9, 9, 9});
+    CHECK(pushed.behind[1] == Numbers{14, 12, 12});
+    CHECK(pushed.rested[0] == Numbers{12, 11, 12});
+    CHECK(pushed.rested[1] == Numbers{12, 11, 16});
+  }
+}
+
+// It writes to the first one with each draw.
+TEST_CASE("async-server: each of several servers hears of a client that draws and does not push") {
+  const Life drawing = [](Client& client) {
+    while (client.draws(4)) {
+      std::this_thread::sleep_for(Seconds(0.5));
+      client.step(8);
+    }
+    client.rest();
+  };
+  account_of({.servers = 2, .push_every = std::nullopt}, {idle, drawing}, 2.5);
+}
+
+TEST_CASE("async-server, downpour: one client of several servers has the bits that it has with one") {
+  for (const char* strategy : {"async-server", "downpour"}) {
+    const std::vector<std::string> brief{
+        "training.epochs=3", fmt::format("distributed.strategy={}", strategy), "distributed.push_every=4"};
+    const std::string one = train_iris(2, brief)[0].weights;
+    for (const int servers : sanitized ? std::vector{2} : std::vector{2, 5})
+      CHECK(
+          train_iris(servers + 1, with(brief, {fmt::format("distributed.servers={}", servers)}))[0].weights ==
+          one);
+  }
+}
+
+}  // namespace plexaura::testing::async_server_test

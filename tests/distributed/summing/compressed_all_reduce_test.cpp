@@ -1,0 +1,143 @@
+#include "distributed/summing/compressed_all_reduce.h"
+
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <string>
+
+#include "tests/distributed/strategies/iris_run.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/temporary_folder.h"
+
+namespace plexaura::testing::compressed_all_reduce_test {
+
+namespace {
+
+using Settings = std::vector<std::string>;
+
+const std::vector<Settings> compressions{
+    {"distributed.compression=fp16"},
+    {"distributed.compression=bf16"},
+    {"distributed.compression=top-k", "distributed.compression_ratio=0.05"},
+    {"distributed.compression=powersgd"}};
+
+Settings with(Settings settings, const Settings& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("compressed allreduce: learns the flowers as one rank does, and two runs have the same bits" *
+          doctest::skip(sanitized)) {
+  const double alone = train_iris(1, {})[0].accuracy;
+  const auto plain = train_iris(3, {});
+  for (const Settings& compression : compressions) {
+    CAPTURE(compression[0]);
+    const auto ends = train_iris(3, compression);
+    const auto again = train_iris(3, compression);
+    CHECK(ends[0].weights != plain[0].weights);
+    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+      CHECK(ends[rank].weights == ends[0].weights);
+      CHECK(again[rank].weights == ends[0].weights);
+    }
+    CHECK(ends[0].accuracy >= alone - 0.04);  // one flower of 30
+  }
+}
+
+TEST_CASE("compressed allreduce: where all elements cross, the weights are those without compression") {
+  const Settings settings{"training.epochs=2", "distributed.bucket_bytes=500"};
+  const auto plain = train_iris(2, settings);
+  const auto ends =
+      train_iris(2, with(settings, {"distributed.compression=top-k", "distributed.compression_ratio=1"}));
+  CHECK(ends[0].weights == plain[0].weights);
+}
+
+// Micro-batches are added before what crosses is compressed, so that they change no more than their rounding.
+TEST_CASE("compressed allreduce: micro-batches are compressed together") {
+  for (const Settings& compression : compressions) {
+    const Settings short_run = with(compression, {"training.epochs=1", "distributed.bucket_bytes=500"});
+    const auto whole = train_iris(2, short_run);
+    const auto cut = train_iris(2, with(short_run, {"training.micro_batches=2"}));
+    CHECK(cut[1].weights == cut[0].weights);
+    CHECK(distance(cut[0].values, whole[0].values) < 1e-2);
+  }
+}
+
+// The weights of the first layer come first, and begin as those of any run.
+TEST_CASE("compressed allreduce: frozen parameters stay as they are") {
+  for (const Settings& compression : compressions) {
+    const Settings frozen = with(compression, {"training.epochs=1", "training.freeze=[fc1.*]"});
+    const auto ends = train_iris(2, frozen);
+    const auto others = train_iris(2, with(frozen, {"training.optimizer.learning_rate=0.1"}));
+    constexpr std::size_t first_layer = (4 * 30 + 30) * sizeof(float);
+    CHECK(ends[0].weights.substr(0, first_layer) == others[0].weights.substr(0, first_layer));
+    CHECK(ends[0].weights.substr(first_layer) != others[0].weights.substr(first_layer));
+    CHECK(ends[1].weights == ends[0].weights);
+  }
+}
+
+// Step 20 is within an epoch, and step 30 the end of one. What ranks owe is in the checkpoint.
+TEST_CASE("compressed allreduce: a resumed run ends as one that was never stopped") {
+  const TemporaryFolder folder;
+  for (const Settings& compression : compressions)
+    for (const std::int64_t stop : sanitized ? std::vector{20} : std::vector{20, 30}) {
+      CAPTURE(compression[0]);
+      const Settings settings = with(compression, {few_epochs, "output.dir=" + (folder / "run").string()});
+      const auto whole = train_iris(3, with(settings, {"output.dir="}));
+      train_iris(3, settings, stop);
+      const auto resumed = train_iris(3, settings, {}, true);
+      for (std::size_t rank = 0; rank < 3; ++rank) CHECK(resumed[rank].weights == whole[rank].weights);
+      std::filesystem::remove_all(folder / "run");
+    }
+}
+
+// One rank of each host owes what its host does.
+TEST_CASE("compressed allreduce: so does one on hosts with several ranks") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> hosts{"a", "b", "b"};
+  for (const Settings& compression : compressions) {
+    CAPTURE(compression[0]);
+    const Settings settings = with(compression, {few_epochs, "output.dir=" + (folder / "run").string()});
+    const auto whole = train_iris(hosts, with(settings, {"output.dir="}));
+    train_iris(hosts, settings, 20);
+    const auto resumed = train_iris(hosts, settings, {}, true);
+    CHECK(whole[0].weights != train_iris(3, with(settings, {"output.dir="}))[0].weights);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      CHECK(whole[rank].weights == whole[0].weights);
+      CHECK(resumed[rank].weights == whole[rank].weights);
+    }
+    std::filesystem::remove_all(folder / "run");
+  }
+}
+
+// Ranks that have not compressed before do so then.
+TEST_CASE("compressed allreduce: a run goes on where its ranks share hosts in another way") {
+  const TemporaryFolder folder;
+  const Settings settings{"training.epochs=4", "output.dir=" + (folder / "run").string()};
+  const std::vector<std::string> first{"a", "a", "b"};
+  for (const Settings& compression : compressions)
+    for (const std::vector<std::string>& next : {std::vector<std::string>{"a", "b", "b"}, {"a", "a", "a"}}) {
+      CAPTURE(compression[0]);
+      train_iris(first, with(compression, settings), 20);
+      const auto end = train_iris(next, with(compression, settings), {}, true);
+      for (const IrisEnd& rank : end) CHECK(rank.weights == end[0].weights);
+      CHECK(end[0].steps == 60);
+      std::filesystem::remove_all(folder / "run");
+    }
+}
+
+// Without it, or with another number of ranks, nothing that an earlier run owed is known.
+TEST_CASE("compressed allreduce: a run goes on with another compression, or with none") {
+  const TemporaryFolder folder;
+  const Settings settings{"training.epochs=4", "output.dir=" + (folder / "run").string()};
+  for (const char* next : {"none", "fp16", "powersgd"}) {
+    train_iris(2, with(settings, {"distributed.compression=bf16"}), 20);
+    const auto end =
+        train_iris(2, with(settings, {std::string("distributed.compression=") + next}), {}, true);
+    CHECK(end[1].weights == end[0].weights);
+    CHECK(end[0].steps == 60);
+    std::filesystem::remove_all(folder / "run");
+  }
+}
+
+}  // namespace plexaura::testing::compressed_all_reduce_test
